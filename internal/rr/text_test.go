@@ -1,0 +1,73 @@
+package rr_test
+
+import (
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+func TestDataTextRoundTrip(t *testing.T) {
+	tests := []struct{ typ, in, want string }{
+		{"A", "192.0.2.1", "192.0.2.1"},
+		{"AAAA", "2001:db8::1", "2001:db8::1"},
+		{"AAAA", "::ffff:192.0.2.1", "::ffff:192.0.2.1"},
+		{"CNAME", "Www.Example.org.", "Www.Example.org."},
+		{"MX", "10 mail.example.org.", "10 mail.example.org."},
+		{"TXT", `"a b" "c\"d"`, `"a b" "c\"d"`},
+		{"TXT", `plain`, `"plain"`},
+		{"SRV", "1 2 443 host.example.org.", "1 2 443 host.example.org."},
+		{"CAA", `0 issue "ca.example.net"`, `0 issue "ca.example.net"`},
+		{"HTTPS", `1 . alpn="h2,h3"`, `1 . alpn="h2,h3"`},
+		{"TYPE65280", `\# 3 abcdef`, `\# 3 abcdef`},
+		{"A", `\# 4 c0000201`, "192.0.2.1"},
+		{"NS", `a\.b.example.org.`, `a\.b.example.org.`},
+	}
+	for _, tt := range tests {
+		typ, err := rr.ParseType(tt.typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := rr.ParseData(typ, tt.in)
+		if err != nil {
+			t.Errorf("ParseData(%s, %q): %v", tt.typ, tt.in, err)
+			continue
+		}
+		if got := rr.DataText(typ, d); got != tt.want {
+			t.Errorf("DataText(ParseData(%s, %q)) = %q, want %q", tt.typ, tt.in, got, tt.want)
+		}
+		if err := rr.Check(typ, d); err != nil {
+			t.Errorf("Check(%s, %q): %v", tt.typ, tt.in, err)
+		}
+	}
+}
+
+func TestParseDataRefuses(t *testing.T) {
+	tests := []struct{ typ, in string }{
+		{"A", "192.0.2.1.5"}, {"A", "2001:db8::1"}, {"A", ""}, {"AAAA", "192.0.2.1"}, {"AAAA", "fe80::1%eth0"},
+		{"A", "192.0.2.1\n@ A 192.0.2.2"}, {"MX", "mail.example.org."}, {"MX", "70000 a."}, {"ANY", "x"}, {"OPT", `\# 0`},
+		{"CNAME", "a..b."}, {"A", `\# 5 c000020100`}, {"A", "192.0.2.1 192.0.2.2"},
+	}
+	for _, tt := range tests {
+		typ, err := rr.ParseType(tt.typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := rr.ParseData(typ, tt.in); err == nil {
+			t.Errorf("ParseData(%s, %q) = %x, want an error", tt.typ, tt.in, d)
+		}
+	}
+}
+
+func TestNormal(t *testing.T) {
+	data := func(s string) string {
+		d, err := rr.ParseData(rr.TypeNS, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	got := rr.Normal(rr.TypeNS, []string{data("b.test."), data("A.test."), data("a.test.")})
+	if len(got) != 2 || got[0] != data("A.test.") || got[1] != data("b.test.") {
+		t.Errorf("Normal = %q, want A.test. and b.test.", got)
+	}
+}

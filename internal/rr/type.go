@@ -1,0 +1,68 @@
+package rr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// Type is an RR type, or a QTYPE.
+type Type uint16
+
+// The types that the program itself speaks of; every other one is data.
+const (
+	TypeA     = Type(dns.TypeA)
+	TypeNS    = Type(dns.TypeNS)
+	TypeCNAME = Type(dns.TypeCNAME)
+	TypeSOA   = Type(dns.TypeSOA)
+	TypePTR   = Type(dns.TypePTR)
+	TypeMX    = Type(dns.TypeMX)
+	TypeTXT   = Type(dns.TypeTXT)
+	TypeAFSDB = Type(dns.TypeAFSDB)
+	TypeRT    = Type(dns.TypeRT)
+	TypeAAAA  = Type(dns.TypeAAAA)
+	TypeSRV   = Type(dns.TypeSRV)
+	TypeKX    = Type(dns.TypeKX)
+	TypeDNAME = Type(dns.TypeDNAME)
+	TypeOPT   = Type(dns.TypeOPT)
+	TypeDS    = Type(dns.TypeDS)
+	TypeRRSIG = Type(dns.TypeRRSIG)
+	TypeNSEC  = Type(dns.TypeNSEC)
+	TypeHINFO = Type(dns.TypeHINFO)
+	TypeTSIG  = Type(dns.TypeTSIG)
+	TypeIXFR  = Type(dns.TypeIXFR)
+	TypeAXFR  = Type(dns.TypeAXFR)
+	TypeMAILB = Type(dns.TypeMAILB)
+	TypeMAILA = Type(dns.TypeMAILA)
+	TypeANY   = Type(dns.TypeANY)
+)
+
+// String is the mnemonic, or TYPEnnn (RFC 3597 §5) for a type without one.
+func (t Type) String() string {
+	if s, ok := dns.TypeToString[uint16(t)]; ok && s != "None" && s != "Reserved" {
+		return s
+	}
+	return "TYPE" + strconv.Itoa(int(t))
+}
+
+// ParseType reads a mnemonic in any case, or TYPEnnn.
+func ParseType(s string) (Type, error) {
+	up := strings.ToUpper(s)
+	if t, ok := dns.StringToType[up]; ok && up != "NONE" && up != "RESERVED" {
+		return Type(t), nil
+	}
+	if num, ok := strings.CutPrefix(up, "TYPE"); ok {
+		if n, err := strconv.ParseUint(num, 10, 16); err == nil {
+			return Type(n), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown record type %q", s)
+}
+
+// IsData reports whether records of this type can be stored in a zone: not a QTYPE, nor a type that lives only in
+// messages (RFC 6895 §3.1), nor type 0.
+func (t Type) IsData() bool {
+	return t != 0 && t != TypeOPT && (t < 128 || t > 255)
+}

@@ -1,0 +1,77 @@
+// Package store says what nameplane asks of the place where its data lives: ordered tables of bytes that change
+// in atomic, durable steps. It also holds the rows in those tables, so that every store keeps the same data.
+package store
+
+import (
+	"errors"
+	"io"
+)
+
+// Table names one ordered set of keys. A store makes all of Tables when it is opened.
+type Table string
+
+// The tables. rows.go says what their keys and values are.
+const (
+	Meta    Table = "meta"
+	Zones   Table = "zones"   // zone id -> zone
+	Names   Table = "names"   // zone name -> zone id
+	Sets    Table = "sets"    // zone id, owner, type -> record set
+	SetIDs  Table = "setids"  // record set number -> key in Sets
+	Journal Table = "journal" // zone id, commit number -> change
+	Objects Table = "objects" // kind, id -> JSON of the small things: tokens, quotas, shares ...
+)
+
+// Tables lists every table.
+var Tables = []Table{Meta, Zones, Names, Sets, SetIDs, Journal, Objects}
+
+// Store keeps the tables. storetest is the whole contract; in short:
+//
+//   - View sees one moment: what commits during it stays invisible to it. Views run beside each other and beside
+//     an Update, and never wait for one.
+//   - Update runs alone. When its function returns nil, all it wrote is durable before Update returns nil; when
+//     the function returns an error, or Update does, nothing of it is ever seen.
+//   - An Update that fails because the medium refuses (full, read-only, broken) returns an error that is
+//     ErrUnavailable, and the store goes on serving Views; later Updates may succeed again.
+type Store interface {
+	View(func(Reader) error) error
+	Update(func(Writer) error) error
+	// Backup writes a consistent copy, which Open of the same kind of store accepts, while the store is in use.
+	Backup(io.Writer) error
+	Close() error
+}
+
+// Reader reads tables. The slices it hands out are valid until the function it was given to returns, and must not
+// be changed.
+type Reader interface {
+	// Get returns nil when there is no such key. An empty value is not nil.
+	Get(t Table, key []byte) []byte
+	// Scan calls fn for every key that starts with prefix and is at or after from (nil: from the first), in order,
+	// until fn returns false. fn must not write to the table it scans.
+	Scan(t Table, prefix, from []byte, fn func(key, value []byte) bool)
+	// ScanBack is Scan in descending order: keys that start with prefix and are at or before from (nil: the last).
+	ScanBack(t Table, prefix, from []byte, fn func(key, value []byte) bool)
+}
+
+// Writer reads and writes tables; it reads what it has written.
+type Writer interface {
+	Reader
+	Put(t Table, key, value []byte) error
+	Delete(t Table, key []byte) error // no error when absent
+}
+
+// ErrUnavailable says that the store cannot take changes now: disk full, read-only, or an input/output error. The
+// caller's change was not made.
+var ErrUnavailable = errors.New("store cannot take changes now")
+
+// DamagedError says that a store's file is not what a store wrote. Nothing was changed in it.
+type DamagedError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamagedError) Error() string {
+	return "store file " + e.Path + " is damaged and was left untouched: " + e.Err.Error() +
+		"; move it away and restore a backup (nameplane backup), or start with another --data directory"
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
