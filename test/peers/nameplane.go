@@ -1,0 +1,84 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Nameplane is our own server at the given path. Its zones come in by the
+// command line, as an operator would bring them.
+func Nameplane(binary string) Program {
+	return Program{
+		Name:   "nameplane",
+		Binary: binary,
+		configure: func(s site) ([]string, error) {
+			dns := "127.0.0.1:" + strconv.Itoa(s.port)
+			return []string{"serve", "--data", filepath.Join(s.dir, "data"), "--dns", dns, "--http", s.http}, nil
+		},
+		load: importZones,
+	}
+}
+
+func importZones(ctx context.Context, s *Server, zones []Zone) error {
+	if err := s.WaitHTTP(ctx); err != nil {
+		return err
+	}
+	for _, z := range zones {
+		if _, err := s.Run(ctx, "zone", "import", z.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run executes a command of the server's own program against it.
+func (s *Server) Run(ctx context.Context, args ...string) ([]byte, error) {
+	token, err := s.Token()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, s.program.Binary, args...)
+	cmd.Env = append(os.Environ(), "NAMEPLANE_SERVER="+s.HTTP, "NAMEPLANE_TOKEN="+token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", s.Name, strings.Join(args, " "), err, out)
+	}
+	return out, nil
+}
+
+// Token is the administrator's token, written on the first start.
+func (s *Server) Token() (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "admin.token"))
+	return strings.TrimSpace(string(text)), err
+}
+
+// WaitHTTP returns when the management door says it is ready.
+func (s *Server) WaitHTTP(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.HTTP+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		if r, err := http.DefaultClient.Do(req); err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-s.done:
+			return errors.New("the process ended")
+		case <-ctx.Done():
+			return fmt.Errorf("the management door is not ready: %w", ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package peers_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/peers"
+)
+
+const zoneText = `$ORIGIN example.org.
+$TTL 300
+@	SOA	ns hostmaster 1 3600 600 86400 60
+	NS	ns
+ns	A	192.0.2.53
+`
+
+func zoneFile(t *testing.T, text string) []peers.Zone {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "example.org.zone")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []peers.Zone{{Name: "example.org.", File: file}}
+}
+
+func TestStartAnswersAndStops(t *testing.T) {
+	for _, p := range []peers.Program{peers.BIND(), peers.Knot(), peers.NSD()} {
+		t.Run(p.Name, func(t *testing.T) {
+			s, err := p.Start(t.Context(), zoneFile(t, zoneText), peers.Options{Core: "0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Stop()
+			r, err := dns.Exchange(new(dns.Msg).SetQuestion("ns.example.org.", dns.TypeA), s.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Answer) != 1 || !r.Authoritative {
+				t.Errorf("ns.example.org. A = %v, want one authoritative address", r)
+			}
+			if u, err := s.Usage(); err != nil || u.Memory < 1<<20 {
+				t.Errorf("Usage() = %+v, %v, want at least 1 MB of memory", u, err)
+			}
+			s.Stop()
+			if err := syscall.Kill(-s.PID, 0); err == nil {
+				t.Errorf("processes of group %d are left after Stop", s.PID)
+			}
+			if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
+				t.Errorf("Stop left %s", s.Dir)
+			}
+		})
+	}
+}
+
+func TestStartReportsTheLog(t *testing.T) {
+	broken := zoneFile(t, strings.Replace(zoneText, "192.0.2.53", "192.0.2.x", 1))
+	_, err := peers.BIND().Start(t.Context(), broken, peers.Options{Ready: 500_000_000})
+	if err == nil || !strings.Contains(err.Error(), "192.0.2.x") {
+		t.Errorf("Start with a broken zone file = %v, want named's log with the bad address", err)
+	}
+}
+
+func TestStartNamesThePackage(t *testing.T) {
+	t.Setenv("PATH", "")
+	p := peers.Knot()
+	p.Binary = "knotd-that-is-not-there"
+	_, err := p.Start(t.Context(), nil, peers.Options{})
+	if err == nil || !strings.Contains(err.Error(), "run make test") {
+		t.Errorf("Start without the program = %v, want a sentence that says how to install it", err)
+	}
+}

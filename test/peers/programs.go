@@ -1,0 +1,149 @@
+package peers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// BIND is named from the bind9 package.
+func BIND() Program {
+	return Program{Name: "BIND", Binary: "named", Package: "bind9", configure: configureBIND}
+}
+
+// Knot is knotd from the knot package.
+func Knot() Program {
+	return Program{Name: "Knot", Binary: "knotd", Package: "knot", configure: configureKnot}
+}
+
+// NSD is nsd from the nsd package.
+func NSD() Program {
+	return Program{Name: "NSD", Binary: "nsd", Package: "nsd", configure: configureNSD}
+}
+
+// CoreDNS is the program of test/tools/coredns, built to the given path.
+func CoreDNS(binary string) Program {
+	return Program{Name: "CoreDNS", Binary: binary, configure: configureCoreDNS}
+}
+
+// configureBIND leaves out -u: as root, named stays root and can read a folder
+// that only root may enter; as anyone else it could not change user anyway.
+// notify and validation are off so that it never sends a packet of its own.
+func configureBIND(s site) ([]string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, `options {
+	directory %q;
+	pid-file none;
+	session-keyfile %q;
+	managed-keys-directory %q;
+	listen-on port %d { 127.0.0.1; };
+	listen-on-v6 { none; };
+	recursion no;
+	allow-transfer { none; };
+	minimal-responses yes;
+	empty-zones-enable no;
+	dnssec-validation no;
+	notify no;
+};
+controls { };
+`, s.dir, filepath.Join(s.dir, "session.key"), s.dir, s.port)
+	for _, z := range s.zones {
+		file, update := z.File, ""
+		if s.opts.Update {
+			// named writes the zone back and keeps a journal beside it.
+			file, update = filepath.Join(s.dir, zoneFileName(z.Name)), " allow-update { 127.0.0.1; };"
+			if err := copyFile(file, z.File); err != nil {
+				return nil, err
+			}
+		}
+		fmt.Fprintf(&b, "zone %q { type primary; file %q; check-names ignore;%s };\n", z.Name, file, update)
+	}
+	conf, err := write(s.dir, "named.conf", b.String())
+	return []string{"-g", "-c", conf}, err
+}
+
+// configureKnot gives a pinned server one worker of each kind: knotd counts
+// the machine's cores, not those it may use.
+func configureKnot(s site) ([]string, error) {
+	var b strings.Builder
+	workers := ""
+	if s.opts.Core != "" {
+		workers = "\n    udp-workers: 1\n    tcp-workers: 1\n    background-workers: 1"
+	}
+	fmt.Fprintf(&b, `server:
+    rundir: %q
+    listen: 127.0.0.1@%d%s
+log:
+  - target: stderr
+    any: info
+database:
+    storage: %q
+control:
+    listen: %q
+template:
+  - id: default
+    semantic-checks: off
+    journal-content: none
+    zonefile-sync: -1
+zone:
+`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"))
+	for _, z := range s.zones {
+		fmt.Fprintf(&b, "  - domain: %q\n    file: %q\n", z.Name, z.File)
+	}
+	conf, err := write(s.dir, "knot.conf", b.String())
+	return []string{"-c", conf}, err
+}
+
+// configureNSD turns off the rate limit that Debian compiles in, which answers
+// 200 questions a second, and the change of user.
+func configureNSD(s site) ([]string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, `server:
+    ip-address: 127.0.0.1@%d
+    server-count: 1
+    username: ""
+    zonesdir: ""
+    database: ""
+    pidfile: ""
+    xfrdir: %q
+    xfrdfile: ""
+    zonelistfile: %q
+    minimal-responses: yes
+    refuse-any: no
+    rrl-ratelimit: 0
+remote-control:
+    control-enable: no
+`, s.port, s.dir, filepath.Join(s.dir, "zone.list"))
+	for _, z := range s.zones {
+		fmt.Fprintf(&b, "zone:\n    name: %q\n    zonefile: %q\n", z.Name, z.File)
+	}
+	conf, err := write(s.dir, "nsd.conf", b.String())
+	return []string{"-d", "-c", conf}, err
+}
+
+func configureCoreDNS(s site) ([]string, error) {
+	var b strings.Builder
+	for _, z := range s.zones {
+		fmt.Fprintf(&b, "%s:%d {\n\tbind 127.0.0.1\n\tfile %s {\n\t\treload 0\n\t}\n}\n", z.Name, s.port, z.File)
+	}
+	conf, err := write(s.dir, "Corefile", b.String())
+	return []string{"-conf", conf, "-quiet"}, err
+}
+
+func write(dir, name, text string) (string, error) {
+	path := filepath.Join(dir, name)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+func copyFile(to, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+func zoneFileName(zone string) string {
+	return strings.TrimSuffix(zone, ".") + ".zone"
+}
