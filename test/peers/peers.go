@@ -242,7 +242,7 @@ func (s *Server) end(sig syscall.Signal) {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	_ = syscall.Kill(-s.PID, sig)
+	_ = syscall.Kill(s.PID, sig)
 	select {
 	case <-s.done:
 	case <-time.After(10 * time.Second):
@@ -250,13 +250,6 @@ func (s *Server) end(sig syscall.Signal) {
 	// What is left of the group: a worker that outlived its parent.
 	_ = syscall.Kill(-s.PID, syscall.SIGKILL)
 	<-s.done
-	// Orphans are reaped by init, a moment later; their ports are free then.
-	for range 100 {
-		if syscall.Kill(-s.PID, 0) != nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func (s *Server) logTail() string {
