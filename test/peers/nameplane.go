@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -75,7 +74,7 @@ func (s *Server) WaitHTTP(ctx context.Context) error {
 		}
 		select {
 		case <-s.done:
-			return errors.New("the process ended")
+			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("the management door is not ready: %w", ctx.Err())
 		case <-time.After(5 * time.Millisecond):

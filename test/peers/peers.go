@@ -71,6 +71,10 @@ type Server struct {
 	done    chan struct{} // closed when the process has ended
 }
 
+// errEnded is what a taken port looks like from outside, or a configuration
+// that the server refuses.
+var errEnded = errors.New("the process ended")
+
 // Start runs the program with the zones and returns when every zone is
 // answered. A port may be taken between the moment it was found free and the
 // moment the server binds it, so a failed start is tried again.
@@ -86,7 +90,7 @@ func (p Program) Start(ctx context.Context, zones []Zone, opts Options) (*Server
 		if err == nil {
 			return s, nil
 		}
-		if last = err; ctx.Err() != nil {
+		if last = err; !errors.Is(err, errEnded) {
 			break
 		}
 	}
@@ -217,7 +221,7 @@ func (s *Server) WaitFor(ctx context.Context, zone string) error {
 		}
 		select {
 		case <-s.done:
-			return errors.New("the process ended")
+			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("no authoritative SOA for %s: %w", zone, ctx.Err())
 		case <-time.After(5 * time.Millisecond):

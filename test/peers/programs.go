@@ -29,7 +29,9 @@ func CoreDNS(binary string) Program {
 
 // configureBIND leaves out -u: as root, named stays root and can read a folder
 // that only root may enter; as anyone else it could not change user anyway.
-// notify and validation are off so that it never sends a packet of its own.
+// notify and validation are off so that it never sends a packet of its own;
+// zero-no-soa-ttl is off because RFC 2308 §3 gives a negative answer to a SOA
+// question the same TTL as any other, and only BIND does otherwise.
 func configureBIND(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `options {
@@ -42,6 +44,7 @@ func configureBIND(s site) ([]string, error) {
 	recursion no;
 	allow-transfer { none; };
 	minimal-responses yes;
+	zero-no-soa-ttl no;
 	empty-zones-enable no;
 	dnssec-validation no;
 	notify no;
