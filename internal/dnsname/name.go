@@ -32,15 +32,20 @@ var (
 	errEscape     = errors.New("name has a broken escape")
 	errTruncated  = errors.New("name is cut short")
 	errPointer    = errors.New("name is compressed")
+	errRelative   = errors.New("name has no final dot and no origin is known")
 )
 
 // Parse reads a name in presentation form (RFC 1035 §5.1, RFC 4343 §2.1). The final dot may be absent: the name
 // is taken as fully qualified either way.
 func Parse(s string) (Name, error) {
+	if s == "@" { // an origin only where there is one; here it is a label like any other
+		return Name{"\x01@\x00"}, nil
+	}
 	return ParseIn(s, Root)
 }
 
-// ParseIn is Parse, but a name without a final dot is relative to origin, and "@" is origin itself.
+// ParseIn is Parse, but a name without a final dot is relative to origin, and "@" is origin itself. The
+// zero origin refuses both.
 func ParseIn(s string, origin Name) (Name, error) {
 	if s == "@" && !origin.IsZero() {
 		return origin, nil
@@ -49,9 +54,12 @@ func ParseIn(s string, origin Name) (Name, error) {
 	if err != nil {
 		return Name{}, fmt.Errorf("%w: %q", err, s)
 	}
-	if absolute {
+	switch {
+	case absolute:
 		w = append(w, 0)
-	} else {
+	case origin.IsZero():
+		return Name{}, fmt.Errorf("%w: %q", errRelative, s)
+	default:
 		w = append(w, origin.wire...)
 	}
 	if len(w) > MaxWire {

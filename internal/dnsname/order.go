@@ -33,7 +33,7 @@ func (n Name) AppendKey(dst []byte) []byte {
 	return dst
 }
 
-// FromKey reads what AppendKey wrote.
+// FromKey reads what AppendKey wrote, and refuses everything else.
 func FromKey(key []byte) (Name, bool) {
 	var rev []byte // wire form built from its end
 	buf := make([]byte, MaxWire)
@@ -44,10 +44,13 @@ func FromKey(key []byte) (Name, bool) {
 			b := key[i]
 			if b == 1 {
 				i++
-				if i == len(key) {
+				if i == len(key) || key[i] != 1 && key[i] != 2 {
 					return Name{}, false
 				}
 				b = key[i] - 1
+			}
+			if b != lower(b) {
+				return Name{}, false
 			}
 			rev = append(rev, b)
 		}
