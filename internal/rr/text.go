@@ -18,35 +18,84 @@ import (
 // class, TTL and length.
 const rrHeader = 1 + 10
 
+var errLong = errors.New("record data is longer than 65535 octets")
+
 // ParseData reads RDATA of type t in presentation form. Names in it are fully qualified, with or without their
 // final dot. RFC 3597's `\# length hex` works for every type.
 func ParseData(t Type, text string) (string, error) {
-	if strings.ContainsAny(text, "\r\n") {
-		return "", errors.New("record data has a line break") // it would end the record and begin another one
-	}
+	return ParseDataIn(t, text, dnsname.Root)
+}
+
+// ParseDataIn is ParseData, but names without a final dot are relative to origin. The zero origin refuses them.
+// Errors are of type *SyntaxError.
+func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 	if !t.IsData() {
-		return "", fmt.Errorf("records of type %s cannot be stored", t)
+		return "", &SyntaxError{0, fmt.Sprintf("records of type %s cannot be stored", t)}
 	}
-	if hexText, ok := strings.CutPrefix(strings.TrimSpace(text), `\#`); ok {
-		return parseUnknown(t, hexText)
+	if err := checkText(text); err != nil {
+		return "", err
 	}
-	switch t { // most of the world's records, without a parser
-	case TypeA, TypeAAAA:
-		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && a.Zone() == "" {
-			if t == TypeA && a.Is4() || t == TypeAAAA && a.Is6() {
-				return string(a.AsSlice()), nil
-			}
-			return "", fmt.Errorf("%q is not an address of type %s", text, t)
+	trimmed := strings.Trim(text, " \t")
+	if hexText, ok := strings.CutPrefix(trimmed, `\#`); ok {
+		d, err := parseUnknown(t, hexText)
+		if err != nil {
+			return "", &SyntaxError{strings.Index(text, `\#`), err.Error()}
 		}
+		return d, nil
 	}
-	rec, err := dns.NewRR(". 0 IN " + t.String() + " " + text)
+	if t == TypeA || t == TypeAAAA {
+		return parseAddr(t, text, trimmed)
+	}
+	return parseOther(t, text, origin)
+}
+
+// parseAddr reads most of the world's records, without the library.
+func parseAddr(t Type, text, trimmed string) (string, error) {
+	a, err := netip.ParseAddr(trimmed)
+	switch {
+	case err == nil && t == TypeA && a.Is4():
+		b := a.As4()
+		return string(b[:]), nil
+	case err == nil && t == TypeAAAA && a.Is6() && a.Zone() == "":
+		b := a.As16()
+		return string(b[:]), nil
+	case trimmed == "":
+		return "", &SyntaxError{len(text), fmt.Sprintf("%s record ends too early: its data is not complete", t)}
+	}
+	first, rest, _ := strings.Cut(trimmed, " ")
+	if a, err := netip.ParseAddr(first); err == nil && a.Is4() == (t == TypeA) && a.Zone() == "" {
+		rest = strings.Trim(rest, " \t")
+		return "", &SyntaxError{strings.LastIndex(text, rest),
+			fmt.Sprintf("unexpected %s after the data of the %s record", quoted(rest), t)}
+	}
+	family := "IPv4"
+	if t == TypeAAAA {
+		family = "IPv6"
+	}
+	return "", &SyntaxError{strings.Index(text, trimmed),
+		fmt.Sprintf("%s record: %s is not an %s address", t, quoted(trimmed), family)}
+}
+
+// parseOther reads one line through a parser of its own, so that nothing of one record can leak into another, and
+// with $INCLUDE off, which dns.NewRR leaves on.
+func parseOther(t Type, text string, origin dnsname.Name) (string, error) {
+	before := ". 0 IN " + t.String() + " "
+	zp := dns.NewZoneParser(strings.NewReader(before+text+"\n"), origin.String(), "")
+	rec, ok := zp.Next()
+	if err := zp.Err(); err != nil {
+		return "", reword(t, text, len(before), err)
+	}
+	if !ok {
+		return "", &SyntaxError{0, fmt.Sprintf("%s record has no data", t)}
+	}
+	if _, more := zp.Next(); more || zp.Err() != nil {
+		return "", &SyntaxError{0, fmt.Sprintf("%s record: the data goes on after its end", t)}
+	}
+	d, err := FromRR(rec)
 	if err != nil {
-		return "", fmt.Errorf("%s record %q: %s", t, text, reason(err))
+		return "", &SyntaxError{0, err.Error()}
 	}
-	if rec == nil {
-		return "", fmt.Errorf("%s record has no data", t)
-	}
-	return FromRR(rec)
+	return d, nil
 }
 
 // parseUnknown reads what follows `\#` in RFC 3597's form: a length, then hex in any number of pieces. The library
@@ -70,16 +119,16 @@ func parseUnknown(t Type, text string) (string, error) {
 	return string(d), Check(t, string(d))
 }
 
-// reason is the part of a parser's message that speaks of the data, without the position in our made-up line.
+// reason is the library's message without its own marks.
 func reason(err error) string {
-	s := strings.TrimPrefix(err.Error(), "dns: ")
-	if i := strings.LastIndex(s, " at line: "); i > 0 {
-		s = s[:i]
+	s := err.Error()
+	if i := strings.LastIndex(s, "dns: "); i >= 0 {
+		s = s[i+len("dns: "):]
 	}
 	return s
 }
 
-// FromRR is the RDATA of rec.
+// FromRR is the RDATA of rec, and Check accepts it: the library packs some values that it cannot unpack.
 func FromRR(rec dns.RR) (string, error) {
 	switch r := rec.(type) {
 	case *dns.A:
@@ -95,7 +144,7 @@ func FromRR(rec dns.RR) (string, error) {
 	for {
 		end, err := dns.PackRR(rec, buf, 0, nil, false)
 		if err == nil {
-			return rdata(buf[:end])
+			return rdata(Type(rec.Header().Rrtype), buf[:end])
 		}
 		if len(buf) > 2*MaxData {
 			return "", fmt.Errorf("%s record: %s", Type(rec.Header().Rrtype), reason(err))
@@ -104,14 +153,17 @@ func FromRR(rec dns.RR) (string, error) {
 	}
 }
 
-func rdata(rec []byte) (string, error) {
+func rdata(t Type, rec []byte) (string, error) {
 	_, n, err := dnsname.FromWire(rec)
 	if err != nil {
 		return "", err
 	}
 	d := rec[n+10:]
 	if len(d) > MaxData {
-		return "", errors.New("record data is longer than 65535 octets")
+		return "", errLong
+	}
+	if err := Check(t, string(d)); err != nil {
+		return "", err
 	}
 	return string(d), nil
 }
@@ -128,13 +180,16 @@ func ToRR(name dnsname.Name, t Type, ttl uint32, data string) (dns.RR, error) {
 }
 
 func unpack(t Type, data string) (dns.RR, error) {
+	if len(data) > MaxData {
+		return nil, errLong
+	}
 	b := make([]byte, rrHeader, rrHeader+len(data))
 	binary.BigEndian.PutUint16(b[1:], uint16(t))
 	binary.BigEndian.PutUint16(b[3:], dns.ClassINET)
 	binary.BigEndian.PutUint16(b[9:], uint16(len(data)))
 	rec, off, err := dns.UnpackRR(append(b, data...), 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s record: %w", t, err)
+		return nil, fmt.Errorf("%s record: the data does not fit the type (%s)", t, reason(err))
 	}
 	if off != rrHeader+len(data) {
 		return nil, fmt.Errorf("%s record: data goes on after its end", t)
@@ -142,11 +197,30 @@ func unpack(t Type, data string) (dns.RR, error) {
 	return rec, nil
 }
 
-// Check reports whether data is well-formed RDATA of type t.
+// Check reports whether data is well-formed, uncompressed RDATA of type t. What the library would send as other
+// octets than it was given is not: that is how a compression pointer, which only means something inside the message
+// it came from, shows itself.
 func Check(t Type, data string) error {
-	_, err := unpack(t, data)
-	return err
+	_, known := dns.TypeToRR[uint16(t)]
+	if data == "" && known && t != typeAPL && t != typeNULL {
+		return fmt.Errorf("%s record has no data", t) // the library takes it for a part of a dynamic update
+	}
+	rec, err := unpack(t, data)
+	if err != nil || !known {
+		return err
+	}
+	b := make([]byte, rrHeader+len(data))
+	if end, err := dns.PackRR(rec, b, 0, nil, false); err != nil || string(b[rrHeader:end]) != data {
+		return fmt.Errorf("%s record: the data is not in its plain wire form", t)
+	}
+	return nil
 }
+
+// These two may be empty (RFC 1035 §3.3.10, RFC 3123 §4).
+const (
+	typeNULL = Type(dns.TypeNULL)
+	typeAPL  = Type(dns.TypeAPL)
+)
 
 // DataText is RDATA in presentation form, on one line; ParseData reads it back. Data that its type cannot read is
 // written as RFC 3597 does for unknown types.
@@ -170,5 +244,8 @@ func DataText(t Type, data string) string {
 }
 
 func unknownText(data string) string {
+	if data == "" {
+		return `\# 0`
+	}
 	return fmt.Sprintf(`\# %d %s`, len(data), hex.EncodeToString([]byte(data)))
 }

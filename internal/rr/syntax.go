@@ -1,0 +1,116 @@
+package rr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// SyntaxError says what is wrong with record data in presentation form, and where.
+type SyntaxError struct {
+	Offset int // octets before the place, in the text that was given
+	Reason string
+}
+
+func (e *SyntaxError) Error() string { return e.Reason }
+
+// checkText refuses what the library's reader would take in silence: it drops parentheses and what follows a
+// semicolon, joins the words around them, lets a quoted string run on to the end of the input, and reads \999 as
+// some other octet.
+func checkText(text string) error {
+	quote := -1 // where the open quoted string began
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			n, ok := Escape(text[i+1:])
+			if !ok {
+				return &SyntaxError{i, `broken escape: a backslash wants one character or three digits up to 255 after it`}
+			}
+			i += n
+		case c == '"' && quote < 0:
+			quote = i
+		case c == '"':
+			quote = -1
+		case c < ' ' && c != '\t' || c == 0x7f:
+			return &SyntaxError{i, fmt.Sprintf(`control character 0x%02x: write it as \%03d`, c, c)}
+		case quote < 0 && (c == ';' || c == '(' || c == ')'):
+			return &SyntaxError{i, fmt.Sprintf("%q outside quotes: quote the string, or put a backslash before it", c)}
+		}
+	}
+	if quote >= 0 {
+		return &SyntaxError{quote, "a quoted string is not closed"}
+	}
+	return nil
+}
+
+// Escape tells how many octets of s, which follows a backslash, belong to the escape (RFC 1035 §5.1).
+func Escape[T ~string | ~[]byte](s T) (int, bool) {
+	digit := func(c byte) bool { return '0' <= c && c <= '9' }
+	switch {
+	case len(s) == 0 || s[0] < ' ':
+		return 0, false
+	case !digit(s[0]):
+		return 1, true
+	case len(s) < 3 || !digit(s[1]) || !digit(s[2]):
+		return 0, false
+	}
+	v := int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+	return 3, v <= 255
+}
+
+// reword makes a sentence about text of the library's error, which reads `dns: what: "token" at line: 1:column` and
+// counts in a line where text follows before octets of ours.
+func reword(t Type, text string, before int, err error) error {
+	what, token, column := splitError(err)
+	e := &SyntaxError{Offset: max(0, min(column-before-len(token), len(text)))}
+	// The library's column is that of the token's last octet, or of the one after it.
+	if token != "" && !strings.HasPrefix(text[e.Offset:], token) {
+		if e.Offset < len(text) && strings.HasPrefix(text[e.Offset+1:], token) {
+			e.Offset++
+		} else {
+			e.Offset = max(0, strings.Index(text, token))
+		}
+	}
+	field, bad := strings.CutPrefix(what, "bad "+t.String()+" ")
+	switch {
+	case strings.TrimSpace(token) == "":
+		e.Offset = len(strings.TrimRight(text, " \t"))
+		e.Reason = fmt.Sprintf("%s record ends too early: its data is not complete", t)
+	case what == "garbage after rdata":
+		e.Reason = fmt.Sprintf("unexpected %s after the data of the %s record", quoted(token), t)
+	case bad && field != "":
+		e.Reason = fmt.Sprintf("%s record: %s is not a valid %s", t, quoted(token), field)
+	default:
+		e.Reason = fmt.Sprintf("%s record: %s: %s", t, what, quoted(token))
+	}
+	return e
+}
+
+// splitError takes the library's message apart; its error type has no accessors.
+func splitError(err error) (what, token string, column int) {
+	what = strings.TrimPrefix(err.Error(), "dns: ")
+	if i := strings.LastIndex(what, " at line: "); i >= 0 {
+		at := what[i+len(" at line: "):]
+		what = what[:i]
+		_, col, _ := strings.Cut(at, ":")
+		column, _ = strconv.Atoi(col)
+	}
+	for i := 0; i < len(what); i++ {
+		if !strings.HasPrefix(what[i:], `: "`) {
+			continue
+		}
+		if tok, err := strconv.Unquote(what[i+2:]); err == nil {
+			return what[:i], tok, column
+		}
+	}
+	return what, "", column
+}
+
+// quoted is a token for an error message: a token may be as long as a record.
+func quoted(token string) string {
+	const most = 64
+	if len(token) > most {
+		return strconv.Quote(token[:most]) + "..."
+	}
+	return strconv.Quote(token)
+}
