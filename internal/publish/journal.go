@@ -1,0 +1,37 @@
+package publish
+
+import "github.com/nameplane/nameplane/internal/store"
+
+// commitNumber is the number of this edit in the commit log of the whole store; one for all its zones.
+func (tx *Tx) commitNumber() (uint64, error) {
+	if tx.commit == 0 {
+		n, err := tx.Next(store.KeyCommit, 1)
+		if err != nil {
+			return 0, err
+		}
+		tx.commit = n
+	}
+	return tx.commit, nil
+}
+
+// trimJournal cuts a zone's journal to its bound. The publisher's count lags behind within a group, which lets a
+// journal exceed its bound by a group at most.
+func (tx *Tx) trimJournal(e *zoneEdit) error {
+	id := e.zone.ID
+	have, ok := tx.p.journal[id]
+	if !ok {
+		have = tx.CountChanges(id) - 1 // without the one just written
+		tx.p.journal[id] = have
+	}
+	if over := have + 1 - tx.p.opts.JournalLimit; over > 0 {
+		return tx.DropChanges(id, over)
+	}
+	return nil
+}
+
+// countJournal notes that a change is durable.
+func (p *Publisher) countJournal(c store.Change) {
+	if n, ok := p.journal[c.Zone]; ok {
+		p.journal[c.Zone] = min(n+1, p.opts.JournalLimit)
+	}
+}

@@ -1,0 +1,199 @@
+// Package publish takes edits from every door, makes them durable in one ordered commit log, and serves them: when Commit
+// returns nil, the change is on the disk and in the answers.
+package publish
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Options of a Publisher; the zero value works.
+type Options struct {
+	Log *slog.Logger // default: none
+
+	// JournalLimit is how many changes the history of a zone keeps; default 10,000. JournalSets is how many record sets
+	// one change may touch before only its fact is kept; default 10,000, because a journal entry is one row.
+	JournalLimit int
+	JournalSets  int
+
+	// Committed, when set, is called after each commit, in their order, before Commit returns to the callers.
+	Committed func([]store.Change)
+}
+
+// Publisher owns the store and the snapshot that queries read.
+type Publisher struct {
+	store   store.Store
+	opts    Options
+	snap    atomic.Pointer[zone.Snapshot]
+	swapped atomic.Int64 // when snap was last replaced, unix nanoseconds
+	queue   chan *request
+	done    chan struct{} // closed when Run has ended
+	stats   *Stats
+
+	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
+
+	mu     sync.Mutex // guards closed
+	closed bool
+}
+
+type request struct {
+	ctx   context.Context
+	actor store.Actor
+	fn    func(*Tx) error
+	alone bool // runs in an Update of its own, and cannot be undone but with it
+	tx    *Tx
+	err   error
+	panic any
+	done  chan struct{}
+}
+
+// groupLimit bounds how many waiting edits one fsync carries, and so how long the first of them waits.
+const groupLimit = 256
+
+// Open reads all zones of a store. Commits begin with Run.
+func Open(st store.Store, opts Options) (*Publisher, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.JournalLimit == 0 {
+		opts.JournalLimit = 10_000
+	}
+	if opts.JournalSets == 0 {
+		opts.JournalSets = 10_000
+	}
+	if err := store.Init(st); err != nil {
+		return nil, err
+	}
+	p := &Publisher{store: st, opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
+		stats: newStats(), journal: map[uuid.UUID]int{}}
+	zones, err := p.load()
+	if err != nil {
+		return nil, err
+	}
+	p.swap(zone.NewSnapshot(zones...))
+	debug.FreeOSMemory() // what loading needed is not needed again
+	return p, nil
+}
+
+func (p *Publisher) load() ([]*zone.Nodes, error) {
+	var zones []*zone.Nodes
+	err := p.View(func(v store.View) error {
+		return v.Zones(func(z zone.Zone) (bool, error) {
+			n, err := loadZone(v, z)
+			zones = append(zones, n)
+			return true, err
+		})
+	})
+	return zones, err
+}
+
+func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
+	l := zone.NewLoader(z.ID, z.Name)
+	if err := v.Served(z, l.Add); err != nil {
+		return nil, fmt.Errorf("load zone %s: %w", z.Name, err)
+	}
+	return l.Done(), nil
+}
+
+// Snapshot is what is served now.
+func (p *Publisher) Snapshot() *zone.Snapshot { return p.snap.Load() }
+
+func (p *Publisher) swap(s *zone.Snapshot) {
+	p.snap.Store(s)
+	p.swapped.Store(time.Now().UnixNano())
+}
+
+// View reads the store at one moment.
+func (p *Publisher) View(fn func(store.View) error) error {
+	return p.store.View(func(r store.Reader) error { return fn(store.NewView(r)) })
+}
+
+// Backup writes a consistent copy of the store while it is in use.
+func (p *Publisher) Backup(w io.Writer) error { return p.store.Backup(w) }
+
+// ErrClosed says that the program is about to end and takes no more changes.
+var ErrClosed = fmt.Errorf("shutting down: %w", store.ErrUnavailable)
+
+// Commit runs fn, which reads and writes through its Tx as if it were alone, and makes what it wrote durable and
+// served. When fn returns an error nothing of it is kept, and Commit returns that error. When ctx ends first, fn does
+// not run; once it has run, Commit waits for the outcome, because the caller must be told the truth.
+func (p *Publisher) Commit(ctx context.Context, actor store.Actor, fn func(*Tx) error) error {
+	return p.submit(&request{ctx: ctx, actor: actor, fn: fn, done: make(chan struct{})})
+}
+
+func (p *Publisher) submit(r *request) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return ErrClosed
+	}
+	p.mu.Unlock()
+	select {
+	case p.queue <- r:
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	case <-p.done:
+		return ErrClosed
+	}
+	select {
+	case <-r.done:
+	case <-p.done:
+		select {
+		case <-r.done: // both are ready: the outcome is known
+		default:
+			return ErrClosed
+		}
+	}
+	if r.panic != nil {
+		panic(r.panic) // in the goroutine that brought fn, where its owner can see it
+	}
+	return r.err
+}
+
+// Run commits until ctx ends, then what is still waiting, and returns.
+func (p *Publisher) Run(ctx context.Context) error {
+	defer close(p.done)
+	for {
+		select {
+		case r := <-p.queue:
+			p.commit(p.group(r))
+		case <-ctx.Done():
+			p.mu.Lock()
+			p.closed = true
+			p.mu.Unlock()
+			for {
+				select {
+				case r := <-p.queue:
+					p.commit(p.group(r))
+				default:
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// group takes what waits behind r, as long as it can share a commit.
+func (p *Publisher) group(r *request) []*request {
+	g := []*request{r}
+	for len(g) < groupLimit {
+		select {
+		case r := <-p.queue:
+			g = append(g, r)
+		default:
+			return g
+		}
+	}
+	return g
+}

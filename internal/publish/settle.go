@@ -1,0 +1,164 @@
+package publish
+
+import (
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// changeSet notes what happens to a record set. Several changes of one set in an edit become one.
+func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
+	any := after
+	if any == nil {
+		any = before
+	}
+	e.names[any.Name] = true
+	if before != nil {
+		e.zone.Sets--
+		e.zone.Records -= len(before.Data)
+	}
+	if after != nil {
+		e.zone.Sets++
+		e.zone.Records += len(after.Data)
+	}
+	for i := range e.sets {
+		if c := &e.sets[i]; c.After != nil && before != nil && c.After.ID == before.ID {
+			c.After = after
+			return
+		}
+	}
+	e.sets = append(e.sets, store.SetChange{Before: before, After: after})
+}
+
+// finish checks what an edit leaves behind, steps serials and writes the journal.
+func (tx *Tx) finish() error {
+	for _, e := range tx.order {
+		if e.deleted {
+			continue
+		}
+		if err := tx.settle(e); err != nil {
+			return err
+		}
+	}
+	tx.order = slices.DeleteFunc(tx.order, func(e *zoneEdit) bool {
+		return !e.deleted && !e.created && !e.touched && !e.reload && len(e.sets) == 0
+	})
+	return nil
+}
+
+// settle ends the edit of one zone. It may be called again after more changes.
+func (tx *Tx) settle(e *zoneEdit) error {
+	if err := tx.check(e); err != nil {
+		return err
+	}
+	e.sets = slices.DeleteFunc(e.sets, func(c store.SetChange) bool { return c.Before == nil && c.After == nil })
+	e.served = e.served[:0]
+	for _, c := range e.sets {
+		if s, ok := servedChange(c, e.before.TTL, e.zone.TTL); ok {
+			e.served = append(e.served, s)
+		}
+	}
+	if len(e.served) > 0 || e.reload {
+		if err := tx.stepSerial(e); err != nil {
+			return err
+		}
+	}
+	if len(e.sets) == 0 && !e.reload && !e.touched {
+		return nil
+	}
+	if err := tx.PutZone(e.zone); err != nil {
+		return err
+	}
+	return tx.record(e)
+}
+
+// check asks zone.Check about each name that was touched, and whether the zone can still be served.
+func (tx *Tx) check(e *zoneEdit) error {
+	for n := range e.names {
+		sets, err := tx.RecordSetsAt(e.zone.ID, n)
+		if err != nil {
+			return err
+		}
+		if err := zone.Check(e.zone.Name, n, sets); err != nil {
+			return err
+		}
+		if n == e.zone.Name && e.zone.Kind == zone.Primary {
+			if err := zone.NeedsApex(n, sets); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// servedChange is the set to be served after a change, if it differs from what was served before. The SOA is left out:
+// stepSerial writes it, and a new serial alone is no change.
+func servedChange(c store.SetChange, ttlBefore, ttlAfter uint32) (rr.Set, bool) {
+	var before, after rr.Set
+	if c.Before != nil {
+		before = c.Before.Served(ttlBefore)
+	}
+	if c.After != nil {
+		after = c.After.Served(ttlAfter)
+	} else {
+		after = rr.Set{Name: before.Name, Type: before.Type}
+	}
+	if len(before.Data) == 0 && len(after.Data) == 0 || c.Before != nil && before.Equal(after) {
+		return rr.Set{}, false
+	}
+	return after, true
+}
+
+// stepSerial gives the zone the serial of this commit, once, and the SOA record with it.
+func (tx *Tx) stepSerial(e *zoneEdit) error {
+	soa, err := tx.RecordSet(e.zone.ID, e.zone.Name, rr.TypeSOA)
+	if err != nil {
+		if e.zone.Kind != zone.Primary {
+			return nil
+		}
+		return err
+	}
+	if len(soa.Data) != 1 {
+		return &zone.PlacementError{Reason: "zone " + e.zone.Name.String() + " must have exactly one SOA record"}
+	}
+	if e.zone.Serial == e.before.Serial {
+		old := e.before.Serial
+		if given, ok := zone.ParseSOA(soa.Data[0]); ok && e.created && int32(given.Serial-old) > 0 {
+			old = given.Serial - 1 // an imported zone goes on from the serial it came with
+		}
+		e.zone.Serial = zone.NextSerial(old, tx.now)
+	}
+	was := soa
+	soa.Data = []string{zone.WithSerial(soa.Data[0], e.zone.Serial)}
+	if slices.Equal(was.Data, soa.Data) {
+		return nil
+	}
+	soa.Version++
+	if !e.created {
+		soa.Updated = tx.now
+	}
+	e.changeSet(&was, &soa)
+	e.served = slices.DeleteFunc(e.served, func(s rr.Set) bool { return s.Type == rr.TypeSOA })
+	e.served = append(e.served, soa.Served(e.zone.TTL))
+	return tx.PutSet(soa)
+}
+
+// record writes the zone's change into its journal and cuts the journal to its bound.
+func (tx *Tx) record(e *zoneEdit) error {
+	commit, err := tx.commitNumber()
+	if err != nil {
+		return err
+	}
+	c := store.Change{Zone: e.zone.ID, Commit: commit, Time: tx.now, Actor: tx.actor, Note: tx.note,
+		From: e.before.Serial, To: e.zone.Serial, ZoneTTL: e.zone.TTL, Sets: e.sets}
+	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || e.reload && !e.created && e.zone.TTL != e.before.TTL {
+		c.Sets, c.Whole = nil, true
+	}
+	if err := tx.PutChange(c); err != nil {
+		return err
+	}
+	tx.changes = append(slices.DeleteFunc(tx.changes, func(o store.Change) bool { return o.Zone == c.Zone }), c)
+	return tx.trimJournal(e)
+}

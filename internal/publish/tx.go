@@ -1,0 +1,237 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Tx is one edit: it reads the newest state and changes it. All it did is kept, or nothing. It is valid until the
+// function that was given it returns.
+type Tx struct {
+	*store.Edit
+	p      *Publisher
+	actor  store.Actor
+	now    time.Time
+	note   string
+	commit uint64 // number in the commit log; 0 until it is needed
+
+	zones   map[uuid.UUID]*zoneEdit
+	order   []*zoneEdit // in the order they were first touched
+	changes []store.Change
+	objects bool // objects were written
+}
+
+// zoneEdit is what a Tx does to one zone.
+type zoneEdit struct {
+	zone    zone.Zone
+	before  zone.Zone // as it was; zero for a new zone
+	created bool
+	deleted bool
+	reload  bool // too much changed to follow set by set
+	touched bool // the zone's own row changed
+	sets    []store.SetChange
+	names   map[dnsname.Name]bool // whose sets must be checked
+	served  []rr.Set              // what changes on the wire; no data: removed
+	count   int                   // sets changed, when sets itself is not kept
+}
+
+// Now is the time of this edit, to the microsecond.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// Actor is who makes this edit.
+func (tx *Tx) Actor() store.Actor { return tx.actor }
+
+// Note says in the history what this edit was for.
+func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...) }
+
+func (tx *Tx) changed() bool { return tx.objects || len(tx.order) > 0 }
+
+// PutObject writes an object as JSON.
+func (tx *Tx) PutObject(kind, id string, value any) error {
+	tx.objects = true
+	return tx.Edit.PutObject(kind, id, value)
+}
+
+// DeleteObject removes an object, or returns zone.ErrNotFound.
+func (tx *Tx) DeleteObject(kind, id string) error {
+	tx.objects = true
+	return tx.Edit.DeleteObject(kind, id)
+}
+
+// zone begins or goes on with the edit of a zone.
+func (tx *Tx) zone(id uuid.UUID) (*zoneEdit, error) {
+	if z := tx.zones[id]; z != nil {
+		if z.deleted {
+			return nil, fmt.Errorf("zone %s: %w", id, zone.ErrNotFound)
+		}
+		return z, nil
+	}
+	z, err := tx.Edit.Zone(id)
+	if err != nil {
+		return nil, err
+	}
+	return tx.begin(&zoneEdit{zone: z, before: z}), nil
+}
+
+func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
+	z.names = map[dnsname.Name]bool{}
+	tx.zones[z.zone.ID] = z
+	tx.order = append(tx.order, z)
+	return z
+}
+
+// CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times, version and
+// serial are set here. A zone of this name must not exist.
+func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error) {
+	if _, err := tx.ZoneByName(z.Name); err == nil {
+		return z, fmt.Errorf("zone %s: %w", z.Name, zone.ErrExists)
+	} else if !errors.Is(err, zone.ErrNotFound) {
+		return z, err
+	}
+	if z.ID == uuid.Nil {
+		z.ID = uuid.New()
+	}
+	z.Created, z.Updated, z.Version, z.Sets, z.Records = tx.now, time.Time{}, 1, 0, 0
+	e := tx.begin(&zoneEdit{zone: z, created: true, reload: true})
+	e.zone.Serial = 0
+	if err := tx.PutZone(e.zone); err != nil {
+		return z, err
+	}
+	for _, s := range sets {
+		s.Zone = z.ID
+		if _, err := tx.CreateSet(s); err != nil {
+			return z, err
+		}
+	}
+	if err := tx.settle(e); err != nil { // now, so that the caller sees the serial
+		return z, err
+	}
+	return e.zone, nil
+}
+
+// UpdateZone changes a zone's own fields: those an owner may change, and the owner. Equal fields are no change.
+func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
+	e, err := tx.zone(z.ID)
+	if err != nil {
+		return z, err
+	}
+	next := e.zone
+	next.Project, next.Email, next.TTL, next.Description = z.Project, z.Email, z.TTL, z.Description
+	next.Masters, next.Attributes, next.Pool = z.Masters, z.Attributes, z.Pool
+	if sameZone(next, e.zone) {
+		return e.zone, nil
+	}
+	if next.TTL != e.zone.TTL {
+		e.reload = true // every set without a TTL of its own
+	}
+	next.Version++
+	next.Updated = tx.now
+	e.zone, e.touched = next, true
+	return next, tx.PutZone(next)
+}
+
+func sameZone(a, b zone.Zone) bool {
+	return a.Project == b.Project && a.Email == b.Email && a.TTL == b.TTL && equalPtr(a.Description, b.Description) &&
+		slices.Equal(a.Masters, b.Masters) && a.Pool == b.Pool && fmt.Sprint(a.Attributes) == fmt.Sprint(b.Attributes)
+}
+
+func equalPtr[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// DeleteZone removes a zone with its record sets and its history.
+func (tx *Tx) DeleteZone(id uuid.UUID) error {
+	e, err := tx.zone(id)
+	if err != nil {
+		return err
+	}
+	var sets []zone.RecordSet
+	err = tx.RecordSets(id, func(s zone.RecordSet) (bool, error) {
+		sets = append(sets, s)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range sets {
+		if err := tx.Edit.DeleteSet(s); err != nil {
+			return err
+		}
+	}
+	if err := tx.DropChanges(id, -1); err != nil {
+		return err
+	}
+	e.deleted = true
+	return tx.Edit.DeleteZone(e.zone)
+}
+
+// CreateSet adds a record set to its zone. Its id, times and version are set here. A set of its name and type must
+// not exist.
+func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
+	e, err := tx.zone(s.Zone)
+	if err != nil {
+		return s, err
+	}
+	if _, err := tx.RecordSet(s.Zone, s.Name, s.Type); err == nil {
+		return s, fmt.Errorf("record set %s %s: %w", s.Name, s.Type, zone.ErrExists)
+	} else if !errors.Is(err, zone.ErrNotFound) {
+		return s, err
+	}
+	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
+	s.Data = rr.Normal(s.Type, s.Data)
+	if err := tx.NewSetID(&s); err != nil {
+		return s, err
+	}
+	return s, tx.put(e, nil, s)
+}
+
+// UpdateSet changes the TTL, data, description and managed mark of a record set, found by zone, name and type. Equal
+// values are no change.
+func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
+	e, err := tx.zone(s.Zone)
+	if err != nil {
+		return s, err
+	}
+	was, err := tx.RecordSet(s.Zone, s.Name, s.Type)
+	if err != nil {
+		return s, err
+	}
+	next := was
+	next.TTL, next.Description, next.Managed = s.TTL, s.Description, s.Managed
+	next.Data = rr.Normal(s.Type, s.Data)
+	if equalPtr(next.TTL, was.TTL) && equalPtr(next.Description, was.Description) && next.Managed == was.Managed &&
+		slices.Equal(next.Data, was.Data) {
+		return was, nil
+	}
+	next.Version++
+	next.Updated = tx.now
+	return next, tx.put(e, &was, next)
+}
+
+func (tx *Tx) put(e *zoneEdit, was *zone.RecordSet, s zone.RecordSet) error {
+	e.changeSet(was, &s)
+	return tx.PutSet(s)
+}
+
+// DeleteSet removes the record set of a zone, name and type.
+func (tx *Tx) DeleteSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) error {
+	e, err := tx.zone(zoneID)
+	if err != nil {
+		return err
+	}
+	was, err := tx.RecordSet(zoneID, n, t)
+	if err != nil {
+		return err
+	}
+	e.changeSet(&was, nil)
+	return tx.Edit.DeleteSet(was)
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Keys of Meta.
+var (
+	KeyFormat = []byte("format") // one octet: Format
+	KeySecret = []byte("secret") // random octets that record set ids are made with
+	KeyCommit = []byte("commit") // number of the last commit
+	KeySetNum = []byte("setnum") // number of the last record set made
+)
+
+// Format is the version of the rows. A store of a later format is refused.
+const Format = 1
+
+// SetKey is the key of a record set in Sets. Within a zone, keys are in canonical order of names, then of types.
+func SetKey(zone uuid.UUID, name dnsname.Name, t rr.Type) []byte {
+	return binary.BigEndian.AppendUint16(NameKey(zone, name), uint16(t))
+}
+
+// NameKey is the prefix of the keys of all record sets of a name, and of nothing else: the 0x00 at its end is no
+// beginning of a label's key, so names below sort after it and never match it.
+func NameKey(zone uuid.UUID, name dnsname.Name) []byte {
+	k := make([]byte, 0, 16+len(name.Wire())+3)
+	k = append(k, zone[:]...)
+	k = name.AppendKey(k)
+	return append(k, 0)
+}
+
+// parseSetKey reads what SetKey wrote.
+func parseSetKey(k []byte) (zone uuid.UUID, name dnsname.Name, t rr.Type, ok bool) {
+	if len(k) < 16+3 {
+		return zone, name, 0, false
+	}
+	copy(zone[:], k)
+	t = rr.Type(binary.BigEndian.Uint16(k[len(k)-2:]))
+	name, ok = dnsname.FromKey(k[16 : len(k)-3])
+	return zone, name, t, ok
+}
+
+// number is a key made of a count: big-endian, so that keys sort as the counts do.
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// JournalKey is the key of a change in Journal.
+func JournalKey(zone uuid.UUID, commit uint64) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte(nil), zone[:]...), commit)
+}
+
+// ObjectKey is the key of an object in Objects.
+func ObjectKey(kind, id string) []byte {
+	return append(append([]byte(kind), 0), id...)
+}
+
+// setID makes the id of the record set with a number: the number in front, so that ids sort by creation and lead
+// back to their row without an index in memory, then a part that nobody without the store's secret can make up.
+// The form is RFC 9562's version 8.
+func setID(secret []byte, n uint64) uuid.UUID {
+	m := hmac.New(sha256.New, secret)
+	m.Write(number(n))
+	var id uuid.UUID
+	copy(id[:], m.Sum(nil))
+	copy(id[:6], number(n)[2:])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// setNumber is the number in a record set's id.
+func setNumber(id uuid.UUID) uint64 {
+	var b [8]byte
+	copy(b[2:], id[:6])
+	return binary.BigEndian.Uint64(b[:])
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// View reads the rows of a store at one moment. The values it returns are the caller's own.
+type View struct {
+	r      Reader
+	secret []byte
+}
+
+// NewView reads through r. The store must have been set up by Init.
+func NewView(r Reader) View {
+	return View{r, append([]byte(nil), r.Get(Meta, KeySecret)...)}
+}
+
+// Zone is the zone with this id, or zone.ErrNotFound.
+func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
+	b := v.r.Get(Zones, id[:])
+	if b == nil {
+		return zone.Zone{}, fmt.Errorf("zone %s: %w", id, zone.ErrNotFound)
+	}
+	return decodeZone(id[:], b)
+}
+
+// ZoneByName is the zone with this name, or zone.ErrNotFound.
+func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
+	id := v.r.Get(Names, n.AppendKey(nil))
+	if len(id) != 16 {
+		return zone.Zone{}, fmt.Errorf("zone %s: %w", n, zone.ErrNotFound)
+	}
+	return v.Zone(uuid.UUID(id))
+}
+
+// Zones walks all zones in canonical order of their names until fn returns false or an error.
+func (v View) Zones(fn func(zone.Zone) (bool, error)) error {
+	return v.zonesIn(nil, fn)
+}
+
+// ZonesBelow walks the zones at or below a name in canonical order.
+func (v View) ZonesBelow(n dnsname.Name, fn func(zone.Zone) (bool, error)) error {
+	return v.zonesIn(n.AppendKey(nil), fn)
+}
+
+func (v View) zonesIn(prefix []byte, fn func(zone.Zone) (bool, error)) error {
+	var err error
+	v.r.Scan(Names, prefix, nil, func(_, id []byte) bool {
+		var z zone.Zone
+		if z, err = v.Zone(uuid.UUID(id)); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(z)
+		return more && err == nil
+	})
+	return err
+}
+
+// RecordSet is the set of this zone, name and type, or zone.ErrNotFound.
+func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.RecordSet, error) {
+	key := SetKey(zoneID, n, t)
+	b := v.r.Get(Sets, key)
+	if b == nil {
+		return zone.RecordSet{}, fmt.Errorf("record set %s %s: %w", n, t, zone.ErrNotFound)
+	}
+	return v.set(key, b)
+}
+
+// RecordSetByID is the set with this id, or zone.ErrNotFound.
+func (v View) RecordSetByID(id uuid.UUID) (zone.RecordSet, error) {
+	num := setNumber(id)
+	key := v.r.Get(SetIDs, number(num))
+	if key == nil || setID(v.secret, num) != id {
+		return zone.RecordSet{}, fmt.Errorf("record set %s: %w", id, zone.ErrNotFound)
+	}
+	b := v.r.Get(Sets, key)
+	if b == nil {
+		return zone.RecordSet{}, fmt.Errorf("record set %s has an id but no row: %w", id, errRow)
+	}
+	return v.set(key, b)
+}
+
+func (v View) set(key, value []byte) (zone.RecordSet, error) {
+	s, num, err := decodeSet(key, value)
+	s.ID = setID(v.secret, num)
+	return s, err
+}
+
+// RecordSetsAt is every set of a name.
+func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, error) {
+	var out []zone.RecordSet
+	err := v.sets(NameKey(zoneID, n), nil, func(s zone.RecordSet) (bool, error) {
+		out = append(out, s)
+		return true, nil
+	})
+	return out, err
+}
+
+// RecordSets walks the sets of a zone in canonical order of names, then by type, until fn returns false or an error.
+func (v View) RecordSets(zoneID uuid.UUID, fn func(zone.RecordSet) (bool, error)) error {
+	return v.sets(zoneID[:], nil, fn)
+}
+
+// RecordSetsBelow walks the sets at or below a name.
+func (v View) RecordSetsBelow(zoneID uuid.UUID, n dnsname.Name, fn func(zone.RecordSet) (bool, error)) error {
+	return v.sets(n.AppendKey(append([]byte(nil), zoneID[:]...)), nil, fn)
+}
+
+func (v View) sets(prefix, from []byte, fn func(zone.RecordSet) (bool, error)) error {
+	var err error
+	v.r.Scan(Sets, prefix, from, func(key, value []byte) bool {
+		var s zone.RecordSet
+		if s, err = v.set(key, value); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(s)
+		return more && err == nil
+	})
+	return err
+}
+
+// Served walks what a zone serves, in canonical order of names.
+func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
+	var err error
+	v.r.Scan(Sets, z.ID[:], nil, func(key, value []byte) bool {
+		var s rr.Set
+		if s, err = decodeServed(key, value, z.TTL); err != nil {
+			return false
+		}
+		err = fn(s)
+		return err == nil
+	})
+	return err
+}
+
+// RecordSetsByAge walks the sets of all zones by age, oldest first (newest first when back), starting after the set
+// with id after (nil: at the beginning). Ids sort by creation, so this is the order of both.
+func (v View) RecordSetsByAge(after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
+	var from []byte
+	var skip []byte
+	if after != nil {
+		from = number(setNumber(*after))
+		skip = from
+	}
+	scan := v.r.Scan
+	if back {
+		scan = v.r.ScanBack
+	}
+	var err error
+	scan(SetIDs, nil, from, func(num, key []byte) bool {
+		if string(num) == string(skip) {
+			return true
+		}
+		var s zone.RecordSet
+		if s, err = v.set(key, v.r.Get(Sets, key)); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(s)
+		return more && err == nil
+	})
+	return err
+}
+
+// Object reads the object of this kind and id into out, or returns zone.ErrNotFound.
+func (v View) Object(kind, id string, out any) error {
+	b := v.r.Get(Objects, ObjectKey(kind, id))
+	if b == nil {
+		return fmt.Errorf("%s %s: %w", kind, id, zone.ErrNotFound)
+	}
+	return json.Unmarshal(b, out)
+}
+
+// EachObject walks the objects of a kind in order of their ids, as JSON, until fn returns false or an error.
+func (v View) EachObject(kind string, fn func(id string, value []byte) (bool, error)) error {
+	prefix := ObjectKey(kind, "")
+	var err error
+	v.r.Scan(Objects, prefix, nil, func(key, value []byte) bool {
+		var more bool
+		more, err = fn(string(key[len(prefix):]), value)
+		return more && err == nil
+	})
+	return err
+}
+
+// ObjectsOf reads all objects of a kind.
+func ObjectsOf[T any](v View, kind string) ([]T, error) {
+	var out []T
+	err := v.EachObject(kind, func(_ string, value []byte) (bool, error) {
+		var o T
+		if err := json.Unmarshal(value, &o); err != nil {
+			return false, err
+		}
+		out = append(out, o)
+		return true, nil
+	})
+	return out, err
+}

@@ -1,0 +1,65 @@
+package zone
+
+import (
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Check says whether the sets of one name can stand together in the zone of the given apex. It is asked about the
+// state that a whole batch leaves behind, so a batch may turn a CNAME into an A.
+func Check(apex, name dnsname.Name, sets []RecordSet) error {
+	if !name.IsIn(apex) {
+		return placement("%s is not in zone %s", name, apex)
+	}
+	var cname, dname, others int
+	for _, s := range sets {
+		if !s.Type.IsData() {
+			return placement("%s is not a type of record that a zone can hold", s.Type)
+		}
+		switch s.Type {
+		case rr.TypeSOA:
+			if name != apex {
+				return placement("SOA belongs at the apex %s, not at %s", apex, name)
+			}
+			if len(s.Data) != 1 {
+				return placement("zone %s must have exactly one SOA record", apex)
+			}
+			others++
+		case rr.TypeCNAME:
+			cname = max(1, len(s.Data))
+		case rr.TypeDNAME:
+			dname = len(s.Data)
+			others++
+		case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: they may stand beside a CNAME
+		default:
+			others++
+		}
+	}
+	switch {
+	case cname > 0 && name == apex:
+		return placement("a CNAME cannot stand at the apex %s, beside its SOA and NS", apex)
+	case cname > 0 && others > 0:
+		return placement("a CNAME cannot stand beside other records at %s", name) // RFC 1034 §3.6.2
+	case cname > 1:
+		return placement("%s can have only one CNAME record", name) // RFC 2181 §10.1
+	case dname > 1:
+		return placement("%s can have only one DNAME record", name) // RFC 6672 §2.4
+	}
+	return nil
+}
+
+// NeedsApex says what a zone must have at its apex to be served: one SOA, and NS.
+func NeedsApex(apex dnsname.Name, sets []RecordSet) error {
+	var soa, ns bool
+	for _, s := range sets {
+		soa = soa || s.Type == rr.TypeSOA && len(s.Data) == 1
+		ns = ns || s.Type == rr.TypeNS && len(s.Data) > 0
+	}
+	if !soa {
+		return placement("zone %s has no SOA record", apex)
+	}
+	if !ns {
+		return placement("zone %s has no NS record at its apex", apex)
+	}
+	return nil
+}
