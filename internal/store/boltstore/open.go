@@ -1,0 +1,116 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// mapSize is how much address space is mapped from the start. When a file outgrows its mapping bbolt maps it anew,
+// and that waits for every View, while new Views wait for it. Address space costs nothing (a page counts as memory
+// when it is read); 8 GB is more than thirty million record sets. Where an int has 32 bits it is 128 MB.
+var mapSize = int(min(int64(8)<<30, math.MaxInt>>4))
+
+// boltOptions are the choices, each measured (bench_test.go) or argued:
+//
+//   - FreelistType: the map finds a run of free pages in constant time; the array searches all of it per page.
+//   - NoFreelistSync stays off. It saves one page per commit in the middle of the same fsync, which is not
+//     measurable here, and it costs: Open must read the whole file to find the free pages, so must every failed
+//     commit, and both do it on a goroutine of bbolt's where a damaged page ends the process.
+//   - NoGrowSync stays off: without the fsync after growing, a power cut can leave the file shorter than its
+//     meta page says.
+//   - PageSize is fixed to 4096, so that a file does not depend on the machine that made it, and because a commit
+//     writes whole pages: larger ones were slower.
+//   - NoStatistics: nobody reads them, and they cost each View a lock.
+func boltOptions() *bolt.Options {
+	return &bolt.Options{
+		FreelistType:    bolt.FreelistMapType,
+		PageSize:        4096,
+		InitialMmapSize: mapSize,
+		NoStatistics:    true,
+	}
+}
+
+// openFile opens and locks the file and checks it before bbolt reads it.
+func openFile(path string, opts Options) (*bolt.DB, *os.File, error) {
+	o := boltOptions()
+	db, file, err := openWith(path, opts, o)
+	if errors.Is(err, syscall.ENOMEM) {
+		// The address space of this process is limited (ulimit -v): do with what the file needs now.
+		o.InitialMmapSize = 0
+		db, file, err = openWith(path, opts, o)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		o.ReadOnly = true
+		if rdb, rfile, rerr := openWith(path, opts, o); !errors.Is(rerr, os.ErrNotExist) {
+			return rdb, rfile, rerr
+		}
+	}
+	return db, file, err
+}
+
+func openWith(path string, opts Options, o *bolt.Options) (db *bolt.DB, file *os.File, err error) {
+	isNew := false
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(name, flag, mode)
+		if err != nil {
+			return nil, err
+		}
+		// bbolt locks this same descriptor again, which changes nothing. Locking here first keeps the check from
+		// reading what another process writes.
+		if err := lock(f, !o.ReadOnly, opts.LockTimeout); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if isNew, err = checkFile(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		file = f
+		return f, nil
+	}
+	defer func() {
+		// The check has read every page, so bbolt should find nothing wrong; if it does, that is not worth a crash.
+		if p := recover(); p != nil {
+			_ = file.Close()
+			db, err = nil, &store.DamagedError{Path: path, Err: fmt.Errorf("opening: %v", p)}
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if db, err = bolt.Open(path, 0o600, o); err != nil {
+		return nil, nil, describe(path, err)
+	}
+	if isNew {
+		// The file itself is on the disk; its name must be, too.
+		if err := syncDir(filepath.Dir(path)); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
+		}
+	}
+	return db, file, nil
+}
+
+func describe(path string, err error) error {
+	if d := (*store.DamagedError)(nil); errors.As(err, &d) {
+		return d
+	}
+	// os and syscall errors name the path already.
+	return fmt.Errorf("open store: %w", err)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) {
+		err = nil // some file systems cannot, and keep names in order by themselves
+	}
+	return errors.Join(err, d.Close())
+}

@@ -1,0 +1,197 @@
+// Package boltstore keeps the tables of package store in one bbolt file.
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Options change how a store is opened. The zero value is what serve uses.
+type Options struct {
+	// LockTimeout is how long Open waits for another process to let go of the file; default 2s, which covers a
+	// restart where the old process is still closing, and is short enough for a person to wait for.
+	LockTimeout time.Duration
+}
+
+// Store is a store.Store in one file. Besides what the contract says:
+//
+//   - A View that begins while an Update is in its very last fsync may already see that Update.
+//   - After a fault in the middle of a commit (the file was damaged while in use) Updates are refused until the
+//     file is opened anew, so that a damaged file is never written to; Views go on.
+type Store struct {
+	path string
+	opts Options
+
+	dead atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: nothing may call it again
+
+	write  sync.Mutex // held by Update and Close; guards stuck, doubt, closed
+	stuck  error      // why Updates are refused until the file is opened anew
+	doubt  int        // transaction that failed but is visible, and must be undone before the next one; 0: none
+	closed bool
+
+	mu   sync.RWMutex // guards db and file; replaced with write held too, so Update may read them without it
+	db   *bolt.DB
+	file *os.File // db's own descriptor
+
+	commit func(*bolt.Tx) error // (*bolt.Tx).Commit; tests put failures here that no file system gives on demand
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in the file at path, and makes it when there is none. A file that is not an intact store is
+// reported as *store.DamagedError and left as it is. On a read-only file system the store can be read only.
+func Open(path string, opts Options) (*Store, error) {
+	if opts.LockTimeout == 0 {
+		opts.LockTimeout = 2 * time.Second
+	}
+	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit}
+	var err error
+	if s.db, s.file, err = openFile(path, opts); err != nil {
+		return nil, err
+	}
+	if err := s.makeTables(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// View implements store.Store.
+func (s *Store) View(fn func(store.Reader) error) error {
+	return s.view(func(tx *bolt.Tx) error { return fn(newReader(tx)) })
+}
+
+// Update implements store.Store.
+func (s *Store) Update(fn func(store.Writer) error) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	tx, err := s.beginUpdate()
+	if err != nil {
+		return err
+	}
+	w := &writer{reader: newReader(tx)}
+	if err := s.fill(tx, w, fn); err != nil {
+		return err
+	}
+	if !w.dirty {
+		// Nothing to make durable: save two fsyncs.
+		return tx.Rollback()
+	}
+	return s.finish(tx)
+}
+
+// Backup implements store.Store. The pages are read from the file, not through the mapping, so that a backup
+// does not count as resident memory.
+func (s *Store) Backup(w io.Writer) error {
+	return s.view(func(tx *bolt.Tx) error {
+		_, err := tx.WriteTo(w)
+		return err
+	})
+}
+
+// Size is how many bytes of the file are in use, free pages included; the file itself is longer by what was
+// reserved for growth. It is 0 when the store cannot be read.
+func (s *Store) Size() (size int64) {
+	// A store that cannot be read says so to whoever reads it; a metric need not.
+	_ = s.view(func(tx *bolt.Tx) error {
+		size = tx.Size()
+		return nil
+	})
+	return size
+}
+
+// DropCaches gives the memory of pages that were read back to the system. They stay in the page cache; what falls
+// is the resident size of the process, which a full scan has raised by the size of the file.
+func (s *Store) DropCaches() {
+	// Inside a transaction, because that keeps bbolt from moving the mapping.
+	_ = s.view(func(tx *bolt.Tx) error {
+		dropMapped(tx.DB().Info().Data, uintptr(tx.Size()))
+		return nil
+	})
+}
+
+// Close implements store.Store. It waits for Views to end.
+func (s *Store) Close() error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.dead.Load() != nil {
+		// bbolt's Close would wait for ever for a lock that the fault left held. Closing the descriptor frees
+		// the file for others; the mapping goes with the process.
+		return s.file.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.db.Close()
+}
+
+func (s *Store) view(fn func(*bolt.Tx) error) (err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	tx, err := s.begin(false)
+	if err != nil {
+		return err
+	}
+	// Rollback reads nothing from the file, so it needs no guard.
+	defer func() { _ = tx.Rollback() }()
+	defer s.guard(debug.SetPanicOnFault(true), &err)
+	return fn(tx)
+}
+
+// begin starts a transaction of the current db; the caller holds mu or write.
+func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
+	if dead := s.dead.Load(); dead != nil {
+		return nil, dead
+	}
+	defer func() {
+		// Only reading the meta pages can fault here, and then bbolt keeps its locks.
+		if d := (*store.DamagedError)(nil); errors.As(err, &d) {
+			s.dead.Store(d)
+		}
+	}()
+	defer s.guardAll(debug.SetPanicOnFault(true), &err)
+	tx, err = s.db.Begin(writable)
+	if errors.Is(err, bolterrors.ErrDatabaseReadOnly) {
+		return nil, s.unavailable(errors.New("it is on a read-only file system"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", s.path, err)
+	}
+	return tx, nil
+}
+
+func (s *Store) makeTables() error {
+	missing := false
+	err := s.view(func(tx *bolt.Tx) error {
+		for _, t := range store.Tables {
+			missing = missing || tx.Bucket([]byte(t)) == nil
+		}
+		return nil
+	})
+	if err != nil || !missing {
+		return err
+	}
+	tx, err := s.begin(true)
+	if err != nil {
+		return err
+	}
+	for _, t := range store.Tables {
+		if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return s.finish(tx)
+}

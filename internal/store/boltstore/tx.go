@@ -1,0 +1,160 @@
+package boltstore
+
+import (
+	"bytes"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// reader is a store.Reader on a bbolt transaction.
+type reader struct {
+	tx      *bolt.Tx
+	buckets map[store.Table]*bolt.Bucket // bbolt searches its root for each request; a transaction needs it once
+}
+
+func newReader(tx *bolt.Tx) *reader {
+	return &reader{tx: tx, buckets: make(map[store.Table]*bolt.Bucket, len(store.Tables))}
+}
+
+func (r *reader) Get(t store.Table, key []byte) []byte {
+	b := r.bucket(t)
+	defer trap()
+	return b.Get(key)
+}
+
+func (r *reader) Scan(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
+	if bytes.Compare(from, prefix) < 0 {
+		from = prefix
+	}
+	c := r.bucket(t).Cursor()
+	k, v := seek(c, from)
+	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, v) {
+		k, v = next(c)
+	}
+}
+
+func (r *reader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
+	b := r.bucket(t)
+	c := b.Cursor()
+	var k, v []byte
+	switch {
+	case from != nil && bytes.HasPrefix(from, prefix):
+		if k, v = seek(c, from); k == nil || !bytes.Equal(k, from) {
+			k, v = before(b, c, from)
+		}
+	case from != nil && bytes.Compare(from, prefix) < 0:
+		return
+	default:
+		k, v = before(b, c, successor(prefix))
+	}
+	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, v) {
+		k, v = prev(b, c, k)
+	}
+}
+
+// bucket finds a table. Open made all of them, so a missing one is a mistake in the program.
+func (r *reader) bucket(t store.Table) *bolt.Bucket {
+	b := r.buckets[t]
+	if b == nil {
+		if b = openBucket(r.tx, t); b == nil {
+			panic(fmt.Sprintf("boltstore: no table %q", t))
+		}
+		b.FillPercent = fillPercent(t)
+		r.buckets[t] = b
+	}
+	return b
+}
+
+// fillPercent is how full a page is left when it splits. The keys of these two tables only ever grow (for the journal:
+// within a zone), so the room that bbolt leaves by default, half of a page, would never be used.
+func fillPercent(t store.Table) float64 {
+	if t == store.SetIDs || t == store.Journal {
+		return 0.95
+	}
+	return bolt.DefaultFillPercent
+}
+
+// writer is a store.Writer on a bbolt transaction.
+type writer struct {
+	*reader
+	dirty bool
+}
+
+func (w *writer) Put(t store.Table, key, value []byte) error {
+	b := w.bucket(t)
+	w.dirty = true
+	defer trap()
+	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
+	return b.Put(key, append(make([]byte, 0, len(value)), value...))
+}
+
+func (w *writer) Delete(t store.Table, key []byte) error {
+	b := w.bucket(t)
+	w.dirty = true
+	defer trap()
+	return b.Delete(key)
+}
+
+func openBucket(tx *bolt.Tx, t store.Table) *bolt.Bucket {
+	defer trap()
+	return tx.Bucket([]byte(t))
+}
+
+func seek(c *bolt.Cursor, key []byte) (k, v []byte) {
+	defer trap()
+	return c.Seek(key)
+}
+
+func next(c *bolt.Cursor) (k, v []byte) {
+	defer trap()
+	return c.Next()
+}
+
+// before moves c to the last key before bound; nil: to the last of all.
+func before(b *bolt.Bucket, c *bolt.Cursor, bound []byte) (k, v []byte) {
+	defer trap()
+	// Last never ends when a transaction has deleted all keys of a table of several pages.
+	first, _ := b.Cursor().First()
+	if first == nil {
+		return nil, nil
+	}
+	if bound == nil {
+		return c.Last()
+	}
+	if k, _ := c.Seek(bound); k == nil {
+		return c.Last()
+	}
+	return prev(b, c, bound)
+}
+
+// prev moves c, which stands at the first key at or after bound, one back. Prev alone says nil both at the first key and at a
+// page that this transaction has emptied.
+func prev(b *bolt.Bucket, c *bolt.Cursor, bound []byte) (k, v []byte) {
+	defer trap()
+	k, v = c.Prev()
+	if k != nil || !b.Writable() {
+		return k, v
+	}
+	if first, _ := b.Cursor().First(); first == nil || bytes.Compare(first, bound) >= 0 {
+		return nil, nil
+	}
+	for k == nil {
+		k, v = c.Prev()
+	}
+	return k, v
+}
+
+// successor is the first key after all keys with prefix; nil when there is none.
+func successor(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := bytes.Clone(prefix[:i+1])
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+func exit() { runtime.Goexit() }
+
+// goexit runs fn on a goroutine of its own until it ends.
+func goexit(fn func()) {
+	var wg sync.WaitGroup
+	wg.Go(fn)
+	wg.Wait()
+}
+
+// testViewSeesOneMoment keeps a View open while Updates of many sizes commit, so that pages it reads are freed,
+// would be used again, and the file grows.
+func testViewSeesOneMoment(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	const keys = 2000
+	write := func(value string) {
+		t.Helper()
+		update(t, s, func(w store.Writer) {
+			for i := range keys {
+				put(t, w, store.Sets, fmt.Sprintf("%06d", i), value)
+			}
+		})
+	}
+	write("first")
+	view(t, s, func(r store.Reader) {
+		for i := range 5 {
+			goexit(func() { write(fmt.Sprintf("later-%d-%0*d", i, 10*(i+1), i)) })
+			n := 0
+			r.Scan(store.Sets, nil, nil, func(k, v []byte) bool {
+				n++
+				if string(v) != "first" {
+					t.Fatalf("after commit %d the open View sees %s=%s", i, k, v)
+				}
+				return true
+			})
+			if n != keys {
+				t.Fatalf("after commit %d the open View sees %d keys, want %d", i, n, keys)
+			}
+		}
+	})
+	view(t, s, func(r store.Reader) {
+		if got := r.Get(store.Sets, []byte("000000")); !bytes.HasPrefix(got, []byte("later-4")) {
+			t.Errorf("a new View sees %q, want the last commit", got)
+		}
+	})
+}
+
+// testViewNeverWaits runs Views while an Update is in the middle of its function: were they to wait for it, this
+// test would hang. The first View stays open, so that the commit has to grow beside it.
+func testViewNeverWaits(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	inside, leave, done := make(chan bool), make(chan bool), make(chan error)
+	go func() {
+		done <- s.Update(func(w store.Writer) error {
+			for i := range 20000 {
+				if err := w.Put(store.Sets, fmt.Appendf(nil, "%06d", i), make([]byte, 100)); err != nil {
+					return err
+				}
+			}
+			inside <- true
+			<-leave
+			return nil
+		})
+	}()
+	<-inside
+	view(t, s, func(r store.Reader) {
+		wantContent(t, s, store.Sets)
+		leave <- true
+		if err := <-done; err != nil {
+			t.Errorf("Update beside an open View: %v", err)
+		}
+		if got := content(r, store.Sets); len(got) != 0 {
+			t.Errorf("the View that was open sees %d keys of the Update, want none", len(got))
+		}
+	})
+	view(t, s, func(r store.Reader) {
+		if got := content(r, store.Sets); len(got) != 20000 {
+			t.Errorf("a new View sees %d keys, want 20000", len(got))
+		}
+	})
+}
+
+// testBatchesAreWhole: one Update writes one number in many places and tables; a View never sees two numbers.
+func testBatchesAreWhole(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	write := func(n int) {
+		update(t, s, func(w store.Writer) {
+			for i := range 50 {
+				put(t, w, store.Tables[i%len(store.Tables)], strconv.Itoa(i), strconv.Itoa(n))
+			}
+		})
+	}
+	write(0)
+	stop := make(chan bool)
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for last := 0; ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				n := wholeBatch(t, s)
+				if n < last {
+					t.Errorf("saw commit %d after commit %d", n, last)
+				}
+				last = n
+			}
+		})
+	}
+	for n := range 100 {
+		write(n)
+	}
+	close(stop)
+	readers.Wait()
+	if n := wholeBatch(t, s); n != 99 {
+		t.Errorf("last commit is %d, want 99", n)
+	}
+}
+
+// wholeBatch returns the number that all keys have.
+func wholeBatch(t *testing.T, s store.Store) int {
+	seen := map[string]int{}
+	var number int
+	view(t, s, func(r store.Reader) {
+		for _, table := range store.Tables {
+			r.Scan(table, nil, nil, func(_, v []byte) bool {
+				seen[string(v)]++
+				number, _ = strconv.Atoi(string(v))
+				return true
+			})
+		}
+	})
+	if len(seen) != 1 || seen[strconv.Itoa(number)] != 50 {
+		t.Errorf("a View sees half a batch: %v", seen)
+	}
+	return number
+}
+
+// testUpdatesRunAlone: concurrent read-modify-write loses nothing.
+func testUpdatesRunAlone(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	const writers, each = 4, 25
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range each {
+				update(t, s, func(w store.Writer) {
+					n, _ := strconv.Atoi(string(w.Get(store.Meta, []byte("n"))))
+					put(t, w, store.Meta, "n", strconv.Itoa(n+1))
+				})
+			}
+		})
+	}
+	wg.Wait()
+	wantContent(t, s, store.Meta, fmt.Sprintf("n=%d", writers*each))
+}
+
+func testDurable(t *testing.T, open Opener) {
+	dir := t.TempDir()
+	for i := range 5 {
+		s := open(t, dir)
+		view(t, s, func(r store.Reader) {
+			if got := len(content(r, store.Sets)); got != i {
+				t.Errorf("open %d: %d keys, want %d", i, got, i)
+			}
+		})
+		update(t, s, func(w store.Writer) { put(t, w, store.Sets, strconv.Itoa(i), "x") })
+		_ = s.Update(func(w store.Writer) error {
+			put(t, w, store.Sets, "lost", "x")
+			return errCaller
+		})
+		if err := s.Close(); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	}
+}
+
+// testBackupWhileWriting takes copies beside a writer, and opens each: it must hold one whole commit.
+func testBackupWhileWriting(t *testing.T, open Opener) {
+	dir := t.TempDir()
+	s := openIn(t, open, dir)
+	write := func(n int) {
+		update(t, s, func(w store.Writer) {
+			for i := range 50 {
+				put(t, w, store.Tables[i%len(store.Tables)], strconv.Itoa(i), strconv.Itoa(n))
+			}
+			for i := range 500 {
+				put(t, w, store.Journal, fmt.Sprintf("%d/%d", n, i), strconv.Itoa(n))
+			}
+			for i := range 500 {
+				del(t, w, store.Journal, fmt.Sprintf("%d/%d", n-1, i))
+			}
+		})
+	}
+	write(0)
+	stop := make(chan bool)
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				write(n)
+			}
+		}
+	})
+	for range 5 {
+		var b bytes.Buffer
+		if err := s.Backup(&b); err != nil {
+			t.Fatalf("Backup: %v", err)
+		}
+		checkBackup(t, open, b.Bytes(), fileName(t, dir))
+	}
+	close(stop)
+	writer.Wait()
+}
+
+// fileName is the name of the one file in dir.
+func fileName(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("store directory holds %v (%v), want one file", files, err)
+	}
+	return files[0].Name()
+}
+
+func checkBackup(t *testing.T, open Opener, backup []byte, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openIn(t, open, dir)
+	seen := map[string]int{}
+	view(t, s, func(r store.Reader) {
+		for _, table := range store.Tables {
+			r.Scan(table, nil, nil, func(_, v []byte) bool {
+				seen[string(v)]++
+				return true
+			})
+		}
+	})
+	if len(seen) != 1 {
+		t.Errorf("the backup holds parts of several commits: %v", seen)
+	}
+	for _, n := range seen {
+		if n != 550 {
+			t.Errorf("the backup holds %d keys, want 550", n)
+		}
+	}
+	update(t, s, func(w store.Writer) { put(t, w, store.Meta, "after", "restore") })
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errCaller }
+
+func testBackupPassesErrors(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	if err := s.Backup(failingWriter{}); err == nil {
+		t.Error("Backup to a writer that fails returned nil")
+	}
+	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "k", "v") })
+	wantContent(t, s, store.Sets, "k=v")
+}

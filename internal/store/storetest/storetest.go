@@ -1,0 +1,321 @@
+// Package storetest is the contract of store.Store as a test suite. Every implementation runs it.
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Opener opens the store that lives in dir, and makes it when there is none.
+type Opener func(t *testing.T, dir string) store.Store
+
+// Run checks that the stores that open gives keep the contract.
+func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
+	tests := []struct {
+		name string
+		run  func(*testing.T, Opener)
+	}{
+		{"GetPutDelete", testGetPutDelete},
+		{"EmptyValue", testEmptyValue},
+		{"TablesAreApart", testTablesAreApart},
+		{"BuffersAreTheCallers", testBuffers},
+		{"Scan", testScan},
+		{"ScanStops", testScanStops},
+		{"ScanEmptiedPages", testScanEmptiedPages},
+		{"ReadYourWrites", testReadYourWrites},
+		{"RollbackOnError", testRollbackOnError},
+		{"RollbackOnPanic", testRollbackOnPanic},
+		{"RollbackOnGoexit", testRollbackOnGoexit},
+		{"ViewPassesErrorsAndPanics", testViewPasses},
+		{"ViewSeesOneMoment", testViewSeesOneMoment},
+		{"ViewNeverWaits", testViewNeverWaits},
+		{"BatchesAreWhole", testBatchesAreWhole},
+		{"UpdatesRunAlone", testUpdatesRunAlone},
+		{"Durable", testDurable},
+		{"BackupWhileWriting", testBackupWhileWriting},
+		{"BackupPassesErrors", testBackupPassesErrors},
+		{"BigTransaction", testBigTransaction},
+		{"Model", testModel},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, open) })
+	}
+}
+
+func openNew(t *testing.T, open Opener) store.Store {
+	t.Helper()
+	return openIn(t, open, t.TempDir())
+}
+
+func openIn(t *testing.T, open Opener, dir string) store.Store {
+	t.Helper()
+	s := open(t, dir)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func update(t *testing.T, s store.Store, fn func(store.Writer)) {
+	t.Helper()
+	err := s.Update(func(w store.Writer) error {
+		fn(w)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func view(t *testing.T, s store.Store, fn func(store.Reader)) {
+	t.Helper()
+	err := s.View(func(r store.Reader) error {
+		fn(r)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+}
+
+func put(t *testing.T, w store.Writer, table store.Table, key, value string) {
+	t.Helper()
+	if err := w.Put(table, []byte(key), []byte(value)); err != nil {
+		t.Fatalf("Put(%s, %q): %v", table, key, err)
+	}
+}
+
+func del(t *testing.T, w store.Writer, table store.Table, key string) {
+	t.Helper()
+	if err := w.Delete(table, []byte(key)); err != nil {
+		t.Fatalf("Delete(%s, %q): %v", table, key, err)
+	}
+}
+
+// content is all of a table as "key=value".
+func content(r store.Reader, table store.Table) []string {
+	var all []string
+	r.Scan(table, nil, nil, func(k, v []byte) bool {
+		all = append(all, fmt.Sprintf("%s=%s", k, v))
+		return true
+	})
+	return all
+}
+
+func wantContent(t *testing.T, s store.Store, table store.Table, want ...string) {
+	t.Helper()
+	view(t, s, func(r store.Reader) {
+		if diff := cmp.Diff(want, content(r, table)); diff != "" {
+			t.Errorf("content of %s (-want +got):\n%s", table, diff)
+		}
+	})
+}
+
+func testGetPutDelete(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	for _, table := range store.Tables {
+		view(t, s, func(r store.Reader) {
+			if got := r.Get(table, []byte("k")); got != nil {
+				t.Errorf("Get from an empty %s = %q, want nil", table, got)
+			}
+		})
+		update(t, s, func(w store.Writer) { put(t, w, table, "k", "old") })
+		update(t, s, func(w store.Writer) { put(t, w, table, "k", "new") })
+		wantContent(t, s, table, "k=new")
+		update(t, s, func(w store.Writer) {
+			del(t, w, table, "k")
+			del(t, w, table, "never there")
+		})
+		wantContent(t, s, table)
+	}
+}
+
+func testEmptyValue(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	check := func(r store.Reader) {
+		t.Helper()
+		for _, key := range []string{"empty", "nil"} {
+			if got := r.Get(store.Meta, []byte(key)); got == nil || len(got) != 0 {
+				t.Errorf("Get(%q) = %#v, want empty and not nil", key, got)
+			}
+		}
+		r.Scan(store.Meta, nil, nil, func(k, v []byte) bool {
+			if v == nil {
+				t.Errorf("Scan gave nil for %q, want empty and not nil", k)
+			}
+			return true
+		})
+		if got := r.Get(store.Meta, []byte("absent")); got != nil {
+			t.Errorf("Get(absent) = %#v, want nil", got)
+		}
+	}
+	update(t, s, func(w store.Writer) {
+		for key, value := range map[string][]byte{"empty": {}, "nil": nil} {
+			if err := w.Put(store.Meta, []byte(key), value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(w)
+	})
+	view(t, s, func(r store.Reader) { check(r) })
+}
+
+func testTablesAreApart(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	update(t, s, func(w store.Writer) {
+		for _, table := range store.Tables {
+			put(t, w, table, "k", string(table))
+		}
+		del(t, w, store.Names, "k")
+	})
+	for _, table := range store.Tables {
+		if table == store.Names {
+			wantContent(t, s, table)
+			continue
+		}
+		wantContent(t, s, table, "k="+string(table))
+	}
+}
+
+// testBuffers: a caller may use its slices again once Put or Delete has returned.
+func testBuffers(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	update(t, s, func(w store.Writer) {
+		key, value := make([]byte, 1), make([]byte, 1)
+		for c := byte('a'); c <= 'c'; c++ {
+			key[0], value[0] = c, c-'a'+'0'
+			if err := w.Put(store.Sets, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		key[0] = 'b'
+		if err := w.Delete(store.Sets, key); err != nil {
+			t.Fatal(err)
+		}
+		key[0], value[0] = 'x', 'x'
+	})
+	wantContent(t, s, store.Sets, "a=0", "c=2")
+}
+
+func testReadYourWrites(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	update(t, s, func(w store.Writer) {
+		put(t, w, store.Sets, "a", "1")
+		put(t, w, store.Sets, "b", "1")
+	})
+	update(t, s, func(w store.Writer) {
+		put(t, w, store.Sets, "b", "2")
+		put(t, w, store.Sets, "c", "2")
+		del(t, w, store.Sets, "a")
+		if diff := cmp.Diff([]string{"b=2", "c=2"}, content(w, store.Sets)); diff != "" {
+			t.Errorf("inside the Update (-want +got):\n%s", diff)
+		}
+		if got := w.Get(store.Sets, []byte("a")); got != nil {
+			t.Errorf("Get of a deleted key = %q, want nil", got)
+		}
+		if got := w.Get(store.Sets, []byte("c")); !bytes.Equal(got, []byte("2")) {
+			t.Errorf("Get of a new key = %q, want 2", got)
+		}
+	})
+}
+
+var errCaller = errors.New("the caller's own error")
+
+func testRollbackOnError(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "kept", "1") })
+	err := s.Update(func(w store.Writer) error {
+		put(t, w, store.Sets, "kept", "2")
+		put(t, w, store.Sets, "lost", "2")
+		put(t, w, store.Zones, "lost", "2")
+		return errCaller
+	})
+	if !errors.Is(err, errCaller) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Update = %v, want the caller's error", err)
+	}
+	wantContent(t, s, store.Sets, "kept=1")
+	wantContent(t, s, store.Zones)
+	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "next", "3") })
+	wantContent(t, s, store.Sets, "kept=1", "next=3")
+}
+
+// recovered runs fn and returns what it panicked with.
+func recovered(fn func()) (p any) {
+	defer func() { p = recover() }()
+	fn()
+	return nil
+}
+
+func testRollbackOnPanic(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	got := recovered(func() {
+		_ = s.Update(func(w store.Writer) error {
+			put(t, w, store.Sets, "lost", "1")
+			panic(errCaller)
+		})
+	})
+	if got != errCaller {
+		t.Errorf("Update panicked with %v, want the caller's own value", got)
+	}
+	got = recovered(func() {
+		_ = s.Update(func(w store.Writer) error {
+			put(t, w, store.Sets, "lost", "1")
+			w.Scan(store.Sets, nil, nil, func(_, _ []byte) bool { panic(errCaller) })
+			return nil
+		})
+	})
+	if got != errCaller {
+		t.Errorf("Update panicked out of Scan with %v, want the caller's own value", got)
+	}
+	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "next", "2") })
+	wantContent(t, s, store.Sets, "next=2")
+}
+
+// testRollbackOnGoexit: t.Fatal inside an Update ends the goroutine, and must not take the store with it.
+func testRollbackOnGoexit(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	goexit(func() {
+		_ = s.Update(func(w store.Writer) error {
+			put(t, w, store.Sets, "lost", "1")
+			exit()
+			return nil
+		})
+	})
+	goexit(func() {
+		_ = s.View(func(store.Reader) error {
+			exit()
+			return nil
+		})
+	})
+	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "next", "2") })
+	wantContent(t, s, store.Sets, "next=2")
+}
+
+func testViewPasses(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	if err := s.View(func(store.Reader) error { return errCaller }); !errors.Is(err, errCaller) {
+		t.Errorf("View = %v, want the caller's error", err)
+	}
+	got := recovered(func() {
+		_ = s.View(func(store.Reader) error { panic(errCaller) })
+	})
+	if got != errCaller {
+		t.Errorf("View panicked with %v, want the caller's own value", got)
+	}
+	var none *int
+	got = recovered(func() {
+		_ = s.View(func(store.Reader) error { *none = 1; return nil })
+	})
+	if got == nil {
+		t.Error("a nil pointer in the caller's function did not panic")
+	}
+	wantContent(t, s, store.Sets)
+}
