@@ -1,0 +1,57 @@
+// Package httpapi is the frame of every HTTP door: who calls, with which request id, within which limits. The doors
+// themselves are its sub-packages.
+package httpapi
+
+import (
+	"context"
+	"slices"
+)
+
+// Caller is who makes a request, after authentication.
+type Caller struct {
+	Who     string // for the journal and the audit line: "token ci-deploy", "user alice"
+	Project string // whose things are seen and changed
+	Roles   []string
+}
+
+// IsAdmin reports whether the caller may act for every project.
+func (c Caller) IsAdmin() bool { return slices.Contains(c.Roles, RoleAdmin) }
+
+// CanWrite reports whether the caller may change anything.
+func (c Caller) CanWrite() bool { return c.IsAdmin() || slices.Contains(c.Roles, RoleMember) }
+
+// The roles: a reader sees its project, a member changes it, an admin acts for all projects.
+const (
+	RoleReader = "reader"
+	RoleMember = "member"
+	RoleAdmin  = "admin"
+)
+
+type contextKey int
+
+const (
+	callerKey contextKey = iota
+	requestIDKey
+)
+
+// WithCaller is ctx for a request of c.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey, c)
+}
+
+// CallerOf is who makes the request of ctx; the zero Caller, who may do nothing, when nobody was authenticated.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey).(Caller)
+	return c
+}
+
+// WithRequestID is ctx for a request with an id.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey, id)
+}
+
+// RequestID is the id of the request of ctx, "req-" and a UUID.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
