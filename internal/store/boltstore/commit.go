@@ -59,7 +59,9 @@ func (s *Store) fill(tx *bolt.Tx, w *writer, fn func(store.Writer) error) (err e
 		}
 	}()
 	defer s.guard(debug.SetPanicOnFault(true), &err)
-	err = fn(w)
+	if err = fn(w); err == nil {
+		err = w.flush()
+	}
 	done = true
 	return err
 }

@@ -79,7 +79,7 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	w := &writer{reader: newReader(tx)}
+	w := newWriter(tx)
 	if err := s.fill(tx, w, fn); err != nil {
 		return err
 	}

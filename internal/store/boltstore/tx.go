@@ -77,27 +77,6 @@ func fillPercent(t store.Table) float64 {
 	return bolt.DefaultFillPercent
 }
 
-// writer is a store.Writer on a bbolt transaction.
-type writer struct {
-	*reader
-	dirty bool
-}
-
-func (w *writer) Put(t store.Table, key, value []byte) error {
-	b := w.bucket(t)
-	w.dirty = true
-	defer trap()
-	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
-	return b.Put(key, append(make([]byte, 0, len(value)), value...))
-}
-
-func (w *writer) Delete(t store.Table, key []byte) error {
-	b := w.bucket(t)
-	w.dirty = true
-	defer trap()
-	return b.Delete(key)
-}
-
 func openBucket(tx *bolt.Tx, t store.Table) *bolt.Bucket {
 	defer trap()
 	return tx.Bucket([]byte(t))
