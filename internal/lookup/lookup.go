@@ -3,6 +3,7 @@
 package lookup
 
 import (
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -42,21 +43,24 @@ const (
 // what was collected until then is answered.
 const maxChain = 16
 
-// Reply is where an answer goes. The caller sets Msg and Limit; Answer sets the rest.
+// Reply is where an answer goes. The caller sets Msg and Limit; Answer sets the rest. A Reply can be used again.
 type Reply struct {
-	Msg   []byte // header and question; records are appended in place, within Limit
-	Limit int    // most octets Msg may have; what the caller wants to append later is to be taken off. At most cap(Msg)
+	Msg   []byte // header and question; records are appended in place
+	Limit int    // most octets Msg may come to have; at most cap(Msg), so that nothing is ever allocated
 
 	Kind          Kind
 	Rcode         uint8
 	Authoritative bool
 	Truncated     bool
-	Wildcard      bool // a wildcard gave (part of) the answer
+	Wildcard      bool // a wildcard gave part of the answer
 	Answers       int  // records in the three sections
 	Authorities   int
 	Additionals   int
 	Zone          *zone.Nodes // the zone of the question; nil when it is not ours
 
+	cur     name
+	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
+	scratch [dnsname.MaxWire]byte
 }
 
 // Question is what is asked: a name in lower-case wire form, root label included, and a type. The same name, in the
@@ -66,8 +70,89 @@ type Question struct {
 	Type rr.Type
 }
 
-// Answer looks q up and appends the answer to r.Msg. When the answer does not fit, Truncated is set and no more than
-// whole record sets are in it.
+// Answer looks q up and appends the answer to r.Msg. When the answer does not fit, Truncated is set, and what is there
+// are whole record sets.
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
-	panic("being written")
+	r.Kind, r.Rcode, r.Zone = Refused, rcodeRefused, nil
+	r.Authoritative, r.Truncated, r.Wildcard = false, false, false
+	r.Answers, r.Authorities, r.Additionals = 0, 0, 0
+	r.cur.set(q.Name, questionAt)
+	z := findZone(s, &r.cur, q.Type)
+	if z == nil {
+		return
+	}
+	r.Zone, r.Rcode, r.Authoritative = z, rcodeNoError, true
+	for range maxChain {
+		if !r.step(z, q.Type) {
+			return
+		}
+		// RFC 1034 §4.3.2 step 3a: go back to step 1 with the new name.
+		if z = findZone(s, &r.cur, q.Type); z == nil {
+			return // the chain leaves our zones: the rest is the resolver's to find
+		}
+	}
+}
+
+// findZone is the most specific zone that holds the name (RFC 1034 §4.3.2 step 2). For DS it is the parent's side of
+// a cut, if we have it (RFC 4035 §3.1.4.1).
+func findZone(s *zone.Snapshot, n *name, t rr.Type) *zone.Nodes {
+	var child *zone.Nodes
+	for i := max(0, n.count-s.MaxLabels()); i <= n.count; i++ {
+		z := s.Zone(n.wire[n.start(i):])
+		if z == nil {
+			continue
+		}
+		if t == rr.TypeDS && i == 0 && n.count > 0 {
+			child = z
+			continue
+		}
+		return z
+	}
+	return child
+}
+
+// step is one turn of RFC 1034 §4.3.2 step 3 in zone z. It reports whether a CNAME or DNAME leads on to another name.
+func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
+	apex := len(r.cur.wire) - len(z.Apex().Wire())
+	p := r.descend(z, apex, t)
+	switch p.what {
+	case cut:
+		r.refer(z, p, apex)
+		return false
+	case redirected:
+		return r.redirect(z, p, apex, t)
+	case missing:
+		if !p.node.HasWildcard() {
+			r.negative(z, apex, NXDomain, rcodeNXDomain)
+			return false
+		}
+		w := append(append(r.scratch[:0], 1, '*'), r.cur.wire[p.off:apex]...)
+		p.node = z.Find(w)
+		r.Wildcard = true
+	}
+	return r.at(z, p.node, apex, t)
+}
+
+// at answers from the sets of one node.
+func (r *Reply) at(z *zone.Nodes, n zone.Node, apex int, t rr.Type) bool {
+	if t == rr.TypeANY {
+		// RFC 8482 §4.1: one set is enough of an answer, and nothing for an amplifier.
+		if set, ok := n.First(); ok {
+			r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers)
+			r.Kind = Positive
+			return false
+		}
+	}
+	if set, ok := n.Find(t); ok {
+		r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers)
+		r.Kind = Positive
+		return false
+	}
+	if set, ok := n.Find(rr.TypeCNAME); ok {
+		from := len(r.Msg)
+		r.Kind = Positive
+		return r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers) && r.follow(z, set, from, apex)
+	}
+	r.negative(z, apex, NoData, rcodeNoError)
+	return false
 }

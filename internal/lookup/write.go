@@ -1,0 +1,201 @@
+package lookup
+
+import (
+	"encoding/binary"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// A record in a message: owner as a pointer 2, type 2, class 2, TTL 4, length 2, data.
+const (
+	ttlAt    = 6
+	lengthAt = 10
+	dataAt   = 12
+
+	maxPointer = 0x3fff
+)
+
+func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(to)) }
+
+// put appends a set with its owner at octet owner of the message and the zone's apex at octet apex. It reports whether
+// the set fitted; if not, the answer is truncated.
+func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
+	from := len(r.Msg)
+	if from+len(set.Wire) > r.Limit {
+		r.Truncated = true
+		return false
+	}
+	r.Msg = append(r.Msg, set.Wire...)
+	*section += set.Count
+	if owner == questionAt && !set.ApexPointer() {
+		return true // as it was stored
+	}
+	for b := r.Msg[from:]; len(b) > 0; {
+		end := dataAt + int(binary.BigEndian.Uint16(b[lengthAt:]))
+		pointer(b, owner)
+		if set.ApexPointer() {
+			pointer(b[end-2:], apex)
+		}
+		b = b[end:]
+	}
+	return true
+}
+
+// follow makes the target of the CNAME that was written at octet from the name to be looked for.
+func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
+	data := r.Msg[from+dataAt:]
+	tail := r.cur.at(apex)
+	if !set.ApexPointer() {
+		n := copyLower(r.target[:], data)
+		r.cur.set(r.target[:n], from+dataAt)
+		return true
+	}
+	head := copyLower(r.target[:], data[:len(data)-2])
+	n := head + copy(r.target[head:], z.Apex().Wire())
+	r.cur.set(r.target[:n], from+dataAt)
+	r.cur.split(head, tail)
+	return true
+}
+
+func copyLower(dst, src []byte) int {
+	for i, c := range src {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst[i] = c
+	}
+	return len(src)
+}
+
+// redirect answers with a DNAME and the CNAME made of it (RFC 6672 §3.2).
+func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
+	set, _ := p.node.Find(rr.TypeDNAME)
+	r.Kind = Positive
+	if !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {
+		return false
+	}
+	target := set.Wire[dataAt:]
+	if p.off+len(target) > dnsname.MaxWire {
+		r.Kind, r.Rcode = YXDomain, rcodeYXDomain
+		return false
+	}
+	copy(r.target[:], r.cur.wire[:p.off])
+	n := p.off + copyLower(r.target[p.off:], []byte(target))
+	from := len(r.Msg)
+	if from+dataAt+n > r.Limit {
+		r.Truncated = true
+		return false
+	}
+	r.Msg = append(r.Msg, set.Wire[:dataAt]...) // class and TTL are the DNAME's
+	pointer(r.Msg[from:], r.cur.at(0))
+	binary.BigEndian.PutUint16(r.Msg[from+2:], uint16(rr.TypeCNAME))
+	binary.BigEndian.PutUint16(r.Msg[from+lengthAt:], uint16(n))
+	r.Msg = append(r.Msg, r.target[:n]...)
+	r.Answers++
+	r.cur.set(r.target[:n], from+dataAt)
+	return t != rr.TypeCNAME && t != rr.TypeANY
+}
+
+// negative answers that there is nothing, with the SOA that says for how long (RFC 2308 §2).
+func (r *Reply) negative(z *zone.Nodes, apex int, kind Kind, rcode uint8) {
+	r.Kind, r.Rcode = kind, rcode
+	soa, ok := z.Negative()
+	if !ok {
+		r.Kind, r.Rcode, r.Authoritative = ServFail, rcodeServFail, false
+		return
+	}
+	from := len(r.Msg)
+	if from+len(soa.Wire) > r.Limit {
+		r.Truncated = true
+		return
+	}
+	r.Msg = append(r.Msg, soa.Wire...)
+	r.Authorities++
+	at := r.cur.at(apex)
+	pointer(r.Msg[from:], at)
+	for _, p := range soa.Pointer {
+		if p > 0 {
+			pointer(r.Msg[from+p:], at)
+		}
+	}
+}
+
+// refer answers with the delegation at p and its glue.
+func (r *Reply) refer(z *zone.Nodes, p place, apex int) {
+	if r.Answers == 0 {
+		r.Authoritative, r.Kind = false, Referral
+	}
+	set, _ := p.node.Find(rr.TypeNS)
+	from := len(r.Msg)
+	if !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Authorities) {
+		return
+	}
+	end := len(r.Msg)
+	for i := from; i < end; {
+		data := i + dataAt
+		i = data + int(binary.BigEndian.Uint16(r.Msg[i+lengthAt:]))
+		if !r.glue(z, p, apex, data, i, set.ApexPointer()) {
+			return
+		}
+	}
+}
+
+// glue appends the addresses that z has for the name server whose name stands at octets from to end of the message. It
+// reports false when the referral is truncated: addresses below the cut are part of it (RFC 9471 §2.1), others are
+// welcome where there is room.
+func (r *Reply) glue(z *zone.Nodes, p place, apex, from, end int, short bool) bool {
+	labels := copyLower(r.scratch[:], r.Msg[from:end])
+	if short {
+		labels -= 2
+	} else if labels = inZone(r.scratch[:labels], z.Apex().Wire()); labels < 0 {
+		return true
+	}
+	ns := r.scratch[:labels]
+	node := z.Find(ns)
+	if !node.Found() || from > maxPointer {
+		return true
+	}
+	below := isBelow(ns, r.cur.wire[p.off:apex])
+	for _, t := range [...]rr.Type{rr.TypeA, rr.TypeAAAA} {
+		set, ok := node.Find(t)
+		if !ok {
+			continue
+		}
+		if !below && len(r.Msg)+len(set.Wire) > r.Limit {
+			continue
+		}
+		if !r.put(set, from, 0, &r.Additionals) {
+			return false
+		}
+	}
+	return true
+}
+
+// inZone is the number of octets of a name's labels above an apex; -1 when it is not in the zone.
+func inZone(wire []byte, apex string) int {
+	rest := len(wire) - len(apex)
+	if rest < 0 || string(wire[rest:]) != apex {
+		return -1
+	}
+	return boundary(wire, rest)
+}
+
+// isBelow reports whether labels, without a closing root label, are suffix or end in it.
+func isBelow(labels, suffix []byte) bool {
+	rest := len(labels) - len(suffix)
+	return rest >= 0 && string(labels[rest:]) == string(suffix) && boundary(labels, rest) >= 0
+}
+
+// boundary returns at when a label begins there, else -1.
+func boundary(wire []byte, at int) int {
+	i := 0
+	for i < at {
+		i += 1 + int(wire[i])
+	}
+	if i != at {
+		return -1
+	}
+	return at
+}
