@@ -235,10 +235,14 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Restart ends the server and starts it again on the same folder and port. It
-// returns as soon as the process runs; WaitFor tells when it answers.
-func (s *Server) Restart() error {
+// StopProcess ends the server and keeps its folder, for StartProcess.
+func (s *Server) StopProcess() {
 	s.end(syscall.SIGTERM)
+}
+
+// StartProcess starts a stopped server on the same folder and port. It returns
+// as soon as the process runs; WaitFor tells when it answers.
+func (s *Server) StartProcess() error {
 	return s.exec(s.args)
 }
 

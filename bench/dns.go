@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nameplane/nameplane/test/peers"
+)
+
+// figures are what one round, or the median of several, gives for one server.
+type figures struct {
+	qps    float64
+	cpu    float64 // microseconds of server CPU a query
+	memory float64 // MB
+	lost   float64 // percent of queries without an answer
+}
+
+// dns measures every server over UDP and TCP, and ours while it changes.
+func (b *bench) dns(ctx context.Context) error {
+	zone, err := writeZone(b.dir, zoneNames)
+	if err != nil {
+		return err
+	}
+	list := mix(askedFor)
+	file, err := writeQueries(b.dir, list)
+	if err != nil {
+		return err
+	}
+	var servers []*peers.Server
+	for _, p := range b.programs() {
+		s, err := p.Start(ctx, []peers.Zone{zone}, peers.Options{Core: serverCore, Ready: time.Minute})
+		if err != nil {
+			return err
+		}
+		defer s.Stop()
+		if err := verify(s.Addr, list); err != nil {
+			return fmt.Errorf("%s answers wrongly: %w", s.Name, err)
+		}
+		servers = append(servers, s)
+	}
+	for _, transport := range []string{"udp", "tcp"} {
+		results, err := b.rounds(ctx, servers, dnsperf{file: file, transport: transport})
+		if err != nil {
+			return err
+		}
+		b.report.servers(transport, servers, results)
+	}
+	if b.nameplane == "" {
+		return nil
+	}
+	return b.changing(ctx, servers[0], zone, file)
+}
+
+// rounds asks the servers in turn, several times around, so that a slow moment
+// of the machine falls on all of them, and takes the median of each figure.
+func (b *bench) rounds(ctx context.Context, servers []*peers.Server, perf dnsperf) ([]figures, error) {
+	rounds := 5
+	if b.quick {
+		rounds = 1
+	}
+	perf.length = b.seconds(5, 2)
+	all := make([][]figures, len(servers))
+	for round := range rounds + 1 {
+		for i, s := range servers {
+			f, err := perf.measure(ctx, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s over %s: %w", s.Name, perf.transport, err)
+			}
+			if round > 0 { // the first one warms caches up
+				all[i] = append(all[i], f)
+			}
+		}
+	}
+	results := make([]figures, len(servers))
+	for i, list := range all {
+		results[i] = medians(list)
+	}
+	return results, nil
+}
+
+func medians(list []figures) figures {
+	pick := func(of func(figures) float64) float64 {
+		values := make([]float64, len(list))
+		for i, f := range list {
+			values[i] = of(f)
+		}
+		return median(values)
+	}
+	return figures{
+		qps:    pick(func(f figures) float64 { return f.qps }),
+		cpu:    pick(func(f figures) float64 { return f.cpu }),
+		memory: pick(func(f figures) float64 { return f.memory }),
+		lost:   pick(func(f figures) float64 { return f.lost }),
+	}
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// dnsperf is one run of that program.
+type dnsperf struct {
+	file      string
+	transport string
+	length    time.Duration
+}
+
+var (
+	completed = regexp.MustCompile(`Queries completed:\s+(\d+) \(([\d.]+)%\)`)
+	perSecond = regexp.MustCompile(`Queries per second:\s+([\d.]+)`)
+)
+
+// measure runs dnsperf on the clients' core and reads the server's CPU time
+// before and after. 500 outstanding queries keep the server busy without
+// overflowing its socket.
+func (d dnsperf) measure(ctx context.Context, s *peers.Server) (figures, error) {
+	before, err := s.Usage()
+	if err != nil {
+		return figures{}, err
+	}
+	out, err := d.run(ctx, s.Addr)
+	if err != nil {
+		return figures{}, err
+	}
+	after, err := s.Usage()
+	if err != nil {
+		return figures{}, err
+	}
+	done, qps := completed.FindSubmatch(out), perSecond.FindSubmatch(out)
+	if done == nil || qps == nil {
+		return figures{}, fmt.Errorf("cannot read what dnsperf said:\n%s", out)
+	}
+	queries, answered, rate := number(done[1]), number(done[2]), number(qps[1])
+	if queries == 0 {
+		return figures{}, fmt.Errorf("no query was answered:\n%s", out)
+	}
+	return figures{
+		qps:    rate,
+		cpu:    float64((after.CPU - before.CPU).Microseconds()) / queries,
+		memory: float64(after.Memory) / 1e6,
+		lost:   100 - answered,
+	}, nil
+}
+
+func (d dnsperf) run(ctx context.Context, addr string) ([]byte, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-c", clientCore, "dnsperf", "-s", host, "-p", port, "-d", d.file, "-m", d.transport,
+		"-l", strconv.Itoa(int(d.length.Seconds())), "-T", "1", "-c", "20", "-q", "500"}
+	out, err := exec.CommandContext(ctx, "taskset", args...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("dnsperf (run make test, which installs it): %w\n%s", err, out)
+	}
+	return out, nil
+}
+
+// number reads what a pattern has already found to be one.
+func number(text []byte) float64 {
+	f, _ := strconv.ParseFloat(string(text), 64)
+	return f
+}

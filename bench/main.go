@@ -1,0 +1,125 @@
+// Command bench measures nameplane beside the DNS servers people run today, in
+// one run on one machine, so that the ratios mean something elsewhere too.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/test/peers"
+)
+
+// The server has one core to itself and everything that asks has the other, so
+// that CPU per query is the server's and the client never takes its time.
+const (
+	serverCore = "0"
+	clientCore = "1"
+)
+
+// bench is one run.
+type bench struct {
+	report    *report
+	dir       string // scratch: zone and query files
+	nameplane string // path of the program, or empty when it is not built
+	coredns   string // the same for CoreDNS
+	quick     bool
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == generateArg {
+		exit(generate(os.Stdin, os.Stdout))
+	}
+	only := flag.String("only", "dns,rest,scale", "what to measure")
+	quick := flag.Bool("quick", false, "shorter rounds: for trying the harness, not for figures")
+	write := flag.Bool("write", false, "also write the report to "+reportFile)
+	ours := flag.String("nameplane", "bin/nameplane", "the program under test")
+	coredns := flag.String("coredns", ".cache/bin/coredns", "CoreDNS, built from test/tools/coredns")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	b := &bench{report: newReport(os.Stdout, *quick), quick: *quick}
+	b.nameplane, b.coredns = b.built(*ours), b.built(*coredns)
+	err := b.run(ctx, strings.Split(*only, ","))
+	if err == nil && *write {
+		err = b.report.write()
+	}
+	exit(err)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	os.Exit(0)
+}
+
+func (b *bench) run(ctx context.Context, sections []string) error {
+	if runtime.NumCPU() < 2 {
+		return errors.New("two cores are needed, one for the server and one for its clients")
+	}
+	// /tmp may be memory, where fsync costs nothing; /var/tmp is on a disk.
+	if os.Getenv("TMPDIR") == "" {
+		if err := os.Setenv("TMPDIR", "/var/tmp"); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b.dir = dir
+	measures := map[string]func(context.Context) error{"dns": b.dns, "rest": b.rest, "scale": b.scale}
+	for _, name := range sections {
+		measure, ok := measures[name]
+		if !ok {
+			return fmt.Errorf("-only %s: there are dns, rest and scale", name)
+		}
+		if err := measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// built is the absolute path of a program, or empty, said aloud, without it.
+func (b *bench) built(path string) string {
+	full, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(full)
+	}
+	if err != nil {
+		b.report.note("%s is not built: measured without it", filepath.Base(path))
+		return ""
+	}
+	return full
+}
+
+func (b *bench) seconds(full, quick int) time.Duration {
+	if b.quick {
+		full = quick
+	}
+	return time.Duration(full) * time.Second
+}
+
+// programs are the servers there are, ours first.
+func (b *bench) programs() []peers.Program {
+	var list []peers.Program
+	if b.nameplane != "" {
+		list = append(list, peers.Nameplane(b.nameplane))
+	}
+	list = append(list, peers.Knot(), peers.NSD(), peers.BIND())
+	if b.coredns != "" {
+		list = append(list, peers.CoreDNS(b.coredns))
+	}
+	return list
+}
