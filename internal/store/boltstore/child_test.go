@@ -1,0 +1,36 @@
+package boltstore
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// childEnv names the function that this test binary runs instead of the tests, when it starts itself again to be
+// killed or to live under a limit.
+const childEnv = "BOLTSTORE_TEST_CHILD"
+
+var children = map[string]func(path string){
+	"write": childWrite,
+	"limit": childLimit,
+}
+
+func TestMain(m *testing.M) {
+	if run := children[os.Getenv(childEnv)]; run != nil {
+		run(os.Args[1])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func child(t *testing.T, name, path string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, path)
+	cmd.Env = append(os.Environ(), childEnv+"="+name)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
