@@ -97,6 +97,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"A", `\# 4 c00002`, `A record: \# announces 4 octets and carries 3`, 0},
 		{"A", `\# 0`, "A record has no data", 0},
 		{"NS", `\# 2 c000`, "NS record: the data is not in its plain wire form", 0},
+		{"TYPE65280", "", "TYPE65280 record ends too early: its data is not complete", 0},
 		{"MX", "", "MX record ends too early: its data is not complete", 0},
 		{"MX", "10", "MX record ends too early: its data is not complete", 2},
 		{"MX", "x a.", `MX record: "x" is not a valid Pref`, 0},

@@ -43,6 +43,9 @@ func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 		}
 		return d, nil
 	}
+	if trimmed == "" && t != typeAPL {
+		return "", &SyntaxError{len(text), fmt.Sprintf("%s record ends too early: its data is not complete", t)}
+	}
 	if t == TypeA || t == TypeAAAA {
 		return parseAddr(t, text, trimmed)
 	}
@@ -59,8 +62,6 @@ func parseAddr(t Type, text, trimmed string) (string, error) {
 	case err == nil && t == TypeAAAA && a.Is6() && a.Zone() == "":
 		b := a.As16()
 		return string(b[:]), nil
-	case trimmed == "":
-		return "", &SyntaxError{len(text), fmt.Sprintf("%s record ends too early: its data is not complete", t)}
 	}
 	first, rest, _ := strings.Cut(trimmed, " ")
 	if a, err := netip.ParseAddr(first); err == nil && a.Is4() == (t == TypeA) && a.Zone() == "" {
@@ -237,7 +238,7 @@ func DataText(t Type, data string) string {
 		return unknownText(data)
 	}
 	text := strings.TrimSpace(strings.TrimPrefix(rec.String(), rec.Header().String()))
-	if back, err := ParseData(t, text); err != nil || back != data {
+	if back, err := ParseData(t, text); err != nil || back != data || text == "" {
 		return unknownText(data) // some types have octets that their text cannot carry
 	}
 	return text
