@@ -1,0 +1,151 @@
+package dnsserver
+
+import (
+	"container/list"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// connTable keeps the limits of TCP.
+//
+// When all connections are used up, the one that was idle longest is closed for the new one: refusing the new one would
+// let whoever holds them keep everybody else out, and clients must expect an idle connection to go (RFC 7766 §6.2.3). One
+// client's own limit refuses its newest, so that it cannot use this to close other clients' connections.
+type connTable struct {
+	cfg TCPConfig
+
+	mu      sync.Mutex // guards all below
+	all     map[*conn]struct{}
+	clients map[netip.Addr]int
+	waiting list.List // idle connections, the longest idle first
+	until   time.Time // the last deadline there will be; zero while serving
+}
+
+// place is a connection's place in a connTable, guarded by its mu.
+type place struct {
+	waiting *list.Element // nil while busy
+	evicted bool
+}
+
+func newConnTable(cfg TCPConfig) *connTable {
+	return &connTable{cfg: cfg, all: map[*conn]struct{}{}, clients: map[netip.Addr]int{}}
+}
+
+func (t *connTable) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
+// add takes a connection in. It reports false when there is no room.
+func (t *connTable) add(c *conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	who := clientOf(c.from.addr)
+	if t.clients[who] >= t.cfg.MaxPerClient {
+		return false
+	}
+	if len(t.all) >= t.cfg.MaxConns && !t.evictLocked() {
+		return false
+	}
+	t.all[c] = struct{}{}
+	t.clients[who]++
+	return true
+}
+
+// evictLocked closes the connection that was idle longest.
+func (t *connTable) evictLocked() bool {
+	e := t.waiting.Front()
+	if e == nil {
+		return false
+	}
+	c := e.Value.(*conn)
+	t.waiting.Remove(e)
+	c.place = place{evicted: true}
+	t.forgetLocked(c)
+	c.net.Close()
+	return true
+}
+
+func (t *connTable) forgetLocked(c *conn) {
+	if _, ok := t.all[c]; !ok {
+		return
+	}
+	delete(t.all, c)
+	who := clientOf(c.from.addr)
+	if t.clients[who]--; t.clients[who] == 0 {
+		delete(t.clients, who)
+	}
+}
+
+// remove forgets a connection that ended.
+func (t *connTable) remove(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.place.waiting != nil {
+		t.waiting.Remove(c.place.waiting)
+		c.place.waiting = nil
+	}
+	t.forgetLocked(c)
+}
+
+// idle notes that a connection waits for its next message, and returns for how long it may.
+func (t *connTable) idle(c *conn) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.cfg.IdleTimeout
+	if 4*len(t.all) > 3*t.cfg.MaxConns {
+		d /= 4
+	}
+	if !c.place.evicted {
+		c.place.waiting = t.waiting.PushBack(c)
+	}
+	t.deadlineLocked(c, time.Now().Add(d))
+	return d
+}
+
+// busy notes that a connection has something to do. It reports false when the connection was closed meanwhile.
+func (t *connTable) busy(c *conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.place.evicted {
+		return false
+	}
+	t.waiting.Remove(c.place.waiting)
+	c.place.waiting = nil
+	return true
+}
+
+// deadline bounds the reads of a connection.
+func (t *connTable) deadline(c *conn, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deadlineLocked(c, at)
+}
+
+func (t *connTable) deadlineLocked(c *conn, at time.Time) {
+	if !t.until.IsZero() && at.After(t.until) {
+		at = t.until
+	}
+	c.net.SetReadDeadline(at)
+}
+
+// drain bounds the reads of all connections, present and future.
+func (t *connTable) drain(until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = until
+	for c := range t.all {
+		c.net.SetReadDeadline(until)
+	}
+}
+
+// closeAll cuts off all connections.
+func (t *connTable) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.all {
+		c.net.Close()
+	}
+}

@@ -1,0 +1,139 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// EDNS option codes.
+const (
+	optionNSID      = 3  // RFC 5001
+	optionCookie    = 10 // RFC 7873
+	optionKeepalive = 11 // RFC 7828
+	optionEDE       = 15 // RFC 8914
+)
+
+// INFO-CODEs of extended errors (RFC 8914 §4).
+const (
+	edeNone             = -1
+	edeNotReady         = 14
+	edeNotAuthoritative = 20
+	edeNotSupported     = 21
+)
+
+const (
+	optFixed   = 11 // an OPT record without options (RFC 6891 §6.1.2)
+	optionHead = 4
+
+	minUDPSize = 512 // RFC 6891 §6.2.3: a smaller value counts as this
+	flagDO     = 1 << 15
+
+	// maxNSID keeps the largest question with all options below minUDPSize.
+	maxNSID = 128
+)
+
+// edns is the OPT record of a query.
+type edns struct {
+	present   bool
+	size      int // the requestor's UDP payload size
+	version   byte
+	do        bool
+	nsid      bool
+	keepalive bool
+	cookie    []byte // the whole option; nil for none
+}
+
+// read takes an OPT record apart: its CLASS, TTL and RDATA. It fails when an option is cut short, or is a cookie of a
+// length that RFC 7873 §5.2.2 calls malformed. Of two cookies the first counts (§5.2).
+func (e *edns) read(class uint16, ttl uint32, data []byte) bool {
+	*e = edns{
+		present: true,
+		size:    max(int(class), minUDPSize),
+		version: byte(ttl >> 16),
+		do:      ttl&flagDO != 0,
+	}
+	for len(data) > 0 {
+		if len(data) < optionHead {
+			return false
+		}
+		code := binary.BigEndian.Uint16(data)
+		end := optionHead + int(binary.BigEndian.Uint16(data[2:]))
+		if len(data) < end {
+			return false
+		}
+		switch code {
+		case optionNSID:
+			e.nsid = true
+		case optionKeepalive:
+			e.keepalive = true
+		case optionCookie:
+			if e.cookie != nil {
+				break
+			}
+			e.cookie = data[optionHead:end]
+			if !cookieLength(len(e.cookie)) {
+				return false
+			}
+		}
+		data = data[end:]
+	}
+	return true
+}
+
+// reserve is the room that the OPT record of the reply wants. Extended errors go with answers that have no records,
+// so they need none.
+func (h *handler) reserve() int {
+	e := &h.q.edns
+	if !e.present {
+		return 0
+	}
+	n := optFixed
+	if e.cookie != nil {
+		n += optionHead + cookieSize
+	}
+	if e.nsid && h.settings.nsid != "" {
+		n += optionHead + len(h.settings.nsid)
+	}
+	if e.keepalive && h.from.keepalive != 0 {
+		n += optionHead + 2
+	}
+	return n
+}
+
+// appendOPT appends our OPT record (RFC 6891 §6.1.1: only to those who sent one).
+func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
+	e := &h.q.edns
+	msg = append(msg, 0)
+	msg = binary.BigEndian.AppendUint16(msg, uint16(rr.TypeOPT))
+	msg = binary.BigEndian.AppendUint16(msg, uint16(h.settings.udpSize))
+	var do byte
+	if e.do {
+		do = 0x80
+	}
+	msg = append(msg, byte(rcode>>4), 0, do, 0, 0, 0)
+	data := len(msg)
+	if e.cookie != nil {
+		msg = appendOption(msg, optionCookie, cookieSize)
+		msg = append(msg, h.cookie[:]...)
+	}
+	if e.nsid && h.settings.nsid != "" {
+		msg = appendOption(msg, optionNSID, len(h.settings.nsid))
+		msg = append(msg, h.settings.nsid...)
+	}
+	if e.keepalive && h.from.keepalive != 0 {
+		msg = appendOption(msg, optionKeepalive, 2)
+		msg = binary.BigEndian.AppendUint16(msg, h.from.keepalive)
+	}
+	if ede != edeNone && len(msg)+optionHead+2 <= h.limit {
+		msg = appendOption(msg, optionEDE, 2)
+		msg = binary.BigEndian.AppendUint16(msg, uint16(ede))
+	}
+	binary.BigEndian.PutUint16(msg[data-2:], uint16(len(msg)-data))
+	return msg
+}
+
+func appendOption(msg []byte, code uint16, size int) []byte {
+	msg = binary.BigEndian.AppendUint16(msg, code)
+	return binary.BigEndian.AppendUint16(msg, uint16(size))
+}

@@ -1,0 +1,238 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// RCODEs that the server itself gives (RFC 1035 §4.1.1, RFC 8945 §3, RFC 6891 §9); the others come from lookup.
+const (
+	rcodeFormErr  = 1
+	rcodeServFail = 2
+	rcodeNotImp   = 4
+	rcodeRefused  = 5
+	rcodeNotAuth  = 9
+	rcodeBadVers  = 16
+	numRcodes     = 17
+)
+
+// kindNone is the kind of a reply that no lookup made.
+const kindNone = lookup.Kind(lookup.NumKinds)
+
+// maxTCPSize is the largest message that the length in front of it can tell.
+const maxTCPSize = 65535
+
+// client is who asks, and how.
+type client struct {
+	addr      netip.Addr
+	tcp       bool
+	keepalive uint16 // idle timeout to tell, in tenths of a second; 0 for none (RFC 7828 §3.1)
+}
+
+// handler turns queries into replies. Each goroutine that serves has its own, so it needs no lock, and all that a reply
+// needs is in it, so it allocates nothing.
+type handler struct {
+	settings *settings
+	count    *counters
+	limiter  *limiter // nil for none
+	snapshot *zone.Snapshot
+	now      time.Time
+
+	from     client
+	limit    int // octets the reply may have
+	q        query
+	reply    lookup.Reply
+	verified bool // the client's address is proven by its cookie
+	cookie   [cookieSize]byte
+	name     [dnsname.MaxWire + 1]byte
+}
+
+// start reads the clock and the zones, once for a batch of messages.
+func (h *handler) start() {
+	h.now = time.Now()
+	h.snapshot = h.settings.snapshot()
+}
+
+// done notes that n messages of a batch were answered.
+func (h *handler) done(n int) {
+	h.count.observe(time.Since(h.now), n)
+}
+
+// answer writes the reply to a message into out, which has room for the largest, and returns its length; 0 for none.
+func (h *handler) answer(in, out []byte, from client) int {
+	if len(in) < headerSize {
+		h.count.drop(dropShort)
+		return 0
+	}
+	if in[2]&(flagQR>>8) != 0 {
+		h.count.drop(dropResponse) // two servers must not keep each other busy
+		return 0
+	}
+	h.from = from
+	whole := h.read(in)
+	h.begin(out)
+	ede := h.decide(whole)
+	h.count.query(&h.q)
+	if h.limiter != nil && !h.verified && !h.rateLimit() {
+		return 0
+	}
+	return h.finish(ede)
+}
+
+// read takes the message apart, as far as it goes, and tells whether it was whole.
+func (h *handler) read(in []byte) bool {
+	q := &h.q
+	q.readHeader(in)
+	h.verified = false
+	whole := q.questions() == 0 || q.questions() == 1 && q.readQuestion(&h.name)
+	whole = whole && q.readRecords()
+	if !whole {
+		q.edns.present = false // what was not understood is not answered in kind
+		return false
+	}
+	if q.edns.present && q.edns.cookie != nil {
+		h.verified = h.settings.secret.check(q.edns.cookie, h.from.addr, uint32(h.now.Unix()), &h.cookie)
+	}
+	return true
+}
+
+// begin starts the reply: room for the header, and the question as it came, for clients that check its case.
+func (h *handler) begin(out []byte) {
+	q := &h.q
+	switch {
+	case h.from.tcp:
+		h.limit = maxTCPSize
+	case q.edns.present:
+		h.limit = min(q.edns.size, h.settings.udpSize)
+	default:
+		h.limit = minUDPSize
+	}
+	n := copy(out[:q.end], q.wire)
+	h.reply = lookup.Reply{Msg: out[:n], Limit: h.limit - h.reserve(), Kind: kindNone}
+}
+
+// decide fills the reply, and says which extended error goes with it.
+func (h *handler) decide(whole bool) (ede int) {
+	q := &h.q
+	switch {
+	case q.flags&opcodeMask != opcodeQuery<<11:
+		return h.fail(rcodeNotImp)
+	case !whole:
+		return h.fail(rcodeFormErr)
+	case q.edns.present && q.edns.version != 0:
+		return h.fail(rcodeBadVers)
+	case q.tsig.present:
+		return h.fail(rcodeNotAuth)
+	case !q.asked:
+		return h.cookieOnly()
+	case q.qclass == classCH:
+		return h.chaos()
+	case q.qclass != classIN && q.qclass != classANY:
+		return h.refuse(edeNotAuthoritative)
+	case q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR:
+		return h.transfer()
+	case q.qtype == rr.TypeMAILA || q.qtype == rr.TypeMAILB:
+		return h.fail(rcodeNotImp) // obsolete since RFC 1035; BIND's answer
+	case !q.qtype.IsData() && q.qtype != rr.TypeANY && q.qtype != 0:
+		return h.fail(rcodeFormErr) // OPT, TSIG, NXNAME and their like cannot be asked for (RFC 9824 §3.5)
+	}
+	return h.lookup()
+}
+
+// fail answers with nothing but a code.
+func (h *handler) fail(rcode uint8) int {
+	h.reply.Rcode = rcode
+	return edeNone
+}
+
+// cookieOnly answers a message without a question: it is well formed when it asks for a cookie (RFC 7873 §5.4).
+func (h *handler) cookieOnly() int {
+	if h.q.edns.present && h.q.edns.cookie != nil {
+		return edeNone
+	}
+	return h.fail(rcodeFormErr)
+}
+
+func (h *handler) refuse(ede int) int {
+	h.reply.Kind, h.reply.Rcode = lookup.Refused, rcodeRefused
+	return ede
+}
+
+// transfer is where AXFR and IXFR arrive, on either transport. There are none yet.
+func (h *handler) transfer() int {
+	return h.refuse(edeNotSupported)
+}
+
+// lookup answers from the zones.
+func (h *handler) lookup() int {
+	r := &h.reply
+	if h.snapshot == nil {
+		r.Kind, r.Rcode = lookup.ServFail, rcodeServFail
+		return edeNotReady
+	}
+	lookup.Answer(h.snapshot, lookup.Question{Name: h.q.name, Type: h.q.qtype}, r)
+	if h.q.qclass == classANY {
+		r.Authoritative = false // RFC 1035 §6.2: nobody is the authority for all classes
+	}
+	switch r.Kind {
+	case lookup.Refused:
+		return edeNotAuthoritative
+	case lookup.ServFail:
+		return edeNotReady
+	}
+	return edeNone
+}
+
+// rateLimit tells whether the reply is to be sent. It may have cut it down to an invitation to ask over TCP.
+func (h *handler) rateLimit() bool {
+	switch h.limiter.check(h.now.UnixNano(), h.from.addr, h.q.name, &h.reply) {
+	case limitDrop:
+		h.count.limited[limitDrop].Add(1)
+		return false
+	case limitSlip:
+		h.count.limited[limitSlip].Add(1)
+		h.reply = lookup.Reply{Msg: h.reply.Msg[:h.q.end], Truncated: true, Kind: h.reply.Kind}
+	}
+	return true
+}
+
+// finish writes the header and our OPT record, and returns the length of the reply.
+func (h *handler) finish(ede int) int {
+	q, r := &h.q, &h.reply
+	msg, additionals := r.Msg, r.Additionals
+	if q.edns.present {
+		msg = h.appendOPT(msg, int(r.Rcode), ede)
+		additionals++
+	}
+	if q.tsig.present && r.Rcode == rcodeNotAuth {
+		if signed, ok := q.tsig.appendBadKey(msg, q, h.now.Unix(), h.limit); ok {
+			msg = signed
+			additionals++
+		}
+	}
+	flags := flagQR | q.flags&(opcodeMask|flagRD|flagCD) | uint16(r.Rcode&0xF) // RFC 4035 §3.1.6: CD is copied
+	if r.Authoritative {
+		flags |= flagAA
+	}
+	if r.Truncated {
+		flags |= flagTC
+		h.count.truncated.Add(1)
+	}
+	questions := uint16(0)
+	if q.asked {
+		questions = 1
+	}
+	binary.BigEndian.PutUint16(msg[2:], flags)
+	binary.BigEndian.PutUint16(msg[4:], questions)
+	binary.BigEndian.PutUint16(msg[6:], uint16(r.Answers))
+	binary.BigEndian.PutUint16(msg[8:], uint16(r.Authorities))
+	binary.BigEndian.PutUint16(msg[10:], uint16(additionals))
+	h.count.response(r.Rcode, r.Kind)
+	return len(msg)
+}

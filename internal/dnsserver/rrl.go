@@ -1,0 +1,168 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/lookup"
+)
+
+// RRLConfig limits the rate of like answers to one network over UDP, so that the server is of no use to those who
+// forge addresses. Clients with a valid DNS cookie, and loopback, are exempt.
+//
+// The defaults are far above what a resolver of any size asks of one server for one name within its TTL, and far below
+// what makes a reflector: 1,000 answers of 500 octets are 4 Mbit/s.
+type RRLConfig struct {
+	Off       bool
+	Responses int            // a second, for each name that exists; default 1000
+	Negative  int            // a second, for each zone: NXDOMAIN, NODATA, referrals and wildcards; default 500
+	Errors    int            // a second, of everything else; default 200
+	Slip      int            // every n-th limited answer is sent empty with TC, so that real clients come by TCP; default 2, negative for none
+	Window    time.Duration  // how much of the rate may come at once; default 1s
+	Exempt    []netip.Prefix // networks that are never limited
+	loopback  bool           // limit loopback too; for tests
+}
+
+// Networks are the unit, because their owner can use any address in them: a usual IPv4 route, and what one IPv6
+// customer gets.
+const (
+	limitBits4 = 24
+	limitBits6 = 56
+)
+
+// Verdicts of a limiter.
+const (
+	limitDrop = iota
+	limitSlip
+	limitSend
+	numLimited = limitSend
+)
+
+// Classes of answers with a rate of their own.
+const (
+	rateResponses = iota
+	rateNegative
+	rateErrors
+	numRates
+)
+
+// limitRow is the number of buckets in a row of a limiter.
+const limitRow = 1 << 13
+
+// limiter counts answers in buckets picked by a keyed hash of the client's network and of what is answered.
+//
+// It keeps no keys, so it has nothing to evict: a flood of other names or addresses cannot push an entry out and so
+// reset its count. What it can do is to fill buckets that others share. An answer therefore has a bucket in each of two
+// rows, and is limited only when both are full; to fill most of them takes millions of answers a second.
+//
+// A bucket holds the time at which it will be empty again (the generic cell rate algorithm), so rates of all classes
+// share buckets, and nothing needs to be refilled.
+type limiter struct {
+	seed   maphash.Seed
+	cost   [numRates]int64 // nanoseconds that an answer fills
+	window int64
+	slip   uint32
+	count  uint32 // limited answers
+	exempt []netip.Prefix
+	all    bool // loopback too
+	rows   [2][limitRow]int64
+}
+
+// newLimiter makes the limiter of one of several sockets that share the traffic of an address evenly: each gets its
+// part of the rate, so that all together keep to it.
+func newLimiter(c RRLConfig, sockets int) *limiter {
+	if c.Off {
+		return nil
+	}
+	l := &limiter{seed: maphash.MakeSeed(), exempt: c.Exempt, all: c.loopback}
+	l.window = int64(orDefault(c.Window, time.Second))
+	for class, rate := range [numRates]int{orDefault(c.Responses, 1000), orDefault(c.Negative, 500), orDefault(c.Errors, 200)} {
+		l.cost[class] = int64(time.Second) * int64(sockets) / int64(rate)
+	}
+	if slip := orDefault(c.Slip, 2); slip > 0 {
+		l.slip = uint32(slip)
+	}
+	return l
+}
+
+// check counts an answer to a client and says what is to become of it.
+func (l *limiter) check(now int64, addr netip.Addr, name []byte, r *lookup.Reply) int {
+	if l.exempts(addr) {
+		return limitSend
+	}
+	class := rateClass(r)
+	var key [17]byte
+	binary.LittleEndian.PutUint64(key[:], network(addr))
+	key[8] = byte(class)<<4 | byte(r.Kind)
+	switch class {
+	case rateResponses:
+		binary.LittleEndian.PutUint64(key[9:], maphash.Bytes(l.seed, name))
+	case rateNegative:
+		binary.LittleEndian.PutUint64(key[9:], maphash.String(l.seed, r.Zone.Apex().Wire()))
+	}
+	if l.take(now, maphash.Bytes(l.seed, key[:]), l.cost[class]) {
+		return limitSend
+	}
+	l.count++
+	if l.slip > 0 && l.count%l.slip == 0 {
+		return limitSlip
+	}
+	return limitDrop
+}
+
+// take puts an answer into the buckets of its hash, if one of them has room.
+func (l *limiter) take(now int64, hash uint64, cost int64) bool {
+	a := &l.rows[0][hash%limitRow]
+	b := &l.rows[1][hash>>32%limitRow]
+	full := max(min(*a, *b), now) + cost
+	if full-now > max(l.window, cost) {
+		return false
+	}
+	*a, *b = max(*a, full), max(*b, full)
+	return true
+}
+
+func (l *limiter) exempts(addr netip.Addr) bool {
+	if addr.IsLoopback() && !l.all {
+		return true
+	}
+	for _, p := range l.exempt {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// rateClass tells apart answers of which there are as many as names, and those that any made-up name gets.
+func rateClass(r *lookup.Reply) int {
+	switch {
+	case r.Zone == nil:
+		return rateErrors
+	case r.Kind == lookup.Positive && !r.Wildcard:
+		return rateResponses
+	case r.Kind == lookup.ServFail || r.Kind == kindNone:
+		return rateErrors
+	}
+	return rateNegative
+}
+
+// network is the part of an address that counts, with the family told apart.
+func network(addr netip.Addr) uint64 {
+	if addr.Is4() {
+		ip := addr.As4()
+		return uint64(binary.BigEndian.Uint32(ip[:]) >> (32 - limitBits4))
+	}
+	ip := addr.As16()
+	return binary.BigEndian.Uint64(ip[:])>>(64-limitBits6) | 1<<63
+}
+
+// orDefault is v, or def when v was left out.
+func orDefault[T int | time.Duration](v, def T) T {
+	if v == 0 {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,179 @@
+// Package dnsserver speaks DNS to clients: sockets, messages, EDNS and limits. What the answer is, lookup says.
+package dnsserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Config says where and how to serve. The zero value of each field is safe.
+type Config struct {
+	Listen   []string              // addresses with ports; without a host, all addresses of both families; default ":53"
+	Snapshot func() *zone.Snapshot // the zones; nil, or a nil Snapshot, answers SERVFAIL
+	Version  string                // shown to those who ask version.bind in class CH; default hidden
+	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
+	UDPSize  int                   // largest reply over UDP; default 1232, which no usual path fragments
+	Workers  int                   // sockets for each address; default one for each CPU in use
+	RRL      RRLConfig
+	TCP      TCPConfig
+	Cookies  [16]byte // secret of DNS cookies; servers behind one address share it; default random
+	Log      *slog.Logger
+
+	portable bool // serve UDP as on systems without recvmmsg; for tests
+}
+
+// settings is what handlers need of the Config.
+type settings struct {
+	snapshot func() *zone.Snapshot
+	version  string
+	nsid     string
+	udpSize  int
+	secret   cookieSecret
+}
+
+// Server is a set of bound sockets, and what serves them.
+type Server struct {
+	cfg      Config
+	settings settings
+	udp      []*udpSocket
+	tcp      []*net.TCPListener
+	addrs    []netip.AddrPort
+	counters []*counters
+	tcpCount [2]*counters // IPv4, IPv6
+	conns    *connTable
+}
+
+const (
+	defaultUDPSize = 1232
+	maxUDPSize     = 4096
+	maxVersion     = 200 // fits a reply of 512 octets with all options
+
+	// drainTime is how long messages are still read after the end was called: those that had arrived by then.
+	drainTime = 50 * time.Millisecond
+	// graceTime is how long TCP clients have to take their replies after that.
+	graceTime = 3 * time.Second
+)
+
+// Listen binds every socket, so that the process can drop its privileges before Run.
+func Listen(cfg Config) (*Server, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP)}
+	s.settings = settings{cfg.Snapshot, cfg.Version, cfg.NSID, cfg.UDPSize, newCookieSecret(cfg.Cookies)}
+	for i, family := range []string{"ipv4", "ipv6"} {
+		s.tcpCount[i] = s.newCounters("tcp", family)
+	}
+	for _, address := range cfg.Listen {
+		if err := s.bind(address); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("listen on %s: %w", address, hint(err))
+		}
+	}
+	return s, nil
+}
+
+// complete checks the Config and fills in what was left out.
+func (c *Config) complete() error {
+	if len(c.Listen) == 0 {
+		c.Listen = []string{":53"}
+	}
+	if c.Snapshot == nil {
+		c.Snapshot = func() *zone.Snapshot { return nil }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Cookies == [16]byte{} {
+		rand.Read(c.Cookies[:])
+	}
+	c.UDPSize = orDefault(c.UDPSize, defaultUDPSize)
+	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
+	c.TCP.complete()
+	switch {
+	case c.UDPSize < minUDPSize || c.UDPSize > maxUDPSize:
+		return fmt.Errorf("UDP size %d is not between %d and %d", c.UDPSize, minUDPSize, maxUDPSize)
+	case len(c.NSID) > maxNSID:
+		return fmt.Errorf("NSID has %d octets; at most %d fit every reply", len(c.NSID), maxNSID)
+	case len(c.Version) > maxVersion:
+		return fmt.Errorf("version has %d octets; at most %d fit every reply", len(c.Version), maxVersion)
+	case c.Workers < 0:
+		return fmt.Errorf("%d workers cannot serve", c.Workers)
+	case c.RRL.Responses < 0 || c.RRL.Negative < 0 || c.RRL.Errors < 0 || c.RRL.Window < 0:
+		return errors.New("a rate limit is negative; to have none, switch it off")
+	}
+	return nil
+}
+
+// Addrs are the addresses bound, with the ports that were chosen where 0 was asked. UDP and TCP are the same.
+func (s *Server) Addrs() []netip.AddrPort { return s.addrs }
+
+// Close closes the sockets of a Server that is not to be run.
+func (s *Server) Close() {
+	for _, u := range s.udp {
+		u.conn.Close()
+	}
+	for _, l := range s.tcp {
+		l.Close()
+	}
+}
+
+// Run serves until ctx ends. It then answers what had arrived, and closes everything.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, u := range s.udp {
+		g.Go(func() error { return s.serveUDP(u) })
+	}
+	for _, l := range s.tcp {
+		g.Go(func() error { return s.serveTCP(ctx, l) })
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		s.drain()
+		return nil
+	})
+	return g.Wait()
+}
+
+// drain makes everything that reads end soon.
+func (s *Server) drain() {
+	until := time.Now().Add(drainTime)
+	for _, u := range s.udp {
+		u.conn.SetReadDeadline(until)
+	}
+	for _, l := range s.tcp {
+		l.SetDeadline(until)
+	}
+	s.conns.drain(until)
+}
+
+func (s *Server) newCounters(transport, family string) *counters {
+	c := &counters{transport: transport, family: family}
+	s.counters = append(s.counters, c)
+	return c
+}
+
+// serveUDP serves a socket until its read deadline.
+func (s *Server) serveUDP(u *udpSocket) error {
+	h := &handler{settings: &s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharers)}
+	loop := serveBatches
+	if s.cfg.portable {
+		loop = servePortable
+	}
+	if err := loop(u, h); err != nil {
+		return fmt.Errorf("serve UDP on %s: %w", u.conn.LocalAddr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package dnsserver
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// TCPConfig limits what connections may take.
+type TCPConfig struct {
+	MaxConns     int           // in all; default 4096. When they are used up, the one that was idle longest makes room
+	MaxPerClient int           // for one IPv4 address or IPv6 /64; default 128. Beyond it the newest is refused
+	IdleTimeout  time.Duration // between messages; default 10s, a quarter of it when most connections are in use
+	ReadTimeout  time.Duration // from the first octet of a message to its last; default 5s
+	WriteTimeout time.Duration // for the client to take its replies; default 5s
+	MaxQueries   int           // on one connection; default no limit
+}
+
+func (c *TCPConfig) complete() {
+	c.MaxConns = orDefault(c.MaxConns, 4096)
+	c.MaxPerClient = orDefault(c.MaxPerClient, 128)
+	c.IdleTimeout = orDefault(c.IdleTimeout, 10*time.Second)
+	c.ReadTimeout = orDefault(c.ReadTimeout, 5*time.Second)
+	c.WriteTimeout = orDefault(c.WriteTimeout, 5*time.Second)
+}
+
+const (
+	lengthSize = 2 // in front of each message (RFC 1035 §4.2.2)
+
+	// firstRead is what an idle connection keeps to read into: most queries, so they take one system call.
+	firstRead = 128
+	// startBuffer is what a busy connection has to read into. It grows only as octets arrive, so a client must send a
+	// large message to make us hold room for one.
+	startBuffer = 4 << 10
+	// writeBuffer holds the replies to pipelined queries until they are sent together, and one more of any size.
+	writeBuffer = 128 << 10
+
+	acceptPause = 20 * time.Millisecond // after a failed accept: file descriptors may come free
+)
+
+// errDone says that a connection is to be closed for no fault of the network's.
+var errDone = errors.New("done")
+
+// tcpWork is what a connection needs while it is busy.
+type tcpWork struct {
+	handler handler
+	in      []byte // received and not yet answered
+	out     []byte
+}
+
+var tcpWorks = sync.Pool{New: func() any {
+	return &tcpWork{in: make([]byte, 0, startBuffer), out: make([]byte, 0, writeBuffer)}
+}}
+
+// conn is one connection.
+type conn struct {
+	net     *net.TCPConn
+	server  *Server
+	from    client
+	count   *counters
+	queries int
+	place   place // in the connTable
+	first   [firstRead]byte
+}
+
+// serveTCP accepts connections until the listener's deadline, and waits for them to end.
+func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
+	var open sync.WaitGroup
+	for {
+		nc, err := l.AcceptTCP()
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+			break
+		}
+		if err != nil {
+			s.cfg.Log.Warn("TCP connection not accepted", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		c := &conn{net: nc, server: s}
+		if !c.admit() {
+			nc.Close()
+			continue
+		}
+		open.Go(c.serve)
+	}
+	l.Close()
+	closing := time.AfterFunc(graceTime, s.conns.closeAll)
+	open.Wait()
+	closing.Stop()
+	return nil
+}
+
+// admit takes the connection in, if there is room for it.
+func (c *conn) admit() bool {
+	addr, ok := c.net.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	c.from = client{addr: addr.AddrPort().Addr().Unmap().WithZone(""), tcp: true}
+	c.count = c.server.tcpCount[0]
+	if c.from.addr.Is6() {
+		c.count = c.server.tcpCount[1]
+	}
+	return c.server.conns.add(c)
+}
+
+// clientOf is the unit of MaxPerClient.
+func clientOf(addr netip.Addr) netip.Addr {
+	if addr.Is4() {
+		return addr
+	}
+	p, _ := addr.Prefix(64)
+	return p.Addr()
+}
+
+// serve reads messages and answers them in the order in which they came, until the client or a limit ends it.
+func (c *conn) serve() {
+	defer c.server.conns.remove(c)
+	defer c.net.Close()
+	for {
+		idle := c.server.conns.idle(c)
+		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
+		n, err := c.net.Read(c.first[:])
+		if n == 0 || err != nil || !c.server.conns.busy(c) {
+			return
+		}
+		w := tcpWorks.Get().(*tcpWork)
+		w.handler.settings, w.handler.count = &c.server.settings, c.count
+		w.in = append(w.in[:0], c.first[:n]...)
+		err = c.work(w)
+		if cap(w.in) == startBuffer {
+			tcpWorks.Put(w)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// work answers what was received, and reads on until no message is left half read.
+func (c *conn) work(w *tcpWork) error {
+	started := time.Time{} // when the message that is not whole yet began
+	for {
+		n, err := c.answerAll(w)
+		if err != nil {
+			return err
+		}
+		if len(w.in) == 0 {
+			return nil
+		}
+		if n > 0 || started.IsZero() {
+			started = time.Now()
+			c.server.conns.deadline(c, started.Add(c.server.cfg.TCP.ReadTimeout))
+		}
+		if len(w.in) == cap(w.in) {
+			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+maxTCPSize)), w.in...)
+		}
+		n, err = c.net.Read(w.in[len(w.in):cap(w.in)])
+		if err != nil {
+			return err
+		}
+		w.in = w.in[:len(w.in)+n]
+	}
+}
+
+// answerAll answers all whole messages, sends the replies, and keeps the rest in w.in. It tells how many there were.
+func (c *conn) answerAll(w *tcpWork) (int, error) {
+	w.handler.start()
+	w.out = w.out[:0]
+	rest, n := w.in, 0
+	var end error
+	for end == nil && len(rest) >= lengthSize {
+		size := lengthSize + int(binary.BigEndian.Uint16(rest))
+		if len(rest) < size {
+			break
+		}
+		end = c.answer(w, rest[lengthSize:size])
+		rest = rest[size:]
+		n++
+	}
+	w.in = w.in[:copy(w.in, rest)]
+	if n == 0 {
+		return 0, nil
+	}
+	if err := c.flush(w); err != nil {
+		return n, err
+	}
+	w.handler.done(n)
+	return n, end
+}
+
+// answer appends the reply to one message. Who sends what gets none is not a DNS client, and is not listened to further.
+func (c *conn) answer(w *tcpWork, message []byte) error {
+	if cap(w.out)-len(w.out) < lengthSize+maxTCPSize {
+		if err := c.flush(w); err != nil {
+			return err
+		}
+	}
+	at := len(w.out)
+	n := w.handler.answer(message, w.out[at+lengthSize:cap(w.out)], c.from)
+	if n == 0 {
+		return errDone
+	}
+	w.out = w.out[:at+lengthSize+n]
+	binary.BigEndian.PutUint16(w.out[at:], uint16(n))
+	c.queries++
+	if limit := c.server.cfg.TCP.MaxQueries; limit > 0 && c.queries >= limit {
+		return errDone
+	}
+	return nil
+}
+
+// flush sends the replies. A client that does not take them in time is cut off, so that the kernel lets go of them too.
+func (c *conn) flush(w *tcpWork) error {
+	if len(w.out) == 0 {
+		return nil
+	}
+	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
+	_, err := c.net.Write(w.out)
+	w.out = w.out[:0]
+	if err != nil {
+		w.handler.count.drop(dropSend)
+		c.net.SetLinger(0)
+	}
+	return err
+}

@@ -1,0 +1,259 @@
+package dnsserver
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const reusePort = true
+
+// controlUDP sets the options of a socket before it is bound.
+func controlUDP(c syscall.RawConn, ip netip.Addr, wildcard bool) error {
+	var err error
+	set := func(fd, level, option, value int) {
+		if err == nil {
+			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, level, option, value))
+		}
+	}
+	outer := c.Control(func(f uintptr) {
+		fd := int(f)
+		set(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		// Beyond the system's limit only root gets these; less is served as well.
+		for _, o := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+			if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[0], socketBuffer) != nil {
+				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[1], socketBuffer)
+			}
+		}
+		// A path MTU that strangers can forge does not make us fragment (RFC 9715 §3.1).
+		if ip.Is4() {
+			set(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_OMIT)
+		} else {
+			set(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_OMIT)
+		}
+		if wildcard && ip.Is4() {
+			set(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		} else if wildcard {
+			set(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		}
+	})
+	return errors.Join(outer, err)
+}
+
+// replySource turns what the kernel said of a query's destination into an order to send the reply from there. It is the
+// same structure; only the interface is left to routing, except for link-local addresses, which mean one interface.
+func replySource(control []byte) []byte {
+	const data = unix.SizeofCmsghdr
+	if len(control) < data+unix.SizeofInet4Pktinfo {
+		return nil
+	}
+	header := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+	switch {
+	case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO:
+		clear(control[data : data+4])
+	case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO && len(control) >= data+unix.SizeofInet6Pktinfo:
+		linkLocal := control[data] == 0xFE && control[data+1]&0xC0 == 0x80
+		if !linkLocal {
+			clear(control[data+16 : data+20])
+		}
+	default:
+		return nil
+	}
+	return control
+}
+
+// transient reports whether a socket can be served on after an error: one that an earlier reply met on its way, or a
+// shortage that passes.
+func transient(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case unix.EINTR, unix.ENOMEM, unix.ENOBUFS, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPROTO:
+		return true
+	}
+	return false
+}
+
+// batchSize is how many messages one system call takes.
+const batchSize = 64
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+}
+
+// batch is the memory of one socket: what was read, and the replies, which borrow the addresses of their queries.
+type batch struct {
+	raw      syscall.RawConn
+	received int // of the last call
+	sent     int
+	pending  []mmsghdr // replies not yet sent
+	errno    syscall.Errno
+	recvFunc func(uintptr) bool
+	sendFunc func(uintptr) bool
+	waitFunc func(uintptr) bool
+
+	in, out [batchSize]mmsghdr
+	parts   [2][batchSize]unix.Iovec
+	names   [batchSize]unix.RawSockaddrInet6 // the larger of the two
+	control [batchSize][controlSize]byte
+	buffers []byte // readSize for each query
+	replies []byte // replySize for each reply
+}
+
+func newBatch(u *udpSocket, replySize int) (*batch, error) {
+	b := &batch{
+		buffers: make([]byte, batchSize*readSize),
+		replies: make([]byte, batchSize*replySize),
+	}
+	// Method values are made once: they would be allocated for each call.
+	b.recvFunc, b.sendFunc, b.waitFunc = b.recv, b.send, b.sendOrWait
+	for i := range b.in {
+		b.parts[0][i].Base = &b.buffers[i*readSize]
+		b.parts[0][i].SetLen(readSize)
+		b.parts[1][i].Base = &b.replies[i*replySize]
+		b.in[i].hdr.Iov, b.out[i].hdr.Iov = &b.parts[0][i], &b.parts[1][i]
+		b.in[i].hdr.SetIovlen(1)
+		b.out[i].hdr.SetIovlen(1)
+		b.in[i].hdr.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		b.in[i].hdr.Namelen = unix.SizeofSockaddrInet6
+		if u.wildcard {
+			b.in[i].hdr.Control = &b.control[i][0]
+			b.in[i].hdr.SetControllen(controlSize)
+		}
+	}
+	var err error
+	b.raw, err = u.conn.SyscallConn()
+	return b, err
+}
+
+// serveBatches serves a socket until its read deadline, as many messages at a time as have arrived.
+func serveBatches(u *udpSocket, h *handler) error {
+	b, err := newBatch(u, h.settings.udpSize)
+	if err != nil {
+		return err
+	}
+	for {
+		err := b.raw.Read(b.recvFunc)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if b.errno != 0 {
+			if transient(b.errno) {
+				continue
+			}
+			return os.NewSyscallError("recvmmsg", b.errno)
+		}
+		h.start()
+		n := b.answer(h, u.wildcard)
+		b.flush(u, h)
+		h.done(n)
+	}
+}
+
+// recv reads what has arrived; false lets the caller sleep until something has.
+//
+// The raw form of the system call, which does not tell the scheduler: the call never blocks, and with one processor the
+// scheduler would hand it to another thread in the middle of a batch, and take it back.
+func (b *batch) recv(fd uintptr) bool {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	if errno == unix.EAGAIN {
+		return false
+	}
+	b.received, b.errno = int(n), errno
+	return true
+}
+
+// answer makes the replies to all that was read, and tells how many.
+func (b *batch) answer(h *handler, wildcard bool) int {
+	replySize := h.settings.udpSize
+	replies := 0
+	for i := range b.in[:b.received] {
+		in, out := &b.in[i], &b.out[replies]
+		addr, ok := sourceOf(&b.names[i])
+		size := 0
+		if ok {
+			at := replies * replySize
+			size = h.answer(b.buffers[i*readSize:i*readSize+int(in.n)], b.replies[at:at+replySize:at+replySize], client{addr: addr})
+		} else {
+			h.count.drop(dropPort)
+		}
+		if size > 0 {
+			b.parts[1][replies].SetLen(size)
+			out.hdr.Name, out.hdr.Namelen = in.hdr.Name, in.hdr.Namelen
+			if wildcard {
+				source := replySource(b.control[i][:in.hdr.Controllen])
+				out.hdr.Control = in.hdr.Control
+				out.hdr.SetControllen(len(source))
+			}
+			replies++
+		}
+		in.hdr.Namelen = unix.SizeofSockaddrInet6
+		if wildcard {
+			in.hdr.SetControllen(controlSize)
+		}
+	}
+	b.pending = b.out[:replies]
+	return replies
+}
+
+// sourceOf reads the address of a client; false when its port is 0, where no reply can go.
+func sourceOf(name *unix.RawSockaddrInet6) (netip.Addr, bool) {
+	if name.Family == unix.AF_INET {
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		return netip.AddrFrom4(v4.Addr), v4.Port != 0
+	}
+	return netip.AddrFrom16(name.Addr), name.Port != 0
+}
+
+// flush sends the pending replies. One that the kernel refuses is left out; when its buffer stays full, so are all.
+func (b *batch) flush(u *udpSocket, h *handler) {
+	for len(b.pending) > 0 {
+		if b.raw.Write(b.sendFunc) != nil {
+			break
+		}
+		if b.errno == unix.EAGAIN {
+			b.wait(u)
+		}
+		switch b.errno {
+		case 0:
+			b.pending = b.pending[b.sent:]
+		case unix.EAGAIN:
+			h.count.dropped[dropSend].Add(uint64(len(b.pending)))
+			return
+		default:
+			h.count.drop(dropSend)
+			b.pending = b.pending[1:]
+		}
+	}
+}
+
+func (b *batch) send(fd uintptr) bool {
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.pending[0])), uintptr(len(b.pending)), unix.MSG_DONTWAIT, 0, 0)
+	b.sent, b.errno = int(n), errno
+	return true
+}
+
+func (b *batch) sendOrWait(fd uintptr) bool {
+	b.send(fd)
+	return b.errno != unix.EAGAIN
+}
+
+// wait sends again when there is room, if that is soon.
+func (b *batch) wait(u *udpSocket) {
+	u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
+	_ = b.raw.Write(b.waitFunc) // what came of it is in errno
+	u.conn.SetWriteDeadline(time.Time{})
+}
