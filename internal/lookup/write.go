@@ -10,7 +10,6 @@ import (
 
 // A record in a message: owner as a pointer 2, type 2, class 2, TTL 4, length 2, data.
 const (
-	ttlAt    = 6
 	lengthAt = 10
 	dataAt   = 12
 

@@ -1,0 +1,97 @@
+package lookup_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+const million = 1_000_000
+
+// bigZone has a million names with one address each, and one in a hundred of them a CNAME instead.
+func bigZone(b *testing.B) *zone.Snapshot {
+	b.Helper()
+	sets := make([]rr.Set, 0, million+2)
+	sets = append(sets, set(b, "example.org. 300 SOA "+soaData), set(b, "example.org. 300 NS ns.example.org."),
+		set(b, "*.wild.example.org. 300 A 192.0.2.1"))
+	for i := range million {
+		n := dnsname.MustParse(fmt.Sprintf("host-%07d.example.org.", i))
+		sets = append(sets, rr.NewSet(n, rr.TypeA, 300, string([]byte{192, 0, 2, byte(i)})))
+	}
+	keys := func(s rr.Set) string { return string(s.Name.AppendKey(nil)) }
+	slices.SortStableFunc(sets, func(a, c rr.Set) int { return cmpString(keys(a), keys(c)) })
+	l := zone.NewLoader(uuid.New(), dnsname.MustParse("example.org."))
+	for _, s := range sets {
+		if err := l.Add(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return zone.NewSnapshot(l.Done())
+}
+
+func cmpString(a, b string) int {
+	if a < b {
+		return -1
+	}
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+func BenchmarkLookup(b *testing.B) {
+	snap := bigZone(b)
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.Logf("heap %d bytes, %.0f a name", m.HeapAlloc, float64(m.HeapAlloc)/million)
+	for _, bm := range []struct {
+		name string
+		make func(i int) string
+		typ  rr.Type
+	}{
+		{"hit", func(i int) string { return fmt.Sprintf("host-%07d.example.org.", i) }, rr.TypeA},
+		{"nodata", func(i int) string { return fmt.Sprintf("host-%07d.example.org.", i) }, rr.TypeMX},
+		{"nxdomain", func(i int) string { return fmt.Sprintf("nope-%07d.example.org.", i) }, rr.TypeA},
+		{"wildcard", func(i int) string { return fmt.Sprintf("x-%07d.wild.example.org.", i) }, rr.TypeA},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			const n = 1 << 17
+			names := make([][]byte, n)
+			for i := range names {
+				names[i] = []byte(dnsname.MustParse(bm.make(rand.IntN(million))).Wire())
+			}
+			r := &lookup.Reply{Msg: make([]byte, 12, 1232), Limit: 1232}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.Msg = append(r.Msg[:12], names[i&(n-1)]...)
+				r.Msg = append(r.Msg, 0, byte(bm.typ), 0, 1)
+				lookup.Answer(snap, lookup.Question{Name: names[i&(n-1)], Type: bm.typ}, r)
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkEdit(b *testing.B) {
+	z := bigZone(b).ZoneOf(dnsname.MustParse("example.org."))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		batch := z.Edit()
+		n := dnsname.MustParse(fmt.Sprintf("host-%07d.example.org.", i*7919%million))
+		batch.Put(rr.NewSet(n, rr.TypeA, 300, string([]byte{198, 51, 100, byte(i)})))
+		z = batch.Done()
+		i++
+	}
+}
