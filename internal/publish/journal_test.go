@@ -71,7 +71,7 @@ func TestReplace(t *testing.T) {
 		t.Helper()
 		sets := apexSets(t, "example.org.")
 		for i := range n {
-			sets = append(sets, set(t, z.ID, fmt.Sprintf("h%d.example.org.", i), "A", 60, fmt.Sprintf("192.0.2.%d", i%250)))
+			sets = append(sets, set(t, z.ID, fmt.Sprintf("h%d.example.org.", i), "A", n, fmt.Sprintf("192.0.2.%d", i%250)))
 		}
 		if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
 			t.Fatal(err)

@@ -320,6 +320,13 @@ func TestNeighbours(t *testing.T) {
 	if got := current(t, p, z.ID).Sets; got != 2+80 {
 		t.Errorf("%d sets, want 82", got)
 	}
+	rows := 0
+	err := p.View(func(v store.View) error {
+		return v.RecordSets(z.ID, func(zone.RecordSet) (bool, error) { rows++; return true, nil })
+	})
+	if err != nil || rows != 82 {
+		t.Errorf("%d rows stored, want 82: %v", rows, err)
+	}
 }
 
 func TestCanceledBeforeItRan(t *testing.T) {
