@@ -72,7 +72,18 @@ func (r *report) servers(transport string, servers []*peers.Server, results []fi
 		rows = append(rows, []string{s.Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, best.qps),
 			fmt.Sprintf("%.2f", f.cpu), ratio(f.cpu, best.cpu), fmt.Sprintf("%.0f", f.memory), fmt.Sprintf("%.2f", f.lost)})
 	}
+	r.disturbed(results)
 	r.table(fmt.Sprintf("Queries over %s, %d names, server on one core, dnsperf on the other", strings.ToUpper(transport), zoneNames), rows)
+}
+
+// disturbed warns when there was no round with the machine to ourselves.
+func (r *report) disturbed(results []figures) {
+	for _, f := range results {
+		if f.disturbed() {
+			r.note("Other programs took %.0f %% of the machine in these rounds: the figures are too low, run again when it is quiet.", f.others)
+			return
+		}
+	}
 }
 
 func ratio(a, b float64) string {

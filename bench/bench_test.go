@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+func TestMixMatchesZone(t *testing.T) {
+	zone, err := writeZone(t.TempDir(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(zone.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data := map[string]string{}
+	p := dns.NewZoneParser(f, "", "")
+	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
+		h := rr.Header()
+		data[h.Name+dns.TypeToString[h.Rrtype]] = strings.TrimPrefix(rr.String(), h.String())
+	}
+	if p.Err() != nil {
+		t.Fatal(p.Err())
+	}
+	count := map[string]int{}
+	for _, q := range mix(10_000) {
+		kind := dns.TypeToString[q.qtype] + dns.RcodeToString[q.rcode]
+		count[kind]++
+		var n int
+		if _, err := fmt.Sscanf(q.name, "host%d.", &n); err != nil || n >= 1000 {
+			continue // not in the small zone
+		}
+		key := q.name
+		if target := data[key+"CNAME"]; target != "" {
+			key = target
+		}
+		if got := data[key+dns.TypeToString[q.qtype]]; got != q.data {
+			t.Errorf("%s %s: the zone holds %q, the mix wants %q", q.name, kind, got, q.data)
+		}
+	}
+	if nx := count["ANXDOMAIN"]; nx < 900 || nx > 1100 {
+		t.Errorf("%d of 10000 questions are for names that do not exist, want a tenth", nx)
+	}
+	if v6 := count["AAAANOERROR"]; v6 < 700 || v6 > 900 {
+		t.Errorf("%d of 10000 questions are AAAA, want 8 %%", v6)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	var taken []time.Duration
+	for i := range 100 {
+		taken = append(taken, time.Duration(100-i)*time.Millisecond)
+	}
+	got := summary(taken, []error{errors.New("first"), errors.New("second")}, 2*time.Second)
+	want := changes{Done: 100, Errors: 2, First: "first", PerSec: 50, P50: 51 * time.Millisecond, P99: 100 * time.Millisecond}
+	if got != want {
+		t.Errorf("summary = %+v, want %+v", got, want)
+	}
+}
+
+func TestAddressSetsFollowsPages(t *testing.T) {
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	mux.HandleFunc("GET /v2/zones", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Auth-Token") != "secret" || r.FormValue("name") != zoneName {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, `{"zones":[{"id":"z"}]}`)
+	})
+	mux.HandleFunc("GET /v2/zones/z/recordsets", func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("marker") == "" {
+			fmt.Fprintf(w, `{"recordsets":[{"id":"1","name":"a."}],"links":{"next":"%s%s&marker=1"}}`, server.URL, r.URL)
+			return
+		}
+		fmt.Fprint(w, `{"recordsets":[{"id":"2","name":"b."}],"links":{}}`)
+	})
+	var put string
+	mux.HandleFunc("PUT /v2/zones/z/recordsets/2", func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Records []string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Records) != 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		put = body.Records[0]
+		w.WriteHeader(http.StatusAccepted)
+	})
+	d := newDesignate(server.URL, "secret", 1)
+	sets, err := d.addressSets(zoneName, 10)
+	if err != nil || len(sets) != 2 {
+		t.Fatalf("addressSets = %v, %v, want both pages", sets, err)
+	}
+	if err := d.put(sets[1], "192.0.2.1"); err != nil || put != "192.0.2.1" {
+		t.Errorf("put: %v, the server got %q", err, put)
+	}
+	if err := d.put(recordset{ID: "3", zone: "z"}, "192.0.2.1"); err == nil {
+		t.Error("put of an unknown record set succeeded, want an error")
+	}
+}
