@@ -34,7 +34,7 @@ func FuzzFromWire(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !bytes.EqualFold([]byte(n.Wire()), b[:took]) && len(n.Wire()) != took {
+		if len(n.Wire()) != took || took > len(b) {
 			t.Fatalf("FromWire(%q) = %q of %d octets", b, n.Wire(), took)
 		}
 		check(t, n)

@@ -83,6 +83,9 @@ func FuzzData(f *testing.F) {
 			return
 		}
 		roundTrip(t, rr.Type(typ), string(data))
+		if text, ok := rr.PlainText(rr.Type(typ), string(data)); ok && text != rr.OtherText(rr.Type(typ), string(data)) {
+			t.Fatalf("%s %x is %q, and by the library %q", rr.Type(typ), data, text, rr.OtherText(rr.Type(typ), string(data)))
+		}
 	})
 }
 
@@ -103,5 +106,29 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("ParseData(%s, %q) = %x, which Check refuses: %v", rr.Type(typ), text, d, err)
 		}
 		roundTrip(t, rr.Type(typ), d)
+	})
+}
+
+// FuzzPlain wants the fast reader of host names to agree with the library wherever it does not decline.
+func FuzzPlain(f *testing.F) {
+	for _, s := range samples {
+		typ, _ := rr.ParseType(s.typ)
+		f.Add(uint16(typ), s.text, "example.org.")
+	}
+	f.Add(uint16(rr.TypeMX), "+1 mail", ".")
+	f.Add(uint16(rr.TypeMX), "010  Mail_1.", "test.")
+	f.Add(uint16(rr.TypeSRV), "1 2 65536 a", "test.")
+	f.Fuzz(func(t *testing.T, typ uint16, text, origin string) {
+		in, err := dnsname.Parse(origin)
+		if err != nil {
+			return
+		}
+		got, ok := rr.ParsePlain(rr.Type(typ), text, in)
+		if !ok {
+			return
+		}
+		if want, err := rr.ParseOther(rr.Type(typ), text, in); err != nil || got != want {
+			t.Fatalf("%s %q in %s: %q, and by the library %q, %v", rr.Type(typ), text, in, got, want, err)
+		}
 	})
 }

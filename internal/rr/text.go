@@ -49,7 +49,52 @@ func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 	if t == TypeA || t == TypeAAAA {
 		return parseAddr(t, text, trimmed)
 	}
+	if d, ok := parsePlain(t, trimmed, origin); ok {
+		return d, nil
+	}
 	return parseOther(t, text, origin)
+}
+
+// parsePlain reads host names with 16-bit numbers before them, as nearly all NS, CNAME, PTR, MX and SRV data is, six
+// times as fast as the library does. It leaves everything unusual, mistakes included, to the library.
+func parsePlain(t Type, text string, origin dnsname.Name) (string, bool) {
+	at, ok := nameAt(t)
+	if !ok {
+		return "", false
+	}
+	buf := make([]byte, 0, at+dnsname.MaxWire+1)
+	for range at / 2 {
+		word, rest, _ := strings.Cut(text, " ")
+		n, err := strconv.ParseUint(word, 10, 16)
+		if err != nil {
+			return "", false
+		}
+		buf = binary.BigEndian.AppendUint16(buf, uint16(n))
+		text = strings.TrimLeft(rest, " ")
+	}
+	for text != "" {
+		label, rest, dot := strings.Cut(text, ".")
+		if label == "" || len(label) > dnsname.MaxLabel || len(buf)+1+len(label) > at+dnsname.MaxWire {
+			return "", false
+		}
+		for i := range len(label) {
+			if !isHost(label[i]) {
+				return "", false
+			}
+		}
+		buf = append(append(buf, byte(len(label))), label...)
+		if text = rest; text == "" && dot {
+			origin = dnsname.Root
+		}
+	}
+	if origin.IsZero() || len(buf) == at || len(buf)+len(origin.Wire()) > at+dnsname.MaxWire {
+		return "", false
+	}
+	return string(buf) + origin.Wire(), true
+}
+
+func isHost(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
 // parseAddr reads most of the world's records, without the library.
@@ -233,6 +278,43 @@ func DataText(t Type, data string) string {
 			return a.String()
 		}
 	}
+	if text, ok := plainText(t, data); ok {
+		return text
+	}
+	return otherText(t, data)
+}
+
+// plainText is parsePlain's other way.
+func plainText(t Type, data string) (string, bool) {
+	at, ok := nameAt(t)
+	if !ok || len(data) < at || len(data) > at+dnsname.MaxWire {
+		return "", false
+	}
+	b := make([]byte, 0, len(data)+6*at)
+	for i := 0; i < at; i += 2 {
+		b = strconv.AppendUint(b, uint64(data[i])<<8|uint64(data[i+1]), 10)
+		b = append(b, ' ')
+	}
+	for name := data[at:]; ; {
+		if name == "\x00" && len(data) > at+1 {
+			return string(b), true
+		}
+		if name == "" || name[0] == 0 || int(name[0]) > min(dnsname.MaxLabel, len(name)-1) {
+			return "", false // the root, and what is no name
+		}
+		label := name[1 : 1+name[0]]
+		for i := range len(label) {
+			if !isHost(label[i]) {
+				return "", false
+			}
+		}
+		b = append(append(b, label...), '.')
+		name = name[1+len(label):]
+	}
+}
+
+// otherText is what the library prints, when that reads back.
+func otherText(t Type, data string) string {
 	rec, err := unpack(t, data)
 	if err != nil {
 		return unknownText(data)
