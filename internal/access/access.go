@@ -1,0 +1,229 @@
+// Package access says who may act: users, projects, roles and tokens, and the sessions that are issued on them.
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Options of an Access; the zero value works.
+type Options struct {
+	Log *slog.Logger // default: none
+
+	// SessionLife is how long a session lasts; default 1h, Keystone's own default. Every OpenStack client logs in again by
+	// itself, so a longer life saves nothing but gives a stolen session more time.
+	SessionLife time.Duration
+
+	// Hash is how new passwords are hashed; default 19 MiB, two passes (OWASP's first choice for argon2id).
+	Hash HashParams
+
+	// Hashers is how many passwords are hashed at a time; default 2, so that logins take at most 38 MiB.
+	Hashers int
+}
+
+// Access holds all rows in memory, in an immutable book that is replaced after each change: to authenticate a request
+// costs a hash and no store transaction.
+type Access struct {
+	pub    *publish.Publisher
+	opts   Options
+	book   atomic.Pointer[book]
+	hasher *hasher
+	logins Throttle // failed passwords, by user
+
+	mu sync.Mutex // held over a commit and the reading of the next book, so that books follow each other in order
+}
+
+// Kinds of objects in the store.
+const (
+	kindToken   = "token"
+	kindUser    = "user"
+	kindProject = "project"
+	kindKey     = "sessionkey"
+	kindEnded   = "endedsession"
+)
+
+// ErrDenied says that credentials are not good. The text around it is for the log, not for the caller.
+var ErrDenied = errors.New("credentials are not valid")
+
+// ErrLastAdmin says that a change would leave nobody who can make the next one.
+var ErrLastAdmin = errors.New("this is the last valid admin token or user: make another first")
+
+// ErrInUse says that a project still owns something.
+var ErrInUse = errors.New("project is in use")
+
+// Open reads the rows of a store, and makes the key that sessions are signed with when there is none. The publisher
+// must be running.
+func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.SessionLife == 0 {
+		opts.SessionLife = time.Hour
+	}
+	if opts.Hash == (HashParams{}) {
+		opts.Hash = HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1}
+	}
+	if opts.Hashers == 0 {
+		opts.Hashers = 2
+	}
+	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash, opts.Hashers)}
+	a.logins = Throttle{Free: 10, First: time.Second, Longest: 30 * time.Second}
+	if err := a.reload(); err != nil {
+		return nil, err
+	}
+	if a.book.Load().key != nil {
+		return a, nil
+	}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	err := a.change(ctx, store.Actor{Who: "nameplane", Door: "start"}, func(tx *publish.Tx) error {
+		return tx.PutObject(kindKey, "1", keyRow{key})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the session key: %w", err)
+	}
+	return a, nil
+}
+
+// book is everything about access at one moment.
+type book struct {
+	tokens     map[string]*tokenEntry
+	users      map[string]userRow
+	userIDs    map[string]string // by name
+	projects   map[string]Project
+	projectIDs map[string]string    // by name
+	ended      map[string]time.Time // sessions ended early, and when they would have ended anyway
+	key        []byte
+}
+
+// tokenEntry is a token and when it was last used. The time outlives the book, so that counting needs no new one.
+type tokenEntry struct {
+	tokenRow
+	used *atomic.Int64 // unix seconds
+}
+
+type keyRow struct{ Key []byte }
+
+type endedRow struct {
+	Session string
+	Until   time.Time
+}
+
+// reload reads the book anew.
+func (a *Access) reload() error {
+	b := &book{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
+		projects: map[string]Project{}, projectIDs: map[string]string{}, ended: map[string]time.Time{}}
+	if err := a.pub.View(b.read); err != nil {
+		return fmt.Errorf("read tokens and users: %w", err)
+	}
+	old := a.book.Load()
+	for id, t := range b.tokens {
+		if old != nil && old.tokens[id] != nil {
+			t.used = old.tokens[id].used
+			continue
+		}
+		t.used = new(atomic.Int64)
+		if !t.LastUsed.IsZero() {
+			t.used.Store(t.LastUsed.Unix())
+		}
+	}
+	a.book.Store(b)
+	return nil
+}
+
+func (b *book) read(v store.View) error {
+	tokens, err := store.ObjectsOf[tokenRow](v, kindToken)
+	for _, t := range tokens {
+		b.tokens[t.ID] = &tokenEntry{tokenRow: t}
+	}
+	users, err2 := store.ObjectsOf[userRow](v, kindUser)
+	for _, u := range users {
+		b.users[u.ID] = u
+		b.userIDs[u.Name] = u.ID
+	}
+	projects, err3 := store.ObjectsOf[Project](v, kindProject)
+	for _, p := range projects {
+		b.projects[p.ID] = p
+		b.projectIDs[p.Name] = p.ID
+	}
+	ended, err4 := store.ObjectsOf[endedRow](v, kindEnded)
+	for _, e := range ended {
+		b.ended[e.Session] = e.Until
+	}
+	keys, err5 := store.ObjectsOf[keyRow](v, kindKey)
+	if len(keys) > 0 {
+		b.key = keys[0].Key
+	}
+	return errors.Join(err, err2, err3, err4, err5)
+}
+
+// change commits fn and reads the book anew, so that the change holds when change returns.
+func (a *Access) change(ctx context.Context, actor store.Actor, fn func(*publish.Tx) error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.pub.Commit(ctx, actor, fn); err != nil {
+		return err
+	}
+	return a.reload()
+}
+
+// useInterval is how often the times of last use are written: coarse, because a commit per request would cost more than
+// the request.
+const useInterval = 5 * time.Minute
+
+// Run writes down, now and then, when tokens were last used, until ctx ends.
+func (a *Access) Run(ctx context.Context) error {
+	tick := time.NewTicker(useInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := a.writeUses(ctx); err != nil && ctx.Err() == nil {
+				a.opts.Log.Warn("last use of tokens not written", "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *Access) writeUses(ctx context.Context) error {
+	used := map[string]time.Time{}
+	for id, t := range a.book.Load().tokens {
+		if s := t.used.Load(); s > 0 && s != t.LastUsed.Unix() {
+			used[id] = time.Unix(s, 0).UTC()
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	return a.change(ctx, store.Actor{Who: "nameplane", Door: "access"}, func(tx *publish.Tx) error {
+		for id, at := range used {
+			var t tokenRow
+			err := tx.Object(kindToken, id, &t)
+			if errors.Is(err, zone.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			t.LastUsed = at
+			if err := tx.PutObject(kindToken, id, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,140 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Project owns zones; every token and user acts for one.
+type Project struct {
+	ID          string // a UUID without hyphens, as Keystone makes them
+	Name        string
+	Description string
+	Created     time.Time
+}
+
+// Projects lists all projects by name.
+func (a *Access) Projects() []Project {
+	var out []Project
+	for _, p := range a.book.Load().projects {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(x, y Project) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+// ProjectsOf lists the projects that a principal may act for: its own, or all for an admin.
+func (a *Access) ProjectsOf(p Principal) []Project {
+	if p.Role == RoleAdmin {
+		return a.Projects()
+	}
+	return []Project{p.Project}
+}
+
+// Project finds a project by id or name, or returns zone.ErrNotFound.
+func (a *Access) Project(idOrName string) (Project, error) {
+	return a.book.Load().project(idOrName)
+}
+
+func (b *book) project(idOrName string) (Project, error) {
+	if p, ok := b.projects[idOrName]; ok {
+		return p, nil
+	}
+	if p, ok := b.projects[b.projectIDs[idOrName]]; ok {
+		return p, nil
+	}
+	return Project{}, fmt.Errorf("project %q: %w", idOrName, zone.ErrNotFound)
+}
+
+// CreateProject makes a project.
+func (a *Access) CreateProject(ctx context.Context, actor store.Actor, name, description string) (Project, error) {
+	if err := checkName("name", name); err != nil {
+		return Project{}, err
+	}
+	if len(description) > 256 {
+		return Project{}, &zone.InvalidError{Field: "description", Reason: "must be at most 256 octets"}
+	}
+	p := Project{ID: newID(), Name: name, Description: description, Created: now()}
+	err := a.change(ctx, actor, func(tx *publish.Tx) error { return putProject(tx, p) })
+	return p, err
+}
+
+func putProject(tx *publish.Tx, p Project) error {
+	all, err := store.ObjectsOf[Project](tx.View, kindProject)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		// A name that is another's id would make "by id or name" mean two things.
+		if o.Name == p.Name || o.ID == p.Name {
+			return fmt.Errorf("project %q: %w", p.Name, zone.ErrExists)
+		}
+	}
+	return tx.PutObject(kindProject, p.ID, p)
+}
+
+// DeleteProject removes a project that has no zones, users or valid tokens.
+func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string) error {
+	return a.change(ctx, actor, func(tx *publish.Tx) error {
+		if err := unused(tx, id); err != nil {
+			return err
+		}
+		tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+		if err != nil {
+			return err
+		}
+		for _, t := range tokens {
+			if t.Project == id {
+				if err := tx.DeleteObject(kindToken, t.ID); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.DeleteObject(kindProject, id)
+	})
+}
+
+func unused(tx *publish.Tx, id string) error {
+	err := tx.Zones(func(z zone.Zone) (bool, error) {
+		if z.Project == id {
+			return false, fmt.Errorf("zone %s: %w", z.Name, ErrInUse)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	users, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.Project == id {
+			return fmt.Errorf("user %q: %w", u.Name, ErrInUse)
+		}
+	}
+	tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if t.Project == id && t.live(now()) {
+			return fmt.Errorf("token %q: %w", t.Name, ErrInUse)
+		}
+	}
+	return nil
+}
+
+func newID() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
+
+// now is the time as rows keep it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

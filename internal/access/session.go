@@ -1,0 +1,148 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Sessions are what OpenStack clients get for a password or a token. They are signed, not remembered: opening one writes
+// nothing, any number of them takes no memory, and they outlive a restart, so that clients need not notice one. A session
+// says only who, for which project and until when. What its holder may do is read from the user's or token's row at each
+// request, so a session never has more rights than they have now, and ends with them.
+
+// sessionPrefix differs from a token's in its fourth octet; both say what they are when they turn up in a file.
+const sessionPrefix = "nps_"
+
+// sessionBody is what is signed.
+type sessionBody struct {
+	ID         string   `json:"i"`
+	Kind       Kind     `json:"k"`
+	Subject    string   `json:"s"`
+	Generation int      `json:"g,omitempty"`
+	Project    string   `json:"p"`
+	Methods    []string `json:"m"`
+	Issued     int64    `json:"t"`
+	Expires    int64    `json:"e"`
+}
+
+// Issue opens a session of a principal for a project, by id or name; its own when that is empty. Only an admin may act for
+// another project; for others ErrDenied is returned. A session opened with another one ends with that one.
+func (a *Access) Issue(p Principal, project string, methods ...string) (string, Principal, error) {
+	b := a.book.Load()
+	if project != "" && project != p.Project.ID && project != p.Project.Name {
+		other, err := b.project(project)
+		if err != nil || p.Role != RoleAdmin {
+			return "", p, fmt.Errorf("%s: no rights in project %.64q: %w", p.Who(), project, ErrDenied)
+		}
+		p.Project = other
+	}
+	at := now()
+	until := at.Add(a.opts.SessionLife)
+	if !p.Expires.IsZero() && p.Expires.Before(until) {
+		until = p.Expires
+	}
+	p.Session, p.Methods, p.Issued, p.Expires = random(tokenIDSize), methods, at, until
+	body, err := json.Marshal(sessionBody{p.Session, p.Kind, p.ID, p.generation, p.Project.ID, methods, at.Unix(), until.Unix()})
+	if err != nil {
+		return "", p, err
+	}
+	text := base64.RawURLEncoding.EncodeToString(body)
+	return sessionPrefix + text + "." + base64.RawURLEncoding.EncodeToString(sign(b.key, text)), p, nil
+}
+
+func sign(key []byte, text string) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(text))
+	return m.Sum(nil)
+}
+
+// session says whose session this is.
+func (a *Access) session(s string) (Principal, error) {
+	b := a.book.Load()
+	body, err := b.open(s)
+	if err != nil {
+		return Principal{}, err
+	}
+	if time.Now().Unix() >= body.Expires {
+		return Principal{}, fmt.Errorf("session %s has expired: %w", body.ID, ErrDenied)
+	}
+	if _, ok := b.ended[body.ID]; ok {
+		return Principal{}, fmt.Errorf("session %s was ended: %w", body.ID, ErrDenied)
+	}
+	p, err := b.subject(body)
+	if err != nil {
+		return Principal{}, err
+	}
+	if body.Project != p.Project.ID {
+		other, ok := b.projects[body.Project]
+		if !ok || p.Role != RoleAdmin {
+			return Principal{}, fmt.Errorf("session %s: no rights in its project any more: %w", body.ID, ErrDenied)
+		}
+		p.Project = other
+	}
+	p.Session, p.Methods = body.ID, body.Methods
+	p.Issued, p.Expires = time.Unix(body.Issued, 0).UTC(), time.Unix(body.Expires, 0).UTC()
+	return p, nil
+}
+
+// open checks the signature of a session and reads it.
+func (b *book) open(s string) (body sessionBody, err error) {
+	text, mac, ok := strings.Cut(strings.TrimPrefix(s, sessionPrefix), ".")
+	sum, err := base64.RawURLEncoding.DecodeString(mac)
+	if !ok || err != nil || b.key == nil || !hmac.Equal(sum, sign(b.key, text)) {
+		return body, fmt.Errorf("session is not signed by us: %w", ErrDenied)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil {
+		return body, fmt.Errorf("session cannot be read: %w", ErrDenied)
+	}
+	return body, nil
+}
+
+// subject is the token or user of a session, as it is now.
+func (b *book) subject(body sessionBody) (Principal, error) {
+	if body.Kind == KindToken {
+		if t := b.tokens[body.Subject]; t != nil {
+			return b.tokenPrincipal(t)
+		}
+	} else if u, ok := b.users[body.Subject]; ok && u.Generation == body.Generation {
+		return b.userPrincipal(u), nil
+	}
+	return Principal{}, fmt.Errorf("session %s: its %s is gone or has changed: %w", body.ID, body.Kind, ErrDenied)
+}
+
+// maxEnded bounds how many ended sessions are remembered, and so what one user can make every change here cost.
+const maxEnded = 10_000
+
+// EndSession ends one session before its time. It is written down, so that a restart does not bring it back, until the
+// session would have ended by itself.
+func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal) error {
+	return a.change(ctx, actor, func(tx *publish.Tx) error {
+		rows, err := store.ObjectsOf[endedRow](tx.View, kindEnded)
+		if err != nil {
+			return err
+		}
+		for i, r := range rows {
+			if r.Until.Before(time.Now()) {
+				if err := tx.DeleteObject(kindEnded, r.Session); err != nil {
+					return err
+				}
+			} else if i >= maxEnded {
+				return ErrBusy
+			}
+		}
+		return tx.PutObject(kindEnded, p.Session, endedRow{p.Session, p.Expires})
+	})
+}

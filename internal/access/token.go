@@ -1,0 +1,247 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Token is a credential of a program. The text that is shown once is np_ID_SECRET.
+type Token struct {
+	ID       string
+	Name     string
+	Project  string // its id
+	Role     string
+	Created  time.Time
+	Expires  time.Time // zero: never
+	Revoked  time.Time // zero: not
+	LastUsed time.Time // to some minutes; zero: never
+}
+
+func (t Token) live(at time.Time) bool {
+	return t.Revoked.IsZero() && (t.Expires.IsZero() || at.Before(t.Expires))
+}
+
+// tokenRow is a token in the store. Its secret has 256 random bits, which nobody tries through, so one SHA-256 keeps it
+// as well as any slow hash would, and can be checked for each of thousands of requests a second.
+type tokenRow struct {
+	Token
+	Hash []byte // SHA-256 of the secret's text
+}
+
+// TokenSpec is what a token shall be.
+type TokenSpec struct {
+	Name    string
+	Project string // id or name
+	Role    string
+	Expires time.Time // zero: never
+}
+
+// Lengths of the parts of a token before encoding. The id is no secret; 80 bits make ids that never meet.
+const (
+	tokenIDSize     = 10
+	tokenSecretSize = 32
+	tokenPrefix     = "np_"
+)
+
+// Letters and digits only: a double click takes the whole token, and no shell or URL changes it.
+var alphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// random is the text of n random octets. crypto/rand.Read does not return when the system has no randomness.
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) //nolint:errcheck // never fails
+	return alphabet.EncodeToString(b)
+}
+
+// parseToken takes np_ID_SECRET apart.
+func parseToken(s string) (id, secret string, ok bool) {
+	rest, ok := strings.CutPrefix(s, tokenPrefix)
+	if !ok {
+		return "", "", false
+	}
+	id, secret, ok = strings.Cut(rest, "_")
+	ok = ok && len(id) == alphabet.EncodedLen(tokenIDSize) && len(secret) == alphabet.EncodedLen(tokenSecretSize)
+	if !ok || strings.Trim(id+secret, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return "", "", false
+	}
+	return id, secret, true
+}
+
+// Tokens lists all tokens, oldest first, revoked ones included until they are forgotten.
+func (a *Access) Tokens() []Token {
+	var out []Token
+	for _, t := range a.book.Load().tokens {
+		if s := t.used.Load(); s > 0 {
+			t := t.Token
+			t.LastUsed = time.Unix(s, 0).UTC()
+			out = append(out, t)
+			continue
+		}
+		out = append(out, t.Token)
+	}
+	slices.SortFunc(out, func(x, y Token) int {
+		return cmp.Or(x.Created.Compare(y.Created), strings.Compare(x.ID, y.ID))
+	})
+	return out
+}
+
+// CreateToken makes a token and returns its text, which is not kept and cannot be had again.
+func (a *Access) CreateToken(ctx context.Context, actor store.Actor, spec TokenSpec) (string, Token, error) {
+	t, err := a.newToken(spec)
+	if err != nil {
+		return "", Token{}, err
+	}
+	t.ID = random(tokenIDSize)
+	secret := random(tokenSecretSize)
+	err = a.change(ctx, actor, func(tx *publish.Tx) error {
+		if err := forgetTokens(tx); err != nil {
+			return err
+		}
+		if err := tx.Object(kindProject, t.Project, &Project{}); err != nil { // deleted since newToken looked
+			return err
+		}
+		return tx.PutObject(kindToken, t.ID, tokenRow{t, hashSecret(secret)})
+	})
+	if err != nil {
+		return "", Token{}, err
+	}
+	return tokenPrefix + t.ID + "_" + secret, t, nil
+}
+
+func (a *Access) newToken(spec TokenSpec) (Token, error) {
+	if err := checkName("name", spec.Name); err != nil {
+		return Token{}, err
+	}
+	if err := checkRole(spec.Role); err != nil {
+		return Token{}, err
+	}
+	p, err := a.Project(spec.Project)
+	if err != nil {
+		return Token{}, &zone.InvalidError{Field: "project", Reason: err.Error()}
+	}
+	if !spec.Expires.IsZero() && !spec.Expires.After(time.Now()) {
+		return Token{}, &zone.InvalidError{Field: "expires", Reason: "must be in the future"}
+	}
+	return Token{Name: spec.Name, Project: p.ID, Role: spec.Role, Created: now(), Expires: spec.Expires.UTC()}, nil
+}
+
+// forgetAfter is how long a dead token stays listed: long enough to see afterwards what it was.
+const forgetAfter = 30 * 24 * time.Hour
+
+func forgetTokens(tx *publish.Tx) error {
+	rows, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	if err != nil {
+		return err
+	}
+	long := now().Add(-forgetAfter)
+	for _, t := range rows {
+		dead := !t.Revoked.IsZero() && t.Revoked.Before(long) || !t.Expires.IsZero() && t.Expires.Before(long)
+		if dead {
+			if err := tx.DeleteObject(kindToken, t.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// RevokeToken ends a token, and every session opened with it, at once. To revoke it again is no error.
+func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) error {
+	return a.change(ctx, actor, func(tx *publish.Tx) error {
+		var t tokenRow
+		if err := tx.Object(kindToken, id, &t); err != nil {
+			return err
+		}
+		if !t.Revoked.IsZero() {
+			return nil
+		}
+		if t.Role == RoleAdmin && t.live(now()) {
+			if err := otherAdmin(tx, id); err != nil {
+				return err
+			}
+		}
+		t.Revoked = now()
+		return tx.PutObject(kindToken, id, t)
+	})
+}
+
+// otherAdmin is nil when an admin other than the token or user with this id exists.
+func otherAdmin(tx *publish.Tx, id string) error {
+	tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if t.ID != id && t.Role == RoleAdmin && t.live(now()) {
+			return nil
+		}
+	}
+	users, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.ID != id && u.Role == RoleAdmin {
+			return nil
+		}
+	}
+	return ErrLastAdmin
+}
+
+// Authenticate says who shows this token or session, or returns ErrDenied.
+func (a *Access) Authenticate(text string) (Principal, error) {
+	if strings.HasPrefix(text, sessionPrefix) {
+		return a.session(text)
+	}
+	id, secret, ok := parseToken(text)
+	if !ok {
+		return Principal{}, fmt.Errorf("not of a token's form: %w", ErrDenied)
+	}
+	return a.Credential(id, secret)
+}
+
+// Credential is Authenticate for the two parts of a token, as application credentials come. The secret may be the whole
+// token as well, because that is what people have at hand.
+func (a *Access) Credential(id, secret string) (Principal, error) {
+	if whole, s, ok := parseToken(secret); ok && whole == id {
+		secret = s
+	}
+	b := a.book.Load()
+	t := b.tokens[id]
+	if t == nil {
+		return Principal{}, fmt.Errorf("token %.16q is not known: %w", id, ErrDenied)
+	}
+	if subtle.ConstantTimeCompare(hashSecret(secret), t.Hash) != 1 {
+		return Principal{}, fmt.Errorf("token %s: wrong secret: %w", id, ErrDenied)
+	}
+	return b.tokenPrincipal(t)
+}
+
+func (b *book) tokenPrincipal(t *tokenEntry) (Principal, error) {
+	at := time.Now()
+	if !t.live(at) {
+		return Principal{}, fmt.Errorf("token %s (%s) has expired or was revoked: %w", t.ID, t.Name, ErrDenied)
+	}
+	if s := at.Unix(); t.used.Load() != s {
+		t.used.Store(s) // not more than once a second: the cores share this line
+	}
+	return Principal{Kind: KindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role,
+		Issued: t.Created, Expires: t.Expires}, nil
+}
+
+func hashSecret(secret string) []byte {
+	h := sha256.Sum256([]byte(secret))
+	return h[:]
+}

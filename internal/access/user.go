@@ -1,0 +1,185 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// User is a person, or a program that can only use names and passwords.
+type User struct {
+	ID         string
+	Name       string
+	Project    string // its id
+	Role       string
+	Created    time.Time
+	Changed    time.Time // when the password was set
+	Generation int       // steps with each new password: sessions of an earlier one are void
+}
+
+// userRow is a user in the store.
+type userRow struct {
+	User
+	Password string // see encodeHash
+}
+
+// UserSpec is what a user shall be.
+type UserSpec struct {
+	Name     string
+	Password string
+	Project  string // id or name
+	Role     string
+}
+
+// Users lists all users by name.
+func (a *Access) Users() []User {
+	var out []User
+	for _, u := range a.book.Load().users {
+		out = append(out, u.User)
+	}
+	slices.SortFunc(out, func(x, y User) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+// CreateUser makes a user.
+func (a *Access) CreateUser(ctx context.Context, actor store.Actor, spec UserSpec) (User, error) {
+	if err := checkName("name", spec.Name); err != nil {
+		return User{}, err
+	}
+	if err := checkRole(spec.Role); err != nil {
+		return User{}, err
+	}
+	p, err := a.Project(spec.Project)
+	if err != nil {
+		return User{}, &zone.InvalidError{Field: "project", Reason: err.Error()}
+	}
+	hash, err := a.hashNew(ctx, spec.Password)
+	if err != nil {
+		return User{}, err
+	}
+	u := User{ID: newID(), Name: spec.Name, Project: p.ID, Role: spec.Role, Created: now(), Changed: now(), Generation: 1}
+	err = a.change(ctx, actor, func(tx *publish.Tx) error { return putNewUser(tx, userRow{u, hash}) })
+	return u, err
+}
+
+func putNewUser(tx *publish.Tx, u userRow) error {
+	if err := tx.Object(kindProject, u.Project, &Project{}); err != nil {
+		return err
+	}
+	all, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(o userRow) bool { return o.Name == u.Name }) {
+		return fmt.Errorf("user %q: %w", u.Name, zone.ErrExists)
+	}
+	return tx.PutObject(kindUser, u.ID, u)
+}
+
+func (a *Access) hashNew(ctx context.Context, password string) (string, error) {
+	if len(password) < minPassword || len(password) > maxPassword {
+		return "", &zone.InvalidError{Field: "password", Reason: "must be 8 to 1024 octets long"}
+	}
+	if _, _, ok := parseToken(password); ok {
+		return "", &zone.InvalidError{Field: "password", Reason: "must not have the form of a token"}
+	}
+	return a.hasher.hash(ctx, password)
+}
+
+// SetPassword gives a user a new password and ends all sessions of the old one.
+func (a *Access) SetPassword(ctx context.Context, actor store.Actor, id, password string) (User, error) {
+	hash, err := a.hashNew(ctx, password)
+	if err != nil {
+		return User{}, err
+	}
+	var u userRow
+	err = a.change(ctx, actor, func(tx *publish.Tx) error {
+		if err := tx.Object(kindUser, id, &u); err != nil {
+			return err
+		}
+		u.Password, u.Changed = hash, now()
+		u.Generation++
+		return tx.PutObject(kindUser, id, u)
+	})
+	return u.User, err
+}
+
+// DeleteUser removes a user and with it every session.
+func (a *Access) DeleteUser(ctx context.Context, actor store.Actor, id string) error {
+	return a.change(ctx, actor, func(tx *publish.Tx) error {
+		var u userRow
+		if err := tx.Object(kindUser, id, &u); err != nil {
+			return err
+		}
+		if u.Role == RoleAdmin {
+			if err := otherAdmin(tx, id); err != nil {
+				return err
+			}
+		}
+		return tx.DeleteObject(kindUser, id)
+	})
+}
+
+// ThrottledError says that a user failed too often, and for how long nobody may try.
+type ThrottledError struct{ Wait time.Duration }
+
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("too many failed logins: try again in %s", e.Wait.Round(time.Second))
+}
+
+// Password says who logs in with a name (or an id) and a password, or returns ErrDenied.
+//
+// A token may stand where the password is expected, when the user is the token's name or id. So every OpenStack client
+// works with a token and no user has to be made for it: the first start makes a token named admin and no user at all.
+// Such a login is not throttled, because a token cannot be guessed.
+//
+// Failures are counted by user, not by user and address, because guessing comes from many addresses. The price is that
+// somebody can keep a user from logging in while trying; sessions and tokens are not touched by it.
+func (a *Access) Password(ctx context.Context, user, password string) (Principal, error) {
+	if id, secret, ok := parseToken(password); ok {
+		p, err := a.Credential(id, secret)
+		if err != nil {
+			return p, err
+		}
+		if user != p.Name && user != p.ID {
+			return Principal{}, fmt.Errorf("token %s is not of user %.64q: %w", id, user, ErrDenied)
+		}
+		return p, nil
+	}
+	b := a.book.Load()
+	u, known := b.users[b.userIDs[user]]
+	if !known {
+		u, known = b.users[user]
+	}
+	key := u.ID
+	if !known {
+		u.Password, key = a.hasher.dummy, "?"+user // unknown users are throttled too, or the difference would tell
+	}
+	if wait := a.logins.Wait(key); wait > 0 {
+		return Principal{}, &ThrottledError{wait}
+	}
+	ok, err := false, error(nil)
+	if len(password) <= maxPassword && len(user) <= 4*maxName {
+		ok, err = a.hasher.check(ctx, password, u.Password)
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	if !ok || !known {
+		a.logins.Failed(key)
+		return Principal{}, fmt.Errorf("user %.64q: wrong name or password: %w", user, ErrDenied)
+	}
+	a.logins.Succeeded(key)
+	return b.userPrincipal(u), nil
+}
+
+func (b *book) userPrincipal(u userRow) Principal {
+	return Principal{Kind: KindUser, ID: u.ID, Name: u.Name, Project: b.projects[u.Project], Role: u.Role,
+		Issued: time.Now(), generation: u.Generation}
+}
