@@ -114,7 +114,17 @@ func (h *handler) begin(out []byte) {
 		h.limit = minUDPSize
 	}
 	n := copy(out[:q.end], q.wire)
-	h.reply = lookup.Reply{Msg: out[:n], Limit: h.limit - h.reserve(), Kind: kindNone}
+	h.reply.Limit, h.reply.Kind = h.limit-h.reserve(), kindNone
+	h.empty(out[:n])
+}
+
+// empty makes the reply one without records. Field by field, because a Reply has scratch memory in it that need not be
+// cleared for each query.
+func (h *handler) empty(msg []byte) {
+	r := &h.reply
+	r.Msg, r.Rcode, r.Zone = msg, 0, nil
+	r.Authoritative, r.Truncated, r.Wildcard = false, false, false
+	r.Answers, r.Authorities, r.Additionals = 0, 0, 0
 }
 
 // decide fills the reply, and says which extended error goes with it.
@@ -197,7 +207,8 @@ func (h *handler) rateLimit() bool {
 		return false
 	case limitSlip:
 		h.count.limited[limitSlip].Add(1)
-		h.reply = lookup.Reply{Msg: h.reply.Msg[:h.q.end], Truncated: true, Kind: h.reply.Kind}
+		h.empty(h.reply.Msg[:h.q.end])
+		h.reply.Truncated = true
 	}
 	return true
 }

@@ -1,0 +1,181 @@
+package dnsserver
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// limitCase is a stream of answers to a limiter.
+type limitCase struct {
+	addr func(i int) string
+	name func(i int) string
+	kind lookup.Kind
+	wild bool
+	ours bool
+}
+
+func same(s string) func(int) string { return func(int) string { return s } }
+
+// sent runs n answers within one instant through a limiter and tells how many passed.
+func (c limitCase) sent(l *limiter, n int) int {
+	z := zone.NewNodes(uuid.Nil, origin)
+	sent := 0
+	for i := range n {
+		r := &lookup.Reply{Kind: c.kind, Wildcard: c.wild}
+		if c.ours {
+			r.Zone = z
+		}
+		name := []byte(dnsname.MustParse(c.name(i)).Wire())
+		if l.check(int64(time.Hour), netip.MustParseAddr(c.addr(i)), name, r) == limitSend {
+			sent++
+		}
+	}
+	return sent
+}
+
+func TestLimiter(t *testing.T) {
+	const one = "203.0.113.7"
+	cfg := RRLConfig{Responses: 100, Negative: 50, Errors: 20, Exempt: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}
+	anyName := func(i int) string { return fmt.Sprintf("n%d.example.org.", i) }
+	tests := []struct {
+		name string
+		limitCase
+		want int // of 1000
+	}{
+		{"one name", limitCase{same(one), same("www.example.org."), lookup.Positive, false, true}, 100},
+		{"a network is one client", limitCase{func(i int) string { return fmt.Sprintf("203.0.113.%d", i%256) }, same("www.example.org."), lookup.Positive, false, true}, 100},
+		{"an IPv6 /56 is one client", limitCase{func(i int) string { return fmt.Sprintf("2001:db8:0:%x::%x", i%256, i) }, same("www.example.org."), lookup.Positive, false, true}, 100},
+		{"made-up names", limitCase{same(one), anyName, lookup.NXDomain, false, true}, 50},
+		{"made-up names under a wildcard", limitCase{same(one), anyName, lookup.Positive, true, true}, 50},
+		{"made-up names under a delegation", limitCase{same(one), anyName, lookup.Referral, false, true}, 50},
+		{"names of others", limitCase{same(one), anyName, lookup.Refused, false, false}, 20},
+		{"loopback", limitCase{same("127.0.0.1"), same("www.example.org."), lookup.Positive, false, true}, 1000},
+		{"an exempt network", limitCase{same("198.51.100.9"), same("www.example.org."), lookup.Positive, false, true}, 1000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.sent(newLimiter(cfg, 1), 1000); got != tt.want {
+				t.Errorf("%d of 1000 answers were sent, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestLimiterNames: names that exist do not share a limit. Two of them may share a bucket in one row, not in both.
+func TestLimiterNames(t *testing.T) {
+	l := newLimiter(RRLConfig{Responses: 2}, 1)
+	names := func(i int) string { return fmt.Sprintf("n%d.example.org.", i) }
+	if got := (limitCase{same("203.0.113.7"), names, lookup.Positive, false, true}).sent(l, 500); got < 495 {
+		t.Errorf("%d of 500 answers for different names were sent", got)
+	}
+}
+
+// TestLimiterHolds: no flood of other names makes the limiter forget one that is over its limit.
+func TestLimiterHolds(t *testing.T) {
+	l := newLimiter(RRLConfig{Responses: 10}, 1)
+	victim := limitCase{same("203.0.113.7"), same("www.example.org."), lookup.Positive, false, true}
+	victim.sent(l, 100)
+	flood := limitCase{
+		func(i int) string { return fmt.Sprintf("203.%d.%d.1", i/250%250, i%250) },
+		func(i int) string { return fmt.Sprintf("n%d.example.org.", i) }, lookup.Positive, false, true,
+	}
+	flood.sent(l, 50_000)
+	if got := victim.sent(l, 100); got != 0 {
+		t.Errorf("%d answers were sent after the flood, want none", got)
+	}
+}
+
+func TestLimiterRefills(t *testing.T) {
+	l := newLimiter(RRLConfig{Responses: 10}, 1)
+	cost := int64(100 * time.Millisecond)
+	now := int64(time.Hour)
+	for i := range 10 {
+		if !l.take(now, 42, cost) {
+			t.Fatalf("answer %d was limited", i)
+		}
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, false}, {99 * time.Millisecond, false}, {101 * time.Millisecond, true}, {101 * time.Millisecond, false}, {201 * time.Millisecond, true}} {
+		if got := l.take(now+int64(step.after), 42, cost); got != step.want {
+			t.Errorf("after %v: %v, want %v", step.after, got, step.want)
+		}
+	}
+}
+
+// TestLimiterShare: sockets that share an address share its rate, and each can still send something.
+func TestLimiterShare(t *testing.T) {
+	c := limitCase{same("203.0.113.7"), same("www.example.org."), lookup.Positive, false, true}
+	for _, tt := range []struct{ sockets, want int }{{1, 8}, {4, 2}, {100, 1}} {
+		if got := c.sent(newLimiter(RRLConfig{Responses: 8}, tt.sockets), 50); got != tt.want {
+			t.Errorf("one of %d sockets sent %d, want %d", tt.sockets, got, tt.want)
+		}
+	}
+}
+
+func TestSlip(t *testing.T) {
+	tests := []struct {
+		slip, whole, slipped int // of 110, with a limit of 10
+	}{{0, 10, 50}, {1, 10, 100}, {4, 10, 25}, {-1, 10, 0}}
+	for _, tt := range tests {
+		h := newHandler(t, Config{RRL: RRLConfig{Responses: 10, Slip: tt.slip}})
+		in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232))
+		whole, slipped := 0, 0
+		for range 110 {
+			out := ask(h, in)
+			if len(out) == 0 {
+				continue
+			}
+			m := unpacked(t, out)
+			switch {
+			case m.Truncated && len(m.Answer) == 0 && m.IsEdns0() != nil && len(m.Question) == 1:
+				slipped++
+			case len(m.Answer) == 1:
+				whole++
+			default:
+				t.Fatalf("reply is neither whole nor empty with TC: %v", m)
+			}
+		}
+		if whole != tt.whole || slipped != tt.slipped {
+			t.Errorf("slip %d: %d whole and %d slipped, want %d and %d", tt.slip, whole, slipped, tt.whole, tt.slipped)
+		}
+		if drop, slip := h.count.limited[limitDrop].Load(), h.count.limited[limitSlip].Load(); drop+slip != 100 || int(slip) != tt.slipped {
+			t.Errorf("slip %d: counted %d dropped and %d slipped", tt.slip, drop, slip)
+		}
+	}
+}
+
+func TestCookieExemptsFromLimit(t *testing.T) {
+	h := newHandler(t, Config{RRL: RRLConfig{Responses: 1, Slip: -1}})
+	in := withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
+	given := unpacked(t, ask(h, packed(t, in))).IsEdns0().Option[0].(*dns.EDNS0_COOKIE)
+	if out := ask(h, packed(t, in)); len(out) != 0 {
+		t.Fatal("the limit does not hold for a client cookie alone")
+	}
+	in.IsEdns0().Option[0] = given
+	for range 10 {
+		if out := ask(h, packed(t, in)); len(out) == 0 {
+			t.Fatal("a client with a valid cookie was limited")
+		}
+	}
+}
+
+func TestLimitOff(t *testing.T) {
+	h := newHandler(t, Config{RRL: RRLConfig{Off: true, Responses: 1}})
+	in := packed(t, question("www.example.org.", dns.TypeA))
+	for range 100 {
+		if len(ask(h, in)) == 0 {
+			t.Fatal("limited, though it is off")
+		}
+	}
+}
