@@ -1,0 +1,286 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+func dialTCP(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c.(*net.TCPConn)
+}
+
+func framed(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...)
+}
+
+func writeFramed(t *testing.T, c net.Conn, message []byte) {
+	t.Helper()
+	if _, err := c.Write(framed(message)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFramed(t *testing.T, c net.Conn) *dns.Msg {
+	t.Helper()
+	var length [2]byte
+	if _, err := io.ReadFull(c, length[:]); err != nil {
+		t.Fatalf("no reply: %v", err)
+	}
+	b := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(c, b); err != nil {
+		t.Fatalf("half a reply: %v", err)
+	}
+	return unpacked(t, b)
+}
+
+// closed fails the test unless the server closes the connection, without another octet.
+func closed(t *testing.T, c net.Conn) {
+	t.Helper()
+	n, err := c.Read(make([]byte, 1))
+	if n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection is open: read %d, %v", n, err)
+	}
+}
+
+func TestPipelining(t *testing.T) {
+	addrs, _ := start(t, Config{})
+	c := dialTCP(t, addrs[0])
+	var all []byte
+	const n = 500
+	for id := range n {
+		name := "www.example.org."
+		if id%50 == 0 {
+			name = "huge.example.org." // replies of 10,000 octets fill the buffer
+		}
+		q := question(name, dns.TypeA)
+		if id%50 == 0 {
+			q = question(name, dns.TypeTXT)
+		}
+		q.Id = uint16(id)
+		all = append(all, framed(packed(t, q))...)
+	}
+	go c.Write(all)
+	for id := range n {
+		m := readFramed(t, c)
+		want := 1
+		if id%50 == 0 {
+			want = 40
+		}
+		if int(m.Id) != id || len(m.Answer) != want {
+			t.Fatalf("reply %d is %v", id, m)
+		}
+	}
+}
+
+// TestFraming: a message is the same however it is cut into segments.
+func TestFraming(t *testing.T) {
+	addrs, _ := start(t, Config{})
+	c := dialTCP(t, addrs[0])
+	c.SetNoDelay(true)
+	large := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_PADDING{Padding: make([]byte, 60_000)}))
+	small := packed(t, question("www.example.org.", dns.TypeA))
+	stream := append(append(framed(small), framed(large)...), framed(small)...)
+	go func() {
+		for len(stream) > 0 {
+			n := min(len(stream), 1+len(stream)%1000)
+			c.Write(stream[:n])
+			stream = stream[n:]
+		}
+	}()
+	for range 3 {
+		if m := readFramed(t, c); len(m.Answer) != 1 {
+			t.Fatalf("reply is %v", m)
+		}
+	}
+}
+
+func TestNotDNS(t *testing.T) {
+	response := packed(t, question("www.example.org.", dns.TypeA))
+	response[2] |= 0x80
+	for _, tt := range []struct {
+		name string
+		in   []byte
+	}{
+		{"a response", framed(response)},
+		{"an empty message", framed(nil)},
+		{"another protocol", append([]byte{0, 11}, "GET / HTTP/1.1\r\n\r\n"...)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addrs, _ := start(t, Config{})
+			c := dialTCP(t, addrs[0])
+			c.Write(tt.in)
+			closed(t, c)
+		})
+	}
+}
+
+// TestSlowClients: a connection costs its place only as long as its timeouts say.
+func TestSlowClients(t *testing.T) {
+	const short, long = 50 * time.Millisecond, time.Hour
+	query := framed(packed(t, question("www.example.org.", dns.TypeA)))
+	tests := []struct {
+		name string
+		cfg  TCPConfig
+		in   []byte
+	}{
+		{"says nothing", TCPConfig{IdleTimeout: short, ReadTimeout: long}, nil},
+		{"half a length", TCPConfig{IdleTimeout: long, ReadTimeout: short}, query[:1]},
+		{"half a message", TCPConfig{IdleTimeout: long, ReadTimeout: short}, query[:10]},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			addrs, _ := start(t, Config{TCP: tt.cfg})
+			c := dialTCP(t, addrs[0])
+			c.Write(tt.in)
+			closed(t, c)
+		})
+	}
+}
+
+// TestSlowReader: a client that asks and does not read is cut off.
+func TestSlowReader(t *testing.T) {
+	addrs, _ := start(t, Config{TCP: TCPConfig{WriteTimeout: 50 * time.Millisecond}})
+	c := dialTCP(t, addrs[0])
+	c.SetReadBuffer(4096)
+	q := framed(packed(t, question("huge.example.org.", dns.TypeTXT)))
+	for {
+		if _, err := c.Write(q); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the server kept a client that does not read")
+			}
+			return
+		}
+	}
+}
+
+func TestMaxQueries(t *testing.T) {
+	addrs, _ := start(t, Config{TCP: TCPConfig{MaxQueries: 2}})
+	c := dialTCP(t, addrs[0])
+	q := framed(packed(t, question("www.example.org.", dns.TypeA)))
+	c.Write(append(append(append([]byte{}, q...), q...), q...))
+	readFramed(t, c)
+	readFramed(t, c)
+	closed(t, c)
+}
+
+// TestMaxPerClient: beyond its limit a client's newest connection is refused, and the others live on.
+func TestMaxPerClient(t *testing.T) {
+	addrs, _ := start(t, Config{TCP: TCPConfig{MaxPerClient: 2}})
+	q := packed(t, question("www.example.org.", dns.TypeA))
+	use := func(c net.Conn) {
+		t.Helper()
+		writeFramed(t, c, q)
+		readFramed(t, c)
+	}
+	a, b := dialTCP(t, addrs[0]), dialTCP(t, addrs[0])
+	use(a)
+	use(b)
+	closed(t, dialTCP(t, addrs[0]))
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}, Timeout: patience}
+	c, err := other.Dial("tcp", addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	use(c)
+	use(a)
+	use(b)
+}
+
+// TestMaxConns: when all are used, the longest idle makes room.
+func TestMaxConns(t *testing.T) {
+	zones := testZones(t)
+	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones }, TCP: TCPConfig{MaxConns: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s)
+	addr := s.Addrs()[0].String()
+	q := packed(t, question("www.example.org.", dns.TypeA))
+	use := func(c net.Conn) {
+		t.Helper()
+		writeFramed(t, c, q)
+		readFramed(t, c)
+		waitIdle(t, s)
+	}
+	a, b := dialTCP(t, addr), dialTCP(t, addr)
+	use(a)
+	use(b)
+	use(a)
+	c := dialTCP(t, addr)
+	use(c)
+	closed(t, b)
+	use(a)
+	use(c)
+	if n := s.conns.len(); n != 2 {
+		t.Errorf("%d connections are counted, want 2", n)
+	}
+}
+
+// waitIdle returns when the server has noted that all connections are idle.
+func waitIdle(t *testing.T, s *Server) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		s.conns.mu.Lock()
+		idle := s.conns.waiting.Len() == len(s.conns.all)
+		s.conns.mu.Unlock()
+		if idle {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("connections stay busy")
+}
+
+// TestIdleTimeoutShrinks: the fuller the table, the less patience.
+func TestIdleTimeoutShrinks(t *testing.T) {
+	table := newConnTable(TCPConfig{MaxConns: 4, MaxPerClient: 4, IdleTimeout: 8 * time.Second})
+	want := []time.Duration{8 * time.Second, 8 * time.Second, 8 * time.Second, 2 * time.Second}
+	for i, d := range want {
+		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
+		if !table.add(c) {
+			t.Fatalf("connection %d was refused", i)
+		}
+		if got := table.idle(c); got != d {
+			t.Errorf("with %d connections the idle timeout is %v, want %v", i+1, got, d)
+		}
+	}
+}
+
+// TestIPv6ClientIsANetwork: one customer's addresses are one client.
+func TestIPv6ClientIsANetwork(t *testing.T) {
+	table := newConnTable(TCPConfig{MaxConns: 9, MaxPerClient: 1})
+	add := func(addr string) bool {
+		return table.add(&conn{net: new(net.TCPConn), from: client{addr: mustAddr(addr)}})
+	}
+	if !add("2001:db8::1") || add("2001:db8::2") || !add("2001:db8:0:1::1") {
+		t.Error("the limit is not one for each /64")
+	}
+}
+
+// TestShutdownWithIdleClients: idle connections do not hold up the end.
+func TestShutdownWithIdleClients(t *testing.T) {
+	addrs, stop := start(t, Config{TCP: TCPConfig{IdleTimeout: time.Hour}})
+	c := dialTCP(t, addrs[0])
+	writeFramed(t, c, packed(t, question("www.example.org.", dns.TypeA)))
+	readFramed(t, c)
+	stop()
+	closed(t, c)
+}
