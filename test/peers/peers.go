@@ -124,6 +124,10 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	if err != nil {
 		return nil, err
 	}
+	// A server that gives up root after binding must still reach its folder.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
