@@ -315,6 +315,9 @@ func plainText(t Type, data string) (string, bool) {
 
 // otherText is what the library prints, when that reads back.
 func otherText(t Type, data string) string {
+	if len(data) > maxList(t) {
+		return unknownText(data)
+	}
 	rec, err := unpack(t, data)
 	if err != nil {
 		return unknownText(data)
@@ -324,6 +327,19 @@ func otherText(t Type, data string) string {
 		return unknownText(data) // some types have octets that their text cannot carry
 	}
 	return text
+}
+
+// maxList is the longest data whose text the library may make. It joins lists word by word, in time that grows with
+// the square of their length: 20 s for a bitmap of all 65536 types, which 8.7 kB of data can hold. Names and bitmaps in
+// use are below 400 octets, and host identities with their servers below 2000.
+func maxList(t Type) int {
+	switch uint16(t) {
+	case dns.TypeNSEC, dns.TypeNSEC3, dns.TypeCSYNC, dns.TypeNXT:
+		return 512
+	case dns.TypeHIP:
+		return 4096
+	}
+	return MaxData
 }
 
 func unknownText(data string) string {

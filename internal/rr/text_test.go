@@ -1,6 +1,7 @@
 package rr_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/rr"
@@ -69,5 +70,32 @@ func TestNormal(t *testing.T) {
 	got := rr.Normal(rr.TypeNS, []string{data("b.test."), data("A.test."), data("a.test.")})
 	if len(got) != 2 || got[0] != data("A.test.") || got[1] != data("b.test.") {
 		t.Errorf("Normal = %q, want A.test. and b.test.", got)
+	}
+}
+
+// TestDataTextLongLists has data whose text would take the library seconds to join.
+func TestDataTextLongLists(t *testing.T) {
+	bitmap := ""
+	for w := range 256 {
+		bitmap += string([]byte{byte(w), 32}) + strings.Repeat("\xff", 32)
+	}
+	tests := []struct{ typ, data string }{
+		{"NSEC", "\x00" + bitmap},
+		{"CSYNC", "\x00\x00\x00\x00\x00\x00" + bitmap},
+		{"NSEC3", "\x01\x00\x00\x00\x00\x01\xff" + bitmap},
+		{"HIP", "\x01\x01\x00\x01ab" + strings.Repeat("\x00", 60000)},
+	}
+	for _, tt := range tests {
+		typ, err := rr.ParseType(tt.typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rr.Check(typ, tt.data); err != nil {
+			t.Fatalf("Check(%s): %v", typ, err)
+		}
+		text := rr.DataText(typ, tt.data)
+		if back, err := rr.ParseData(typ, text); !strings.HasPrefix(text, `\# `) || err != nil || back != tt.data {
+			t.Errorf("DataText(%s) = %.40q, which reads back as %.40q, %v", typ, text, back, err)
+		}
 	}
 }
