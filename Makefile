@@ -1,0 +1,35 @@
+# Everything a person needs is a target here; each is a few lines, so that this file can be read in one go.
+GO ?= go
+SETUP := test/setup.sh
+
+.PHONY: run build test check race fuzz bench clean
+
+run: build ## start a server on loopback, with its data in ./data
+	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
+
+build: ## bin/nameplane
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+test: ## install what the tests need, then run everything
+	$(SETUP) test
+	$(MAKE) check race
+
+check: ## format, vet, staticcheck and all tests
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -timeout 20m ./...
+
+race: ## the packages that own goroutines, under the race detector
+	$(GO) test -race -timeout 20m $(RACE)
+RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/httpapi/... ./internal/store/...
+
+fuzz: ## every fuzz target, a few seconds each
+	test/fuzz.sh 15s
+
+bench: build ## ratios against the servers people run; docs/bench.md has the last results
+	$(SETUP) bench
+	$(GO) run ./bench -write
+
+clean: ## what was built; ./data stays
+	rm -rf bin .cache

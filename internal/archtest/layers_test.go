@@ -1,0 +1,149 @@
+// Package archtest holds the rules of the house as tests: who may import whom, and how large things may grow.
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/nameplane/nameplane/"
+
+// rows are the layers, lowest first. A package imports only packages of rows below its own; the arrows that are allowed
+// within a row are in sideways.
+var rows = [][]string{
+	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
+	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile"},
+	{"internal/publish", "internal/access"},
+	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
+		"internal/httpapi/admin", "internal/httpapi/openapi"},
+	{"cmd/nameplane"},
+	// Never linked into a program that users run.
+	{"internal/archtest", "internal/dnsserver/perf", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
+}
+
+// sideways are the arrows within a row.
+var sideways = map[string][]string{
+	"internal/rr":                {"internal/dnsname"},
+	"internal/zone":              {"internal/rr", "internal/dnsname"},
+	"internal/store/boltstore":   {"internal/store"},
+	"internal/store/storetest":   {"internal/store"},
+	"internal/access":            {"internal/publish"},
+	"internal/httpapi/designate": {"internal/httpapi"},
+	"internal/httpapi/identity":  {"internal/httpapi"},
+	"internal/httpapi/admin":     {"internal/httpapi"},
+	"internal/httpapi/openapi":   {"internal/httpapi"},
+	"test/compare":               {"test/peers"},
+	"bench":                      {"test/peers"},
+}
+
+// fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
+// what it does not use.
+var fenced = map[string][]string{
+	"go.etcd.io/bbolt":      {"internal/store/boltstore"},
+	"go.etcd.io/etcd":       {},
+	"github.com/miekg/dns":  {"internal/rr", "internal/zonefile", "internal/dnsserver", "internal/dnsserver/perf", "test/compare", "test/peers", "bench"},
+	"k8s.io/":               {},
+	"sigs.k8s.io/":          {},
+	"github.com/coredns/":   {},
+	"github.com/spf13/":     {"cmd/nameplane"},
+	"gopkg.in/yaml.v3":      {"internal/config"},
+	"golang.org/x/crypto/":  {"internal/access"},
+	"golang.org/x/sys/unix": {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
+}
+
+// source is one Go file of the tree.
+type source struct {
+	pkg  string // folder, from the module's root
+	path string
+	file *ast.File
+	fset *token.FileSet
+	text string
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var out []source
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			// test/tools are modules of their own.
+			if rel != "." && strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "data", "testdata"}, d.Name()) || rel == "test/tools" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{filepath.ToSlash(filepath.Dir(rel)), filepath.ToSlash(rel), f, fset, string(text)})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 50 {
+		t.Fatalf("found only %d files: looked in the wrong place", len(out))
+	}
+	return out
+}
+
+func rowOf(pkg string) int {
+	return slices.IndexFunc(rows, func(r []string) bool { return slices.Contains(r, pkg) })
+}
+
+func TestLayers(t *testing.T) {
+	for _, s := range sources(t) {
+		row := rowOf(s.pkg)
+		if row < 0 {
+			t.Errorf("%s: package %s has no row in the table of layers; give it one", s.path, s.pkg)
+			continue
+		}
+		if s.isTest() {
+			continue // a test may stand on anything
+		}
+		for _, imp := range s.file.Imports {
+			to, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), module)
+			if ok && rowOf(to) >= row && !slices.Contains(sideways[s.pkg], to) {
+				t.Errorf("%s imports %s: arrows only go down", s.path, to)
+			}
+		}
+	}
+}
+
+func TestFences(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			path := strings.Trim(imp.Path.Value, `"`)
+			for lib, allowed := range fenced {
+				if (path == lib || strings.HasPrefix(path, strings.TrimSuffix(lib, "/")+"/")) && !slices.Contains(allowed, s.pkg) {
+					t.Errorf("%s imports %s, which is fenced to %v", s.path, path, allowed)
+				}
+			}
+		}
+	}
+}

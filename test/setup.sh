@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs what `make test` (or, with "bench", also `make bench`) needs and the machine does not have.
+set -eu
+cd "$(dirname "$0")/.."
+
+programs() { # program:package
+	echo named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd openstack:python3-openstackclient curl:curl mount:mount
+	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
+	return 0
+}
+
+missing() {
+	local want pkg
+	for want in $(programs "${1:-test}"); do
+		pkg=${want#*:}
+		PATH="$PATH:/usr/sbin:/sbin" command -v "${want%%:*}" >/dev/null || echo "$pkg"
+	done
+	# The plugin that gives the openstack command its zone verbs has no command of its own.
+	dpkg -s python3-designateclient >/dev/null 2>&1 || echo python3-designateclient
+}
+
+retry() { # a registry that is busy now may not be in a moment
+	local i
+	for i in 1 2 3 4 5; do
+		"$@" && return 0
+		echo "try $i failed: $*" >&2
+		sleep $((i * 5))
+	done
+	return 1
+}
+
+need=$(missing "${1:-test}")
+if [ -n "$need" ]; then
+	if [ "$(id -u)" != 0 ]; then
+		echo "the tests need these packages:" $need >&2
+		echo "install them (sudo apt-get install" $need") or run make test as root" >&2
+		exit 1
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	retry apt-get update -qq
+	# Packages of servers start them; here the tests start their own, on their own ports.
+	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d.nameplane
+	chmod +x /usr/sbin/policy-rc.d.nameplane
+	[ -e /usr/sbin/policy-rc.d ] || { ln -s policy-rc.d.nameplane /usr/sbin/policy-rc.d; linked=1; }
+	# shellcheck disable=SC2086
+	retry apt-get install -y -qq --no-install-recommends $need
+	[ -z "${linked:-}" ] || rm -f /usr/sbin/policy-rc.d
+	rm -f /usr/sbin/policy-rc.d.nameplane
+fi
+
+retry go mod download
+
+if [ "${1:-test}" = bench ] && [ ! -x .cache/bin/coredns ]; then
+	mkdir -p .cache/bin
+	(cd test/tools/coredns && retry go build -o ../../../.cache/bin/coredns .)
+fi
