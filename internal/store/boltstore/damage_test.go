@@ -116,6 +116,11 @@ func TestOpenDamaged(t *testing.T) {
 		{"root page id", "says it is page", func(b []byte) []byte { b[root]++; return b }},
 		{"element count", "elements", func(b []byte) []byte { b[root+10], b[root+11] = 0xff, 0xff; return b }},
 		{"element position", "points outside", func(b []byte) []byte { b[root+16+7] = 0x7f; return b }},
+		{"key order", "out of order", func(b []byte) []byte { copy(b[root+bytes.Index(b[root:], []byte("journal")):], "z"); return b }},
+		{"page used twice", "used twice", func(b []byte) []byte {
+			copy(b[root+bytes.Index(b[root:], []byte("sets"))+4:], b[root:root+8])
+			return b
+		}},
 		{"overflow", "past the end", func(b []byte) []byte { b[root+14] = 1; return b }},
 		{"free page in use", "is in use", func(b []byte) []byte { copy(b[free+16:], b[root:root+8]); return b }},
 		{"free page twice", "is in use", func(b []byte) []byte { copy(b[free+24:free+32], b[free+16:]); return b }},
