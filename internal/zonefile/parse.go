@@ -46,8 +46,8 @@ type Options struct {
 	Include fs.FS
 
 	// MaxGenerate bounds the records that all $GENERATE lines of a file and its includes make. Default 65536: every
-	// host of a /16 or every /32 of a /16 once, which is the largest delegation such lines are written for, while a
-	// line of forty octets cannot fill the memory.
+	// address of a /16 once, the largest reverse zone that such lines are written for. Without a bound, a line of forty
+	// octets fills the memory.
 	MaxGenerate int
 
 	MaxRecords int // bound on all records; 0 is none
