@@ -17,7 +17,7 @@ import (
 //
 // bbolt splits pages only when it commits, so keys that come in no order into a table of few pages make one array
 // of all of them, and each moves half of it: 100,000 took 12 s. Keys that come in order go to its end. So as soon
-// as a key comes out of order, writer keeps what follows for the table, and gives it to bbolt in order (0.3 s).
+// as a key comes out of order, writer keeps what follows for the table, and gives it to bbolt in order (0.4 s, reopening and reading back included).
 type writer struct {
 	*reader
 	dirty bool
