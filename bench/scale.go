@@ -26,6 +26,11 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	defer s.Stop()
+	return b.grow(ctx, s, zone, names)
+}
+
+// grow brings the zone into an empty server and restarts it.
+func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, names int) error {
 	idle, err := settled(s)
 	if err != nil {
 		return err
