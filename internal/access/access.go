@@ -39,6 +39,7 @@ type Access struct {
 	book   atomic.Pointer[book]
 	hasher *hasher
 	logins Throttle // failed passwords, by user
+	addrs  Throttle // failed passwords, by address
 
 	mu sync.Mutex // held over a commit and the reading of the next book, so that books follow each other in order
 }
@@ -78,6 +79,7 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 	}
 	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash, opts.Hashers)}
 	a.logins = Throttle{Free: 10, First: time.Second, Longest: 30 * time.Second}
+	a.addrs = Throttle{Free: 20, First: time.Second, Longest: time.Minute} // several people may share one
 	if err := a.reload(); err != nil {
 		return nil, err
 	}

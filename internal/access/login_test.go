@@ -5,11 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+var local = netip.MustParseAddr("127.0.0.1")
 
 func TestPassword(t *testing.T) {
 	a, admin := open(t)
@@ -35,7 +38,7 @@ func TestPassword(t *testing.T) {
 			if tt.name == "wrong token" && strings.HasSuffix(admin, "a") {
 				tt.password = admin[:len(admin)-1] + "b"
 			}
-			p, err := a.Password(t.Context(), tt.user, tt.password)
+			p, err := a.Password(t.Context(), local, tt.user, tt.password)
 			if tt.want == "" {
 				if !errors.Is(err, ErrDenied) {
 					t.Fatalf("Password = %v, %v; want ErrDenied", p, err)
@@ -72,29 +75,62 @@ func throttleUser(t *testing.T, user string) {
 	a, admin := open(t)
 	must[User](t)(a.CreateUser(t.Context(), tester, UserSpec{"alice", "correct horse", "admin", RoleMember}))
 	for i := range 10 {
-		if _, err := a.Password(t.Context(), user, "wrong password"); !errors.Is(err, ErrDenied) {
+		if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.Is(err, ErrDenied) {
 			t.Fatalf("try %d: %v, want ErrDenied", i, err)
 		}
 	}
 	var throttled *ThrottledError
-	if _, err := a.Password(t.Context(), user, "correct horse"); !errors.As(err, &throttled) || throttled.Wait != time.Second {
+	if _, err := a.Password(t.Context(), local, user, "correct horse"); !errors.As(err, &throttled) || throttled.Wait != time.Second {
 		t.Fatalf("after ten failures: %v, want a wait of 1s", err)
 	}
-	must[Principal](t)(a.Password(t.Context(), "admin", admin)) // tokens are not touched
+	must[Principal](t)(a.Password(t.Context(), local, "admin", admin)) // tokens are not touched
 	time.Sleep(time.Second)
-	if _, err := a.Password(t.Context(), user, "wrong password"); !errors.Is(err, ErrDenied) {
+	if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.Is(err, ErrDenied) {
 		t.Fatalf("after the wait: %v, want ErrDenied", err)
 	}
-	if _, err := a.Password(t.Context(), user, "wrong password"); !errors.As(err, &throttled) || throttled.Wait != 2*time.Second {
+	if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.As(err, &throttled) || throttled.Wait != 2*time.Second {
 		t.Fatalf("after eleven failures: %v, want a wait of 2s", err)
 	}
 	time.Sleep(2 * time.Second)
 	if user == "alice" {
-		must[Principal](t)(a.Password(t.Context(), user, "correct horse"))
-		if _, err := a.Password(t.Context(), user, "wrong password"); !errors.Is(err, ErrDenied) {
+		must[Principal](t)(a.Password(t.Context(), local, user, "correct horse"))
+		if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.Is(err, ErrDenied) {
 			t.Fatalf("a success did not clear the count: %v", err)
 		}
-		must[Principal](t)(a.Password(t.Context(), user, "correct horse"))
+		must[Principal](t)(a.Password(t.Context(), local, user, "correct horse"))
+	}
+}
+
+// TestAddressThrottle guesses the passwords of many users.
+func TestAddressThrottle(t *testing.T) {
+	tests := []struct {
+		from, again string
+		want        bool // throttled
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"2001:db8::1", "2001:db8::ffff:2", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"127.0.0.1", "127.0.0.1", false},
+		{"::1", "::1", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.from+" "+tt.again, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _ := open(t)
+				for i := range 20 {
+					_, err := a.Password(t.Context(), netip.MustParseAddr(tt.from), fmt.Sprint("user", i), "wrong password")
+					if !errors.Is(err, ErrDenied) {
+						t.Fatalf("try %d: %v, want ErrDenied", i, err)
+					}
+				}
+				_, err := a.Password(t.Context(), netip.MustParseAddr(tt.again), "alice", "wrong password")
+				if got := errors.As(err, new(*ThrottledError)); got != tt.want {
+					t.Errorf("throttled: %v (%v), want %v", got, err, tt.want)
+				}
+			})
+		})
 	}
 }
 
@@ -184,7 +220,7 @@ func TestSessionEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _ := open(t)
 				u := must[User](t)(a.CreateUser(t.Context(), tester, UserSpec{"alice", "correct horse", "admin", RoleMember}))
-				p := must[Principal](t)(a.Password(t.Context(), "alice", "correct horse"))
+				p := must[Principal](t)(a.Password(t.Context(), local, "alice", "correct horse"))
 				s, p, err := a.Issue(p, "", "password")
 				if err != nil {
 					t.Fatal(err)
@@ -242,7 +278,7 @@ func TestSessionScope(t *testing.T) {
 	a, admin := open(t)
 	edge := must[Project](t)(a.CreateProject(t.Context(), tester, "edge", ""))
 	must[User](t)(a.CreateUser(t.Context(), tester, UserSpec{"alice", "correct horse", "edge", RoleMember}))
-	alice := must[Principal](t)(a.Password(t.Context(), "alice", "correct horse"))
+	alice := must[Principal](t)(a.Password(t.Context(), local, "alice", "correct horse"))
 	root := must[Principal](t)(a.Authenticate(admin))
 	tests := []struct {
 		name    string

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -139,9 +140,10 @@ func (e *ThrottledError) Error() string {
 // works with a token and no user has to be made for it: the first start makes a token named admin and no user at all.
 // Such a login is not throttled, because a token cannot be guessed.
 //
-// Failures are counted by user, not by user and address, because guessing comes from many addresses. The price is that
-// somebody can keep a user from logging in while trying; sessions and tokens are not touched by it.
-func (a *Access) Password(ctx context.Context, user, password string) (Principal, error) {
+// Failures are counted by user and by address, each alone, because guessing comes from many addresses, or tries many
+// users. The price is that somebody can keep a user from logging in while trying; sessions and tokens are not touched by
+// it. Loopback addresses are not counted: behind a proxy on this machine everybody has one.
+func (a *Access) Password(ctx context.Context, from netip.Addr, user, password string) (Principal, error) {
 	if id, secret, ok := parseToken(password); ok {
 		p, err := a.Credential(id, secret)
 		if err != nil {
@@ -159,9 +161,11 @@ func (a *Access) Password(ctx context.Context, user, password string) (Principal
 	}
 	key := u.ID
 	if !known {
-		u.Password, key = a.hasher.dummy, "?"+user // unknown users are throttled too, or the difference would tell
+		// Unknown users take as long and are throttled alike, or the difference would tell who is known.
+		u.Password, key = a.hasher.dummy, "?"+user
 	}
-	if wait := a.logins.Wait(key); wait > 0 {
+	addr := network(from)
+	if wait := max(a.logins.Wait(key), a.addrs.Wait(addr)); wait > 0 {
 		return Principal{}, &ThrottledError{wait}
 	}
 	ok, err := false, error(nil)
@@ -173,10 +177,27 @@ func (a *Access) Password(ctx context.Context, user, password string) (Principal
 	}
 	if !ok || !known {
 		a.logins.Failed(key)
+		if addr != "" {
+			a.addrs.Failed(addr)
+		}
 		return Principal{}, fmt.Errorf("user %.64q: wrong name or password: %w", user, ErrDenied)
 	}
 	a.logins.Succeeded(key)
 	return b.userPrincipal(u), nil
+}
+
+// network is what failures of an address are counted by: itself, or the /64 that one IPv6 client has all of; empty when
+// they are not counted.
+func network(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	switch {
+	case !a.IsValid() || a.IsLoopback():
+		return ""
+	case a.Is6():
+		p, _ := a.Prefix(64) // 64 is within bounds
+		return p.String()
+	}
+	return a.String()
 }
 
 func (b *book) userPrincipal(u userRow) Principal {

@@ -5,11 +5,14 @@ package httpapi
 import (
 	"context"
 	"slices"
+
+	"github.com/nameplane/nameplane/internal/access"
 )
 
 // Caller is who makes a request, after authentication.
 type Caller struct {
 	Who     string // for the journal and the audit line: "token ci-deploy", "user alice"
+	ID      string // of the token or user
 	Project string // whose things are seen and changed
 	Roles   []string
 }
@@ -22,9 +25,9 @@ func (c Caller) CanWrite() bool { return c.IsAdmin() || slices.Contains(c.Roles,
 
 // The roles: a reader sees its project, a member changes it, an admin acts for all projects.
 const (
-	RoleReader = "reader"
-	RoleMember = "member"
-	RoleAdmin  = "admin"
+	RoleReader = access.RoleReader
+	RoleMember = access.RoleMember
+	RoleAdmin  = access.RoleAdmin
 )
 
 type contextKey int
@@ -32,7 +35,13 @@ type contextKey int
 const (
 	callerKey contextKey = iota
 	requestIDKey
+	exchangeKey
 )
+
+// CallerFor is the caller that a principal is.
+func CallerFor(p access.Principal) Caller {
+	return Caller{Who: p.Who(), ID: p.ID, Project: p.Project.ID, Roles: access.Roles(p.Role)}
+}
 
 // WithCaller is ctx for a request of c.
 func WithCaller(ctx context.Context, c Caller) context.Context {

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/httpapi"
+)
+
+type token struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	ProjectID   string     `json:"project_id"`
+	ProjectName string     `json:"project_name"`
+	Role        string     `json:"role"`
+	Created     time.Time  `json:"created_at"`
+	Expires     *time.Time `json:"expires_at"`
+	Revoked     *time.Time `json:"revoked_at"`
+	LastUsed    *time.Time `json:"last_used_at"`
+	Secret      string     `json:"token,omitempty"` // the whole text, once
+}
+
+type user struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	ProjectID   string    `json:"project_id"`
+	ProjectName string    `json:"project_name"`
+	Role        string    `json:"role"`
+	Created     time.Time `json:"created_at"`
+	Changed     time.Time `json:"password_changed_at"`
+}
+
+// optional is nil for a time that never is.
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (d *door) projectName(id string) string {
+	p, err := d.Access.Project(id)
+	if err != nil {
+		return "" // deleted since
+	}
+	return p.Name
+}
+
+func (d *door) token(t access.Token) token {
+	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role,
+		Created: t.Created, Expires: optional(t.Expires), Revoked: optional(t.Revoked), LastUsed: optional(t.LastUsed)}
+}
+
+func (d *door) user(u access.User) user {
+	return user{u.ID, u.Name, u.Project, d.projectName(u.Project), u.Role, u.Created, u.Changed}
+}
+
+func (d *door) listTokens(w http.ResponseWriter, r *http.Request) error {
+	out := []token{}
+	for _, t := range d.Access.Tokens() {
+		out = append(out, d.token(t))
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"tokens": out})
+	return nil
+}
+
+func (d *door) createToken(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Name    string    `json:"name"`
+		Project string    `json:"project"`
+		Role    string    `json:"role"`
+		Expires time.Time `json:"expires_at"`
+	}
+	if err := decode(r, &in); err != nil {
+		return err
+	}
+	if in.Project == "" {
+		in.Project = httpapi.CallerOf(r.Context()).Project
+	}
+	text, t, err := d.Access.CreateToken(r.Context(), actor(r), access.TokenSpec(in))
+	if err != nil {
+		return err
+	}
+	out := d.token(t)
+	out.Secret = text
+	httpapi.JSON(w, http.StatusCreated, map[string]any{"token": out})
+	return nil
+}
+
+func (d *door) revokeToken(w http.ResponseWriter, r *http.Request) error {
+	if err := d.Access.RevokeToken(r.Context(), actor(r), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d *door) listUsers(w http.ResponseWriter, r *http.Request) error {
+	out := []user{}
+	for _, u := range d.Access.Users() {
+		out = append(out, d.user(u))
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"users": out})
+	return nil
+}
+
+func (d *door) createUser(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Name     string `json:"name"`
+		Password string `json:"password"`
+		Project  string `json:"project"`
+		Role     string `json:"role"`
+	}
+	if err := decode(r, &in); err != nil {
+		return err
+	}
+	if in.Project == "" {
+		in.Project = httpapi.CallerOf(r.Context()).Project
+	}
+	u, err := d.Access.CreateUser(r.Context(), actor(r), access.UserSpec(in))
+	if err != nil {
+		return err
+	}
+	httpapi.JSON(w, http.StatusCreated, map[string]any{"user": d.user(u)})
+	return nil
+}
+
+func (d *door) setPassword(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Password string `json:"password"`
+	}
+	if err := decode(r, &in); err != nil {
+		return err
+	}
+	u, err := d.Access.SetPassword(r.Context(), actor(r), r.PathValue("id"), in.Password)
+	if err != nil {
+		return err
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"user": d.user(u)})
+	return nil
+}
+
+func (d *door) deleteUser(w http.ResponseWriter, r *http.Request) error {
+	if err := d.Access.DeleteUser(r.Context(), actor(r), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

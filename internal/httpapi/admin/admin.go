@@ -1,0 +1,150 @@
+// Package admin lets an admin manage tokens, users and projects, and fetch a backup. The command line stands on it.
+package admin
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// API is the admin door.
+type API struct {
+	Access *access.Access
+	Backup func(io.Writer) error // writes a consistent copy of the store
+	Log    *slog.Logger          // default: none
+}
+
+// Register adds the door's paths to a mux that is inside the frame.
+func (a API) Register(mux *http.ServeMux) {
+	if a.Log == nil {
+		a.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &door{API: a, backups: make(chan struct{}, 1)}
+	mux.HandleFunc("GET /access/v1/tokens", d.admin(d.listTokens))
+	mux.HandleFunc("POST /access/v1/tokens", d.admin(d.createToken))
+	mux.HandleFunc("DELETE /access/v1/tokens/{id}", d.admin(d.revokeToken))
+	mux.HandleFunc("GET /access/v1/users", d.admin(d.listUsers))
+	mux.HandleFunc("POST /access/v1/users", d.admin(d.createUser))
+	mux.HandleFunc("PATCH /access/v1/users/{id}", d.admin(d.setPassword))
+	mux.HandleFunc("DELETE /access/v1/users/{id}", d.admin(d.deleteUser))
+	mux.HandleFunc("GET /access/v1/projects", d.admin(d.listProjects))
+	mux.HandleFunc("POST /access/v1/projects", d.admin(d.createProject))
+	mux.HandleFunc("DELETE /access/v1/projects/{id}", d.admin(d.deleteProject))
+	mux.HandleFunc("GET /admin/v1/backup", d.admin(d.backup))
+}
+
+type door struct {
+	API
+	backups chan struct{} // one place: a backup keeps old pages of the store from being reused
+}
+
+// admin lets admins through to a handler, and answers with its error.
+func (d *door) admin(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !httpapi.CallerOf(r.Context()).IsAdmin() {
+			httpapi.Error(w, r, http.StatusForbidden, "this needs the role admin")
+			return
+		}
+		if err := h(w, r); err != nil && !httpapi.Fail(w, r, err) {
+			d.Log.Error("admin request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
+		}
+	}
+}
+
+func actor(r *http.Request) store.Actor {
+	c := httpapi.CallerOf(r.Context())
+	return store.Actor{Who: c.Who, Project: c.Project, Door: "admin", RequestID: httpapi.RequestID(r.Context())}
+}
+
+// decode reads a body strictly. What the decoder says can quote the body, and so a password; only its key names are told.
+func decode(r *http.Request, into any) error {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return &zone.InvalidError{Field: "body", Reason: "must be a JSON object"}
+	}
+	known, err := json.Marshal(into)
+	if err != nil {
+		return err
+	}
+	var want map[string]json.RawMessage
+	if err := json.Unmarshal(known, &want); err != nil {
+		return err
+	}
+	for k := range keys {
+		if _, ok := want[k]; !ok {
+			return &zone.InvalidError{Field: "body", Reason: "has a key that is not known: " + k}
+		}
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return &zone.InvalidError{Field: "body", Reason: "has a value of the wrong type"}
+	}
+	return nil
+}
+
+type project struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Created     time.Time `json:"created_at"`
+}
+
+func (d *door) listProjects(w http.ResponseWriter, r *http.Request) error {
+	out := []project{}
+	for _, p := range d.Access.Projects() {
+		out = append(out, project(p))
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"projects": out})
+	return nil
+}
+
+func (d *door) createProject(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	if err := decode(r, &in); err != nil {
+		return err
+	}
+	p, err := d.Access.CreateProject(r.Context(), actor(r), in.Name, in.Description)
+	if err != nil {
+		return err
+	}
+	httpapi.JSON(w, http.StatusCreated, map[string]any{"project": project(p)})
+	return nil
+}
+
+func (d *door) deleteProject(w http.ResponseWriter, r *http.Request) error {
+	if err := d.Access.DeleteProject(r.Context(), actor(r), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// backup streams a copy of the store. One that breaks off is cut off, so that no client takes it for a whole one.
+func (d *door) backup(w http.ResponseWriter, r *http.Request) error {
+	select {
+	case d.backups <- struct{}{}:
+		defer func() { <-d.backups }()
+	default:
+		return access.ErrBusy
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="nameplane.backup"`)
+	if err := d.Backup(w); err != nil {
+		d.Log.Error("backup broke off", "error", err, "request_id", httpapi.RequestID(r.Context()))
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

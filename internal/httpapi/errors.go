@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// errorBody is an error in the words of Keystone (error) and of Designate (the rest) at once: the frame answers before it
+// is known which of them a client speaks, and each reads its own part.
+type errorBody struct {
+	Error     keystoneError `json:"error"`
+	Code      int           `json:"code"`
+	Type      string        `json:"type"`
+	Message   string        `json:"message"`
+	RequestID string        `json:"request_id"`
+}
+
+type keystoneError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Title   string `json:"title"`
+}
+
+var errorTypes = map[int]string{
+	http.StatusBadRequest:            "bad_request",
+	http.StatusUnauthorized:          "unauthorized",
+	http.StatusForbidden:             "forbidden",
+	http.StatusNotFound:              "not_found",
+	http.StatusConflict:              "conflict",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "too_many_requests",
+	http.StatusMisdirectedRequest:    "misdirected_request",
+	http.StatusServiceUnavailable:    "service_unavailable",
+}
+
+// Error answers with an error.
+func Error(w http.ResponseWriter, r *http.Request, status int, message string) {
+	typ := errorTypes[status]
+	if typ == "" {
+		typ = "unknown"
+	}
+	JSON(w, status, errorBody{keystoneError{status, message, http.StatusText(status)}, status, typ, message,
+		RequestID(r.Context())})
+}
+
+// JSON answers with a value.
+func JSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // wire types can be written; this is a mistake in the program
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the client may be gone, and then nobody is left to tell
+}
+
+// Fail answers with what an error of the inside means outside. It reports whether the error was one that is known; others
+// are answered with 500 and the caller logs them.
+func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
+	var bad *zone.InvalidError
+	var large *http.MaxBytesError
+	status, message := http.StatusInternalServerError, "internal error; the log has more under this request id"
+	switch {
+	case errors.As(err, &large):
+		status, message = http.StatusRequestEntityTooLarge, tooLarge(large.Limit)
+	case errors.As(err, &bad):
+		status, message = http.StatusBadRequest, err.Error()
+	case errors.Is(err, zone.ErrNotFound):
+		status, message = http.StatusNotFound, err.Error()
+	case errors.Is(err, zone.ErrExists), errors.Is(err, access.ErrInUse), errors.Is(err, access.ErrLastAdmin):
+		status, message = http.StatusConflict, err.Error()
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, access.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		status, message = http.StatusServiceUnavailable, err.Error()
+	}
+	Error(w, r, status, message)
+	return status != http.StatusInternalServerError
+}
+
+func tooLarge(limit int64) string { return fmt.Sprintf("the body is larger than %d octets", limit) }

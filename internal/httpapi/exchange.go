@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// exchange is one request and its reply. It is the ResponseWriter that doors get.
+type exchange struct {
+	http.ResponseWriter
+	req     *http.Request
+	caller  Caller
+	id      string
+	start   time.Time
+	status  int // of the reply; 0 until it begins
+	octets  int64
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey, x)
+}
+
+// NoteCaller puts who was found to call into the audit line of a request that came without a token: a login.
+func NoteCaller(ctx context.Context, c Caller) {
+	if x, ok := ctx.Value(exchangeKey).(*exchange); ok {
+		x.caller = c
+	}
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// WriteHeader notes the status.
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 && status >= 200 {
+		x.status = status
+	}
+	x.extendWrite()
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// writePiece is how much may be written under one deadline.
+const writePiece = 256 << 10
+
+// Write sends b. Each piece has its own time, so that a reply may be as long as it likes, but a reader that takes nothing
+// is dropped.
+func (x *exchange) Write(b []byte) (n int, err error) {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	for first := true; first || len(b) > 0; first = false {
+		piece := b[:min(len(b), writePiece)]
+		x.extendWrite()
+		m, err := x.ResponseWriter.Write(piece)
+		n += m
+		x.octets += int64(m)
+		if err != nil {
+			return n, err
+		}
+		b = b[len(piece):]
+	}
+	return n, nil
+}
+
+// extendWrite gives the peer another while to take what we send. Recorders in tests have no deadlines, which is well.
+func (x *exchange) extendWrite() { _ = x.control.SetWriteDeadline(time.Now().Add(x.stall)) }
+
+// finish covers what the server sends after the handler: headers of an empty reply, the last buffer.
+func (x *exchange) finish() {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	x.extendWrite()
+}
+
+// Limits bound what a request may take; zero values are the defaults.
+type Limits struct {
+	Body   int64            // octets of a body; default 1 MiB
+	Bodies map[string]int64 // other bounds, by the path before which they hold: zone files are long
+	Login  int64            // octets of a body of somebody unknown; default 64 KiB
+
+	// Stall is how long a body may take to begin, and a reply may wait for its reader; default 30s. A body must then come
+	// with at least Rate octets a second; default 16 KiB, what a bad mobile line still does. A fixed time for the
+	// whole body would be too long for small ones or too short for large ones.
+	Stall time.Duration
+	Rate  int64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Body == 0 {
+		l.Body = 1 << 20
+	}
+	if l.Login == 0 {
+		l.Login = 64 << 10
+	}
+	if l.Stall == 0 {
+		l.Stall = 30 * time.Second
+	}
+	if l.Rate == 0 {
+		l.Rate = 16 << 10
+	}
+	return l
+}
+
+// bodyLimit is the bound of the longest path that matches.
+func (l Limits) bodyLimit(path string) int64 {
+	limit, longest := l.Body, 0
+	for prefix, n := range l.Bodies {
+		if len(prefix) > longest && len(path) >= len(prefix) && path[:len(prefix)] == prefix {
+			limit, longest = n, len(prefix)
+		}
+	}
+	return limit
+}
+
+// limitBody bounds the body in size and time, and refuses at once one that says it is too long.
+func (f *frame) limitBody(x *exchange, authenticated bool) bool {
+	x.extendWrite() // for a 100 Continue, which would meet the deadline of the connection's last request
+	if x.req.ContentLength == 0 || x.req.Body == nil {
+		return true
+	}
+	limit := f.Limits.Login
+	if authenticated {
+		limit = f.Limits.bodyLimit(x.req.URL.Path)
+	}
+	if x.req.ContentLength > limit {
+		Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
+		return false
+	}
+	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, limits: f.Limits, start: time.Now()}
+	b.extend()
+	x.req.Body = b
+	return true
+}
+
+// body is a request's body that must keep coming.
+type body struct {
+	from    io.ReadCloser
+	control *http.ResponseController
+	limits  Limits
+	start   time.Time
+	octets  int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	b.octets += int64(n)
+	if errors.Is(err, io.EOF) {
+		// The server goes on reading to see whether the client leaves; that may last as long as the door works.
+		_ = b.control.SetReadDeadline(time.Time{})
+		return n, err
+	}
+	b.extend()
+	return n, err
+}
+
+func (b *body) extend() {
+	earned := time.Duration(float64(b.octets) / float64(b.limits.Rate) * float64(time.Second))
+	_ = b.control.SetReadDeadline(b.start.Add(b.limits.Stall + earned))
+}
+
+func (b *body) Close() error { return b.from.Close() }

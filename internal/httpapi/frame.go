@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/access"
+)
+
+// Frame is around every door.
+type Frame struct {
+	Access *access.Access
+	Log    *slog.Logger // default: none
+	Limits Limits
+
+	// Public are further paths that need no token: exact, or everything below when they end with a slash.
+	Public []string
+
+	// PublicURL is how clients reach us, when that is not what they asked for: behind a proxy. Its host is accepted by the
+	// check against DNS rebinding.
+	PublicURL string
+
+	Metrics *Metrics // default: none are kept
+}
+
+// public are the paths that anybody may read. They tell that we are here and how to log in, and nothing of what we hold.
+// /metrics is not among them: it tells how much we hold and who asks for it, and Prometheus can send a token.
+var public = []string{"/", "/v3", "/v3/", "/healthz", "/readyz", "/openapi.json"}
+
+// loginPath is the one path that anybody may post to.
+const loginPath = "/v3/auth/tokens"
+
+// Wrap puts the frame around the doors.
+func (f Frame) Wrap(doors http.Handler) http.Handler {
+	if f.Log == nil {
+		f.Log = slog.New(slog.DiscardHandler)
+	}
+	f.Limits = f.Limits.withDefaults()
+	fr := &frame{Frame: f, doors: doors, public: map[string]bool{}, host: hostOf(f.PublicURL)}
+	for _, p := range public {
+		fr.public[p] = true
+	}
+	for _, p := range f.Public {
+		if strings.HasSuffix(p, "/") {
+			fr.below = append(fr.below, p)
+		}
+		fr.public[p] = true
+	}
+	return fr
+}
+
+type frame struct {
+	Frame
+	doors  http.Handler
+	public map[string]bool
+	below  []string
+	host   string // of PublicURL
+}
+
+// ServeHTTP leads one request through the frame.
+func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := f.begin(w, r)
+	defer f.end(x)
+	if f.admit(x) {
+		f.doors.ServeHTTP(x, x.req)
+	}
+}
+
+// begin gives the request its id. An id of the client's is not taken: what is in our log must be ours.
+func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString()}
+	ctx := WithRequestID(withExchange(r.Context(), x), x.id)
+	x.req = r.WithContext(ctx)
+	x.control = http.NewResponseController(w)
+	x.stall = f.Limits.Stall
+	h := w.Header()
+	h.Set("X-Openstack-Request-Id", x.id)
+	// For what a browser does with a reply: it is not guessed at, not kept, not framed and runs nothing. Doors with pages
+	// replace these. There is no CORS header: no other site's script may read us.
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	return x
+}
+
+// admit decides whether the request may go on to its door; if not it was answered.
+func (f *frame) admit(x *exchange) bool {
+	if !f.hostAllowed(x.req) {
+		Error(x, x.req, http.StatusMisdirectedRequest, "this server listens on a loopback address and is not called "+
+			"by the name in the Host header; set http.public_url to the name it shall have")
+		return false
+	}
+	authenticated := f.authenticate(x)
+	if !authenticated && !f.isPublic(x.req) {
+		x.Header().Add("WWW-Authenticate", `Keystone uri="`+BaseURL(x.req, f.PublicURL)+`/v3"`)
+		x.Header().Add("WWW-Authenticate", `Bearer realm="nameplane"`)
+		Error(x, x.req, http.StatusUnauthorized, "The request you have made requires authentication.")
+		return false
+	}
+	return f.limitBody(x, authenticated)
+}
+
+// authenticate finds out who calls. A token that is not good counts as none, so that a client with an expired session can
+// still log in.
+func (f *frame) authenticate(x *exchange) bool {
+	text := TokenOf(x.req)
+	if text == "" {
+		return false
+	}
+	p, err := f.Access.Authenticate(text)
+	if err != nil {
+		// Not louder and not throttled: a token has too many bits to be guessed, the check takes less than a microsecond,
+		// and a client whose session has expired must get its 401 at any time. Passwords are throttled, in access.
+		f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr)
+		if f.Metrics != nil {
+			f.Metrics.denied.Inc()
+		}
+		return false
+	}
+	x.caller = CallerFor(p)
+	x.req = x.req.WithContext(WithCaller(x.req.Context(), x.caller))
+	return true
+}
+
+// TokenOf is the token or session that a request shows; empty when there is none.
+func TokenOf(r *http.Request) string {
+	if t := r.Header.Get("X-Auth-Token"); t != "" {
+		return t
+	}
+	scheme, t, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(t)
+	}
+	return ""
+}
+
+func (f *frame) isPublic(r *http.Request) bool {
+	p := r.URL.Path
+	if r.Method == http.MethodPost {
+		return p == loginPath
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	if f.public[p] {
+		return true
+	}
+	for _, b := range f.below {
+		// The mux redirects unclean paths, but only after us: a path with dots must not pass for one below b.
+		if strings.HasPrefix(p, b) && !strings.Contains(p, "..") {
+			return true
+		}
+	}
+	return false
+}
+
+// end writes down what happened.
+func (f *frame) end(x *exchange) {
+	if v := recover(); v != nil {
+		f.panicked(x, v)
+	}
+	x.finish()
+	took := time.Since(x.start)
+	if f.Metrics != nil {
+		f.Metrics.observe(x, took)
+	}
+	attrs := []any{"method", x.req.Method, "path", x.req.URL.Path, "status", x.status, "who", x.caller.Who,
+		"id", x.caller.ID, "project", x.caller.Project, "from", x.req.RemoteAddr, "request_id", x.id}
+	if changes(x.req.Method) {
+		// Never the query, headers or bodies: they can hold secrets.
+		f.Log.Info("audit", attrs...)
+		return
+	}
+	f.Log.Debug("request", append(attrs, "took", took, "octets", x.octets)...)
+}
+
+func changes(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+func (f *frame) panicked(x *exchange, v any) {
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	f.Log.Error("panic in a handler", "panic", fmt.Sprint(v), "request_id", x.id, "method", x.req.Method,
+		"path", x.req.URL.Path, "stack", string(debug.Stack()))
+	if x.status != 0 {
+		panic(http.ErrAbortHandler) // part of a reply is out: cut it off, so that nobody takes it for the whole
+	}
+	Error(x, x.req, http.StatusInternalServerError, "internal error; the log has more under this request id")
+}
+
+// ClientAddr is the address that a request came from; the zero Addr when it is not known.
+func ClientAddr(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr()
+}

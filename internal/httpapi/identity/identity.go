@@ -1,0 +1,184 @@
+// Package identity speaks as much of the OpenStack Identity API v3 (Keystone) as clients need to log in: the users,
+// projects and roles behind it are our own.
+package identity
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// API is the identity door.
+type API struct {
+	Access    *access.Access
+	Log       *slog.Logger // default: none
+	PublicURL string       // where clients find us; default: what they called us
+	Region    string       // in the catalog; default "RegionOne", the name that most installations have
+}
+
+// Register adds the door's paths to a mux that is inside the frame.
+func (a API) Register(mux *http.ServeMux) {
+	if a.Log == nil {
+		a.Log = slog.New(slog.DiscardHandler)
+	}
+	if a.Region == "" {
+		a.Region = "RegionOne"
+	}
+	mux.HandleFunc("GET /v3", a.version)
+	mux.HandleFunc("GET /v3/{$}", a.version)
+	mux.HandleFunc("POST /v3/auth/tokens", a.login)
+	mux.HandleFunc("GET /v3/auth/tokens", a.validate)
+	mux.HandleFunc("DELETE /v3/auth/tokens", a.revoke)
+	mux.HandleFunc("GET /v3/auth/catalog", a.catalogOnly)
+	mux.HandleFunc("GET /v3/auth/projects", a.projects)
+	mux.HandleFunc("GET /v3/projects", a.projects)
+	mux.HandleFunc("GET /v3/projects/{id}", a.project)
+	mux.HandleFunc("/v3/", func(w http.ResponseWriter, r *http.Request) {
+		httpapi.Error(w, r, http.StatusNotFound, "this identity service knows logins and projects only")
+	})
+}
+
+func (a API) version(w http.ResponseWriter, r *http.Request) {
+	httpapi.JSON(w, http.StatusOK, versionDoc(httpapi.BaseURL(r, a.PublicURL)))
+}
+
+// login is POST /v3/auth/tokens: a credential in, a session out.
+func (a API) login(w http.ResponseWriter, r *http.Request) {
+	l, err := decodeLogin(r.Body)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	p, err := a.check(r, l)
+	if err == nil {
+		httpapi.NoteCaller(r.Context(), httpapi.CallerFor(p))
+		var text string
+		text, p, err = a.Access.Issue(p, l.project, l.method)
+		w.Header().Set("X-Subject-Token", text)
+	}
+	if err != nil {
+		w.Header().Del("X-Subject-Token")
+		a.fail(w, r, err)
+		return
+	}
+	httpapi.NoteCaller(r.Context(), httpapi.CallerFor(p))
+	httpapi.JSON(w, http.StatusCreated, a.tokenDoc(r, p))
+}
+
+// check finds out whose credential a login shows.
+func (a API) check(r *http.Request, l login) (access.Principal, error) {
+	switch l.method {
+	case methodPassword:
+		return a.Access.Password(r.Context(), httpapi.ClientAddr(r), l.user, l.secret)
+	case methodCredential:
+		return a.Access.Credential(l.user, l.secret)
+	}
+	return a.Access.Authenticate(l.secret)
+}
+
+// subject is whom X-Subject-Token is of. Only itself and an admin may ask.
+func (a API) subject(w http.ResponseWriter, r *http.Request) (access.Principal, bool) {
+	p, err := a.Access.Authenticate(r.Header.Get("X-Subject-Token"))
+	c := httpapi.CallerOf(r.Context())
+	switch {
+	case err != nil && c.IsAdmin():
+		httpapi.Error(w, r, http.StatusNotFound, "Could not find token.")
+	case err != nil || p.ID != c.ID && !c.IsAdmin():
+		// The same answer for a bad and for another's token: who may not ask learns nothing.
+		httpapi.Error(w, r, http.StatusForbidden, "You are not authorized to see or revoke this token.")
+	default:
+		return p, true
+	}
+	return p, false
+}
+
+func (a API) validate(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.subject(w, r)
+	if !ok {
+		return
+	}
+	w.Header().Set("X-Subject-Token", r.Header.Get("X-Subject-Token"))
+	httpapi.JSON(w, http.StatusOK, a.tokenDoc(r, p))
+}
+
+// revoke ends a session. A token that outlives sessions is not revoked here, where programs tidy up after themselves.
+func (a API) revoke(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.subject(w, r)
+	if !ok {
+		return
+	}
+	if p.Session == "" {
+		httpapi.Error(w, r, http.StatusForbidden, "this is a lasting token: use nameplane token revoke "+p.ID)
+		return
+	}
+	c := httpapi.CallerOf(r.Context())
+	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "identity", RequestID: httpapi.RequestID(r.Context())}
+	if err := a.Access.EndSession(r.Context(), actor, p); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a API) catalogOnly(w http.ResponseWriter, r *http.Request) {
+	self := httpapi.BaseURL(r, a.PublicURL) + "/v3/auth/catalog"
+	httpapi.JSON(w, http.StatusOK, catalogDoc{a.catalog(r), listLinks{Self: self}})
+}
+
+func (a API) projects(w http.ResponseWriter, r *http.Request) {
+	doc := projectsDoc{Projects: []projectDoc{}, Links: listLinks{Self: httpapi.BaseURL(r, a.PublicURL) + r.URL.Path}}
+	for _, p := range a.visible(r) {
+		if name := r.URL.Query().Get("name"); name == "" || name == p.Name {
+			doc.Projects = append(doc.Projects, a.projectDoc(r, p))
+		}
+	}
+	httpapi.JSON(w, http.StatusOK, doc)
+}
+
+func (a API) project(w http.ResponseWriter, r *http.Request) {
+	for _, p := range a.visible(r) {
+		if p.ID == r.PathValue("id") {
+			httpapi.JSON(w, http.StatusOK, map[string]projectDoc{"project": a.projectDoc(r, p)})
+			return
+		}
+	}
+	httpapi.Error(w, r, http.StatusNotFound, "Could not find project: "+r.PathValue("id")+".")
+}
+
+// visible are the projects that the caller may know of.
+func (a API) visible(r *http.Request) []access.Project {
+	c := httpapi.CallerOf(r.Context())
+	if c.IsAdmin() {
+		return a.Access.Projects()
+	}
+	p, err := a.Access.Project(c.Project)
+	if err != nil {
+		return nil
+	}
+	return []access.Project{p}
+}
+
+// fail is the table of errors.
+func (a API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var slow *access.ThrottledError
+	var bad *zone.InvalidError
+	switch {
+	case errors.As(err, &slow):
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.Wait.Seconds()))))
+		httpapi.Error(w, r, http.StatusTooManyRequests, slow.Error())
+	case errors.Is(err, access.ErrDenied):
+		a.Log.Warn("login refused", "reason", err, "from", r.RemoteAddr, "request_id", httpapi.RequestID(r.Context()))
+		httpapi.Error(w, r, http.StatusUnauthorized, "The request you have made requires authentication.")
+	case errors.As(err, &bad):
+		httpapi.Error(w, r, http.StatusBadRequest, bad.Error())
+	case !httpapi.Fail(w, r, err):
+		a.Log.Error("login failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
+	}
+}

@@ -1,0 +1,161 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// The methods, in Keystone's words.
+const (
+	methodPassword   = "password"
+	methodToken      = "token"
+	methodCredential = "application_credential"
+)
+
+// login is what a client asks for, taken out of its body.
+type login struct {
+	method  string
+	user    string // name or id; of application credentials the id
+	secret  string // password, secret, or token
+	project string // id or name; empty: the user's own
+}
+
+type loginBody struct {
+	Auth *struct {
+		Identity struct {
+			Methods  []string `json:"methods"`
+			Password *struct {
+				User userBody `json:"user"`
+			} `json:"password"`
+			Token *struct {
+				ID string `json:"id"`
+			} `json:"token"`
+			Credential *struct {
+				ID     string    `json:"id"`
+				Name   string    `json:"name"`
+				Secret string    `json:"secret"`
+				User   *userBody `json:"user"`
+			} `json:"application_credential"`
+		} `json:"identity"`
+		Scope json.RawMessage `json:"scope"`
+	} `json:"auth"`
+}
+
+type userBody struct {
+	ID       string      `json:"id"`
+	Name     string      `json:"name"`
+	Password string      `json:"password"`
+	Domain   *domainBody `json:"domain"`
+}
+
+type domainBody struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type scopeBody struct {
+	Project *struct {
+		ID     string      `json:"id"`
+		Name   string      `json:"name"`
+		Domain *domainBody `json:"domain"`
+	} `json:"project"`
+	Domain *domainBody     `json:"domain"`
+	System json.RawMessage `json:"system"`
+}
+
+func invalid(field, reason string) error { return &zone.InvalidError{Field: field, Reason: reason} }
+
+// decodeLogin reads a login. Its errors are *zone.InvalidError, access.ErrDenied, or those of the reader.
+func decodeLogin(r io.Reader) (login, error) {
+	var b loginBody
+	if err := json.NewDecoder(r).Decode(&b); err != nil {
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+			return login{}, err
+		}
+		// The decoder's own words can quote the body, and so a password.
+		return login{}, invalid("body", "must be JSON of the form {\"auth\": {\"identity\": ...}}")
+	}
+	if b.Auth == nil {
+		return login{}, invalid("auth", "is missing")
+	}
+	l, err := b.method()
+	if err != nil {
+		return login{}, err
+	}
+	l.project, err = scope(b.Auth.Scope)
+	return l, err
+}
+
+func (b loginBody) method() (login, error) {
+	id := b.Auth.Identity
+	if len(id.Methods) != 1 {
+		return login{}, invalid("auth.identity.methods", "must name exactly one of password, token, application_credential")
+	}
+	switch m := id.Methods[0]; {
+	case m == methodPassword && id.Password != nil:
+		u := id.Password.User
+		return login{method: m, user: u.ref(), secret: u.Password}, checkDomain(u.Domain)
+	case m == methodToken && id.Token != nil:
+		return login{method: m, secret: id.Token.ID}, nil
+	case m == methodCredential && id.Credential != nil:
+		c := id.Credential
+		if c.ID == "" {
+			return login{}, invalid("auth.identity.application_credential.id", "is missing: it is the id of a token, "+
+				"and names are not unique here")
+		}
+		return login{method: m, user: c.ID, secret: c.Secret}, nil
+	case m == methodPassword || m == methodToken || m == methodCredential:
+		return login{}, invalid("auth.identity."+m, "is missing")
+	}
+	return login{}, invalid("auth.identity.methods", "must name one of password, token, application_credential")
+}
+
+func (u userBody) ref() string {
+	if u.ID != "" {
+		return u.ID
+	}
+	return u.Name
+}
+
+// scope is the project that is asked for. Clients that ask for none, or for "unscoped", get the user's own: there is
+// nothing that they could do without one.
+func scope(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == `"unscoped"` {
+		return "", nil
+	}
+	var s scopeBody
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", invalid("auth.scope", `must be {"project": ...}`)
+	}
+	switch {
+	case s.Project != nil:
+		if err := checkDomain(s.Project.Domain); err != nil {
+			return "", err
+		}
+		if s.Project.ID != "" {
+			return s.Project.ID, nil
+		}
+		if s.Project.Name == "" {
+			return "", invalid("auth.scope.project", "needs an id or a name")
+		}
+		return s.Project.Name, nil
+	case s.Domain != nil || s.System != nil:
+		return "", fmt.Errorf("scope of a domain or the system, where only projects have roles: %w", access.ErrDenied)
+	}
+	return "", nil
+}
+
+// checkDomain refuses other domains than the one there is. Clients without a domain mean it.
+func checkDomain(d *domainBody) error {
+	if d == nil || strings.EqualFold(d.ID, domainID) || d.ID == "" && (d.Name == "" || strings.EqualFold(d.Name, domainName)) {
+		return nil
+	}
+	return fmt.Errorf("domain %.64q %.64q is not known: %w", d.ID, d.Name, access.ErrDenied)
+}

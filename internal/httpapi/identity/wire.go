@@ -1,0 +1,157 @@
+package identity
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/httpapi"
+)
+
+// The one domain, as every Keystone calls its first.
+const (
+	domainID   = "default"
+	domainName = "Default"
+)
+
+// timeLayout is Keystone's, with a zone letter, which Designate's has not.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+type link struct {
+	Rel  string `json:"rel"`
+	Href string `json:"href"`
+}
+
+type mediaType struct {
+	Base string `json:"base"`
+	Type string `json:"type"`
+}
+
+type version struct {
+	ID         string      `json:"id"`
+	Status     string      `json:"status"`
+	Updated    string      `json:"updated"`
+	Links      []link      `json:"links"`
+	MediaTypes []mediaType `json:"media-types"`
+}
+
+// versionDoc says v3.14: the newest of which clients ask for nothing that is not here.
+func versionDoc(base string) map[string]version {
+	return map[string]version{"version": {ID: "v3.14", Status: "stable", Updated: "2020-04-07T00:00:00Z",
+		Links:      []link{{"self", base + "/v3/"}},
+		MediaTypes: []mediaType{{"application/json", "application/vnd.openstack.identity-v3+json"}}}}
+}
+
+type named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type inDomain struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Domain named  `json:"domain"`
+}
+
+type userDoc struct {
+	inDomain
+	PasswordExpiresAt *string `json:"password_expires_at"`
+}
+
+type endpoint struct {
+	ID        string `json:"id"`
+	Interface string `json:"interface"`
+	Region    string `json:"region"`
+	RegionID  string `json:"region_id"`
+	URL       string `json:"url"`
+}
+
+type service struct {
+	ID        string     `json:"id"`
+	Type      string     `json:"type"`
+	Name      string     `json:"name"`
+	Endpoints []endpoint `json:"endpoints"`
+}
+
+type token struct {
+	Methods   []string  `json:"methods"`
+	User      userDoc   `json:"user"`
+	AuditIDs  []string  `json:"audit_ids"`
+	ExpiresAt string    `json:"expires_at"`
+	IssuedAt  string    `json:"issued_at"`
+	Project   inDomain  `json:"project"`
+	IsDomain  bool      `json:"is_domain"`
+	Roles     []named   `json:"roles"`
+	Catalog   []service `json:"catalog,omitempty"`
+}
+
+type listLinks struct {
+	Self     string  `json:"self"`
+	Previous *string `json:"previous"`
+	Next     *string `json:"next"`
+}
+
+type catalogDoc struct {
+	Catalog []service `json:"catalog"`
+	Links   listLinks `json:"links"`
+}
+
+type projectDoc struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	DomainID    string            `json:"domain_id"`
+	ParentID    string            `json:"parent_id"`
+	Enabled     bool              `json:"enabled"`
+	IsDomain    bool              `json:"is_domain"`
+	Tags        []string          `json:"tags"`
+	Links       map[string]string `json:"links"`
+}
+
+type projectsDoc struct {
+	Projects []projectDoc `json:"projects"`
+	Links    listLinks    `json:"links"`
+}
+
+func (a API) projectDoc(r *http.Request, p access.Project) projectDoc {
+	return projectDoc{ID: p.ID, Name: p.Name, Description: p.Description, DomainID: domainID, ParentID: domainID,
+		Enabled: true, Tags: []string{},
+		Links: map[string]string{"self": httpapi.BaseURL(r, a.PublicURL) + "/v3/projects/" + p.ID}}
+}
+
+func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
+	domain := named{domainID, domainName}
+	expires := p.Expires
+	if expires.IsZero() {
+		expires = time.Now().Add(time.Hour) // a token without an end: clients want one, and may ask again then
+	}
+	t := token{Methods: p.Methods, User: userDoc{inDomain: inDomain{p.ID, p.Name, domain}}, AuditIDs: []string{p.Session},
+		ExpiresAt: expires.UTC().Format(timeLayout), IssuedAt: p.Issued.UTC().Format(timeLayout),
+		Project: inDomain{p.Project.ID, p.Project.Name, domain}}
+	if p.Session == "" {
+		t.Methods, t.AuditIDs = []string{methodToken}, []string{p.ID}
+	}
+	for _, role := range access.Roles(p.Role) {
+		t.Roles = append(t.Roles, named{role, role})
+	}
+	if !r.URL.Query().Has("nocatalog") {
+		t.Catalog = a.catalog(r)
+	}
+	return map[string]token{"token": t}
+}
+
+// catalog says where the services are: all here. The DNS endpoint is without a version, because clients read GET / of it
+// and go on from there.
+func (a API) catalog(r *http.Request) []service {
+	base := httpapi.BaseURL(r, a.PublicURL)
+	at := func(id, url string) (out []endpoint) {
+		for _, i := range []string{"public", "internal", "admin"} {
+			out = append(out, endpoint{id + "-" + i, i, a.Region, a.Region, url})
+		}
+		return out
+	}
+	return []service{
+		{"dns", "dns", "nameplane", at("dns", base+"/")},
+		{"identity", "identity", "nameplane", at("identity", base+"/v3/")},
+	}
+}

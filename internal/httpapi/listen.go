@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// ListenConfig says where and how to listen.
+type ListenConfig struct {
+	Addr string // IP:PORT or localhost:PORT
+	TLS  TLSFiles
+
+	MaxConns int // default 1024: connections are memory, and every client of ours needs only a few
+	Log      *slog.Logger
+}
+
+// Server listens for HTTP.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	certs    *certs // nil without TLS
+}
+
+// Times of a connection. Reading and writing of bodies is bounded by Limits, which know how far they are.
+const (
+	headTime     = 10 * time.Second
+	idleTime     = 2 * time.Minute
+	shutdownTime = 10 * time.Second
+	headOctets   = 64 << 10 // OpenStack tokens of others reach 8 KiB
+)
+
+// Listen binds the address. It refuses to listen without TLS where others could hear the tokens.
+func Listen(c ListenConfig, h http.Handler) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = 1024
+	}
+	addr, err := listenAddr(c.Addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{}
+	if c.TLS.enabled() {
+		if s.certs, err = newCerts(c.TLS); err != nil {
+			return nil, err
+		}
+	} else if !addr.Addr().Unmap().IsLoopback() {
+		return nil, fmt.Errorf("refusing to serve the management interface on %s without TLS, because tokens would cross "+
+			"the network in the clear: give a certificate (http.tls.cert and http.tls.key in the configuration), or listen on "+
+			"127.0.0.1 and put a TLS proxy in front", c.Addr)
+	}
+	l, err := net.Listen("tcp", addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	s.listener = netutil.LimitListener(l, c.MaxConns)
+	if s.certs != nil {
+		s.listener = tls.NewListener(s.listener, s.certs.config())
+	}
+	s.http = &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headOctets,
+		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols)}
+	// HTTP/1 only: our clients gain nothing from streams, and its deadlines are of the connection, which Limits rely on.
+	s.http.Protocols.SetHTTP1(true)
+	return s, nil
+}
+
+// listenAddr reads an address without asking the DNS, which may well be us.
+func listenAddr(s string) (netip.AddrPort, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address %q: must be IP:PORT, such as 127.0.0.1:8053", s)
+	}
+	switch host {
+	case "localhost":
+		host = "127.0.0.1"
+	case "":
+		host = "::"
+	}
+	ap, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address %q: must be IP:PORT, such as 127.0.0.1:8053", s)
+	}
+	return ap, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Reload reads certificates and keys anew. When they cannot be used, the old ones stay and the error says why.
+func (s *Server) Reload() error {
+	if s.certs == nil {
+		return nil
+	}
+	return s.certs.load()
+}
+
+// Run serves until ctx ends, then lets requests under way finish for a while.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	err := s.http.Shutdown(ending)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("some HTTP requests were cut off: %w", err), s.http.Close())
+	}
+	<-served
+	return err
+}

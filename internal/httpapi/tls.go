@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+)
+
+// TLSFiles are PEM files. With ClientCA, clients must show a certificate of it, besides their token.
+type TLSFiles struct {
+	Cert     string
+	Key      string
+	ClientCA string
+}
+
+func (f TLSFiles) enabled() bool { return f != TLSFiles{} }
+
+// certs is the TLS configuration as the files last had it.
+type certs struct {
+	files TLSFiles
+	now   atomic.Pointer[tls.Config]
+}
+
+func newCerts(f TLSFiles) (*certs, error) {
+	c := &certs{files: f}
+	return c, c.load()
+}
+
+func (c *certs) load() error {
+	if c.files.Cert == "" || c.files.Key == "" {
+		return errors.New("TLS needs both a certificate and a key (http.tls.cert and http.tls.key)")
+	}
+	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
+	if err != nil {
+		return fmt.Errorf("TLS certificate %s with key %s: %w", c.files.Cert, c.files.Key, err)
+	}
+	t := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if c.files.ClientCA != "" {
+		pem, err := os.ReadFile(c.files.ClientCA)
+		if err != nil {
+			return fmt.Errorf("TLS client CA: %w", err)
+		}
+		t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !t.ClientCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("TLS client CA %s: holds no certificate", c.files.ClientCA)
+		}
+	}
+	c.now.Store(t)
+	return nil
+}
+
+// config hands each new connection the newest configuration. MinVersion is repeated for checkers of code and readers.
+func (c *certs) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load(), nil }}
+}
