@@ -31,9 +31,10 @@ func (c clock) others(known time.Duration) (float64, error) {
 	return max(0, 100*float64(busy-c.busy-known)/float64(whole)), nil
 }
 
-// busyTime is user, nice and system time of all processors, the first three
-// numbers of proc(5) stat, in hundredths of a second. Interrupts are left out:
-// they are the price of the packets.
+// busyTime is the time all processors were not idle: user, nice, system and the
+// two kinds of interrupt of proc(5) stat, in hundredths of a second. A packet
+// on loopback is delivered in a soft interrupt of its sender, and Linux counts
+// that in the sender's own CPU time too, so leaving it out would hide others.
 func busyTime() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -41,12 +42,12 @@ func busyTime() (time.Duration, error) {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	fields := strings.Fields(line)
-	if len(fields) < 4 {
+	if len(fields) < 8 {
 		return 0, fmt.Errorf("/proc/stat: cannot read %q", line)
 	}
 	var sum int64
-	for _, field := range fields[1:4] {
-		n, err := strconv.ParseInt(field, 10, 64)
+	for _, i := range []int{1, 2, 3, 6, 7} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
 			return 0, err
 		}
