@@ -59,9 +59,11 @@ func (h *handler) start() {
 	h.snapshot = h.settings.snapshot()
 }
 
-// done notes that n messages of a batch were answered.
+// done notes that n messages of a batch were answered. It lets go of the zones: the next query may be long in coming,
+// and they may be replaced by then.
 func (h *handler) done(n int) {
 	h.count.observe(time.Since(h.now), n)
+	h.snapshot, h.reply.Zone = nil, nil
 }
 
 // answer writes the reply to a message into out, which has room for the largest, and returns its length; 0 for none.

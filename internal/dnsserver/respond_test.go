@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -199,6 +200,7 @@ func TestReplySize(t *testing.T) {
 		{"EDNS below 512", 100, 1232, 512},
 		{"EDNS 512", 512, 1232, 512},
 		{"EDNS 800", 800, 1232, 800},
+		{"EDNS with room for the answer, not for OPT", 1000, 1232, 1000},
 		{"EDNS above ours", 65535, 700, 700},
 	}
 	for _, tt := range tests {
@@ -222,6 +224,15 @@ func TestReplySize(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSmallEDNSSize: a payload size below 512 counts as 512 (RFC 6891 §6.2.3).
+func TestSmallEDNSSize(t *testing.T) {
+	name := strings.Repeat("x", 60) + ".wild.example.org."
+	out := ask(newHandler(t, Config{}), packed(t, withOPT(question(name, dns.TypeA), 100)))
+	if m := unpacked(t, out); m.Truncated || len(m.Answer) != 1 || len(out) < 101 {
+		t.Errorf("%d octets, truncated %v, with %d answers; want one answer", len(out), m.Truncated, len(m.Answer))
 	}
 }
 

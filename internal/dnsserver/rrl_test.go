@@ -72,7 +72,7 @@ func TestLimiter(t *testing.T) {
 
 // TestLimiterNames: names that exist do not share a limit. Two of them may share a bucket in one row, not in both.
 func TestLimiterNames(t *testing.T) {
-	l := newLimiter(RRLConfig{Responses: 2}, 1)
+	l := newLimiter(RRLConfig{Responses: 1}, 1)
 	names := func(i int) string { return fmt.Sprintf("n%d.example.org.", i) }
 	if got := (limitCase{same("203.0.113.7"), names, lookup.Positive, false, true}).sent(l, 500); got < 495 {
 		t.Errorf("%d of 500 answers for different names were sent", got)

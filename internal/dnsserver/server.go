@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,8 @@ type Server struct {
 	counters []*counters
 	tcpCount [2]*counters // IPv4, IPv6
 	conns    *connTable
+	grace    time.Duration
+	works    sync.Pool // of *tcpWork, so that idle connections need none
 }
 
 const (
@@ -70,7 +73,8 @@ func Listen(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP)}
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), grace: graceTime}
+	s.works.New = newTCPWork
 	s.settings = settings{cfg.Snapshot, cfg.Version, cfg.NSID, cfg.UDPSize, newCookieSecret(cfg.Cookies)}
 	for i, family := range []string{"ipv4", "ipv6"} {
 		s.tcpCount[i] = s.newCounters("tcp", family)

@@ -40,7 +40,7 @@ const (
 	// writeBuffer holds the replies to pipelined queries until they are sent together, and one more of any size.
 	writeBuffer = 128 << 10
 
-	acceptPause = 20 * time.Millisecond // after a failed accept: file descriptors may come free
+	acceptPause = 100 * time.Millisecond // after a failed accept: file descriptors may come free
 )
 
 // errDone says that a connection is to be closed for no fault of the network's.
@@ -53,9 +53,9 @@ type tcpWork struct {
 	out     []byte
 }
 
-var tcpWorks = sync.Pool{New: func() any {
+func newTCPWork() any {
 	return &tcpWork{in: make([]byte, 0, startBuffer), out: make([]byte, 0, writeBuffer)}
-}}
+}
 
 // conn is one connection.
 type conn struct {
@@ -92,7 +92,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 		open.Go(c.serve)
 	}
 	l.Close()
-	closing := time.AfterFunc(graceTime, s.conns.closeAll)
+	closing := time.AfterFunc(s.grace, s.conns.closeAll)
 	open.Wait()
 	closing.Stop()
 	return nil
@@ -132,12 +132,12 @@ func (c *conn) serve() {
 		if n == 0 || err != nil || !c.server.conns.busy(c) {
 			return
 		}
-		w := tcpWorks.Get().(*tcpWork)
+		w := c.server.works.Get().(*tcpWork)
 		w.handler.settings, w.handler.count = &c.server.settings, c.count
 		w.in = append(w.in[:0], c.first[:n]...)
 		err = c.work(w)
 		if cap(w.in) == startBuffer {
-			tcpWorks.Put(w)
+			c.server.works.Put(w)
 		}
 		if err != nil {
 			return
@@ -190,11 +190,9 @@ func (c *conn) answerAll(w *tcpWork) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if err := c.flush(w); err != nil {
-		return n, err
-	}
+	err := c.flush(w)
 	w.handler.done(n)
-	return n, end
+	return n, errors.Join(end, err)
 }
 
 // answer appends the reply to one message. Who sends what gets none is not a DNS client, and is not listened to further.

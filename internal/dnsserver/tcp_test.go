@@ -277,8 +277,14 @@ func TestIPv6ClientIsANetwork(t *testing.T) {
 
 // TestShutdownWithIdleClients: idle connections do not hold up the end.
 func TestShutdownWithIdleClients(t *testing.T) {
-	addrs, stop := start(t, Config{TCP: TCPConfig{IdleTimeout: time.Hour}})
-	c := dialTCP(t, addrs[0])
+	zones := testZones(t)
+	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones }, TCP: TCPConfig{IdleTimeout: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.grace = time.Hour
+	stop := run(t, s)
+	c := dialTCP(t, s.Addrs()[0].String())
 	writeFramed(t, c, packed(t, question("www.example.org.", dns.TypeA)))
 	readFramed(t, c)
 	stop()
