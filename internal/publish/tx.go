@@ -89,8 +89,9 @@ func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
 	return z
 }
 
-// CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times, version and
-// serial are set here. A zone of this name must not exist.
+// CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times and version are
+// set here, and so is the serial unless z has one: an exported zone that is imported again is the same file. A zone of
+// this name must not exist.
 func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error) {
 	if _, err := tx.ZoneByName(z.Name); err == nil {
 		return z, fmt.Errorf("zone %s: %w", z.Name, zone.ErrExists)
@@ -102,7 +103,6 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	}
 	z.Created, z.Updated, z.Version, z.Sets, z.Records = tx.now, time.Time{}, 1, 0, 0
 	e := tx.begin(&zoneEdit{zone: z, created: true, reload: true})
-	e.zone.Serial = 0
 	if err := tx.PutZone(e.zone); err != nil {
 		return z, err
 	}
