@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -162,6 +163,64 @@ func (v View) RecordSetsByAge(after *uuid.UUID, back bool, fn func(zone.RecordSe
 		}
 		var s zone.RecordSet
 		if s, err = v.set(key, v.r.Get(Sets, key)); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(s)
+		return more && err == nil
+	})
+	return err
+}
+
+// ZoneSetsByAge is RecordSetsByAge for one zone. It passes over the sets of other zones without reading them, and
+// begins at the zone's SOA, which is its oldest set.
+func (v View) ZoneSetsByAge(z zone.Zone, after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
+	var from, skip []byte
+	if after != nil {
+		from = number(setNumber(*after))
+		skip = from
+	} else if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil && !back {
+		from = number(setNumber(soa.ID))
+	}
+	scan := v.r.Scan
+	if back {
+		scan = v.r.ScanBack
+	}
+	var err error
+	scan(SetIDs, nil, from, func(num, key []byte) bool {
+		if string(num) == string(skip) || !bytes.HasPrefix(key, z.ID[:]) {
+			return true
+		}
+		var s zone.RecordSet
+		if s, err = v.set(key, v.r.Get(Sets, key)); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(s)
+		return more && err == nil
+	})
+	return err
+}
+
+// ZoneSetsByName walks the sets of a zone in canonical order of names, then by type (in reverse when back), starting
+// after the set after (nil: at the beginning).
+func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
+	fn func(zone.RecordSet) (bool, error)) error {
+	var from []byte
+	if after != nil {
+		from = SetKey(zoneID, after.Name, after.Type)
+	}
+	scan := v.r.Scan
+	if back {
+		scan = v.r.ScanBack
+	}
+	var err error
+	scan(Sets, zoneID[:], from, func(key, value []byte) bool {
+		if after != nil && bytes.Equal(key, from) {
+			return true
+		}
+		var s zone.RecordSet
+		if s, err = v.set(key, value); err != nil {
 			return false
 		}
 		var more bool
