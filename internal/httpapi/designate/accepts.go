@@ -1,0 +1,154 @@
+package designate
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// TransferAccept takes over a zone that was offered.
+type TransferAccept struct {
+	Meta
+	RequestID string `json:"zone_transfer_request_id"`
+	ZoneID    string `json:"zone_id"`
+	ProjectID string `json:"project_id"`
+	Key       string `json:"key"`
+	Status    string `json:"status"`
+}
+
+var acceptListing = listing[TransferAccept]{
+	name:    "transfer_accepts",
+	id:      func(t TransferAccept) string { return t.ID },
+	keys:    []string{"created_at", "id", "updated_at", "status"},
+	filters: map[string]func(TransferAccept) string{"status": func(t TransferAccept) string { return t.Status }},
+	sorts: map[string]func(a, b TransferAccept) int{
+		"created_at": byAge(func(t TransferAccept) Time { return t.CreatedAt }),
+		"updated_at": byAge(func(t TransferAccept) Time { return t.UpdatedAt }),
+		"id":         func(a, b TransferAccept) int { return compare(a.ID, b.ID) },
+		"status":     func(a, b TransferAccept) int { return compare(a.Status, b.Status) },
+	},
+}
+
+func (c *call) linkedAccept(t TransferAccept) TransferAccept {
+	t.Links = &Links{Self: c.url("/v2/zones/tasks/transfer_accepts/" + t.ID), Zone: c.url("/v2/zones/" + t.ZoneID)}
+	return t
+}
+
+func (c *call) createTransferAccept() (reply, error) {
+	in, err := c.input("transfer_accept", "key", "zone_transfer_request_id")
+	if err != nil {
+		return reply{}, err
+	}
+	in.require("key", "zone_transfer_request_id")
+	key, request := in.text("key", 160), in.text("zone_transfer_request_id", 36)
+	if request != nil {
+		if _, err := parseID(*request); err != nil {
+			in.note("zone_transfer_request_id", fmt.Sprintf("'%s' is not a 'uuid'", *request), "format", "uuid")
+		}
+	}
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	var t TransferAccept
+	err = c.commit(func(tx *publish.Tx) (err error) {
+		tx.Note("accept transfer")
+		t, err = c.accept(tx, uuid.MustParse(*request).String(), *key)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	t = c.linkedAccept(t)
+	return created(t, t.Links.Self), nil
+}
+
+// accept gives the zone of a request to the caller's project.
+func (c *call) accept(tx *publish.Tx, request, key string) (TransferAccept, error) {
+	var t TransferAccept
+	r, err := c.transferRequest(tx.View, request, false)
+	if err != nil {
+		return t, err
+	}
+	if !sameKey(r.Key, key) {
+		return t, &fault{status: http.StatusForbidden, kind: "invalid_key", message: "Key does not match the transfer request"}
+	}
+	if r.Status != statusActive {
+		return t, refuse("invalid_zone_transfer_request", "The zone transfer request has been accepted already")
+	}
+	z, err := tx.Zone(uuid.MustParse(r.ZoneID))
+	if err != nil {
+		return t, errNoZone()
+	}
+	if err := c.takeOver(tx, z); err != nil {
+		return t, err
+	}
+	r.Status, r.UpdatedAt = statusComplete, Time(tx.Now())
+	if err := tx.PutObject(kindTransferRequest, r.ID, r); err != nil {
+		return t, err
+	}
+	t = TransferAccept{newMeta(tx), r.ID, r.ZoneID, c.scope.project, key, statusComplete}
+	return t, tx.PutObject(kindTransferAccept, t.ID, t)
+}
+
+func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
+	z.Project = c.scope.project
+	if err := c.zoneQuota(tx.View, z); err != nil {
+		return err
+	}
+	shares, err := store.ObjectsOf[share](tx.View, shareKind(z.ID))
+	if err != nil {
+		return err
+	}
+	for _, s := range shares {
+		if s.TargetProjectID != z.Project {
+			continue
+		}
+		if err := dropShare(tx, s); err != nil { // an owner needs none
+			return err
+		}
+	}
+	_, err = tx.UpdateZone(z)
+	return err
+}
+
+func (c *call) listTransferAccepts() (reply, error) {
+	q, err := acceptListing.query(c)
+	if err != nil {
+		return reply{}, err
+	}
+	var mine []TransferAccept
+	err = c.view(func(v store.View) error {
+		all, err := store.ObjectsOf[TransferAccept](v, kindTransferAccept)
+		for _, t := range all {
+			if c.scope.all || t.ProjectID == c.scope.project {
+				mine = append(mine, t)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	acceptListing.sortByAge(mine)
+	p, err := acceptListing.cut(mine, q)
+	return acceptListing.reply(c, q, p, func(t TransferAccept) any { return c.linkedAccept(t) }), err
+}
+
+func (c *call) showTransferAccept() (reply, error) {
+	id, err := c.id("id")
+	if err != nil {
+		return reply{}, err
+	}
+	var t TransferAccept
+	err = c.view(func(v store.View) error { return v.Object(kindTransferAccept, id.String(), &t) })
+	if errors.Is(err, zone.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
+		err = notFound("zone_transfer_accept", "ZoneTransferAccept")
+	}
+	return ok(c.linkedAccept(t)), err
+}

@@ -1,0 +1,222 @@
+package designate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxBody is the largest body but for imports: a batch of some ten thousand record sets.
+const maxBody = 1 << 20
+
+// input is the JSON object of a request. Its getters note what is wrong with a field and return zero; err tells at the
+// end, about all fields at once.
+type input struct {
+	resource string // in messages
+	fields   map[string]json.RawMessage
+	path     []any // of this object in the body
+	problems []problem
+}
+
+// input reads the body. Keys other than the given ones are refused; see known.
+func (c *call) input(resource string, keys ...string) (*input, error) {
+	in, err := c.anyInput(resource)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.known(nil, keys...)
+}
+
+// anyInput reads the body, with whatever keys it has.
+func (c *call) anyInput(resource string) (*input, error) {
+	if err := c.wantMedia("application/json", "application/json-patch+json"); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	if err != nil {
+		return nil, readError(err)
+	}
+	return parseInput(resource, b)
+}
+
+// readError words a body that could not be read to its end.
+func readError(err error) error {
+	if _, ok := err.(*http.MaxBytesError); ok {
+		return err
+	}
+	return badRequest("The body could not be read: %v", err)
+}
+
+func parseInput(resource string, b []byte) (*input, error) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, refuse("empty_request_body", "Request body is empty")
+	}
+	if !utf8.Valid(b) {
+		return nil, refuse("invalid_json", "The body is not UTF-8")
+	}
+	in := &input{resource: resource}
+	if err := json.Unmarshal(b, &in.fields); err != nil {
+		if t, ok := err.(*json.UnmarshalTypeError); ok {
+			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
+		}
+		return nil, refuse("invalid_json", "%s", err)
+	}
+	if in.fields == nil {
+		return nil, refuse("invalid_json", "The body must be a JSON object, not null")
+	}
+	return in, nil
+}
+
+func (c *call) wantMedia(media ...string) error {
+	got, _, err := mime.ParseMediaType(c.header("Content-Type"))
+	if err != nil || !slices.Contains(media, got) {
+		return &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
+			message: "Content-type must be " + media[0]}
+	}
+	return nil
+}
+
+// known refuses keys that are not writable. Clients send back what they read: other keys are passed over when they
+// carry what the thing, current, has already; nothing, when it is new.
+func (in *input) known(current any, writable ...string) error {
+	have := map[string]json.RawMessage{}
+	if current != nil {
+		if b, err := json.Marshal(current); err != nil {
+			return err
+		} else if err := json.Unmarshal(b, &have); err != nil {
+			return err
+		}
+	}
+	var bad []string
+	for key, value := range in.fields {
+		if slices.Contains(writable, key) {
+			continue
+		}
+		was, ok := have[key]
+		if !ok || !sameJSON(was, value) {
+			bad = append(bad, key)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	slices.Sort(bad)
+	return refuse("invalid_object", "Provided object does not match schema. Keys ['%s'] are not valid for %s",
+		strings.Join(bad, "', '"), in.resource)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// note adds a problem of a field.
+func (in *input) note(field, message, validator string, value any) {
+	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field), message, validator, value})
+}
+
+// noteItem adds a problem of an element of a list.
+func (in *input) noteItem(field string, i int, message, validator string, value any) {
+	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field, i), message, validator, value})
+}
+
+func (in *input) err() error {
+	if len(in.problems) == 0 {
+		return nil
+	}
+	return invalid(in.problems...)
+}
+
+func (in *input) has(key string) bool { _, ok := in.fields[key]; return ok }
+
+func (in *input) isNull(key string) bool {
+	raw, ok := in.fields[key]
+	return ok && string(raw) == "null"
+}
+
+// require notes which of the keys are absent or null.
+func (in *input) require(keys ...string) {
+	for _, k := range keys {
+		if !in.has(k) || in.isNull(k) {
+			in.note(k, fmt.Sprintf("'%s' is a required property", k), "required", keys)
+		}
+	}
+}
+
+// get reads a field that is present and not null.
+func (in *input) get(key, wanted string, out any) bool {
+	if !in.has(key) || in.isNull(key) {
+		return false
+	}
+	if err := json.Unmarshal(in.fields[key], out); err != nil {
+		in.note(key, fmt.Sprintf("%s is not of type '%s'", short(in.fields[key]), wanted), "type", wanted)
+		return false
+	}
+	return true
+}
+
+func short(raw []byte) string {
+	const most = 80
+	if len(raw) > most {
+		return strings.ToValidUTF8(string(raw[:most]), "") + "..."
+	}
+	return string(raw)
+}
+
+// text reads a string of at most so many characters; nil when absent or null.
+func (in *input) text(key string, most int) *string {
+	var s string
+	if !in.get(key, "string", &s) {
+		return nil
+	}
+	if utf8.RuneCountInString(s) > most {
+		in.note(key, fmt.Sprintf("'%s' is too long", short([]byte(s))), "maxLength", most)
+		return nil
+	}
+	return &s
+}
+
+// number reads an integer within bounds; nil when absent or null.
+func (in *input) number(key string, least, most int64) *int64 {
+	if !in.has(key) || in.isNull(key) {
+		return nil
+	}
+	raw := string(in.fields[key])
+	n, err := strconv.ParseInt(raw, 10, 64)
+	switch {
+	case err != nil:
+		in.note(key, short([]byte(raw))+" is not of type 'integer'", "type", "integer")
+	case n < least:
+		in.note(key, fmt.Sprintf("%d is less than the minimum of %d", n, least), "minimum", least)
+	case n > most:
+		in.note(key, fmt.Sprintf("%d is greater than the maximum of %d", n, most), "maximum", most)
+	default:
+		return &n
+	}
+	return nil
+}
+
+// texts reads a list of strings.
+func (in *input) texts(key string) []string {
+	var list []*string
+	if !in.get(key, "array", &list) {
+		return nil
+	}
+	out := make([]string, 0, len(list))
+	for i, s := range list {
+		if s == nil {
+			in.noteItem(key, i, "None is not of type 'string'", "type", "string")
+			continue
+		}
+		out = append(out, *s)
+	}
+	return out
+}

@@ -1,0 +1,213 @@
+package designate
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// call is one request on its way through a handler.
+type call struct {
+	api      *API
+	settings *Settings
+	w        http.ResponseWriter
+	r        *http.Request
+	params   map[string]string // of the path
+	scope    scope
+}
+
+// scope is for whom a request acts, and what it asked to be allowed.
+type scope struct {
+	caller       httpapi.Caller
+	project      string // the caller's, or the one an admin acts for
+	all          bool   // every project's things are seen
+	editManaged  bool
+	deleteShares bool
+	hideCounts   bool
+}
+
+// reply is what a handler wants to be sent.
+type reply struct {
+	status   int
+	body     any // as JSON; nil: none
+	location string
+	etag     string
+	media    string // of stream
+	stream   func(io.Writer) error
+}
+
+// access is what a caller needs to take a route.
+type access int
+
+const (
+	needNothing access = iota
+	needReader
+	needMember
+	needAdmin
+)
+
+func (c *call) allow(need access) error {
+	who := c.scope.caller
+	switch {
+	case need == needNothing, need == needReader && len(who.Roles) > 0, need == needMember && who.CanWrite(),
+		need == needAdmin && who.IsAdmin():
+		return nil
+	case need == needMember && len(who.Roles) > 0:
+		return forbidden("Changing things needs the role member; yours may only read.")
+	case need == needAdmin:
+		return forbidden("This is for administrators.")
+	}
+	return forbidden("The caller has no role in this project.")
+}
+
+// readScope reads the headers and query parameters that say for whom and how a request acts.
+func (c *call) readScope() error {
+	who := httpapi.CallerOf(c.r.Context())
+	s := scope{caller: who, project: who.Project}
+	sudo := c.header("X-Auth-Sudo-Project-Id")
+	if sudo == "" {
+		sudo = c.header("X-Auth-Sudo-Tenant-Id")
+	}
+	q := c.r.URL.Query()
+	hard := isTrue(c.header("X-Designate-Hard-Delete"))
+	s.all = isTrue(c.header("X-Auth-All-Projects")) || isTrue(q.Get("all_projects")) || isTrue(q.Get("all_tenants"))
+	s.editManaged = isTrue(c.header("X-Designate-Edit-Managed-Records")) || isTrue(q.Get("edit_managed_records"))
+	s.deleteShares = isTrue(c.header("X-Designate-Delete-Shares"))
+	s.hideCounts = isTrue(c.header("Openstack-Dns-Hide-Counts"))
+	if (sudo != "" || s.all || hard) && !who.IsAdmin() {
+		return forbidden("Acting for other projects, and deleting for good, is for administrators.")
+	}
+	if sudo != "" {
+		s.project = sudo
+	}
+	c.scope = s
+	return nil
+}
+
+func (c *call) header(name string) string { return c.r.Header.Get(name) }
+
+func isTrue(s string) bool {
+	switch strings.ToLower(s) {
+	case "true", "1", "yes", "on", "t", "y":
+		return true
+	}
+	return false
+}
+
+// id is a path parameter that must be a UUID.
+func (c *call) id(param string) (uuid.UUID, error) {
+	return parseID(c.params[param])
+}
+
+func parseID(s string) (uuid.UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 { // the library takes other forms too
+		return id, &fault{status: http.StatusBadRequest, kind: "invalid_uuid", message: "Invalid UUID: " + s}
+	}
+	return id, nil
+}
+
+func (c *call) actor() store.Actor {
+	return store.Actor{Who: c.scope.caller.Who, Project: c.scope.project, Door: "designate",
+		RequestID: httpapi.RequestID(c.r.Context())}
+}
+
+func (c *call) commit(fn func(*publish.Tx) error) error {
+	return c.api.Publisher.Commit(c.r.Context(), c.actor(), fn)
+}
+
+// commitSized is commit for an edit of n record sets: very many of them share no step with the edits of others.
+func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
+	const many = 20_000 // undoing this many takes some ten megabytes and milliseconds
+	if n > many {
+		return c.api.Publisher.CommitAlone(context.WithoutCancel(c.r.Context()), c.actor(), fn)
+	}
+	return c.commit(fn)
+}
+
+func (c *call) view(fn func(store.View) error) error { return c.api.Publisher.View(fn) }
+
+// url is the address of a path of this API.
+func (c *call) url(path string) string {
+	if c.settings.BaseURL != "" {
+		return c.settings.BaseURL + path
+	}
+	scheme := "http://"
+	if c.r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + c.r.Host + path
+}
+
+// created is the reply to a create: 201 and where to find it.
+func created(body any, self string) reply {
+	return reply{status: http.StatusCreated, body: body, location: self}
+}
+
+// noContent is the reply to what leaves nothing to say.
+var noContent = reply{status: http.StatusNoContent}
+
+func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
+
+func (c *call) write(rep reply) {
+	h := c.w.Header()
+	c.setRequestID()
+	if rep.location != "" {
+		h.Set("Location", rep.location)
+	}
+	if rep.etag != "" {
+		h.Set("ETag", rep.etag)
+	}
+	if rep.stream != nil {
+		c.writeStream(rep)
+		return
+	}
+	if rep.body == nil {
+		c.w.WriteHeader(rep.status)
+		return
+	}
+	b, err := marshal(rep.body)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	c.w.WriteHeader(rep.status)
+	_, _ = c.w.Write(b) // a client that went away is told nothing more
+}
+
+func (c *call) writeStream(rep reply) {
+	c.w.Header().Set("Content-Type", rep.media)
+	c.w.WriteHeader(rep.status)
+	if err := rep.stream(c.w); err != nil {
+		c.api.Log.Error("reply ended early", "path", c.r.URL.Path, "err", err)
+		panic(http.ErrAbortHandler) // half a zone must not look like a whole one
+	}
+}
+
+func (c *call) setRequestID() {
+	const name = "X-Openstack-Request-Id"
+	if h := c.w.Header(); h.Get(name) == "" {
+		if id := httpapi.RequestID(c.r.Context()); id != "" {
+			h.Set(name, id)
+		}
+	}
+}
+
+func marshal(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return []byte(b.String()), err
+}

@@ -1,0 +1,177 @@
+package designate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// maxChanges bounds a batch: as many sets as one entry of the history keeps.
+const maxChanges = 10_000
+
+// change is one item of a batch, read.
+type change struct {
+	in      *input
+	action  string // create, update, upsert or delete
+	name    dnsname.Name
+	typ     rr.Type
+	ifMatch string // entity tag of the set; "": none
+}
+
+// applyChanges makes all changes of a batch, with one step of the serial, or none.
+func (c *call) applyChanges() (reply, error) {
+	in, err := c.input("changes", "changes")
+	if err != nil {
+		return reply{}, err
+	}
+	items, err := readChanges(in)
+	if err != nil {
+		return reply{}, err
+	}
+	var z zone.Zone
+	sets := []RecordSet{}
+	err = c.commit(func(tx *publish.Tx) error {
+		tx.Note("batch of %d changes", len(items))
+		if z, err = c.zone(tx.View); err != nil {
+			return err
+		}
+		sets, err = c.applyAll(tx, z, items)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	zoneReply, err := c.showZoneNow()
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusOK, etag: zoneReply.etag,
+		body: map[string]any{"zone": zoneReply.body, "recordsets": sets}}, nil
+}
+
+// readChanges reads every item, so that all mistakes are reported together.
+func readChanges(in *input) ([]change, error) {
+	in.require("changes")
+	var raw []json.RawMessage
+	in.get("changes", "array", &raw)
+	if len(raw) > maxChanges {
+		in.note("changes", fmt.Sprintf("%d changes are too many", len(raw)), "maxItems", maxChanges)
+	}
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	items := make([]change, 0, len(raw))
+	for i, r := range raw {
+		item, err := parseInput("change", r)
+		if err != nil {
+			in.noteItem("changes", i, "it is not an object", "type", "object")
+			continue
+		}
+		item.path = []any{"changes", i}
+		items = append(items, readChange(item))
+		in.problems = append(in.problems, item.problems...)
+	}
+	return items, in.err()
+}
+
+func readChange(in *input) change {
+	ch := change{in: in}
+	if err := in.known(nil, "action", "name", "type", "ttl", "records", "description", "if_match"); err != nil {
+		in.problems = append(in.problems, problem{in.path, err.(*fault).message, "additionalProperties", false})
+	}
+	in.require("action", "name", "type")
+	if a := in.text("action", 16); a != nil {
+		ch.action = *a
+	}
+	switch ch.action {
+	case "create", "update", "upsert", "delete", "":
+	default:
+		in.note("action", fmt.Sprintf("'%s' is not one of create, update, upsert, delete", ch.action), "enum",
+			[]string{"create", "update", "upsert", "delete"})
+	}
+	ch.name = in.hostname("name", true)
+	if s := in.text("type", 32); s != nil {
+		t, ok := parseType(*s)
+		if !ok {
+			in.note("type", fmt.Sprintf("'%s' is not a supported record type", *s), "value", []string{*s})
+		}
+		ch.typ = t
+	}
+	if s := in.text("if_match", 64); s != nil {
+		ch.ifMatch = *s
+	}
+	checkName(in, ch.typ, ch.name)
+	var values zone.RecordSet
+	values.Type = ch.typ
+	readRecordFields(in, &values)
+	return ch
+}
+
+// applyAll makes the changes in order. The error of an item says which one.
+func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]RecordSet, error) {
+	out := make([]RecordSet, 0, len(items))
+	var g growth
+	for i, ch := range items {
+		set, err := c.applyOne(tx, z, ch, &g)
+		if err != nil {
+			return nil, itemFault(i, c, err)
+		}
+		out = append(out, set)
+	}
+	return out, nil
+}
+
+// itemFault is the fault of one item of a batch.
+func itemFault(i int, c *call, err error) error {
+	f := *c.asFault(err)
+	f.problems = []problem{{[]any{"changes", i}, f.message, f.kind, nil}}
+	f.message = fmt.Sprintf("Change %d of the batch, counted from 0: %s", i, f.message)
+	return &f
+}
+
+func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (RecordSet, error) {
+	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
+	exists := err == nil
+	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return RecordSet{}, err
+	}
+	if !exists && (ch.action == "update" || ch.action == "delete") {
+		return RecordSet{}, notFound("recordset", "RecordSet")
+	}
+	zs := zoneSet{z, was}
+	if ch.ifMatch != "" && (!exists || ch.ifMatch != tagOf(zs.wire()) && ch.ifMatch != "*") {
+		return RecordSet{}, zone.ErrChanged
+	}
+	if ch.action == "delete" {
+		return c.applyDelete(tx, zs, g)
+	}
+	next := was
+	next.Name, next.Type = ch.name, ch.typ
+	readRecordFields(ch.in, &next)
+	next.Data = rr.Normal(next.Type, next.Data)
+	g.records += len(next.Data) - len(was.Data)
+	if exists && ch.action != "create" {
+		zs.set, err = c.changeSet(tx, zs, next, *g)
+	} else {
+		g.sets++
+		zs.set, err = c.addSet(tx, z, next, *g)
+	}
+	return c.linkedSet(zs), err
+}
+
+func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) (RecordSet, error) {
+	if err := c.mayChange(zs.set); err != nil {
+		return RecordSet{}, err
+	}
+	g.sets--
+	g.records -= len(zs.set.Data)
+	w := c.linkedSet(zs)
+	w.Status, w.Action = statusPending, actionDelete
+	return w, tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
+}

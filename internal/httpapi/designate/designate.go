@@ -1,0 +1,87 @@
+// Package designate serves the zones API of OpenStack Designate, version 2, so that its clients work unchanged, with a
+// few additions that they do not see: entity tags, atomic batches, history and rollback.
+package designate
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+)
+
+// API is the zones API over a Publisher.
+type API struct {
+	Publisher *publish.Publisher
+	Settings  Settings
+	Log       *slog.Logger // default: none
+
+	once     sync.Once
+	routes   []Route
+	tasks    chan func(context.Context) // imports, one after the other: each may need the memory of a whole zone
+	settings Settings                   // with defaults
+	started  time.Time
+}
+
+func (a *API) init() {
+	a.once.Do(func() {
+		a.settings = a.Settings.withDefaults()
+		a.routes = routes()
+		a.started = time.Now()
+		a.tasks = make(chan func(context.Context), 16)
+		if a.Log == nil {
+			a.Log = slog.New(slog.DiscardHandler)
+		}
+	})
+}
+
+// Handler serves the version document at / and everything below /v2. The request's context must carry an
+// authenticated httpapi.Caller.
+func (a *API) Handler() http.Handler {
+	a.init()
+	return http.HandlerFunc(a.serve)
+}
+
+// Run does the work that a request leaves behind, the imports of zone files, until ctx ends. An import that an earlier
+// process left unfinished is marked as failed.
+func (a *API) Run(ctx context.Context) error {
+	a.init()
+	if err := a.failLeftImports(ctx); err != nil {
+		return err
+	}
+	for {
+		select {
+		case task := <-a.tasks:
+			task(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	c := &call{api: a, settings: &a.settings, w: w, r: r}
+	rep, err := c.dispatch()
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.write(rep)
+}
+
+// dispatch finds the route, asks whether the caller may take it, and takes it.
+func (c *call) dispatch() (reply, error) {
+	route, err := c.route()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := c.readScope(); err != nil {
+		return reply{}, err
+	}
+	if err := c.allow(route.need); err != nil {
+		return reply{}, err
+	}
+	return route.handle(c)
+}

@@ -1,0 +1,128 @@
+package designate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// fault is an error as the API words it.
+type fault struct {
+	status   int
+	kind     string // "type" in the body
+	message  string
+	problems []problem // of the fields of an object
+	allow    []string  // methods, with 405
+}
+
+func (f *fault) Error() string { return f.kind + ": " + f.message }
+
+// problem is what is wrong with one field.
+type problem struct {
+	Path      []any  `json:"path"`
+	Message   string `json:"message"`
+	Validator string `json:"validator"`
+	Value     any    `json:"validator_value"`
+}
+
+func badRequest(format string, a ...any) *fault {
+	return &fault{status: http.StatusBadRequest, kind: "bad_request", message: fmt.Sprintf(format, a...)}
+}
+
+func refuse(kind, format string, a ...any) *fault {
+	return &fault{status: http.StatusBadRequest, kind: kind, message: fmt.Sprintf(format, a...)}
+}
+
+func forbidden(format string, a ...any) *fault {
+	return &fault{status: http.StatusForbidden, kind: "forbidden", message: fmt.Sprintf(format, a...)}
+}
+
+func notFound(kind, what string) *fault {
+	return &fault{status: http.StatusNotFound, kind: kind + "_not_found", message: "Could not find " + what}
+}
+
+func duplicate(kind string, format string, a ...any) *fault {
+	return &fault{status: http.StatusConflict, kind: "duplicate_" + kind, message: fmt.Sprintf(format, a...)}
+}
+
+func invalid(problems ...problem) *fault {
+	return &fault{status: http.StatusBadRequest, kind: "invalid_object",
+		message: "Provided object does not match schema", problems: problems}
+}
+
+// known is the one table from errors of the domain to the API's words. Handlers that know better, such as which thing
+// was not found, return a fault themselves.
+var known = []struct {
+	err    error
+	status int
+	kind   string
+}{
+	{zone.ErrNotFound, http.StatusNotFound, "not_found"},
+	{zone.ErrExists, http.StatusConflict, "duplicate"},
+	{zone.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
+	{store.ErrUnavailable, http.StatusServiceUnavailable, "service_unavailable"},
+	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
+}
+
+// asFault words any error. What nobody foresaw is "unknown" outside and complete in the log.
+func (c *call) asFault(err error) *fault {
+	var f *fault
+	var place *zone.PlacementError
+	var bad *zone.InvalidError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &place):
+		return refuse("invalid_recordset_location", "%s", place.Reason)
+	case errors.As(err, &bad):
+		return invalid(problem{[]any{bad.Field}, bad.Reason, "format", nil})
+	case errors.As(err, &large):
+		return &fault{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
+			message: fmt.Sprintf("The body is larger than %d octets.", large.Limit)}
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return &fault{status: k.status, kind: k.kind, message: err.Error()}
+		}
+	}
+	c.api.Log.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path,
+		"request_id", httpapi.RequestID(c.r.Context()), "err", err)
+	return &fault{status: http.StatusInternalServerError, kind: "unknown_failure", message: "Internal error; the log has the details."}
+}
+
+// errorBody nests errors twice, as Designate does.
+type errorBody struct {
+	Code      int       `json:"code"`
+	Type      string    `json:"type"`
+	Message   string    `json:"message,omitempty"`
+	Errors    *problems `json:"errors,omitempty"`
+	RequestID string    `json:"request_id,omitempty"`
+}
+
+type problems struct {
+	Errors []problem `json:"errors"`
+}
+
+func (c *call) fail(err error) {
+	f := c.asFault(err)
+	h := c.w.Header()
+	if len(f.allow) > 0 {
+		h.Set("Allow", strings.Join(f.allow, ", "))
+	}
+	if f.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "60")
+	}
+	body := errorBody{Code: f.status, Type: f.kind, Message: f.message, RequestID: httpapi.RequestID(c.r.Context())}
+	if len(f.problems) > 0 {
+		body.Errors = &problems{f.problems}
+	}
+	c.write(reply{status: f.status, body: body})
+}

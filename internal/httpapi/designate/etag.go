@@ -1,0 +1,56 @@
+package designate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// tagOf is the strong entity tag of a zone or record set without its links: of all that a client sees of it, so that no
+// change goes unnoticed.
+func tagOf(v any) string {
+	b, err := marshal(v)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}
+
+// ifMatch compares the request's If-Match with the tag of what would be changed. It is called inside the commit, so
+// that of two writers with the same tag only one goes on.
+func (c *call) ifMatch(current any) error {
+	want := c.r.Header.Values("If-Match")
+	if len(want) == 0 || tagListed(want, tagOf(current), false) {
+		return nil
+	}
+	return &fault{status: http.StatusPreconditionFailed, kind: "precondition_failed",
+		message: "It was " + zone.ErrChanged.Error() + "; read it again and repeat the change."}
+}
+
+// shown is the reply to a GET of one thing: 304 when the client has it already.
+func (c *call) shown(tagged, body any) reply {
+	tag := tagOf(tagged)
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tag, true) {
+		return reply{status: http.StatusNotModified, etag: tag}
+	}
+	return reply{status: http.StatusOK, body: body, etag: tag}
+}
+
+// tagListed reports whether a list of entity tags has tag, or is "*". Weak tags match only where RFC 9110 §13.1.2 lets
+// them.
+func tagListed(lists []string, tag string, weak bool) bool {
+	for _, t := range strings.Split(strings.Join(lists, ","), ",") {
+		t = strings.TrimSpace(t)
+		if weak {
+			t = strings.TrimPrefix(t, "W/")
+		}
+		if t == "*" || t == tag {
+			return true
+		}
+	}
+	return false
+}

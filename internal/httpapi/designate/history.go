@@ -1,0 +1,235 @@
+package designate
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Change of the history of a zone.
+type Change struct {
+	ID        string      `json:"id"` // number of the commit
+	Time      Time        `json:"created_at"`
+	Who       string      `json:"who"`
+	ProjectID string      `json:"project_id"`
+	Door      string      `json:"door"`
+	RequestID string      `json:"request_id"`
+	Note      string      `json:"note"`
+	From      uint32      `json:"serial_from"`
+	To        uint32      `json:"serial_to"`
+	Complete  bool        `json:"complete"` // false: too large to keep its record sets
+	Sets      []SetChange `json:"recordsets"`
+}
+
+// SetChange is what happened to one record set: before is null when it was made, after when it was deleted.
+type SetChange struct {
+	Name   string     `json:"name"`
+	Type   string     `json:"type"`
+	Before *SetValues `json:"before"`
+	After  *SetValues `json:"after"`
+}
+
+// SetValues are what an owner says in a record set.
+type SetValues struct {
+	TTL         *uint32  `json:"ttl"`
+	Records     []string `json:"records"`
+	Description *string  `json:"description"`
+}
+
+func wireChange(ch store.Change) Change {
+	w := Change{ID: strconv.FormatUint(ch.Commit, 10), Time: Time(ch.Time), Who: ch.Actor.Who,
+		ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
+		From: ch.From, To: ch.To, Complete: !ch.Whole, Sets: []SetChange{}}
+	for _, s := range ch.Sets {
+		w.Sets = append(w.Sets, wireSetChange(s.Before, s.After))
+	}
+	return w
+}
+
+func wireSetChange(before, after *zone.RecordSet) SetChange {
+	any := after
+	if any == nil {
+		any = before
+	}
+	return SetChange{any.Name.String(), any.Type.String(), setValues(before), setValues(after)}
+}
+
+func setValues(s *zone.RecordSet) *SetValues {
+	if s == nil {
+		return nil
+	}
+	return &SetValues{s.TTL, recordTexts(s.Type, s.Data), s.Description}
+}
+
+// listHistory lists the changes of a zone, newest first. The marker is the id of a change.
+func (c *call) listHistory() (reply, error) {
+	q, before, err := c.historyQuery()
+	if err != nil {
+		return reply{}, err
+	}
+	out := []Change{}
+	more, total := false, 0
+	err = c.view(func(v store.View) error {
+		z, err := c.zone(v)
+		if err != nil {
+			return err
+		}
+		total = v.CountChanges(z.ID)
+		return v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
+			if len(out) == q.limit {
+				more = true
+				return false, nil
+			}
+			out = append(out, wireChange(ch))
+			return true, nil
+		})
+	})
+	next := ""
+	if more {
+		next = out[len(out)-1].ID
+	}
+	return c.collection("history", out, next, total), err
+}
+
+func (c *call) historyQuery() (q query, before uint64, err error) {
+	values := c.r.URL.Query()
+	q.limit = defaultLimit
+	if values.Has("limit") {
+		if q.limit, err = parseLimit(values.Get("limit")); err != nil {
+			return q, 0, err
+		}
+	}
+	if values.Has("marker") {
+		before, err = strconv.ParseUint(values.Get("marker"), 10, 64)
+		if err != nil || before == 0 {
+			return q, 0, refuse("invalid_marker", "the marker of a history is the id of one of its changes")
+		}
+	}
+	return q, before, nil
+}
+
+// setKey finds a record set within its zone.
+type setKey struct{ name, typ string }
+
+func keyOf(s store.SetChange) setKey {
+	any := s.After
+	if any == nil {
+		any = s.Before
+	}
+	return setKey{any.Name.Wire(), any.Type.String()}
+}
+
+// sinceSerial is what happened to each record set of a zone since it had a serial: the value it had then, and now.
+func sinceSerial(v store.View, z zone.Zone, serial uint32) (map[setKey]store.SetChange, error) {
+	out := map[setKey]store.SetChange{}
+	reached := z.Serial == serial
+	oldest := z.Serial
+	if reached {
+		return out, nil
+	}
+	err := v.Changes(z.ID, 0, func(ch store.Change) (bool, error) {
+		if ch.To == serial {
+			reached = true
+			return false, nil
+		}
+		if ch.Whole {
+			return false, historyEnds(serial, ch.To)
+		}
+		for _, s := range ch.Sets {
+			key := keyOf(s)
+			if later, ok := out[key]; ok {
+				s.After = later.After
+			}
+			out[key] = s
+		}
+		oldest = ch.From
+		return true, nil
+	})
+	if err == nil && !reached && (oldest != serial || serial == 0) {
+		err = historyEnds(serial, oldest)
+	}
+	return out, err
+}
+
+func historyEnds(serial, at uint32) *fault {
+	return &fault{status: http.StatusConflict, kind: "history_incomplete",
+		message: "The history does not tell what the zone was at serial " + decimal(serial) +
+			"; it goes back as far as serial " + decimal(at) + "."}
+}
+
+// showDiff tells what differs between a zone at two serials.
+func (c *call) showDiff() (reply, error) {
+	from, err := c.serialParam("from")
+	if err != nil {
+		return reply{}, err
+	}
+	to, err := c.serialParam("to")
+	if err != nil {
+		return reply{}, err
+	}
+	sets := []SetChange{}
+	err = c.view(func(v store.View) error {
+		z, err := c.zone(v)
+		if err != nil {
+			return err
+		}
+		sets, err = diff(v, z, from, to)
+		return err
+	})
+	return ok(map[string]any{"from": from, "to": to, "recordsets": sets}), err
+}
+
+func (c *call) serialParam(name string) (uint32, error) {
+	n, err := strconv.ParseUint(c.r.URL.Query().Get(name), 10, 32)
+	if err != nil {
+		return 0, badRequest("%s must be a serial of the zone", name)
+	}
+	return uint32(n), nil
+}
+
+// diff compares two moments by what changed since each of them.
+func diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, error) {
+	sinceFrom, err := sinceSerial(v, z, from)
+	if err != nil {
+		return nil, err
+	}
+	sinceTo, err := sinceSerial(v, z, to)
+	if err != nil {
+		return nil, err
+	}
+	for key, s := range sinceTo {
+		f, ok := sinceFrom[key]
+		if !ok { // as it is now, at from
+			f.Before = s.After
+		}
+		f.After = s.Before
+		sinceFrom[key] = f
+	}
+	out := []SetChange{}
+	for _, s := range sinceFrom {
+		if !sameValues(s.Before, s.After) {
+			out = append(out, wireSetChange(s.Before, s.After))
+		}
+	}
+	slices.SortFunc(out, func(a, b SetChange) int {
+		if n := compare(a.Name, b.Name); n != 0 {
+			return n
+		}
+		return compare(a.Type, b.Type)
+	})
+	return out, nil
+}
+
+func sameValues(a, b *zone.RecordSet) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.Equal(a.Data, b.Data) && equalPtr(a.TTL, b.TTL) && equalPtr(a.Description, b.Description)
+}
+
+func equalPtr[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}

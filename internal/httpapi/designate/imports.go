@@ -1,0 +1,302 @@
+package designate
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/zonefile"
+)
+
+// createImport reads a zone file as it comes in and leaves its commit to Run. With ?replace=true the file becomes the
+// content of the zone if that exists already, in one step.
+func (c *call) createImport() (reply, error) {
+	body, attributes, err := c.importBody()
+	if err != nil {
+		return reply{}, err
+	}
+	file, err := readZone(body, c.settings)
+	if err != nil && isReadError(err) {
+		return reply{}, readError(errors.Unwrap(err))
+	}
+	file.zone.Attributes, file.zone.Project = attributes, c.scope.project
+	t := Task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
+	if err != nil {
+		t.fail(err)
+	}
+	putErr := c.commit(func(tx *publish.Tx) error {
+		t.Meta = newMeta(tx)
+		return tx.PutObject(kindImport, t.ID, t)
+	})
+	if putErr != nil {
+		return reply{}, putErr
+	}
+	if err == nil {
+		c.enqueue(t, file)
+	}
+	t = importTasks.link(c, t)
+	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
+}
+
+func (t *Task) fail(err error) {
+	message := err.Error()
+	t.Status, t.Message = statusError, &message
+}
+
+// importBody is the zone file of a request: the body itself, or a string in a JSON object.
+func (c *call) importBody() (io.Reader, map[string]string, error) {
+	limited := http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport)
+	if c.wantMedia("text/dns") == nil {
+		return limited, nil, nil
+	}
+	if c.wantMedia("application/json") != nil {
+		return nil, nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
+			message: "Content-type must be text/dns or application/json"}
+	}
+	b, err := io.ReadAll(limited)
+	if err != nil {
+		return nil, nil, readError(err)
+	}
+	in, err := parseInput("import", b)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := in.known(nil, "zonefile", "attributes", "pool_id"); err != nil {
+		return nil, nil, err
+	}
+	in.require("zonefile")
+	attributes := in.dictionary("attributes")
+	var text string
+	in.get("zonefile", "string", &text)
+	return strings.NewReader(text), attributes, in.err()
+}
+
+// imported is a zone as a file tells it.
+type imported struct {
+	zone zone.Zone
+	sets []zone.RecordSet
+}
+
+// errBody wraps a failure to read the request, which is no fault of the file.
+type errBody struct{ err error }
+
+func (e errBody) Error() string { return e.err.Error() }
+func (e errBody) Unwrap() error { return e.err }
+
+func isReadError(err error) bool { var e errBody; return errors.As(err, &e) }
+
+// bodyReader marks the errors of the request's body.
+type bodyReader struct{ r io.Reader }
+
+func (b bodyReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errBody{err}
+	}
+	return n, err
+}
+
+// readZone reads a file of one zone. Records may come in any order.
+func readZone(r io.Reader, s *Settings) (imported, error) {
+	in := bufio.NewReaderSize(bodyReader{r}, 64<<10)
+	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
+	var records []zonefile.Record
+	var soa *zonefile.Record
+	err := zonefile.Parse(in, zonefile.Options{DefaultTTL: s.DefaultTTL}, func(rec zonefile.Record) error {
+		if rec.Type == rr.TypeSOA && soa == nil {
+			first := rec
+			soa = &first
+		}
+		records = append(records, rec)
+		return nil
+	})
+	if err != nil {
+		var body errBody
+		if errors.As(err, &body) {
+			return imported{}, body
+		}
+		return imported{}, err
+	}
+	if soa == nil {
+		return imported{}, errors.New("the zone file has no SOA record")
+	}
+	z := zoneOf(*soa, head, s)
+	return imported{z, groupSets(records, z.TTL)}, nil
+}
+
+var ttlLine = regexp.MustCompile(`(?m)^\$TTL[ \t]+(\d+)[ \t\r]*(;.*)?$`)
+
+// zoneOf is the zone that an SOA record and the $TTL above it begin. Without $TTL the SOA's own is the zone's.
+func zoneOf(soa zonefile.Record, head []byte, s *Settings) zone.Zone {
+	z := zone.Zone{Name: soa.Name, Kind: zone.Primary, Pool: s.PoolID, TTL: soa.TTL}
+	if m := ttlLine.FindSubmatch(head); m != nil {
+		if n, err := strconv.ParseUint(string(m[1]), 10, 31); err == nil {
+			z.TTL = uint32(n)
+		}
+	}
+	data, ok := zone.ParseSOA(soa.Data)
+	z.Serial = data.Serial
+	if ok && !data.RName.IsRoot() {
+		z.Email = data.RName.Label() + "@" + trimDot(data.RName.Parent().String())
+	}
+	return z
+}
+
+// groupSets makes record sets of records. A set that has the zone's TTL follows it from now on; of several TTLs in one
+// set, which RFC 2181 §5.2 forbids, the smallest is taken.
+func groupSets(records []zonefile.Record, zoneTTL uint32) []zone.RecordSet {
+	slices.SortStableFunc(records, func(a, b zonefile.Record) int {
+		if n := strings.Compare(a.Name.Wire(), b.Name.Wire()); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.Type, b.Type)
+	})
+	var sets []zone.RecordSet
+	for i := 0; i < len(records); {
+		first := records[i]
+		s := zone.RecordSet{Name: first.Name, Type: first.Type}
+		ttl := first.TTL
+		for ; i < len(records) && records[i].Name == first.Name && records[i].Type == first.Type; i++ {
+			s.Data = append(s.Data, records[i].Data)
+			ttl = min(ttl, records[i].TTL)
+		}
+		if ttl != zoneTTL {
+			s.TTL = &ttl
+		}
+		sets = append(sets, s)
+	}
+	return sets
+}
+
+// enqueue leaves the import to Run.
+func (c *call) enqueue(t Task, file imported) {
+	run := *c // the request ends before the import
+	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
+	replace := isTrue(c.r.URL.Query().Get("replace"))
+	task := func(ctx context.Context) {
+		run.finishImport(ctx, t, run.importZone(ctx, &t, file, replace))
+	}
+	select {
+	case c.api.tasks <- task:
+	default:
+		c.finishImport(c.r.Context(), t, errors.New("too many imports are waiting; try again later"))
+	}
+}
+
+// importZone commits a zone with the news that its import is complete.
+func (c *call) importZone(ctx context.Context, t *Task, file imported, replace bool) error {
+	return c.api.Publisher.CommitAlone(ctx, c.actor(), func(tx *publish.Tx) error {
+		tx.Note("import")
+		z, err := c.importTarget(tx, file, replace)
+		if err != nil {
+			return err
+		}
+		for i := range file.sets {
+			s := &file.sets[i]
+			s.Managed = s.Name == z.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS)
+		}
+		if err := tx.ReplaceSets(z.ID, file.sets); err != nil {
+			return err
+		}
+		id := z.ID.String()
+		done := *t
+		done.ZoneID, done.Status, done.UpdatedAt = &id, statusComplete, Time(tx.Now())
+		return tx.PutObject(kindImport, t.ID, done)
+	})
+}
+
+// importTarget is the zone that the file goes into: a new one, or the one that it replaces.
+func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Zone, error) {
+	z := file.zone
+	if err := c.importQuota(tx.View, file); err != nil {
+		return z, err
+	}
+	have, err := tx.ZoneByName(z.Name)
+	if err == nil && replace && c.owns(have) {
+		have.Email, have.TTL = z.Email, z.TTL
+		return tx.UpdateZone(have)
+	}
+	if err := checkNewZone(z, c.settings); err != nil {
+		return z, err
+	}
+	if err := c.mayCreate(tx.View, z); err != nil && !c.exempt(err) {
+		return z, err
+	}
+	var apex []zone.RecordSet
+	for _, s := range file.sets {
+		if s.Name == z.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS) {
+			s.Managed = true
+			apex = append(apex, s)
+		}
+	}
+	z, err = tx.CreateZone(z, apex...)
+	return z, zoneExists(z, err)
+}
+
+// exempt lets administrators import beyond their quota.
+func (c *call) exempt(err error) bool {
+	var f *fault
+	return errors.As(err, &f) && f.kind == "over_quota" && c.scope.caller.IsAdmin()
+}
+
+func (c *call) importQuota(v store.View, file imported) error {
+	if c.scope.caller.IsAdmin() {
+		return nil
+	}
+	records := 0
+	for _, s := range file.sets {
+		if err := c.recordQuota(v, zone.Zone{Project: file.zone.Project}, s, growth{}); err != nil {
+			return err
+		}
+		records += len(s.Data)
+	}
+	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{len(file.sets), records})
+}
+
+// finishImport notes why an import failed. One that succeeded has noted it itself.
+func (c *call) finishImport(ctx context.Context, t Task, err error) {
+	if err == nil {
+		return
+	}
+	f := c.asFault(err)
+	t.fail(errors.New(f.message))
+	err = c.api.Publisher.Commit(context.WithoutCancel(ctx), c.actor(), func(tx *publish.Tx) error {
+		t.UpdatedAt = Time(tx.Now())
+		return tx.PutObject(kindImport, t.ID, t)
+	})
+	if err != nil {
+		c.api.Log.Error("import failed, and so did noting it", "import", t.ID, "reason", f.message, "err", err)
+	}
+}
+
+// failLeftImports ends the imports that a process before this one did not finish.
+func (a *API) failLeftImports(ctx context.Context) error {
+	actor := store.Actor{Who: "nameplane", Door: "designate"}
+	err := a.Publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
+		all, err := store.ObjectsOf[Task](tx.View, kindImport)
+		for _, t := range all {
+			if err != nil || t.Status != statusPending || time.Time(t.CreatedAt).After(a.started) {
+				continue
+			}
+			t.fail(errors.New("the server was restarted before the import was finished"))
+			err = tx.PutObject(kindImport, t.ID, t)
+		}
+		return err
+	})
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
+		return nil // the zones are served nevertheless
+	}
+	return err
+}

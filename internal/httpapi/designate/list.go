@@ -1,0 +1,104 @@
+package designate
+
+import (
+	"slices"
+	"sort"
+)
+
+// listing says how a kind of items is filtered and sorted. Items come in their natural order, the oldest first, and
+// keep it where the sort key is equal.
+type listing[T any] struct {
+	name    string // of the list in the reply
+	id      func(T) string
+	filters map[string]func(T) string
+	sorts   map[string]func(a, b T) int
+	keys    []string // of sorts; the first is the default
+}
+
+// page is a part of a list.
+type page[T any] struct {
+	items []T
+	more  bool // there are items after these
+	total int
+}
+
+func (l listing[T]) query(c *call) (query, error) {
+	names := make([]string, 0, len(l.filters))
+	for k := range l.filters {
+		names = append(names, k)
+	}
+	return c.list(names, l.keys)
+}
+
+// cut filters and sorts all items and cuts out the page that is asked for.
+func (l listing[T]) cut(items []T, q query) (page[T], error) {
+	items = slices.DeleteFunc(items, func(item T) bool {
+		for key, pattern := range q.filters {
+			if !glob(pattern, l.filters[key](item)) {
+				return true
+			}
+		}
+		return false
+	})
+	if less := l.sorts[q.sortKey]; less != nil {
+		sort.SliceStable(items, func(i, j int) bool { return less(items[i], items[j]) < 0 })
+	}
+	if q.desc {
+		slices.Reverse(items)
+	}
+	p := page[T]{items: items, total: len(items)}
+	if q.marker != "" {
+		at := slices.IndexFunc(items, func(item T) bool { return l.id(item) == q.marker })
+		if at < 0 {
+			return p, markerNotFound(q.marker)
+		}
+		p.items = items[at+1:]
+	}
+	if len(p.items) > q.limit {
+		p.items, p.more = p.items[:q.limit], true
+	}
+	return p, nil
+}
+
+func markerNotFound(id string) *fault {
+	return refuse("marker_not_found", "There is no item %s in this list", id)
+}
+
+// reply is a page on the wire, each item as show makes it. There is a link to a next page only when it has items.
+func (l listing[T]) reply(c *call, q query, p page[T], show func(T) any) reply {
+	out := make([]any, 0, len(p.items))
+	for _, item := range p.items {
+		out = append(out, show(item))
+	}
+	next := ""
+	if p.more {
+		next = l.id(p.items[len(p.items)-1])
+	}
+	return c.collection(l.name, out, next, p.total)
+}
+
+// collection is a list on the wire; next is the marker of the following page, if there is one.
+func (c *call) collection(name string, items any, next string, total int) reply {
+	links := Links{Self: c.pageURL("")}
+	if next != "" {
+		links.Next = c.pageURL(next)
+	}
+	body := map[string]any{name: items, "links": links}
+	if !c.scope.hideCounts {
+		body["metadata"] = Metadata{total}
+	}
+	return ok(body)
+}
+
+// pageURL is this request's own address, or that of the page after marker.
+func (c *call) pageURL(marker string) string {
+	values := c.r.URL.Query()
+	if marker != "" {
+		values.Set("marker", marker)
+	}
+	u := c.url(c.r.URL.EscapedPath())
+	if len(values) > 0 {
+		u += "?" + values.Encode()
+	}
+	return u
+}

@@ -1,0 +1,56 @@
+package designate
+
+import (
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// parseHost reads a name as Designate spells them: with a final dot, of letters, digits, hyphens and underscores. A
+// wildcard may stand in front where it is allowed. Other names of the DNS come in through zone files.
+func parseHost(s string, wildcard bool) (dnsname.Name, bool) {
+	rest, dot := strings.CutSuffix(s, ".")
+	if !dot || len(s) > 254 {
+		return dnsname.Name{}, false
+	}
+	if wildcard && rest == "*" {
+		rest = "a"
+	}
+	if wildcard {
+		rest = strings.TrimPrefix(rest, "*.")
+	}
+	for label := range strings.SplitSeq(rest, ".") {
+		if !isHostLabel(label) {
+			return dnsname.Name{}, false
+		}
+	}
+	n, err := dnsname.Parse(s)
+	return n, err == nil
+}
+
+func isHostLabel(label string) bool {
+	if label == "" || len(label) > dnsname.MaxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	for i := range len(label) {
+		switch c := label[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isEmail reports whether s is an address whose form as a name is a host's: exactly one @, and no dot at the end.
+func isEmail(s string) bool {
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok || strings.Contains(domain, "@") || len(local) > dnsname.MaxLabel {
+		return false
+	}
+	if _, ok := parseHost(domain+".", false); !ok {
+		return false
+	}
+	_, ok = parseHost(local+"."+domain+".", false)
+	return ok
+}

@@ -1,0 +1,157 @@
+package designate
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+const kindQuota = "quota"
+
+// quotaKeys are the quotas by their names on the wire.
+var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size"}
+
+func (q *Quotas) field(key string) *int {
+	switch key {
+	case "zones":
+		return &q.Zones
+	case "zone_recordsets":
+		return &q.ZoneRecordsets
+	case "zone_records":
+		return &q.ZoneRecords
+	case "recordset_records":
+		return &q.RecordsetRecords
+	}
+	return &q.APIExportSize
+}
+
+// within refuses n things where most are allowed; -1 is no limit.
+func within(resource string, n, most int) error {
+	if most < 0 || n <= most {
+		return nil
+	}
+	return &fault{status: http.StatusRequestEntityTooLarge, kind: "over_quota",
+		message: fmt.Sprintf("Quota exceeded for %s: %d would be more than %d", resource, n, most)}
+}
+
+// quotasOf are the project's own quotas over the defaults.
+func (c *call) quotasOf(v store.View, project string) (Quotas, error) {
+	return quotasOf(v, c.settings, project)
+}
+
+func quotasOf(v store.View, s *Settings, project string) (Quotas, error) {
+	q := s.Quotas
+	var own map[string]int
+	err := v.Object(kindQuota, project, &own)
+	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return q, err
+	}
+	for key, n := range own {
+		*q.field(key) = n
+	}
+	return q, nil
+}
+
+func wireQuotas(q Quotas) map[string]int {
+	out := map[string]int{}
+	for _, key := range quotaKeys {
+		out[key] = *q.field(key)
+	}
+	return out
+}
+
+// quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
+func (c *call) quotaProject() (string, error) {
+	p := c.params["project_id"]
+	if p == "" {
+		p = c.scope.project
+	}
+	if p != c.scope.project && !c.scope.all {
+		return p, forbidden("The quotas of another project are for administrators who send X-Auth-All-Projects.")
+	}
+	return p, nil
+}
+
+func (c *call) showQuotas() (reply, error) {
+	project, err := c.quotaProject()
+	if err != nil {
+		return reply{}, err
+	}
+	var q Quotas
+	err = c.view(func(v store.View) (err error) {
+		q, err = c.quotasOf(v, project)
+		return err
+	})
+	return ok(wireQuotas(q)), err
+}
+
+func (c *call) updateQuotas() (reply, error) {
+	project, err := c.quotaProject()
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := c.input("quota", quotaKeys...)
+	if err != nil {
+		return reply{}, err
+	}
+	set := map[string]int{}
+	for _, key := range quotaKeys {
+		if in.isNull(key) {
+			in.note(key, "None is not of type 'integer'", "type", "integer")
+		}
+		if n := in.number(key, -1, 2147483647); n != nil {
+			set[key] = int(*n)
+		}
+	}
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	err = c.commit(func(tx *publish.Tx) error { return putQuotas(tx, project, set) })
+	if err != nil {
+		return reply{}, err
+	}
+	return c.showQuotas()
+}
+
+func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
+	own := map[string]int{}
+	if err := tx.Object(kindQuota, project, &own); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	for key, n := range set {
+		own[key] = n
+	}
+	return tx.PutObject(kindQuota, project, own)
+}
+
+func (c *call) deleteQuotas() (reply, error) {
+	project, err := c.quotaProject()
+	if err != nil {
+		return reply{}, err
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		if err := tx.DeleteObject(kindQuota, project); !errors.Is(err, zone.ErrNotFound) {
+			return err
+		}
+		return nil
+	})
+	return noContent, err
+}
+
+// showLimits are the project's quotas under the names of the old limits, and what no quota changes.
+func (c *call) showLimits() (reply, error) {
+	var q Quotas
+	err := c.view(func(v store.View) (err error) {
+		q, err = c.quotasOf(v, c.scope.project)
+		return err
+	})
+	return ok(map[string]any{
+		"max_page_limit": maxLimit, "max_recordset_name_length": 255, "max_recordset_records": q.RecordsetRecords,
+		"max_zone_name_length": 255, "max_zone_records": q.ZoneRecords, "max_zone_recordsets": q.ZoneRecordsets,
+		"max_zones": q.Zones, "min_ttl": c.settings.MinTTL,
+	}), err
+}

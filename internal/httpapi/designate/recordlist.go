@@ -1,0 +1,326 @@
+package designate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+var setFilters = []string{"name", "type", "ttl", "data", "status", "description"}
+
+var zoneSetSorts = []string{"created_at", "id", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl", "records"}
+var allSetSorts = []string{"created_at", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl"}
+
+// small is how many sets are read and sorted without a thought. Lists of more are walked in an order that the store
+// keeps, where there is one.
+const small = 10_000
+
+func (c *call) listRecordSets() (reply, error) {
+	q, err := c.list(setFilters, zoneSetSorts)
+	if err != nil {
+		return reply{}, err
+	}
+	return c.setPage(q, func(v store.View) ([]zone.Zone, error) {
+		z, err := c.zone(v)
+		return []zone.Zone{z}, err
+	})
+}
+
+func (c *call) listAllRecordSets() (reply, error) {
+	q, err := c.list(setFilters, allSetSorts)
+	if err != nil {
+		return reply{}, err
+	}
+	return c.setPage(q, c.visibleZones)
+}
+
+// setPage is a page of the record sets of some zones.
+func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, error)) (reply, error) {
+	var l setList
+	err := c.view(func(v store.View) error {
+		in, err := zones(v)
+		if err != nil {
+			return err
+		}
+		l = newSetList(v, q, in)
+		return l.read()
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	items := make([]RecordSet, 0, len(l.page))
+	for _, zs := range l.page {
+		items = append(items, c.linkedSet(zs))
+	}
+	next := ""
+	if l.more {
+		next = items[len(items)-1].ID
+	}
+	return c.collection("recordsets", items, next, l.total), nil
+}
+
+// setList reads one page of record sets.
+type setList struct {
+	v      store.View
+	q      query
+	zones  map[uuid.UUID]zone.Zone
+	order  []zone.Zone // as given
+	sets   int         // in all zones
+	match  setMatch
+	sort   func(a, b zoneSet) int // nil: the order of age
+	marker *zoneSet
+
+	page  []zoneSet
+	more  bool
+	total int
+}
+
+func newSetList(v store.View, q query, zones []zone.Zone) setList {
+	l := setList{v: v, q: q, zones: map[uuid.UUID]zone.Zone{}, order: zones, match: newSetMatch(q.filters)}
+	for _, z := range zones {
+		l.zones[z.ID] = z
+		l.sets += z.Sets
+	}
+	l.sort = setSorts[q.sortKey]
+	if len(zones) == 1 && (q.sortKey == "zone_id" || q.sortKey == "tenant_id") {
+		l.sort = nil // all alike
+	}
+	return l
+}
+
+func (l *setList) read() error {
+	if err := l.findMarker(); err != nil {
+		return err
+	}
+	if !l.match.any && l.q.count {
+		l.total = l.sets
+	}
+	switch {
+	case l.match.none:
+		return nil
+	case l.match.name != nil || l.match.below != nil || l.sets <= small:
+		return l.readSorted()
+	case l.match.any && l.q.count: // all must be seen to be counted
+	case l.sort == nil:
+		return l.readByAge()
+	case l.q.sortKey == "name" && len(l.order) == 1:
+		return l.v.ZoneSetsByName(l.order[0].ID, l.markerSet(), l.q.desc, l.take)
+	}
+	return l.readSorted()
+}
+
+// findMarker finds the last set of the page before.
+func (l *setList) findMarker() error {
+	if l.q.marker == "" {
+		return nil
+	}
+	s, err := l.v.RecordSetByID(uuid.MustParse(l.q.marker))
+	z, listed := l.zones[s.Zone]
+	if errors.Is(err, zone.ErrNotFound) || err == nil && !listed {
+		return markerNotFound(l.q.marker)
+	}
+	l.marker = &zoneSet{z, s}
+	return err
+}
+
+func (l *setList) markerSet() *zone.RecordSet {
+	if l.marker == nil {
+		return nil
+	}
+	return &l.marker.set
+}
+
+// readByAge walks the order of creation, which is that of the ids.
+func (l *setList) readByAge() error {
+	var after *uuid.UUID
+	if l.marker != nil {
+		after = &l.marker.set.ID
+	}
+	if len(l.order) == 1 {
+		return l.v.ZoneSetsByAge(l.order[0], after, l.q.desc, l.take)
+	}
+	return l.v.RecordSetsByAge(after, l.q.desc, l.take)
+}
+
+// take adds the next set of a walk in the order that is asked for.
+func (l *setList) take(s zone.RecordSet) (bool, error) {
+	zs := zoneSet{l.zones[s.Zone], s}
+	if zs.zone.ID == uuid.Nil || !l.match.matches(zs.set) {
+		return true, nil
+	}
+	if len(l.page) == l.q.limit {
+		l.more = true
+		return false, nil
+	}
+	l.page = append(l.page, zs)
+	return true, nil
+}
+
+// readSorted looks at every set that can match, and keeps the first of those behind the marker.
+func (l *setList) readSorted() error {
+	keep := []zoneSet{}
+	for _, z := range l.order {
+		err := l.candidates(z, func(s zone.RecordSet) (bool, error) {
+			zs := zoneSet{z, s}
+			if !l.match.matches(s) {
+				return true, nil
+			}
+			if l.match.any && l.q.count {
+				l.total++
+			}
+			if l.marker == nil || l.less(*l.marker, zs) {
+				keep = l.keep(keep, zs)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(keep, l.compare)
+	if len(keep) > l.q.limit {
+		keep, l.more = keep[:l.q.limit], true
+	}
+	l.page = keep
+	return nil
+}
+
+// keep adds to the best so far; when there are twice as many as a page needs, the worse half goes.
+func (l *setList) keep(keep []zoneSet, zs zoneSet) []zoneSet {
+	keep = append(keep, zs)
+	if need := l.q.limit + 1; len(keep) >= 2*need+small {
+		slices.SortFunc(keep, l.compare)
+		keep = keep[:need]
+	}
+	return keep
+}
+
+// candidates walks the sets of a zone that can match.
+func (l *setList) candidates(z zone.Zone, fn func(zone.RecordSet) (bool, error)) error {
+	switch {
+	case l.match.name != nil:
+		sets, err := l.v.RecordSetsAt(z.ID, *l.match.name)
+		for _, s := range sets {
+			if _, err := fn(s); err != nil {
+				return err
+			}
+		}
+		return err
+	case l.match.below != nil && l.match.below.IsIn(z.Name):
+		return l.v.RecordSetsBelow(z.ID, *l.match.below, fn)
+	case l.match.below != nil && !z.Name.IsIn(*l.match.below):
+		return nil
+	}
+	return l.v.RecordSets(z.ID, fn)
+}
+
+func (l *setList) less(a, b zoneSet) bool { return l.compare(a, b) < 0 }
+
+func (l *setList) compare(a, b zoneSet) int {
+	n := 0
+	if l.sort != nil {
+		n = l.sort(a, b)
+	}
+	if n == 0 {
+		n = compareIDs(a.set.ID, b.set.ID)
+	}
+	if l.q.desc {
+		return -n
+	}
+	return n
+}
+
+var setSorts = map[string]func(a, b zoneSet) int{
+	"updated_at": func(a, b zoneSet) int { return a.set.Updated.Compare(b.set.Updated) },
+	"zone_id":    func(a, b zoneSet) int { return compareIDs(a.zone.ID, b.zone.ID) },
+	"tenant_id":  func(a, b zoneSet) int { return compare(a.zone.Project, b.zone.Project) },
+	"name": func(a, b zoneSet) int {
+		if n := a.set.Name.Compare(b.set.Name); n != 0 {
+			return n
+		}
+		return compare(a.set.Type, b.set.Type)
+	},
+	"type": func(a, b zoneSet) int { return compare(a.set.Type.String(), b.set.Type.String()) },
+	"ttl": func(a, b zoneSet) int {
+		return compare(a.set.Served(0).TTL, b.set.Served(0).TTL)
+	},
+	"records": func(a, b zoneSet) int {
+		return slices.Compare(a.set.Data, b.set.Data)
+	},
+}
+
+// setMatch are the filters of a list of record sets, made ready.
+type setMatch struct {
+	any    bool          // there are filters
+	none   bool          // nothing can match
+	name   *dnsname.Name // exactly this name
+	below  *dnsname.Name // only names at or below this one
+	others map[string]string
+}
+
+func newSetMatch(filters map[string]string) setMatch {
+	m := setMatch{any: len(filters) > 0, others: map[string]string{}}
+	for key, pattern := range filters {
+		switch key {
+		case "name":
+			m.setName(strings.ToLower(pattern))
+		case "status":
+			m.none = m.none || !glob(pattern, statusActive)
+		default:
+			m.others[key] = pattern
+		}
+	}
+	return m
+}
+
+// setName makes a seek of an exact name, and of "*.name." a walk below it. An escaped star is a wildcard's own label.
+func (m *setMatch) setName(pattern string) {
+	plain := strings.ReplaceAll(pattern, `\*`, "")
+	if !strings.Contains(plain, "*") {
+		n, err := dnsname.Parse(pattern)
+		if err != nil || !strings.HasSuffix(pattern, ".") {
+			m.none = true
+			return
+		}
+		m.name = &n
+		return
+	}
+	m.others["name"] = pattern
+	if suffix, ok := strings.CutPrefix(pattern, "*."); ok && !strings.Contains(suffix, "*") && strings.HasSuffix(suffix, ".") {
+		if n, err := dnsname.Parse(suffix); err == nil {
+			m.below = &n
+		}
+	}
+}
+
+func (m *setMatch) matches(s zone.RecordSet) bool {
+	if m.name != nil && s.Name != *m.name {
+		return false
+	}
+	for key, pattern := range m.others {
+		if !matchField(s, key, pattern) {
+			return false
+		}
+	}
+	return true
+}
+
+func matchField(s zone.RecordSet, key, pattern string) bool {
+	switch key {
+	case "name":
+		return glob(pattern, s.Name.String())
+	case "type":
+		return glob(strings.ToUpper(pattern), s.Type.String())
+	case "ttl":
+		return s.TTL != nil && glob(pattern, decimal(*s.TTL))
+	case "description":
+		return s.Description != nil && glob(pattern, *s.Description)
+	}
+	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool { return glob(pattern, r) })
+}

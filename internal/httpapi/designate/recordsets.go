@@ -1,0 +1,179 @@
+package designate
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// zoneSet is a record set with its zone.
+type zoneSet struct {
+	zone zone.Zone
+	set  zone.RecordSet
+}
+
+func (zs zoneSet) wire() RecordSet { return wireRecordSet(zs.zone, zs.set) }
+
+// recordSet is the set of the path, if the caller may see its zone.
+func (c *call) recordSet(v store.View) (zoneSet, error) {
+	z, err := c.zone(v)
+	if err != nil {
+		return zoneSet{}, err
+	}
+	id, err := c.id("recordset_id")
+	if err != nil {
+		return zoneSet{}, err
+	}
+	s, err := v.RecordSetByID(id)
+	if errors.Is(err, zone.ErrNotFound) || err == nil && s.Zone != z.ID {
+		return zoneSet{}, notFound("recordset", "RecordSet")
+	}
+	return zoneSet{z, s}, err
+}
+
+func (c *call) createRecordSet() (reply, error) {
+	in, err := c.input("recordset", recordsetCreateKeys...)
+	if err != nil {
+		return reply{}, err
+	}
+	s, err := newRecordSet(in)
+	if err != nil {
+		return reply{}, err
+	}
+	zs := zoneSet{set: s}
+	err = c.commit(func(tx *publish.Tx) (err error) {
+		tx.Note("create record set")
+		if zs.zone, err = c.zone(tx.View); err != nil {
+			return err
+		}
+		zs.set, err = c.addSet(tx, zs.zone, s, growth{1, len(s.Data)})
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	w := c.linkedSet(zs)
+	rep := created(w, w.Links.Self)
+	rep.etag = tagOf(zs.wire())
+	return rep, nil
+}
+
+// addSet is a create inside a commit. g is the growth of the whole commit.
+func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet, g growth) (zone.RecordSet, error) {
+	s.Zone = z.ID
+	if err := c.mayAdd(tx.View, z, s); err != nil {
+		return s, err
+	}
+	if err := c.recordQuota(tx.View, z, s, g); err != nil {
+		return s, err
+	}
+	s, err := tx.CreateSet(s)
+	return s, setExists(s, err)
+}
+
+func (c *call) showRecordSet() (reply, error) {
+	var zs zoneSet
+	err := c.view(func(v store.View) (err error) {
+		zs, err = c.recordSet(v)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return c.shown(zs.wire(), c.linkedSet(zs)), nil
+}
+
+func (c *call) updateRecordSet() (reply, error) {
+	in, err := c.anyInput("recordset")
+	if err != nil {
+		return reply{}, err
+	}
+	var zs zoneSet
+	err = c.commit(func(tx *publish.Tx) (err error) {
+		tx.Note("update record set")
+		if zs, err = c.recordSet(tx.View); err != nil {
+			return err
+		}
+		if err := c.ifMatch(zs.wire()); err != nil {
+			return err
+		}
+		if err := in.known(c.linkedSet(zs), recordsetUpdateKeys...); err != nil {
+			return err
+		}
+		next := zs.set
+		if readRecordFields(in, &next); in.err() != nil {
+			return in.err()
+		}
+		zs.set, err = c.changeSet(tx, zs, next, growth{0, len(next.Data) - len(zs.set.Data)})
+		return err
+	})
+	return reply{status: http.StatusOK, body: c.linkedSet(zs), etag: tagOf(zs.wire())}, err
+}
+
+// changeSet is an update inside a commit, to next.
+func (c *call) changeSet(tx *publish.Tx, zs zoneSet, next zone.RecordSet, g growth) (zone.RecordSet, error) {
+	if err := c.mayChange(zs.set); err != nil {
+		return zs.set, err
+	}
+	if err := c.mayHold(next); err != nil {
+		return zs.set, err
+	}
+	if err := c.recordQuota(tx.View, zs.zone, next, g); err != nil {
+		return zs.set, err
+	}
+	return tx.UpdateSet(next)
+}
+
+func (c *call) deleteRecordSet() (reply, error) {
+	var zs zoneSet
+	err := c.commit(func(tx *publish.Tx) (err error) {
+		tx.Note("delete record set")
+		if zs, err = c.recordSet(tx.View); err != nil {
+			return err
+		}
+		if err := c.ifMatch(zs.wire()); err != nil {
+			return err
+		}
+		if err := c.mayChange(zs.set); err != nil {
+			return err
+		}
+		return tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
+	})
+	w := c.linkedSet(zs)
+	w.Status, w.Action = statusPending, actionDelete
+	return reply{status: http.StatusAccepted, body: w}, err
+}
+
+// findRecordSet leads from a record set's id to its address.
+func (c *call) findRecordSet() (reply, error) {
+	id, err := c.id("recordset_id")
+	if err != nil {
+		return reply{}, err
+	}
+	var s zone.RecordSet
+	err = c.view(func(v store.View) (err error) {
+		if s, err = v.RecordSetByID(id); err == nil {
+			_, err = c.zoneByID(v, s.Zone)
+		}
+		return err
+	})
+	if err != nil {
+		return reply{}, notFound("recordset", "RecordSet")
+	}
+	return reply{status: http.StatusMovedPermanently, location: c.url(setPath(s.Zone, id))}, nil
+}
+
+func setPath(zoneID, id uuid.UUID) string {
+	return "/v2/zones/" + zoneID.String() + "/recordsets/" + id.String()
+}
+
+func (c *call) linkedSet(zs zoneSet) RecordSet {
+	w := zs.wire()
+	w.Links = &Links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
+	return w
+}

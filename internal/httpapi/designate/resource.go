@@ -1,0 +1,169 @@
+package designate
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Meta is what every small thing has: those that are kept whole, as they look on the wire, among the store's objects.
+type Meta struct {
+	ID        string `json:"id"`
+	CreatedAt Time   `json:"created_at"`
+	UpdatedAt Time   `json:"updated_at"`
+	Links     *Links `json:"links,omitempty"`
+}
+
+func newMeta(tx *publish.Tx) Meta { return Meta{ID: uuid.NewString(), CreatedAt: Time(tx.Now())} }
+
+func (m *Meta) meta() *Meta { return m }
+
+// object is a pointer to a wire type with Meta in it.
+type object[T any] interface {
+	*T
+	meta() *Meta
+}
+
+// resource is a kind of small things that only administrators see and change.
+type resource[T any, P object[T]] struct {
+	kind    string // in the store, and in errors
+	title   string // in messages
+	path    string
+	listing listing[T]
+	keys    []string // that may be written
+	read    func(in *input, item P)
+	same    func(a, b T) bool // there can be only one of these
+}
+
+func (res resource[T, P]) link(c *call, item T) T {
+	P(&item).meta().Links = &Links{Self: c.url(res.path + "/" + P(&item).meta().ID)}
+	return item
+}
+
+func (res resource[T, P]) list(c *call) (reply, error) {
+	q, err := res.listing.query(c)
+	if err != nil {
+		return reply{}, err
+	}
+	var p page[T]
+	err = c.view(func(v store.View) error {
+		all, err := store.ObjectsOf[T](v, res.kind)
+		if err != nil {
+			return err
+		}
+		res.listing.sortByAge(all)
+		p, err = res.listing.cut(all, q)
+		return err
+	})
+	return res.listing.reply(c, q, p, func(item T) any { return res.link(c, item) }), err
+}
+
+func (res resource[T, P]) create(c *call) (reply, error) {
+	in, err := c.input(res.kind, res.keys...)
+	if err != nil {
+		return reply{}, err
+	}
+	var item T
+	if res.read(in, &item); in.err() != nil {
+		return reply{}, in.err()
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		*P(&item).meta() = newMeta(tx)
+		return res.put(tx, item)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	item = res.link(c, item)
+	return created(item, P(&item).meta().Links.Self), nil
+}
+
+// put writes an item that differs from all others.
+func (res resource[T, P]) put(tx *publish.Tx, item T) error {
+	all, err := store.ObjectsOf[T](tx.View, res.kind)
+	if err != nil {
+		return err
+	}
+	id := P(&item).meta().ID
+	for _, o := range all {
+		if P(&o).meta().ID != id && res.same(o, item) {
+			return duplicate(res.kind, "Duplicate %s", res.title)
+		}
+	}
+	return tx.PutObject(res.kind, id, item)
+}
+
+// get is the item of the path.
+func (res resource[T, P]) get(c *call, v store.View) (T, error) {
+	var item T
+	id, err := c.id("id")
+	if err != nil {
+		return item, err
+	}
+	err = v.Object(res.kind, id.String(), &item)
+	if errors.Is(err, zone.ErrNotFound) {
+		err = notFound(res.kind, res.title)
+	}
+	return item, err
+}
+
+func (res resource[T, P]) show(c *call) (reply, error) {
+	var item T
+	err := c.view(func(v store.View) (err error) {
+		item, err = res.get(c, v)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return ok(res.link(c, item)), nil
+}
+
+func (res resource[T, P]) update(c *call) (reply, error) {
+	in, err := c.anyInput(res.kind)
+	if err != nil {
+		return reply{}, err
+	}
+	var item T
+	err = c.commit(func(tx *publish.Tx) error {
+		if item, err = res.get(c, tx.View); err != nil {
+			return err
+		}
+		if err := in.known(res.link(c, item), res.keys...); err != nil {
+			return err
+		}
+		if res.read(in, &item); in.err() != nil {
+			return in.err()
+		}
+		P(&item).meta().UpdatedAt = Time(tx.Now())
+		return res.put(tx, item)
+	})
+	return reply{status: http.StatusOK, body: res.link(c, item)}, err
+}
+
+func (res resource[T, P]) remove(c *call) (reply, error) {
+	err := c.commit(func(tx *publish.Tx) error {
+		item, err := res.get(c, tx.View)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteObject(res.kind, P(&item).meta().ID)
+	})
+	return noContent, err
+}
+
+func (res resource[T, P]) routes() []Route {
+	one := res.path + "/{id}"
+	return []Route{
+		{http.MethodGet, res.path, "List " + res.title + "s", needAdmin, res.list},
+		{http.MethodPost, res.path, "Create a " + res.title, needAdmin, res.create},
+		{http.MethodGet, one, "Show a " + res.title, needAdmin, res.show},
+		{http.MethodPatch, one, "Change a " + res.title, needAdmin, res.update},
+		{http.MethodDelete, one, "Delete a " + res.title, needAdmin, res.remove},
+	}
+}

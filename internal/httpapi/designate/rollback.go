@@ -1,0 +1,97 @@
+package designate
+
+import (
+	"errors"
+	"math"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// rollback makes the record sets of a zone what they were at a serial, in one commit and with a new serial.
+func (c *call) rollback() (reply, error) {
+	in, err := c.input("rollback", "serial")
+	if err != nil {
+		return reply{}, err
+	}
+	in.require("serial")
+	serial := in.number("serial", 0, math.MaxUint32)
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		z, shared, err := c.ownZoneShared(tx.View)
+		if err != nil {
+			return err
+		}
+		if err := c.ifMatch(wireZone(z, shared)); err != nil {
+			return err
+		}
+		tx.Note("rollback to %d", *serial)
+		return rollBack(tx, z, uint32(*serial))
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return c.showZoneNow()
+}
+
+func rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {
+	since, err := sinceSerial(tx.View, z, serial)
+	if err != nil {
+		return err
+	}
+	for _, s := range since {
+		if err := restore(tx, z, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore gives one record set back the value it had.
+func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
+	if s.Before == nil {
+		err := tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
+		if errors.Is(err, zone.ErrNotFound) {
+			return nil // made and deleted since
+		}
+		return err
+	}
+	was := *s.Before
+	if was.Type == rr.TypeSOA {
+		return restoreSOA(tx, z, was)
+	}
+	_, err := tx.UpdateSet(was)
+	if errors.Is(err, zone.ErrNotFound) {
+		_, err = tx.CreateSet(was)
+	}
+	return err
+}
+
+// restoreSOA restores all but the serial, which only goes forward, and the email that the SOA shows.
+func restoreSOA(tx *publish.Tx, z zone.Zone, was zone.RecordSet) error {
+	if len(was.Data) != 1 {
+		return nil
+	}
+	was.Data = []string{zone.WithSerial(was.Data[0], z.Serial)}
+	if _, err := tx.UpdateSet(was); err != nil {
+		return err
+	}
+	soa, ok := zone.ParseSOA(was.Data[0])
+	if mail, is := zone.MailboxName(z.Email); !ok || is && mail == soa.RName {
+		return nil
+	}
+	z.Email = soa.RName.Label() + "@" + trimDot(soa.RName.Parent().String())
+	_, err := tx.UpdateZone(z)
+	return err
+}
+
+func trimDot(s string) string {
+	if len(s) > 1 {
+		return s[:len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+package designate
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// errNoZone is the answer for a zone that is not there, and for one that is not the caller's to know of.
+func errNoZone() error { return notFound("zone", "Zone") }
+
+// zone is the zone of the path, if the caller may see it.
+func (c *call) zone(v store.View) (zone.Zone, error) {
+	id, err := c.id("zone_id")
+	if err != nil {
+		return zone.Zone{}, err
+	}
+	return c.zoneByID(v, id)
+}
+
+func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
+	z, err := v.Zone(id)
+	if errors.Is(err, zone.ErrNotFound) {
+		return z, errNoZone()
+	}
+	if err != nil || c.owns(z) {
+		return z, err
+	}
+	var with share
+	if err := v.Object(sharedWithKind(c.scope.project), id.String(), &with); err != nil {
+		return z, errNoZone()
+	}
+	return z, nil
+}
+
+// owns reports whether a zone is the caller's own, or the caller acts for every project.
+func (c *call) owns(z zone.Zone) bool { return c.scope.all || z.Project == c.scope.project }
+
+// ownZone is zone, for what only the owner may do.
+func (c *call) ownZone(v store.View) (zone.Zone, error) {
+	z, err := c.zone(v)
+	if err == nil && !c.owns(z) {
+		return z, forbidden("The zone is shared with this project; only its owner may do this.")
+	}
+	return z, err
+}
+
+func (c *call) ownZoneShared(v store.View) (zone.Zone, bool, error) {
+	z, err := c.ownZone(v)
+	if err != nil {
+		return z, false, err
+	}
+	shared, err := isShared(v, z.ID)
+	return z, shared, err
+}
+
+// visibleZones are the zones that the caller may see, by name.
+func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
+	var out []zone.Zone
+	shared := map[string]bool{}
+	err := v.EachObject(sharedWithKind(c.scope.project), func(id string, _ []byte) (bool, error) {
+		shared[id] = true
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = v.Zones(func(z zone.Zone) (bool, error) {
+		if c.owns(z) || len(shared) > 0 && shared[z.ID.String()] {
+			out = append(out, z)
+		}
+		return true, nil
+	})
+	return out, err
+}
+
+// sortByAge puts zones that have no other order into the order of their creation.
+func (l listing[T]) sortByAge(items []T) {
+	if less := l.sorts["created_at"]; less != nil {
+		slices.SortStableFunc(items, less)
+	}
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
+
+func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }

@@ -1,0 +1,231 @@
+package designate
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+const (
+	kindTransferRequest = "zone_transfer_request"
+	kindTransferAccept  = "zone_transfer_accept"
+	statusComplete      = "COMPLETE"
+	statusError         = "ERROR"
+)
+
+// TransferRequest offers a zone to another project, or to whoever has the key.
+type TransferRequest struct {
+	Meta
+	ZoneID          string  `json:"zone_id"`
+	ZoneName        string  `json:"zone_name"`
+	ProjectID       string  `json:"project_id,omitempty"`
+	TargetProjectID *string `json:"target_project_id"`
+	Description     *string `json:"description"`
+	Key             string  `json:"key,omitempty"`
+	Status          string  `json:"status"`
+}
+
+var requestListing = listing[TransferRequest]{
+	name:    "transfer_requests",
+	id:      func(t TransferRequest) string { return t.ID },
+	keys:    []string{"created_at", "id", "updated_at", "status"},
+	filters: map[string]func(TransferRequest) string{"status": func(t TransferRequest) string { return t.Status }},
+	sorts: map[string]func(a, b TransferRequest) int{
+		"created_at": byAge(func(t TransferRequest) Time { return t.CreatedAt }),
+		"updated_at": byAge(func(t TransferRequest) Time { return t.UpdatedAt }),
+		"id":         func(a, b TransferRequest) int { return compare(a.ID, b.ID) },
+		"status":     func(a, b TransferRequest) int { return compare(a.Status, b.Status) },
+	},
+}
+
+// newKey is eight letters and digits, 41 random bits.
+func newKey() string {
+	const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	key := make([]byte, 0, 8)
+	var b [1]byte
+	for len(key) < 8 {
+		_, _ = rand.Read(b[:]) // never fails
+		if int(b[0]) < 256/len(signs)*len(signs) {
+			key = append(key, signs[int(b[0])%len(signs)])
+		}
+	}
+	return string(key)
+}
+
+// optionalInput is input, or an empty object when there is no body.
+func (c *call) optionalInput(resource string, keys ...string) (*input, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	if err != nil {
+		return nil, readError(err)
+	}
+	if len(b) == 0 {
+		return &input{resource: resource}, nil
+	}
+	if err := c.wantMedia("application/json"); err != nil {
+		return nil, err
+	}
+	in, err := parseInput(resource, b)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.known(nil, keys...)
+}
+
+func (c *call) createTransferRequest() (reply, error) {
+	in, err := c.optionalInput("transfer_request", "target_project_id", "description")
+	if err != nil {
+		return reply{}, err
+	}
+	t := TransferRequest{TargetProjectID: in.text("target_project_id", 36), Key: newKey(), Status: statusActive,
+		Description: in.text("description", maxDescription)}
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		z, err := c.ownZone(tx.View)
+		if err != nil {
+			return err
+		}
+		t.Meta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Name.String(), z.Project
+		return putTransferRequest(tx, t)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	t = c.linkedRequest(t)
+	return created(t, t.Links.Self), nil
+}
+
+func putTransferRequest(tx *publish.Tx, t TransferRequest) error {
+	all, err := store.ObjectsOf[TransferRequest](tx.View, kindTransferRequest)
+	for _, o := range all {
+		if o.ZoneID == t.ZoneID && o.Status == statusActive {
+			return duplicate("zone_transfer_request", "The zone has a transfer request already")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return tx.PutObject(kindTransferRequest, t.ID, t)
+}
+
+// dropTransferRequests ends the offers of a zone that is going away.
+func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
+	all, err := store.ObjectsOf[TransferRequest](tx.View, kindTransferRequest)
+	for _, t := range all {
+		if err == nil && t.ZoneID == zoneID.String() {
+			err = tx.DeleteObject(kindTransferRequest, t.ID)
+		}
+	}
+	return err
+}
+
+// linkedRequest is a request as the caller may see it: others than its owner learn neither owner nor key.
+func (c *call) linkedRequest(t TransferRequest) TransferRequest {
+	if !c.scope.all && t.ProjectID != c.scope.project {
+		t.ProjectID, t.Key = "", ""
+	}
+	t.Links = &Links{Self: c.url("/v2/zones/tasks/transfer_requests/" + t.ID)}
+	return t
+}
+
+func (c *call) listTransferRequests() (reply, error) {
+	q, err := requestListing.query(c)
+	if err != nil {
+		return reply{}, err
+	}
+	var mine []TransferRequest
+	err = c.view(func(v store.View) error {
+		all, err := store.ObjectsOf[TransferRequest](v, kindTransferRequest)
+		for _, t := range all {
+			if c.scope.all || t.ProjectID == c.scope.project || t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
+				mine = append(mine, t)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	requestListing.sortByAge(mine)
+	p, err := requestListing.cut(mine, q)
+	return requestListing.reply(c, q, p, func(t TransferRequest) any { return c.linkedRequest(t) }), err
+}
+
+// transferRequest is one that the caller owns, is meant for, or that is open to all.
+func (c *call) transferRequest(v store.View, id string, owned bool) (TransferRequest, error) {
+	var t TransferRequest
+	err := v.Object(kindTransferRequest, id, &t)
+	owner := c.scope.all || t.ProjectID == c.scope.project
+	meant := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
+	if errors.Is(err, zone.ErrNotFound) || err == nil && !owner && (owned || !meant) {
+		return t, notFound("zone_transfer_request", "ZoneTransferRequest")
+	}
+	return t, err
+}
+
+func (c *call) showTransferRequest() (reply, error) {
+	id, err := c.id("id")
+	if err != nil {
+		return reply{}, err
+	}
+	var t TransferRequest
+	err = c.view(func(v store.View) (err error) {
+		t, err = c.transferRequest(v, id.String(), false)
+		return err
+	})
+	return ok(c.linkedRequest(t)), err
+}
+
+func (c *call) updateTransferRequest() (reply, error) {
+	id, err := c.id("id")
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := c.anyInput("transfer_request")
+	if err != nil {
+		return reply{}, err
+	}
+	var t TransferRequest
+	err = c.commit(func(tx *publish.Tx) (err error) {
+		if t, err = c.transferRequest(tx.View, id.String(), true); err != nil {
+			return err
+		}
+		if err := in.known(c.linkedRequest(t), "description"); err != nil {
+			return err
+		}
+		if in.has("description") {
+			t.Description = in.text("description", maxDescription)
+		}
+		t.UpdatedAt = Time(tx.Now())
+		if in.err() != nil {
+			return in.err()
+		}
+		return tx.PutObject(kindTransferRequest, t.ID, t)
+	})
+	return ok(c.linkedRequest(t)), err
+}
+
+func (c *call) deleteTransferRequest() (reply, error) {
+	id, err := c.id("id")
+	if err != nil {
+		return reply{}, err
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		if _, err := c.transferRequest(tx.View, id.String(), true); err != nil {
+			return err
+		}
+		return tx.DeleteObject(kindTransferRequest, id.String())
+	})
+	return noContent, err
+}
+
+func sameKey(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -1,0 +1,180 @@
+package designate
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// parseType reads the type of a record set: those Designate lists, any other the program knows, and TYPEnnn. Mnemonics
+// are in upper case, as they are everywhere in this API.
+func parseType(s string) (rr.Type, bool) {
+	t, err := rr.ParseType(s)
+	return t, err == nil && t.IsData() && t.String() == s
+}
+
+// parseRecord reads one record of a record set. Rules that Designate has beyond those of the DNS come first.
+func parseRecord(t rr.Type, text string) (string, error) {
+	if rule := recordRules[t.String()]; rule != nil {
+		if !rule(text) {
+			return "", fmt.Errorf("'%s' is not a '%s' Record", short([]byte(text)), t)
+		}
+	}
+	if isText(t) && !strings.HasPrefix(text, `"`) {
+		text = `"` + text + `"` // a semicolon would begin a comment
+	}
+	data, err := rr.ParseDataIn(t, text, dnsname.Name{})
+	if err != nil {
+		return "", fmt.Errorf("'%s' is not a '%s' Record: %w", short([]byte(text)), t, err)
+	}
+	return data, nil
+}
+
+func isText(t rr.Type) bool { return t.String() == "TXT" || t.String() == "SPF" }
+
+// recordRules say whether a text may be a record of a type, by its mnemonic. Types without a rule are read as the DNS
+// does.
+var recordRules = map[string]func(string) bool{
+	"A": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
+	"AAAA": func(s string) bool {
+		a, err := netip.ParseAddr(s)
+		return err == nil && a.Is6() && a.Zone() == ""
+	},
+	"CNAME": isHost,
+	"NS":    isHost,
+	"PTR":   isHost,
+	"MX":    func(s string) bool { return fields(s, isUint16, isTarget) },
+	"SRV":   func(s string) bool { return fields(s, isUint16, isUint16, isUint16, isTarget) },
+	"SSHFP": func(s string) bool { return fields(s, upTo(4), upTo(2), isFingerprint) },
+	"TXT":   isTXT,
+	"SPF":   isTXT,
+	"CAA":   isCAA,
+	"TLSA":  func(s string) bool { return fields(s, upTo(3), upTo(1), upTo(2), isHex) },
+	"CERT":  func(s string) bool { return len(strings.Fields(s)) >= 4 },
+	"NAPTR": isNAPTR,
+	"HTTPS": isService,
+	"SVCB":  isService,
+}
+
+// fields reports whether s is words with one space between them, each of which its rule accepts.
+func fields(s string, rules ...func(string) bool) bool {
+	words := strings.Split(s, " ")
+	if len(words) != len(rules) {
+		return false
+	}
+	for i, w := range words {
+		if !rules[i](w) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHost(s string) bool { _, ok := parseHost(s, true); return ok }
+
+// isTarget is isHost, or the root, which says that there is no such service (RFC 7505, RFC 2782).
+func isTarget(s string) bool { return s == "." || isHost(s) }
+
+// upTo accepts canonical decimals: no sign, no leading zero.
+func upTo(most uint64) func(string) bool {
+	return func(s string) bool {
+		n, err := strconv.ParseUint(s, 10, 64)
+		return err == nil && n <= most && strconv.FormatUint(n, 10) == s
+	}
+}
+
+var isUint16 = upTo(65535)
+
+func isHex(s string) bool {
+	return s != "" && len(s)%2 == 0 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+func isFingerprint(s string) bool {
+	return isHex(s) && (len(s) >= 10 && len(s) <= 40 || len(s) == 64)
+}
+
+// isTXT: one word without quotes, or quoted strings with a space between them, each of at most 255 octets. Quotes inside
+// a string are escaped, a backslash does not end it, and no control character ends the line it will be in.
+func isTXT(s string) bool {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return false
+	}
+	if !strings.HasPrefix(s, `"`) {
+		n, rest, ok := textLength(s)
+		return ok && rest == "" && n > 0 && n <= 255 && !strings.ContainsAny(s, " ")
+	}
+	for {
+		n, rest, ok := textLength(s[1:])
+		if !ok || n > 255 || !strings.HasPrefix(rest, `"`) {
+			return false
+		}
+		if s = strings.TrimLeft(rest[1:], " "); s == "" {
+			return true
+		}
+		if len(s) == len(rest)-1 || s[0] != '"' { // no space, or a word without quotes
+			return false
+		}
+	}
+}
+
+// textLength counts the octets of a string up to its end or an unescaped quote, from which rest begins.
+func textLength(s string) (n int, rest string, ok bool) {
+	for i := 0; i < len(s); n++ {
+		switch s[i] {
+		case '"':
+			return n, s[i:], true
+		case '\\':
+			k, ok := rr.Escape(s[i+1:])
+			if !ok {
+				return 0, "", false
+			}
+			i += 1 + k
+		default:
+			i++
+		}
+	}
+	return n, "", true
+}
+
+// isCAA takes Designate's flags 0 and 1, and 128, which is how RFC 8659 §4.1 writes the critical flag.
+func isCAA(s string) bool {
+	w := strings.SplitN(s, " ", 3)
+	return len(w) == 3 && slices.Contains([]string{"0", "1", "128"}, w[0]) &&
+		slices.Contains([]string{"issue", "issuewild", "iodef", "issuemail"}, w[1]) && w[2] != ""
+}
+
+func isNAPTR(s string) bool {
+	w := strings.Fields(s)
+	return len(w) >= 6 && isUint16(w[0]) && isUint16(w[1]) && isTarget(w[len(w)-1])
+}
+
+func isService(s string) bool {
+	w := strings.SplitN(s, " ", 3)
+	return len(w) >= 2 && isUint16(w[0]) && isTarget(w[1])
+}
+
+// checkOwner is what a type asks of the name of its set.
+func checkOwner(t rr.Type, n dnsname.Name) string {
+	first, second := n.Label(), n.Parent().Label()
+	under := strings.HasPrefix(first, "_") && strings.HasPrefix(second, "_")
+	switch t.String() {
+	case "NS":
+		if n.IsWildcard() {
+			return "NS records cannot stand at a wildcard"
+		}
+	case "SRV":
+		if !under || len(first) < 2 || len(second) < 2 {
+			return "the name of SRV records begins with _service._protocol"
+		}
+	case "TLSA":
+		if !under || len(second) < 2 || !isUint16(first[1:]) {
+			return "the name of TLSA records begins with _port._protocol"
+		}
+	}
+	return ""
+}

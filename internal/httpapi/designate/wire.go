@@ -1,0 +1,133 @@
+package designate
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Time is written as Designate does: microseconds, and no letter for UTC, which some clients refuse. The zero time is
+// null.
+type Time time.Time
+
+// MarshalJSON writes t.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(time.Time(t).UTC().Format(`"2006-01-02T15:04:05.000000"`)), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*t = Time{}
+		return nil
+	}
+	v, err := time.Parse(`"2006-01-02T15:04:05.000000"`, string(b))
+	*t = Time(v)
+	return err
+}
+
+// Links of a resource or list.
+type Links struct {
+	Self   string `json:"self"`
+	Next   string `json:"next,omitempty"`
+	Export string `json:"export,omitempty"`
+	Zone   string `json:"zone,omitempty"`
+}
+
+// Metadata of a list.
+type Metadata struct {
+	TotalCount int `json:"total_count"`
+}
+
+// Zone of the API.
+type Zone struct {
+	ID            string            `json:"id"`
+	PoolID        string            `json:"pool_id"`
+	ProjectID     string            `json:"project_id"`
+	Name          string            `json:"name"`
+	Email         string            `json:"email"`
+	TTL           uint32            `json:"ttl"`
+	Serial        uint32            `json:"serial"`
+	Status        string            `json:"status"`
+	Action        string            `json:"action"`
+	Description   *string           `json:"description"`
+	Masters       []string          `json:"masters"`
+	Type          string            `json:"type"`
+	TransferredAt Time              `json:"transferred_at"`
+	Version       int               `json:"version"`
+	CreatedAt     Time              `json:"created_at"`
+	UpdatedAt     Time              `json:"updated_at"`
+	Attributes    map[string]string `json:"attributes"`
+	Shared        bool              `json:"shared"`
+	Links         *Links            `json:"links,omitempty"`
+}
+
+// RecordSet of the API.
+type RecordSet struct {
+	ID          string   `json:"id"`
+	ZoneID      string   `json:"zone_id"`
+	ZoneName    string   `json:"zone_name"`
+	ProjectID   string   `json:"project_id"`
+	Name        string   `json:"name"`
+	Type        string   `json:"type"`
+	Records     []string `json:"records"`
+	TTL         *uint32  `json:"ttl"`
+	Description *string  `json:"description"`
+	Status      string   `json:"status"`
+	Action      string   `json:"action"`
+	Version     int      `json:"version"`
+	CreatedAt   Time     `json:"created_at"`
+	UpdatedAt   Time     `json:"updated_at"`
+	Links       *Links   `json:"links,omitempty"`
+}
+
+// The states of things here: what is committed is served, so nothing is ever waiting.
+const (
+	statusActive  = "ACTIVE"
+	statusPending = "PENDING"
+	actionNone    = "NONE"
+	actionDelete  = "DELETE"
+)
+
+func wireZone(z zone.Zone, shared bool) Zone {
+	w := Zone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Name.String(), Email: z.Email,
+		TTL: z.TTL, Serial: z.Serial, Status: statusActive, Action: actionNone, Description: z.Description,
+		Masters: z.Masters, Type: string(z.Kind), Version: z.Version, CreatedAt: Time(z.Created),
+		UpdatedAt: Time(z.Updated), Attributes: z.Attributes, Shared: shared}
+	if w.Masters == nil {
+		w.Masters = []string{}
+	}
+	if w.Attributes == nil {
+		w.Attributes = map[string]string{}
+	}
+	return w
+}
+
+func wireRecordSet(z zone.Zone, s zone.RecordSet) RecordSet {
+	return RecordSet{ID: s.ID.String(), ZoneID: z.ID.String(), ZoneName: z.Name.String(), ProjectID: z.Project,
+		Name: s.Name.String(), Type: s.Type.String(), Records: recordTexts(s.Type, s.Data), TTL: s.TTL,
+		Description: s.Description, Status: statusActive, Action: actionNone, Version: s.Version,
+		CreatedAt: Time(s.Created), UpdatedAt: Time(s.Updated)}
+}
+
+func recordTexts(t rr.Type, data []string) []string {
+	out := make([]string, len(data))
+	for i, d := range data {
+		out[i] = rr.DataText(t, d)
+	}
+	return out
+}
+
+// wireMap is a wire type as the map of its fields.
+func wireMap(v any) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	if b, err := json.Marshal(v); err == nil {
+		_ = json.Unmarshal(b, &out) // it was just written
+	}
+	return out
+}
