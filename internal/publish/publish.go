@@ -4,6 +4,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -196,4 +197,15 @@ func (p *Publisher) group(r *request) []*request {
 		}
 	}
 	return g
+}
+
+// Check reports whether the store can be read.
+func (p *Publisher) Check() error {
+	return p.View(func(v store.View) error {
+		_, err := v.Zone(uuid.Nil)
+		if errors.Is(err, zone.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
 }
