@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -150,12 +149,10 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.octets += int64(n)
-	if errors.Is(err, io.EOF) {
-		// The server goes on reading to see whether the client leaves; that may last as long as the door works.
-		_ = b.control.SetReadDeadline(time.Time{})
-		return n, err
+	if err == nil {
+		// Not at the end: net/http has lifted the deadline then, and reads on to see whether the client leaves.
+		b.extend()
 	}
-	b.extend()
 	return n, err
 }
 

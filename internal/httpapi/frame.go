@@ -164,9 +164,7 @@ func (f *frame) isPublic(r *http.Request) bool {
 
 // end writes down what happened.
 func (f *frame) end(x *exchange) {
-	if v := recover(); v != nil {
-		f.panicked(x, v)
-	}
+	cutOff := f.panicked(x, recover())
 	x.finish()
 	took := time.Since(x.start)
 	if f.Metrics != nil {
@@ -175,27 +173,32 @@ func (f *frame) end(x *exchange) {
 	attrs := []any{"method", x.req.Method, "path", x.req.URL.Path, "status", x.status, "who", x.caller.Who,
 		"id", x.caller.ID, "project", x.caller.Project, "from", x.req.RemoteAddr, "request_id", x.id}
 	if changes(x.req.Method) {
-		// Never the query, headers or bodies: they can hold secrets.
-		f.Log.Info("audit", attrs...)
-		return
+		f.Log.Info("audit", attrs...) // never the query, headers or bodies: they can hold secrets
+	} else {
+		f.Log.Debug("request", append(attrs, "took", took, "octets", x.octets)...)
 	}
-	f.Log.Debug("request", append(attrs, "took", took, "octets", x.octets)...)
+	if cutOff {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func changes(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
-func (f *frame) panicked(x *exchange, v any) {
-	if v == http.ErrAbortHandler {
-		panic(v)
+// panicked deals with what a handler's panic left. It reports whether the reply must be cut off: part of it is out, and
+// nobody shall take that for the whole.
+func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
+	if v == nil || v == http.ErrAbortHandler {
+		return v != nil
 	}
 	f.Log.Error("panic in a handler", "panic", fmt.Sprint(v), "request_id", x.id, "method", x.req.Method,
 		"path", x.req.URL.Path, "stack", string(debug.Stack()))
 	if x.status != 0 {
-		panic(http.ErrAbortHandler) // part of a reply is out: cut it off, so that nobody takes it for the whole
+		return true
 	}
 	Error(x, x.req, http.StatusInternalServerError, "internal error; the log has more under this request id")
+	return false
 }
 
 // ClientAddr is the address that a request came from; the zero Addr when it is not known.

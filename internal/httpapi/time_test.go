@@ -81,7 +81,7 @@ func TestBodyTimes(t *testing.T) {
 				if res, err := client.Do(req); err == nil {
 					res.Body.Close()
 				}
-				synctest.Wait()
+				time.Sleep(2 * time.Minute) // the client may be at its next piece still
 				if (got == nil) != tt.ok {
 					t.Errorf("reading the body: %v, want ok %v", got, tt.ok)
 				}
