@@ -229,4 +229,3 @@ func (c *call) linkedZone(z zone.Zone, shared bool) Zone {
 	w.Links = &Links{Self: c.url("/v2/zones/" + w.ID)}
 	return w
 }
-

@@ -1,0 +1,214 @@
+package designate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// server is the API on a store of its own.
+type server struct {
+	t       testing.TB
+	handler http.Handler
+	api     *designate.API
+	pub     *publish.Publisher
+}
+
+func newServer(t testing.TB, settings designate.Settings) *server {
+	t.Helper()
+	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settings.Nameservers == nil {
+		settings.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
+			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
+	}
+	api := &designate.API{Publisher: pub, Settings: settings}
+	ctx, stop := context.WithCancel(context.Background())
+	pubEnded, apiEnded := make(chan error), make(chan error)
+	go func() { pubEnded <- pub.Run(ctx) }()
+	go func() { apiEnded <- api.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-apiEnded; err != nil {
+			t.Error(err)
+		}
+		<-pubEnded
+		st.Close()
+	})
+	return &server{t, api.Handler(), api, pub}
+}
+
+// who are the callers of tests.
+var (
+	alice = httpapi.Caller{Who: "token alice", Project: "p1", Roles: []string{"member"}}
+	carol = httpapi.Caller{Who: "token carol", Project: "p1", Roles: []string{"reader"}}
+	bob   = httpapi.Caller{Who: "token bob", Project: "p2", Roles: []string{"member"}}
+	admin = httpapi.Caller{Who: "token admin", Project: "p0", Roles: []string{"admin"}}
+)
+
+// request is a call of a test: "METHOD /path", a body, and headers as "Name: value".
+type request struct {
+	as      httpapi.Caller
+	call    string
+	body    string
+	headers []string
+}
+
+type response struct {
+	*httptest.ResponseRecorder
+	json map[string]any
+}
+
+func (s *server) do(r request) response {
+	s.t.Helper()
+	method, path, _ := strings.Cut(r.call, " ")
+	req := httptest.NewRequest(method, "http://dns.test"+path, strings.NewReader(r.body))
+	if r.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range r.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	ctx := httpapi.WithRequestID(req.Context(), "req-11111111-2222-3333-4444-555555555555")
+	rec := httptest.NewRecorder()
+	s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(ctx, r.as)))
+	res := response{ResponseRecorder: rec}
+	_ = json.Unmarshal(rec.Body.Bytes(), &res.json)
+	return res
+}
+
+// want makes a call that must have this status.
+func (s *server) want(status int, r request) response {
+	s.t.Helper()
+	res := s.do(r)
+	if res.Code != status {
+		s.t.Fatalf("%s %s = %d %s, want %d", r.call, r.body, res.Code, res.Body, status)
+	}
+	return res
+}
+
+// as is want for short calls.
+func (s *server) as(who httpapi.Caller, status int, call, body string, headers ...string) response {
+	s.t.Helper()
+	return s.want(status, request{who, call, body, headers})
+}
+
+func (r response) str(key string) string {
+	v, _ := r.json[key].(string)
+	return v
+}
+
+// zone makes a zone of alice's and returns its path.
+func (s *server) zone(name string) string {
+	s.t.Helper()
+	return s.zoneOf(alice, name)
+}
+
+func (s *server) zoneOf(who httpapi.Caller, name string) string {
+	s.t.Helper()
+	res := s.as(who, 201, "POST /v2/zones", `{"name":"`+name+`","email":"host.master@example.org"}`)
+	return "/v2/zones/" + res.str("id")
+}
+
+// set makes a record set and returns its path.
+func (s *server) set(zone, name, typ string, records ...string) string {
+	s.t.Helper()
+	b, _ := json.Marshal(map[string]any{"name": name, "type": typ, "records": records})
+	res := s.as(alice, 201, "POST "+zone+"/recordsets", string(b))
+	return zone + "/recordsets/" + res.str("id")
+}
+
+// items are the names of the things in a list reply.
+func (r response) items(key, field string) []string {
+	list, _ := r.json[key].([]any)
+	out := []string{}
+	for _, item := range list {
+		v, _ := item.(map[string]any)[field].(string)
+		out = append(out, v)
+	}
+	return out
+}
+
+// What differs from run to run is replaced before a reply is compared with its golden file.
+var volatile = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}`), "TIME"},
+	{regexp.MustCompile(`("serial(_from|_to)?": )[1-9]\d+`), "${1}1"},
+	{regexp.MustCompile(`(example\.org\. )\d+ 3[56]\d\d 600`), "${1}SERIAL REFRESH 600"},
+	{regexp.MustCompile(`("key": )"[A-Z0-9]{8}"`), `${1}"KEY"`},
+	{regexp.MustCompile(`("hostname": )"[^".]+"`), `${1}"HOST"`},
+}
+
+func (s *server) golden(name string, res response) {
+	s.t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, res.Body.Bytes(), "", "  "); err != nil {
+		s.t.Fatalf("%s: %v: %s", name, err, res.Body)
+	}
+	got := out.String()
+	for _, v := range volatile {
+		got = v.re.ReplaceAllString(got, v.to)
+	}
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			s.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		s.t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// stoppedServer is an API whose store takes no changes.
+func stoppedServer(t testing.TB) http.Handler {
+	t.Helper()
+	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if err := pub.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return (&designate.API{Publisher: pub}).Handler()
+}
