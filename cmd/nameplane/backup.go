@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func newBackupCommand() *cobra.Command {
+	var force bool
+	conn := &connection{}
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the server's store while it serves",
+		Long: `Write a copy of everything the server holds to FILE: zones, history, tokens, users and
+projects, as they were at one moment. The server goes on serving and changing.
+
+The copy is a store itself. To restore it, stop the server, put the copy in place of the
+store in its data folder, and start the server.
+
+FILE is readable by its owner only, is written whole or not at all, and is not
+overwritten without --force. The command needs a token with the role admin.`,
+		Example: `  nameplane backup nameplane-$(date +%F).db`,
+		Args:    between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := mayWrite(args[0], force); err != nil {
+				return err
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			size, err := writeFile(args[0], force, func(w io.Writer) (int64, error) {
+				req, err := cl.request(cmd.Context(), http.MethodGet, "/admin/v1/backup", nil)
+				if err != nil {
+					return 0, err
+				}
+				req.Header.Set("Accept", "application/octet-stream")
+				return cl.download(req, w)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, %d octets\n", args[0], size)
+			return err
+		},
+	}
+	conn.addFlags(c)
+	c.Flags().BoolVar(&force, "force", false, "overwrite FILE")
+	return c
+}

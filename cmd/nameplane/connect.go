@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const defaultServer = "http://127.0.0.1:8053"
+
+// connection is where the server is and what to show it, from flags and environment.
+type connection struct {
+	server    string
+	tokenFile string
+	data      string
+	caFile    string
+	project   string
+}
+
+// addFlags adds the flags of a connection to a command and those below it. They are not on the root, because `serve`
+// has no use for them.
+func (c *connection) addFlags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.server, "server", "", "`URL` of the server (default $NAMEPLANE_SERVER or "+defaultServer+")")
+	f.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data folder)")
+	f.StringVar(&c.data, "data", "", "data `DIR` of the server, for its admin.token (default $NAMEPLANE_DATA or ./data)")
+	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` of certificates to trust for https, in place of the system's")
+}
+
+// addProjectFlag adds the flag to act for a project, for what projects own.
+func (c *connection) addProjectFlag(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&c.project, "project", "", "act for the project with this `ID` or name (administrators only)")
+}
+
+// open makes a client. Nothing is sent yet, unless a project was given by name.
+func (c *connection) open(ctx context.Context) (*client, error) {
+	base, err := c.baseURL()
+	if err != nil {
+		return nil, err
+	}
+	token, from, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	cl := &client{
+		base: base, token: token, tokenFrom: from,
+		http: &http.Client{
+			Transport: transport,
+			// A redirect would carry the token to wherever it points.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	if c.project != "" {
+		cl.project, err = cl.projectID(ctx, c.project)
+	}
+	return cl, err
+}
+
+func (c *connection) baseURL() (string, error) {
+	text, from := c.server, "--server"
+	if text == "" {
+		text, from = os.Getenv("NAMEPLANE_SERVER"), "NAMEPLANE_SERVER"
+	}
+	if text == "" {
+		return defaultServer, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		return "", &failure{code: exitUsage, text: fmt.Sprintf("%s is %q, which is not the address of a server", from, text),
+			hint: "it looks like " + defaultServer + " or https://dns.example.org:8053"}
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return "", &failure{code: exitUsage, text: fmt.Sprintf("%s is %s: the token would cross the network readable for all", from, text),
+			hint: "use https://, with --ca-file when the certificate is your own"}
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func isLoopback(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost") // RFC 6761 §6.3
+}
+
+// token finds the token, and says where for the case that the server does not like it.
+func (c *connection) token() (token, from string, err error) {
+	if c.tokenFile == "" {
+		if t := strings.TrimSpace(os.Getenv("NAMEPLANE_TOKEN")); t != "" {
+			return t, "NAMEPLANE_TOKEN", nil
+		}
+	}
+	file := c.tokenFile
+	if file == "" {
+		file = filepath.Join(c.dataDir(), "admin.token")
+	}
+	b, err := os.ReadFile(file)
+	t := strings.TrimSpace(string(b))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.tokenFile == "":
+		return "", "", fail("give --token-file, set NAMEPLANE_TOKEN, or name the server's data folder with --data",
+			"no token: NAMEPLANE_TOKEN is not set and there is no file %s", file)
+	case err != nil:
+		return "", "", fail("whoever may manage the server may read this file; ask for a token of your own", "cannot read the token: %s", err)
+	case t == "" || strings.ContainsAny(t, " \t\r\n") || len(t) > 4096:
+		return "", "", fail("the file holds a token (np_...) and nothing else", "%s does not hold a token", file)
+	}
+	return t, file, nil
+}
+
+func (c *connection) dataDir() string {
+	for _, dir := range []string{c.data, os.Getenv("NAMEPLANE_DATA")} {
+		if dir != "" {
+			return dir
+		}
+	}
+	return "data"
+}
+
+func (c *connection) transport() (*http.Transport, error) {
+	t := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 2 * time.Minute, // an import waits for its turn behind others
+		ForceAttemptHTTP2:     true,
+	}
+	if c.caFile == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(c.caFile)
+	if err != nil {
+		return nil, fail("", "cannot read --ca-file: %s", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fail("it begins with -----BEGIN CERTIFICATE-----", "--ca-file %s holds no certificate in PEM form", c.caFile)
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return t, nil
+}

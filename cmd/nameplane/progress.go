@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// progress shows how far long work is: a bar on a terminal, a line every few seconds elsewhere, or nothing at all.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	quiet    bool
+	now      func() time.Time
+
+	phase       string
+	done, total int64 // octets; total 0: not known
+	next        time.Time
+	shown       bool // a bar stands on the line
+}
+
+// Times between two signs of life: a bar that moves smoothly, and lines that do not fill a log.
+const (
+	barInterval  = 100 * time.Millisecond
+	lineInterval = 3 * time.Second
+)
+
+func newProgress(w io.Writer, quiet bool) *progress {
+	return &progress{w: w, terminal: isTerminal(w), quiet: quiet, now: time.Now}
+}
+
+// begin starts a phase of so many octets. Short work shows nothing.
+func (p *progress) begin(phase string, total int64) {
+	p.end()
+	p.phase, p.total, p.done = phase, total, 0
+	p.next = p.now().Add(p.interval())
+}
+
+func (p *progress) interval() time.Duration {
+	if p.terminal {
+		return barInterval
+	}
+	return lineInterval
+}
+
+// add counts n octets more, and shows it when it is time to.
+func (p *progress) add(n int) {
+	p.done += int64(n)
+	if p.quiet || p.now().Before(p.next) {
+		return
+	}
+	p.next = p.now().Add(p.interval())
+	if p.terminal {
+		p.shown = true
+		fmt.Fprintf(p.w, "\r%-10s %s\x1b[K", p.phase, p.bar())
+		return
+	}
+	fmt.Fprintf(p.w, "%s: %s\n", p.phase, p.amount())
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+func (p *progress) amount() string {
+	switch {
+	case p.total > 0:
+		return fmt.Sprintf("%d %% of %s", p.percent(), megabytes(p.total))
+	case p.done > 0:
+		return megabytes(p.done)
+	}
+	return "waiting"
+}
+
+func (p *progress) percent() int64 { return min(100, p.done*100/p.total) }
+
+func (p *progress) bar() string {
+	if p.total <= 0 {
+		return p.amount()
+	}
+	const width = 40
+	full := int(p.percent()) * width / 100
+	return "[" + strings.Repeat("#", full) + strings.Repeat(" ", width-full) + "] " + p.amount()
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// reader counts what is read through it.
+func (p *progress) reader(r io.Reader) io.Reader { return &countedReader{r, p} }
+
+type countedReader struct {
+	r io.Reader
+	p *progress
+}
+
+func (c *countedReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.p.add(n)
+	return n, err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+const recordSetLong = `Set the records of a name and type: DATA is all there is of them afterwards, whether
+there were other records before or none. The change is atomic, on disk and served
+when the command returns. Setting what is there already changes nothing.
+
+NAME is relative to the zone, or whole; @ is the zone itself. Each DATA is one record,
+written as in a zone file and as one argument: '10 mail.example.org.'. Names in it
+are whole names, and their final dot may be left out. The text of a TXT record may
+be given without quotes of its own.
+
+Without --ttl a new set has the zone's TTL, and one that was there keeps its own.`
+
+func newRecordSet(conn *connection) *cobra.Command {
+	var out format
+	var ttl uint32
+	var description string
+	var managed bool
+	c := &cobra.Command{
+		Use:   "set ZONE NAME TYPE DATA...",
+		Short: "Set the records of a name and type",
+		Long:  recordSetLong,
+		Example: `  nameplane record set example.org www A 192.0.2.1 192.0.2.2 --ttl 300
+  nameplane record set example.org @ MX '10 mail.example.org.' '20 mail.example.net.'
+  nameplane record set example.org blog CNAME www.example.org
+  nameplane record set example.org @ TXT 'v=spf1 mx -all'
+  nameplane record set example.org '*' AAAA 2001:db8::1
+  nameplane record set example.org _sip._tcp SRV '0 5 5060 sip.example.org.'`,
+		Args: between(4, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, records, err := recordArgs(args[0], args[2], args[3:])
+			if err != nil {
+				return err
+			}
+			cl, z, name, err := conn.openOwner(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			cl.managed = managed
+			ch := setChange{Action: "upsert", Name: name.String(), Type: t.String(), Records: records}
+			if cmd.Flags().Changed("ttl") {
+				ch.TTL = &ttl
+			}
+			if cmd.Flags().Changed("description") {
+				ch.Description = &description
+			}
+			var reply json.RawMessage
+			if err := cl.change(cmd.Context(), z, []setChange{ch}, &reply); err != nil {
+				return err
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), reply)
+			}
+			return printChanged(cmd.OutOrStdout(), "set", reply)
+		},
+	}
+	out.addFlag(c)
+	c.Flags().Uint32Var(&ttl, "ttl", 0, "TTL of the set in `SECONDS`")
+	addManagedFlag(c, &managed)
+	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")
+	return c
+}
+
+// recordArgs reads TYPE DATA...
+func recordArgs(zoneArg, typeArg string, dataArgs []string) (rr.Type, []string, error) {
+	z, err := parseZone(zoneArg)
+	if err != nil {
+		return 0, nil, err
+	}
+	t, err := parseType(typeArg)
+	if err != nil {
+		return 0, nil, err
+	}
+	records, err := parseRecords(t, dataArgs, z)
+	return t, records, err
+}
+
+func parseRecords(t rr.Type, args []string, zone dnsname.Name) ([]string, error) {
+	records := make([]string, 0, len(args))
+	for _, arg := range args {
+		text, err := parseData(t, arg, zone)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, text)
+	}
+	return records, nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newTokenCreate(conn *connection) *cobra.Command {
+	var out format
+	var project, role, expires string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a token",
+		Long: `Create a token and print it. It is shown this once: the server keeps only a hash.
+
+The name is for people, and appears in the history of zones. --expires is how long the
+token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.`,
+		Example: `  nameplane token create ci-deploy --expires 90d
+  nameplane token create dashboards --project web --role reader
+  (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,
+		Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := map[string]any{"name": args[0], "role": role}
+			if project != "" {
+				in["project"] = project
+			}
+			if expires != "" {
+				at, err := parseMoment(expires, time.Now())
+				if err != nil {
+					return usage(cmd, "--expires %s: %s", expires, err)
+				}
+				in["expires_at"] = at
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			t, raw, err := cl.createAccount(cmd.Context(), "tokens", in)
+			if err != nil {
+				return err
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), raw)
+			}
+			ends := "does not expire"
+			if t.ExpiresAt != "" {
+				ends = "expires " + t.ExpiresAt
+			}
+			// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
+			cmd.PrintErrf("token %s (%s) is a %s of project %s and %s; it is shown only now:\n", t.Name, t.ID, t.Role, t.ProjectName, ends)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Token)
+			return err
+		},
+	}
+	out.addFlag(c)
+	c.Flags().StringVar(&project, "project", "", "`PROJECT` that the token acts for (default: that of the token in use)")
+	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member or admin")
+	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token ends: 90d, 12h, 2027-01-31 (default: never)")
+	return c
+}
+
+// parseMoment reads how long from now, or when.
+func parseMoment(s string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, int(n)).UTC().Truncate(time.Second), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d).UTC().Truncate(time.Second), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("this is not a time; write 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z")
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build is what is known of the program.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func newVersionCommand() *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Long: `Print the version of this program, the commit it was built from where that is known,
+and the Go release it was built with. No server is asked.`,
+		Example: `  nameplane version
+  nameplane version -o json`,
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := thisBuild(debug.ReadBuildInfo())
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), b)
+			}
+			commit := b.Commit
+			if b.Modified {
+				commit += " with changes"
+			}
+			return printPairs(cmd.OutOrStdout(), [][2]string{
+				{"nameplane", b.Version}, {"commit", commit}, {"time", b.Time}, {"go", b.Go}, {"platform", b.Platform},
+			})
+		},
+	}
+	out.addFlag(c)
+	return c
+}
+
+func thisBuild(info *debug.BuildInfo, ok bool) build {
+	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}

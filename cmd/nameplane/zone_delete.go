@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newZoneDelete(conn *connection) *cobra.Command {
+	var out format
+	var yes bool
+	c := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a zone with all its records",
+		Long: `Delete a zone with all its records and its history. The server stops answering for it
+at once. There is no way back but an export or a backup made before.
+
+On a terminal the command asks first, unless --yes is given.`,
+		Example: `  nameplane zone export example.org example.org.zone && nameplane zone delete example.org`,
+		Args:    between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !yes && isTerminal(cmd.InOrStdin()) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s with all its records and history? [y/N] ", z.Name)
+				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
+				if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+					return fail("", "%s was not deleted", z.Name)
+				}
+			}
+			var deleted zoneReply
+			if err := cl.call(cmd.Context(), http.MethodDelete, "/v2/zones/"+z.ID, nil, &deleted); err != nil {
+				return err
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), deleted.raw)
+			}
+			return say(cmd, "deleted %s\n", z.Name)
+		},
+	}
+	out.addFlag(c)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newZoneDiff(conn *connection) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "diff NAME FROM [TO]",
+		Short: "Compare a zone at two serials",
+		Long: `Compare a zone at two serials: the records that went (-) and came (+) from one to the
+other. Without TO it is compared with what it is now. Nothing is printed when nothing
+differs.`,
+		Example: `  nameplane zone diff example.org 1790000000
+  nameplane zone diff example.org 1790000000 1790003600`,
+		Args: between(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			serials := make([]uint32, 0, 2)
+			for _, arg := range args[1:] {
+				n, err := parseSerial(cmd, arg)
+				if err != nil {
+					return err
+				}
+				serials = append(serials, n)
+			}
+			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			serials = append(serials, z.Serial)
+			var reply json.RawMessage
+			path := fmt.Sprintf("/v2/zones/%s/history/diff?from=%d&to=%d", z.ID, serials[0], serials[1])
+			if err := cl.call(cmd.Context(), http.MethodGet, path, nil, &reply); err != nil {
+				return historyHint(z, err)
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), reply)
+			}
+			var body struct {
+				RecordSets []historySet `json:"recordsets"`
+			}
+			if err := json.Unmarshal(reply, &body); err != nil {
+				return err
+			}
+			var b strings.Builder
+			for _, s := range body.RecordSets {
+				s.diff(&b, z.TTL)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), b.String())
+			return err
+		},
+	}
+	out.addFlag(c)
+	return c
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+const zoneImportLong = `Import a zone from a zone file, with all its records, in one step. The zone must not
+exist yet; with --replace it may, and the file becomes all of its content: what is not
+in the file is deleted. The serial is the server's to step either way.
+
+The file is read and checked here first. A mistake is reported with file, line and
+column, and nothing is changed. All of the master file syntax of RFC 1035 is read,
+with $TTL, $GENERATE, types without a name (RFC 3597), and $INCLUDE of files below the
+zone file's own folder. The file begins with a SOA record with a whole name or after
+$ORIGIN; where it does neither, --zone names the zone.
+
+FILE is - for standard input, from which $INCLUDE is not possible.
+
+While it works, the command shows how far it is: with a bar on a terminal, with a line
+every few seconds elsewhere.`
+
+func newZoneImport(conn *connection) *cobra.Command {
+	var out format
+	var zone string
+	var replace, quiet bool
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import a zone file",
+		Long:  zoneImportLong,
+		Example: `  nameplane zone import example.org.zone
+  nameplane zone import db.example --zone example.org --replace
+  dig @192.0.2.53 example.org AXFR | nameplane zone import -`,
+		Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			start := time.Now()
+			var origin dnsname.Name
+			if zone != "" {
+				var err error
+				if origin, err = parseZone(zone); err != nil {
+					return err
+				}
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			p := newProgress(cmd.ErrOrStderr(), quiet)
+			defer p.end()
+			s, err := readZoneFile(args[0], cmd.InOrStdin(), origin, p)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			z, err := cl.importZone(cmd.Context(), s, replace, p)
+			if err != nil {
+				return err
+			}
+			p.end()
+			sum := importSummary{Zone: z.raw, Records: s.records, Names: s.names(), Seconds: time.Since(start).Seconds()}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), sum)
+			}
+			return say(cmd, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
+		},
+	}
+	out.addFlag(c)
+	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone, which relative names are relative to")
+	c.Flags().BoolVar(&replace, "replace", false, "let the file replace the content of a zone that exists")
+	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the work is")
+	return c
+}
+
+type importSummary struct {
+	Zone    json.RawMessage `json:"zone"`
+	Records int             `json:"records"`
+	Names   int             `json:"names"`
+	Seconds float64         `json:"seconds"`
+}
+
+// task is an import or export on the server.
+type task struct {
+	ID      string `json:"id"`
+	Status  string `json:"status"`
+	Message string `json:"message"`
+	ZoneID  string `json:"zone_id"`
+}
+
+const importsPath = "/v2/zones/tasks/imports"
+
+// importZone sends a zone and waits until it is served.
+func (c *client) importZone(ctx context.Context, s *spool, replace bool, p *progress) (zoneReply, error) {
+	var z zoneReply
+	if err := c.mayImport(ctx, s.zone, replace); err != nil {
+		return z, err
+	}
+	path := importsPath
+	if replace {
+		path += "?replace=true"
+	}
+	p.begin("sending", s.size)
+	req, err := c.request(ctx, http.MethodPost, path, p.reader(s.body()))
+	if err != nil {
+		return z, err
+	}
+	req.ContentLength = s.size
+	req.Header.Set("Content-Type", "text/dns")
+	var t task
+	if err := c.do(req, &t); err != nil {
+		return z, err
+	}
+	p.begin("committing", 0)
+	if t, err = c.await(ctx, t, importsPath, p); err != nil {
+		return z, err
+	}
+	return z, c.call(ctx, http.MethodGet, "/v2/zones/"+t.ZoneID, nil, &z)
+}
+
+// mayImport asks before a large file is sent for nothing. The server asks again when it commits.
+func (c *client) mayImport(ctx context.Context, name dnsname.Name, replace bool) error {
+	if replace {
+		return nil
+	}
+	_, found, err := c.lookForZone(ctx, name)
+	if err == nil && found {
+		err = fail("--replace lets the file replace what the zone holds", "the zone %s exists already", name)
+	}
+	return err
+}
+
+// await polls a task until it has ended, and forgets it then: nobody will ask for it again.
+func (c *client) await(ctx context.Context, t task, path string, p *progress) (task, error) {
+	wait := 5 * time.Millisecond
+	for t.Status == "PENDING" {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return t, c.unreachable(ctx.Err())
+		}
+		wait = min(2*wait, 200*time.Millisecond)
+		p.add(0)
+		if err := c.call(ctx, http.MethodGet, path+"/"+t.ID, nil, &t); err != nil {
+			return t, err
+		}
+	}
+	_ = c.call(ctx, http.MethodDelete, path+"/"+t.ID, nil, nil) // a row left behind harms nobody
+	if t.Status != "COMPLETE" {
+		return t, fail("nothing was changed", "the server refused it: %s", t.Message)
+	}
+	return t, nil
+}

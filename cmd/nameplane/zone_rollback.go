@@ -1,0 +1,60 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func newZoneRollback(conn *connection) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "rollback NAME SERIAL",
+		Short: "Make a zone what it was at a serial",
+		Long: `Make the records of a zone what they were when it had a serial, in one step and with a
+new serial: secondaries only ever go forward. "nameplane zone history" shows the
+serials, and "nameplane zone diff" what would change. A rollback is a change like any
+other, and can be rolled back.`,
+		Example: `  nameplane zone diff example.org 1790000000
+  nameplane zone rollback example.org 1790000000`,
+		Args: between(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			serial, err := parseSerial(cmd, args[1])
+			if err != nil {
+				return err
+			}
+			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var after zoneReply
+			path := "/v2/zones/" + z.ID + "/history/rollback"
+			if err := cl.call(cmd.Context(), http.MethodPost, path, map[string]uint32{"serial": serial}, &after); err != nil {
+				return historyHint(z, err)
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), after.raw)
+			}
+			return say(cmd, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
+		},
+	}
+	out.addFlag(c)
+	return c
+}
+
+func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0, usage(cmd, "%q is not a serial", s)
+	}
+	return uint32(n), nil
+}
+
+// historyHint says where the serials are that the server knows.
+func historyHint(z zoneReply, err error) error {
+	if status(err) == http.StatusConflict {
+		return fail("`nameplane zone history "+z.Name+"` shows the serials", "%s", err)
+	}
+	return err
+}
