@@ -1,0 +1,199 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExampleIsTheDefault(t *testing.T) {
+	c, err := Parse("example.yaml", []byte(Example()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), c); diff != "" {
+		t.Errorf("the example differs from the defaults (-default +example):\n%s", diff)
+	}
+	for _, key := range allKeys(reflect.TypeFor[Config]()) {
+		if !strings.Contains(Example(), key+":") {
+			t.Errorf("the example has no %s", key)
+		}
+	}
+	if err := Default().Validate(); err != nil {
+		t.Errorf("the defaults are not valid: %v", err)
+	}
+}
+
+func allKeys(t reflect.Type) (out []string) {
+	for i := range t.NumField() {
+		out = append(out, t.Field(i).Tag.Get("yaml"))
+		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+			out = append(out, allKeys(f)...)
+		}
+	}
+	return out
+}
+
+func TestParse(t *testing.T) {
+	text := `
+dns:
+  listen: ["127.0.0.1:5300", "[::1]:5300"]
+  rrl:
+    enabled: no
+    exempt: [192.0.2.1, "2001:db8::/32"]
+  tcp:
+http: {max_body: 64KiB, stall: 1m30s}
+designate:
+  nameservers:
+    - ns1.example.org.
+    - ns2.example.org.
+`
+	got, err := Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.DNS.Listen = []string{"127.0.0.1:5300", "[::1]:5300"}
+	want.DNS.RRL.Enabled = false
+	want.DNS.RRL.Exempt = []string{"192.0.2.1", "2001:db8::/32"}
+	want.HTTP.MaxBody, want.HTTP.Stall = 64<<10, 90*time.Second
+	want.Designate.Nameservers = []string{"ns1.example.org.", "ns2.example.org."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Parse (-want +got):\n%s", diff)
+	}
+	networks := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}
+	if diff := cmp.Diff(networks, got.DNS.RRL.ExemptNetworks(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("ExemptNetworks (-want +got):\n%s", diff)
+	}
+	if n := got.Designate.NameserverNames(); len(n) != 2 || n[1].String() != "ns2.example.org." {
+		t.Errorf("NameserverNames = %v", n)
+	}
+	for _, empty := range []string{"", "# nothing\n", "---\n", "{}"} {
+		if c, err := Parse("x.yaml", []byte(empty)); err != nil || !reflect.DeepEqual(c, Default()) {
+			t.Errorf("Parse(%q): %v, want the defaults", empty, err)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"typing error", "dns:\n  lisen: [':53']\n", []string{"x.yaml:2:3: dns.lisen: no such setting; did you mean listen?"}},
+		{"swapped letters", "dns:\n  rlr: {}\n", []string{"did you mean rrl?"}},
+		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; did you mean dns.listen or http.listen?"}},
+		{"nothing like it", "frobnicate: 1\n", []string{"in the file can stand: data, user, log"}},
+		{"two at once", "a_b_c: 1\nlog:\n  lvel: info\n", []string{"x.yaml:1:1: a_b_c", "x.yaml:3:3: log.lvel: no such setting; did you mean level?"}},
+		{"set twice", "data: a\ndata: b\n", []string{"x.yaml:2:1: data: is set a second time; first on line 1"}},
+		{"section without settings", "dns: ':53'\n", []string{"x.yaml:1:6: dns: must hold settings"}},
+		{"not a mapping", "- a\n", []string{"x.yaml:1:1: must hold settings"}},
+		{"wrong type", "dns:\n  udp_size: many\n", []string{"x.yaml:2: many must be a whole number"}},
+		{"not YAML", "dns: [\n", []string{"x.yaml:"}},
+		{"two documents", "data: a\n---\ndata: b\n", []string{"more than one document"}},
+		{"alias", "data: &a x\nuser: *a\n", []string{"x.yaml:1:7: data: anchors and aliases", "x.yaml:2:7: user: anchors"}},
+		{"value", "log:\n  format: xml\n", []string{"x.yaml:2:11: log.format: must be one of text, json"}},
+		{"value in a list", "dns:\n  listen:\n    - 127.0.0.1:53\n    - ns1.example.org:53\n", []string{"x.yaml:4:7: dns.listen[1]: must be IP:PORT"}},
+		{"empty list", "dns:\n  listen: []\n", []string{"x.yaml:2:11: dns.listen: must have at least one address"}},
+		{"size", "http:\n  max_body: 1MB\n", []string{"x.yaml:2: must be a number of octets"}},
+		{"large size", "http:\n  max_body: 9999999999999GiB\n", []string{"x.yaml:2: must be a number of octets"}},
+		{"time without a unit", "http:\n  stall: 30\n", []string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
+		{"short time", "http:\n  stall: 1ms\n", []string{"x.yaml:2:10: http.stall: must be a time from 1s"}},
+		{"list for a text", "data: [a]\n", []string{"x.yaml:1: must be a text"}},
+		{"cert without key", "http:\n  tls:\n    cert: a.pem\n", []string{"x.yaml:3:5: http.tls: needs both cert and key"}},
+		{"url", "http:\n  public_url: dns.example.org\n", []string{"http.public_url: must be http://"}},
+		{"url with a path", "http:\n  public_url: https://example.org/dns\n", []string{"http.public_url"}},
+		{"relative nameserver", "designate:\n  nameservers: [ns1.example.org]\n", []string{"designate.nameservers[0]: must be a name that ends with a dot"}},
+		{"quota of zero", "designate:\n  quotas:\n    zones: 0\n", []string{"designate.quotas.zones: must be greater than 0, or -1"}},
+		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse("x.yaml", []byte(tt.text))
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q, want %q in it", err, want)
+				}
+			}
+			if n := strings.Count(err.Error(), "\n"); n > 0 && len(tt.want) < 2 {
+				t.Errorf("one mistake, %d lines:\n%v", n+1, err)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "np.yaml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("np.yaml", "data: state\ndns: {cookie_secret_file: cookie}\nhttp: {tls: {cert: c.pem, key: /etc/k.pem}}\n")
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Data != filepath.Join(dir, "state") || c.HTTP.TLS.Cert != filepath.Join(dir, "c.pem") || c.HTTP.TLS.Key != "/etc/k.pem" {
+		t.Errorf("paths %q %q %q", c.Data, c.HTTP.TLS.Cert, c.HTTP.TLS.Key)
+	}
+	if _, err := c.DNS.CookieSecret(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing secret: %v", err)
+	}
+	write("cookie", "00112233445566778899aabbccddeeff\n")
+	if s, err := c.DNS.CookieSecret(); err != nil || s[1] != 0x11 || s[15] != 0xff {
+		t.Errorf("CookieSecret = %x, %v", s, err)
+	}
+	write("cookie", "secret-words\n")
+	if _, err := c.DNS.CookieSecret(); err == nil || !strings.Contains(err.Error(), "32 hexadecimal digits") || strings.Contains(err.Error(), "secret-words") {
+		t.Errorf("bad secret: %v", err)
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load of no file: %v", err)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a, b := Default(), Default()
+	if d := Diff(a, b); d != nil {
+		t.Errorf("Diff of equals = %v", d)
+	}
+	b.Log.Level, b.DNS.RRL.Exempt, b.HTTP.TLS.Cert = "debug", []string{"192.0.2.1"}, "x"
+	want := []string{"log.level", "dns.rrl.exempt", "http.tls.cert"}
+	if diff := cmp.Diff(want, Diff(a, b)); diff != "" {
+		t.Errorf("Diff (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(Example())
+	f.Add("dns:\n  lisen: x\n")
+	f.Add("a: &a [*a]\n")
+	f.Add("? {a: b}\n: c\n")
+	f.Add("<<: {data: x}\n")
+	f.Add("dns: !!binary x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Parse("x.yaml", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "x.yaml:") {
+				t.Errorf("error without a place: %v", err)
+			}
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("Parse took what Validate refuses: %v", err)
+		}
+	})
+}

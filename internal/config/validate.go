@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// problem is a value that cannot be.
+type problem struct{ key, reason string }
+
+// Validate checks values that did not come from a file: those of flags.
+func (c Config) Validate() error {
+	var errs []error
+	for _, p := range c.problems() {
+		errs = append(errs, fmt.Errorf("%s: %s", p.key, p.reason))
+	}
+	return errors.Join(errs...)
+}
+
+// problems is every value that cannot be.
+func (c Config) problems() []problem {
+	var v checker
+	v.need(c.Data != "", "data", "must name a directory")
+	v.oneOf("log.format", c.Log.Format, "text", "json")
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.dns(c.DNS)
+	v.http(c.HTTP)
+	v.atLeast("journal.changes", c.Journal.Changes, 1)
+	v.atLeast("journal.record_sets", c.Journal.RecordSets, 1)
+	v.designate(c.Designate)
+	return v.found
+}
+
+type checker struct{ found []problem }
+
+func (v *checker) need(ok bool, key, reason string) {
+	if !ok {
+		v.found = append(v.found, problem{key, reason})
+	}
+}
+
+func (v *checker) oneOf(key, value string, allowed ...string) {
+	v.need(slices.Contains(allowed, value), key, "must be one of "+strings.Join(allowed, ", "))
+}
+
+func (v *checker) atLeast(key string, value, least int) {
+	v.need(value >= least, key, fmt.Sprintf("must be at least %d", least))
+}
+
+func (v *checker) within(key string, d, least, most time.Duration) {
+	v.need(least <= d && d <= most, key, fmt.Sprintf("must be a time from %s to %s, such as %s", least, most, least))
+}
+
+func (v *checker) dns(d DNS) {
+	v.need(len(d.Listen) > 0, "dns.listen", "must have at least one address")
+	for i, a := range d.Listen {
+		v.address(fmt.Sprintf("dns.listen[%d]", i), a)
+	}
+	v.need(512 <= d.UDPSize && d.UDPSize <= 4096, "dns.udp_size", "must be from 512 to 4096")
+	v.need(len(d.Version) <= 255, "dns.version", "must be at most 255 octets")
+	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 octets")
+	v.atLeast("dns.rrl.responses", d.RRL.Responses, 1)
+	v.atLeast("dns.rrl.negative", d.RRL.Negative, 1)
+	v.atLeast("dns.rrl.errors", d.RRL.Errors, 1)
+	v.need(0 <= d.RRL.Slip && d.RRL.Slip <= 100, "dns.rrl.slip", "must be from 0 (never) to 100")
+	v.within("dns.rrl.window", d.RRL.Window, 100*time.Millisecond, time.Minute)
+	for i, s := range d.RRL.Exempt {
+		_, err := parseNetwork(s)
+		v.need(err == nil, fmt.Sprintf("dns.rrl.exempt[%d]", i), "must be an address or a network, such as 192.0.2.0/24")
+	}
+	v.atLeast("dns.tcp.max_connections", d.TCP.MaxConnections, 1)
+	v.atLeast("dns.tcp.max_per_client", d.TCP.MaxPerClient, 1)
+	v.atLeast("dns.tcp.max_queries", d.TCP.MaxQueries, 0)
+	v.within("dns.tcp.idle_timeout", d.TCP.IdleTimeout, 100*time.Millisecond, time.Hour)
+	v.within("dns.tcp.read_timeout", d.TCP.ReadTimeout, 100*time.Millisecond, time.Hour)
+	v.within("dns.tcp.write_timeout", d.TCP.WriteTimeout, 100*time.Millisecond, time.Hour)
+}
+
+func (v *checker) http(h HTTP) {
+	v.address("http.listen", h.Listen)
+	if h.PublicURL != "" {
+		u, err := url.Parse(h.PublicURL)
+		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(u.Path, "/") == "" &&
+			u.RawQuery == "" && u.User == nil && u.Fragment == ""
+		v.need(ok, "http.public_url", "must be http:// or https:// and a host, such as https://dns.example.org")
+	}
+	v.need((h.TLS.Cert == "") == (h.TLS.Key == ""), "http.tls", "needs both cert and key")
+	v.need(h.TLS.ClientCA == "" || h.TLS.Cert != "", "http.tls.client_ca", "needs cert and key as well")
+	v.atLeast("http.max_connections", h.MaxConnections, 1)
+	v.need(h.MaxBody >= 4096, "http.max_body", "must be at least 4KiB")
+	v.need(h.MaxImport >= h.MaxBody, "http.max_import", "must be at least max_body")
+	v.within("http.stall", h.Stall, time.Second, time.Hour)
+	v.within("http.session_life", h.SessionLife, time.Minute, 24*time.Hour)
+}
+
+func (v *checker) designate(d Designate) {
+	v.need(len(d.Nameservers) > 0, "designate.nameservers", "must have at least one name")
+	for i, s := range d.Nameservers {
+		_, err := dnsname.Parse(s)
+		v.need(err == nil && strings.HasSuffix(s, "."), fmt.Sprintf("designate.nameservers[%d]", i),
+			"must be a name that ends with a dot, such as ns1.example.org.")
+	}
+	const most = 1<<31 - 1 // RFC 2181 §8
+	v.need(d.MinTTL <= most, "designate.min_ttl", "must be at most 2147483647")
+	v.need(d.MinTTL <= d.DefaultTTL && 0 < d.DefaultTTL && d.DefaultTTL <= most, "designate.default_ttl",
+		"must be from 1 and min_ttl to 2147483647")
+	for _, q := range []struct {
+		key   string
+		value int
+	}{
+		{"zones", d.Quotas.Zones}, {"zone_recordsets", d.Quotas.ZoneRecordsets}, {"zone_records", d.Quotas.ZoneRecords},
+		{"recordset_records", d.Quotas.RecordsetRecords}, {"api_export_size", d.Quotas.APIExportSize},
+	} {
+		v.need(q.value == -1 || q.value > 0, "designate.quotas."+q.key, "must be greater than 0, or -1 for no limit")
+	}
+}
+
+// address checks IP:PORT, where the IP may be left out, without asking the DNS for names.
+func (v *checker) address(key, s string) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil && host != "" && host != "localhost" {
+		_, err = netip.ParseAddr(host)
+	}
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	v.need(err == nil, key, "must be IP:PORT, such as 127.0.0.1:53, [::1]:53 or :53 for all addresses")
+}
