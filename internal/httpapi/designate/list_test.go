@@ -190,28 +190,28 @@ func (s *server) bulk(name string, n int) string {
 func TestLargeLists(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	other := s.zone("aaa.test.")
-	z := s.bulk("example.org.", 11_000)
+	z := s.bulk("example.org.", 10_500)
 	s.set(other, "late.aaa.test.", "A", "192.0.2.1")
-	for _, path := range []string{z + "/recordsets", "/v2/recordsets"} {
-		for _, key := range []string{"created_at", "updated_at", "name", "type"} {
-			up := slices.Concat(s.follow(path+"?limit=max&sort_key="+key, "recordsets", "id")...)
-			down := slices.Concat(s.follow(path+"?limit=max&sort_dir=desc&sort_key="+key, "recordsets", "id")...)
-			slices.Reverse(down)
-			want := 11_002
-			if path == "/v2/recordsets" {
-				want += 3
-			}
-			unique := slices.Compact(slices.Sorted(slices.Values(up)))
-			if !slices.Equal(up, down) || len(up) != want || len(unique) != want {
-				t.Errorf("%s by %s: %d up, %d down, %d unique, want %d", path, key, len(up), len(down), len(unique), want)
-			}
+	for _, tt := range []struct {
+		path, key string
+		want      int
+	}{
+		{z + "/recordsets", "created_at", 10_502}, {z + "/recordsets", "name", 10_502}, {z + "/recordsets", "type", 10_502},
+		{"/v2/recordsets", "created_at", 10_505},
+	} {
+		up := slices.Concat(s.follow(tt.path+"?limit=max&sort_key="+tt.key, "recordsets", "id")...)
+		down := slices.Concat(s.follow(tt.path+"?limit=max&sort_dir=desc&sort_key="+tt.key, "recordsets", "id")...)
+		slices.Reverse(down)
+		unique := slices.Compact(slices.Sorted(slices.Values(up)))
+		if !slices.Equal(up, down) || len(up) != tt.want || len(unique) != tt.want {
+			t.Errorf("%s by %s: %d up, %d down, %d unique, want %d", tt.path, tt.key, len(up), len(down), len(unique), tt.want)
 		}
 	}
 	res := s.as(alice, 200, "GET "+z+"/recordsets?name=h0000005.example.org.", "")
 	if got := res.items("recordsets", "name"); len(got) != 1 {
 		t.Errorf("by name: %q", got)
 	}
-	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1", "").json["metadata"]; fmt.Sprint(got) != "map[total_count:11000]" {
+	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1", "").json["metadata"]; fmt.Sprint(got) != "map[total_count:10500]" {
 		t.Errorf("count of A = %v", got)
 	}
 }

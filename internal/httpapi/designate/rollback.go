@@ -53,12 +53,11 @@ func rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {
 
 // restore gives one record set back the value it had.
 func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
+	if s.Before == nil && s.After == nil {
+		return nil // made and deleted since
+	}
 	if s.Before == nil {
-		err := tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
-		if errors.Is(err, zone.ErrNotFound) {
-			return nil // made and deleted since
-		}
-		return err
+		return tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
 	}
 	was := *s.Before
 	if was.Type == rr.TypeSOA {

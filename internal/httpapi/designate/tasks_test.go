@@ -1,0 +1,215 @@
+package designate_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+)
+
+// imports sends a zone file and waits until its import is over.
+func (s *server) imports(who httpapi.Caller, file, query string) response {
+	s.t.Helper()
+	res := s.want(202, request{who, "POST /v2/zones/tasks/imports" + query, file, []string{"Content-Type: text/dns"}})
+	return s.finished(who, res.str("id"))
+}
+
+func (s *server) finished(who httpapi.Caller, id string) response {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		res := s.as(who, 200, "GET /v2/zones/tasks/imports/"+id, "")
+		if res.str("status") != "PENDING" {
+			return res
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal("the import does not end")
+		}
+	}
+}
+
+const zoneText = `$ORIGIN example.org.
+$TTL 300
+@ 600 IN SOA ns1.example.net. host\.master.example.org. 2026010203 3600 600 86400 3600
+@ 300 IN NS ns1.example.net.
+@ 300 IN MX 10 mail.example.org.
+\@odd\;name 300 IN TXT "a" "b\"c"
+mail 60 IN A 192.0.2.1
+mail 60 IN A 192.0.2.2
+www 300 IN TYPE65400 \# 2 abcd
+`
+
+// Case 42.
+func TestImportExport(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	done := s.imports(alice, zoneText, "")
+	if done.str("status") != "COMPLETE" {
+		t.Fatalf("import: %s", done.Body)
+	}
+	z := "/v2/zones/" + done.str("zone_id")
+	if got := s.as(alice, 200, "GET "+z, ""); got.str("email") != "host.master@example.org" || got.json["ttl"] != 300.0 {
+		t.Errorf("zone: %s", got.Body)
+	}
+	file := s.file(z)
+	s.as(alice, 202, "DELETE "+z, "")
+	again := s.imports(alice, file, "")
+	if diff := cmp.Diff(file, s.file("/v2/zones/"+again.str("zone_id"))); diff != "" {
+		t.Errorf("export, import, export: %s", diff)
+	}
+	if !strings.Contains(file, " 2026010203 ") || strings.Count(file, "\n") != strings.Count(zoneText, "\n") {
+		t.Errorf("exported\n%s", file)
+	}
+	s.as(alice, 204, "DELETE /v2/zones/tasks/imports/"+done.str("id"), "")
+	s.as(alice, 404, "GET /v2/zones/tasks/imports/"+done.str("id"), "")
+	if got := s.as(alice, 200, "GET /v2/zones/tasks/imports?status=COMPLETE", "").items("imports", "id"); len(got) != 1 {
+		t.Errorf("imports: %q", got)
+	}
+}
+
+func TestImportFailures(t *testing.T) {
+	s := newServer(t, designate.Settings{Quotas: designate.Quotas{ZoneRecordsets: 3}})
+	s.zoneOf(bob, "bob.test.")
+	soa := " 60 IN SOA ns1.example.net. a.example.org. 1 2 3 4 5\n"
+	tests := []struct{ name, file, message string }{
+		{"no SOA", "$ORIGIN example.org.\n@ 60 IN NS ns1.example.net.\n", "no SOA"},
+		{"empty", "", "no SOA"},
+		{"no NS", "example.org." + soa, "no NS"},
+		{"syntax", "example.org." + soa + "example.org. 60 IN A 192.0.2.300\n", "2:"},
+		{"outside", "example.org." + soa + "example.org. 60 IN NS a.test.\nexample.net. 60 IN A 192.0.2.1\n", "not in zone"},
+		{"two SOA", "example.org." + soa + "example.org. 60 IN SOA a. b. 1 2 3 4 5\nexample.org. 60 IN NS a.test.\n", "SOA"},
+		{"include", "$INCLUDE /etc/passwd\n", "1:"},
+		{"exists", "bob.test." + soa + "bob.test. 60 IN NS a.test.\n", "Duplicate Zone"},
+		{"in another's", "x.bob.test." + soa + "x.bob.test. 60 IN NS a.test.\n", "another project"},
+		{"one label", "test." + soa + "test. 60 IN NS a.test.\n", "label"},
+		{"quota", zoneText, "Quota exceeded"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			res := s.imports(alice, tt.file, "?replace=true")
+			if res.str("status") != "ERROR" || !strings.Contains(res.str("message"), tt.message) {
+				t.Errorf("import = %s, want an error about %q", res.Body, tt.message)
+			}
+		})
+	}
+	if res := s.imports(admin, zoneText, ""); res.str("status") != "COMPLETE" {
+		t.Errorf("the quota stopped an administrator: %s", res.Body)
+	}
+	if got := s.as(alice, 200, "GET /v2/zones", "").items("zones", "name"); len(got) != 0 {
+		t.Errorf("failed imports left %q", got)
+	}
+	res := s.do(request{alice, "POST /v2/zones/tasks/imports", "x", []string{"Content-Type: text/plain"}})
+	if res.Code != 415 {
+		t.Errorf("text/plain = %d", res.Code)
+	}
+}
+
+func TestImportReplace(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	s.set(z, "old.example.org.", "A", "192.0.2.1")
+	kept := s.set(z, "mail.example.org.", "A", "192.0.2.9")
+	if res := s.imports(alice, zoneText, ""); !strings.Contains(res.str("message"), "Duplicate Zone") {
+		t.Errorf("import of an existing zone: %s", res.Body)
+	}
+	before := s.serial(z)
+	if res := s.imports(alice, zoneText, "?replace=true"); res.str("status") != "COMPLETE" {
+		t.Fatalf("replace: %s", res.Body)
+	}
+	file := s.file(z)
+	if strings.Contains(file, "old") || !strings.Contains(file, "mail 60 IN A 192.0.2.2\n") || s.serial(z) == before {
+		t.Errorf("replaced, serial %s after %s:\n%s", s.serial(z), before, file)
+	}
+	s.as(alice, 200, "GET "+kept, "")
+}
+
+func TestImportJSON(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	b, _ := json.Marshal(map[string]any{"zonefile": zoneText, "attributes": map[string]string{"tier": "gold"}})
+	res := s.finished(alice, s.as(alice, 202, "POST /v2/zones/tasks/imports", string(b)).str("id"))
+	if res.str("status") != "COMPLETE" {
+		t.Fatal(res.Body)
+	}
+	if got := s.as(alice, 200, "GET /v2/zones/"+res.str("zone_id"), "").json["attributes"]; cmp.Diff(map[string]any{"tier": "gold"}, got) != "" {
+		t.Errorf("attributes %v", got)
+	}
+	s.as(alice, 400, "POST /v2/zones/tasks/imports", `{}`)
+	s.as(alice, 400, "POST /v2/zones/tasks/imports", `{"zonefile":5}`)
+	s.as(alice, 400, "POST /v2/zones/tasks/imports", `{"zonefile":"","x":1}`)
+}
+
+// Case 43.
+func TestTransfer(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	req := s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", "")
+	if len(req.str("key")) != 8 || strings.Trim(req.str("key"), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+		t.Errorf("key %q", req.str("key"))
+	}
+	s.as(alice, 409, "POST "+z+"/tasks/transfer_requests", "{}")
+	one := "/v2/zones/tasks/transfer_requests/" + req.str("id")
+	if res := s.as(bob, 200, "GET "+one, ""); res.str("key") != "" || res.str("project_id") != "" {
+		t.Errorf("bob sees %s", res.Body)
+	}
+	s.as(alice, 200, "PATCH "+one, `{"description":"new"}`)
+	s.as(alice, 400, "PATCH "+one, `{"key":"AAAAAAAA"}`)
+	s.as(bob, 404, "PATCH "+one, `{"description":"mine"}`)
+	accept := func(key string) string { return `{"key":"` + key + `","zone_transfer_request_id":"` + req.str("id") + `"}` }
+	if res := s.as(bob, 403, "POST /v2/zones/tasks/transfer_accepts", accept("WRONGKEY")); res.str("type") != "invalid_key" {
+		t.Error(res.Body)
+	}
+	s.as(bob, 400, "POST /v2/zones/tasks/transfer_accepts", `{"key":"x"}`)
+	done := s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts", accept(req.str("key")))
+	s.golden("transfer_accept_create", done)
+	s.as(bob, 400, "POST /v2/zones/tasks/transfer_accepts", accept(req.str("key")))
+	s.as(alice, 404, "GET "+z, "")
+	s.as(bob, 200, "GET "+z, "")
+	s.as(bob, 200, "GET /v2/zones/tasks/transfer_accepts/"+done.str("id"), "")
+	s.as(alice, 404, "GET /v2/zones/tasks/transfer_accepts/"+done.str("id"), "")
+	if got := s.as(alice, 200, "GET /v2/zones/tasks/transfer_requests?status=COMPLETE", "").items("transfer_requests", "id"); len(got) != 1 {
+		t.Errorf("requests: %q", got)
+	}
+	s.as(alice, 204, "DELETE "+one, "")
+
+	z = s.zone("example.net.")
+	req = s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", `{"target_project_id":"p9"}`)
+	s.as(bob, 404, "POST /v2/zones/tasks/transfer_accepts", accept(req.str("key")))
+	s.as(alice, 202, "DELETE "+z, "")
+	s.as(alice, 404, "GET /v2/zones/tasks/transfer_requests/"+req.str("id"), "")
+}
+
+func TestOtherTasks(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	s.as(alice, 400, "POST "+z+"/tasks/xfr", "")
+	s.as(alice, 403, "POST "+z+"/tasks/pool_move", "")
+	s.as(admin, 400, "POST "+z+"/tasks/pool_move", "", "X-Auth-All-Projects: true")
+	s.as(alice, 403, "POST "+z+"/tasks/abandon", "")
+	s.as(admin, 204, "POST "+z+"/tasks/abandon", "", "X-Auth-All-Projects: true")
+	s.as(alice, 404, "GET "+z, "")
+	s.as(alice, 400, "GET /v2/reverse/floatingips/x", "")
+	s.as(alice, 404, "GET /v2/reverse/floatingips/r:00000000-0000-4000-8000-000000000000", "")
+	s.as(alice, 404, "PATCH /v2/reverse/floatingips/r:00000000-0000-4000-8000-000000000000", `{"ptrdname":null}`)
+	pool := s.as(admin, 200, "GET /v2/pools", "").items("pools", "id")[0]
+	s.as(admin, 200, "GET /v2/pools/"+pool, "")
+	service := s.as(admin, 200, "GET /v2/service_statuses?status=UP", "").items("service_statuses", "id")[0]
+	s.as(admin, 200, "GET /v2/service_statuses/"+service, "")
+}
+
+func TestTSIGKeys(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	good := `{"name":"k1","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`
+	id := s.as(admin, 201, "POST /v2/tsigkeys", good).str("id")
+	s.as(admin, 409, "POST /v2/tsigkeys", good)
+	for _, swap := range [][2]string{{"hmac-sha256", "rot13"}, {"c2VjcmV0", "!"}, {"POOL", "MOON"}, {"794ccc2c-", ""}, {`"name":"k1",`, ""}, {"k1", "k 1"}} {
+		s.as(admin, 400, "POST /v2/tsigkeys", strings.Replace(good, swap[0], swap[1], 1))
+	}
+	if res := s.as(admin, 200, "PATCH /v2/tsigkeys/"+id, `{"name":"k2"}`); res.str("name") != "k2" || res.str("secret") != "c2VjcmV0" {
+		t.Error(res.Body)
+	}
+	s.as(admin, 204, "DELETE /v2/tsigkeys/"+id, "")
+	s.as(alice, 403, "POST /v2/tsigkeys", good)
+}
