@@ -190,14 +190,14 @@ func (s *server) bulk(name string, n int) string {
 func TestLargeLists(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	other := s.zone("aaa.test.")
-	z := s.bulk("example.org.", 10_500)
+	z := s.bulk("example.org.", 2_100)
 	s.set(other, "late.aaa.test.", "A", "192.0.2.1")
 	for _, tt := range []struct {
 		path, key string
 		want      int
 	}{
-		{z + "/recordsets", "created_at", 10_502}, {z + "/recordsets", "name", 10_502}, {z + "/recordsets", "type", 10_502},
-		{"/v2/recordsets", "created_at", 10_505},
+		{z + "/recordsets", "created_at", 2_102}, {z + "/recordsets", "name", 2_102}, {z + "/recordsets", "type", 2_102},
+		{"/v2/recordsets", "created_at", 2_105},
 	} {
 		up := slices.Concat(s.follow(tt.path+"?limit=max&sort_key="+tt.key, "recordsets", "id")...)
 		down := slices.Concat(s.follow(tt.path+"?limit=max&sort_dir=desc&sort_key="+tt.key, "recordsets", "id")...)
@@ -207,11 +207,15 @@ func TestLargeLists(t *testing.T) {
 			t.Errorf("%s by %s: %d up, %d down, %d unique, want %d", tt.path, tt.key, len(up), len(down), len(unique), tt.want)
 		}
 	}
+	s.zoneOf(bob, "bob.test.")
+	if got := s.as(bob, 200, "GET /v2/recordsets", "").items("recordsets", "type"); len(got) != 2 {
+		t.Errorf("bob lists %q", got)
+	}
 	res := s.as(alice, 200, "GET "+z+"/recordsets?name=h0000005.example.org.", "")
 	if got := res.items("recordsets", "name"); len(got) != 1 {
 		t.Errorf("by name: %q", got)
 	}
-	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1", "").json["metadata"]; fmt.Sprint(got) != "map[total_count:10500]" {
+	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1", "").json["metadata"]; fmt.Sprint(got) != "map[total_count:2100]" {
 		t.Errorf("count of A = %v", got)
 	}
 }

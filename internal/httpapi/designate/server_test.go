@@ -84,7 +84,6 @@ type response struct {
 }
 
 func (s *server) do(r request) response {
-	s.t.Helper()
 	method, path, _ := strings.Cut(r.call, " ")
 	req := httptest.NewRequest(method, "http://dns.test"+path, strings.NewReader(r.body))
 	if r.body != "" {

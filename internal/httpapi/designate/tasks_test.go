@@ -157,7 +157,9 @@ func TestTransfer(t *testing.T) {
 	s.as(alice, 200, "PATCH "+one, `{"description":"new"}`)
 	s.as(alice, 400, "PATCH "+one, `{"key":"AAAAAAAA"}`)
 	s.as(bob, 404, "PATCH "+one, `{"description":"mine"}`)
-	accept := func(key string) string { return `{"key":"` + key + `","zone_transfer_request_id":"` + req.str("id") + `"}` }
+	accept := func(key string) string {
+		return `{"key":"` + key + `","zone_transfer_request_id":"` + req.str("id") + `"}`
+	}
 	if res := s.as(bob, 403, "POST /v2/zones/tasks/transfer_accepts", accept("WRONGKEY")); res.str("type") != "invalid_key" {
 		t.Error(res.Body)
 	}

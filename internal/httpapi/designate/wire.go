@@ -1,7 +1,6 @@
 package designate
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/rr"
@@ -119,15 +118,6 @@ func recordTexts(t rr.Type, data []string) []string {
 	out := make([]string, len(data))
 	for i, d := range data {
 		out[i] = rr.DataText(t, d)
-	}
-	return out
-}
-
-// wireMap is a wire type as the map of its fields.
-func wireMap(v any) map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	if b, err := json.Marshal(v); err == nil {
-		_ = json.Unmarshal(b, &out) // it was just written
 	}
 	return out
 }
