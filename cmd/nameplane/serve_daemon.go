@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnsserver"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/admin"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/identity"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+)
+
+// storeFile is the store's file in the data directory.
+const storeFile = "nameplane.db"
+
+// daemon is a server with everything opened and bound.
+type daemon struct {
+	cfg       config.Config
+	log       *slog.Logger
+	level     *slog.LevelVar
+	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
+	store     *boltstore.Store
+	publisher *publish.Publisher
+	access    *access.Access
+	designate *designate.API
+	dns       *dnsserver.Server
+	http      *httpapi.Server
+
+	stopCommits func() // ends the publisher; everything else must have ended before
+	committed   chan struct{}
+}
+
+// newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
+func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
+	d := &daemon{cfg: cfg, log: log, level: level, committed: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if err := d.openStore(); err != nil {
+		return nil, err
+	}
+	if err := d.openAccess(ctx); err != nil {
+		return nil, err
+	}
+	dns, err := d.dnsConfig()
+	if err != nil {
+		return nil, err
+	}
+	if d.dns, err = dnsserver.Listen(dns); err != nil {
+		return nil, err
+	}
+	if d.http, err = httpapi.Listen(d.httpConfig(), d.handler()); err != nil {
+		return nil, err
+	}
+	if err := d.writeAddresses(); err != nil {
+		return nil, err
+	}
+	return d, dropRoot(log, cfg.User, cfg.Data)
+}
+
+func (d *daemon) openStore() (err error) {
+	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if d.store, err = boltstore.Open(filepath.Join(d.cfg.Data, storeFile), boltstore.Options{}); err != nil {
+		return err
+	}
+	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
+		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets})
+	if err != nil {
+		return err
+	}
+	d.store.DropCaches() // all of it was just read once, to be served from memory from now on
+	ctx, cancel := context.WithCancel(context.Background())
+	d.stopCommits = cancel
+	go func() {
+		defer close(d.committed)
+		d.publisher.Run(ctx)
+	}()
+	return nil
+}
+
+func (d *daemon) openAccess(ctx context.Context) (err error) {
+	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log, SessionLife: d.cfg.HTTP.SessionLife}); err != nil {
+		return err
+	}
+	return d.access.EnsureAdmin(ctx, d.cfg.Data)
+}
+
+// handler is every HTTP door behind the frame.
+func (d *daemon) handler() http.Handler {
+	metrics := httpapi.NewMetrics()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
+			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
+	reg.MustRegister(d.publisher.Collectors()...)
+	reg.MustRegister(metrics.Collectors()...)
+
+	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
+	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
+	mux.Handle("/", d.designate.Handler())
+	return d.frame(metrics).Wrap(mux)
+}
+
+func (d *daemon) checks() []httpapi.Check {
+	return []httpapi.Check{
+		{Name: "store", OK: d.publisher.Check},
+		{Name: "dns", OK: func() error {
+			if len(d.dns.Addrs()) == 0 {
+				return errors.New("no DNS address is bound")
+			}
+			return nil
+		}},
+	}
+}
+
+// endpoints is where the server listens, for programs that started it with port 0.
+type endpoints struct {
+	DNS  []string `json:"dns"`
+	HTTP string   `json:"http"`
+}
+
+func (d *daemon) endpoints() endpoints {
+	scheme := "http"
+	if d.cfg.HTTP.TLS.Cert != "" {
+		scheme = "https"
+	}
+	a := endpoints{HTTP: scheme + "://" + d.http.Addr().String()}
+	for _, at := range d.dns.Addrs() {
+		a.DNS = append(a.DNS, at.String())
+	}
+	return a
+}
+
+func (d *daemon) writeAddresses() error {
+	b, err := json.Marshal(d.endpoints())
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.cfg.Data, "addresses.json")
+	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// run serves until ctx ends: first the doors close and finish what they have accepted, then the last commits are made.
+func (d *daemon) run(ctx context.Context) error {
+	defer d.close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.dns.Run(ctx) })
+	g.Go(func() error { return d.http.Run(ctx) })
+	g.Go(func() error { return d.designate.Run(ctx) })
+	g.Go(func() error { return d.access.Run(ctx) })
+	g.Go(func() error { return d.reloadOnHangup(ctx) })
+	return g.Wait()
+}
+
+func (d *daemon) close() {
+	if d.stopCommits != nil {
+		d.stopCommits()
+		<-d.committed
+	}
+	if d.dns != nil {
+		d.dns.Close()
+	}
+	if d.store != nil {
+		if err := d.store.Close(); err != nil {
+			d.log.Error("close the store", "error", err)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// unprivileged are the accounts that a server started by root becomes, in order of preference, when none is given.
+var unprivileged = []string{"nameplane", "nobody"}
+
+// dropRoot makes the process an ordinary user once every port is bound. The data directory becomes that user's, so that
+// the next start, by root or by the user, finds files it can write. An empty name picks one of unprivileged; "root" keeps
+// root.
+func dropRoot(log *slog.Logger, name, dir string) error {
+	if os.Geteuid() != 0 || name == "root" {
+		if name != "" && name != "root" {
+			log.Warn("not started by root, so the user stays as it is", "user", name)
+		}
+		return nil
+	}
+	u, err := pickUser(name)
+	if err != nil {
+		return err
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("user %s: %w", u.Username, err)
+	}
+	if err := giveTo(dir, uid, gid); err != nil {
+		return fmt.Errorf("give %s to user %s: %w", dir, u.Username, err)
+	}
+	// Groups before the user: afterwards we may not change them any more.
+	for _, step := range []error{syscall.Setgroups([]int{gid}), syscall.Setgid(gid), syscall.Setuid(uid)} {
+		if step != nil {
+			return fmt.Errorf("become user %s: %w; start with --user root to stay root", u.Username, step)
+		}
+	}
+	if syscall.Setuid(0) == nil {
+		return fmt.Errorf("became user %s and could still become root again", u.Username)
+	}
+	log.Info("dropped root", "user", u.Username)
+	return nil
+}
+
+func pickUser(name string) (*user.User, error) {
+	if name != "" {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return nil, fmt.Errorf("--user %s: %w", name, err)
+		}
+		return u, nil
+	}
+	for _, n := range unprivileged {
+		if u, err := user.Lookup(n); err == nil {
+			return u, nil
+		}
+	}
+	return nil, fmt.Errorf("started by root and found none of the users %q to become: give one with --user", unprivileged)
+}
+
+// giveTo hands over the directory and the files in it. Links are not followed: they may lead out of it.
+func giveTo(dir string, uid, gid int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	paths := []string{dir}
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, p := range paths {
+		if err := os.Lchown(p, uid, gid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
