@@ -53,6 +53,8 @@ func newRootCommand() *cobra.Command {
   nameplane record set example.org www A 192.0.2.1
   dig @127.0.0.1 -p 5300 www.example.org`)
 	root.SilenceErrors, root.SilenceUsage = true, true
+	// A command that holds others runs only to say that one is missing; its usage is that of the others.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, "%s", err)
 	})

@@ -9,16 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+const tokenCreateLong = `Create a token and print it. It is shown this once: the server keeps only a hash.
+
+The name is for people, and appears in the history of zones. --expires is how long the
+token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.`
+
 func newTokenCreate(conn *connection) *cobra.Command {
 	var out format
 	var project, role, expires string
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a token",
-		Long: `Create a token and print it. It is shown this once: the server keeps only a hash.
-
-The name is for people, and appears in the history of zones. --expires is how long the
-token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.`,
+		Long:  tokenCreateLong,
 		Example: `  nameplane token create ci-deploy --expires 90d
   nameplane token create dashboards --project web --role reader
   (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,

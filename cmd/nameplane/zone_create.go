@@ -7,6 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
+const zoneCreateLong = `Create a zone. It gets a SOA record, and NS records for the name servers that the
+server was configured with, and is served when the command returns.
+
+The email is that of the person responsible; it appears in the SOA record. The TTL
+is how long others may keep records that have no TTL of their own.`
+
 func newZoneCreate(conn *connection) *cobra.Command {
 	var out format
 	var email, description string
@@ -14,11 +20,7 @@ func newZoneCreate(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a zone",
-		Long: `Create a zone. It gets a SOA record, and NS records for the name servers that the
-server was configured with, and is served when the command returns.
-
-The email is that of the person responsible; it appears in the SOA record. The TTL
-is how long others may keep records that have no TTL of their own.`,
+		Long:  zoneCreateLong,
 		Example: `  nameplane zone create example.org
   nameplane zone create example.org --email dns-team@example.org --ttl 300`,
 		Args: between(1, 1),

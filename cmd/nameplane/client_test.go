@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRefusals shows replies and what people read of them.
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name, body, location string
+		status, code         int
+		text, hint           string
+	}{
+		{name: "fields", status: 400, code: exitError,
+			body: `{"code":400,"type":"invalid_object","message":"Provided object does not match schema",
+				"errors":{"errors":[{"path":["changes",0,"records",1],"message":"not an address"},{"path":["ttl"],"message":"too small"}]}}`,
+			text: "records[1]: not an address; ttl: too small"},
+		{name: "message", status: 409, code: exitError, body: `{"message":"it exists at example.org."}`, text: "it exists at example.org."},
+		{name: "keystone", status: 400, code: exitError, body: `{"error":{"message":"the other form"}}`, text: "the other form"},
+		{name: "no json", status: 404, code: exitError, body: `<html>`, text: "the server answered 404 Not Found"},
+		{name: "401", status: 401, code: exitError, body: `{"message":"x"}`, hint: "it was read from the test;",
+			text: "the server does not know this token, or it has expired or was revoked"},
+		{name: "403", status: 403, code: exitError, body: `{"message":"no"}`, text: "no", hint: "the token from the test may not do this"},
+		{name: "412", status: 412, code: exitError, body: `{"message":"changed"}`, text: "changed", hint: "somebody changed it"},
+		{name: "503", status: 503, code: exitError, body: `{"message":"disk full"}`, text: "disk full", hint: "the server's log says more"},
+		{name: "500", status: 500, code: exitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops", hint: "req-1"},
+		{name: "redirect", status: 302, code: exitError, location: "http://other.example/", hint: "give the final address",
+			text: `answered with a redirect to "http://other.example/"`},
+		{name: "not ours", status: 200, code: exitError, body: `hello`, text: "answered something else than was expected", hint: "nameplane server"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", tt.location)
+				w.WriteHeader(tt.status)
+				io.WriteString(w, tt.body)
+			}))
+			defer s.Close()
+			c := clientOf(t, s)
+			err := c.call(t.Context(), http.MethodGet, "/", nil, &struct{}{})
+			f, ok := errors.AsType[*failure](err)
+			if !ok {
+				t.Fatalf("err = %v, want a failure", err)
+			}
+			if f.code != tt.code || !strings.Contains(f.text, tt.text) || !strings.Contains(f.hint, tt.hint) {
+				t.Errorf("got %d %q, hint %q; want %d %q, hint %q", f.code, f.text, f.hint, tt.code, tt.text, tt.hint)
+			}
+		})
+	}
+}
+
+// clientOf is a client of a test server, made as the commands make theirs.
+func clientOf(t *testing.T, s *httptest.Server) *client {
+	t.Helper()
+	conn := &connection{server: s.URL}
+	t.Setenv("NAMEPLANE_TOKEN", "np_test")
+	c, err := conn.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tokenFrom = "the test"
+	return c
+}
+
+func TestHTTPS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"token":"`+r.Header.Get("X-Auth-Token")+`"}`)
+	}))
+	defer s.Close()
+	s.Config.ErrorLog = nil
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(ca, cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NAMEPLANE_TOKEN", "np_test")
+
+	var reply struct{ Token string }
+	conn := &connection{server: s.URL, caFile: ca}
+	c, err := conn.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.call(t.Context(), http.MethodGet, "/", nil, &reply); err != nil || reply.Token != "np_test" {
+		t.Errorf("with --ca-file: %v, token %q", err, reply.Token)
+	}
+
+	conn.caFile = ""
+	if c, err = conn.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = c.call(t.Context(), http.MethodGet, "/", nil, &reply)
+	f, ok := errors.AsType[*failure](err)
+	if !ok || f.code != exitUnknown || !strings.Contains(f.hint, "--ca-file") {
+		t.Errorf("without --ca-file: %v", err)
+	}
+
+	conn.caFile = "client_test.go"
+	if _, err = conn.open(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+		t.Errorf("with a file that is no certificate: %v", err)
+	}
+}
+
+// TestPages follows links to the end, on our own address whatever host they name.
+func TestPages(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next := map[string]string{"": "a", "a": "b", "b": ""}[r.URL.Query().Get("marker")]
+		links := map[string]string{"self": "x"}
+		if next != "" {
+			links["next"] = "http://elsewhere.example/things?marker=" + next
+		}
+		json.NewEncoder(w).Encode(map[string]any{"things": []string{r.URL.Query().Get("marker")}, "links": links})
+	}))
+	defer s.Close()
+	var got []string
+	err := clientOf(t, s).pages(t.Context(), "/things", "things", func(items []json.RawMessage) error {
+		for _, item := range items {
+			got = append(got, string(item))
+		}
+		return nil
+	})
+	if want := `"" "a" "b"`; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("pages = %s, %v, want %s", got, err, want)
+	}
+}
+
+// TestDownloadCutOff: half a backup must not look like a whole one.
+func TestDownloadCutOff(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(bytes.Repeat([]byte("x"), 1<<20))
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	c := clientOf(t, s)
+	path := filepath.Join(t.TempDir(), "backup")
+	_, err := writeFile(path, false, func(w io.Writer) (int64, error) {
+		req, err := c.request(t.Context(), http.MethodGet, "/", nil)
+		if err != nil {
+			return 0, err
+		}
+		return c.download(req, w)
+	})
+	f, ok := errors.AsType[*failure](err)
+	if !ok || f.code != exitUnknown || !strings.Contains(f.text, "broke off after 1.0 MB") {
+		t.Errorf("err = %v, want that it broke off", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+		t.Errorf("files left behind: %v, %v", left, err)
+	}
+}
+
+// TestWriteFile: a file that appears while another is written is not overwritten.
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write := func(text string, force bool, before func()) error {
+		_, err := writeFile(path, force, func(w io.Writer) (int64, error) {
+			before()
+			n, err := io.WriteString(w, text)
+			return int64(n), err
+		})
+		return err
+	}
+	other := func() { os.WriteFile(path, []byte("theirs"), 0o644) }
+	if err := write("ours", false, other); err == nil {
+		t.Error("a file that came in the meantime was overwritten")
+	}
+	if b, _ := os.ReadFile(path); string(b) != "theirs" {
+		t.Errorf("the file holds %q, want theirs", b)
+	}
+	if err := write("ours", true, other); err != nil {
+		t.Error(err)
+	}
+	b, _ := os.ReadFile(path)
+	info, err := os.Stat(path)
+	if err != nil || string(b) != "ours" || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file holds %q with mode %v, want ours with 0600", b, info.Mode())
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := clientOf(t, s).call(ctx, http.MethodGet, "/", nil, nil)
+	if f, ok := errors.AsType[*failure](err); !ok || f.code != exitUnknown || f.text != "interrupted" {
+		t.Errorf("err = %v, want interrupted", err)
+	}
+}
