@@ -3,6 +3,9 @@
 package lookup
 
 import (
+	"hash/maphash"
+	"slices"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -61,6 +64,7 @@ type Reply struct {
 	cur     name
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
 	scratch [dnsname.MaxWire]byte
+	seen    [maxChain + 1]uint64 // hashes of the names of a chain
 }
 
 // Question is what is asked: a name in lower-case wire form, root label included, and a type. The same name, in the
@@ -82,8 +86,8 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 		return
 	}
 	r.Zone, r.Rcode, r.Authoritative = z, rcodeNoError, true
-	for range maxChain {
-		if !r.step(z, q.Type) {
+	for hop := range maxChain {
+		if !r.step(z, q.Type) || r.inLoop(hop, q.Name) {
 			return
 		}
 		// RFC 1034 §4.3.2 step 3a: go back to step 1 with the new name.
@@ -92,6 +96,22 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 		}
 	}
 }
+
+// inLoop reports whether a chain has come back to a name it was at. What the loop consists of is answered once; going
+// round until maxChain would give an attacker a large answer for a small question. Names are compared by keyed hash.
+func (r *Reply) inLoop(hop int, first []byte) bool {
+	if hop == 0 {
+		r.seen[0] = maphash.Bytes(seed, first)
+	}
+	h := maphash.Bytes(seed, r.cur.wire)
+	if slices.Contains(r.seen[:hop+1], h) {
+		return true
+	}
+	r.seen[hop+1] = h
+	return false
+}
+
+var seed = maphash.MakeSeed()
 
 // findZone is the most specific zone that holds the name (RFC 1034 §4.3.2 step 2). For DS it is the parent's side of
 // a cut, if we have it (RFC 4035 §3.1.4.1).

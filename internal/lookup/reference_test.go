@@ -83,12 +83,14 @@ func (f *reference) ask(n dnsname.Name, t rr.Type) refAnswer {
 		return a
 	}
 	a.rcode, a.aa = 0, true
+	seen := map[dnsname.Name]bool{n: true}
 	for range 16 {
 		next, more := f.step(&a, apex, n, t)
-		if !more {
+		if !more || seen[next] {
 			break
 		}
 		n = next
+		seen[n] = true
 		if apex, ok = f.zoneOf(n, t); !ok {
 			break
 		}
