@@ -27,7 +27,8 @@ type Options struct {
 	// Hash is how new passwords are hashed; default 19 MiB, two passes (OWASP's first choice for argon2id).
 	Hash HashParams
 
-	// Hashers is how many passwords are hashed at a time; default 2, so that logins take at most 38 MiB.
+	// Hashers is how many passwords are hashed at a time; default 2. Each takes 19 MiB, and the collector keeps as much
+	// again for a while: a storm of logins was seen at 90 MiB for the whole process, however many there were.
 	Hashers int
 }
 

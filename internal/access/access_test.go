@@ -341,7 +341,9 @@ func TestEnsureAdmin(t *testing.T) {
 		{"file without a row is adopted", func(t *testing.T, a *Access, dir string) {
 			putFile(t, dir, tokenPrefix+strings.Repeat("k", 16)+"_"+strings.Repeat("s", 52))
 		}, func(t *testing.T, a *Access, dir string, err error) {
-			must[Principal](t)(a.Authenticate(adminToken(t, dir)))
+			if p := must[Principal](t)(a.Authenticate(adminToken(t, dir))); p.ID != strings.Repeat("k", 16) || err != nil {
+				t.Errorf("the admin is %s (%v), want the token of the file", p.ID, err)
+			}
 		}, ""},
 		{"row without a file stays so", func(t *testing.T, a *Access, dir string) {
 			if err := errors.Join(a.EnsureAdmin(t.Context(), dir), os.Remove(filepath.Join(dir, AdminFile))); err != nil {

@@ -351,3 +351,14 @@ func FuzzAuthenticate(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkPassword is a login at the default cost.
+func BenchmarkPassword(b *testing.B) {
+	h := newHasher(HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1}, 2)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.check(b.Context(), "correct horse", h.dummy); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -170,16 +170,26 @@ func (f *frame) end(x *exchange) {
 	if f.Metrics != nil {
 		f.Metrics.observe(x, took)
 	}
-	attrs := []any{"method", x.req.Method, "path", x.req.URL.Path, "status", x.status, "who", x.caller.Who,
-		"id", x.caller.ID, "project", x.caller.Project, "from", x.req.RemoteAddr, "request_id", x.id}
-	if changes(x.req.Method) {
-		f.Log.Info("audit", attrs...) // never the query, headers or bodies: they can hold secrets
-	} else {
-		f.Log.Debug("request", append(attrs, "took", took, "octets", x.octets)...)
-	}
+	f.log(x, took)
 	if cutOff {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// log writes the audit line of a change, or says at debug level that something was read. Never the query, headers or
+// bodies: they can hold secrets.
+func (f *frame) log(x *exchange, took time.Duration) {
+	level, message := slog.LevelDebug, "request"
+	if changes(x.req.Method) {
+		level, message = slog.LevelInfo, "audit"
+	}
+	if !f.Log.Enabled(x.req.Context(), level) {
+		return
+	}
+	f.Log.LogAttrs(x.req.Context(), level, message, slog.String("method", x.req.Method), slog.String("path", x.req.URL.Path),
+		slog.Int("status", x.status), slog.String("who", x.caller.Who), slog.String("id", x.caller.ID),
+		slog.String("project", x.caller.Project), slog.String("from", x.req.RemoteAddr), slog.String("request_id", x.id),
+		slog.Duration("took", took), slog.Int64("octets", x.octets))
 }
 
 func changes(method string) bool {

@@ -199,7 +199,8 @@ func TestBodyLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			req := httptest.NewRequest("POST", tt.path, io.LimitReader(zeros{}, int64(tt.size)))
+			sent := &io.LimitedReader{R: zeros{}, N: int64(tt.size)}
+			req := httptest.NewRequest("POST", tt.path, sent)
 			if tt.length {
 				req.ContentLength = int64(tt.size)
 			}
@@ -208,6 +209,9 @@ func TestBodyLimits(t *testing.T) {
 			r.handler.ServeHTTP(w, req)
 			if w.Code != tt.want {
 				t.Errorf("%d octets: %d %s, want %d", tt.size, w.Code, w.Body, tt.want)
+			}
+			if tt.length && tt.want == 413 && sent.N != int64(tt.size) {
+				t.Error("a body that says it is too long was read")
 			}
 		})
 	}
@@ -301,5 +305,23 @@ func TestReadyz(t *testing.T) {
 	err = errors.New("/a/path")
 	if code, body := ask(); code != 503 || body != `{"status":"failing","checks":{"dns":"failing","store":"ok"}}` {
 		t.Errorf("not ready: %d %s", code, body)
+	}
+}
+
+func BenchmarkFrame(b *testing.B) {
+	r := accesstest.Open(b, nil)
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	h := httpapi.Frame{Access: r.Access, Log: log, Metrics: httpapi.NewMetrics()}.Wrap(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	for _, method := range []string{"GET", "PUT"} {
+		b.Run(method, func(b *testing.B) {
+			b.ReportAllocs()
+			req := httptest.NewRequest(method, "/v2/zones", nil)
+			req.Header.Set("X-Auth-Token", r.Admin)
+			w := httptest.NewRecorder()
+			for b.Loop() {
+				h.ServeHTTP(w, req)
+			}
+		})
 	}
 }
