@@ -65,6 +65,8 @@ type Reply struct {
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
 	scratch [dnsname.MaxWire]byte
 	seen    [maxChain + 1]uint64 // hashes of the names of a chain
+	dnames  [maxChain]uint64     // hashes of the owners of the DNAMEs in the answer
+	numDN   int
 }
 
 // Question is what is asked: a name in lower-case wire form, root label included, and a type. The same name, in the
@@ -79,7 +81,7 @@ type Question struct {
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	r.Kind, r.Rcode, r.Zone = Refused, rcodeRefused, nil
 	r.Authoritative, r.Truncated, r.Wildcard = false, false, false
-	r.Answers, r.Authorities, r.Additionals = 0, 0, 0
+	r.Answers, r.Authorities, r.Additionals, r.numDN = 0, 0, 0, 0
 	r.cur.set(q.Name, questionAt)
 	z := findZone(s, &r.cur, q.Type)
 	if z == nil {

@@ -162,7 +162,9 @@ func (f *reference) negative(a *refAnswer, z map[dnsname.Name]map[rr.Type]rr.Set
 }
 
 func (f *reference) redirect(a *refAnswer, owner, n dnsname.Name, t rr.Type, d rr.Set) (dnsname.Name, bool) {
-	a.answer = append(a.answer, show(owner, d, d.TTL)...)
+	if lines := show(owner, d, d.TTL); !slices.Contains(a.answer, lines[0]) {
+		a.answer = append(a.answer, lines...)
+	}
 	target, _ := rr.Target(rr.TypeDNAME, d.Data[0])
 	labels := []string{}
 	for m := n; m != owner; m = m.Parent() {

@@ -2,6 +2,8 @@ package lookup
 
 import (
 	"encoding/binary"
+	"hash/maphash"
+	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -72,7 +74,7 @@ func copyLower(dst, src []byte) int {
 func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 	set, _ := p.node.Find(rr.TypeDNAME)
 	r.Kind = Positive
-	if !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {
+	if !r.hasDNAME(p.off) && !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {
 		return false
 	}
 	target := set.Wire[dataAt:]
@@ -95,6 +97,18 @@ func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 	r.Answers++
 	r.cur.set(r.target[:n], from+dataAt)
 	return t != rr.TypeCNAME && t != rr.TypeANY
+}
+
+// hasDNAME reports whether the DNAME at this part of the name is in the answer, and notes that it will be: a chain can
+// pass it more than once, and a record set stands in an answer once.
+func (r *Reply) hasDNAME(off int) bool {
+	h := maphash.Bytes(seed, r.cur.wire[off:])
+	if slices.Contains(r.dnames[:r.numDN], h) {
+		return true
+	}
+	r.dnames[r.numDN] = h
+	r.numDN++
+	return false
 }
 
 // negative answers that there is nothing, with the SOA that says for how long (RFC 2308 §2).
