@@ -17,7 +17,7 @@ const maxChanges = 10_000
 
 // change is one item of a batch, read.
 type change struct {
-	in      *input
+	values  values
 	action  string // create, update, upsert or delete
 	name    dnsname.Name
 	typ     rr.Type
@@ -81,7 +81,7 @@ func readChanges(in *input) ([]change, error) {
 }
 
 func readChange(in *input) change {
-	ch := change{in: in}
+	var ch change
 	if err := in.known(nil, "action", "name", "type", "ttl", "records", "description", "if_match"); err != nil {
 		in.problems = append(in.problems, problem{in.path, err.(*fault).message, "additionalProperties", false})
 	}
@@ -107,9 +107,7 @@ func readChange(in *input) change {
 		ch.ifMatch = *s
 	}
 	checkName(in, ch.typ, ch.name)
-	var values zone.RecordSet
-	values.Type = ch.typ
-	readRecordFields(in, &values)
+	ch.values = readValues(in, ch.typ)
 	return ch
 }
 
@@ -153,8 +151,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 	}
 	next := was
 	next.Name, next.Type = ch.name, ch.typ
-	readRecordFields(ch.in, &next)
-	next.Data = rr.Normal(next.Type, next.Data)
+	ch.values.apply(&next)
 	g.records += len(next.Data) - len(was.Data)
 	if exists && ch.action != "create" {
 		zs.set, err = c.changeSet(tx, zs, next, *g)

@@ -3,6 +3,7 @@ package designate
 import (
 	"slices"
 	"sort"
+	"strings"
 )
 
 // listing says how a kind of items is filtered and sorted. Items come in their natural order, the oldest first, and
@@ -30,11 +31,12 @@ func (l listing[T]) query(c *call) (query, error) {
 	return c.list(names, l.keys)
 }
 
-// cut filters and sorts all items and cuts out the page that is asked for.
+// cut filters and sorts all items and cuts out the page that is asked for. Filters do not see case, as in the databases
+// that Designate stands on.
 func (l listing[T]) cut(items []T, q query) (page[T], error) {
 	items = slices.DeleteFunc(items, func(item T) bool {
 		for key, pattern := range q.filters {
-			if !glob(pattern, l.filters[key](item)) {
+			if !glob(strings.ToLower(pattern), strings.ToLower(l.filters[key](item))) {
 				return true
 			}
 		}

@@ -134,7 +134,7 @@ func TestFilters(t *testing.T) {
 		{"name=*&type=SOA", []string{"example.org."}},
 		{"data=10.1.*", []string{"*.example.org.", "www.example.org."}},
 		{"data=192.0.2.2", []string{"mail.sub.example.org."}},
-		{"data=*some*", []string{"www.example.org."}},
+		{"data=*Some*&type=txt", []string{"www.example.org."}},
 		{"ttl=77", []string{"ttl.example.org."}},
 		{"description=the*", []string{"ttl.example.org."}},
 		{"status=ACTIVE&type=TXT", []string{"www.example.org."}},
@@ -152,7 +152,7 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	s.zone("example.net.")
-	for query, want := range map[string][]string{"name=*.net.": {"example.net."}, "email=host*": {"example.org.", "example.net."},
+	for query, want := range map[string][]string{"name=*.net.": {"example.net."}, "name=Example.Net.": {"example.net."}, "email=host*": {"example.org.", "example.net."},
 		"type=SECONDARY": {}, "sort_key=name": {"example.net.", "example.org."}, "sort_dir=desc": {"example.net.", "example.org."}} {
 		if diff := cmp.Diff(want, s.as(alice, 200, "GET /v2/zones?"+query, "").items("zones", "name")); diff != "" {
 			t.Errorf("zones?%s: %s", query, diff)

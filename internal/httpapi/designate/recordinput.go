@@ -25,7 +25,7 @@ func newRecordSet(in *input) (zone.RecordSet, error) {
 		s.Type = t
 	}
 	checkName(in, s.Type, s.Name)
-	readRecordFields(in, &s)
+	readValues(in, s.Type).apply(&s)
 	return s, in.err()
 }
 
@@ -39,20 +39,36 @@ func checkName(in *input, t rr.Type, n dnsname.Name) {
 	}
 }
 
-// readRecordFields reads what may be changed. Absent keys leave s as it is.
-func readRecordFields(in *input, s *zone.RecordSet) {
-	if in.has("ttl") {
-		s.TTL = nil
-		if n := in.number("ttl", 0, rr.MaxTTL); n != nil {
-			ttl := uint32(*n)
-			s.TTL = &ttl
-		}
+// values are the fields of a record set that a body has.
+type values struct {
+	ttl, description, records bool // which of them
+	set                       zone.RecordSet
+}
+
+// readValues reads what may be changed in a set of type t.
+func readValues(in *input, t rr.Type) values {
+	v := values{ttl: in.has("ttl"), description: in.has("description"), records: in.has("records")}
+	if n := in.number("ttl", 0, rr.MaxTTL); n != nil {
+		ttl := uint32(*n)
+		v.set.TTL = &ttl
 	}
-	if in.has("description") {
-		s.Description = in.text("description", maxDescription)
+	v.set.Description = in.text("description", maxDescription)
+	if v.records {
+		v.set.Data = readRecords(in, t)
 	}
-	if in.has("records") {
-		s.Data = readRecords(in, s.Type)
+	return v
+}
+
+// apply writes the values into s; what the body did not have stays.
+func (v values) apply(s *zone.RecordSet) {
+	if v.ttl {
+		s.TTL = v.set.TTL
+	}
+	if v.description {
+		s.Description = v.set.Description
+	}
+	if v.records {
+		s.Data = v.set.Data
 	}
 }
 

@@ -288,9 +288,9 @@ func newSetMatch(filters map[string]string) setMatch {
 		case "name":
 			m.setName(strings.ToLower(pattern))
 		case "status":
-			m.none = m.none || !glob(pattern, statusActive)
+			m.none = m.none || !glob(strings.ToUpper(pattern), statusActive)
 		default:
-			m.others[key] = pattern
+			m.others[key] = strings.ToLower(pattern)
 		}
 	}
 	return m
@@ -328,16 +328,17 @@ func (m *setMatch) matches(s zone.RecordSet) bool {
 	return true
 }
 
+// matchField compares one field with a pattern in lower case.
 func matchField(s zone.RecordSet, key, pattern string) bool {
 	switch key {
 	case "name":
 		return glob(pattern, s.Name.String())
 	case "type":
-		return glob(strings.ToUpper(pattern), s.Type.String())
+		return glob(pattern, strings.ToLower(s.Type.String()))
 	case "ttl":
 		return s.TTL != nil && glob(pattern, decimal(*s.TTL))
 	case "description":
-		return s.Description != nil && glob(pattern, *s.Description)
+		return s.Description != nil && glob(pattern, strings.ToLower(*s.Description))
 	}
-	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool { return glob(pattern, r) })
+	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool { return glob(pattern, strings.ToLower(r)) })
 }

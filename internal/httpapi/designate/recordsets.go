@@ -106,7 +106,7 @@ func (c *call) updateRecordSet() (reply, error) {
 			return err
 		}
 		next := zs.set
-		if readRecordFields(in, &next); in.err() != nil {
+		if readValues(in, next.Type).apply(&next); in.err() != nil {
 			return in.err()
 		}
 		zs.set, err = c.changeSet(tx, zs, next, growth{0, len(next.Data) - len(zs.set.Data)})
