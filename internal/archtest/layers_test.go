@@ -25,7 +25,7 @@ var rows = [][]string{
 		"internal/httpapi/admin", "internal/httpapi/openapi"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/dnsserver/perf", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
+	{"internal/archtest", "internal/access/accesstest", "internal/dnsserver/perf", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
 }
 
 // sideways are the arrows within a row.

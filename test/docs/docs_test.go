@@ -1,0 +1,234 @@
+// Package docs runs and parses what the documentation shows, so that it stays true.
+package docs
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/config"
+)
+
+const root = "../.."
+
+// pages are run in this order in one shell, as a reader would.
+var pages = []string{"README.md", "docs/api.md", "docs/serve.md"}
+
+type block struct {
+	page, lang, text string
+}
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []block
+	for _, m := range fence.FindAllStringSubmatch(string(b), -1) {
+		out = append(out, block{page, m[1], m[2]})
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no blocks: is the pattern still right?", page)
+	}
+	return out
+}
+
+// TestShell runs every shell block of the pages in one shell, against the server that `make run` starts, in a copy of the
+// tree and in a network namespace of its own, so that the ports that the pages name are free.
+func TestShell(t *testing.T) {
+	dir := t.TempDir()
+	copyTree(t, dir)
+	script := filepath.Join(dir, "pages.sh")
+	if err := os.WriteFile(script, []byte(session(t)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-n", "bash", script}
+	if os.Geteuid() != 0 {
+		args = slices.Insert(args, 0, "-r")
+	}
+	cmd := exec.Command("unshare", args...)
+	cmd.Dir = dir
+	cmd.Env = cleanEnv()
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the shell blocks of %v: %v\n%s", pages, err, out)
+	}
+	for _, want := range []string{"\n192.0.2.1\n", "rolled back", "imported", "mail.example.org."} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output does not show %q:\n%s", want, out)
+		}
+	}
+}
+
+// session is the script of all pages. The block with the two commands becomes the start of the server; `make test` is not
+// run from within itself, make is only asked whether it knows how.
+func session(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString(`set -eu -o pipefail
+ip link set lo up
+exec 2>&1
+finish() { [ -z "${SERVER:-}" ] || { kill "$SERVER" 2>/dev/null || true; wait "$SERVER" 2>/dev/null || true; }; }
+trap finish EXIT
+`)
+	started := false
+	for _, page := range pages {
+		for _, bl := range blocks(t, page) {
+			if bl.lang != "sh" {
+				continue
+			}
+			if !started {
+				if !strings.Contains(bl.text, "make test") || !strings.Contains(bl.text, "make run") {
+					t.Fatalf("the first shell block of README.md is not the two commands:\n%s", bl.text)
+				}
+				b.WriteString(startServer)
+				started = true
+				continue
+			}
+			b.WriteString("echo '== " + page + "'\nset -x\n" + bl.text + "set +x\n")
+		}
+	}
+	return b.String()
+}
+
+const startServer = `make --dry-run test >/dev/null
+make build
+bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053 >server.log 2>&1 &
+SERVER=$!
+make --dry-run run | grep -qx 'bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053'
+for i in $(seq 100); do
+	curl -sf http://127.0.0.1:8053/readyz >/dev/null && break
+	[ "$i" != 100 ] || { cat server.log; exit 1; }
+	sleep 0.1
+done
+`
+
+// cleanEnv is the environment less what could point the commands elsewhere.
+func cleanEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "OS_") || strings.HasPrefix(kv, "NAMEPLANE_") || strings.Contains(strings.ToLower(kv), "_proxy=")
+	})
+}
+
+// copyTree copies what a clone of the tree has, and what is not committed yet.
+func copyTree(t *testing.T, to string) {
+	t.Helper()
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cmd", "internal", "test", "bench", "docs"} {
+		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(top, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"go.mod", "go.sum", "Makefile"} {
+		b, err := os.ReadFile(filepath.Join(top, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func allPages(t *testing.T) []string {
+	t.Helper()
+	found := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			rel, _ := filepath.Rel(root, path)
+			found = append(found, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestData parses every YAML block as a configuration and every JSON block as JSON.
+func TestData(t *testing.T) {
+	seen := map[string]int{}
+	for _, page := range pages {
+		for _, b := range blocks(t, page) {
+			seen[b.lang]++
+			switch b.lang {
+			case "yaml":
+				if _, err := config.Parse(page, []byte(b.text)); err != nil {
+					t.Errorf("%s: %v in\n%s", page, err, b.text)
+				}
+			case "json":
+				if !json.Valid([]byte(b.text)) {
+					t.Errorf("%s: not JSON:\n%s", page, b.text)
+				}
+			}
+		}
+	}
+	if seen["yaml"] == 0 || seen["json"] == 0 || seen["sh"] == 0 {
+		t.Errorf("blocks by language: %v; the test has nothing to parse", seen)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+
+// TestLinks follows the links between the pages.
+func TestLinks(t *testing.T) {
+	for _, page := range allPages(t) {
+		b, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
+			target := filepath.Join(root, filepath.Dir(page), m[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+}
+
+var testName = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0-9_]+)`")
+
+// TestConformance wants every test that docs/conformance.md names to exist in the package it names.
+func TestConformance(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "docs/conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := testName.FindAllStringSubmatch(string(b), -1)
+	if len(names) < 30 {
+		t.Fatalf("docs/conformance.md names only %d tests", len(names))
+	}
+	for _, m := range names {
+		files, _ := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
+		found := slices.ContainsFunc(files, func(f string) bool {
+			text, err := os.ReadFile(f)
+			return err == nil && strings.Contains(string(text), "func "+m[2]+"(")
+		})
+		if !found {
+			t.Errorf("docs/conformance.md: there is no %s in %s", m[2], m[1])
+		}
+	}
+}
+
+func TestArchitectureIsShort(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), "\n"); n > 200 {
+		t.Errorf("ARCHITECTURE.md has %d lines; nobody reads more than 200", n)
+	}
+}
