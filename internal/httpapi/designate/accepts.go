@@ -46,19 +46,14 @@ func (c *call) createTransferAccept() (reply, error) {
 		return reply{}, err
 	}
 	in.require("key", "zone_transfer_request_id")
-	key, request := in.text("key", 160), in.text("zone_transfer_request_id", 36)
-	if request != nil {
-		if _, err := parseID(*request); err != nil {
-			in.note("zone_transfer_request_id", fmt.Sprintf("'%s' is not a 'uuid'", *request), "format", "uuid")
-		}
-	}
+	key, request := in.text("key", 160), in.uuid("zone_transfer_request_id")
 	if in.err() != nil {
 		return reply{}, in.err()
 	}
 	var t TransferAccept
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("accept transfer")
-		t, err = c.accept(tx, uuid.MustParse(*request).String(), *key)
+		t, err = c.accept(tx, request, *key)
 		return err
 	})
 	if err != nil {
@@ -66,6 +61,19 @@ func (c *call) createTransferAccept() (reply, error) {
 	}
 	t = c.linkedAccept(t)
 	return created(t, t.Links.Self), nil
+}
+
+// uuid reads an id; "" when absent.
+func (in *input) uuid(key string) string {
+	s := in.text(key, 36)
+	if s == nil {
+		return ""
+	}
+	id, err := parseID(*s)
+	if err != nil {
+		in.note(key, fmt.Sprintf("'%s' is not a 'uuid'", *s), "format", "uuid")
+	}
+	return id.String()
 }
 
 // accept gives the zone of a request to the caller's project.

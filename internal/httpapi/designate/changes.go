@@ -34,14 +34,10 @@ func (c *call) applyChanges() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var z zone.Zone
-	sets := []RecordSet{}
-	err = c.commit(func(tx *publish.Tx) error {
+	var sets []RecordSet
+	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("batch of %d changes", len(items))
-		if z, err = c.zone(tx.View); err != nil {
-			return err
-		}
-		sets, err = c.applyAll(tx, z, items)
+		sets, err = c.applyAll(tx, items)
 		return err
 	})
 	if err != nil {
@@ -112,7 +108,11 @@ func readChange(in *input) change {
 }
 
 // applyAll makes the changes in order. The error of an item says which one.
-func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]RecordSet, error) {
+func (c *call) applyAll(tx *publish.Tx, items []change) ([]RecordSet, error) {
+	z, err := c.zone(tx.View)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]RecordSet, 0, len(items))
 	var g growth
 	for i, ch := range items {

@@ -70,28 +70,33 @@ func (c *call) listHistory() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	out := []Change{}
-	more, total := false, 0
+	var out []Change
+	total := 0
 	err = c.view(func(v store.View) error {
 		z, err := c.zone(v)
 		if err != nil {
 			return err
 		}
 		total = v.CountChanges(z.ID)
-		return v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
-			if len(out) == q.limit {
-				more = true
-				return false, nil
-			}
-			out = append(out, wireChange(ch))
-			return true, nil
-		})
+		out, err = changesBefore(v, z, before, q.limit+1)
+		return err
 	})
 	next := ""
-	if more {
-		next = out[len(out)-1].ID
+	if len(out) > q.limit {
+		out = out[:q.limit]
+		next = out[q.limit-1].ID
 	}
 	return c.collection("history", out, next, total), err
+}
+
+// changesBefore are at most so many changes of a zone, older than a commit.
+func changesBefore(v store.View, z zone.Zone, before uint64, most int) ([]Change, error) {
+	out := []Change{}
+	err := v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
+		out = append(out, wireChange(ch))
+		return len(out) < most, nil
+	})
+	return out, err
 }
 
 func (c *call) historyQuery() (q query, before uint64, err error) {

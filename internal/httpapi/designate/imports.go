@@ -32,10 +32,7 @@ func (c *call) createImport() (reply, error) {
 		return reply{}, readError(errors.Unwrap(err))
 	}
 	file.zone.Attributes, file.zone.Project = attributes, c.scope.project
-	t := Task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
-	if err != nil {
-		t.fail(err)
-	}
+	t := newImport(c.scope.project, err)
 	putErr := c.commit(func(tx *publish.Tx) error {
 		t.Meta = newMeta(tx)
 		return tx.PutObject(kindImport, t.ID, t)
@@ -48,6 +45,15 @@ func (c *call) createImport() (reply, error) {
 	}
 	t = importTasks.link(c, t)
 	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
+}
+
+// newImport is an import that waits, or has failed already.
+func newImport(project string, err error) Task {
+	t := Task{Status: statusPending, ProjectID: project, Version: 1}
+	if err != nil {
+		t.fail(err)
+	}
+	return t
 }
 
 func (t *Task) fail(err error) {

@@ -98,6 +98,18 @@ func (c *call) updateQuotas() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	set, err := readQuotas(in)
+	if err != nil {
+		return reply{}, err
+	}
+	err = c.commit(func(tx *publish.Tx) error { return putQuotas(tx, project, set) })
+	if err != nil {
+		return reply{}, err
+	}
+	return c.showQuotas()
+}
+
+func readQuotas(in *input) (map[string]int, error) {
 	set := map[string]int{}
 	for _, key := range quotaKeys {
 		if in.isNull(key) {
@@ -107,14 +119,7 @@ func (c *call) updateQuotas() (reply, error) {
 			set[key] = int(*n)
 		}
 	}
-	if in.err() != nil {
-		return reply{}, in.err()
-	}
-	err = c.commit(func(tx *publish.Tx) error { return putQuotas(tx, project, set) })
-	if err != nil {
-		return reply{}, err
-	}
-	return c.showQuotas()
+	return set, in.err()
 }
 
 func putQuotas(tx *publish.Tx, project string, set map[string]int) error {

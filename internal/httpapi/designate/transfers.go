@@ -202,16 +202,20 @@ func (c *call) updateTransferRequest() (reply, error) {
 		if err := in.known(c.linkedRequest(t), "description"); err != nil {
 			return err
 		}
-		if in.has("description") {
-			t.Description = in.text("description", maxDescription)
-		}
-		t.UpdatedAt = Time(tx.Now())
-		if in.err() != nil {
-			return in.err()
-		}
-		return tx.PutObject(kindTransferRequest, t.ID, t)
+		return t.describe(tx, in)
 	})
 	return ok(c.linkedRequest(t)), err
+}
+
+func (t *TransferRequest) describe(tx *publish.Tx, in *input) error {
+	if in.has("description") {
+		t.Description = in.text("description", maxDescription)
+	}
+	t.UpdatedAt = Time(tx.Now())
+	if in.err() != nil {
+		return in.err()
+	}
+	return tx.PutObject(kindTransferRequest, t.ID, t)
 }
 
 func (c *call) deleteTransferRequest() (reply, error) {
