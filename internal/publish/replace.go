@@ -25,20 +25,24 @@ func (p *Publisher) CommitAlone(ctx context.Context, actor store.Actor, fn func(
 // keyed is a record set of a replacement under its key in the store.
 type keyed struct {
 	key []byte
-	set zone.RecordSet
+	set *zone.RecordSet
 }
 
 // ReplaceSets makes sets the whole content of a zone: absent ones are deleted, equal ones stay as they are, with their
-// ids. It is for CommitAlone. Ids, versions and times are set here.
+// ids. It is for CommitAlone. Ids, versions and times are set here. The sets are changed in place: copies of a million
+// of them are not to be had for nothing.
 func (tx *Tx) ReplaceSets(zoneID uuid.UUID, sets []zone.RecordSet) error {
 	e, err := tx.zone(zoneID)
 	if err != nil {
 		return err
 	}
 	want := make([]keyed, len(sets))
-	for i, s := range sets {
+	for i := range sets {
+		s := &sets[i]
 		s.Zone = zoneID
-		s.Data = rr.Normal(s.Type, s.Data)
+		if len(s.Data) > 1 {
+			s.Data = rr.Normal(s.Type, s.Data)
+		}
 		want[i] = keyed{store.SetKey(zoneID, s.Name, s.Type), s}
 	}
 	slices.SortFunc(want, func(a, b keyed) int { return bytes.Compare(a.key, b.key) })
@@ -60,7 +64,7 @@ func (tx *Tx) ReplaceSets(zoneID uuid.UUID, sets []zone.RecordSet) error {
 func (tx *Tx) keyedSets(zoneID uuid.UUID) ([]keyed, error) {
 	var have []keyed
 	err := tx.RecordSets(zoneID, func(s zone.RecordSet) (bool, error) {
-		have = append(have, keyed{store.SetKey(zoneID, s.Name, s.Type), s})
+		have = append(have, keyed{store.SetKey(zoneID, s.Name, s.Type), &s})
 		return true, nil
 	})
 	return have, err
@@ -81,8 +85,8 @@ func (tx *Tx) merge(e *zoneEdit, have, want []keyed, num uint64) error {
 		var err error
 		switch {
 		case order < 0:
-			e.bulkChange(&have[0].set, nil, tx.p.opts.JournalSets)
-			err = tx.Edit.DeleteSet(have[0].set)
+			e.bulkChange(have[0].set, nil, tx.p.opts.JournalSets)
+			err = tx.Edit.DeleteSet(*have[0].set)
 			have = have[1:]
 		case order > 0:
 			err = tx.addNumbered(e, want[0].set, num)
@@ -99,27 +103,27 @@ func (tx *Tx) merge(e *zoneEdit, have, want []keyed, num uint64) error {
 	return nil
 }
 
-func (tx *Tx) addNumbered(e *zoneEdit, s zone.RecordSet, num uint64) error {
+func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
 	if e.count+len(e.sets) < tx.p.opts.JournalSets {
 		s.ID = tx.SetID(num) // the journal wants it; it costs too much to make a million for nobody
 	}
-	e.bulkChange(nil, &s, tx.p.opts.JournalSets)
-	return tx.PutNumbered(s, num)
+	e.bulkChange(nil, s, tx.p.opts.JournalSets)
+	return tx.PutNumbered(*s, num)
 }
 
-func (tx *Tx) replaceSet(e *zoneEdit, was, s zone.RecordSet) error {
+func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 	if s.Type == rr.TypeSOA && len(s.Data) == 1 && len(was.Data) == 1 {
 		s.Data[0] = zone.WithSerial(s.Data[0], e.before.Serial) // the serial is ours to step
 	}
 	if equalPtr(was.TTL, s.TTL) && slices.Equal(was.Data, s.Data) {
 		return nil
 	}
-	next := was
+	next := *was
 	next.TTL, next.Data = s.TTL, s.Data
 	next.Version++
 	next.Updated = tx.now
-	e.bulkChange(&was, &next, tx.p.opts.JournalSets)
+	e.bulkChange(was, &next, tx.p.opts.JournalSets)
 	return tx.PutSet(next)
 }
 
@@ -145,7 +149,7 @@ func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 func checkAll(z zone.Zone, sets []keyed) error {
 	var group []zone.RecordSet
 	for i := range sets {
-		group = append(group, sets[i].set)
+		group = append(group, *sets[i].set)
 		if i+1 < len(sets) && sets[i+1].set.Name == sets[i].set.Name {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ func (a *API) Run(ctx context.Context) error {
 		select {
 		case task := <-a.tasks:
 			task(ctx)
+			debug.FreeOSMemory() // a zone file of a million records was just in memory, and nobody needs it any more
 		case <-ctx.Done():
 			return nil
 		}

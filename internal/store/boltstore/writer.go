@@ -16,17 +16,23 @@ import (
 // writer is a store.Writer on a bbolt transaction.
 //
 // bbolt splits pages only when it commits, so keys that come in no order into a table of few pages make one array
-// of all of them, and each moves half of it: 100,000 took 12 s. Keys that come in order go to its end. So as soon
-// as a key comes out of order, writer keeps what follows for the table, and gives it to bbolt in order (0.4 s, reopening and reading back included).
+// of all of them, and each moves half of it: 100,000 took 12 s. Keys that come in order go to its end. So when keys
+// have come out of order a few times, writer keeps what follows for the table, and gives it to bbolt in order: 0.4 s,
+// reopening and reading back included.
 type writer struct {
 	*reader
-	dirty bool
-	last  map[store.Table][]byte            // the key put last, while they come in order
-	kept  map[store.Table]map[string][]byte // what bbolt has not got yet; nil: delete
+	dirty    bool
+	last     map[store.Table][]byte            // the key put last
+	disorder map[store.Table]int               // how often a key was put that comes before the last one
+	kept     map[store.Table]map[string][]byte // what bbolt has not got yet; nil: delete
 }
 
+// maxDisorder is how often keys may come out of order before they are kept: imports begin with a few that do.
+const maxDisorder = 16
+
 func newWriter(tx *bolt.Tx) *writer {
-	return &writer{reader: newReader(tx), last: map[store.Table][]byte{}, kept: map[store.Table]map[string][]byte{}}
+	return &writer{reader: newReader(tx), last: map[store.Table][]byte{}, disorder: map[store.Table]int{},
+		kept: map[store.Table]map[string][]byte{}}
 }
 
 func (w *writer) Put(t store.Table, key, value []byte) error {
@@ -42,7 +48,10 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 	b, kept := w.bucket(t), w.kept[t]
 	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
 	value = append(make([]byte, 0, len(value)), value...)
-	if kept == nil && bytes.Compare(key, w.last[t]) > 0 {
+	if bytes.Compare(key, w.last[t]) < 0 {
+		w.disorder[t]++
+	}
+	if kept == nil && w.disorder[t] <= maxDisorder {
 		w.last[t] = append(w.last[t][:0], key...)
 		return put(b, key, value)
 	}
@@ -108,6 +117,7 @@ func (w *writer) flushTable(t store.Table) error {
 	}
 	delete(w.kept, t)
 	delete(w.last, t)
+	delete(w.disorder, t)
 	return nil
 }
 
