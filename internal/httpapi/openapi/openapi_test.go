@@ -1,0 +1,180 @@
+package openapi_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestValid(t *testing.T) {
+	doc := newRig(t).document(t)
+	if err := doc.Validate(t.Context(), openapi3.EnableSchemaFormatValidation(), openapi3.EnableSchemaPatternValidation(),
+		openapi3.EnableExamplesValidation(), openapi3.EnableSchemaDefaultsValidation()); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Info.Version != "v1.2.3" {
+		t.Errorf("info.version = %q, want that of the build", doc.Info.Version)
+	}
+}
+
+func TestEntityTag(t *testing.T) {
+	r := newRig(t)
+	ask := func(tag string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest("GET", "/openapi.json", nil)
+		req.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, req)
+		return w
+	}
+	first := ask(`"other"`)
+	tag := first.Header().Get("ETag")
+	if first.Code != http.StatusOK || tag == "" {
+		t.Fatalf("%d, ETag %q", first.Code, tag)
+	}
+	if w := ask(tag); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+		t.Errorf("with the tag: %d and %d octets, want 304 and none", w.Code, w.Body.Len())
+	}
+}
+
+var pattern = regexp.MustCompile(`mux\.HandleFunc\("([A-Z]+ /[^"]*)"`)
+
+// registered are the "METHOD /path" that a door's source gives to its mux.
+func registered(t *testing.T, file string) []string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range pattern.FindAllStringSubmatch(string(b), -1) {
+		out = append(out, strings.TrimSuffix(m[1], "/{$}"))
+	}
+	if len(out) < 5 {
+		t.Fatalf("%s registers %q: is the pattern still right?", file, out)
+	}
+	return out
+}
+
+// TestRoutes holds the operations of the document against those of the doors.
+func TestRoutes(t *testing.T) {
+	r := newRig(t)
+	doors := append(registered(t, "../identity/identity.go"), registered(t, "../admin/admin.go")...)
+	doors = append(doors, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
+	summaries := map[string]string{}
+	for _, route := range r.designate.Routes() {
+		doors = append(doors, route.Method+" "+route.Pattern)
+		summaries[route.Method+" "+route.Pattern] = route.Description
+	}
+	slices.Sort(doors)
+	var documented []string
+	for id, op := range operations(r.document(t)) {
+		key := op.method + " " + op.path
+		documented = append(documented, key)
+		if want := summaries[key]; want != "" && op.Summary != want {
+			t.Errorf("%s has the summary %q, its route says %q", id, op.Summary, want)
+		}
+	}
+	slices.Sort(documented)
+	if diff := cmp.Diff(slices.Compact(doors), documented); diff != "" {
+		t.Errorf("operations (-doors +document):\n%s", diff)
+	}
+}
+
+const someID = "00000000-0000-4000-8000-000000000000"
+
+var parameter = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// TestServed asks for every operation of the document: none may be unknown to the server.
+func TestServed(t *testing.T) {
+	r := newRig(t)
+	for id, op := range operations(r.document(t)) {
+		req := httptest.NewRequest(op.method, parameter.ReplaceAllString(op.path, someID), nil)
+		req.Header.Set("X-Auth-Token", r.Admin)
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, req)
+		body := w.Body.String()
+		if w.Code == http.StatusMethodNotAllowed || strings.Contains(body, "There is nothing at") ||
+			strings.Contains(body, "knows logins and projects only") {
+			t.Errorf("%s: %s %s = %d %s", id, op.method, op.path, w.Code, body)
+		}
+	}
+}
+
+// TestRoles asks for every operation with each role: who has less than the document says must be refused, others not.
+func TestRoles(t *testing.T) {
+	r := newRig(t)
+	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3}
+	for _, role := range []string{"", "reader", "member"} {
+		token := ""
+		if role != "" {
+			token, _ = r.Token(t, role, "admin", role)
+		}
+		for id, op := range operations(r.document(t)) {
+			need, _ := op.Extensions["x-nameplane-role"].(string)
+			req := httptest.NewRequest(op.method, parameter.ReplaceAllString(op.path, someID), nil)
+			req.Header.Set("X-Auth-Token", token)
+			w := httptest.NewRecorder()
+			r.handler.ServeHTTP(w, req)
+			want := 0
+			switch {
+			case role == "" && (op.Security == nil || len(*op.Security) > 0):
+				want = http.StatusUnauthorized
+			case ranks[role] < ranks[need]:
+				want = http.StatusForbidden
+			}
+			if want != 0 && w.Code != want {
+				t.Errorf("%s needs %q; for %q it answers %d %s, want %d", id, need, role, w.Code, w.Body, want)
+			}
+			if want == 0 && w.Code == http.StatusForbidden && strings.Contains(w.Body.String(), "role") {
+				t.Errorf("%s needs %q; for %q it answers %d %s", id, need, role, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// TestComplete wants words for people everywhere, an example of every body, and nothing that is not used.
+func TestComplete(t *testing.T) {
+	r := newRig(t)
+	doc, text := r.document(t), string(r.served(t))
+	tags := map[string]bool{}
+	for id, op := range operations(doc) {
+		if op.Summary == "" || op.Description == "" || len(op.Tags) != 1 || id == "" {
+			t.Errorf("%s %s lacks a summary, a description, an id or a tag", op.method, op.path)
+		}
+		for _, tag := range op.Tags {
+			tags[tag] = true
+		}
+		if op.RequestBody == nil {
+			continue
+		}
+		for media, content := range op.RequestBody.Value.Content {
+			if len(content.Examples) == 0 {
+				t.Errorf("%s has no example of a body of %s", id, media)
+			}
+		}
+	}
+	var listed []string
+	for _, tag := range doc.Tags {
+		listed = append(listed, tag.Name)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(tags)), slices.Sorted(slices.Values(listed))); diff != "" {
+		t.Errorf("tags (-used +listed):\n%s", diff)
+	}
+	for kind, names := range map[string][]string{"schemas": slices.Collect(maps.Keys(doc.Components.Schemas)),
+		"responses": slices.Collect(maps.Keys(doc.Components.Responses)), "headers": slices.Collect(maps.Keys(doc.Components.Headers)),
+		"parameters": slices.Collect(maps.Keys(doc.Components.Parameters))} {
+		for _, name := range names {
+			if !strings.Contains(text, `"#/components/`+kind+"/"+name+`"`) {
+				t.Errorf("%s %s is not used", kind, name)
+			}
+		}
+	}
+}
