@@ -139,6 +139,12 @@ func TestHistory(t *testing.T) {
 	if s.serial(z) != before {
 		t.Error("a rollback to the present stepped the serial")
 	}
+	s.as(alice, 202, "DELETE "+s.set(z, "gone.example.org.", "A", "192.0.2.1"), "")
+	after := s.serial(z)
+	s.as(alice, 200, "POST "+z+"/history/rollback", `{"serial":`+before+`}`)
+	if s.serial(z) != after {
+		t.Error("a rollback that changes nothing stepped the serial")
+	}
 	for body, status := range map[string]int{`{"serial":5}`: 409, `{"serial":0}`: 409, `{}`: 400, `{"serial":-1}`: 400, `{"serial":"x"}`: 400} {
 		s.as(alice, status, "POST "+z+"/history/rollback", body)
 	}

@@ -73,6 +73,14 @@ func TestPaging(t *testing.T) {
 	if pages := s.follow(z+"/recordsets?limit=3", "recordsets", "name"); len(pages) != 2 || len(pages[0]) != 3 || len(pages[1]) != 3 {
 		t.Errorf("6 sets in pages of 3: %q", pages)
 	}
+	s.zone("example.net.")
+	if pages := s.follow("/v2/zones?limit=2", "zones", "name"); len(pages) != 1 {
+		t.Errorf("2 zones in pages of 2: %q", pages)
+	}
+	if pages := s.follow("/v2/zones?limit=1", "zones", "name"); len(pages) != 2 {
+		t.Errorf("2 zones in pages of 1: %q", pages)
+	}
+	s.as(alice, 202, "DELETE "+s.zonePath("example.net."), "")
 	for _, path := range []string{z + "/recordsets", "/v2/recordsets"} {
 		for _, key := range []string{"created_at", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl"} {
 			up := slices.Concat(s.follow(path+"?limit=2&sort_key="+key, "recordsets", "id")...)

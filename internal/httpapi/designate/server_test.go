@@ -134,6 +134,12 @@ func (s *server) zoneOf(who httpapi.Caller, name string) string {
 	return "/v2/zones/" + res.str("id")
 }
 
+// zonePath is the path of a zone of alice's.
+func (s *server) zonePath(name string) string {
+	s.t.Helper()
+	return "/v2/zones/" + s.as(alice, 200, "GET /v2/zones?name="+name, "").items("zones", "id")[0]
+}
+
 // set makes a record set and returns its path.
 func (s *server) set(zone, name, typ string, records ...string) string {
 	s.t.Helper()
