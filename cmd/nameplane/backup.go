@@ -17,8 +17,8 @@ func newBackupCommand() *cobra.Command {
 		Long: `Write a copy of everything the server holds to FILE: zones, history, tokens, users and
 projects, as they were at one moment. The server goes on serving and changing.
 
-The copy is a store itself. To restore it, stop the server, put the copy in place of the
-store in its data folder, and start the server.
+The copy is a store itself. To restore it, stop the server, put the copy in place of
+nameplane.db in its data folder, and start the server.
 
 FILE is readable by its owner only, is written whole or not at all, and is not
 overwritten without --force. The command needs a token with the role admin.`,

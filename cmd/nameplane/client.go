@@ -240,7 +240,11 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		if err := fn(items); err != nil {
 			return err
 		}
-		path = nextPath(links.Next)
+		next := nextPath(links.Next)
+		if next == path {
+			return fail("", "%s answered with a page that is followed by itself", c.base)
+		}
+		path = next
 	}
 	return nil
 }

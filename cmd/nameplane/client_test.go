@@ -35,8 +35,8 @@ func TestRefusals(t *testing.T) {
 		{name: "412", status: 412, code: exitError, body: `{"message":"changed"}`, text: "changed", hint: "somebody changed it"},
 		{name: "503", status: 503, code: exitError, body: `{"message":"disk full"}`, text: "disk full", hint: "the server's log says more"},
 		{name: "500", status: 500, code: exitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops", hint: "req-1"},
-		{name: "redirect", status: 302, code: exitError, location: "http://other.example/", hint: "give the final address",
-			text: `answered with a redirect to "http://other.example/"`},
+		{name: "redirect", status: 302, code: exitError, location: "http://127.0.0.1:1/", hint: "give the final address",
+			text: `answered with a redirect to "http://127.0.0.1:1/"`},
 		{name: "not ours", status: 200, code: exitError, body: `hello`, text: "answered something else than was expected", hint: "nameplane server"},
 	}
 	for _, tt := range tests {
@@ -118,7 +118,7 @@ func TestPages(t *testing.T) {
 		next := map[string]string{"": "a", "a": "b", "b": ""}[r.URL.Query().Get("marker")]
 		links := map[string]string{"self": "x"}
 		if next != "" {
-			links["next"] = "http://elsewhere.example/things?marker=" + next
+			links["next"] = "http://127.0.0.1:1/things?marker=" + next
 		}
 		json.NewEncoder(w).Encode(map[string]any{"things": []string{r.URL.Query().Get("marker")}, "links": links})
 	}))

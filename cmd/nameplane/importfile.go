@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -45,7 +46,7 @@ const (
 
 // readZoneFile reads and checks a zone file; "-" is in. origin is the zero Name when the file says it itself. The caller closes
 // the spool.
-func readZoneFile(path string, in io.Reader, origin dnsname.Name, p *progress) (*spool, error) {
+func readZoneFile(ctx context.Context, path string, in io.Reader, origin dnsname.Name, p *progress) (*spool, error) {
 	o := zonefile.Options{File: path, Origin: origin}
 	size := int64(0)
 	if path == "-" {
@@ -68,7 +69,7 @@ func readZoneFile(path string, in io.Reader, origin dnsname.Name, p *progress) (
 		return nil, err
 	}
 	p.begin("reading", size)
-	if err := s.read(bufio.NewReaderSize(p.reader(in), 64<<10), o); err != nil {
+	if err := s.read(bufio.NewReaderSize(p.reader(ctx, in), 64<<10), o); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -96,6 +97,7 @@ func newSpool(zone dnsname.Name) (*spool, error) {
 	if err != nil {
 		return nil, fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
 	}
+	os.Remove(f.Name()) // it lives on until it is closed; where that cannot be, Close removes it
 	return &spool{file: f, zone: zone, out: bufio.NewWriterSize(f, 256<<10), seen: map[uint64]uint8{}, seed: maphash.MakeSeed()}, nil
 }
 
@@ -143,6 +145,9 @@ func fileFailure(err error) error {
 	e, ok := errors.AsType[*zonefile.Error](err)
 	if !ok {
 		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return &failure{code: exitUnknown, text: "interrupted", hint: "nothing was imported", err: err}
 	}
 	hint := e.Hint
 	if hint == "" {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -57,7 +59,7 @@ h1.example.org. 300 IN CNAME ns1.example.org.
 h2.example.org. 300 IN CNAME ns1.example.org.
 t.example.org. 300 IN TXT "a b" "c"
 `
-	s, err := readZoneFile("-", strings.NewReader(in), dnsname.Name{}, newProgress(io.Discard, true))
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(in), dnsname.Name{}, newProgress(io.Discard, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +80,15 @@ t.example.org. 300 IN TXT "a b" "c"
 	}
 }
 
+func TestReadInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := readZoneFile(ctx, "-", strings.NewReader("@ A"), dnsname.Root, newProgress(io.Discard, true))
+	if f, ok := errors.AsType[*failure](err); !ok || f.code != exitUnknown || f.text != "interrupted" {
+		t.Errorf("err = %v, want interrupted", err)
+	}
+}
+
 // BenchmarkReadZoneFile is the client's share of an import.
 func BenchmarkReadZoneFile(b *testing.B) {
 	var zone bytes.Buffer
@@ -90,7 +101,7 @@ func BenchmarkReadZoneFile(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := readZoneFile("-", bytes.NewReader(zone.Bytes()), dnsname.Name{}, newProgress(io.Discard, true))
+		s, err := readZoneFile(b.Context(), "-", bytes.NewReader(zone.Bytes()), dnsname.Name{}, newProgress(io.Discard, true))
 		if err != nil {
 			b.Fatal(err)
 		}

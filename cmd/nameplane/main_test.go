@@ -42,6 +42,7 @@ func TestScript(t *testing.T) {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NAMEPLANE_SERVER", "http://127.0.0.1:1") // never a server that happens to run here
+			e.Setenv("HTTP_PROXY", "http://127.0.0.1:1")       // nor one elsewhere, should a check fail that keeps us from it
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Values["servers"] = &servers{}
 			return nil

@@ -78,6 +78,7 @@ func TestProgress(t *testing.T) {
 			"\rreading    [########################################] 100 % of 200.0 MB\x1b[K\r\x1b[K"},
 		{"terminal, size unknown", true, false, 0, "\rreading    100.0 MB\x1b[K\rreading    200.0 MB\x1b[K\r\x1b[K"},
 		{"pipe", false, false, 200_000_000, "reading: 50 % of 200.0 MB\nreading: 100 % of 200.0 MB\n"},
+		{"pipe, nothing to count", false, false, -1, "reading: 3 s\nreading: 6 s\n"},
 		{"quiet", true, true, 200_000_000, ""},
 	}
 	for _, tt := range tests {
@@ -85,13 +86,17 @@ func TestProgress(t *testing.T) {
 			var b strings.Builder
 			now := time.Unix(0, 0)
 			p := &progress{w: &b, terminal: tt.terminal, quiet: tt.quiet, now: func() time.Time { return now }}
+			step := 50_000_000
+			if tt.total < 0 {
+				step = 0
+			}
 			p.begin("reading", tt.total)
-			p.add(50_000_000) // too early to show
+			p.add(step) // too early to show
 			now = now.Add(lineInterval)
-			p.add(50_000_000)
+			p.add(step)
 			p.add(0) // too early again
 			now = now.Add(lineInterval)
-			p.add(100_000_000)
+			p.add(2 * step)
 			p.end()
 			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +16,7 @@ type progress struct {
 	now      func() time.Time
 
 	phase       string
+	start       time.Time
 	done, total int64 // octets; total 0: not known
 	next        time.Time
 	shown       bool // a bar stands on the line
@@ -33,8 +35,8 @@ func newProgress(w io.Writer, quiet bool) *progress {
 // begin starts a phase of so many octets. Short work shows nothing.
 func (p *progress) begin(phase string, total int64) {
 	p.end()
-	p.phase, p.total, p.done = phase, total, 0
-	p.next = p.now().Add(p.interval())
+	p.phase, p.total, p.done, p.start = phase, total, 0, p.now()
+	p.next = p.start.Add(p.interval())
 }
 
 func (p *progress) interval() time.Duration {
@@ -74,7 +76,7 @@ func (p *progress) amount() string {
 	case p.done > 0:
 		return megabytes(p.done)
 	}
-	return "waiting"
+	return fmt.Sprintf("%.0f s", p.now().Sub(p.start).Seconds())
 }
 
 func (p *progress) percent() int64 { return min(100, p.done*100/p.total) }
@@ -90,15 +92,21 @@ func (p *progress) bar() string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// reader counts what is read through it.
-func (p *progress) reader(r io.Reader) io.Reader { return &countedReader{r, p} }
+// reader counts what is read through it, and ends when ctx does.
+func (p *progress) reader(ctx context.Context, r io.Reader) io.Reader {
+	return &countedReader{ctx, r, p}
+}
 
 type countedReader struct {
-	r io.Reader
-	p *progress
+	ctx context.Context
+	r   io.Reader
+	p   *progress
 }
 
 func (c *countedReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := c.r.Read(b)
 	c.p.add(n)
 	return n, err

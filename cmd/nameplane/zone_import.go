@@ -53,7 +53,7 @@ func newZoneImport(conn *connection) *cobra.Command {
 			}
 			p := newProgress(cmd.ErrOrStderr(), quiet)
 			defer p.end()
-			s, err := readZoneFile(args[0], cmd.InOrStdin(), origin, p)
+			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), origin, p)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (c *client) importZone(ctx context.Context, s *spool, replace bool, p *prog
 		path += "?replace=true"
 	}
 	p.begin("sending", s.size)
-	req, err := c.request(ctx, http.MethodPost, path, p.reader(s.body()))
+	req, err := c.request(ctx, http.MethodPost, path, p.reader(ctx, s.body()))
 	if err != nil {
 		return z, err
 	}
