@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,20 @@ func TestProgress(t *testing.T) {
 				t.Errorf("progress (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestProgressDuring is for the race detector: work counts while somebody else looks.
+func TestProgressDuring(t *testing.T) {
+	p := newProgress(io.Discard, false)
+	p.begin("sending", 1000)
+	err := p.during(func() error {
+		_, err := io.Copy(io.Discard, p.reader(t.Context(), strings.NewReader(strings.Repeat("x", 1000))))
+		return err
+	})
+	p.end()
+	if err != nil || p.done != 1000 {
+		t.Errorf("during = %v with %d counted, want 1000", err, p.done)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type progress struct {
 	quiet    bool
 	now      func() time.Time
 
+	mu          sync.Mutex // guards the following: a body is read by net/http's goroutine, even after an early reply
 	phase       string
 	start       time.Time
 	done, total int64 // octets; total 0: not known
@@ -34,7 +36,9 @@ func newProgress(w io.Writer, quiet bool) *progress {
 
 // begin starts a phase of so many octets. Short work shows nothing.
 func (p *progress) begin(phase string, total int64) {
-	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLocked()
 	p.phase, p.total, p.done, p.start = phase, total, 0, p.now()
 	p.next = p.start.Add(p.interval())
 }
@@ -48,6 +52,8 @@ func (p *progress) interval() time.Duration {
 
 // add counts n octets more, and shows it when it is time to.
 func (p *progress) add(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.done += int64(n)
 	if p.quiet || p.now().Before(p.next) {
 		return
@@ -61,8 +67,30 @@ func (p *progress) add(n int) {
 	fmt.Fprintf(p.w, "%s: %s\n", p.phase, p.amount())
 }
 
+// during shows how far it is while fn works, whether or not anything is counted.
+func (p *progress) during(fn func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	tick := time.NewTicker(barInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			p.add(0)
+		}
+	}
+}
+
 // end takes the bar away.
 func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLocked()
+}
+
+func (p *progress) clearLocked() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.shown = false

@@ -112,11 +112,11 @@ func (c *client) importZone(ctx context.Context, s *spool, replace bool, p *prog
 	req.ContentLength = s.size
 	req.Header.Set("Content-Type", "text/dns")
 	var t task
-	if err := c.do(req, &t); err != nil {
+	if err := p.during(func() error { return c.do(req, &t) }); err != nil {
 		return z, err
 	}
 	p.begin("committing", 0)
-	if t, err = c.await(ctx, t, importsPath, p); err != nil {
+	if err := p.during(func() error { t, err = c.await(ctx, t, importsPath); return err }); err != nil {
 		return z, err
 	}
 	return z, c.call(ctx, http.MethodGet, "/v2/zones/"+t.ZoneID, nil, &z)
@@ -135,7 +135,7 @@ func (c *client) mayImport(ctx context.Context, name dnsname.Name, replace bool)
 }
 
 // await polls a task until it has ended, and forgets it then: nobody will ask for it again.
-func (c *client) await(ctx context.Context, t task, path string, p *progress) (task, error) {
+func (c *client) await(ctx context.Context, t task, path string) (task, error) {
 	wait := 5 * time.Millisecond
 	for t.Status == "PENDING" {
 		select {
@@ -144,7 +144,6 @@ func (c *client) await(ctx context.Context, t task, path string, p *progress) (t
 			return t, c.unreachable(ctx.Err())
 		}
 		wait = min(2*wait, 200*time.Millisecond)
-		p.add(0)
 		if err := c.call(ctx, http.MethodGet, path+"/"+t.ID, nil, &t); err != nil {
 			return t, err
 		}
