@@ -178,3 +178,50 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestParameters tries the filters and sort keys of all lists at each of them: it must take those that the document
+// gives it, and refuse the others.
+func TestParameters(t *testing.T) {
+	k := newTalk(t)
+	zone := map[string]string{"zone_id": str(k.say(201, "createZone", turn{example: "short"}), "id")}
+	filters, keys := map[string]bool{}, map[string]bool{}
+	lists := map[string]operation{}
+	for id, op := range k.ops {
+		sort := op.Parameters.GetByInAndName("query", "sort_key")
+		if sort == nil {
+			continue
+		}
+		lists[id] = op
+		for _, key := range sort.Schema.Value.Enum {
+			keys[key.(string)] = true
+		}
+		for _, p := range op.Parameters {
+			if strings.HasPrefix(p.Ref, "#/components/parameters/filter_") {
+				filters[p.Value.Name] = true
+			}
+		}
+	}
+	if len(lists) < 10 || len(keys) < 10 || len(filters) < 10 {
+		t.Fatalf("%d lists, %d sort keys, %d filters: too few", len(lists), len(keys), len(filters))
+	}
+	for id, op := range lists {
+		for name := range filters {
+			want := 400
+			if op.Parameters.GetByInAndName("query", name) != nil {
+				want = 200
+			}
+			k.say(want, id, turn{params: zone, query: "?" + name + "=*"})
+		}
+		for key := range keys {
+			known := slices.Contains(op.Parameters.GetByInAndName("query", "sort_key").Schema.Value.Enum, any(key))
+			want := 400
+			if known {
+				want = 200
+			}
+			k.say(want, id, turn{params: zone, query: "?sort_key=" + key, bad: !known})
+		}
+		for _, rest := range []string{"sort_dir=asc", "sort_dir=desc", "limit=max", "limit=5000"} {
+			k.say(200, id, turn{params: zone, query: "?" + rest})
+		}
+	}
+}

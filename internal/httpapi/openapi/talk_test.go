@@ -1,0 +1,214 @@
+package openapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// talk is a conversation with a server, in which everything said by either side is held against the document.
+type talk struct {
+	rig
+	t      *testing.T
+	router routers.Router
+	ops    map[string]operation
+	said   map[string]bool // "operation example" that the server took
+	heard  map[string]bool // "operation status" that the server answered
+}
+
+func newTalk(t *testing.T) *talk {
+	t.Helper()
+	openapi3.DefineStringFormatValidator("uuid",
+		openapi3.NewRegexpFormatValidator(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`))
+	openapi3.DefineStringFormatValidator("uri", openapi3.NewRegexpFormatValidator(`^https?://\S+$`))
+	openapi3.DefineStringFormatValidator("date-time", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringDateTime))
+	openapi3filter.RegisterBodyDecoder("text/dns", openapi3filter.FileBodyDecoder)
+	r := newRig(t)
+	doc := r.document(t)
+	strict(doc)
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &talk{r, t, router, operations(doc), map[string]bool{}, map[string]bool{}}
+}
+
+// strict forbids every property that the document does not tell of. To clients it leaves the door open for more.
+func strict(doc *openapi3.T) {
+	seen := map[*openapi3.Schema]bool{}
+	var walk func(*openapi3.SchemaRef)
+	walk = func(ref *openapi3.SchemaRef) {
+		if ref == nil || ref.Value == nil || seen[ref.Value] {
+			return
+		}
+		s := ref.Value
+		seen[s] = true
+		if len(s.Properties) > 0 && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
+			no := false
+			s.AdditionalProperties.Has = &no
+		}
+		walk(s.Items)
+		walk(s.AdditionalProperties.Schema)
+		for _, p := range s.Properties {
+			walk(p)
+		}
+		for _, p := range s.OneOf {
+			walk(p)
+		}
+	}
+	for _, s := range doc.Components.Schemas {
+		walk(s)
+	}
+	for _, r := range doc.Components.Responses {
+		for _, content := range r.Value.Content {
+			walk(content.Schema)
+		}
+	}
+}
+
+// turn is one request: an operation of the document, said with one of its examples or without a body.
+type turn struct {
+	as      string            // token; default: the admin's
+	params  map[string]string // of the path
+	query   string
+	headers map[string]string
+	example string
+	media   string               // of the example; default application/json
+	change  func(map[string]any) // what differs from the example
+	bad     bool                 // the request is against the document
+	check   func(*http.Response) // more to look at
+}
+
+// anyStatus is for say: any that the document tells of will do.
+const anyStatus = 0
+
+// say makes a request, and returns the JSON of the reply.
+func (k *talk) say(status int, id string, u turn) map[string]any {
+	k.t.Helper()
+	op, ok := k.ops[id]
+	if !ok {
+		k.t.Fatalf("the document has no operation %s", id)
+	}
+	body, media := k.body(op, u)
+	req := httptest.NewRequest(op.method, "http://127.0.0.1"+fill(op.path, u.params)+u.query, bytes.NewReader(body))
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	if u.as == "" {
+		u.as = k.Admin
+	}
+	if u.as != "nobody" {
+		req.Header.Set("X-Auth-Token", u.as)
+	}
+	for name, v := range u.headers {
+		req.Header.Set(name, v)
+	}
+	input := k.checkRequest(id, req, body, u.bad)
+	w := httptest.NewRecorder()
+	k.handler.ServeHTTP(w, req)
+	if w.Code != status && status != anyStatus {
+		k.t.Fatalf("%s %s = %d %s, want %d", id, body, w.Code, w.Body, status)
+	}
+	k.checkResponse(id, input, w)
+	k.heard[id+" "+strconv.Itoa(w.Code)] = true
+	if u.example != "" && w.Code < 300 {
+		k.said[id+" "+u.example] = true
+	}
+	if u.check != nil {
+		u.check(w.Result())
+	}
+	var out map[string]any
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func fill(path string, params map[string]string) string {
+	return parameter.ReplaceAllStringFunc(path, func(p string) string {
+		if v := params[strings.Trim(p, "{}")]; v != "" {
+			return v
+		}
+		return someID
+	})
+}
+
+// body is the example of the turn, with its changes.
+func (k *talk) body(op operation, u turn) (body []byte, media string) {
+	k.t.Helper()
+	if u.example == "" {
+		return nil, ""
+	}
+	media = u.media
+	if media == "" {
+		media = "application/json"
+	}
+	example := op.RequestBody.Value.Content[media].Examples[u.example]
+	if example == nil {
+		k.t.Fatalf("%s has no example %q of %s", op.OperationID, u.example, media)
+	}
+	if text, ok := example.Value.Value.(string); ok {
+		return []byte(text), media
+	}
+	b, err := json.Marshal(example.Value.Value)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if u.change == nil {
+		return b, media
+	}
+	var changed map[string]any
+	if err := json.Unmarshal(b, &changed); err != nil {
+		k.t.Fatal(err)
+	}
+	u.change(changed)
+	b, err = json.Marshal(changed)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return b, media
+}
+
+func (k *talk) checkRequest(id string, req *http.Request, body []byte, bad bool) *openapi3filter.RequestValidationInput {
+	k.t.Helper()
+	route, params, err := k.router.FindRoute(req)
+	if err != nil || route.Operation.OperationID != id {
+		k.t.Fatalf("%s %s leads to %v, want %s (%v)", req.Method, req.URL, route, id, err)
+	}
+	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, SkipSettingDefaults: true,
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
+	err = openapi3filter.ValidateRequest(context.Background(), in)
+	if bad != (err != nil) {
+		k.t.Errorf("request %s %s %s: against the document: %v, want %v: %v", id, req.URL, body, err != nil, bad, err)
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return in
+}
+
+func (k *talk) checkResponse(id string, in *openapi3filter.RequestValidationInput, w *httptest.ResponseRecorder) {
+	k.t.Helper()
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: w.Code, Header: w.Header(),
+		Body: io.NopCloser(bytes.NewReader(w.Body.Bytes())), Options: in.Options}
+	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
+		k.t.Errorf("response to %s: %d %s: %v", id, w.Code, w.Body, err)
+	}
+	if documented := in.Route.Operation.Responses.Status(w.Code); documented != nil {
+		if len(documented.Value.Content) == 0 && w.Body.Len() > 0 {
+			k.t.Errorf("response to %s: %d has a body that the document does not tell of: %s", id, w.Code, w.Body)
+		}
+	}
+}
