@@ -1,0 +1,219 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A disk is a place for a data directory that can be made too small and large again while a server uses it.
+type disk struct {
+	dir         string
+	args        []string // of serve
+	shrink, let func(t *testing.T, s *server)
+}
+
+// TestDiskFull fills the disk under a server. Whoever is not root cannot mount a small disk, and runs into a limit for
+// the size of files, which the server meets in the same place.
+func TestDiskFull(t *testing.T) {
+	t.Run("limit", func(t *testing.T) { diskFull(t, limitedDisk(t)) })
+	if os.Geteuid() == 0 {
+		t.Run("tmpfs", func(t *testing.T) { diskFull(t, tmpfsDisk(t)) })
+	}
+}
+
+func limitedDisk(t *testing.T) disk {
+	limit := func(size uint64) func(*testing.T, *server) {
+		return func(t *testing.T, s *server) {
+			t.Helper()
+			var old unix.Rlimit
+			if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &old); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: old.Max}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// The limits of a process are changed by its own user only, unless with a capability that root in a container lacks.
+	args := []string{"--dns", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+	if os.Geteuid() == 0 {
+		args = append(args, "--user", "root")
+	}
+	return disk{newDir(t), args, limit(512 << 10), limit(unix.RLIM_INFINITY)}
+}
+
+func tmpfsDisk(t *testing.T) disk {
+	dir := newDir(t)
+	// The store reserves 16 MiB, of which it uses little at first.
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=40m,mode=0755"); err != nil {
+		t.Fatalf("mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	ballast := filepath.Join(dir, "ballast")
+	return disk{dir, nil,
+		func(t *testing.T, _ *server) {
+			t.Helper()
+			f, err := os.Create(ballast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			block, size := make([]byte, 64<<10), int64(0)
+			for err == nil {
+				var n int
+				n, err = f.Write(block)
+				size += int64(n)
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			if err := f.Truncate(size - 512<<10); err != nil { // room for some changes
+				t.Fatal(err)
+			}
+		},
+		func(t *testing.T, _ *server) {
+			t.Helper()
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+		}}
+}
+
+// filler creates record sets, and keeps book of which were acknowledged.
+type filler struct {
+	zone    zone
+	n       int
+	acked   map[string]bool
+	refused map[string]bool
+	last    response // the last refusal
+}
+
+func (f *filler) create(t *testing.T, s *server) bool {
+	t.Helper()
+	f.n++
+	name := fmt.Sprintf("n%d.%s", f.n, f.zone.Name)
+	long := strings.Repeat(strings.Repeat("x", 250)+`" "`, 12)
+	r, err := s.call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/recordsets",
+		recordSet{Name: name, Type: "TXT", Records: []string{`"` + long + `"`}})
+	if err != nil {
+		t.Fatalf("create %s: %v\n%s", name, err, s.output)
+	}
+	if r.ok() {
+		f.acked[name] = true
+		return true
+	}
+	f.refused[name], f.last = true, r
+	return false
+}
+
+// batch creates many sets at once, more than fits.
+func (f *filler) batch(t *testing.T, s *server) bool {
+	t.Helper()
+	var changes []map[string]any
+	for i := range 1000 {
+		f.n++
+		name := fmt.Sprintf("b%d-%d.%s", f.n, i, f.zone.Name)
+		f.refused[name] = true
+		changes = append(changes, map[string]any{"action": "create", "name": name, "type": "TXT",
+			"records": []string{`"` + strings.Repeat("y", 250) + `"`}})
+	}
+	r, err := s.call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/changes", map[string]any{"changes": changes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.last = r
+	return r.ok()
+}
+
+// check compares the server with the book: all that was acknowledged and nothing else.
+func (f *filler) check(t *testing.T, s *server) {
+	t.Helper()
+	have := s.setsOf(t, f.zone, "TXT")
+	if len(have) != len(f.acked) {
+		t.Errorf("the API has %d sets, %d were acknowledged", len(have), len(f.acked))
+	}
+	a := newAsker(t, s.dns)
+	for name := range f.acked {
+		if _, ok := have[name]; !ok {
+			t.Errorf("%s was acknowledged and is not in the API", name)
+		}
+		if r, err := a.ask(name, 16); err != nil || len(r.Answer) == 0 && !r.Truncated {
+			t.Errorf("%s was acknowledged and is not served: %v, %v", name, r, err)
+		}
+	}
+	for name := range f.refused {
+		if text, err := a.text(name); err != nil || text != "" {
+			t.Errorf("%s was refused and is served: %q, %v", name, text, err)
+		}
+	}
+}
+
+func diskFull(t *testing.T, d disk) {
+	data := filepath.Join(d.dir, "data")
+	s := start(t, data, d.args...)
+	f := &filler{zone: s.createZone(t, "example.org."), acked: map[string]bool{}, refused: map[string]bool{}}
+	f.create(t, s)
+	d.shrink(t, s)
+	for range 3 { // the first refusal must not be the end of the server
+		for n := 0; f.create(t, s); n++ {
+			if n > 5000 {
+				t.Fatal("the disk does not get full")
+			}
+		}
+		checkRefusal(t, f.last)
+	}
+	if f.batch(t, s) {
+		t.Error("a batch was taken by a full disk")
+	}
+	checkRefusal(t, f.last)
+	f.check(t, s)
+	if metrics := s.must(t, http.MethodGet, "/metrics", nil, nil).body; !failuresCounted(string(metrics)) {
+		t.Error("/metrics counts no commit failures")
+	}
+	s.must(t, http.MethodGet, "/readyz", nil, nil)
+	t.Logf("%d changes fitted, %d were refused", len(f.acked), len(f.refused))
+
+	d.let(t, s)
+	if !f.create(t, s) {
+		t.Errorf("there is room again, and a change is refused: %d %s", f.last.status, f.last.body)
+	}
+	f.check(t, s)
+	if status := s.end(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.output)
+	}
+	f.check(t, start(t, data))
+}
+
+func checkRefusal(t *testing.T, r response) {
+	t.Helper()
+	body := decode[struct {
+		Code          int
+		Type, Message string
+	}](t, r.body)
+	if r.status != http.StatusServiceUnavailable || body.Code != r.status || body.Type != "service_unavailable" ||
+		body.Message == "" || r.header.Get("Retry-After") == "" {
+		t.Errorf("refusal %d %v %s", r.status, r.header, r.body)
+	}
+	t.Logf("refused: %s", body.Message)
+}
+
+func failuresCounted(metrics string) bool {
+	for line := range strings.Lines(metrics) {
+		if n, ok := strings.CutPrefix(line, "nameplane_commit_failures_total "); ok {
+			return strings.TrimSpace(n) != "0"
+		}
+	}
+	return false
+}
