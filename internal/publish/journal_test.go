@@ -83,6 +83,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("change: whole %v, %d sets, want 21", first.Whole, len(first.Sets))
 	}
 	stays := idOf(t, p, z.ID, "h2.example.org.")
+	serial := current(t, p, z.ID).Serial
+	replace(20)
+	if now := current(t, p, z.ID).Serial; now != serial {
+		t.Errorf("the same content again moved the serial from %d to %d", serial, now)
+	}
 	replace(500)
 	if c := changes(t, p, z.ID)[0]; !c.Whole || len(c.Sets) != 0 {
 		t.Errorf("a large change keeps %d sets, whole %v", len(c.Sets), c.Whole)

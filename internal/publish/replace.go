@@ -57,8 +57,10 @@ func (tx *Tx) ReplaceSets(zoneID uuid.UUID, sets []zone.RecordSet) error {
 	if err != nil {
 		return err
 	}
-	e.reload = true
-	return tx.merge(e, have, want, first)
+	before := len(e.sets) + e.count
+	err = tx.merge(e, have, want, first)
+	e.reload = e.reload || len(e.sets)+e.count > before
+	return err
 }
 
 func (tx *Tx) keyedSets(zoneID uuid.UUID) ([]keyed, error) {
