@@ -1,0 +1,175 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+)
+
+func TestNoTLSOnTheNetwork(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		s := launch(t, filepath.Join(newDir(t), "data"), "--dns", "127.0.0.1:0", "--http", addr)
+		status, said := s.ended(t), s.output.String()
+		if status != 2 || !strings.Contains(said, "refusing to serve the management interface on "+addr+" without TLS") ||
+			!strings.Contains(said, "http.tls.cert") {
+			t.Errorf("--http %s: status %d, said:\n%s", addr, status, said)
+		}
+		if _, err := os.Stat(filepath.Join(s.data, "addresses.json")); err == nil {
+			t.Errorf("--http %s: it wrote addresses", addr)
+		}
+	}
+}
+
+// open are the operations that need no token. Everything else does.
+var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens", "GET /openapi.json"}
+
+// operations are all of the API, and the doors beside it.
+func operations() []string {
+	out := []string{"GET /metrics", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens",
+		"GET /v3/auth/tokens", "DELETE /v3/auth/tokens", "GET /v3/auth/catalog", "GET /v3/auth/projects", "GET /v3/projects",
+		"GET /v3/projects/x", "GET /access/v1/tokens", "POST /access/v1/tokens", "DELETE /access/v1/tokens/x",
+		"GET /access/v1/users", "POST /access/v1/users", "PATCH /access/v1/users/x", "DELETE /access/v1/users/x",
+		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup",
+		"GET /nothing/here", "PUT /", "DELETE /healthz", "GET //metrics", "GET /healthz/../metrics", "GET /v3/../v2/zones"}
+	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	for _, r := range (&designate.API{}).Routes() {
+		out = append(out, r.Method+" "+parameter.ReplaceAllString(r.Pattern, "00000000-0000-4000-8000-000000000001"))
+	}
+	return out
+}
+
+func TestTokenNeeded(t *testing.T) {
+	s := start(t, filepath.Join(newDir(t), "data"))
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	last := s.token[len(s.token)-1:]
+	wrong := []string{"", "x", s.token[:len(s.token)-1], s.token + "x", strings.TrimSuffix(s.token, last) + flip(last)}
+	for _, op := range operations() {
+		method, path, _ := strings.Cut(op, " ")
+		for _, token := range wrong {
+			req, err := http.NewRequestWithContext(context.Background(), method, s.url, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.URL.Path = path
+			if token != "" {
+				req.Header.Set("X-Auth-Token", token)
+			}
+			r, err := s.send(req)
+			if err != nil {
+				t.Fatalf("%s: %v", op, err)
+			}
+			if isOpen := slices.Contains(open, op); !isOpen && r.status != http.StatusUnauthorized {
+				t.Errorf("%s with token %q: %d %s", op, token, r.status, r.body)
+			} else if isOpen && r.status == http.StatusUnauthorized && method != http.MethodPost {
+				t.Errorf("%s is open and got %d", op, r.status)
+			}
+		}
+	}
+	s.must(t, http.MethodGet, "/v2/zones", nil, nil)
+}
+
+func flip(letter string) string {
+	if letter == "A" {
+		return "B"
+	}
+	return "A"
+}
+
+// TestSecretsStaySecret looks for the secrets in all that the server writes.
+func TestSecretsStaySecret(t *testing.T) {
+	data := filepath.Join(newDir(t), "data")
+	config := filepath.Join(filepath.Dir(data), "np.yaml")
+	if err := os.WriteFile(config, []byte("log: {level: debug}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, data, "--config", config, "--dns", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	for path, want := range map[string]fs.FileMode{data: 0o700, filepath.Join(data, "admin.token"): 0o600, storePath(data): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want mode %o", path, info.Mode(), err, want)
+		}
+	}
+	const password = "correct-horse-battery-staple-7"
+	s.must(t, http.MethodPost, "/access/v1/users", map[string]string{"name": "eve", "password": password, "role": "member"}, nil)
+	session := s.login(t, "eve", password)
+	s.login(t, "admin", s.token)
+	var made struct{ Token struct{ Token string } }
+	s.must(t, http.MethodPost, "/access/v1/tokens", map[string]string{"name": "robot", "role": "member"}, &made)
+	bearer := *s
+	bearer.token = made.Token.Token
+	bearer.must(t, http.MethodGet, "/v2/zones", nil, nil)
+	cli := exec.Command(binary, "zone", "create", "example.org", "--server", s.url, "--data", data)
+	if out, err := cli.CombinedOutput(); err != nil {
+		t.Errorf("zone create: %v\n%s", err, out)
+	}
+	if r, err := s.call(http.MethodGet, "/v2/zones/"+s.token, nil); err != nil || r.ok() {
+		t.Errorf("a token as zone id: %d, %v", r.status, err)
+	}
+	if status := s.end(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	wrote := written(t, data)
+	wrote["log"] = []byte(s.output.String())
+	for what, secret := range map[string]string{"admin token": s.token, "token": made.Token.Token, "password": password,
+		"session": session} {
+		if secret == "" {
+			t.Fatalf("no %s", what)
+		}
+		for file, b := range wrote {
+			// The log shows the path of a request, and whoever puts a token there has given it away already.
+			if file == "log" {
+				b = bytes.ReplaceAll(b, []byte("/v2/zones/"+s.token), nil)
+			}
+			for _, form := range forms(secret) {
+				if bytes.Contains(b, form) {
+					t.Errorf("%s holds the %s", file, what)
+				}
+			}
+		}
+	}
+}
+
+// login gets a session by password.
+func (s *server) login(t *testing.T, name, password string) string {
+	t.Helper()
+	body := map[string]any{"auth": map[string]any{"identity": map[string]any{"methods": []string{"password"},
+		"password": map[string]any{"user": map[string]any{"name": name, "domain": map[string]string{"id": "default"},
+			"password": password}}}}}
+	return s.must(t, http.MethodPost, "/v3/auth/tokens", body, nil).header.Get("X-Subject-Token")
+}
+
+// forms are the ways in which a secret could be written down. The last part of a token is what matters of it.
+func forms(secret string) [][]byte {
+	part := secret[strings.LastIndex(secret, "_")+1:]
+	return [][]byte{[]byte(secret), []byte(part), []byte(hex.EncodeToString([]byte(part))),
+		[]byte(base64.RawStdEncoding.EncodeToString([]byte(secret)))}
+}
+
+// written is all that is in the data directory, but for the file whose purpose it is to hold the token.
+func written(t *testing.T, data string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "admin.token" {
+			return err
+		}
+		out[d.Name()], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("%d files, %v", len(out), err)
+	}
+	return out
+}
