@@ -1,0 +1,70 @@
+package clients
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// TestOpenStackSDK lists zones from Python, more than fit on a page.
+func TestOpenStackSDK(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"one.test", "two.test", "three.test"} {
+		s.cli(t, "zone", "create", name)
+	}
+	const program = `
+import openstack
+cloud = openstack.connect()
+print(*sorted(z.name for z in cloud.dns.zones(limit=2)))
+zone = cloud.dns.find_zone("two.test.")
+cloud.dns.create_recordset(zone, name="www.two.test.", type="A", records=["192.0.2.2"])
+print(*[r.records[0] for r in cloud.dns.recordsets(zone, type="A")])
+cloud.dns.delete_zone(cloud.dns.find_zone("one.test."))
+print(cloud.dns.find_zone("one.test."))
+`
+	out := run(t, s.passwordEnv(), "/usr/bin/python3", "-W", "ignore", "-c", program)
+	if want := "one.test. three.test. two.test.\n192.0.2.2\nNone\n"; out != want {
+		t.Errorf("openstacksdk printed %q, want %q", out, want)
+	}
+	s.mustAnswer(t, "www.two.test.", dns.TypeA, "192.0.2.2")
+}
+
+// TestCurl is the API by hand.
+func TestCurl(t *testing.T) {
+	s := start(t)
+	curl := func(args ...string) string {
+		t.Helper()
+		return run(t, environment(), "curl", append([]string{"-sS", "--fail-with-body", "-H", "X-Auth-Token: " + s.token,
+			"-H", "Content-Type: application/json"}, args...)...)
+	}
+	if out := curl("-d", `{"name":"example.org.","email":"admin@example.org"}`, s.HTTP+"/v2/zones"); !strings.Contains(out, `"example.org."`) {
+		t.Errorf("create: %s", out)
+	}
+	list := curl(s.HTTP + "/v2/zones?name=example.org.")
+	_, rest, _ := strings.Cut(list, `"id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	curl("-d", `{"name":"www.example.org.","type":"A","records":["192.0.2.1"]}`, s.HTTP+"/v2/zones/"+id+"/recordsets")
+	host, port, _ := strings.Cut(s.Addr, ":")
+	for _, transport := range []string{"+notcp", "+tcp"} {
+		if got := run(t, environment(), "dig", "@"+host, "-p", port, transport, "+short", "www.example.org", "A"); got != "192.0.2.1\n" {
+			t.Errorf("dig %s: %q", transport, got)
+		}
+	}
+	if out, err := try(t, environment(), "curl", "-sS", "--fail-with-body", s.HTTP+"/v2/zones"); err == nil {
+		t.Errorf("without a token: %s", out)
+	}
+	curl("-X", "DELETE", s.HTTP+"/v2/zones/"+id)
+	s.mustAnswer(t, "www.example.org.", dns.TypeA, "REFUSED")
+}
+
+// waitAnswer waits for what a task in the background makes.
+func (s *server) waitAnswer(t *testing.T, name string, typ uint16, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); s.answer(t, name, typ) != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s %s does not become %q", name, dns.TypeToString[typ], want)
+		}
+	}
+}
