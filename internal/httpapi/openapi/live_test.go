@@ -3,6 +3,7 @@ package openapi_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -319,6 +320,11 @@ func (k *talk) refusals(zone map[string]string) {
 	k.say(400, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["colour"] = "red" }})
 	k.say(400, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["ttl"] = -1 }})
 	k.say(400, "createZone", turn{example: "short", change: func(b map[string]any) { b["name"] = "no-final-dot" }})
+	long := strings.Repeat("x", 2<<20)
+	k.say(413, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["description"] = long }})
+	k.say(413, "createProject", turn{example: "project", bad: true, change: func(b map[string]any) { b["description"] = long }})
+	k.say(413, "login", turn{as: "nobody", example: "password", bad: true, change: func(b map[string]any) { b["padding"] = long }})
+	k.say(503, "createZone", turn{example: "short", gone: true, change: func(b map[string]any) { b["name"] = "gone.test." }})
 	k.say(400, "applyChanges", turn{params: zone, example: "batch", bad: true, change: func(b map[string]any) {
 		b["changes"] = []any{map[string]any{"action": "destroy", "name": "www.example.org.", "type": "A"}}
 	}})

@@ -88,6 +88,7 @@ type turn struct {
 	change  func(map[string]any) // what differs from the example
 	bad     bool                 // the request is against the document
 	check   func(*http.Response) // more to look at
+	gone    bool                 // the client leaves before the server can do anything
 }
 
 // anyStatus is for say: any that the document tells of will do.
@@ -116,7 +117,12 @@ func (k *talk) say(status int, id string, u turn) map[string]any {
 	}
 	input := k.checkRequest(id, req, body, u.bad)
 	w := httptest.NewRecorder()
-	k.handler.ServeHTTP(w, req)
+	ctx, leave := context.WithCancel(req.Context())
+	defer leave()
+	if u.gone {
+		leave()
+	}
+	k.handler.ServeHTTP(w, req.WithContext(ctx))
 	if w.Code != status && status != anyStatus {
 		k.t.Fatalf("%s %s = %d %s, want %d", id, body, w.Code, w.Body, status)
 	}
