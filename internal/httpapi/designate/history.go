@@ -102,6 +102,9 @@ func changesBefore(v store.View, z zone.Zone, before uint64, most int) ([]Change
 func (c *call) historyQuery() (q query, before uint64, err error) {
 	values := c.r.URL.Query()
 	q.limit = defaultLimit
+	if err := q.readFilters(values, nil); err != nil {
+		return q, 0, err
+	}
 	if values.Has("limit") {
 		if q.limit, err = parseLimit(values.Get("limit")); err != nil {
 			return q, 0, err
