@@ -117,7 +117,7 @@ func Default() Config {
 			TCP: TCP{MaxConnections: 4096, MaxPerClient: 128, IdleTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second,
 				WriteTimeout: 5 * time.Second},
 		},
-		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxConnections: 1024, MaxBody: 1 << 20, MaxImport: 1 << 30,
+		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxConnections: 1024, MaxBody: 1 << 20, MaxImport: 128 << 20,
 			Stall: 30 * time.Second, SessionLife: time.Hour},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,

@@ -22,7 +22,8 @@ type API struct {
 	once     sync.Once
 	routes   []Route
 	tasks    chan func(context.Context) // imports, one after the other: each may need the memory of a whole zone
-	settings Settings                   // with defaults
+	uploads  uploads
+	settings Settings // with defaults
 	started  time.Time
 }
 
@@ -31,7 +32,7 @@ func (a *API) init() {
 		a.settings = a.Settings.withDefaults()
 		a.routes = routes()
 		a.started = time.Now()
-		a.tasks = make(chan func(context.Context), 16)
+		a.tasks = make(chan func(context.Context), maxUploads)
 		if a.Log == nil {
 			a.Log = slog.New(slog.DiscardHandler)
 		}

@@ -5,9 +5,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,73 +23,30 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// createImport reads a zone file as it comes in and leaves its commit to Run. With ?replace=true the file becomes the
-// content of the zone if that exists already, in one step.
+// createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the zone
+// if that exists already, in one step.
 func (c *call) createImport() (reply, error) {
-	body, attributes, err := c.importBody()
+	file, attributes, err := c.receive()
 	if err != nil {
 		return reply{}, err
 	}
-	file, err := readZone(body, c.settings)
-	if err != nil && isReadError(err) {
-		return reply{}, readError(errors.Unwrap(err))
-	}
-	file.zone.Attributes, file.zone.Project = attributes, c.scope.project
-	t := newImport(c.scope.project, err)
-	putErr := c.commit(func(tx *publish.Tx) error {
+	t := Task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
+	err = c.commit(func(tx *publish.Tx) error {
 		t.Meta = newMeta(tx)
 		return tx.PutObject(kindImport, t.ID, t)
 	})
-	if putErr != nil {
-		return reply{}, putErr
+	if err != nil {
+		_ = file.Close()
+		return reply{}, err
 	}
-	if err == nil {
-		c.enqueue(t, file)
-	}
+	c.enqueue(t, file, attributes)
 	t = importTasks.link(c, t)
 	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
-}
-
-// newImport is an import that waits, or has failed already.
-func newImport(project string, err error) Task {
-	t := Task{Status: statusPending, ProjectID: project, Version: 1}
-	if err != nil {
-		t.fail(err)
-	}
-	return t
 }
 
 func (t *Task) fail(err error) {
 	message := err.Error()
 	t.Status, t.Message = statusError, &message
-}
-
-// importBody is the zone file of a request: the body itself, or a string in a JSON object.
-func (c *call) importBody() (io.Reader, map[string]string, error) {
-	limited := http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport)
-	if c.wantMedia("text/dns") == nil {
-		return limited, nil, nil
-	}
-	if c.wantMedia("application/json") != nil {
-		return nil, nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
-			message: "Content-type must be text/dns or application/json"}
-	}
-	b, err := io.ReadAll(limited)
-	if err != nil {
-		return nil, nil, readError(err)
-	}
-	in, err := parseInput("import", b)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := in.known(nil, "zonefile", "attributes", "pool_id"); err != nil {
-		return nil, nil, err
-	}
-	in.require("zonefile")
-	attributes := in.dictionary("attributes")
-	var text string
-	in.get("zonefile", "string", &text)
-	return strings.NewReader(text), attributes, in.err()
 }
 
 // imported is a zone as a file tells it.
@@ -95,32 +55,13 @@ type imported struct {
 	sets []zone.RecordSet
 }
 
-// errBody wraps a failure to read the request, which is no fault of the file.
-type errBody struct{ err error }
-
-func (e errBody) Error() string { return e.err.Error() }
-func (e errBody) Unwrap() error { return e.err }
-
-func isReadError(err error) bool { var e errBody; return errors.As(err, &e) }
-
-// bodyReader marks the errors of the request's body.
-type bodyReader struct{ r io.Reader }
-
-func (b bodyReader) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = errBody{err}
-	}
-	return n, err
-}
-
-// readZone reads a file of one zone. Records may come in any order.
-func readZone(r io.Reader, s *Settings) (imported, error) {
-	in := bufio.NewReaderSize(bodyReader{r}, 64<<10)
+// readZone reads a file of one zone, of at most so many records; 0 is any number. Records may come in any order.
+func readZone(r io.Reader, s *Settings, most int) (imported, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
 	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
 	var records []zonefile.Record
 	var soa *zonefile.Record
-	err := zonefile.Parse(in, zonefile.Options{DefaultTTL: s.DefaultTTL}, func(rec zonefile.Record) error {
+	err := zonefile.Parse(in, zonefile.Options{DefaultTTL: s.DefaultTTL, MaxRecords: most}, func(rec zonefile.Record) error {
 		if rec.Type == rr.TypeSOA && soa == nil {
 			first := rec
 			soa = &first
@@ -129,10 +70,6 @@ func readZone(r io.Reader, s *Settings) (imported, error) {
 		return nil
 	})
 	if err != nil {
-		var body errBody
-		if errors.As(err, &body) {
-			return imported{}, body
-		}
 		return imported{}, err
 	}
 	if soa == nil {
@@ -186,19 +123,58 @@ func groupSets(records []zonefile.Record, zoneTTL uint32) []zone.RecordSet {
 	return sets
 }
 
-// enqueue leaves the import to Run.
-func (c *call) enqueue(t Task, file imported) {
+// enqueue leaves the import to Run, and waits a while for that to have room for it: who imports many zones one after
+// the other need not look at each before the next.
+func (c *call) enqueue(t Task, file *os.File, attributes map[string]string) {
 	run := *c // the request ends before the import
 	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
-	replace := isTrue(c.r.URL.Query().Get("replace"))
-	task := func(ctx context.Context) {
-		run.finishImport(ctx, t, run.importZone(ctx, &t, file, replace))
-	}
+	task := func(ctx context.Context) { run.finishImport(ctx, t, run.runImport(ctx, &t, file, attributes)) }
+	patience := time.NewTimer(10 * time.Second)
+	defer patience.Stop()
 	select {
 	case c.api.tasks <- task:
-	default:
-		c.finishImport(c.r.Context(), t, errors.New("too many imports are waiting; try again later"))
+		return
+	case <-patience.C:
+	case <-c.r.Context().Done():
 	}
+	_ = file.Close()
+	run.finishImport(run.r.Context(), t, refuse("busy", "too many imports are waiting; try again later"))
+}
+
+// runImport reads a kept file and commits its zone. A panic ends this import, not the server.
+func (c *call) runImport(ctx context.Context, t *Task, file *os.File, attributes map[string]string) (err error) {
+	defer func() {
+		_ = file.Close()
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic in an import: %v\n%s", v, debug.Stack())
+		}
+	}()
+	most, err := c.mostRecords()
+	if err != nil {
+		return err
+	}
+	in, err := readZone(file, c.settings, most)
+	if err != nil {
+		return badRequest("%v", err)
+	}
+	in.zone.Attributes, in.zone.Project = attributes, c.scope.project
+	return c.importZone(ctx, t, in, isTrue(c.r.URL.Query().Get("replace")))
+}
+
+// mostRecords is how many records a zone of the caller's may have; 0 is any number. A file with more is not read on: a
+// quota bounds the memory that an import takes, too.
+func (c *call) mostRecords() (most int, err error) {
+	if c.scope.caller.IsAdmin() {
+		return 0, nil
+	}
+	err = c.view(func(v store.View) error {
+		q, err := c.quotasOf(v, c.scope.project)
+		if q.ZoneRecords >= 0 {
+			most = max(1, q.ZoneRecords)
+		}
+		return err
+	})
+	return most, err
 }
 
 // importZone commits a zone with the news that its import is complete.

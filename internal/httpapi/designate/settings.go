@@ -25,7 +25,10 @@ type Settings struct {
 	// Quotas are the limits of projects that have none of their own. A zero field stands for its default, -1 for no limit.
 	Quotas Quotas
 
-	MaxImport int64 // octets of an imported zone file; default 1 GiB
+	MaxImport int64 // octets of an imported zone file; default 128 MiB, three million records
+
+	// SpoolDir is where zone files wait to be imported; default: the system's folder for temporary files.
+	SpoolDir string
 }
 
 // Nameserver is a host that serves the pool's zones. The one with the lowest priority is the primary of their SOA.
@@ -76,7 +79,7 @@ func (s Settings) withDefaults() Settings {
 		s.DefaultTTL = 3600
 	}
 	if s.MaxImport == 0 {
-		s.MaxImport = 1 << 30
+		s.MaxImport = 128 << 20
 	}
 	return s
 }

@@ -1,0 +1,137 @@
+package designate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Bounds on the zone files that come in. They wait in files, because a zone takes some thirty times its file in memory
+// while it is read; Run reads them one after the other. A client may send slowly, so no project gets all places.
+const (
+	maxUploads        = 16 // at a time, and the same number may wait for Run
+	maxProjectUploads = 4
+
+	// maxJSONImport is for a zone file inside JSON, which is read in memory, several copies of it.
+	maxJSONImport = 16 << 20
+)
+
+// uploads counts the zone files that are coming in.
+type uploads struct {
+	mu        sync.Mutex // guards the rest
+	all       int
+	byProject map[string]int
+}
+
+// begin takes a place; the caller gives it back with end.
+func (u *uploads) begin(project string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all >= maxUploads || u.byProject[project] >= maxProjectUploads {
+		return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
+			message: "Too many zone files are being sent; try again later."}
+	}
+	if u.byProject == nil {
+		u.byProject = map[string]int{}
+	}
+	u.all++
+	u.byProject[project]++
+	return nil
+}
+
+func (u *uploads) end(project string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all--
+	if u.byProject[project]--; u.byProject[project] == 0 {
+		delete(u.byProject, project)
+	}
+}
+
+// receive keeps the zone file of the request in a file without a name, which is gone when it is closed or we are.
+func (c *call) receive() (*os.File, map[string]string, error) {
+	if err := c.api.uploads.begin(c.scope.project); err != nil {
+		return nil, nil, err
+	}
+	defer c.api.uploads.end(c.scope.project)
+	body, attributes, err := c.importBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.CreateTemp(c.settings.SpoolDir, "import-*")
+	if err != nil {
+		return nil, nil, noRoom(err)
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = io.Copy(f, bodyReader{body})
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		return f, attributes, nil
+	}
+	_ = f.Close()
+	if e := (errBody{}); errors.As(err, &e) {
+		return nil, nil, readError(e.err)
+	}
+	return nil, nil, noRoom(err)
+}
+
+// noRoom is 503 where a full or read-only disk keeps a file from being written.
+func noRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("keep the zone file: %w", err)
+}
+
+// importBody is the zone file of a request: the body itself, or a string in a JSON object.
+func (c *call) importBody() (io.Reader, map[string]string, error) {
+	if c.wantMedia("text/dns") == nil {
+		return http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport), nil, nil
+	}
+	if c.wantMedia("application/json") != nil {
+		return nil, nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
+			message: "Content-type must be text/dns or application/json"}
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, min(c.settings.MaxImport, maxJSONImport)))
+	if err != nil {
+		return nil, nil, readError(err)
+	}
+	in, err := parseInput("import", b)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := in.known(nil, "zonefile", "attributes", "pool_id"); err != nil {
+		return nil, nil, err
+	}
+	in.require("zonefile")
+	attributes := in.dictionary("attributes")
+	var text string
+	in.get("zonefile", "string", &text)
+	return strings.NewReader(text), attributes, in.err()
+}
+
+// errBody wraps a failure to read the request, which is no fault of the disk.
+type errBody struct{ err error }
+
+func (e errBody) Error() string { return e.err.Error() }
+
+// bodyReader marks the errors of the request's body.
+type bodyReader struct{ r io.Reader }
+
+func (b bodyReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errBody{err}
+	}
+	return n, err
+}

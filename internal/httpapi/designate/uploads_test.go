@@ -1,0 +1,71 @@
+package designate_test
+
+import (
+	"io"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+)
+
+// upload sends a zone file of alice's piece by piece and returns where to write, and the reply's status.
+func (s *server) upload(who httpapi.Caller) (*io.PipeWriter, <-chan int) {
+	r, w := io.Pipe()
+	req := httptest.NewRequest("POST", "http://dns.test/v2/zones/tasks/imports", r)
+	req.Header.Set("Content-Type", "text/dns")
+	status := make(chan int, 1)
+	go func() {
+		rec := httptest.NewRecorder()
+		s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), who)))
+		status <- rec.Code
+	}()
+	return w, status
+}
+
+// Slow senders keep others from importing no longer than their own project's places reach, and a file that is still
+// coming in keeps nobody's import waiting.
+func TestSlowUploads(t *testing.T) {
+	s := newServer(t, designate.Settings{SpoolDir: t.TempDir()})
+	var pipes []*io.PipeWriter
+	var replies []<-chan int
+	for range 4 {
+		w, status := s.upload(alice)
+		if _, err := io.WriteString(w, "$ORIGIN slow.test.\n"); err != nil { // returns when it is being read
+			t.Fatal(err)
+		}
+		pipes, replies = append(pipes, w), append(replies, status)
+	}
+	file := strings.ReplaceAll(zoneText, "example.org.", "bob.test.")
+	s.want(503, request{alice, "POST /v2/zones/tasks/imports", file, []string{"Content-Type: text/dns"}})
+	if res := s.imports(bob, file, ""); res.str("status") != "COMPLETE" {
+		t.Errorf("bob's import: %s", res.Body)
+	}
+	for i, w := range pipes {
+		w.CloseWithError(io.ErrUnexpectedEOF)
+		if got := <-replies[i]; got != 400 {
+			t.Errorf("a file that breaks off = %d, want 400", got)
+		}
+	}
+	s.imports(alice, file, "")
+}
+
+func TestImportLeavesNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := newServer(t, designate.Settings{SpoolDir: dir})
+	s.imports(alice, zoneText, "")
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// A file with more records than the project may have is not read to its end.
+func TestImportStopsAtQuota(t *testing.T) {
+	s := newServer(t, designate.Settings{Quotas: designate.Quotas{ZoneRecords: 3}})
+	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"), "more than 3 records") {
+		t.Errorf("import: %s", res.Body)
+	}
+}
