@@ -125,7 +125,7 @@ func (h *handler) begin(out []byte) {
 func (h *handler) empty(msg []byte) {
 	r := &h.reply
 	r.Msg, r.Rcode, r.Zone = msg, 0, nil
-	r.Authoritative, r.Truncated, r.Wildcard = false, false, false
+	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
 	r.Answers, r.Authorities, r.Additionals = 0, 0, 0
 }
 

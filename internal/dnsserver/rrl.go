@@ -141,7 +141,7 @@ func rateClass(r *lookup.Reply) int {
 	switch {
 	case r.Zone == nil:
 		return rateErrors
-	case r.Kind == lookup.Positive && !r.Wildcard:
+	case r.Kind == lookup.Positive && !r.Synthesized:
 		return rateResponses
 	case r.Kind == lookup.ServFail || r.Kind == kindNone:
 		return rateErrors

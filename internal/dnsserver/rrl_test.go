@@ -11,6 +11,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -30,7 +31,7 @@ func (c limitCase) sent(l *limiter, n int) int {
 	z := zone.NewNodes(uuid.Nil, origin)
 	sent := 0
 	for i := range n {
-		r := &lookup.Reply{Kind: c.kind, Wildcard: c.wild}
+		r := &lookup.Reply{Kind: c.kind, Synthesized: c.wild}
 		if c.ours {
 			r.Zone = z
 		}
@@ -176,6 +177,44 @@ func TestLimitOff(t *testing.T) {
 	for range 100 {
 		if len(ask(h, in)) == 0 {
 			t.Fatal("limited, though it is off")
+		}
+	}
+}
+
+// TestLimitMadeUpNames: whatever answers names without end does so within one limit.
+func TestLimitMadeUpNames(t *testing.T) {
+	b := zone.NewNodes(uuid.Nil, origin).Edit()
+	for _, s := range []struct {
+		name string
+		typ  rr.Type
+		data string
+	}{
+		{"dname", rr.TypeDNAME, "example.net."},
+		{"*.wild", rr.TypeA, "192.0.2.1"},
+		{"*.alias", rr.TypeCNAME, "example.net."},
+		{"sub", rr.TypeNS, "ns.example.net."},
+	} {
+		n, err := dnsname.ParseIn(s.name, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := rr.ParseData(s.typ, s.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Put(rr.NewSet(n, s.typ, 60, data))
+	}
+	zones := zone.NewSnapshot(b.Done())
+	for _, under := range []string{"dname", "wild", "alias", "sub", "x.dname"} {
+		h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, RRL: RRLConfig{Responses: 1000, Negative: 5, Slip: -1, Window: time.Second}})
+		sent := 0
+		for i := range 100 {
+			if len(ask(h, packed(t, question(fmt.Sprintf("n%d.%s.example.org.", i, under), dns.TypeA)))) > 0 {
+				sent++
+			}
+		}
+		if sent != 5 {
+			t.Errorf("%d answers for made-up names under %s were sent, want 5", sent, under)
 		}
 	}
 }

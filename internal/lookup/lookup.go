@@ -55,7 +55,7 @@ type Reply struct {
 	Rcode         uint8
 	Authoritative bool
 	Truncated     bool
-	Wildcard      bool // a wildcard gave part of the answer
+	Synthesized   bool // a wildcard or a DNAME gave part of the answer, as it would for names without end
 	Answers       int  // records in the three sections
 	Authorities   int
 	Additionals   int
@@ -80,7 +80,7 @@ type Question struct {
 // are whole record sets.
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	r.Kind, r.Rcode, r.Zone = Refused, rcodeRefused, nil
-	r.Authoritative, r.Truncated, r.Wildcard = false, false, false
+	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
 	r.Answers, r.Authorities, r.Additionals, r.numDN = 0, 0, 0, 0
 	r.cur.set(q.Name, questionAt)
 	z := findZone(s, &r.cur, q.Type)
@@ -150,7 +150,7 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 		}
 		w := append(append(r.scratch[:0], 1, '*'), r.cur.wire[p.off:apex]...)
 		p.node = z.Find(w)
-		r.Wildcard = true
+		r.Synthesized = true
 	}
 	return r.at(z, p.node, apex, t)
 }

@@ -15,7 +15,8 @@ const (
 	lengthAt = 10
 	dataAt   = 12
 
-	maxPointer = 0x3fff
+	pointerMark = 0xc0 // the first octet of a pointer, and more than any label's length
+	maxPointer  = 0x3fff
 )
 
 func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(to)) }
@@ -56,8 +57,17 @@ func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 	head := copyLower(r.target[:], data[:len(data)-2])
 	n := head + copy(r.target[head:], z.Apex().Wire())
 	r.cur.set(r.target[:n], from+dataAt)
-	r.cur.split(head, tail)
+	r.cur.split(head, r.labelAt(tail))
 	return true
+}
+
+// labelAt follows pointers from an octet of the message to the label they lead to: behind a pointer there is no more of
+// the name that one could count on from there.
+func (r *Reply) labelAt(at int) int {
+	for r.Msg[at] >= pointerMark {
+		at = int(binary.BigEndian.Uint16(r.Msg[at:])) & maxPointer
+	}
+	return at
 }
 
 func copyLower(dst, src []byte) int {
@@ -73,7 +83,7 @@ func copyLower(dst, src []byte) int {
 // redirect answers with a DNAME and the CNAME made of it (RFC 6672 §3.2).
 func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 	set, _ := p.node.Find(rr.TypeDNAME)
-	r.Kind = Positive
+	r.Kind, r.Synthesized = Positive, true
 	if !r.hasDNAME(p.off) && !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {
 		return false
 	}
