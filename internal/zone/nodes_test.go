@@ -3,6 +3,7 @@ package zone_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -208,20 +209,20 @@ func TestLoaderEqualsBatch(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	s := zone.NewSnapshot()
+	s := zone.NewSnapshot() // grows several times on the way
 	name := func(i int) dnsname.Name { return dnsname.MustParse(fmt.Sprintf("z%d.example.org.", i)) }
 	var first *zone.Snapshot
-	for i := range 500 {
+	for i := range 1500 {
 		s = s.With([]*zone.Nodes{zone.NewNodes(uuid.New(), name(i))}, nil)
 		if i == 99 {
 			first = s
 		}
 	}
 	s = s.With(nil, []dnsname.Name{name(7), name(8)})
-	if s.Len() != 498 || first.Len() != 100 {
-		t.Fatalf("Len() = %d and %d, want 498 and 100", s.Len(), first.Len())
+	if s.Len() != 1498 || first.Len() != 100 {
+		t.Fatalf("Len() = %d and %d, want 1498 and 100", s.Len(), first.Len())
 	}
-	for i := range 500 {
+	for i := range 1500 {
 		if got := s.ZoneOf(name(i)) != nil; got != (i != 7 && i != 8) {
 			t.Errorf("ZoneOf(%s) found %v", name(i), got)
 		}
@@ -233,7 +234,26 @@ func TestSnapshot(t *testing.T) {
 	for range s.All() {
 		seen++
 	}
-	if seen != 498 || s.MaxLabels() != 3 {
+	if seen != 1498 || s.MaxLabels() != 3 {
 		t.Errorf("All() walked %d zones, MaxLabels() = %d", seen, s.MaxLabels())
+	}
+}
+
+// TestSnapshotChangeIsSmall: a change of one zone among many copies next to nothing.
+func TestSnapshotChangeIsSmall(t *testing.T) {
+	zones := make([]*zone.Nodes, 20_000)
+	for i := range zones {
+		zones[i] = zone.NewNodes(uuid.Nil, dnsname.MustParse(fmt.Sprintf("z%d.example.org.", i)))
+	}
+	s := zone.NewSnapshot(zones...)
+	const changes = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range changes {
+		s = s.With(zones[i:i+1], nil)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / changes; each > 8<<10 {
+		t.Errorf("a change of one of %d zones took %d octets", s.Len(), each)
 	}
 }

@@ -10,11 +10,14 @@ import (
 // Snapshot is every served zone at one moment. It is immutable: queries read one Snapshot from beginning to end, so
 // they see a batch of changes whole or not at all, in however many zones it was made.
 type Snapshot struct {
-	depth   uint
-	buckets [][]placed // 1<<depth of them, picked by the first bits of the hash
-	count   int
-	labels  int // most labels of any zone's name; it may be higher than true after a removal
+	depth  uint     // there are 1<<depth buckets, picked by the first bits of the hash
+	groups []*group // of buckets; a change of one zone copies one group, not all of them
+	count  int
+	labels int // most labels of any zone's name; it may be higher than true after a removal
 }
+
+// group is neighbouring buckets.
+type group [groupSize][]placed
 
 type placed struct {
 	hash uint64
@@ -24,9 +27,15 @@ type placed struct {
 // bucketMean is the mean number of zones in a bucket at which their number doubles.
 const bucketMean = 8
 
+// groupSize is the number of buckets that a change copies. With 100,000 zones there are 256 groups of 64.
+const (
+	groupDepth = 6
+	groupSize  = 1 << groupDepth
+)
+
 // NewSnapshot holds the given zones.
 func NewSnapshot(zones ...*Nodes) *Snapshot {
-	s := &Snapshot{buckets: make([][]placed, 1)}
+	s := &Snapshot{depth: groupDepth, groups: []*group{new(group)}}
 	return s.With(zones, nil)
 }
 
@@ -39,7 +48,8 @@ func (s *Snapshot) MaxLabels() int { return s.labels }
 // Zone is the zone of exactly this name, in lower-case wire form; nil when there is none.
 func (s *Snapshot) Zone(wire []byte) *Nodes {
 	hash := hashKey(wire)
-	for _, p := range s.buckets[s.bucket(hash)] {
+	at := s.bucket(hash)
+	for _, p := range s.groups[at/groupSize][at%groupSize] {
 		if p.hash == hash && p.zone.apex.Wire() == string(wire) {
 			return p.zone
 		}
@@ -53,10 +63,12 @@ func (s *Snapshot) ZoneOf(n dnsname.Name) *Nodes { return s.Zone([]byte(n.Wire()
 // All walks the zones in no order.
 func (s *Snapshot) All() iter.Seq[*Nodes] {
 	return func(yield func(*Nodes) bool) {
-		for _, b := range s.buckets {
-			for _, p := range b {
-				if !yield(p.zone) {
-					return
+		for _, g := range s.groups {
+			for _, b := range g {
+				for _, p := range b {
+					if !yield(p.zone) {
+						return
+					}
 				}
 			}
 		}
@@ -65,8 +77,8 @@ func (s *Snapshot) All() iter.Seq[*Nodes] {
 
 // With returns a Snapshot in which put zones are present in their given state and removed ones are absent.
 func (s *Snapshot) With(put []*Nodes, remove []dnsname.Name) *Snapshot {
-	next := *s
-	next.buckets = slices.Clone(s.buckets)
+	next := draftSnapshot{Snapshot: *s, owned: map[*group]bool{}}
+	next.groups = slices.Clone(s.groups)
 	for _, n := range remove {
 		next.replace(n, nil)
 	}
@@ -74,41 +86,59 @@ func (s *Snapshot) With(put []*Nodes, remove []dnsname.Name) *Snapshot {
 		next.replace(z.apex, z)
 		next.labels = max(next.labels, z.apex.NumLabels())
 	}
-	return &next
+	return &next.Snapshot
 }
 
-func (s *Snapshot) bucket(hash uint64) int {
-	if s.depth == 0 {
-		return 0
-	}
-	return int(hash >> (64 - s.depth))
+func (s *Snapshot) bucket(hash uint64) uint64 { return hash >> (64 - s.depth) }
+
+// draftSnapshot is a Snapshot that is not yet shared. Groups that it owns are its own too.
+type draftSnapshot struct {
+	Snapshot
+	owned map[*group]bool
 }
 
-// replace changes one zone of a Snapshot that is not yet shared.
-func (s *Snapshot) replace(n dnsname.Name, z *Nodes) {
+// replace changes one zone.
+func (s *draftSnapshot) replace(n dnsname.Name, z *Nodes) {
 	if z != nil && s.count >= bucketMean<<s.depth {
 		s.double()
 	}
 	hash := hashString(n.Wire())
 	at := s.bucket(hash)
-	next := slices.DeleteFunc(slices.Clone(s.buckets[at]), func(p placed) bool { return p.zone.apex == n })
-	s.count += len(next) - len(s.buckets[at])
+	g := s.ownGroup(at / groupSize)
+	old := g[at%groupSize]
+	next := slices.DeleteFunc(slices.Clone(old), func(p placed) bool { return p.zone.apex == n })
+	s.count += len(next) - len(old)
 	if z != nil {
 		next = append(next, placed{hash, z})
 		s.count++
 	}
-	s.buckets[at] = next
+	g[at%groupSize] = next
+}
+
+func (s *draftSnapshot) ownGroup(at uint64) *group {
+	g := s.groups[at]
+	if !s.owned[g] {
+		c := *g
+		g = &c
+		s.groups[at] = g
+		s.owned[g] = true
+	}
+	return g
 }
 
 // double spreads the zones over twice as many buckets. It touches every zone, once in as many additions.
-func (s *Snapshot) double() {
-	old := s.buckets
+func (s *draftSnapshot) double() {
+	old := s.Snapshot
 	s.depth++
-	s.buckets = make([][]placed, 1<<s.depth)
-	for _, b := range old {
-		for _, p := range b {
-			at := s.bucket(p.hash)
-			s.buckets[at] = append(s.buckets[at], p)
-		}
+	s.groups = make([]*group, 2*len(old.groups))
+	for i := range s.groups {
+		s.groups[i] = new(group)
+		s.owned[s.groups[i]] = true
+	}
+	for z := range old.All() {
+		hash := hashString(z.apex.Wire())
+		at := s.bucket(hash)
+		b := &s.groups[at/groupSize][at%groupSize]
+		*b = append(*b, placed{hash, z})
 	}
 }
