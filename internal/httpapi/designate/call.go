@@ -83,8 +83,8 @@ func (c *call) readScope() error {
 	s.editManaged = isTrue(c.header("X-Designate-Edit-Managed-Records")) || isTrue(q.Get("edit_managed_records"))
 	s.deleteShares = isTrue(c.header("X-Designate-Delete-Shares"))
 	s.hideCounts = isTrue(c.header("Openstack-Dns-Hide-Counts"))
-	if (sudo != "" || s.all || hard) && !who.IsAdmin() {
-		return forbidden("Acting for other projects, and deleting for good, is for administrators.")
+	if (sudo != "" || s.all || hard || s.editManaged) && !who.IsAdmin() {
+		return forbidden("Acting for other projects, editing managed records and deleting for good is for administrators.")
 	}
 	if sudo != "" {
 		s.project = sudo

@@ -144,15 +144,17 @@ func TestManagedSets(t *testing.T) {
 	z := s.zone("example.org.")
 	list := s.as(alice, 200, "GET "+z+"/recordsets", "")
 	soa, ns := z+"/recordsets/"+list.items("recordsets", "id")[0], z+"/recordsets/"+list.items("recordsets", "id")[1]
-	const edit = "X-Designate-Edit-Managed-Records: true"
+	const edit, all = "X-Designate-Edit-Managed-Records: true", "X-Auth-All-Projects: true"
 	s.as(alice, 400, "DELETE "+soa, "")
-	s.as(alice, 400, "DELETE "+soa, "", edit)
-	s.as(alice, 400, "PUT "+soa, `{"ttl":5}`, edit)
+	s.as(admin, 400, "DELETE "+soa, "", edit, all)
+	s.as(admin, 400, "PUT "+soa, `{"ttl":5}`, edit, all)
 	s.as(alice, 400, "DELETE "+ns, "")
 	s.as(alice, 400, "PUT "+ns, `{"records":["ns9.example.net."]}`)
-	s.as(alice, 200, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit)
-	s.as(alice, 200, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns8.example.net."]}`)
-	if res := s.as(alice, 400, "DELETE "+ns, "", edit); res.str("type") != "invalid_recordset_location" {
+	s.as(alice, 403, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit)
+	s.as(alice, 403, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns9.example.net."]}`)
+	s.as(admin, 200, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit, all)
+	s.as(admin, 200, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns8.example.net."]}`, all)
+	if res := s.as(admin, 400, "DELETE "+ns, "", edit, all); res.str("type") != "invalid_recordset_location" {
 		t.Error("a zone without NS cannot be served:", res.Body)
 	}
 }
