@@ -104,24 +104,17 @@ func (c *call) accept(tx *publish.Tx, request, key string) (TransferAccept, erro
 	return t, tx.PutObject(kindTransferAccept, t.ID, t)
 }
 
+// takeOver makes a zone the caller's. Its shares end: they were its old owner's to give, and the new one would not know
+// of them.
 func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	z.Project = c.scope.project
 	if err := c.zoneQuota(tx.View, z); err != nil {
 		return err
 	}
-	shares, err := store.ObjectsOf[share](tx.View, shareKind(z.ID))
-	if err != nil {
+	if err := unshare(tx, z.ID); err != nil {
 		return err
 	}
-	for _, s := range shares {
-		if s.TargetProjectID != z.Project {
-			continue
-		}
-		if err := dropShare(tx, s); err != nil { // an owner needs none
-			return err
-		}
-	}
-	_, err = tx.UpdateZone(z)
+	_, err := tx.UpdateZone(z)
 	return err
 }
 

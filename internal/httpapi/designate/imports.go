@@ -205,6 +205,9 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	if err := c.importQuota(tx.View, file); err != nil {
 		return z, err
 	}
+	if lowestTTL(file) < c.settings.MinTTL {
+		return z, invalidTTL(c.settings)
+	}
 	have, err := tx.ZoneByName(z.Name)
 	if err == nil && replace && c.owns(have) {
 		have.Email, have.TTL = z.Email, z.TTL
@@ -225,6 +228,16 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	}
 	z, err = tx.CreateZone(z, apex...)
 	return z, zoneExists(z, err)
+}
+
+func lowestTTL(file imported) uint32 {
+	ttl := file.zone.TTL
+	for _, s := range file.sets {
+		if s.TTL != nil {
+			ttl = min(ttl, *s.TTL)
+		}
+	}
+	return ttl
 }
 
 // exempt lets administrators import beyond their quota.

@@ -3,7 +3,6 @@ package designate
 import (
 	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/store"
@@ -46,14 +45,16 @@ func checkTLDs(v store.View, z zone.Zone) error {
 	if err != nil || len(tlds) == 0 {
 		return err
 	}
-	name := strings.TrimSuffix(z.Name.String(), ".")
 	below := false
 	for _, t := range tlds {
-		tld := strings.ToLower(t.Name)
-		if name == tld {
+		tld, err := dnsname.Parse(t.Name + ".") // names, because a label of a zone file may hold a dot
+		if err != nil {
+			return err
+		}
+		if z.Name == tld {
 			return refuse("invalid_zone_name", "Zone name cannot be the same as a TLD")
 		}
-		below = below || strings.HasSuffix(name, "."+tld)
+		below = below || z.Name.IsIn(tld)
 	}
 	if !below {
 		return refuse("invalid_zone_name", "Invalid TLD: %s is below none of those that are configured", z.Name)
@@ -61,13 +62,14 @@ func checkTLDs(v store.View, z zone.Zone) error {
 	return nil
 }
 
+// checkBlacklists matches without case, as names do.
 func checkBlacklists(v store.View, z zone.Zone) error {
 	lists, err := store.ObjectsOf[Blacklist](v, kindBlacklist)
 	if err != nil {
 		return err
 	}
 	for _, b := range lists {
-		if re, err := regexp.Compile(b.Pattern); err == nil && re.MatchString(z.Name.String()) {
+		if re, err := regexp.Compile("(?i)" + b.Pattern); err == nil && re.MatchString(z.Name.String()) {
 			return refuse("invalid_zone_name", "Blacklisted zone name")
 		}
 	}

@@ -1,0 +1,56 @@
+package designate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+)
+
+// A share that the old owner gave before a transfer must not be a way back in.
+func TestTransferEndsShares(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	dave := alice
+	dave.Project = "p3"
+	z := s.zone("example.org.")
+	s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"p3"}`)
+	s.as(dave, 200, "GET "+z, "")
+	req := s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", "")
+	s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts",
+		`{"key":"`+req.str("key")+`","zone_transfer_request_id":"`+req.str("id")+`"}`)
+	s.as(dave, 404, "GET "+z, "")
+	s.as(dave, 404, "POST "+z+"/recordsets", `{"name":"a.example.org.","type":"A","records":["192.0.2.1"]}`)
+	if got := s.as(bob, 200, "GET "+z, "").json["shared"]; got != false {
+		t.Errorf("shared = %v", got)
+	}
+}
+
+// Rules about zones hold for imports too, however the names are written.
+func TestImportRules(t *testing.T) {
+	s := newServer(t, designate.Settings{MinTTL: 60})
+	s.as(admin, 201, "POST /v2/tlds", `{"name":"co.test"}`)
+	s.as(admin, 201, "POST /v2/tlds", `{"name":"org"}`)
+	s.as(admin, 201, "POST /v2/blacklists", `{"pattern":"^Secret\\."}`)
+	file := func(name string) string { return strings.ReplaceAll(zoneText, "example.org.", name) }
+	tests := []struct{ name, file, message string }{
+		{"a dot inside a label", file(`x\.co.test.`), "Invalid TLD"},
+		{"an escaped TLD", file(`c\111.test.`), "same as a TLD"},
+		{"a black name in other letters", file(`\083ECRET.org.`), "Blacklisted"},
+		{"TTL of a set", strings.Replace(zoneText, "mail 60", "mail 59", 2), "below the minimum"},
+		{"TTL of the zone", strings.Replace(zoneText, "$TTL 300", "$TTL 30", 1), "below the minimum"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			res := s.imports(alice, tt.file, "?replace=true")
+			if res.str("status") != "ERROR" || !strings.Contains(res.str("message"), tt.message) {
+				t.Errorf("import = %s, want an error about %q", res.Body, tt.message)
+			}
+		})
+	}
+	if res := s.imports(alice, zoneText, ""); res.str("status") != "COMPLETE" {
+		t.Errorf("import: %s", res.Body)
+	}
+	if res := s.imports(alice, tests[4].file, "?replace=true"); res.str("status") != "ERROR" {
+		t.Errorf("replace: %s", res.Body)
+	}
+}
