@@ -134,6 +134,20 @@ func TestAddressThrottle(t *testing.T) {
 	}
 }
 
+// TestLongNamesAreNotKept guesses with names that fill the login's body: to count each would take a GiB.
+func TestLongNamesAreNotKept(t *testing.T) {
+	a, _ := open(t)
+	long := strings.Repeat("x", 60<<10)
+	for range 30 {
+		if _, err := a.Password(t.Context(), local, long, "correct horse"); !errors.Is(err, ErrDenied) {
+			t.Fatalf("Password = %v, want denied", err)
+		}
+	}
+	if n := len(a.logins.entries); n != 0 {
+		t.Errorf("%d names are kept", n)
+	}
+}
+
 func TestThrottleIsBounded(t *testing.T) {
 	th := Throttle{Free: 1, First: time.Hour, Longest: time.Hour}
 	for i := range 2 * maxThrottled {

@@ -154,6 +154,9 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		}
 		return p, nil
 	}
+	if len(user) > 4*maxName { // nobody has it, and to count its failures would keep it in memory
+		return Principal{}, fmt.Errorf("user %.64q: too long a name: %w", user, ErrDenied)
+	}
 	b := a.book.Load()
 	u, known := b.users[b.userIDs[user]]
 	if !known {
@@ -169,7 +172,7 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		return Principal{}, &ThrottledError{wait}
 	}
 	ok, err := false, error(nil)
-	if len(password) <= maxPassword && len(user) <= 4*maxName {
+	if len(password) <= maxPassword {
 		ok, err = a.hasher.check(ctx, password, u.Password)
 	}
 	if err != nil {
