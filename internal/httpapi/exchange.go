@@ -83,9 +83,9 @@ type Limits struct {
 	Bodies map[string]int64 // other bounds, by the path before which they hold: zone files are long
 	Login  int64            // octets of a body of somebody unknown; default 64 KiB
 
-	// Stall is how long a body may take to begin, and a reply may wait for its reader; default 30s. A body must then come
-	// with at least Rate octets a second; default 16 KiB, what a bad mobile line still does. A fixed time for the
-	// whole body would be too long for small ones or too short for large ones.
+	// Stall is how long a body may take to begin or go on, and a reply may wait for its reader; default 30s. A body must
+	// also come with at least Rate octets a second; default 16 KiB, what a bad mobile line still does. A fixed time for
+	// the whole body would be too long for small ones or too short for large ones.
 	Stall time.Duration
 	Rate  int64
 }
@@ -158,7 +158,11 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) extend() {
 	earned := time.Duration(float64(b.octets) / float64(b.limits.Rate) * float64(time.Second))
-	_ = b.control.SetReadDeadline(b.start.Add(b.limits.Stall + earned))
+	until := b.start.Add(b.limits.Stall + earned)
+	if pause := time.Now().Add(b.limits.Stall); pause.Before(until) {
+		until = pause // what came fast does not buy hours of silence
+	}
+	_ = b.control.SetReadDeadline(until)
 }
 
 func (b *body) Close() error { return b.from.Close() }

@@ -51,19 +51,22 @@ func inMemory(t *testing.T, limits httpapi.Limits, h http.HandlerFunc) (p pipes,
 	return p, r.Admin
 }
 
-// TestBodyTimes sends bodies at different speeds, a piece a second.
+// TestBodyTimes sends bodies at different speeds.
 func TestBodyTimes(t *testing.T) {
 	limits := httpapi.Limits{Stall: 30 * time.Second, Rate: 1000}
 	tests := []struct {
 		name   string
 		pieces int
 		octets int // of each
+		every  time.Duration
 		ok     bool
 	}{
-		{"small and slow", 20, 1, true},
-		{"slow for too long", 60, 100, false},
-		{"a trickle", 60, 1, false},
-		{"fast enough for as long as it takes", 120, 1000, true},
+		{"small and slow", 20, 1, time.Second, true},
+		{"slow for too long", 60, 100, time.Second, false},
+		{"a trickle", 60, 1, time.Second, false},
+		{"fast enough for as long as it takes", 120, 1000, time.Second, true},
+		{"much, with pauses", 3, 30_000, 20 * time.Second, true},
+		{"much, and then silence", 3, 30_000, 31 * time.Second, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +76,7 @@ func TestBodyTimes(t *testing.T) {
 					_, got = io.Copy(io.Discard, r.Body)
 				})
 				client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
-				req, err := http.NewRequest("POST", "http://localhost/x", &slow{tt.pieces, tt.octets})
+				req, err := http.NewRequest("POST", "http://localhost/x", &slow{tt.pieces, tt.octets, tt.every, 0})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,13 +93,22 @@ func TestBodyTimes(t *testing.T) {
 	}
 }
 
-type slow struct{ pieces, octets int }
+// slow is a body that comes in pieces, the first after a second.
+type slow struct {
+	pieces, octets int
+	every, waited  time.Duration
+}
 
 func (s *slow) Read(p []byte) (int, error) {
 	if s.pieces == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(time.Second)
+	if s.waited == 0 {
+		s.waited = time.Second
+	} else {
+		s.waited = s.every
+	}
+	time.Sleep(s.waited)
 	s.pieces--
 	return min(len(p), s.octets), nil
 }
