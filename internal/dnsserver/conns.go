@@ -10,7 +10,8 @@ import (
 // connTable keeps the limits of TCP.
 //
 // When all connections are used up, the one that was idle longest is closed for the new one: refusing the new one would
-// let whoever holds them keep everybody else out, and clients must expect an idle connection to go (RFC 7766 §6.2.3). One
+// let whoever holds them keep everybody else out, and clients must expect an idle connection to go (RFC 7766 §6.2.3). To
+// have sent half a message is to be idle: it would be the cheapest way to hold a connection. One
 // client's own limit refuses its newest, so that it cannot use this to close other clients' connections.
 type connTable struct {
 	cfg TCPConfig
@@ -18,7 +19,7 @@ type connTable struct {
 	mu      sync.Mutex // guards all below
 	all     map[*conn]struct{}
 	clients map[netip.Addr]int
-	waiting list.List // idle connections, the longest idle first
+	waiting list.List // connections without a whole message, the longest so first
 	until   time.Time // the last deadline there will be; zero while serving
 }
 
@@ -98,32 +99,39 @@ func (t *connTable) idle(c *conn) time.Duration {
 	if 4*len(t.all) > 3*t.cfg.MaxConns {
 		d /= 4
 	}
-	if !c.place.evicted {
-		c.place.waiting = t.waiting.PushBack(c)
-	}
-	t.deadlineLocked(c, time.Now().Add(d))
+	t.waitLocked(c, time.Now().Add(d))
 	return d
 }
 
-// busy notes that a connection has something to do. It reports false when the connection was closed meanwhile.
+// wait notes that a connection waits for the rest of a message. One that has waited since it was idle keeps its turn.
+func (t *connTable) wait(c *conn, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waitLocked(c, until)
+}
+
+func (t *connTable) waitLocked(c *conn, until time.Time) {
+	if !c.place.evicted && c.place.waiting == nil {
+		c.place.waiting = t.waiting.PushBack(c)
+	}
+	t.deadlineLocked(c, until)
+}
+
+// busy notes that a connection has a message to answer. It reports false when the connection was closed meanwhile.
 func (t *connTable) busy(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.place.evicted {
 		return false
 	}
-	t.waiting.Remove(c.place.waiting)
-	c.place.waiting = nil
+	if c.place.waiting != nil {
+		t.waiting.Remove(c.place.waiting)
+		c.place.waiting = nil
+	}
 	return true
 }
 
-// deadline bounds the reads of a connection.
-func (t *connTable) deadline(c *conn, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.deadlineLocked(c, at)
-}
-
+// deadlineLocked bounds the reads of a connection.
 func (t *connTable) deadlineLocked(c *conn, at time.Time) {
 	if !t.until.IsZero() && at.After(t.until) {
 		at = t.until

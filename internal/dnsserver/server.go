@@ -55,6 +55,7 @@ type Server struct {
 	conns    *connTable
 	grace    time.Duration
 	works    sync.Pool // of *tcpWork, so that idle connections need none
+	replies  sync.Pool // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
 }
 
 const (
@@ -75,6 +76,7 @@ func Listen(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), grace: graceTime}
 	s.works.New = newTCPWork
+	s.replies.New = func() any { return new([writeBuffer]byte) }
 	s.settings = settings{cfg.Snapshot, cfg.Version, cfg.NSID, cfg.UDPSize, newCookieSecret(cfg.Cookies)}
 	for i, family := range []string{"ipv4", "ipv6"} {
 		s.tcpCount[i] = s.newCounters("tcp", family)

@@ -46,16 +46,14 @@ const (
 // errDone says that a connection is to be closed for no fault of the network's.
 var errDone = errors.New("done")
 
-// tcpWork is what a connection needs while it is busy.
+// tcpWork is what a connection needs from the first octet of a message on.
 type tcpWork struct {
 	handler handler
 	in      []byte // received and not yet answered
-	out     []byte
+	out     []byte // replies not yet sent; there is room for them only while whole messages are being answered
 }
 
-func newTCPWork() any {
-	return &tcpWork{in: make([]byte, 0, startBuffer), out: make([]byte, 0, writeBuffer)}
-}
+func newTCPWork() any { return &tcpWork{in: make([]byte, 0, startBuffer)} }
 
 // conn is one connection.
 type conn struct {
@@ -129,7 +127,7 @@ func (c *conn) serve() {
 		idle := c.server.conns.idle(c)
 		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
 		n, err := c.net.Read(c.first[:])
-		if n == 0 || err != nil || !c.server.conns.busy(c) {
+		if n == 0 || err != nil {
 			return
 		}
 		w := c.server.works.Get().(*tcpWork)
@@ -158,7 +156,7 @@ func (c *conn) work(w *tcpWork) error {
 		}
 		if n > 0 || started.IsZero() {
 			started = time.Now()
-			c.server.conns.deadline(c, started.Add(c.server.cfg.TCP.ReadTimeout))
+			c.server.conns.wait(c, started.Add(c.server.cfg.TCP.ReadTimeout))
 		}
 		if len(w.in) == cap(w.in) {
 			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+maxTCPSize)), w.in...)
@@ -173,26 +171,40 @@ func (c *conn) work(w *tcpWork) error {
 
 // answerAll answers all whole messages, sends the replies, and keeps the rest in w.in. It tells how many there were.
 func (c *conn) answerAll(w *tcpWork) (int, error) {
-	w.handler.start()
-	w.out = w.out[:0]
-	rest, n := w.in, 0
-	var end error
-	for end == nil && len(rest) >= lengthSize {
-		size := lengthSize + int(binary.BigEndian.Uint16(rest))
-		if len(rest) < size {
-			break
-		}
-		end = c.answer(w, rest[lengthSize:size])
-		rest = rest[size:]
-		n++
-	}
-	w.in = w.in[:copy(w.in, rest)]
-	if n == 0 {
+	message, rest, ok := cutMessage(w.in)
+	if !ok {
 		return 0, nil
 	}
+	if !c.server.conns.busy(c) {
+		return 0, errDone
+	}
+	buf := c.server.replies.Get().(*[writeBuffer]byte)
+	defer c.server.replies.Put(buf)
+	w.out = buf[:0]
+	w.handler.start()
+	n := 0
+	var end error
+	for ok && end == nil {
+		end = c.answer(w, message)
+		n++
+		message, rest, ok = cutMessage(rest)
+	}
+	w.in = w.in[:copy(w.in, rest)]
 	err := c.flush(w)
 	w.handler.done(n)
 	return n, errors.Join(end, err)
+}
+
+// cutMessage takes the first message off b; false when it is not whole.
+func cutMessage(b []byte) (message, rest []byte, ok bool) {
+	if len(b) < lengthSize {
+		return nil, b, false
+	}
+	size := lengthSize + int(binary.BigEndian.Uint16(b))
+	if len(b) < size {
+		return nil, b, false
+	}
+	return b[lengthSize:size], b[size:], true
 }
 
 // answer appends the reply to one message. Who sends what gets none is not a DNS client, and is not listened to further.

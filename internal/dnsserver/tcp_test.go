@@ -234,7 +234,32 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// waitIdle returns when the server has noted that all connections are idle.
+// TestMaxConnsHalfMessages: half a message does not hold a connection against others, and holds no room for replies.
+func TestMaxConnsHalfMessages(t *testing.T) {
+	zones := testZones(t)
+	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones },
+		TCP: TCPConfig{MaxConns: 2, ReadTimeout: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s)
+	addr := s.Addrs()[0].String()
+	q := framed(packed(t, question("www.example.org.", dns.TypeA)))
+	for range 2 {
+		half := dialTCP(t, addr)
+		half.Write(append(q, q[:5]...))
+		readFramed(t, half)
+	}
+	waitIdle(t, s)
+	c := dialTCP(t, addr)
+	c.Write(q)
+	readFramed(t, c)
+	if n := s.conns.len(); n != 2 {
+		t.Errorf("%d connections are counted, want 2", n)
+	}
+}
+
+// waitIdle returns when the server has noted that all connections wait.
 func waitIdle(t *testing.T, s *Server) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
