@@ -25,7 +25,10 @@ type disk struct {
 func TestDiskFull(t *testing.T) {
 	t.Run("limit", func(t *testing.T) { diskFull(t, limitedDisk(t)) })
 	if os.Geteuid() == 0 {
-		t.Run("tmpfs", func(t *testing.T) { diskFull(t, tmpfsDisk(t)) })
+		// The store reserves room before it uses it, which fits into the larger one only.
+		for _, size := range []string{"40m", "96m"} {
+			t.Run("tmpfs "+size, func(t *testing.T) { diskFull(t, tmpfsDisk(t, size)) })
+		}
 	}
 }
 
@@ -50,10 +53,9 @@ func limitedDisk(t *testing.T) disk {
 	return disk{newDir(t), args, limit(512 << 10), limit(unix.RLIM_INFINITY)}
 }
 
-func tmpfsDisk(t *testing.T) disk {
+func tmpfsDisk(t *testing.T, size string) disk {
 	dir := newDir(t)
-	// The store reserves 16 MiB, of which it uses little at first.
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=40m,mode=0755"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
 		t.Fatalf("mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {

@@ -66,7 +66,7 @@ func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 		if n%10 == 0 {
 			l.export(t, s)
 		}
-		killUnderLoad(t, l, s, time.Duration(rnd.IntN(int(80*time.Millisecond))))
+		killUnderLoad(t, l, s, time.Duration(rnd.IntN(int(250*time.Millisecond))))
 		for _, w := range l.writers {
 			acknowledged += int(w.done.Load())
 		}
