@@ -143,6 +143,14 @@ func FuzzTCP(f *testing.F) {
 	})
 }
 
+func TestSourcePorts(t *testing.T) {
+	for port, want := range map[uint16]bool{0: false, 7: false, 13: false, 17: false, 19: false, 37: false, 53: true, 63: true, 64: true, 1024: true, 0x0700: true, 65535: true} {
+		if got := answersPort(port); got != want {
+			t.Errorf("answersPort(%d) = %v, want %v", port, got, want)
+		}
+	}
+}
+
 // TestSourceAddresses: any address is a client, none makes the handler stumble.
 func TestSourceAddresses(t *testing.T) {
 	h := newHandler(t, Config{})

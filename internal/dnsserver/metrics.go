@@ -16,7 +16,7 @@ import (
 const (
 	dropShort    = iota // less than a header
 	dropResponse        // a response
-	dropPort            // from port 0, where nobody can be
+	dropPort            // from a port where no client can be
 	dropSend            // the reply could not be sent
 	numDrops
 )

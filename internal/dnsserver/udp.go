@@ -22,6 +22,19 @@ const (
 	controlSize = 64 // room for one IP_PKTINFO or IPV6_PKTINFO
 )
 
+// answersPort reports whether a client may have that port. On 0 there is nobody; on the others are services that answer
+// anything at all (echo, daytime, qotd, chargen, time), and with which a forged query would start an endless exchange.
+func answersPort(port uint16) bool {
+	if port >= 64 {
+		return true
+	}
+	switch port {
+	case 0, 7, 13, 17, 19, 37:
+		return false
+	}
+	return true
+}
+
 // servePortable serves a socket one message at a time, until its read deadline.
 func servePortable(u *udpSocket, h *handler) error {
 	in, out := make([]byte, readSize), make([]byte, h.settings.udpSize)
@@ -37,7 +50,7 @@ func servePortable(u *udpSocket, h *handler) error {
 			}
 			return err
 		}
-		if from.Port() == 0 {
+		if !answersPort(from.Port()) {
 			h.count.drop(dropPort)
 			continue
 		}

@@ -209,13 +209,14 @@ func (b *batch) answer(h *handler, wildcard bool) int {
 	return replies
 }
 
-// sourceOf reads the address of a client; false when its port is 0, where no reply can go.
+// sourceOf reads the address of a client; false when it is not to be answered.
 func sourceOf(name *unix.RawSockaddrInet6) (netip.Addr, bool) {
+	port := (*[2]byte)(unsafe.Pointer(&name.Port)) // at the same place in both families, in the order of the network
+	ok := answersPort(uint16(port[0])<<8 | uint16(port[1]))
 	if name.Family == unix.AF_INET {
-		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
-		return netip.AddrFrom4(v4.Addr), v4.Port != 0
+		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), ok
 	}
-	return netip.AddrFrom16(name.Addr), name.Port != 0
+	return netip.AddrFrom16(name.Addr), ok
 }
 
 // flush sends the pending replies. One that the kernel refuses is left out; when its buffer stays full, so are all.
