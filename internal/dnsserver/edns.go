@@ -42,17 +42,27 @@ type edns struct {
 	nsid      bool
 	keepalive bool
 	cookie    []byte // the whole option; nil for none
+	broken    bool   // the options cannot be read; there are none then
 }
 
-// read takes an OPT record apart: its CLASS, TTL and RDATA. It fails when an option is cut short, or is a cookie of a
-// length that RFC 7873 §5.2.2 calls malformed. Of two cookies the first counts (§5.2).
-func (e *edns) read(class uint16, ttl uint32, data []byte) bool {
-	*e = edns{
+// read takes an OPT record apart: its CLASS, TTL and RDATA.
+func (e *edns) read(class uint16, ttl uint32, data []byte) {
+	plain := edns{
 		present: true,
 		size:    max(int(class), minUDPSize),
 		version: byte(ttl >> 16),
 		do:      ttl&flagDO != 0,
 	}
+	*e = plain
+	if !e.readOptions(data) {
+		*e = plain
+		e.broken = true
+	}
+}
+
+// readOptions fails when an option is cut short, or is a cookie of a length that RFC 7873 §5.2.2 calls malformed. Of two
+// cookies the first counts (§5.2).
+func (e *edns) readOptions(data []byte) bool {
 	for len(data) > 0 {
 		if len(data) < optionHead {
 			return false

@@ -139,7 +139,8 @@ func (q *query) readRecord(at, section int, last bool) (int, bool) {
 			return 0, false
 		}
 		ttl := binary.BigEndian.Uint32(b[4:])
-		return next, q.edns.read(binary.BigEndian.Uint16(b[2:]), ttl, q.wire[data:next])
+		q.edns.read(binary.BigEndian.Uint16(b[2:]), ttl, q.wire[data:next])
+		return next, true
 	case rr.TypeTSIG:
 		// RFC 8945 §5.1: the last record of the message.
 		if section != sectionAdditional || !last {

@@ -139,6 +139,8 @@ func (h *handler) decide(whole bool) (ede int) {
 		return h.fail(rcodeFormErr)
 	case q.edns.present && q.edns.version != 0:
 		return h.fail(rcodeBadVers)
+	case q.edns.present && q.edns.broken:
+		return h.fail(rcodeFormErr) // with our OPT: without one it would mean that we do not know EDNS (RFC 6891 §7)
 	case q.tsig.present:
 		return h.fail(rcodeNotAuth)
 	case !q.asked:

@@ -175,6 +175,35 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
+// TestBrokenOptions: a client whose options are broken still learns that EDNS is known here.
+func TestBrokenOptions(t *testing.T) {
+	whole := packed(t, question("www.example.org.", dns.TypeA))
+	whole[11] = 1
+	for _, tt := range []struct {
+		name    string
+		version byte
+		options []byte
+		want    int
+	}{
+		{"cookie of 4 octets", 0, []byte{0, 10, 0, 4, 1, 2, 3, 4}, dns.RcodeFormatError},
+		{"cookie of 9 octets", 0, []byte{0, 10, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, dns.RcodeFormatError},
+		{"a good option before a broken one", 0, []byte{0, 3, 0, 0, 0, 10, 0, 0}, dns.RcodeFormatError},
+		{"half an option", 0, []byte{0, 3, 0}, dns.RcodeFormatError},
+		{"an option longer than the record", 0, []byte{0, 3, 0, 9}, dns.RcodeFormatError},
+		{"of another version", 1, []byte{0, 3, 0}, dns.RcodeBadVers},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHandler(t, Config{NSID: "ns1"})
+			in := append(bytes.Clone(whole), 0, 0, 41, 4, 208, 0, tt.version, 0, 0, 0, byte(len(tt.options)))
+			m := unpacked(t, ask(h, append(in, tt.options...)))
+			opt := m.IsEdns0()
+			if m.Rcode != tt.want || opt == nil || len(opt.Option) != 0 || len(m.Answer) != 0 {
+				t.Errorf("reply is %v, want %s with an OPT without options", m, dns.RcodeToString[tt.want])
+			}
+		})
+	}
+}
+
 // longName is a query for a name of that many octets.
 func longName(octets int) []byte {
 	b := []byte{0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}
