@@ -181,6 +181,15 @@ func (s *server) ended(t *testing.T) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
+func (s *server) running() bool {
+	select {
+	case <-s.exited:
+		return false
+	default:
+		return true
+	}
+}
+
 // response is a reply of the API, read whole.
 type response struct {
 	status int
