@@ -35,19 +35,28 @@ func checkFile(f *os.File) (isNew bool, err error) {
 	if err != nil {
 		return false, damaged(err)
 	}
+	if err := checkPages(f, m); err != nil {
+		return false, damaged(err)
+	}
+	return false, nil
+}
+
+// checkPages checks all pages that a meta page leads to.
+func checkPages(f *os.File, m meta) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	if need := m.pages * m.pageSize; uint64(info.Size()) < need {
-		return false, damaged(fmt.Errorf("truncated: %d bytes of at least %d", info.Size(), need))
+		return fmt.Errorf("truncated: %d bytes of at least %d", info.Size(), need)
 	}
 	readAhead(f, int64(m.pages*m.pageSize))
 	c := &checker{f: f, meta: m, used: make([]uint64, m.pages/64+1)}
 	c.use(0, 1) // the two meta pages
 	if err := c.tree(m.root, span{}); err != nil {
-		return false, damaged(err)
+		return err
 	}
-	if err := c.freelist(); err != nil {
-		return false, damaged(err)
-	}
-	return false, nil
+	return c.freelist()
 }
 
 // The layout of a bbolt file, in the byte order of the machine. Page header: id 8, flags 2, count 2, overflow 4.
@@ -100,7 +109,12 @@ func readMetaAt(f *os.File, off int64) (meta, error) {
 	} else if err != nil {
 		return meta{}, err
 	}
-	b := buf[headerSize:]
+	return parseMeta(buf)
+}
+
+// parseMeta reads a meta page.
+func parseMeta(page []byte) (meta, error) {
+	b := page[headerSize:]
 	if order.Uint32(b) != magic {
 		return meta{}, errors.New("it is not a store: the magic number is missing")
 	}

@@ -196,11 +196,18 @@ func limited(path string) error {
 	return errors.Join(check(s), s.Close())
 }
 
-// TestUndo: the fsync of a meta page fails, so Update fails, but the commit is in the file. It must not be seen,
-// now or after a restart, and the store must go on as if it had not been.
+// TestUndo: a commit fails after its meta page was written, so Update fails, but the commit is in the file. It must not be
+// seen, now or after a restart, and the store must go on as if it had not been.
 func TestUndo(t *testing.T) {
+	for _, mapLen := range []int{0, mapSize} { // without the log and with it
+		t.Run(fmt.Sprint(mapLen), func(t *testing.T) { testUndo(t, mapLen) })
+	}
+}
+
+func testUndo(t *testing.T, mapLen int) {
 	path, _ := sample(t)
 	s := open(t, path)
+	s.mapLen = mapLen
 	rows := count(s)
 	add := func(key string) error {
 		return s.Update(func(w store.Writer) error {
@@ -230,6 +237,7 @@ func TestUndo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = open(t, path)
+		s.mapLen = mapLen
 		rows = count(s)
 		if err := check(s); err != nil {
 			t.Fatal(err)
@@ -249,10 +257,12 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoLater: while the failed commit cannot be undone there are no Updates; the first that can, goes through.
+// TestUndoLater: while a failed commit without the log cannot be undone there are no Updates; the first that can, goes
+// through.
 func TestUndoLater(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
+	s.mapLen = 0 // no log
 	rows, file := count(s), s.file
 	readOnly, err := os.Open(path)
 	if err != nil {

@@ -40,26 +40,29 @@ func boltOptions() *bolt.Options {
 	}
 }
 
-// openFile opens and locks the file and checks it before bbolt reads it.
-func openFile(path string, opts Options) (*bolt.DB, *os.File, error) {
+// openFile opens and locks the file, sets it back if it was not closed in order, and checks it before bbolt reads it. mu
+// and write are held, or the store is new.
+func (s *Store) openFile() error {
 	o := boltOptions()
-	db, file, err := openWith(path, opts, o)
+	err := s.openWith(o)
 	if errors.Is(err, syscall.ENOMEM) {
 		// The address space of this process is limited (ulimit -v): do with what the file needs now.
 		o.InitialMmapSize = 0
-		db, file, err = openWith(path, opts, o)
+		err = s.openWith(o)
 	}
 	if errors.Is(err, syscall.EROFS) {
 		o.ReadOnly = true
-		if rdb, rfile, rerr := openWith(path, opts, o); !errors.Is(rerr, os.ErrNotExist) {
-			return rdb, rfile, rerr
+		if rerr := s.openWith(o); !errors.Is(rerr, os.ErrNotExist) {
+			return rerr
 		}
 	}
-	return db, file, err
+	return err
 }
 
-func openWith(path string, opts Options, o *bolt.Options) (db *bolt.DB, file *os.File, err error) {
+func (s *Store) openWith(o *bolt.Options) (err error) {
 	isNew := false
+	var file *os.File
+	var log *wal
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)
 		if err != nil {
@@ -67,7 +70,10 @@ func openWith(path string, opts Options, o *bolt.Options) (db *bolt.DB, file *os
 		}
 		// bbolt locks this same descriptor again, which changes nothing. Locking here first keeps the check from
 		// reading what another process writes.
-		if err := lock(f, !o.ReadOnly, opts.LockTimeout); err != nil {
+		if err := lock(f, !o.ReadOnly, s.opts.LockTimeout); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if log, err = recoverWAL(f, o.ReadOnly); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		if isNew, err = checkFile(f); err != nil {
@@ -80,20 +86,27 @@ func openWith(path string, opts Options, o *bolt.Options) (db *bolt.DB, file *os
 		// The check has read every page, so bbolt should find nothing wrong; if it does, that is not worth a crash.
 		if p := recover(); p != nil {
 			_ = file.Close()
-			db, err = nil, &store.DamagedError{Path: path, Err: fmt.Errorf("opening: %v", p)}
+			err = &store.DamagedError{Path: s.path, Err: fmt.Errorf("opening: %v", p)}
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if db, err = bolt.Open(path, 0o600, o); err != nil {
-		return nil, nil, describe(path, err)
+	db, err := bolt.Open(s.path, 0o600, o)
+	if err != nil {
+		return describe(s.path, err)
+	}
+	if log != nil {
+		if err := errors.Join(replay(db, log), log.f.Close()); err != nil {
+			return errors.Join(fmt.Errorf("apply the log of store %s: %w", s.path, err), db.Close())
+		}
 	}
 	if isNew {
 		// The file itself is on the disk; its name must be, too.
-		if err := syncDir(filepath.Dir(path)); err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
+		if err := syncDir(filepath.Dir(s.path)); err != nil {
+			return errors.Join(fmt.Errorf("open store %s: %w", s.path, err), db.Close())
 		}
 	}
-	return db, file, nil
+	s.db, s.file, s.mapLen, s.lost = db, file, o.InitialMmapSize, false
+	return nil
 }
 
 func describe(path string, err error) error {

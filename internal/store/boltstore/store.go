@@ -1,4 +1,4 @@
-// Package boltstore keeps the tables of package store in one bbolt file.
+// Package boltstore keeps the tables of package store in one bbolt file, with a log beside it.
 package boltstore
 
 import (
@@ -24,9 +24,9 @@ type Options struct {
 	LockTimeout time.Duration
 }
 
-// Store is a store.Store in one file. Besides what the contract says:
+// Store is a store.Store in one file, and a log that is empty when the store was closed in order. Besides what the
+// contract says:
 //
-//   - A View that begins while an Update is in its very last fsync may already see that Update.
 //   - After a fault in the middle of a commit (the file was damaged while in use) Updates are refused until the
 //     file is opened anew, so that a damaged file is never written to; Views go on.
 type Store struct {
@@ -35,10 +35,19 @@ type Store struct {
 
 	dead atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: nothing may call it again
 
-	write  sync.Mutex // held by Update and Close; guards stuck, doubt, closed
+	write  sync.Mutex // held by Update and Close; guards what follows
 	stuck  error      // why Updates are refused until the file is opened anew
 	doubt  int        // transaction that failed but is visible, and must be undone before the next one; 0: none
+	lost   bool       // the file cannot be trusted: it must be opened anew, and set back, before the next Update
 	closed bool
+	wal    *wal     // nil until the first Update
+	pin    *bolt.Tx // read transaction of the log's checkpoint, while the log is in use
+	early  uint64   // the round of the log in which flushEarly has run
+	mapLen int      // how much is mapped at least
+
+	flushing sync.WaitGroup // flushEarly
+	flushErr atomic.Pointer[error]
+	walSize  int64
 
 	mu   sync.RWMutex // guards db and file; replaced with write held too, so Update may read them without it
 	db   *bolt.DB
@@ -55,9 +64,8 @@ func Open(path string, opts Options) (*Store, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = 2 * time.Second
 	}
-	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit}
-	var err error
-	if s.db, s.file, err = openFile(path, opts); err != nil {
+	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize}
+	if err := s.openFile(); err != nil {
 		return nil, err
 	}
 	if err := s.makeTables(); err != nil {
@@ -75,7 +83,7 @@ func (s *Store) View(fn func(store.Reader) error) error {
 func (s *Store) Update(fn func(store.Writer) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	tx, err := s.beginUpdate()
+	tx, logged, err := s.beginUpdate()
 	if err != nil {
 		return err
 	}
@@ -84,10 +92,10 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 		return err
 	}
 	if !w.dirty {
-		// Nothing to make durable: save two fsyncs.
+		// Nothing to make durable: save the sync.
 		return tx.Rollback()
 	}
-	return s.finish(tx)
+	return s.save(tx, &w.log, logged)
 }
 
 // Backup implements store.Store. The pages are read from the file, not through the mapping, so that a backup
@@ -133,9 +141,15 @@ func (s *Store) Close() error {
 		// the file for others; the mapping goes with the process.
 		return s.file.Close()
 	}
+	// A log that cannot be ended is applied when the file is opened again; nothing is lost.
+	var err error
+	if !s.lost {
+		err = s.endLog()
+	}
+	s.dropLog()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.db.Close()
+	return errors.Join(err, s.db.Close())
 }
 
 func (s *Store) view(fn func(*bolt.Tx) error) (err error) {
@@ -193,5 +207,5 @@ func (s *Store) makeTables() error {
 			return errors.Join(err, tx.Rollback())
 		}
 	}
-	return s.finish(tx)
+	return s.saveAlone(tx)
 }

@@ -20,5 +20,9 @@ func open(t testing.TB, path string) *Store {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
+	s.walSize = testWAL
 	return s
 }
+
+// testWAL is the size of logs in tests: they copy them a lot.
+const testWAL = walEntries + 2*walEntryHead + maxEntry + 200_000

@@ -22,6 +22,7 @@ import (
 type writer struct {
 	*reader
 	dirty    bool
+	log      opLog
 	last     map[store.Table][]byte            // the key put last
 	disorder map[store.Table]int               // how often a key was put that comes before the last one
 	kept     map[store.Table]map[string][]byte // what bbolt has not got yet; nil: delete
@@ -45,6 +46,7 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrValueTooLarge)
 	}
 	w.dirty = true
+	w.log.add(opPut, t, key, value)
 	b, kept := w.bucket(t), w.kept[t]
 	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
 	value = append(make([]byte, 0, len(value)), value...)
@@ -65,6 +67,7 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 
 func (w *writer) Delete(t store.Table, key []byte) error {
 	w.dirty = true
+	w.log.add(opDelete, t, key, nil)
 	if kept := w.kept[t]; kept != nil {
 		kept[string(key)] = nil
 		return nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -232,14 +233,20 @@ func testBackupWhileWriting(t *testing.T, open Opener) {
 	writer.Wait()
 }
 
-// fileName is the name of the one file in dir.
+// fileName is the name of the store's file in dir: the one that the names of all others, such as logs, begin with.
 func fileName(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 {
-		t.Fatalf("store directory holds %v (%v), want one file", files, err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("store directory holds %v (%v), want a file", files, err)
 	}
-	return files[0].Name()
+	name := files[0].Name()
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), name) {
+			t.Fatalf("store directory holds %v, want one file and its logs", files)
+		}
+	}
+	return name
 }
 
 func checkBackup(t *testing.T, open Opener, backup []byte, name string) {

@@ -1,0 +1,118 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// startLog sees to it that an entry can be appended. It says false when this Update must do without the log: the file
+// does not leave enough of the mapping free, or the log cannot be made now. write is held, no transaction is open.
+func (s *Store) startLog() (bool, error) {
+	// bbolt maps a file that outgrew its mapping anew, and waits for all read transactions first, so also for our pin.
+	if s.mapLen-s.fileSize() < mapReserve {
+		return false, s.endLog()
+	}
+	if s.wal != nil && s.wal.dirty && !s.wal.torn && s.wal.room(s.walSize) {
+		return true, nil
+	}
+	if s.wal == nil {
+		w, err := openWAL(s.path, false)
+		if err == nil && w == nil {
+			w, err = createWAL(s.path, s.walSize)
+		}
+		if err != nil {
+			return false, nil // no space for it, or no right: bbolt alone may still do
+		}
+		s.wal = w
+	}
+	return true, s.checkpoint()
+}
+
+// mapReserve is how much of the mapping must be free: more than an Update of an entry's size can take.
+const mapReserve = 64 << 20
+
+// checkpoint brings everything committed to the disk, pins it, and starts the log anew from there.
+func (s *Store) checkpoint() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	pin, err := s.begin(false)
+	if err != nil {
+		return err
+	}
+	meta := make([]byte, walMetaSize)
+	slot := int64(pin.ID()%2) * int64(s.db.Info().PageSize)
+	if _, err = s.file.ReadAt(meta, slot); err == nil {
+		err = s.wal.begin(meta)
+	}
+	if err != nil {
+		_ = pin.Rollback()
+		return s.unavailable(fmt.Errorf("write the log: %w", err))
+	}
+	s.unpin() // the old checkpoint: only now may its pages be used again
+	s.pin = pin
+	return nil
+}
+
+// endLog brings everything to the disk and takes the log out of use, so that the file is good by itself.
+func (s *Store) endLog() error {
+	if s.wal == nil || !s.wal.dirty && !s.wal.torn {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if err := s.wal.begin(nil); err != nil {
+		return s.unavailable(fmt.Errorf("write the log: %w", err))
+	}
+	s.unpin()
+	return nil
+}
+
+// flush brings the pages of all commits to the disk. A page that could not be written may be dropped by the system and
+// the error told only once, so after an error the file is not to be trusted: it is set back and the log applied.
+func (s *Store) flush() error {
+	s.flushing.Wait()
+	err := datasync(s.file)
+	if early := s.flushErr.Swap(nil); early != nil {
+		err = errors.Join(*early, err)
+	}
+	if err != nil {
+		s.lost = true
+		return s.unavailable(err)
+	}
+	return nil
+}
+
+// flushEarly begins to bring pages to the disk when the log is half full, beside the Updates that go on, so that the
+// checkpoint has little left to wait for.
+func (s *Store) flushEarly() {
+	if s.early == s.wal.seq || s.wal.off < s.walSize/2 {
+		return
+	}
+	s.early = s.wal.seq
+	f := s.file
+	s.flushing.Go(func() {
+		if err := datasync(f); err != nil {
+			s.flushErr.Store(&err)
+		}
+	})
+}
+
+func (s *Store) unpin() {
+	if s.pin != nil {
+		_ = s.pin.Rollback()
+		s.pin = nil
+	}
+}
+
+// dropLog lets go of the log as it is, for a file that is to be opened anew and will be set back.
+func (s *Store) dropLog() {
+	s.flushing.Wait()
+	s.flushErr.Store(nil)
+	s.unpin()
+	if s.wal != nil {
+		_ = s.wal.f.Close()
+		s.wal = nil
+	}
+}

@@ -1,0 +1,77 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// setBack sets the file back to the checkpoint of its log, before bbolt reads it. Whether the two belong together is
+// found out first: a file that is another one, such as a backup that was put in its place, is not touched.
+func setBack(f *os.File, w *wal) error {
+	foreign := func(err error) error {
+		return fmt.Errorf("the log %s does not belong to %s (%w); if you put a backup in its place, delete the log and start "+
+			"again", walPath(f.Name()), f.Name(), err)
+	}
+	m, err := parseMeta(w.meta)
+	if err != nil {
+		return foreign(err)
+	}
+	// Less by one is what a torn write of the meta page after the checkpoint leaves.
+	if newest, err := readMeta(f); err == nil && (newest.txid+1 < m.txid || newest.pageSize != m.pageSize) {
+		return foreign(fmt.Errorf("it is at %d and the log begins at %d", newest.txid, m.txid))
+	}
+	if err := checkPages(f, m); err != nil {
+		return foreign(err)
+	}
+	// The other page is blanked, which is to bbolt what a torn write leaves. If we are cut off between the two, the log
+	// still says what to do.
+	page := make([]byte, m.pageSize)
+	if _, err := f.WriteAt(page, int64((m.txid+1)%2*m.pageSize)); err != nil {
+		return err
+	}
+	copy(page, w.meta)
+	if _, err := f.WriteAt(page, int64(m.txid%2*m.pageSize)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// replay applies the log to a file that was set back, and ends the log.
+func replay(db *bolt.DB, w *wal) (err error) {
+	tx, err := db.Begin(true)
+	if err != nil {
+		return err
+	}
+	if err := w.entries(func(payload []byte) error { return apply(tx, payload) }); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return w.begin(nil)
+}
+
+// recoverWAL finds the log of a file that was just locked, and sets the file back when it must be. It returns the log
+// when there is something to replay.
+func recoverWAL(f *os.File, readOnly bool) (*wal, error) {
+	w, err := openWAL(f.Name(), readOnly)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	if !w.dirty {
+		return nil, w.f.Close()
+	}
+	if readOnly {
+		return nil, errors.Join(fmt.Errorf("open store %s: it was not closed in order, and its log cannot be applied on a "+
+			"read-only file system", f.Name()), w.f.Close())
+	}
+	if err := setBack(f, w); err != nil {
+		return nil, errors.Join(&store.DamagedError{Path: f.Name(), Err: err}, w.f.Close())
+	}
+	return w, nil
+}
