@@ -121,7 +121,7 @@ func TestPowerCut(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 3))
 	model := map[string]string{}
 	rounds := map[uint64]bool{}
-	for range 80 {
+	for range 40 {
 		randomUpdate(t, s, rnd, model)
 		rounds[s.wal.seq] = true
 		after := open(t, p.cut(t))
