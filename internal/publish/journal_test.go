@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -205,5 +206,29 @@ func compare(t *testing.T, p *publish.Publisher, id uuid.UUID, model map[string]
 	}
 	if s := p.Snapshot().ZoneOf(z.Name); s.Serial() != z.Serial {
 		t.Fatalf("served serial %d, stored %d", s.Serial(), z.Serial)
+	}
+}
+
+// A change keeps no more octets than a few batches have: ten thousand sets of 64 KiB would not fit the memory.
+func TestJournalKeepsNoLargeChange(t *testing.T) {
+	p := open(t, publish.Options{})
+	z := newZone(t, p, "example.org.")
+	text := strings.Repeat("\xff"+strings.Repeat("x", 255), 240)
+	for _, sets := range []int{10, 80} {
+		err := commit(t, p, func(tx *publish.Tx) error {
+			for i := range sets {
+				name := dnsname.MustParse(fmt.Sprintf("n%d-%d.example.org.", sets, i))
+				if _, err := tx.CreateSet(zone.RecordSet{Zone: z.ID, Name: name, Type: rr.TypeTXT, Data: []string{text}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := changes(t, p, z.ID)[0]; c.Whole != (sets == 80) {
+			t.Errorf("%d sets of 60 KiB: whole %v, %d sets kept", sets, c.Whole, len(c.Sets))
+		}
 	}
 }

@@ -145,6 +145,24 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	return tx.PutSet(soa)
 }
 
+// maxChange is how many octets of records one change keeps in the journal. A batch has no more in its own body, but what it
+// deletes can be ten thousand sets of 64 KiB.
+const maxChange = 4 << 20
+
+func octets(sets []store.SetChange) (n int) {
+	for _, s := range sets {
+		for _, side := range []*zone.RecordSet{s.Before, s.After} {
+			if side == nil {
+				continue
+			}
+			for _, d := range side.Data {
+				n += len(d)
+			}
+		}
+	}
+	return n
+}
+
 // record writes the zone's change into its journal and cuts the journal to its bound.
 func (tx *Tx) record(e *zoneEdit) error {
 	commit, err := tx.commitNumber()
@@ -153,7 +171,8 @@ func (tx *Tx) record(e *zoneEdit) error {
 	}
 	c := store.Change{Zone: e.zone.ID, Commit: commit, Time: tx.now, Actor: tx.actor, Note: tx.note,
 		From: e.before.Serial, To: e.zone.Serial, ZoneTTL: e.zone.TTL, Sets: e.sets}
-	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || e.reload && !e.created && e.zone.TTL != e.before.TTL {
+	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || octets(e.sets) > maxChange ||
+		e.reload && !e.created && e.zone.TTL != e.before.TTL {
 		c.Sets, c.Whole = nil, true
 	}
 	if err := tx.PutChange(c); err != nil {
