@@ -71,32 +71,49 @@ func (c *call) listHistory() (reply, error) {
 		return reply{}, err
 	}
 	var out []Change
-	total := 0
+	total, next := 0, ""
 	err = c.view(func(v store.View) error {
 		z, err := c.zone(v)
 		if err != nil {
 			return err
 		}
 		total = v.CountChanges(z.ID)
-		out, err = changesBefore(v, z, before, q.limit+1)
+		out, next, err = changesBefore(v, z, before, q.limit)
 		return err
 	})
-	next := ""
-	if len(out) > q.limit {
-		out = out[:q.limit]
-		next = out[q.limit-1].ID
-	}
 	return c.collection("history", out, next, total), err
 }
 
-// changesBefore are at most so many changes of a zone, older than a commit.
-func changesBefore(v store.View, z zone.Zone, before uint64, most int) ([]Change, error) {
-	out := []Change{}
-	err := v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
+// changesBefore are at most so many changes of a zone, older than a commit, and as much as a page holds; next is the id
+// of the last of them when there are more.
+func changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []Change, next string, err error) {
+	out = []Change{}
+	weight := 0
+	err = v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
+		weight += changeWeight(ch)
+		if len(out) == most || len(out) > 0 && weight > maxPage {
+			next = out[len(out)-1].ID
+			return false, nil
+		}
 		out = append(out, wireChange(ch))
-		return len(out) < most, nil
+		return true, nil
 	})
-	return out, err
+	return out, next, err
+}
+
+// changeWeight is about how many octets a change keeps.
+func changeWeight(ch store.Change) int {
+	const each = 128 // names and times
+	n := each
+	for _, s := range ch.Sets {
+		n += each
+		for _, side := range []*zone.RecordSet{s.Before, s.After} {
+			if side != nil {
+				n += zoneSet{set: *side}.weight()
+			}
+		}
+	}
+	return n
 }
 
 func (c *call) historyQuery() (q query, before uint64, err error) {
@@ -130,11 +147,15 @@ func keyOf(s store.SetChange) setKey {
 	return setKey{any.Name.Wire(), any.Type.String()}
 }
 
+// maxWalk is how many octets of history are looked at in one request, well below a second: a rollback looks at them while
+// every other change waits. It is some fifty thousand changes of usual sets, five times what a journal keeps.
+const maxWalk = 16 << 20
+
 // sinceSerial is what happened to each record set of a zone since it had a serial: the value it had then, and now.
 func sinceSerial(v store.View, z zone.Zone, serial uint32) (map[setKey]store.SetChange, error) {
 	out := map[setKey]store.SetChange{}
 	reached := z.Serial == serial
-	oldest := z.Serial
+	oldest, walked := z.Serial, 0
 	if reached {
 		return out, nil
 	}
@@ -145,6 +166,10 @@ func sinceSerial(v store.View, z zone.Zone, serial uint32) (map[setKey]store.Set
 		}
 		if ch.Whole {
 			return false, historyEnds(serial, ch.To)
+		}
+		if walked += changeWeight(ch); walked > maxWalk {
+			return false, &fault{status: http.StatusConflict, kind: "history_too_long",
+				message: "Too much has changed since serial " + decimal(serial) + "; choose a later one."}
 		}
 		for _, s := range ch.Sets {
 			key := keyOf(s)

@@ -93,9 +93,10 @@ type setList struct {
 	sort   func(a, b zoneSet) int // nil: the order of age
 	marker *zoneSet
 
-	page  []zoneSet
-	more  bool
-	total int
+	page   []zoneSet
+	weight int // of page
+	more   bool
+	total  int
 }
 
 func newSetList(v store.View, q query, zones []zone.Zone) setList {
@@ -171,12 +172,36 @@ func (l *setList) take(s zone.RecordSet) (bool, error) {
 	if zs.zone.ID == uuid.Nil || !l.match.matches(zs.set) {
 		return true, nil
 	}
-	if len(l.page) == l.q.limit {
+	l.weight += zs.weight()
+	if len(l.page) == l.q.limit || len(l.page) > 0 && l.weight > maxPage {
 		l.more = true
 		return false, nil
 	}
 	l.page = append(l.page, zs)
 	return true, nil
+}
+
+// maxPage is how many octets of records are on one page, so that a page of the largest sets takes some 10 MB to write and
+// not 300. It is shorter then than what was asked for, and has a link to the next. A thousand usual sets take 100 KB.
+const maxPage = 2 << 20
+
+func (zs zoneSet) weight() (n int) {
+	for _, d := range zs.set.Data {
+		n += len(d)
+	}
+	return n
+}
+
+// fit is how many of the sets, at least one, are on a page.
+func (l *setList) fit(sets []zoneSet) int {
+	weight := 0
+	for i, zs := range sets {
+		weight += zs.weight()
+		if i == l.q.limit || i > 0 && weight > maxPage {
+			return i
+		}
+	}
+	return len(sets)
 }
 
 // readSorted looks at every set that can match, and keeps the first of those behind the marker.
@@ -201,19 +226,26 @@ func (l *setList) readSorted() error {
 		}
 	}
 	slices.SortFunc(keep, l.compare)
-	if len(keep) > l.q.limit {
-		keep, l.more = keep[:l.q.limit], true
-	}
-	l.page = keep
+	n := l.fit(keep)
+	l.page, l.more = keep[:n], n < len(keep)
 	return nil
 }
 
-// keep adds to the best so far; when there are twice as many as a page needs, the worse half goes.
+// keep adds to the best so far; when there are twice as many as a page needs, or they are heavy, the worse ones go, but
+// for the one that tells that there are more.
 func (l *setList) keep(keep []zoneSet, zs zoneSet) []zoneSet {
 	keep = append(keep, zs)
-	if need := l.q.limit + 1; len(keep) >= 2*need+small {
-		slices.SortFunc(keep, l.compare)
-		keep = keep[:need]
+	l.weight += zs.weight()
+	if len(keep) < 2*(l.q.limit+1)+small && l.weight < 4*maxPage {
+		return keep
+	}
+	slices.SortFunc(keep, l.compare)
+	rest := keep[min(l.fit(keep)+1, len(keep)):]
+	clear(rest) // nothing holds their records any more
+	keep = keep[:len(keep)-len(rest)]
+	l.weight = 0
+	for _, zs := range keep {
+		l.weight += zs.weight()
 	}
 	return keep
 }

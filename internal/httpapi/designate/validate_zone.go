@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -167,10 +168,21 @@ func (in *input) hostname(key string, wildcard bool) dnsname.Name {
 	return n
 }
 
+// Bounds on the attributes of a zone: Designate's length of each, and a number, because lists show them all.
+const maxAttributes, maxAttribute = 50, 50
+
 // dictionary reads an object whose values are strings.
 func (in *input) dictionary(key string) map[string]string {
 	var out map[string]string
 	in.get(key, "object", &out)
+	if len(out) > maxAttributes {
+		in.note(key, fmt.Sprintf("%d are too many", len(out)), "maxProperties", maxAttributes)
+	}
+	for k, v := range out {
+		if max(utf8.RuneCountInString(k), utf8.RuneCountInString(v)) > maxAttribute {
+			in.note(key, fmt.Sprintf("'%s' is too long, or its value is", short([]byte(k))), "maxLength", maxAttribute)
+		}
+	}
 	return out
 }
 
