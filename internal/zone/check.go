@@ -5,6 +5,18 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
+// maxSet is the largest record set, in octets of its records: one that fits a message of 65535 octets with the longest
+// question and our OPT. A larger one could never be answered, only truncated over and over.
+const maxSet = 65000
+
+func size(data []string) int {
+	n := 0
+	for _, d := range data {
+		n += recordFixed + len(d)
+	}
+	return n
+}
+
 // Check says whether the sets of one name can stand together in the zone of the given apex. It is asked about the
 // state that a whole batch leaves behind, so a batch may turn a CNAME into an A.
 func Check(apex, name dnsname.Name, sets []RecordSet) error {
@@ -15,6 +27,9 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 	for _, s := range sets {
 		if !s.Type.IsData() {
 			return placement("%s is not a type of record that a zone can hold", s.Type)
+		}
+		if n := size(s.Data); n > maxSet {
+			return placement("%d records of type %s at %s take %d octets; a message has room for %d", len(s.Data), s.Type, name, n, maxSet)
 		}
 		switch s.Type {
 		case rr.TypeSOA:
