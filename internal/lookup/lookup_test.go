@@ -249,11 +249,11 @@ func randomZones(rnd *rand.Rand) map[string][]string {
 	name := func(apex string) string {
 		n := apex
 		for range rnd.IntN(4) {
-			n = label() + "." + n
+			n = label() + "." + strings.TrimPrefix(n, ".")
 		}
 		return n
 	}
-	apexes := []string{"t.", "a.t.", "b.a.t.", "u."}
+	apexes := []string{"t.", "a.t.", "b.a.t.", "u.", "."}
 	zones := map[string][]string{}
 	for _, apex := range apexes[:1+rnd.IntN(len(apexes))] {
 		have := map[string]bool{}
