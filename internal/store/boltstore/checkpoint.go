@@ -12,7 +12,7 @@ func (s *Store) startLog() (bool, error) {
 	if s.mapLen-s.fileSize() < mapReserve {
 		return false, s.endLog()
 	}
-	if s.wal != nil && s.wal.dirty && !s.wal.torn && s.wal.room(s.walSize) {
+	if s.wal != nil && s.wal.dirty && !s.wal.torn && s.wal.room(s.walSize) && s.round < s.maxRound {
 		return true, nil
 	}
 	if s.wal == nil {
@@ -27,6 +27,15 @@ func (s *Store) startLog() (bool, error) {
 	}
 	return true, s.checkpoint()
 }
+
+// maxRound is about how many pages the Updates between two checkpoints write. None of them can be used again before the
+// second, so the file grows by them, and bbolt writes the list of those that wait with every commit: rounds of 32,000
+// pages made a change take 2.3 ms and not 0.8. Short ones sync the file more often.
+const maxRound = 2048
+
+// pages is about how many pages a commit of so many operations writes: those that every commit does, and a leaf and half
+// a branch for each row.
+func pages(ops int) int { return 8 + ops + ops/2 }
 
 // mapReserve is how much of the mapping must be free: more than an Update of an entry's size can take.
 const mapReserve = 64 << 20
@@ -49,6 +58,7 @@ func (s *Store) checkpoint() error {
 		_ = pin.Rollback()
 		return s.unavailable(fmt.Errorf("write the log: %w", err))
 	}
+	s.round = 0
 	s.unpin() // the old checkpoint: only now may its pages be used again
 	s.pin = pin
 	return nil
@@ -84,10 +94,10 @@ func (s *Store) flush() error {
 	return nil
 }
 
-// flushEarly begins to bring pages to the disk when the log is half full, beside the Updates that go on, so that the
-// checkpoint has little left to wait for.
+// flushEarly begins to bring pages to the disk in the middle of a round, beside the Updates that go on, so that the
+// checkpoint has less to wait for.
 func (s *Store) flushEarly() {
-	if s.early == s.wal.seq || s.wal.off < s.walSize/2 {
+	if s.early == s.wal.seq || s.round < s.maxRound/2 {
 		return
 	}
 	s.early = s.wal.seq

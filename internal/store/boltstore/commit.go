@@ -94,6 +94,7 @@ func (s *Store) save(tx *bolt.Tx, log *opLog, logged bool) error {
 		return err
 	}
 	s.wal.keep(log.b)
+	s.round += pages(log.ops)
 	s.flushEarly()
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 // key and value with their lengths as varints.
 type opLog struct {
 	b   []byte
+	ops int
 	cut bool // it grew too long to be an entry
 }
 
@@ -26,6 +27,7 @@ func (l *opLog) add(op byte, t store.Table, key, value []byte) {
 	if l.cut {
 		return
 	}
+	l.ops++
 	l.b = append(l.b, byte(slices.Index(store.Tables, t)), op)
 	l.b = binary.AppendUvarint(l.b, uint64(len(key)))
 	l.b = append(l.b, key...)

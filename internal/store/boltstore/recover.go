@@ -21,9 +21,14 @@ func setBack(f *os.File, w *wal) error {
 	if err != nil {
 		return foreign(err)
 	}
-	// Less by one is what a torn write of the meta page after the checkpoint leaves.
-	if newest, err := readMeta(f); err == nil && (newest.txid+1 < m.txid || newest.pageSize != m.pageSize) {
-		return foreign(fmt.Errorf("it is at %d and the log begins at %d", newest.txid, m.txid))
+	var entries uint64
+	if err := w.entries(func([]byte) error { entries++; return nil }); err != nil {
+		return err
+	}
+	// Less by one is what a torn write of the meta page after the checkpoint leaves; more by a few, commits that failed.
+	if newest, err := readMeta(f); err == nil &&
+		(newest.txid+1 < m.txid || newest.txid > m.txid+entries+maxFailed || newest.pageSize != m.pageSize) {
+		return foreign(fmt.Errorf("it is at step %d and the log goes from %d to %d", newest.txid, m.txid, m.txid+entries))
 	}
 	if err := checkPages(f, m); err != nil {
 		return foreign(err)
@@ -40,6 +45,9 @@ func setBack(f *os.File, w *wal) error {
 	}
 	return f.Sync()
 }
+
+// maxFailed is how many commits may have failed since a checkpoint and still have left their meta page.
+const maxFailed = 16
 
 // replay applies the log to a file that was set back, and ends the log.
 func replay(db *bolt.DB, w *wal) (err error) {

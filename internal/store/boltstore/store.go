@@ -42,12 +42,14 @@ type Store struct {
 	closed bool
 	wal    *wal     // nil until the first Update
 	pin    *bolt.Tx // read transaction of the log's checkpoint, while the log is in use
-	early  uint64   // the round of the log in which flushEarly has run
+	early  uint64   // the log's seq when flushEarly ran last
+	round  int      // about how many pages were written since the checkpoint
 	mapLen int      // how much is mapped at least
 
 	flushing sync.WaitGroup // flushEarly
 	flushErr atomic.Pointer[error]
 	walSize  int64
+	maxRound int
 
 	mu   sync.RWMutex // guards db and file; replaced with write held too, so Update may read them without it
 	db   *bolt.DB
@@ -64,7 +66,7 @@ func Open(path string, opts Options) (*Store, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = 2 * time.Second
 	}
-	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize}
+	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize, maxRound: maxRound}
 	if err := s.openFile(); err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 // does not count as resident memory.
 func (s *Store) Backup(w io.Writer) error {
 	return s.view(func(tx *bolt.Tx) error {
-		_, err := tx.WriteTo(w)
+		_, err := tx.WriteTo(&backupWriter{w: w})
 		return err
 	})
 }

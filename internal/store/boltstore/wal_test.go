@@ -116,7 +116,7 @@ func randomUpdate(t *testing.T, s *Store, rnd *rand.Rand, model map[string]strin
 func TestPowerCut(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	defer s.Close()
-	s.walSize = walEntries + 2*walEntryHead + maxEntry + 60_000 // a checkpoint every few updates
+	s.maxRound = 200 // a checkpoint every few updates
 	p := newPower(t, s, 1)
 	rnd := rand.New(rand.NewPCG(2, 3))
 	model := map[string]string{}
@@ -215,11 +215,18 @@ func TestLogEnds(t *testing.T) {
 	}
 }
 
-// TestForeignLog: a backup is put in the place of a file that was not closed in order, and its log forgotten.
+// TestForeignLog: a backup is put in the place of a file that was not closed in order, and its log forgotten. The backup is
+// as old as the log, or older.
 func TestForeignLog(t *testing.T) {
+	for _, round := range []int{100, maxRound} {
+		t.Run(fmt.Sprint(round), func(t *testing.T) { testForeignLog(t, round) })
+	}
+}
+
+func testForeignLog(t *testing.T, round int) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	defer s.Close()
-	s.walSize = walEntries + 2*walEntryHead + maxEntry + 20_000
+	s.maxRound = round
 	p := newPower(t, s, 11)
 	rnd := rand.New(rand.NewPCG(12, 13))
 	model := map[string]string{}
