@@ -9,10 +9,10 @@ import (
 
 // connTable keeps the limits of TCP.
 //
-// When all connections are used up, the one that was idle longest is closed for the new one: refusing the new one would
-// let whoever holds them keep everybody else out, and clients must expect an idle connection to go (RFC 7766 §6.2.3). To
-// have sent half a message is to be idle: it would be the cheapest way to hold a connection. One
-// client's own limit refuses its newest, so that it cannot use this to close other clients' connections.
+// When all connections are used up, the one that was idle longest is closed for the new one, or else one that does not
+// read its replies: refusing the new one would let whoever holds them keep everybody else out, and clients must expect an
+// idle connection to go (RFC 7766 §6.2.3). To have sent half a message is to be idle: it would be the cheapest way to hold
+// a connection. One client's own limit refuses its newest, so that it cannot use this to close other clients' connections.
 type connTable struct {
 	cfg TCPConfig
 
@@ -20,14 +20,21 @@ type connTable struct {
 	all     map[*conn]struct{}
 	clients map[netip.Addr]int
 	waiting list.List // connections without a whole message, the longest so first
+	working list.List // the others, the longest so first
 	until   time.Time // the last deadline there will be; zero while serving
 }
 
 // place is a connection's place in a connTable, guarded by its mu.
 type place struct {
 	waiting *list.Element // nil while busy
+	working *list.Element // nil while not
+	since   time.Time     // when it became busy
 	evicted bool
 }
+
+// slowAfter is how long a connection may be busy before it must make room when all are used up. Answers take
+// milliseconds; what takes longer is a client that does not read them.
+const slowAfter = time.Second
 
 func newConnTable(cfg TCPConfig) *connTable {
 	return &connTable{cfg: cfg, all: map[*conn]struct{}{}, clients: map[netip.Addr]int{}}
@@ -55,18 +62,38 @@ func (t *connTable) add(c *conn) bool {
 	return true
 }
 
-// evictLocked closes the connection that was idle longest.
+// evictLocked closes the connection that was idle longest or, when none is, the slowest reader.
 func (t *connTable) evictLocked() bool {
 	e := t.waiting.Front()
+	if e == nil {
+		e = t.working.Front()
+	}
 	if e == nil {
 		return false
 	}
 	c := e.Value.(*conn)
-	t.waiting.Remove(e)
-	c.place = place{evicted: true}
+	if c.place.working != nil {
+		if time.Since(c.place.since) < slowAfter {
+			return false
+		}
+		c.net.SetLinger(0) // the kernel is to let go of the replies too
+	}
+	t.leaveLocked(c)
+	c.place.evicted = true
 	t.forgetLocked(c)
 	c.net.Close()
 	return true
+}
+
+// leaveLocked takes a connection off the list it is in.
+func (t *connTable) leaveLocked(c *conn) {
+	if c.place.waiting != nil {
+		t.waiting.Remove(c.place.waiting)
+	}
+	if c.place.working != nil {
+		t.working.Remove(c.place.working)
+	}
+	c.place.waiting, c.place.working = nil, nil
 }
 
 func (t *connTable) forgetLocked(c *conn) {
@@ -84,10 +111,7 @@ func (t *connTable) forgetLocked(c *conn) {
 func (t *connTable) remove(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.place.waiting != nil {
-		t.waiting.Remove(c.place.waiting)
-		c.place.waiting = nil
-	}
+	t.leaveLocked(c)
 	t.forgetLocked(c)
 }
 
@@ -112,6 +136,7 @@ func (t *connTable) wait(c *conn, until time.Time) {
 
 func (t *connTable) waitLocked(c *conn, until time.Time) {
 	if !c.place.evicted && c.place.waiting == nil {
+		t.leaveLocked(c)
 		c.place.waiting = t.waiting.PushBack(c)
 	}
 	t.deadlineLocked(c, until)
@@ -124,10 +149,8 @@ func (t *connTable) busy(c *conn) bool {
 	if c.place.evicted {
 		return false
 	}
-	if c.place.waiting != nil {
-		t.waiting.Remove(c.place.waiting)
-		c.place.waiting = nil
-	}
+	t.leaveLocked(c)
+	c.place.working, c.place.since = t.working.PushBack(c), time.Now()
 	return true
 }
 

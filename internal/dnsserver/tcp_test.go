@@ -259,6 +259,36 @@ func TestMaxConnsHalfMessages(t *testing.T) {
 	}
 }
 
+// TestMaxConnsSlowReaders: clients that do not read make room when none is idle, and those that are being answered do not.
+func TestMaxConnsSlowReaders(t *testing.T) {
+	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9, IdleTimeout: time.Second})
+	add := func() (*conn, bool) {
+		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
+		ok := table.add(c)
+		return c, ok
+	}
+	slow, _ := add()
+	quick, _ := add()
+	for _, c := range []*conn{slow, quick} {
+		table.idle(c)
+		table.busy(c)
+	}
+	if _, ok := add(); ok {
+		t.Error("a connection was taken in place of one that is being answered")
+	}
+	slow.place.since = time.Now().Add(-time.Minute)
+	last, ok := add()
+	if !ok || !slow.place.evicted || quick.place.evicted {
+		t.Errorf("a new connection was taken: %v; slow one evicted: %v; quick one evicted: %v", ok, slow.place.evicted, quick.place.evicted)
+	}
+	for _, c := range []*conn{slow, quick, last} {
+		table.remove(c)
+	}
+	if table.len() != 0 || table.working.Len() != 0 || table.waiting.Len() != 0 || len(table.clients) != 0 {
+		t.Error("the table is not empty after all connections ended")
+	}
+}
+
 // waitIdle returns when the server has noted that all connections wait.
 func waitIdle(t *testing.T, s *Server) {
 	t.Helper()
