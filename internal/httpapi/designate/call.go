@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -77,7 +78,10 @@ func (c *call) readScope() error {
 	if sudo == "" {
 		sudo = c.header("X-Auth-Sudo-Tenant-Id")
 	}
-	q := c.r.URL.Query()
+	q, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil { // Query would leave out what it cannot read, and a list be longer than asked for
+		return badRequest("The query cannot be read: %v", err)
+	}
 	hard := isTrue(c.header("X-Designate-Hard-Delete"))
 	s.all = isTrue(c.header("X-Auth-All-Projects")) || isTrue(q.Get("all_projects")) || isTrue(q.Get("all_tenants"))
 	s.editManaged = isTrue(c.header("X-Designate-Edit-Managed-Records")) || isTrue(q.Get("edit_managed_records"))

@@ -27,6 +27,7 @@ func TestListQuery(t *testing.T) {
 		{"sort_key=colour", "invalid_sort_key"}, {"sort_key=name", ""}, {"sort_dir=up", "invalid_sort_dir"}, {"sort_dir=DESC", ""},
 		{"colour=red", "bad_request"}, {"name=a&name=b", "bad_request"}, {"name=a", ""}, {"ttl=60&status=ACTIVE&type=PRIMARY", ""},
 		{"all_projects=false", ""}, {"edit_managed_records=false", ""},
+		{"name=a;b", "bad_request"}, {"name=%zz", "bad_request"},
 	}
 	for _, path := range []string{"/v2/zones", z + "/recordsets", "/v2/recordsets"} {
 		for _, tt := range tests {

@@ -54,3 +54,27 @@ func TestImportRules(t *testing.T) {
 		t.Errorf("replace: %s", res.Body)
 	}
 }
+
+// Who may change record sets of a shared zone may delegate in it, but not put a zone of its own over what is there: that
+// would outlive the share, and the owner could not see it.
+func TestChildOfSharedZone(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	s.set(z, "www.example.org.", "A", "192.0.2.1")
+	s.set(z, "a.deep.example.org.", "A", "192.0.2.1")
+	s.set(z, "sub.example.org.", "NS", "ns1.example.net.")
+	s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"p2"}`)
+	for _, name := range []string{"www.example.org.", "deep.example.org."} {
+		res := s.as(bob, 403, "POST /v2/zones", `{"name":"`+name+`","email":"a@example.org"}`)
+		if res.str("type") != "illegal_child" {
+			t.Errorf("%s: %s", name, res.Body)
+		}
+		file := strings.ReplaceAll(zoneText, "example.org.", name)
+		if res := s.imports(bob, file, ""); !strings.Contains(res.str("message"), "hide records") {
+			t.Errorf("import of %s: %s", name, res.Body)
+		}
+	}
+	s.zoneOf(bob, "sub.example.org.")
+	s.zoneOf(bob, "new.example.org.")
+	s.zone("www.example.org.")
+}

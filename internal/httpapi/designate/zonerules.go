@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -76,20 +77,37 @@ func checkBlacklists(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkParent refuses a zone inside another project's, unless that one is shared with this project.
+// checkParent refuses a zone inside another project's, unless that one is shared with this project, and the new zone
+// takes nothing over that the owner has in it.
 func (c *call) checkParent(v store.View, z zone.Zone) error {
 	for n := z.Name.Parent(); !n.IsZero(); n = n.Parent() {
 		parent, err := v.ZoneByName(n)
 		if err != nil {
 			continue
 		}
-		if parent.Project == z.Project || sharedWith(v, parent.ID, z.Project) {
+		switch {
+		case parent.Project == z.Project:
 			return nil
+		case sharedWith(v, parent.ID, z.Project):
+			return hidesNothing(v, parent, z)
 		}
-		return &fault{status: http.StatusForbidden, kind: "illegal_child",
-			message: "Unable to create subzone in another project's zone"}
+		return illegalChild("Unable to create subzone in another project's zone")
 	}
 	return nil
+}
+
+func illegalChild(message string) *fault {
+	return &fault{status: http.StatusForbidden, kind: "illegal_child", message: message}
+}
+
+// hidesNothing refuses a zone in the place of records of its parent, but for those that delegate it.
+func hidesNothing(v store.View, parent, z zone.Zone) error {
+	return v.RecordSetsBelow(parent.ID, z.Name, func(s zone.RecordSet) (bool, error) {
+		if s.Name == z.Name && (s.Type == rr.TypeNS || s.Type == rr.TypeDS) {
+			return true, nil
+		}
+		return false, illegalChild("Unable to create a subzone that would hide records of another project's zone")
+	})
 }
 
 // checkChildren refuses a zone around another project's. What the new zone hides of an outer zone's records stays
