@@ -115,17 +115,13 @@ func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
 
 // PutZone writes a zone's row and its name.
 func (e *Edit) PutZone(z zone.Zone) error {
-	b, err := encodeZone(z)
-	if err != nil {
-		return err
-	}
 	name := z.Name.AppendKey(nil)
 	if e.w.Get(Names, name) == nil {
 		if err := e.put(Names, name, z.ID[:]); err != nil {
 			return err
 		}
 	}
-	return e.put(Zones, z.ID[:], b)
+	return e.put(Zones, z.ID[:], encodeZone(z))
 }
 
 // DeleteZone removes a zone's row and name. Its record sets and journal are the caller's to remove.
