@@ -122,6 +122,7 @@ type keyRow struct{ Key []byte }
 type endedRow struct {
 	Session string
 	Until   time.Time
+	Subject string // id of the token or user
 }
 
 // reload reads the book anew.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 var local = netip.MustParseAddr("127.0.0.1")
@@ -145,6 +147,42 @@ func TestLongNamesAreNotKept(t *testing.T) {
 	}
 	if n := len(a.logins.entries); n != 0 {
 		t.Errorf("%d names are kept", n)
+	}
+}
+
+// TestEndedSessionsOfOne fills what one token may end: others still end theirs.
+func TestEndedSessionsOfOne(t *testing.T) {
+	a, admin := open(t)
+	_, greedy, err := a.CreateToken(t.Context(), tester, TokenSpec{"greedy", "admin", RoleReader, time.Time{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Hour)
+	err = a.change(t.Context(), tester, func(tx *publish.Tx) error {
+		for i := range maxEndedEach {
+			id := fmt.Sprint("s", i)
+			if err := tx.PutObject(kindEnded, id, endedRow{id, until, greedy.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Authenticate(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, session, err := a.Issue(p, "", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.EndSession(t.Context(), tester, session); err != nil {
+		t.Errorf("EndSession of another = %v", err)
+	}
+	if err := a.EndSession(t.Context(), tester, Principal{ID: greedy.ID, Session: "x", Expires: until}); !errors.Is(err, ErrBusy) {
+		t.Errorf("EndSession of the greedy one = %v, want busy", err)
 	}
 }
 

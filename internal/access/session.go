@@ -123,8 +123,12 @@ func (b *book) subject(body sessionBody) (Principal, error) {
 	return Principal{}, fmt.Errorf("session %s: its %s is gone or has changed: %w", body.ID, body.Kind, ErrDenied)
 }
 
-// maxEnded bounds how many ended sessions are remembered, and so what one user can make every change here cost.
-const maxEnded = 10_000
+// Bounds on how many ended sessions are remembered, and so on what users can make every change here cost. One alone must
+// not reach the bound of all: nobody else could end a session then.
+const (
+	maxEnded     = 10_000
+	maxEndedEach = 500
+)
 
 // EndSession ends one session before its time. It is written down, so that a restart does not bring it back, until the
 // session would have ended by itself.
@@ -134,15 +138,22 @@ func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal)
 		if err != nil {
 			return err
 		}
-		for i, r := range rows {
+		all, own := 0, 0
+		for _, r := range rows {
 			if r.Until.Before(time.Now()) {
 				if err := tx.DeleteObject(kindEnded, r.Session); err != nil {
 					return err
 				}
-			} else if i >= maxEnded {
-				return ErrBusy
+				continue
+			}
+			all++
+			if r.Subject == p.ID {
+				own++
 			}
 		}
-		return tx.PutObject(kindEnded, p.Session, endedRow{p.Session, p.Expires})
+		if all >= maxEnded || own >= maxEndedEach {
+			return ErrBusy
+		}
+		return tx.PutObject(kindEnded, p.Session, endedRow{p.Session, p.Expires, p.ID})
 	})
 }
