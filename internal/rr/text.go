@@ -331,12 +331,12 @@ func otherText(t Type, data string) string {
 
 // maxList is the longest data whose text the library may make. It joins lists word by word, in time that grows with
 // the square of their length: 20 s for a bitmap of all 65536 types, which 8.7 kB of data can hold. Names and bitmaps in
-// use are below 400 octets, and host identities with their servers below 2000.
+// use are below 400 octets, and host identities with their servers, and parameters of services, below 2000.
 func maxList(t Type) int {
 	switch uint16(t) {
 	case dns.TypeNSEC, dns.TypeNSEC3, dns.TypeCSYNC, dns.TypeNXT:
 		return 512
-	case dns.TypeHIP:
+	case dns.TypeHIP, dns.TypeSVCB, dns.TypeHTTPS:
 		return 4096
 	}
 	return MaxData

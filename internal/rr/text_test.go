@@ -79,7 +79,13 @@ func TestDataTextLongLists(t *testing.T) {
 	for w := range 256 {
 		bitmap += string([]byte{byte(w), 32}) + strings.Repeat("\xff", 32)
 	}
+	params := "\x00\x01\x00"
+	for key := 100; key < 16000; key++ {
+		params += string([]byte{byte(key >> 8), byte(key), 0, 0})
+	}
 	tests := []struct{ typ, data string }{
+		{"SVCB", params},
+		{"HTTPS", params},
 		{"NSEC", "\x00" + bitmap},
 		{"CSYNC", "\x00\x00\x00\x00\x00\x00" + bitmap},
 		{"NSEC3", "\x01\x00\x00\x00\x00\x01\xff" + bitmap},
