@@ -67,7 +67,7 @@ func (d *daemon) frame(m *httpapi.Metrics) httpapi.Frame {
 func (d *daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,
-		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), SpoolDir: d.cfg.Data,
+		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data,
 		Quotas: designate.Quotas{Zones: c.Quotas.Zones, ZoneRecordsets: c.Quotas.ZoneRecordsets,
 			ZoneRecords: c.Quotas.ZoneRecords, RecordsetRecords: c.Quotas.RecordsetRecords,
 			APIExportSize: c.Quotas.APIExportSize}}

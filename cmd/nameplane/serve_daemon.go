@@ -37,6 +37,7 @@ type daemon struct {
 	log       *slog.Logger
 	level     *slog.LevelVar
 	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
+	data      *os.Root                      // the data directory
 	store     *boltstore.Store
 	publisher *publish.Publisher
 	access    *access.Access
@@ -80,6 +81,9 @@ func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *
 
 func (d *daemon) openStore() (err error) {
 	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if d.data, err = os.OpenRoot(d.cfg.Data); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	if d.store, err = boltstore.Open(filepath.Join(d.cfg.Data, storeFile), boltstore.Options{}); err != nil {
@@ -195,5 +199,8 @@ func (d *daemon) close() {
 		if err := d.store.Close(); err != nil {
 			d.log.Error("close the store", "error", err)
 		}
+	}
+	if d.data != nil {
+		_ = d.data.Close()
 	}
 }

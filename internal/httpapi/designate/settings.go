@@ -1,6 +1,8 @@
 package designate
 
 import (
+	"os"
+
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -27,8 +29,9 @@ type Settings struct {
 
 	MaxImport int64 // octets of an imported zone file; default 128 MiB, three million records
 
-	// SpoolDir is where zone files wait to be imported; default: the system's folder for temporary files.
-	SpoolDir string
+	// Spool is the folder where zone files wait to be imported; default: the system's for temporary files. It is open,
+	// because a server that has dropped root may not find the way to it any more.
+	Spool *os.Root
 }
 
 // Nameserver is a host that serves the pool's zones. The one with the lowest priority is the primary of their SOA.

@@ -6,9 +6,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -65,14 +68,11 @@ func (c *call) receive() (*os.File, map[string]string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.CreateTemp(c.settings.SpoolDir, "import-*")
+	f, err := spoolFile(c.settings.Spool)
 	if err != nil {
 		return nil, nil, noRoom(err)
 	}
-	if err = os.Remove(f.Name()); err == nil {
-		_, err = io.Copy(f, bodyReader{body})
-	}
-	if err == nil {
+	if _, err = io.Copy(f, bodyReader{body}); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err == nil {
@@ -83,6 +83,25 @@ func (c *call) receive() (*os.File, map[string]string, error) {
 		return nil, nil, readError(e.err)
 	}
 	return nil, nil, noRoom(err)
+}
+
+// spoolFile is a file without a name in a folder, or in the system's folder for temporary files.
+func spoolFile(dir *os.Root) (f *os.File, err error) {
+	remove := os.Remove
+	if dir == nil {
+		f, err = os.CreateTemp("", "nameplane-import-*")
+	} else {
+		f, err = dir.OpenFile("import-"+uuid.NewString(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		remove = func(name string) error { return dir.Remove(filepath.Base(name)) }
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // noRoom is 503 where a full or read-only disk keeps a file from being written.

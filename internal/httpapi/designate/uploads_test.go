@@ -28,7 +28,7 @@ func (s *server) upload(who httpapi.Caller) (*io.PipeWriter, <-chan int) {
 // Slow senders keep others from importing no longer than their own project's places reach, and a file that is still
 // coming in keeps nobody's import waiting.
 func TestSlowUploads(t *testing.T) {
-	s := newServer(t, designate.Settings{SpoolDir: t.TempDir()})
+	s := newServer(t, designate.Settings{})
 	var pipes []*io.PipeWriter
 	var replies []<-chan int
 	for range 4 {
@@ -54,8 +54,15 @@ func TestSlowUploads(t *testing.T) {
 
 func TestImportLeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
-	s := newServer(t, designate.Settings{SpoolDir: dir})
-	s.imports(alice, zoneText, "")
+	spool, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	s := newServer(t, designate.Settings{Spool: spool})
+	if res := s.imports(alice, zoneText, ""); res.str("status") != "COMPLETE" {
+		t.Errorf("import: %s", res.Body)
+	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
