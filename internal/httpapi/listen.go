@@ -19,8 +19,11 @@ type ListenConfig struct {
 	Addr string // IP:PORT or localhost:PORT
 	TLS  TLSFiles
 
-	MaxConns int // default 1024: connections are memory, and every client of ours needs only a few
-	Log      *slog.Logger
+	// MaxConns is how many connections there may be; default 1024: they are memory, and every client of ours needs only a
+	// few. One client, unless it is on this machine, may have a quarter of them.
+	MaxConns int
+
+	Log *slog.Logger
 }
 
 // Server listens for HTTP.
@@ -64,7 +67,7 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
 	}
-	s.listener = netutil.LimitListener(l, c.MaxConns)
+	s.listener = netutil.LimitListener(newClientListener(l, c.MaxConns/4), c.MaxConns)
 	if s.certs != nil {
 		s.listener = tls.NewListener(s.listener, s.certs.config())
 	}
