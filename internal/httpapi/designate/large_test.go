@@ -99,7 +99,7 @@ func TestSetFitsMessage(t *testing.T) {
 	set := s.as(alice, 201, "POST "+z+"/recordsets", body(31<<10)).str("id")
 	s.as(alice, 400, "PUT "+z+"/recordsets/"+set, strings.Replace(body(33<<10), `"name":"a.example.org.",`, "", 1))
 	file := zoneText + "big TXT " + longText(33<<10) + "\nbig TXT " + longText(33<<10) + " y\n"
-	if res := s.imports(alice, file, "?replace=true"); !strings.Contains(res.str("message"), "DNS message") {
+	if res := s.imports(alice, file, "?replace=true"); !strings.Contains(res.str("message"), "a message has room") {
 		t.Errorf("import: %s", res.Body)
 	}
 }
