@@ -63,6 +63,26 @@ func (c *call) createTransferAccept() (reply, error) {
 	return created(t, t.Links.Self), nil
 }
 
+// project reads the id of a project; nil when absent. It becomes part of a key in the store, so only what ids are made of
+// is taken.
+func (in *input) project(key string) *string {
+	s := in.text(key, 36)
+	if s == nil {
+		return nil
+	}
+	for _, c := range *s {
+		if !(c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			in.note(key, fmt.Sprintf("'%s' is not the id of a project", *s), "format", "project")
+			return nil
+		}
+	}
+	if *s == "" {
+		in.note(key, "'' is too short", "minLength", 1)
+		return nil
+	}
+	return s
+}
+
 // uuid reads an id; "" when absent.
 func (in *input) uuid(key string) string {
 	s := in.text(key, 36)

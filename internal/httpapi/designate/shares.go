@@ -113,7 +113,7 @@ func (c *call) createShare() (reply, error) {
 		return reply{}, err
 	}
 	in.require("target_project_id")
-	target := in.text("target_project_id", 36)
+	target := in.project("target_project_id")
 	if in.err() != nil {
 		return reply{}, in.err()
 	}

@@ -78,3 +78,13 @@ func TestChildOfSharedZone(t *testing.T) {
 	s.zoneOf(bob, "new.example.org.")
 	s.zone("www.example.org.")
 }
+
+func TestTargetProjects(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	for _, target := range []string{"", `x\u0000y`, "../p2", "p 2", strings.Repeat("x", 37)} {
+		s.as(alice, 400, "POST "+z+"/shares", `{"target_project_id":"`+target+`"}`)
+		s.as(alice, 400, "POST "+z+"/tasks/transfer_requests", `{"target_project_id":"`+target+`"}`)
+	}
+	s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"`+strings.Repeat("x", 36)+`"}`)
+}

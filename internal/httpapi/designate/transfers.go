@@ -84,7 +84,7 @@ func (c *call) createTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	t := TransferRequest{TargetProjectID: in.text("target_project_id", 36), Key: newKey(), Status: statusActive,
+	t := TransferRequest{TargetProjectID: in.project("target_project_id"), Key: newKey(), Status: statusActive,
 		Description: in.text("description", maxDescription)}
 	if in.err() != nil {
 		return reply{}, in.err()
