@@ -35,6 +35,7 @@ func TestImportRules(t *testing.T) {
 	tests := []struct{ name, file, message string }{
 		{"a dot inside a label", file(`x\.co.test.`), "Invalid TLD"},
 		{"an escaped TLD", file(`c\111.test.`), "same as a TLD"},
+		{"a wildcard", file("*.example.org."), "wildcard"},
 		{"a black name in other letters", file(`\083ECRET.org.`), "Blacklisted"},
 		{"TTL of a set", strings.Replace(zoneText, "mail 60", "mail 59", 2), "below the minimum"},
 		{"TTL of the zone", strings.Replace(zoneText, "$TTL 300", "$TTL 30", 1), "below the minimum"},
@@ -50,7 +51,7 @@ func TestImportRules(t *testing.T) {
 	if res := s.imports(alice, zoneText, ""); res.str("status") != "COMPLETE" {
 		t.Errorf("import: %s", res.Body)
 	}
-	if res := s.imports(alice, tests[4].file, "?replace=true"); res.str("status") != "ERROR" {
+	if res := s.imports(alice, tests[5].file, "?replace=true"); res.str("status") != "ERROR" {
 		t.Errorf("replace: %s", res.Body)
 	}
 }

@@ -57,6 +57,8 @@ func checkNewZone(z zone.Zone, s *Settings) error {
 	switch {
 	case z.Name.NumLabels() < 2:
 		return refuse("invalid_zone_name", "More than one label is required")
+	case z.Name.IsWildcard():
+		return refuse("invalid_zone_name", "A zone cannot have the name of a wildcard")
 	case z.TTL < s.MinTTL:
 		return invalidTTL(s)
 	case z.Pool != s.PoolID:
