@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -91,7 +92,8 @@ func serve(c *cobra.Command, f serveFlags) error {
 		return fail("nameplane serve --print-config shows every setting", "%s", err)
 	}
 	log, level := newLogger(cfg.Log)
-	d, err := newDaemon(c.Context(), cfg, log, level)
+	workers := spareThread()
+	d, err := newDaemon(c.Context(), cfg, workers, log, level)
 	if err != nil {
 		return explainStart(cfg, err)
 	}
@@ -107,6 +109,15 @@ func serve(c *cobra.Command, f serveFlags) error {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// spareThread lets Go run one thread more than there are processors, and returns how many there are. A thread that waits
+// for the disk keeps its place for a while; on a small machine that place would be one of those that answer queries, and
+// queries would wait for the disk too: 1,000 changes a second left 6 % of the answers on one processor.
+func spareThread() int {
+	n := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(n + 1)
+	return n
 }
 
 // explainStart adds the way out to what kept the server from starting.

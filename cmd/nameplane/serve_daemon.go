@@ -34,6 +34,7 @@ const storeFile = "nameplane.db"
 // daemon is a server with everything opened and bound.
 type daemon struct {
 	cfg       config.Config
+	workers   int // DNS sockets for each address
 	log       *slog.Logger
 	level     *slog.LevelVar
 	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
@@ -50,8 +51,8 @@ type daemon struct {
 }
 
 // newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
-func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, level: level, committed: make(chan struct{})}
+func newDaemon(ctx context.Context, cfg config.Config, workers int, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
+	d := &daemon{cfg: cfg, workers: workers, log: log, level: level, committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()
