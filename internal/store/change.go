@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,23 +37,6 @@ type SetChange struct {
 	Before, After *zone.RecordSet
 }
 
-type changeRow struct {
-	Time    int64    `json:"t"`
-	Actor   Actor    `json:"a"`
-	Note    string   `json:"n,omitempty"`
-	From    uint32   `json:"f"`
-	To      uint32   `json:"s"`
-	ZoneTTL uint32   `json:"ttl"`
-	Sets    []setRow `json:"r,omitempty"`
-	Whole   bool     `json:"w,omitempty"`
-}
-
-type setRow struct {
-	Key    []byte `json:"k"` // of Sets
-	Before []byte `json:"b,omitempty"`
-	After  []byte `json:"a,omitempty"`
-}
-
 // rowOf is the row a set has or had in Sets.
 func rowOf(s *zone.RecordSet) []byte {
 	if s == nil {
@@ -63,41 +45,72 @@ func rowOf(s *zone.RecordSet) []byte {
 	return encodeSet(*s, setNumber(s.ID))
 }
 
-func encodeChange(c Change) ([]byte, error) {
-	row := changeRow{micros(c.Time), c.Actor, c.Note, c.From, c.To, c.ZoneTTL, nil, c.Whole}
-	for _, s := range c.Sets {
-		any := s.After
-		if any == nil {
-			any = s.Before
-		}
-		row.Sets = append(row.Sets, setRow{SetKey(any.Zone, any.Name, any.Type), rowOf(s.Before), rowOf(s.After)})
+// A change's row is binary, like those of zones and for the same reason: a version 1, then fields.
+const changeRowVersion = 1
+
+func encodeChange(c Change) []byte {
+	b := make([]byte, 1, 256)
+	b[0] = changeRowVersion
+	b = binary.AppendVarint(b, micros(c.Time))
+	for _, s := range []string{c.Actor.Who, c.Actor.Project, c.Actor.Door, c.Actor.RequestID, c.Note} {
+		b = appendString(b, s)
 	}
-	return json.Marshal(row)
+	for _, n := range []uint64{uint64(c.From), uint64(c.To), uint64(c.ZoneTTL)} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = append(b, 0)
+	if c.Whole {
+		b[len(b)-1] = 1
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.Sets)))
+	for _, s := range c.Sets {
+		either := s.After
+		if either == nil {
+			either = s.Before
+		}
+		b = appendString(b, string(SetKey(either.Zone, either.Name, either.Type)))
+		b = appendString(b, string(rowOf(s.Before)))
+		b = appendString(b, string(rowOf(s.After)))
+	}
+	return b
 }
 
 func (v View) decodeChange(key, value []byte) (Change, error) {
-	var row changeRow
-	if err := json.Unmarshal(value, &row); err != nil || len(key) != 24 {
-		return Change{}, fmt.Errorf("journal row %x: %w", key, errRow)
+	bad := fmt.Errorf("journal row %x: %w", key, errRow)
+	if len(key) != 24 || len(value) == 0 || value[0] != changeRowVersion {
+		return Change{}, bad
 	}
-	c := Change{uuid.UUID(key[:16]), binary.BigEndian.Uint64(key[16:]), fromMicros(row.Time), row.Actor, row.Note,
-		row.From, row.To, row.ZoneTTL, nil, row.Whole}
-	for _, r := range row.Sets {
+	r := rowReader{b: value[1:]}
+	c := Change{Zone: uuid.UUID(key[:16]), Commit: binary.BigEndian.Uint64(key[16:]), Time: fromMicros(r.varint())}
+	c.Actor = Actor{Who: r.string(), Project: r.string(), Door: r.string(), RequestID: r.string()}
+	c.Note = r.string()
+	c.From, c.To, c.ZoneTTL = uint32(r.uvarint()), uint32(r.uvarint()), uint32(r.uvarint())
+	whole := r.take(1)
+	c.Whole = len(whole) == 1 && whole[0] == 1
+	for n := r.uvarint(); n > 0 && !r.bad; n-- {
+		set, before, after := r.take(r.uvarint()), r.take(r.uvarint()), r.take(r.uvarint())
+		if r.bad {
+			break
+		}
 		var s SetChange
 		var err error
-		if s.Before, err = v.setOf(r.Key, r.Before); err != nil {
+		if s.Before, err = v.setOf(set, before); err != nil {
 			return c, err
 		}
-		if s.After, err = v.setOf(r.Key, r.After); err != nil {
+		if s.After, err = v.setOf(set, after); err != nil {
 			return c, err
 		}
 		c.Sets = append(c.Sets, s)
 	}
+	if r.bad {
+		return Change{}, bad
+	}
 	return c, nil
 }
 
+// setOf reads a row of a change; an empty one is none.
 func (v View) setOf(key, row []byte) (*zone.RecordSet, error) {
-	if row == nil {
+	if len(row) == 0 {
 		return nil, nil
 	}
 	s, err := v.set(key, row)

@@ -176,11 +176,7 @@ func (e *Edit) DeleteSet(s zone.RecordSet) error {
 
 // PutChange adds to a zone's journal.
 func (e *Edit) PutChange(c Change) error {
-	b, err := encodeChange(c)
-	if err != nil {
-		return err
-	}
-	return e.put(Journal, JournalKey(c.Zone, c.Commit), b)
+	return e.put(Journal, JournalKey(c.Zone, c.Commit), encodeChange(c))
 }
 
 // DropChanges removes the oldest n changes of a zone's journal, or all when n is negative.

@@ -55,6 +55,25 @@ func TestSetRow(t *testing.T) {
 	}
 }
 
+func TestChangeRow(t *testing.T) {
+	v := View{secret: make([]byte, 32)}
+	id := uuid.New()
+	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA,
+		Data: []string{"1234"}, Version: 1, Created: time.UnixMicro(1).UTC()}
+	c := Change{Zone: id, Commit: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n", From: 1, To: 2,
+		ZoneTTL: 3, Sets: []SetChange{{Before: &set}, {After: &set}, {&set, &set}}, Whole: true}
+	row := encodeChange(c)
+	got, err := v.decodeChange(JournalKey(id, 9), row)
+	if diff := cmp.Diff(c, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
+		t.Errorf("decodeChange(encodeChange): %v (-want +got)\n%s", err, diff)
+	}
+	for n := range row {
+		if _, err := v.decodeChange(JournalKey(id, 9), row[:n]); err == nil {
+			t.Errorf("a row cut to %d of %d octets was read", n, len(row))
+		}
+	}
+}
+
 // TestSetIDs: an id leads to its number, and nobody makes one up.
 func TestSetIDs(t *testing.T) {
 	a, b := make([]byte, 32), make([]byte, 32)

@@ -87,6 +87,15 @@ func (c *call) wantMedia(media ...string) error {
 // known refuses keys that are not writable. Clients send back what they read: other keys are passed over when they
 // carry what the thing, current, has already; nothing, when it is new.
 func (in *input) known(current any, writable ...string) error {
+	var other []string
+	for key := range in.fields {
+		if !slices.Contains(writable, key) {
+			other = append(other, key)
+		}
+	}
+	if other == nil {
+		return nil // as nearly always: what the thing has need not be written out to be compared
+	}
 	have := map[string]json.RawMessage{}
 	if current != nil {
 		if b, err := json.Marshal(current); err != nil {
@@ -95,17 +104,11 @@ func (in *input) known(current any, writable ...string) error {
 			return err
 		}
 	}
-	var bad []string
-	for key, value := range in.fields {
-		if slices.Contains(writable, key) {
-			continue
-		}
+	bad := slices.DeleteFunc(other, func(key string) bool {
 		was, ok := have[key]
-		if !ok || !sameJSON(was, value) {
-			bad = append(bad, key)
-		}
-	}
-	if bad == nil {
+		return ok && sameJSON(was, in.fields[key])
+	})
+	if len(bad) == 0 {
 		return nil
 	}
 	slices.Sort(bad)
