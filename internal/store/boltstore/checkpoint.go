@@ -33,12 +33,12 @@ func (s *Store) startLog() (bool, error) {
 // pages made a change take 2.3 ms and not 0.8. Short ones sync the file more often.
 const maxRound = 2048
 
-// pages is about how many pages a commit of so many operations writes: those that every commit does, and a leaf and half
-// a branch for each row.
-func pages(ops int) int { return 8 + ops + ops/2 }
+// pages is about how many pages a commit of so many operations writes: those that every commit does, and for each change,
+// which is some seven operations, a leaf and half a branch.
+func pages(ops int) int { return 16 + ops/4 }
 
-// mapReserve is how much of the mapping must be free: more than an Update of an entry's size can take.
-const mapReserve = 64 << 20
+// mapReserve is how much of the mapping must be free: more than the largest Update can take (maxUpdate).
+const mapReserve = 3 << 30
 
 // checkpoint brings everything committed to the disk, pins it, and starts the log anew from there.
 func (s *Store) checkpoint() error {

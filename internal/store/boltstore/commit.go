@@ -24,32 +24,156 @@ import (
 // bbolt loses the errno when growing fails, so every failed commit counts as ErrUnavailable, whatever its cause:
 // by then the caller's function is done, and only the medium is left to refuse.
 
-// beginUpdate starts a write transaction, and says whether the log can take it; write is held.
-func (s *Store) beginUpdate() (tx *bolt.Tx, logged bool, err error) {
-	if s.stuck != nil {
-		return nil, false, s.stuck
+// maxPending is how many operations are gathered before bbolt commits them: some hundred changes share the pages that
+// every commit writes.
+const maxPending = 512
+
+// maxUpdate is how many octets of rows one transaction may have. It is far above an import of the largest zone file that
+// serve takes by default, and far below mapReserve.
+const maxUpdate = 1 << 30
+
+// ready sees to it that there is an open transaction with everything acknowledged in it, and room in the log.
+func (s *Store) ready() error {
+	switch {
+	case s.stuck != nil:
+		return s.stuck
+	case s.closed:
+		tx, err := s.begin(true) // bbolt says what is to be said
+		if err == nil {
+			_ = tx.Rollback()
+		}
+		return err
 	}
-	if s.closed {
-		tx, err = s.begin(true) // bbolt says what is to be said
-		return tx, false, err
+	if s.tx != nil {
+		if s.logged && !s.wal.failed && !s.wal.torn && s.wal.room(s.walSize) {
+			s.w.next()
+			return nil
+		}
+		if err := s.commitOpen(); err != nil {
+			return err
+		}
 	}
 	if err := s.repair(); err != nil {
-		return nil, false, err
+		return err
 	}
-	if !s.db.IsReadOnly() {
-		if logged, err = s.startLog(); err != nil {
-			return nil, false, err
+	if err := s.beginOpen(); err != nil {
+		return err
+	}
+	return s.catchUp()
+}
+
+// beginOpen starts a transaction, after a checkpoint if one is due.
+func (s *Store) beginOpen() (err error) {
+	s.logged = false
+	// While entries wait for a transaction that can take them, the log must not start anew: they are only there.
+	if waiting := s.over.Load() != nil; waiting {
+		s.logged = true
+	} else if !s.db.IsReadOnly() {
+		if s.logged, err = s.startLog(); err != nil {
+			return err
 		}
 	}
-	tx, err = s.begin(true)
+	s.tx, err = s.begin(true)
 	if errors.Is(err, bolterrors.ErrInvalidMapping) || errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		if err := s.reopen(); err != nil {
-			return nil, false, err
+			return err
 		}
-		tx, err = s.begin(true)
-		return tx, false, err
+		s.logged = false
+		s.tx, err = s.begin(true)
 	}
-	return tx, logged, err
+	if err != nil {
+		s.tx = nil
+		return err
+	}
+	s.w = newWriter(s.tx)
+	return nil
+}
+
+// catchUp writes again what was acknowledged and whose transaction failed, and has it committed before anything else is
+// taken: the medium may still refuse.
+func (s *Store) catchUp() error {
+	over := s.over.Load()
+	if over == nil {
+		return nil
+	}
+	for _, e := range over.entries {
+		if err := apply(s.tx, e); err != nil {
+			s.abandon()
+			return s.unavailable(err)
+		}
+	}
+	if err := s.commitOpen(); err != nil {
+		return err
+	}
+	return s.beginOpen()
+}
+
+// abandon gives up the open transaction. What was acknowledged stays in the overlay and the log.
+func (s *Store) abandon() {
+	if s.tx != nil {
+		_ = s.tx.Rollback()
+		s.tx = nil
+	}
+}
+
+// commitOpen lets bbolt commit what the open transaction has gathered. When it fails, everything acknowledged is still in
+// the log and in the overlay; the next Update tries again.
+func (s *Store) commitOpen() error {
+	over := s.over.Load()
+	if s.tx == nil || over == nil {
+		s.abandon()
+		if over != nil {
+			return s.unavailable(errors.New("changes wait to be written to it"))
+		}
+		return nil
+	}
+	tx := s.tx
+	s.tx = nil
+	if err := s.flushRows(tx); err != nil {
+		return s.unavailable(err)
+	}
+	s.db.NoSync = true
+	visible, err := s.finish(tx)
+	s.db.NoSync = false
+	if err != nil {
+		if visible {
+			return errors.Join(err, s.reopen())
+		}
+		return err
+	}
+	s.over.Store(nil)
+	s.round += pages(over.ops)
+	s.flushEarly()
+	return nil
+}
+
+// drain brings everything acknowledged into the file.
+func (s *Store) drain() error {
+	if s.tx == nil && s.over.Load() != nil {
+		if err := s.repair(); err != nil {
+			return err
+		}
+		if s.over.Load() != nil { // repairing may have opened the file anew, and applied the log
+			if err := s.beginOpen(); err != nil {
+				return err
+			}
+			if err := s.catchUp(); err != nil {
+				return err
+			}
+		}
+	}
+	return s.commitOpen()
+}
+
+// flushRows gives bbolt what the writer has kept.
+func (s *Store) flushRows(tx *bolt.Tx) (err error) {
+	defer func() {
+		if err != nil {
+			_ = tx.Rollback()
+		}
+	}()
+	defer s.guard(debug.SetPanicOnFault(true), &err)
+	return s.w.flush()
 }
 
 // repair finishes what an Update that failed could not: until then no other may pass.
@@ -68,35 +192,62 @@ func (s *Store) repair() error {
 	return nil
 }
 
-// save makes a transaction durable, then visible. With the log it is one sync; without, it is bbolt's two.
-func (s *Store) save(tx *bolt.Tx, log *opLog, logged bool) error {
-	if !logged || log.cut {
-		if err := s.endLog(); err != nil {
-			return errors.Join(err, tx.Rollback())
+// save makes what an Update wrote durable, then visible: one sync of the log, and bbolt commits later. Without the log,
+// bbolt commits now, with two syncs.
+func (s *Store) save() error {
+	log := s.w.log
+	switch {
+	case !s.logged:
+		tx := s.tx
+		s.tx = nil
+		if err := s.flushRows(tx); err != nil {
+			return err
 		}
 		return s.saveAlone(tx)
+	case log.cut:
+		return s.saveLarge()
 	}
 	if err := s.wal.append(log.b); err != nil {
-		_ = tx.Rollback()
+		s.abandon()
 		return s.unavailable(fmt.Errorf("write the log: %w", errors.Join(err, s.cancel())))
+	}
+	s.wal.keep(log.b)
+	over := s.over.Load()
+	if over == nil {
+		over = &overlay{base: s.tx.ID() - 1}
+	}
+	over = over.with(&log)
+	s.over.Store(over)
+	if over.ops >= s.maxPending {
+		// The change is durable and visible, whatever comes of this; if it fails, the next Update will say so.
+		_ = s.commitOpen()
+	}
+	return nil
+}
+
+// saveLarge commits an Update that is too long for the log, together with what was gathered before it, and makes a
+// checkpoint of that.
+func (s *Store) saveLarge() error {
+	tx := s.tx
+	s.tx = nil
+	if err := s.flushRows(tx); err != nil {
+		return err
 	}
 	s.db.NoSync = true
 	visible, err := s.finish(tx)
 	s.db.NoSync = false
-	if err != nil {
-		s.lost = visible
-		if cancelErr := s.cancel(); cancelErr != nil {
-			return errors.Join(err, cancelErr)
+	if err == nil {
+		s.over.Store(nil)
+		if err = s.checkpoint(); err == nil {
+			return nil
 		}
-		if s.lost {
-			return errors.Join(err, s.reopen())
-		}
-		return err
+		visible = true
 	}
-	s.wal.keep(log.b)
-	s.round += pages(log.ops)
-	s.flushEarly()
-	return nil
+	if visible {
+		// Set back to the checkpoint, with the log applied: this Update is in neither.
+		return errors.Join(err, s.reopen())
+	}
+	return err
 }
 
 // saveAlone commits without the log.
@@ -118,19 +269,18 @@ func (s *Store) cancel() error {
 	return nil
 }
 
-// fill lets the caller write, and rolls back unless it returns nil.
-func (s *Store) fill(tx *bolt.Tx, w *writer, fn func(store.Writer) error) (err error) {
+// fill lets the caller write. Unless it returns nil the transaction is given up, if anything was written to it; what was
+// acknowledged before is then written to the next one.
+func (s *Store) fill(fn func(store.Writer) error) (err error) {
 	done := false
 	defer func() {
 		// Also when fn panics or ends the goroutine.
-		if !done || err != nil {
-			_ = tx.Rollback()
+		if (!done || err != nil) && (s.w.dirty || !s.logged) {
+			s.abandon()
 		}
 	}()
 	defer s.guard(debug.SetPanicOnFault(true), &err)
-	if err = fn(w); err == nil {
-		err = w.flush()
-	}
+	err = fn(s.w)
 	done = true
 	return err
 }
@@ -183,9 +333,10 @@ func (s *Store) undo() error {
 }
 
 // reopen opens the file anew, because bbolt's view of it cannot be trusted. When the log was in use the file is set back
-// and the log applied, which leaves exactly what was acknowledged. Updates hold write; when opening fails the store is
+// and the log's entries lie over it, which is exactly what was acknowledged. Updates hold write; when opening fails the store is
 // closed to Views, and each Update tries again.
 func (s *Store) reopen() error {
+	s.abandon()
 	s.dropLog()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,9 +94,10 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	if err != nil {
 		return describe(s.path, err)
 	}
+	var over *overlay
 	if log != nil {
-		if err := errors.Join(replay(db, log), log.f.Close()); err != nil {
-			return errors.Join(fmt.Errorf("apply the log of store %s: %w", s.path, err), db.Close())
+		if over, err = log.overlay(); err != nil {
+			return errors.Join(fmt.Errorf("read the log of store %s: %w", s.path, err), log.f.Close(), db.Close())
 		}
 	}
 	if isNew {
@@ -106,6 +107,16 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		}
 	}
 	s.db, s.file, s.mapLen, s.lost = db, file, o.InitialMmapSize, false
+	s.over.Store(over)
+	if log == nil {
+		return nil
+	}
+	// The log goes on where it was. The first Update brings its entries into the file; until then they lie over it, so that
+	// a store whose disk is full can be opened and read.
+	s.wal, s.round = log, s.maxRound
+	if s.pin, err = s.begin(false); err != nil {
+		return errors.Join(err, log.f.Close(), db.Close())
+	}
 	return nil
 }
 

@@ -44,15 +44,25 @@ var errOp = errors.New("an entry of the log has the right checksum and the wrong
 
 // apply does again what an entry says.
 func apply(tx *bolt.Tx, b []byte) error {
+	return eachOp(b, func(op byte, t store.Table, key, value []byte) error {
+		bucket := tx.Bucket([]byte(t))
+		if bucket == nil {
+			return errOp
+		}
+		if op == opDelete {
+			return bucket.Delete(key)
+		}
+		return bucket.Put(key, value)
+	})
+}
+
+// eachOp takes an entry apart.
+func eachOp(b []byte, fn func(op byte, t store.Table, key, value []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < 2 || int(b[0]) >= len(store.Tables) || b[1] > opPut {
 			return errOp
 		}
-		bucket := tx.Bucket([]byte(store.Tables[b[0]]))
-		if bucket == nil {
-			return errOp
-		}
-		op := b[1]
+		table, op := store.Tables[b[0]], b[1]
 		key, rest, ok := field(b[2:])
 		var value []byte
 		if op == opPut && ok {
@@ -61,13 +71,7 @@ func apply(tx *bolt.Tx, b []byte) error {
 		if !ok {
 			return errOp
 		}
-		var err error
-		if op == opPut {
-			err = bucket.Put(key, value)
-		} else {
-			err = bucket.Delete(key)
-		}
-		if err != nil {
+		if err := fn(op, table, key, value); err != nil {
 			return err
 		}
 		b = rest

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -49,19 +47,25 @@ func setBack(f *os.File, w *wal) error {
 // maxFailed is how many commits may have failed since a checkpoint and still have left their meta page.
 const maxFailed = 16
 
-// replay applies the log to a file that was set back, and ends the log.
-func replay(db *bolt.DB, w *wal) (err error) {
-	tx, err := db.Begin(true)
+// overlay is what the log's entries say; nil when there are none.
+func (w *wal) overlay() (*overlay, error) {
+	m, err := parseMeta(w.meta)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := w.entries(func(payload []byte) error { return apply(tx, payload) }); err != nil {
-		return errors.Join(err, tx.Rollback())
+	over := &overlay{base: int(m.txid)}
+	err = w.entries(func(payload []byte) error {
+		ops := 0
+		if err := eachOp(payload, func(byte, store.Table, []byte, []byte) error { ops++; return nil }); err != nil {
+			return err
+		}
+		over = over.with(&opLog{b: payload, ops: ops})
+		return nil
+	})
+	if err != nil || over.ops == 0 {
+		return nil, err
 	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	return w.begin(nil)
+	return over, nil
 }
 
 // recoverWAL finds the log of a file that was just locked, and sets the file back when it must be. It returns the log

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,9 @@ type Store struct {
 	lost   bool       // the file cannot be trusted: it must be opened anew, and set back, before the next Update
 	closed bool
 	wal    *wal     // nil until the first Update
+	tx     *bolt.Tx // holds what over has, not yet committed; nil when there is none, or it failed
+	w      *writer  // of tx
+	logged bool     // tx's Updates go to the log
 	pin    *bolt.Tx // read transaction of the log's checkpoint, while the log is in use
 	early  uint64   // the log's seq when flushEarly ran last
 	round  int      // about how many pages were written since the checkpoint
@@ -50,6 +54,10 @@ type Store struct {
 	flushErr atomic.Pointer[error]
 	walSize  int64
 	maxRound int
+
+	maxPending int
+
+	over atomic.Pointer[overlay] // nil: the file has everything. Stored with write held
 
 	mu   sync.RWMutex // guards db and file; replaced with write held too, so Update may read them without it
 	db   *bolt.DB
@@ -66,7 +74,8 @@ func Open(path string, opts Options) (*Store, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = 2 * time.Second
 	}
-	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize, maxRound: maxRound}
+	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize, maxRound: maxRound,
+		maxPending: maxPending}
 	if err := s.openFile(); err != nil {
 		return nil, err
 	}
@@ -78,31 +87,34 @@ func Open(path string, opts Options) (*Store, error) {
 
 // View implements store.Store.
 func (s *Store) View(fn func(store.Reader) error) error {
-	return s.view(func(tx *bolt.Tx) error { return fn(newReader(tx)) })
+	return s.viewOver(func(tx *bolt.Tx, over *overlay) error { return fn(overReader{newReader(tx), over}) })
 }
 
 // Update implements store.Store.
 func (s *Store) Update(fn func(store.Writer) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	tx, logged, err := s.beginUpdate()
-	if err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
-	w := newWriter(tx)
-	if err := s.fill(tx, w, fn); err != nil {
+	if err := s.fill(fn); err != nil {
 		return err
 	}
-	if !w.dirty {
-		// Nothing to make durable: save the sync.
-		return tx.Rollback()
+	if !s.w.dirty {
+		return nil // nothing to make durable: save the sync
 	}
-	return s.save(tx, &w.log, logged)
+	return s.save()
 }
 
 // Backup implements store.Store. The pages are read from the file, not through the mapping, so that a backup
 // does not count as resident memory.
 func (s *Store) Backup(w io.Writer) error {
+	s.write.Lock()
+	err := s.drain()
+	s.write.Unlock()
+	if err != nil {
+		return err
+	}
 	return s.view(func(tx *bolt.Tx) error {
 		_, err := tx.WriteTo(&backupWriter{w: w})
 		return err
@@ -137,34 +149,48 @@ func (s *Store) Close() error {
 	if s.closed {
 		return nil
 	}
-	s.closed = true
+	defer func() { s.closed = true }()
 	if s.dead.Load() != nil {
 		// bbolt's Close would wait for ever for a lock that the fault left held. Closing the descriptor frees
 		// the file for others; the mapping goes with the process.
 		return s.file.Close()
 	}
-	// A log that cannot be ended is applied when the file is opened again; nothing is lost.
-	var err error
-	if !s.lost {
-		err = s.endLog()
+	// A log that cannot be ended, because the disk is full, is read again when the file is opened; nothing is lost.
+	if s.drain() == nil && !s.lost {
+		_ = s.endLog()
 	}
+	s.abandon()
 	s.dropLog()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(err, s.db.Close())
+	return s.db.Close()
 }
 
-func (s *Store) view(fn func(*bolt.Tx) error) (err error) {
+func (s *Store) view(fn func(*bolt.Tx) error) error {
+	return s.viewOver(func(tx *bolt.Tx, _ *overlay) error { return fn(tx) })
+}
+
+// viewOver reads the file and what lies over it at one moment.
+func (s *Store) viewOver(fn func(*bolt.Tx, *overlay) error) (err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	tx, err := s.begin(false)
-	if err != nil {
-		return err
+	var tx *bolt.Tx
+	var over *overlay
+	for {
+		over = s.over.Load()
+		if tx, err = s.begin(false); err != nil {
+			return err
+		}
+		if over == nil || tx.ID() == over.base {
+			break
+		}
+		_ = tx.Rollback() // a commit came in between, and the overlay is about to go
+		runtime.Gosched()
 	}
 	// Rollback reads nothing from the file, so it needs no guard.
 	defer func() { _ = tx.Rollback() }()
 	defer s.guard(debug.SetPanicOnFault(true), &err)
-	return fn(tx)
+	return fn(tx, over)
 }
 
 // begin starts a transaction of the current db; the caller holds mu or write.

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -42,6 +47,9 @@ func newPower(t *testing.T, s *Store, seed uint64) *power {
 func (p *power) cut(t *testing.T) string {
 	t.Helper()
 	now := readFile(t, p.s.path)
+	if p.s.wal.seq != p.seq { // nothing was committed since the checkpoint
+		p.seq, p.sure = p.s.wal.seq, now
+	}
 	out := append([]byte(nil), now...)
 	for at := 0; at < len(now); at += testPage {
 		if p.rnd.IntN(2) == 0 {
@@ -116,7 +124,8 @@ func randomUpdate(t *testing.T, s *Store, rnd *rand.Rand, model map[string]strin
 func TestPowerCut(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	defer s.Close()
-	s.maxRound = 200 // a checkpoint every few updates
+	s.maxPending = 100 // a commit every few updates,
+	s.maxRound = 100   // and a checkpoint every few commits
 	p := newPower(t, s, 1)
 	rnd := rand.New(rand.NewPCG(2, 3))
 	model := map[string]string{}
@@ -303,28 +312,139 @@ func TestLogCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestCommitFailsBehindTheLog: the entry is durable, and then the pages cannot be written. The entry must not come back.
+// TestCommitFailsBehindTheLog: entries are durable, and then the pages cannot be written. What was acknowledged is seen, is
+// there after a crash, and is in the file as soon as it can be; nothing else is taken until then.
 func TestCommitFailsBehindTheLog(t *testing.T) {
+	for _, after := range []bool{false, true} { // the commit fails before or after readers see it
+		t.Run(fmt.Sprint(after), func(t *testing.T) { testCommitFails(t, after) })
+	}
+}
+
+func testCommitFails(t *testing.T, after bool) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	defer s.Close()
+	s.maxPending = 3
 	put := func(k string) error {
 		return s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte(k), []byte("v")) })
 	}
-	if err := put("good"); err != nil {
+	p := newPower(t, s, 40)
+	want := map[string]string{}
+	good := func(k string) {
+		t.Helper()
+		if err := put(k); err != nil {
+			t.Fatalf("Update(%s): %v", k, err)
+		}
+		want[k] = "v"
+	}
+	good("a")
+	good("b")
+	commit := s.commit
+	s.commit = func(tx *bolt.Tx) error {
+		if after {
+			return errors.Join(errors.New("no space"), commit(tx))
+		}
+		return errors.Join(errors.New("no space"), tx.Rollback())
+	}
+	good("c") // in the log; its commit fails
+	refused := put("bad")
+	if !after && !errors.Is(refused, store.ErrUnavailable) {
+		t.Fatalf("Update = %v, want ErrUnavailable", refused)
+	}
+	if refused == nil {
+		want["bad"] = "v"
+	}
+	check2 := func(when string, s *Store) {
+		t.Helper()
+		if got := contents(t, s); !same(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	check2("while commits fail", s)
+	crashed := open(t, p.cut(t))
+	check2("after a crash", crashed)
+	if err := crashed.Close(); err != nil {
+		t.Error(err)
+	}
+	s.commit = commit
+	good("d")
+	check2("when commits are made again", s)
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.commit = func(tx *bolt.Tx) error { return errors.Join(errors.New("no space"), tx.Rollback()) }
-	if err := put("bad"); !errors.Is(err, store.ErrUnavailable) {
-		t.Fatalf("Update = %v, want ErrUnavailable", err)
+	again := open(t, path)
+	defer again.Close()
+	check2("after a restart", again)
+}
+
+// TestOverlay compares what Views read with a model, with some rows in the file and some over it, and Views that began
+// earlier with what they saw then.
+func TestOverlay(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"))
+	defer s.Close()
+	s.maxPending = 150
+	rnd := rand.New(rand.NewPCG(50, 51))
+	model := map[string]string{}
+	for range 60 {
+		randomUpdate(t, s, rnd, model)
+		keys := slices.Sorted(maps.Keys(model))
+		err := s.View(func(r store.Reader) error {
+			for range 20 {
+				prefix := []string{"", "key-", "key-0", "key-1", "key-19", "x"}[rnd.IntN(6)]
+				var from []byte
+				if rnd.IntN(2) == 0 {
+					from = fmt.Appendf(nil, "key-%04d", rnd.IntN(2100))
+				}
+				compareScan(t, r, model, keys, prefix, from)
+			}
+			k := fmt.Sprintf("key-%04d", rnd.IntN(2000))
+			want, ok := model[k]
+			if got := r.Get(store.Sets, []byte(k)); (got != nil) != ok || string(got) != want {
+				t.Errorf("Get(%s) = %q, want %q, %v", k, got, want, ok)
+			}
+			before := maps.Clone(model)
+			randomUpdate(t, s, rnd, model)
+			compareScan(t, r, before, keys, "", nil)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	s.commit = (*bolt.Tx).Commit
-	p := &power{s: s, sure: readFile(t, path), rnd: rand.New(rand.NewPCG(1, 1))}
-	after := open(t, p.cut(t))
-	defer after.Close()
-	if got := contents(t, after); got["good"] == "" || got["bad"] != "" {
-		t.Errorf("after a crash: %v", got)
+}
+
+func compareScan(t *testing.T, r store.Reader, model map[string]string, keys []string, prefix string, from []byte) {
+	t.Helper()
+	var up, down []string
+	for _, k := range keys {
+		if !strings.HasPrefix(k, prefix) {
+			continue
+		}
+		if from == nil || k >= string(from) {
+			up = append(up, k+"="+model[k])
+		}
+		if from == nil || k <= string(from) {
+			down = append(down, k+"="+model[k])
+		}
 	}
+	slices.Reverse(down)
+	read := func(scan func(store.Table, []byte, []byte, func(k, v []byte) bool), want []string) {
+		t.Helper()
+		var got []string
+		limit := len(want) / 2
+		for _, n := range []int{len(want) + 1, limit} {
+			got = got[:0]
+			scan(store.Sets, []byte(prefix), from, func(k, v []byte) bool {
+				got = append(got, string(k)+"="+string(v))
+				return len(got) < n
+			})
+			if w := want[:min(max(n, 1), len(want))]; !slices.Equal(got, w) {
+				t.Errorf("scan of %q from %q: %d rows, want %d", prefix, from, len(got), len(w))
+			}
+		}
+	}
+	read(r.Scan, up)
+	read(r.ScanBack, down)
 }
 
 // TestFlushFails: the system could not write pages. They are written again, from the log.
@@ -385,30 +505,83 @@ func TestLargeUpdate(t *testing.T) {
 	}
 }
 
-// TestTornHeader: the log could not be ended, and nobody knows which header a crash would leave. The next entry must come
-// behind a new one.
-func TestTornHeader(t *testing.T) {
+// TestLargeUpdateFails: an Update that is too long for the log is in the file, and then the log cannot be started anew. It
+// must not be seen.
+func TestLargeUpdateFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	defer s.Close()
-	mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, []byte("good"), []byte("v")) })
-	file, seq := s.wal.f, s.wal.seq
+	put := func(k string, size int) error {
+		return s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte(k), make([]byte, size)) })
+	}
+	if err := put("good", 1); err != nil {
+		t.Fatal(err)
+	}
 	readOnly, err := os.Open(walPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer readOnly.Close()
 	s.wal.f = readOnly
-	err = s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte("large"), make([]byte, maxEntry+1)) })
-	if !errors.Is(err, store.ErrUnavailable) {
+	if err := put("large", maxEntry+1); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("Update = %v, want ErrUnavailable", err)
 	}
-	s.wal.f = file
-	mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, []byte("later"), []byte("v")) })
-	if s.wal.seq == seq {
-		t.Error("an entry was appended behind a header that may not be the one")
+	if got := contents(t, s); len(got) != 1 {
+		t.Errorf("%d rows after the failed update, want 1", len(got))
 	}
-	if got := contents(t, s); got["good"] == "" || got["later"] == "" || got["large"] != "" {
-		t.Errorf("rows: %d", len(got))
+	if err := put("later", 1); err != nil {
+		t.Fatal(err)
 	}
+	p := &power{s: s, rnd: rand.New(rand.NewPCG(1, 1))}
+	after := open(t, p.cut(t))
+	defer after.Close()
+	if got := contents(t, after); len(got) != 2 || got["good"] == "" || got["later"] == "" {
+		t.Errorf("%d rows after a crash, want good and later", len(got))
+	}
+}
+
+// TestViewsDuringCommits reads beside a writer whose every Update is followed by a commit: a View sees whole Updates, and
+// all that were acknowledged before it began.
+func TestViewsDuringCommits(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"))
+	defer s.Close()
+	s.maxPending = 2
+	var acked atomic.Int64
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	number := func(b []byte) int64 {
+		n, _ := strconv.ParseInt(string(b), 10, 64)
+		return n
+	}
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				least := acked.Load()
+				err := s.View(func(r store.Reader) error {
+					a, b := number(r.Get(store.Sets, []byte("k"))), number(r.Get(store.Zones, []byte("k")))
+					if a != b || a < least {
+						return fmt.Errorf("a View saw %d and %d after %d was acknowledged", a, b, least)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := int64(1); n <= 1500; n++ {
+		mustUpdate(t, s, func(w store.Writer) error {
+			v := strconv.AppendInt(nil, n, 10)
+			return errors.Join(w.Put(store.Sets, []byte("k"), v), w.Put(store.Zones, []byte("k"), v))
+		})
+		acked.Store(n)
+	}
+	close(stop)
+	readers.Wait()
 }

@@ -23,6 +23,7 @@ type writer struct {
 	*reader
 	dirty    bool
 	log      opLog
+	octets   int
 	last     map[store.Table][]byte            // the key put last
 	disorder map[store.Table]int               // how often a key was put that comes before the last one
 	kept     map[store.Table]map[string][]byte // what bbolt has not got yet; nil: delete
@@ -36,6 +37,11 @@ func newWriter(tx *bolt.Tx) *writer {
 		kept: map[store.Table]map[string][]byte{}}
 }
 
+// next begins another Update in the same transaction.
+func (w *writer) next() {
+	w.dirty, w.log = false, opLog{}
+}
+
 func (w *writer) Put(t store.Table, key, value []byte) error {
 	switch {
 	case len(key) == 0:
@@ -44,6 +50,9 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrKeyTooLarge)
 	case len(value) > bolt.MaxValueSize:
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrValueTooLarge)
+	}
+	if w.octets += len(key) + len(value); w.octets > maxUpdate {
+		return fmt.Errorf("put into %s: an update of more than %d MiB", t, maxUpdate>>20)
 	}
 	w.dirty = true
 	w.log.add(opPut, t, key, value)
