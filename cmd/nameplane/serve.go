@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	}
 	log, level := newLogger(cfg.Log)
 	workers := spareThread()
+	debug.SetGCPercent(gcPercent)
 	d, err := newDaemon(c.Context(), cfg, workers, log, level)
 	if err != nil {
 		return explainStart(cfg, err)
@@ -119,6 +121,10 @@ func spareThread() int {
 	runtime.GOMAXPROCS(n + 1)
 	return n
 }
+
+// gcPercent lets garbage grow to three times what is in use before it is collected. What is in use is small, some 60 bytes
+// a name, and has few pointers; changes make much garbage for their size.
+const gcPercent = 300
 
 // explainStart adds the way out to what kept the server from starting.
 func explainStart(cfg config.Config, err error) error {
