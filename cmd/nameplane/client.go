@@ -195,7 +195,7 @@ func (c *client) refused(res *http.Response) error {
 	case e.Status == http.StatusForbidden:
 		f.hint = fmt.Sprintf("the token from %s may not do this; `nameplane token list` shows the roles", c.tokenFrom)
 	case strings.Contains(f.text, "X-Designate-Edit-Managed-Records"):
-		f.text, f.hint = "these records were made by the server itself", "--edit-managed changes them all the same"
+		f.text, f.hint = "these records were made by the server itself", "--edit-managed changes them all the same, for administrators"
 	case e.Status == http.StatusPreconditionFailed:
 		f.hint = "somebody changed it in the meantime; look at it again and repeat the command"
 	case e.Status == http.StatusTooManyRequests:

@@ -31,6 +31,13 @@ func NewLoader(id uuid.UUID, apex dnsname.Name) *Loader {
 	return &Loader{z: Nodes{id: id, apex: apex}, path: []draft{{}}, last: apex}
 }
 
+// Expect makes room for so many record sets at once: to grow into it again and again costs more than to fill it.
+func (l *Loader) Expect(sets int) {
+	const usual = 64 // octets of a node with one address
+	l.arena = make([]byte, 0, sets*usual)
+	l.ends = make([]end, 0, sets+1)
+}
+
 // Add adds a record set. Its name must not come before that of the previous one.
 func (l *Loader) Add(s rr.Set) error {
 	if !s.Name.IsIn(l.z.apex) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
@@ -66,7 +67,6 @@ var known = []struct {
 	{zone.ErrNotFound, http.StatusNotFound, "not_found"},
 	{zone.ErrExists, http.StatusConflict, "duplicate"},
 	{zone.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
-	{store.ErrUnavailable, http.StatusServiceUnavailable, "service_unavailable"},
 	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
 }
@@ -88,6 +88,9 @@ func (c *call) asFault(err error) *fault {
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
 			message: fmt.Sprintf("The body is larger than %d octets.", large.Limit)}
 	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return c.unavailable(err)
+	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
 			return &fault{status: k.status, kind: k.kind, message: err.Error()}
@@ -96,6 +99,17 @@ func (c *call) asFault(err error) *fault {
 	c.api.Log.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path,
 		"request_id", httpapi.RequestID(c.r.Context()), "err", err)
 	return &fault{status: http.StatusInternalServerError, kind: "unknown_failure", message: "Internal error; the log has the details."}
+}
+
+// unavailable words that the store takes no changes. The whole error, with the path of the file, is for the log.
+func (c *call) unavailable(err error) *fault {
+	c.api.Log.Warn("change refused", "request_id", httpapi.RequestID(c.r.Context()), "error", err)
+	why := ""
+	if no := syscall.Errno(0); errors.As(err, &no) {
+		why = ": " + no.Error()
+	}
+	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable", message: "The store cannot take " +
+		"changes now" + why + ". Nothing was changed, and queries are answered as before; the server's log says more."}
 }
 
 // errorBody nests errors twice, as Designate does.
