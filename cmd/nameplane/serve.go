@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -93,9 +92,8 @@ func serve(c *cobra.Command, f serveFlags) error {
 		return fail("nameplane serve --print-config shows every setting", "%s", err)
 	}
 	log, level := newLogger(cfg.Log)
-	workers := spareThread()
 	debug.SetGCPercent(gcPercent)
-	d, err := newDaemon(c.Context(), cfg, workers, log, level)
+	d, err := newDaemon(c.Context(), cfg, log, level)
 	if err != nil {
 		return explainStart(cfg, err)
 	}
@@ -111,15 +109,6 @@ func serve(c *cobra.Command, f serveFlags) error {
 	}
 	log.Info("stopped")
 	return nil
-}
-
-// spareThread lets Go run one thread more than there are processors, and returns how many there are. A thread that waits
-// for the disk keeps its place for a while; on a small machine that place would be one of those that answer queries, and
-// queries would wait for the disk too: 1,000 changes a second left 6 % of the answers on one processor.
-func spareThread() int {
-	n := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(n + 1)
-	return n
 }
 
 // gcPercent lets garbage grow to three times what is in use before it is collected. What is in use is small, some 60 bytes

@@ -40,7 +40,7 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 		slip = -1 // none; the zero value would be the default
 	}
 	return dnsserver.Config{
-		Listen: c.Listen, Snapshot: d.publisher.Snapshot, Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.workers,
+		Listen: c.Listen, Snapshot: d.publisher.Snapshot, Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.spare.processors,
 		RRL: dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Negative: c.RRL.Negative,
 			Errors: c.RRL.Errors, Slip: slip, Window: c.RRL.Window, Exempt: c.RRL.ExemptNetworks()},
 		TCP: dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient,

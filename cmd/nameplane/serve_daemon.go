@@ -34,7 +34,7 @@ const storeFile = "nameplane.db"
 // daemon is a server with everything opened and bound.
 type daemon struct {
 	cfg       config.Config
-	workers   int // DNS sockets for each address
+	spare     *spareThread
 	log       *slog.Logger
 	level     *slog.LevelVar
 	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
@@ -51,8 +51,8 @@ type daemon struct {
 }
 
 // newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
-func newDaemon(ctx context.Context, cfg config.Config, workers int, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, workers: workers, log: log, level: level, committed: make(chan struct{})}
+func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
+	d := &daemon{cfg: cfg, spare: newSpareThread(), log: log, level: level, committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -91,7 +91,7 @@ func (d *daemon) openStore() (err error) {
 		return err
 	}
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
-		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets})
+		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.spare.changed})
 	if err != nil {
 		return err
 	}
@@ -184,6 +184,7 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.http.Run(ctx) })
 	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.access.Run(ctx) })
+	g.Go(func() error { return d.spare.run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	return g.Wait()
 }
