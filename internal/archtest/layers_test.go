@@ -25,7 +25,7 @@ var rows = [][]string{
 		"internal/httpapi/admin", "internal/httpapi/openapi"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "internal/dnsserver/perf", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
 }
 
 // sideways are the arrows within a row.
@@ -48,7 +48,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":      {"internal/store/boltstore"},
 	"go.etcd.io/etcd":       {},
-	"github.com/miekg/dns":  {"internal/rr", "internal/zonefile", "internal/dnsserver", "internal/dnsserver/perf", "test/compare", "test/peers", "bench"},
+	"github.com/miekg/dns":  {"internal/rr", "internal/dnsserver", "test/compare", "test/peers", "bench"},
 	"k8s.io/":               {},
 	"sigs.k8s.io/":          {},
 	"github.com/coredns/":   {},
