@@ -19,28 +19,33 @@ const module = "github.com/nameplane/nameplane/"
 // within a row are in sideways.
 var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
-	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile"},
-	{"internal/publish", "internal/access"},
+	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
+		"internal/resolve", "internal/forward"},
+	{"internal/publish", "internal/access", "internal/mec"},
 	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
-		"internal/httpapi/admin", "internal/httpapi/openapi"},
+		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "bench"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "deploy", "bench"},
 }
 
 // sideways are the arrows within a row.
 var sideways = map[string][]string{
-	"internal/rr":                {"internal/dnsname"},
-	"internal/zone":              {"internal/rr", "internal/dnsname"},
-	"internal/store/boltstore":   {"internal/store"},
-	"internal/store/storetest":   {"internal/store"},
-	"internal/access":            {"internal/publish"},
-	"internal/httpapi/designate": {"internal/httpapi"},
-	"internal/httpapi/identity":  {"internal/httpapi"},
-	"internal/httpapi/admin":     {"internal/httpapi"},
-	"internal/httpapi/openapi":   {"internal/httpapi"},
-	"test/compare":               {"test/peers"},
-	"bench":                      {"test/peers"},
+	"internal/rr":                 {"internal/dnsname"},
+	"internal/zone":               {"internal/rr", "internal/dnsname"},
+	"internal/store/boltstore":    {"internal/store"},
+	"internal/store/storetest":    {"internal/store"},
+	"internal/access":             {"internal/publish"},
+	"internal/mec":                {"internal/publish"},
+	"internal/forward":            {"internal/resolve"},
+	"internal/httpapi/mec":        {"internal/httpapi"},
+	"internal/httpapi/servermgmt": {"internal/httpapi"},
+	"internal/httpapi/designate":  {"internal/httpapi"},
+	"internal/httpapi/identity":   {"internal/httpapi"},
+	"internal/httpapi/admin":      {"internal/httpapi"},
+	"internal/httpapi/openapi":    {"internal/httpapi"},
+	"test/compare":                {"test/peers"},
+	"bench":                       {"test/peers"},
 }
 
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
@@ -48,12 +53,12 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":      {"internal/store/boltstore"},
 	"go.etcd.io/etcd":       {},
-	"github.com/miekg/dns":  {"internal/rr", "internal/dnsserver", "test/compare", "test/peers", "bench"},
+	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/dnsserver", "test/compare", "test/peers", "bench"},
 	"k8s.io/":               {},
 	"sigs.k8s.io/":          {},
 	"github.com/coredns/":   {},
 	"github.com/spf13/":     {"cmd/nameplane"},
-	"gopkg.in/yaml.v3":      {"internal/config"},
+	"gopkg.in/yaml.v3":      {"internal/config", "internal/mec"},
 	"golang.org/x/crypto/":  {"internal/access"},
 	"golang.org/x/sys/unix": {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
 }
