@@ -61,6 +61,11 @@ type Reply struct {
 	Additionals   int
 	Zone          *zone.Nodes // the zone of the question; nil when it is not ours
 
+	// Turn says with which record an overlay's sets begin. The caller steps it from question to question.
+	Turn uint32
+
+	root    int // where in the message the root label stands
+
 	cur     name
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
 	scratch [dnsname.MaxWire]byte
@@ -83,7 +88,8 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
 	r.Answers, r.Authorities, r.Additionals, r.numDN = 0, 0, 0, 0
 	r.cur.set(q.Name, questionAt)
-	z := findZone(s, &r.cur, q.Type)
+	r.root = questionAt + len(q.Name) - 1
+	z := r.findZone(s, q.Type)
 	if z == nil {
 		return
 	}
@@ -93,7 +99,7 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 			return
 		}
 		// RFC 1034 §4.3.2 step 3a: go back to step 1 with the new name.
-		if z = findZone(s, &r.cur, q.Type); z == nil {
+		if z = r.findZone(s, q.Type); z == nil {
 			return // the chain leaves our zones: the rest is the resolver's to find
 		}
 	}
@@ -115,13 +121,20 @@ func (r *Reply) inLoop(hop int, first []byte) bool {
 
 var seed = maphash.MakeSeed()
 
-// findZone is the most specific zone that holds the name (RFC 1034 §4.3.2 step 2). For DS it is the parent's side of
-// a cut, if we have it (RFC 4035 §3.1.4.1).
-func findZone(s *zone.Snapshot, n *name, t rr.Type) *zone.Nodes {
+// findZone is the most specific zone that holds the name (RFC 1034 §4.3.2 step 2); an overlay holds only what it has
+// records for. For DS it is the parent's side of a cut, if we have it (RFC 4035 §3.1.4.1).
+func (r *Reply) findZone(s *zone.Snapshot, t rr.Type) *zone.Nodes {
 	var child *zone.Nodes
+	n := &r.cur
 	for i := max(0, n.count-s.MaxLabels()); i <= n.count; i++ {
 		z := s.Zone(n.wire[n.start(i):])
 		if z == nil {
+			continue
+		}
+		if z.IsOverlay() {
+			if r.inOverlay(z, n.start(i)) {
+				return z
+			}
 			continue
 		}
 		if t == rr.TypeDS && i == 0 && n.count > 0 {
@@ -131,6 +144,23 @@ func findZone(s *zone.Snapshot, n *name, t rr.Type) *zone.Nodes {
 		return z
 	}
 	return child
+}
+
+// inOverlay reports whether an overlay answers the name: it, or the wildcard that stands for it, has records there.
+func (r *Reply) inOverlay(z *zone.Nodes, apex int) bool {
+	p := r.descend(z, apex, rr.TypeANY)
+	if p.what == missing && p.node.HasWildcard() {
+		p.node = z.Find(r.wildcard(p.off, apex))
+	} else if p.what == missing {
+		return false
+	}
+	_, has := p.node.First()
+	return has
+}
+
+// wildcard is "*" below the part of the name from octet off on, as a key of the zone.
+func (r *Reply) wildcard(off, apex int) []byte {
+	return append(append(r.scratch[:0], 1, '*'), r.cur.wire[off:apex]...)
 }
 
 // step is one turn of RFC 1034 §4.3.2 step 3 in zone z. It reports whether a CNAME or DNAME leads on to another name.
@@ -148,8 +178,7 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 			r.negative(z, apex, NXDomain, rcodeNXDomain)
 			return false
 		}
-		w := append(append(r.scratch[:0], 1, '*'), r.cur.wire[p.off:apex]...)
-		p.node = z.Find(w)
+		p.node = z.Find(r.wildcard(p.off, apex))
 		r.Synthesized = true
 	}
 	return r.at(z, p.node, apex, t)
@@ -166,7 +195,10 @@ func (r *Reply) at(z *zone.Nodes, n zone.Node, apex int, t rr.Type) bool {
 		}
 	}
 	if set, ok := n.Find(t); ok {
-		r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers)
+		from := len(r.Msg)
+		if r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers) && set.Count > 1 && z.IsOverlay() {
+			r.rotate(r.Msg[from:], set.Count)
+		}
 		r.Kind = Positive
 		return false
 	}

@@ -45,6 +45,22 @@ func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
 	return true
 }
 
+// rotate has the records of a set begin with another one each turn. Sets whose records differ in size stay as they are;
+// those that are worth rotating, addresses, do not.
+func (r *Reply) rotate(set []byte, count int) {
+	size := len(set) / count
+	by := int(r.Turn%uint32(count)) * size
+	for at := 0; at < len(set); at += size {
+		if dataAt+int(binary.BigEndian.Uint16(set[at+lengthAt:])) != size {
+			return
+		}
+	}
+	// Three reversals are a rotation that needs no copy.
+	slices.Reverse(set[:by])
+	slices.Reverse(set[by:])
+	slices.Reverse(set)
+}
+
 // follow makes the target of the CNAME that was written at octet from the name to be looked for.
 func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 	data := r.Msg[from+dataAt:]
@@ -136,7 +152,10 @@ func (r *Reply) negative(z *zone.Nodes, apex int, kind Kind, rcode uint8) {
 	}
 	r.Msg = append(r.Msg, soa.Wire...)
 	r.Authorities++
-	at := r.cur.at(apex)
+	at := r.root
+	if !z.Apex().IsRoot() {
+		at = r.cur.at(apex)
+	}
 	pointer(r.Msg[from:], at)
 	for _, p := range soa.Pointer {
 		if p > 0 {

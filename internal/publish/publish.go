@@ -102,6 +102,9 @@ func (p *Publisher) load() ([]*zone.Nodes, error) {
 func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
 	l := zone.NewLoader(z.ID, z.Name)
 	l.Expect(z.Sets)
+	if z.Kind == zone.Overlay {
+		l.Overlay()
+	}
 	if err := v.Served(z, l.Add); err != nil {
 		return nil, fmt.Errorf("load zone %s: %w", z.Name, err)
 	}

@@ -84,6 +84,11 @@ func (tx *Tx) check(e *zoneEdit) error {
 		if err := zone.Check(e.zone.Name, n, sets); err != nil {
 			return err
 		}
+		if e.zone.Kind == zone.Overlay {
+			if err := zone.CheckOverlay(n, sets); err != nil {
+				return err
+			}
+		}
 		if n == e.zone.Name && e.zone.Kind == zone.Primary {
 			if err := zone.NeedsApex(n, sets); err != nil {
 				return err
@@ -113,6 +118,12 @@ func servedChange(c store.SetChange, ttlBefore, ttlAfter uint32) (rr.Set, bool) 
 
 // stepSerial gives the zone the serial of this commit, once, and the SOA record with it.
 func (tx *Tx) stepSerial(e *zoneEdit) error {
+	if e.zone.Kind == zone.Overlay { // no SOA shows it; the history tells its states apart by it
+		if e.zone.Serial == e.before.Serial {
+			e.zone.Serial = zone.NextSerial(e.before.Serial, tx.now)
+		}
+		return nil
+	}
 	soa, err := tx.RecordSet(e.zone.ID, e.zone.Name, rr.TypeSOA)
 	if err != nil {
 		if e.zone.Kind != zone.Primary {

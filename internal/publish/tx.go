@@ -118,6 +118,18 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	return e.zone, nil
 }
 
+// Overlay is the overlay zone of this name. It is made when there is none; a zone of another kind is zone.ErrExists.
+func (tx *Tx) Overlay(apex dnsname.Name) (zone.Zone, error) {
+	z, err := tx.ZoneByName(apex)
+	switch {
+	case errors.Is(err, zone.ErrNotFound):
+		return tx.CreateZone(zone.Zone{Name: apex, Kind: zone.Overlay})
+	case err == nil && z.Kind != zone.Overlay:
+		return z, fmt.Errorf("zone %s of type %s: %w", apex, z.Kind, zone.ErrExists)
+	}
+	return z, err
+}
+
 // UpdateZone changes a zone's own fields: those an owner may change, and the owner. Equal fields are no change.
 func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	e, err := tx.zone(z.ID)

@@ -115,7 +115,7 @@ func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
 
 // PutZone writes a zone's row and its name.
 func (e *Edit) PutZone(z zone.Zone) error {
-	name := z.Name.AppendKey(nil)
+	name := zoneKey(z.Name)
 	if e.w.Get(Names, name) == nil {
 		if err := e.put(Names, name, z.ID[:]); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (e *Edit) PutZone(z zone.Zone) error {
 
 // DeleteZone removes a zone's row and name. Its record sets and journal are the caller's to remove.
 func (e *Edit) DeleteZone(z zone.Zone) error {
-	if err := e.delete(Names, z.Name.AppendKey(nil)); err != nil {
+	if err := e.delete(Names, zoneKey(z.Name)); err != nil {
 		return err
 	}
 	return e.delete(Zones, z.ID[:])

@@ -21,6 +21,15 @@ var (
 // Format is the version of the rows. A store of a later format is refused.
 const Format = 1
 
+// zoneKey is the key of a zone in Names: in canonical order. The root's own key would be empty, which no store takes; no
+// other name's begins with 0x00.
+func zoneKey(name dnsname.Name) []byte {
+	if name.IsRoot() {
+		return []byte{0}
+	}
+	return name.AppendKey(nil)
+}
+
 // SetKey is the key of a record set in Sets. Within a zone, keys are in canonical order of names, then of types.
 func SetKey(zone uuid.UUID, name dnsname.Name, t rr.Type) []byte {
 	return binary.BigEndian.AppendUint16(NameKey(zone, name), uint16(t))

@@ -34,7 +34,7 @@ func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 
 // ZoneByName is the zone with this name, or zone.ErrNotFound.
 func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
-	id := v.r.Get(Names, n.AppendKey(nil))
+	id := v.r.Get(Names, zoneKey(n))
 	if len(id) != 16 {
 		return zone.Zone{}, fmt.Errorf("zone %s: %w", n, zone.ErrNotFound)
 	}

@@ -31,6 +31,9 @@ func NewLoader(id uuid.UUID, apex dnsname.Name) *Loader {
 	return &Loader{z: Nodes{id: id, apex: apex}, path: []draft{{}}, last: apex}
 }
 
+// Overlay makes the zone an overlay.
+func (l *Loader) Overlay() { l.z.beOverlay() }
+
 // Expect makes room for so many record sets at once: to grow into it again and again costs more than to fill it.
 func (l *Loader) Expect(sets int) {
 	const usual = 64 // octets of a node with one address

@@ -63,6 +63,18 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 	return nil
 }
 
+// CheckOverlay says whether the sets of one name can be in an overlay: it owns single names, so it can neither be a zone of
+// its own nor give away what is below a name.
+func CheckOverlay(name dnsname.Name, sets []RecordSet) error {
+	for _, s := range sets {
+		switch s.Type {
+		case rr.TypeSOA, rr.TypeNS, rr.TypeDNAME, rr.TypeDS:
+			return placement("an overlay cannot hold %s at %s", s.Type, name)
+		}
+	}
+	return nil
+}
+
 // NeedsApex says what a zone must have at its apex to be served: one SOA, and NS.
 func NeedsApex(apex dnsname.Name, sets []RecordSet) error {
 	var soa, ns bool

@@ -18,6 +18,8 @@ type Nodes struct {
 	cuts   int // delegations; while there are none, a query need not look for one
 	dnames int
 	neg    NegativeSOA
+
+	overlay bool // only names with records are in it
 }
 
 // NegativeSOA is the SOA record as negative answers carry it: its TTL is the lesser of its own and MINIMUM
@@ -35,6 +37,22 @@ func NewNodes(id uuid.UUID, apex dnsname.Name) *Nodes {
 	b.write(&draft{}) // the apex always exists
 	return b.Done()
 }
+
+// overlayTTL is how long a client may remember that a name of an overlay lacks a type: as long as it remembers a rule that
+// says no TTL of its own.
+const overlayTTL = 30
+
+// beOverlay makes z an overlay. Its negative answers have an SOA that no record set holds; nobody transfers an overlay, so
+// the serial and the timers in it mean nothing.
+func (z *Nodes) beOverlay() {
+	root := dnsname.Root
+	soa := SOA{MName: root, RName: root, Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minimum: overlayTTL}
+	z.setSOA(rr.NewSet(z.apex, rr.TypeSOA, overlayTTL, soa.Data()))
+	z.serial, z.overlay = 0, true
+}
+
+// IsOverlay reports whether names that are not in the zone are left to less specific zones.
+func (z *Nodes) IsOverlay() bool { return z.overlay }
 
 // ID is the zone's id.
 func (z *Nodes) ID() uuid.UUID { return z.id }

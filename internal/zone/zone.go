@@ -14,11 +14,13 @@ import (
 // Kind says where a zone's records come from.
 type Kind string
 
-// The kinds of zones; the words are Designate's.
+// The kinds of zones; the first three words are Designate's.
 const (
 	Primary   Kind = "PRIMARY"
 	Secondary Kind = "SECONDARY"
 	Catalog   Kind = "CATALOG"
+	// Overlay zones have some names answered and leave all others to less specific zones (docs/designs/005).
+	Overlay Kind = "OVERLAY"
 )
 
 // Zone is what its owner says of a zone, and what the program keeps count of. Its records are RecordSets.
