@@ -42,7 +42,7 @@ func (c *call) listAllRecordSets() (reply, error) {
 
 // countedZones are the zones that the caller may see, and how many record sets the others have.
 func (c *call) countedZones(v store.View) (zones []zone.Zone, others int, err error) {
-	if zones, err = c.visibleZones(v); err != nil || c.scope.all {
+	if zones, err = c.visibleZones(v); err != nil {
 		return zones, 0, err
 	}
 	for _, z := range zones {

@@ -40,8 +40,11 @@ func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
 	return z, nil
 }
 
-// owns reports whether a zone is the caller's own, or the caller acts for every project.
-func (c *call) owns(z zone.Zone) bool { return c.scope.all || z.Project == c.scope.project }
+// owns reports whether a zone is the caller's own, or the caller acts for every project. Overlays are no project's, and
+// not shown: what is in them follows from the rules of applications.
+func (c *call) owns(z zone.Zone) bool {
+	return z.Kind != zone.Overlay && (c.scope.all || z.Project == c.scope.project)
+}
 
 // ownZone is zone, for what only the owner may do.
 func (c *call) ownZone(v store.View) (zone.Zone, error) {

@@ -1,10 +1,17 @@
 package designate_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // A share that the old owner gave before a transfer must not be a way back in.
@@ -88,4 +95,44 @@ func TestTargetProjects(t *testing.T) {
 		s.as(alice, 400, "POST "+z+"/tasks/transfer_requests", `{"target_project_id":"`+target+`"}`)
 	}
 	s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"`+strings.Repeat("x", 36)+`"}`)
+}
+
+// Overlays are in the same store as zones, and not in this API: neither seen nor in anybody's way.
+func TestOverlaysAreNotShown(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	var id string
+	err := s.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+		for _, apex := range []string{".", "sub.example.org."} {
+			z, err := tx.Overlay(dnsname.MustParse(apex))
+			if err != nil {
+				return err
+			}
+			id = z.ID.String()
+			data, _ := rr.ParseData(rr.TypeA, "192.0.2.9")
+			set := zone.RecordSet{Zone: z.ID, Name: dnsname.MustParse("a.sub.example.org."), Type: rr.TypeA, Data: []string{data}}
+			if _, err := tx.CreateSet(set); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := s.zone("example.org.")
+	for _, who := range []httpapi.Caller{alice, admin} {
+		all := []string{"X-Auth-All-Projects: " + strconv.FormatBool(who.Project == admin.Project)}
+		s.want(404, request{as: who, call: "GET /v2/zones/" + id, headers: all})
+		s.want(404, request{as: who, call: "DELETE /v2/zones/" + id, headers: all})
+		got := s.want(200, request{as: who, call: "GET /v2/zones", headers: all})
+		if n := len(got.json["zones"].([]any)); n != 1 {
+			t.Errorf("%s sees %d zones", who.Who, n)
+		}
+		got = s.want(200, request{as: who, call: "GET /v2/recordsets", headers: all})
+		if n := len(got.json["recordsets"].([]any)); n != 2 || got.json["metadata"].(map[string]any)["total_count"] != float64(2) {
+			t.Errorf("%s sees %d record sets, metadata %v", who.Who, n, got.json["metadata"])
+		}
+	}
+	s.as(alice, 201, "POST "+z+"/recordsets", `{"name":"b.sub.example.org.","type":"A","records":["192.0.2.1"]}`)
+	s.as(alice, 409, "POST /v2/zones", `{"name":"sub.example.org.","email":"a@example.org"}`)
 }

@@ -82,7 +82,7 @@ func checkBlacklists(v store.View, z zone.Zone) error {
 func (c *call) checkParent(v store.View, z zone.Zone) error {
 	for n := z.Name.Parent(); !n.IsZero(); n = n.Parent() {
 		parent, err := v.ZoneByName(n)
-		if err != nil {
+		if err != nil || parent.Kind == zone.Overlay {
 			continue
 		}
 		switch {
@@ -114,7 +114,7 @@ func hidesNothing(v store.View, parent, z zone.Zone) error {
 // stored there and is answered again when the new zone goes: the most specific zone answers.
 func checkChildren(v store.View, z zone.Zone) error {
 	return v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
-		if o.Project != z.Project && o.Name != z.Name {
+		if o.Project != z.Project && o.Name != z.Name && o.Kind != zone.Overlay {
 			return false, &fault{status: http.StatusForbidden, kind: "illegal_parent",
 				message: "Unable to create zone because another project owns a subzone of it"}
 		}
@@ -139,7 +139,7 @@ func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
 // childZone is the zone below z that a name belongs in, if there is one.
 func childZone(v store.View, z zone.Zone, n dnsname.Name) (zone.Zone, bool) {
 	for ; n != z.Name && !n.IsZero(); n = n.Parent() {
-		if child, err := v.ZoneByName(n); err == nil {
+		if child, err := v.ZoneByName(n); err == nil && child.Kind != zone.Overlay {
 			return child, true
 		}
 	}
