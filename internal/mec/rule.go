@@ -1,0 +1,206 @@
+package mec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// State says whether a rule is answered.
+type State string
+
+// The states of MEC 011.
+const (
+	Active   State = "ACTIVE"
+	Inactive State = "INACTIVE"
+)
+
+// DefaultTTL is served for rules and records that have no TTL: short, because an edge address moves with its application.
+const DefaultTTL = 30
+
+// Rule is a DNS rule of an application: while it is Active, its name has its address.
+type Rule struct {
+	App         string
+	ID          string
+	Domain      string       // as it was given, and is shown
+	Name        dnsname.Name // what Domain stands for
+	Addr        netip.Addr
+	TTL         *uint32 // as given; nil: never expires, and DefaultTTL is served
+	State       State   // given empty: Active for a new rule, unchanged for an old one
+	LoadBalance bool
+	ExpiresAt   time.Time // when the rule removes itself; zero: never
+
+	Version int // steps with every change; what follows is set by the Service
+	Created time.Time
+	Updated time.Time // zero while never updated
+}
+
+// Type is the type of the record that the rule makes.
+func (r Rule) Type() rr.Type { return addrType(r.Addr) }
+
+// AddrType is MEC 011's word for the family of the address.
+func (r Rule) AddrType() string {
+	if r.Addr.Is4() {
+		return "IP_V4"
+	}
+	return "IP_V6"
+}
+
+// ETag is a strong entity tag, without quotes: the same for the same content, whenever and however it came about.
+func (r Rule) ETag() string {
+	row := r.row()
+	row.Version, row.Created, row.Updated = 0, time.Time{}, time.Time{}
+	b, err := json.Marshal([]any{r.App, r.ID, row})
+	if err != nil {
+		panic(err) // strings, numbers and times of this century
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// sameContent reports whether two rules differ in nothing an owner wrote.
+func (r Rule) sameContent(o Rule) bool { return r.ETag() == o.ETag() }
+
+// Draft is a rule as a client writes it. ParseRule makes a Rule of it.
+type Draft struct {
+	ID          string // dnsRuleId
+	Domain      string // domainName
+	AddrType    string // ipAddressType: IP_V4 or IP_V6, or EdgeGallery's IPv4 and IPv6
+	Addr        string // ipAddress
+	TTL         *int64
+	State       string // may be empty, see Rule.State
+	LoadBalance bool
+	ExpiresAt   time.Time
+}
+
+// ParseRule checks a draft and makes a rule of it, of no application yet. Errors are FieldErrors with MEC 011's names.
+func ParseRule(d Draft) (Rule, error) {
+	r := Rule{ID: d.ID, Domain: d.Domain, LoadBalance: d.LoadBalance, ExpiresAt: d.ExpiresAt.UTC().Truncate(time.Microsecond)}
+	if d.ExpiresAt.IsZero() {
+		r.ExpiresAt = time.Time{}
+	}
+	var err error
+	if err = checkID("dnsRuleId", d.ID); err != nil {
+		return Rule{}, err
+	}
+	if r.Name, err = parseDomain("domainName", d.Domain); err != nil {
+		return Rule{}, err
+	}
+	if r.Addr, err = parseAddr("ipAddress", d.Addr); err != nil {
+		return Rule{}, err
+	}
+	if err = checkFamily(d.AddrType, r.Addr); err != nil {
+		return Rule{}, err
+	}
+	if r.TTL, err = parseTTL("ttl", d.TTL); err != nil {
+		return Rule{}, err
+	}
+	if r.State, err = ParseState(d.State); err != nil && d.State != "" {
+		return Rule{}, err
+	}
+	return r, nil
+}
+
+// ParseState reads ACTIVE or INACTIVE.
+func ParseState(s string) (State, error) {
+	switch State(s) {
+	case Active, Inactive:
+		return State(s), nil
+	case "":
+		return "", fieldErr("state", "is missing: ACTIVE or INACTIVE")
+	}
+	return "", fieldErr("state", "%.40q is neither ACTIVE nor INACTIVE", s)
+}
+
+// maxID bounds the ids of applications and rules: a UUID has 36 characters and EdgeGallery allows 63.
+const maxID = 128
+
+// CheckApp says whether a string can be the id of an application instance.
+func CheckApp(id string) error { return checkID("appInstanceId", id) }
+
+// checkID refuses what could not stand in a path, or would be mistaken for another id in a log. NUL separates ids in keys of
+// the store.
+func checkID(field, id string) error {
+	switch {
+	case id == "":
+		return fieldErr(field, "is missing")
+	case len(id) > maxID:
+		return fieldErr(field, "is longer than %d octets", maxID)
+	case !utf8.ValidString(id):
+		return fieldErr(field, "is not UTF-8")
+	}
+	for _, c := range id {
+		if c <= ' ' || c == '/' || c == '\\' || c >= 0x7f && c <= 0xa0 || c == '\u2028' || c == '\u2029' {
+			return fieldErr(field, "%q has a character that an id cannot have: %q", id, c)
+		}
+	}
+	return nil
+}
+
+func checkFamily(kind string, a netip.Addr) error {
+	switch strings.ToUpper(strings.ReplaceAll(kind, "_", "")) {
+	case "IPV4":
+		if !a.Is4() {
+			return fieldErr("ipAddress", "%s is an IPv6 address, and ipAddressType says IP_V4", a)
+		}
+	case "IPV6":
+		if a.Is4() {
+			return fieldErr("ipAddress", "%s is an IPv4 address, and ipAddressType says IP_V6", a)
+		}
+	case "":
+		return fieldErr("ipAddressType", "is missing: IP_V4 or IP_V6")
+	default:
+		return fieldErr("ipAddressType", "%.40q is neither IP_V4 nor IP_V6", kind)
+	}
+	return nil
+}
+
+// parseTTL keeps what was given, up to what 32 bits hold; servedTTL makes it fit for the wire.
+func parseTTL(field string, ttl *int64) (*uint32, error) {
+	if ttl == nil {
+		return nil, nil
+	}
+	if *ttl < 0 || *ttl > 1<<32-1 {
+		return nil, fieldErr(field, "%d is not between 0 and 4294967295 seconds", *ttl)
+	}
+	v := uint32(*ttl)
+	return &v, nil
+}
+
+// servedTTL is the TTL on the wire. RFC 2181 §8: larger ones would be read as 0.
+func servedTTL(ttl *uint32) uint32 {
+	if ttl == nil {
+		return DefaultTTL
+	}
+	return min(*ttl, rr.MaxTTL)
+}
+
+// ruleRow is a rule in the store, under its application and id.
+type ruleRow struct {
+	Domain  string     `json:"d"`
+	Addr    netip.Addr `json:"a"`
+	TTL     *uint32    `json:"t,omitempty"`
+	State   State      `json:"s"`
+	Balance bool       `json:"b,omitempty"`
+	Expires time.Time  `json:"e,omitzero"`
+	Version int        `json:"v,omitempty"`
+	Created time.Time  `json:"c,omitzero"`
+	Updated time.Time  `json:"u,omitzero"`
+	Wire    []byte     `json:"n"` // the name
+}
+
+func (r Rule) row() ruleRow {
+	return ruleRow{r.Domain, r.Addr, r.TTL, r.State, r.LoadBalance, r.ExpiresAt, r.Version, r.Created, r.Updated, []byte(r.Name.Wire())}
+}
+
+func (w ruleRow) rule(app, id string) Rule {
+	return Rule{App: app, ID: id, Domain: w.Domain, Name: dnsname.FromCanonical(string(w.Wire)), Addr: w.Addr, TTL: w.TTL, State: w.State,
+		LoadBalance: w.Balance, ExpiresAt: w.Expires, Version: w.Version, Created: w.Created, Updated: w.Updated}
+}
