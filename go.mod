@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/dchest/siphash v1.2.3
 	github.com/getkin/kin-openapi v0.128.0
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0
 	github.com/gophercloud/gophercloud/v2 v2.15.0

@@ -153,7 +153,7 @@ func TestLongNamesAreNotKept(t *testing.T) {
 // TestEndedSessionsOfOne fills what one token may end: others still end theirs.
 func TestEndedSessionsOfOne(t *testing.T) {
 	a, admin := open(t)
-	_, greedy, err := a.CreateToken(t.Context(), tester, TokenSpec{"greedy", "admin", RoleReader, time.Time{}})
+	_, greedy, err := a.CreateToken(t.Context(), tester, TokenSpec{Name: "greedy", Project: "admin", Role: RoleReader})
 	if err != nil {
 		t.Fatal(err)
 	}

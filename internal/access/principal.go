@@ -9,12 +9,15 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// The roles: a reader sees its project, a member changes it, an admin acts for all projects. Each has the rights of
-// those before it.
+// The roles. A reader sees its project, a member changes it, an admin acts for all projects; each has the rights of those
+// before it. The other two have nothing to do with projects, and none of these rights: a platform manages the rules of edge
+// applications, an app is one application instance and sees its own rules only.
 const (
-	RoleReader = "reader"
-	RoleMember = "member"
-	RoleAdmin  = "admin"
+	RoleReader   = "reader"
+	RoleMember   = "member"
+	RoleAdmin    = "admin"
+	RolePlatform = "platform"
+	RoleApp      = "app"
 )
 
 // Roles is a role with those it includes, greatest first; none for a word that is no role.
@@ -24,10 +27,15 @@ func Roles(role string) []string {
 		return []string{RoleAdmin, RoleMember, RoleReader}
 	case RoleMember:
 		return []string{RoleMember, RoleReader}
-	case RoleReader:
-		return []string{RoleReader}
+	case RoleReader, RolePlatform, RoleApp:
+		return []string{role}
 	}
 	return nil
+}
+
+// ofProjects reports whether a role has rights in projects, and so a use for sessions.
+func ofProjects(role string) bool {
+	return role == RoleReader || role == RoleMember || role == RoleAdmin
 }
 
 // Kind is what sort of credential a Principal has shown.
@@ -37,6 +45,7 @@ type Kind string
 const (
 	KindToken Kind = "token"
 	KindUser  Kind = "user"
+	KindJWT   Kind = "jwt"
 )
 
 // Principal is who was authenticated, and for which project.
@@ -46,6 +55,7 @@ type Principal struct {
 	Name    string
 	Project Project
 	Role    string
+	App     string    // the application instance that it is; empty unless the role is app
 	Session string    // id of the session; empty when the token itself was shown
 	Methods []string  // how a session was opened, in Keystone's words
 	Issued  time.Time // of the session or token
@@ -75,9 +85,38 @@ func checkName(field, name string) error {
 	return nil
 }
 
-func checkRole(role string) error {
-	if Roles(role) == nil {
+// checkUserRole checks the role of a user. Users log in to act for a project, so they have the roles of projects.
+func checkUserRole(role string) error {
+	if !ofProjects(role) {
 		return &zone.InvalidError{Field: "role", Reason: "must be one of reader, member, admin"}
 	}
 	return nil
+}
+
+// checkTokenRole checks the role of a token, and that it is an application's exactly when the role is app.
+func checkTokenRole(role, app string) error {
+	switch {
+	case Roles(role) == nil:
+		return &zone.InvalidError{Field: "role", Reason: "must be one of reader, member, admin, platform, app"}
+	case role == RoleApp && app == "":
+		return &zone.InvalidError{Field: "app", Reason: "must be the id of an application instance when the role is app"}
+	case role != RoleApp && app != "":
+		return &zone.InvalidError{Field: "role", Reason: "must be app for a token of an application instance"}
+	case app != "" && !validApp(app):
+		return &zone.InvalidError{Field: "app", Reason: appRule}
+	}
+	return nil
+}
+
+const (
+	maxApp  = 64
+	appRule = "must be 1 to 64 letters, digits, dots, hyphens and underscores"
+)
+
+// validApp reports whether a text can be the id of an application instance. Most are UUIDs, but ETSI allows any text; what is
+// taken here stands in a path as it is.
+func validApp(s string) bool {
+	return s != "" && len(s) <= maxApp && s != "." && s != ".." && !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c == '.' || c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
+	})
 }

@@ -35,9 +35,13 @@ type sessionBody struct {
 }
 
 // Issue opens a session of a principal for a project, by id or name; its own when that is empty. Only an admin may act for
-// another project; for others ErrDenied is returned. A session opened with another one ends with that one.
+// another project; for others ErrDenied is returned. A session opened with another one ends with that one. Who has no rights
+// in projects gets none: a session could do nothing, and would outlive what opened it in somebody's cache.
 func (a *Access) Issue(p Principal, project string, methods ...string) (string, Principal, error) {
 	b := a.book.Load()
+	if !ofProjects(p.Role) {
+		return "", p, fmt.Errorf("%s has the role %s, which opens no sessions: %w", p.Who(), p.Role, ErrDenied)
+	}
 	if project != "" && project != p.Project.ID && project != p.Project.Name {
 		other, err := b.project(project)
 		if err != nil || p.Role != RoleAdmin {

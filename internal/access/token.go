@@ -23,6 +23,7 @@ type Token struct {
 	Name     string
 	Project  string // its id
 	Role     string
+	App      string `json:",omitempty"` // the application instance that a token with the role app is for
 	Created  time.Time
 	Expires  time.Time // zero: never
 	Revoked  time.Time // zero: not
@@ -45,6 +46,7 @@ type TokenSpec struct {
 	Name    string
 	Project string // id or name
 	Role    string
+	App     string    // id of an application instance, with the role app
 	Expires time.Time // zero: never
 }
 
@@ -124,7 +126,7 @@ func (a *Access) newToken(spec TokenSpec) (Token, error) {
 	if err := checkName("name", spec.Name); err != nil {
 		return Token{}, err
 	}
-	if err := checkRole(spec.Role); err != nil {
+	if err := checkTokenRole(spec.Role, spec.App); err != nil {
 		return Token{}, err
 	}
 	p, err := a.Project(spec.Project)
@@ -134,7 +136,8 @@ func (a *Access) newToken(spec TokenSpec) (Token, error) {
 	if !spec.Expires.IsZero() && !spec.Expires.After(time.Now()) {
 		return Token{}, &zone.InvalidError{Field: "expires", Reason: "must be in the future"}
 	}
-	return Token{Name: spec.Name, Project: p.ID, Role: spec.Role, Created: now(), Expires: spec.Expires.UTC()}, nil
+	return Token{Name: spec.Name, Project: p.ID, Role: spec.Role, App: spec.App, Created: now(),
+		Expires: spec.Expires.UTC()}, nil
 }
 
 // forgetAfter is how long a dead token stays listed: long enough to see afterwards what it was.
@@ -237,7 +240,7 @@ func (b *book) tokenPrincipal(t *tokenEntry) (Principal, error) {
 	if s := at.Unix(); t.used.Load() != s {
 		t.used.Store(s) // not more than once a second: the cores share this line
 	}
-	return Principal{Kind: KindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role,
+	return Principal{Kind: KindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role, App: t.App,
 		Issued: t.Created, Expires: t.Expires}, nil
 }
 

@@ -53,7 +53,7 @@ func (a *Access) CreateUser(ctx context.Context, actor store.Actor, spec UserSpe
 	if err := checkName("name", spec.Name); err != nil {
 		return User{}, err
 	}
-	if err := checkRole(spec.Role); err != nil {
+	if err := checkUserRole(spec.Role); err != nil {
 		return User{}, err
 	}
 	p, err := a.Project(spec.Project)

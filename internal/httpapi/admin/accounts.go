@@ -14,6 +14,7 @@ type token struct {
 	ProjectID   string     `json:"project_id"`
 	ProjectName string     `json:"project_name"`
 	Role        string     `json:"role"`
+	App         string     `json:"app,omitempty"`
 	Created     time.Time  `json:"created_at"`
 	Expires     *time.Time `json:"expires_at"`
 	Revoked     *time.Time `json:"revoked_at"`
@@ -48,7 +49,7 @@ func (d *door) projectName(id string) string {
 }
 
 func (d *door) token(t access.Token) token {
-	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role,
+	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role, App: t.App,
 		Created: t.Created, Expires: optional(t.Expires), Revoked: optional(t.Revoked), LastUsed: optional(t.LastUsed)}
 }
 
@@ -70,6 +71,7 @@ func (d *door) createToken(w http.ResponseWriter, r *http.Request) error {
 		Name    string    `json:"name"`
 		Project string    `json:"project"`
 		Role    string    `json:"role"`
+		App     string    `json:"app"`
 		Expires time.Time `json:"expires_at"`
 	}
 	if err := decode(r, &in); err != nil {

@@ -97,6 +97,29 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+func TestAppTokens(t *testing.T) {
+	r := newRig(t, nil)
+	code, body := r.do(r.Admin, "POST", "/access/v1/tokens", `{"name":"camera","role":"app","app":"app-1"}`)
+	if code != 201 || field(t, body, "token", "app") != "app-1" || field(t, body, "token", "role") != "app" {
+		t.Fatalf("create: %d %s", code, body)
+	}
+	text := field(t, body, "token", "token")
+	if code, body := r.do(r.Admin, "GET", "/access/v1/tokens", ""); !strings.Contains(body, `"app":"app-1"`) || strings.Count(body, `"app":`) != 1 {
+		t.Errorf("list: %d %s, want the application in one of two", code, body)
+	}
+	_, body = r.do(r.Admin, "POST", "/access/v1/tokens", `{"name":"mepm","role":"platform"}`)
+	for _, text := range []string{text, field(t, body, "token", "token")} {
+		for _, path := range []string{"/access/v1/tokens", "/access/v1/users", "/access/v1/projects", "/admin/v1/backup"} {
+			if code, body := r.do(text, "GET", path, ""); code != 403 {
+				t.Errorf("GET %s = %d %s, want 403", path, code, body)
+			}
+		}
+		if code, body := r.do(text, "POST", "/access/v1/tokens", `{"name":"x","role":"admin"}`); code != 403 {
+			t.Errorf("it made a token: %d %s", code, body)
+		}
+	}
+}
+
 func TestUsers(t *testing.T) {
 	r := newRig(t, nil)
 	code, body := r.do(r.Admin, "POST", "/access/v1/users", `{"name":"alice","password":"correct horse","role":"reader"}`)
@@ -136,6 +159,9 @@ func TestBadBodies(t *testing.T) {
 		{"unknown key", "/access/v1/tokens", `{"name":"x","rolle":"admin"}`, "not known: rolle"},
 		{"wrong type", "/access/v1/users", `{"name":"x","password":["secret-in-list"]}`, "wrong type"},
 		{"no role", "/access/v1/tokens", `{"name":"x"}`, "one of reader, member, admin"},
+		{"app without an id", "/access/v1/tokens", `{"name":"x","role":"app"}`, "must be the id of an application instance"},
+		{"id without the role", "/access/v1/tokens", `{"name":"x","role":"admin","app":"app-1"}`, "must be app"},
+		{"user with the role of a token", "/access/v1/users", `{"name":"x","password":"correct horse","role":"platform"}`, "one of reader, member, admin"},
 		{"unknown project", "/access/v1/tokens", `{"name":"x","role":"admin","project":"nowhere"}`, "not found"},
 		{"no name", "/access/v1/projects", `{}`, "must not be empty"},
 	}

@@ -91,6 +91,7 @@ func (k *talk) accounts() string {
 	user := k.say(201, "createUser", turn{example: "user"})
 	short := k.say(201, "createToken", turn{example: "short"})
 	k.say(201, "createToken", turn{example: "long"})
+	k.say(201, "createToken", turn{example: "app"})
 	for _, name := range []string{"listProjects", "listUsers", "listTokens", "listIdentityProjects", "listOwnProjects", "showCatalog"} {
 		k.say(200, name, turn{})
 	}

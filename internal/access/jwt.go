@@ -1,0 +1,158 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// IssuerConfig says whose JWTs are taken as the word that a caller is an application instance.
+type IssuerConfig struct {
+	Issuer string // the claim iss, octet by octet
+	Keys   string // file of the issuer's public keys: PEM, or a JWKS
+
+	// Audience must be one of the claim aud. When it is empty, a JWT that has an audience is refused: it was issued for
+	// somebody, and nobody has said that we are that (RFC 7519 §4.1.3).
+	Audience string
+
+	Algorithms []string      // of Algorithms; default all of them
+	Claim      string        // holds the id of the application instance; default sub
+	Leeway     time.Duration // how far the clocks may differ
+}
+
+// Algorithms are the signatures that can be taken. What is not public key cryptography is not among them, nor is "none": with
+// those, whoever can verify could also sign.
+var Algorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
+
+// Issuers know JWTs of some issuers.
+type Issuers struct {
+	now atomic.Pointer[map[string]*issuer] // by name
+}
+
+// issuer is one issuer with its keys as the file last had them.
+type issuer struct {
+	IssuerConfig
+	keys   []publicKey
+	parser *jwt.Parser
+}
+
+// OpenIssuers reads the keys of issuers.
+func OpenIssuers(configs []IssuerConfig) (*Issuers, error) {
+	is := new(Issuers)
+	apply, err := is.Prepare(configs)
+	if err != nil {
+		return nil, err
+	}
+	apply()
+	return is, nil
+}
+
+// Prepare reads issuers and their keys anew. They hold once apply is called; on an error everything stays as it is.
+func (is *Issuers) Prepare(configs []IssuerConfig) (apply func(), err error) {
+	next := map[string]*issuer{}
+	for _, c := range configs {
+		i, err := newIssuer(c)
+		if err != nil {
+			return nil, fmt.Errorf("JWT issuer %q: %w", c.Issuer, err)
+		}
+		if next[c.Issuer] != nil {
+			return nil, fmt.Errorf("JWT issuer %q: is there twice", c.Issuer)
+		}
+		next[c.Issuer] = i
+	}
+	return func() { is.now.Store(&next) }, nil
+}
+
+func newIssuer(c IssuerConfig) (*issuer, error) {
+	if c.Claim == "" {
+		c.Claim = "sub"
+	}
+	if len(c.Algorithms) == 0 {
+		c.Algorithms = Algorithms
+	}
+	for _, a := range c.Algorithms {
+		if !slices.Contains(Algorithms, a) {
+			return nil, &zone.InvalidError{Field: "algorithms", Reason: "must be of " + strings.Join(Algorithms, ", ")}
+		}
+	}
+	keys, err := readKeys(c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	opts := []jwt.ParserOption{jwt.WithValidMethods(c.Algorithms), jwt.WithIssuer(c.Issuer), jwt.WithExpirationRequired(),
+		jwt.WithLeeway(c.Leeway), jwt.WithStrictDecoding()}
+	if c.Audience != "" {
+		opts = append(opts, jwt.WithAudience(c.Audience))
+	}
+	return &issuer{c, keys, jwt.NewParser(opts...)}, nil
+}
+
+// maxJWT bounds what is read of somebody who is not known yet. The largest that identity providers make are some 4 KiB.
+const maxJWT = 8 << 10
+
+// IsJWT reports whether a text has the form of a signed JWT, so that it need not be looked for among tokens.
+func IsJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
+
+// Authenticate says which application instance shows this JWT, or returns ErrDenied.
+func (is *Issuers) Authenticate(text string) (Principal, error) {
+	if len(text) > maxJWT {
+		return Principal{}, fmt.Errorf("JWT of %d octets: %w", len(text), ErrDenied)
+	}
+	claims := jwt.MapClaims{}
+	// Nothing of this is believed but which keys to check it with.
+	if _, _, err := jwt.NewParser().ParseUnverified(text, claims); err != nil {
+		return Principal{}, fmt.Errorf("JWT cannot be read: %w", ErrDenied)
+	}
+	name, _ := claims["iss"].(string)
+	i := (*is.now.Load())[name]
+	if i == nil {
+		return Principal{}, fmt.Errorf("JWT of issuer %.64q, which is not configured: %w", name, ErrDenied)
+	}
+	return i.authenticate(text)
+}
+
+func (i *issuer) authenticate(text string) (Principal, error) {
+	claims := jwt.MapClaims{}
+	if _, err := i.parser.ParseWithClaims(text, claims, i.keysFor); err != nil {
+		return Principal{}, fmt.Errorf("JWT of %s: %v: %w", i.Issuer, err, ErrDenied)
+	}
+	if claims["aud"] != nil && i.Audience == "" {
+		return Principal{}, fmt.Errorf("JWT of %s is for an audience, and none is configured: %w", i.Issuer, ErrDenied)
+	}
+	app, _ := claims[i.Claim].(string)
+	if !validApp(app) {
+		return Principal{}, fmt.Errorf("JWT of %s: claim %s holds no id of an application instance: %w", i.Issuer, i.Claim, ErrDenied)
+	}
+	p := Principal{Kind: KindJWT, ID: app, Name: app, Role: RoleApp, App: app}
+	if t, err := claims.GetIssuedAt(); err == nil && t != nil {
+		p.Issued = t.Time
+	}
+	if t, err := claims.GetExpirationTime(); err == nil && t != nil {
+		p.Expires = t.Time
+	}
+	return p, nil
+}
+
+// keysFor are the keys that may have signed a JWT.
+func (i *issuer) keysFor(t *jwt.Token) (any, error) {
+	if t.Header["crit"] != nil {
+		return nil, fmt.Errorf("header crit names what we do not know") // RFC 7515 §4.1.11
+	}
+	kid, _ := t.Header["kid"].(string)
+	var set jwt.VerificationKeySet
+	for _, k := range i.keys {
+		if k.verifies(t.Method.Alg()) && (kid == "" || k.id == "" || k.id == kid) {
+			set.Keys = append(set.Keys, k.key)
+		}
+	}
+	if len(set.Keys) == 0 {
+		return nil, fmt.Errorf("no key for algorithm %s and kid %.64q", t.Method.Alg(), kid)
+	}
+	return set, nil
+}
