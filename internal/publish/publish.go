@@ -28,6 +28,10 @@ type Options struct {
 	JournalLimit int
 	JournalSets  int
 
+	// Derive, when set, is called inside each edit with what it changed, and may change more: that becomes part of the edit,
+	// and Derive is asked about it too. It must be quick, and wait for nothing: every other edit waits for it.
+	Derive func(*Tx, []Changed) error
+
 	// Committed, when set, is called after each commit, in their order, before Commit returns to the callers.
 	Committed func([]store.Change)
 }

@@ -132,14 +132,9 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 // bulkChange is changeSet without the search for earlier changes of the same set, and keeps no more than the journal
 // takes.
 func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
-	if before != nil {
-		e.zone.Sets--
-		e.zone.Records -= len(before.Data)
-	}
-	if after != nil {
-		e.zone.Sets++
-		e.zone.Records += len(after.Data)
-	}
+	e.tally(before, -1)
+	e.tally(after, +1)
+	e.freshWhole = e.derives
 	if e.count+len(e.sets) < limit {
 		e.sets = append(e.sets, store.SetChange{Before: before, After: after})
 		return

@@ -15,13 +15,10 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 		any = before
 	}
 	e.names[any.Name] = true
-	if before != nil {
-		e.zone.Sets--
-		e.zone.Records -= len(before.Data)
-	}
-	if after != nil {
-		e.zone.Sets++
-		e.zone.Records += len(after.Data)
+	e.tally(before, -1)
+	e.tally(after, +1)
+	if e.derives {
+		e.fresh = append(e.fresh, store.SetChange{Before: before, After: after})
 	}
 	for i := range e.sets {
 		if c := &e.sets[i]; c.After != nil && before != nil && c.After.ID == before.ID {
@@ -32,8 +29,20 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	e.sets = append(e.sets, store.SetChange{Before: before, After: after})
 }
 
+// tally counts a set that comes or goes. Hidden ones are no business of whoever counts.
+func (e *zoneEdit) tally(s *zone.RecordSet, by int) {
+	if s == nil || s.Hidden {
+		return
+	}
+	e.zone.Sets += by
+	e.zone.Records += by * len(s.Data)
+}
+
 // finish checks what an edit leaves behind, steps serials and writes the journal.
 func (tx *Tx) finish() error {
+	if err := tx.derive(); err != nil {
+		return err
+	}
 	for _, e := range tx.order {
 		if e.deleted {
 			continue

@@ -42,6 +42,11 @@ type zoneEdit struct {
 	names   map[dnsname.Name]bool // whose sets must be checked
 	served  []rr.Set              // what changes on the wire; no data: removed
 	count   int                   // sets changed, when sets itself is not kept
+
+	fresh      []store.SetChange // what Derive has not been told yet; nothing when there is no Derive
+	freshWhole bool
+	derives    bool // there is a Derive
+	told       bool // that the zone was deleted
 }
 
 // Now is the time of this edit, to the microsecond.
@@ -83,7 +88,7 @@ func (tx *Tx) zone(id uuid.UUID) (*zoneEdit, error) {
 }
 
 func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
-	z.names = map[dnsname.Name]bool{}
+	z.names, z.derives = map[dnsname.Name]bool{}, tx.p.opts.Derive != nil
 	tx.zones[z.zone.ID] = z
 	tx.order = append(tx.order, z)
 	return z
@@ -218,9 +223,10 @@ func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
 		return s, err
 	}
 	next := was
-	next.TTL, next.Description, next.Managed = s.TTL, s.Description, s.Managed
+	next.TTL, next.Description, next.Managed, next.Hidden = s.TTL, s.Description, s.Managed, s.Hidden
 	next.Data = rr.Normal(s.Type, s.Data)
 	if equalPtr(next.TTL, was.TTL) && equalPtr(next.Description, was.Description) && next.Managed == was.Managed &&
+		next.Hidden == was.Hidden &&
 		slices.Equal(next.Data, was.Data) {
 		return was, nil
 	}

@@ -58,7 +58,7 @@ func (s Set) Equal(o Set) bool {
 // embedded name compares without case (RFC 4034 §6.2).
 func nameAt(t Type) (int, bool) {
 	switch t {
-	case TypeNS, TypeCNAME, TypePTR, TypeDNAME:
+	case TypeNS, TypeCNAME, TypePTR, TypeDNAME, TypeALIAS:
 		return 0, true
 	case TypeMX, TypeKX, TypeAFSDB, TypeRT:
 		return 2, true

@@ -52,6 +52,10 @@ func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 	if d, ok := parsePlain(t, trimmed, origin); ok {
 		return d, nil
 	}
+	if t == TypeALIAS {
+		d, err := parseOther(TypeCNAME, text, origin)
+		return d, asAlias(err)
+	}
 	return parseOther(t, text, origin)
 }
 
@@ -142,6 +146,17 @@ func parseOther(t Type, text string, origin dnsname.Name) (string, error) {
 		return "", &SyntaxError{0, err.Error()}
 	}
 	return d, nil
+}
+
+// asAlias words an error about the name in an ALIAS, which the library reads as that of a CNAME.
+func asAlias(err error) error {
+	if s, ok := errors.AsType[*SyntaxError](err); ok {
+		return &SyntaxError{s.Offset, strings.ReplaceAll(s.Reason, "CNAME", "ALIAS")}
+	}
+	if err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "CNAME", "ALIAS"))
+	}
+	return nil
 }
 
 // parseUnknown reads what follows `\#` in RFC 3597's form: a length, then hex in any number of pieces. The library
@@ -247,6 +262,9 @@ func unpack(t Type, data string) (dns.RR, error) {
 // octets than it was given is not: that is how a compression pointer, which only means something inside the message
 // it came from, shows itself.
 func Check(t Type, data string) error {
+	if t == TypeALIAS {
+		return asAlias(Check(TypeCNAME, data))
+	}
 	_, known := dns.TypeToRR[uint16(t)]
 	if data == "" && known && t != typeAPL && t != typeNULL {
 		return fmt.Errorf("%s record has no data", t) // the library takes it for a part of a dynamic update
@@ -315,6 +333,9 @@ func plainText(t Type, data string) (string, bool) {
 
 // otherText is what the library prints, when that reads back.
 func otherText(t Type, data string) string {
+	if t == TypeALIAS {
+		return otherText(TypeCNAME, data)
+	}
 	if len(data) > maxList(t) {
 		return unknownText(data)
 	}

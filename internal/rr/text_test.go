@@ -13,6 +13,9 @@ func TestDataTextRoundTrip(t *testing.T) {
 		{"AAAA", "2001:db8::1", "2001:db8::1"},
 		{"AAAA", "::ffff:192.0.2.1", "::ffff:192.0.2.1"},
 		{"CNAME", "Www.Example.org.", "Www.Example.org."},
+		{"ALIAS", "Www.Example.org.", "Www.Example.org."},
+		{"alias", `a\.b.example.org.`, `a\.b.example.org.`},
+		{"TYPE65401", `\# 13 0765 78616d706c65 036f7267 00`, "example.org."},
 		{"MX", "10 mail.example.org.", "10 mail.example.org."},
 		{"TXT", `"a b" "c\"d"`, `"a b" "c\"d"`},
 		{"TXT", `plain`, `"plain"`},
@@ -46,7 +49,7 @@ func TestParseDataRefuses(t *testing.T) {
 	tests := []struct{ typ, in string }{
 		{"A", "192.0.2.1.5"}, {"A", "2001:db8::1"}, {"A", ""}, {"AAAA", "192.0.2.1"}, {"AAAA", "fe80::1%eth0"},
 		{"A", "192.0.2.1\n@ A 192.0.2.2"}, {"MX", "mail.example.org."}, {"MX", "70000 a."}, {"ANY", "x"}, {"OPT", `\# 0`},
-		{"CNAME", "a..b."}, {"A", `\# 5 c000020100`}, {"A", "192.0.2.1 192.0.2.2"},
+		{"CNAME", "a..b."}, {"ALIAS", "a..b."}, {"ALIAS", ""}, {"ALIAS", `\# 4 c0000201`}, {"ALIAS", "a. b."}, {"A", `\# 5 c000020100`}, {"A", "192.0.2.1 192.0.2.2"},
 	}
 	for _, tt := range tests {
 		typ, err := rr.ParseType(tt.typ)

@@ -39,8 +39,15 @@ const (
 	TypeANY   = Type(dns.TypeANY)
 )
 
+// TypeALIAS stands for the addresses of another name (docs/designs/007-alias.md). It is kept in zones and never sent; the
+// number is of those for private use (RFC 6895 §3.1), and the one that PowerDNS uses.
+const TypeALIAS Type = 65401
+
 // String is the mnemonic, or TYPEnnn (RFC 3597 §5) for a type without one.
 func (t Type) String() string {
+	if t == TypeALIAS {
+		return "ALIAS"
+	}
 	if s, ok := dns.TypeToString[uint16(t)]; ok && s != "None" && s != "Reserved" {
 		return s
 	}
@@ -50,6 +57,9 @@ func (t Type) String() string {
 // ParseType reads a mnemonic in any case, or TYPEnnn.
 func ParseType(s string) (Type, error) {
 	up := strings.ToUpper(s)
+	if up == "ALIAS" {
+		return TypeALIAS, nil
+	}
 	if t, ok := dns.StringToType[up]; ok && up != "NONE" && up != "RESERVED" {
 		return Type(t), nil
 	}

@@ -105,6 +105,7 @@ const (
 	rowTTL = 1 << iota
 	rowDescription
 	rowManaged
+	rowHidden
 )
 
 var errRow = errors.New("not a row of this store")
@@ -126,6 +127,9 @@ func encodeSet(s zone.RecordSet, num uint64) []byte {
 	}
 	if s.Managed {
 		b[0] |= rowManaged
+	}
+	if s.Hidden {
+		b[0] |= rowHidden
 	}
 	b = binary.AppendUvarint(b, uint64(len(s.Data)))
 	for _, d := range s.Data {
@@ -193,7 +197,7 @@ func decodeSet(key, value []byte) (s zone.RecordSet, num uint64, err error) {
 		d := r.string()
 		s.Description = &d
 	}
-	s.Managed = value[0]&rowManaged != 0
+	s.Managed, s.Hidden = value[0]&rowManaged != 0, value[0]&rowHidden != 0
 	s.Data = r.data()
 	if r.bad {
 		return s, 0, fmt.Errorf("record set row %x: %w", key, errRow)

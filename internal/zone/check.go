@@ -23,7 +23,7 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 	if !name.IsIn(apex) {
 		return placement("%s is not in zone %s", name, apex)
 	}
-	var cname, dname, others int
+	var cname, dname, others, alias, addresses int
 	for _, s := range sets {
 		if !s.Type.IsData() {
 			return placement("%s is not a type of record that a zone can hold", s.Type)
@@ -45,6 +45,14 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 		case rr.TypeDNAME:
 			dname = len(s.Data)
 			others++
+		case rr.TypeALIAS:
+			alias = max(1, len(s.Data))
+			others++
+		case rr.TypeA, rr.TypeAAAA:
+			if !s.Hidden {
+				addresses++
+			}
+			others++
 		case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: they may stand beside a CNAME
 		default:
 			others++
@@ -57,6 +65,10 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 		return placement("a CNAME cannot stand beside other records at %s", name) // RFC 1034 §3.6.2
 	case cname > 1:
 		return placement("%s can have only one CNAME record", name) // RFC 2181 §10.1
+	case alias > 0 && addresses > 0:
+		return placement("an ALIAS cannot stand beside A or AAAA records at %s: it makes them", name)
+	case alias > 1:
+		return placement("%s can have only one ALIAS record", name)
 	case dname > 1:
 		return placement("%s can have only one DNAME record", name) // RFC 6672 §2.4
 	}

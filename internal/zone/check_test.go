@@ -38,3 +38,28 @@ func TestCheckSize(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckAlias(t *testing.T) {
+	apex := dnsname.MustParse("example.org.")
+	name := func(s string) string { return dnsname.MustParse(s).Wire() }
+	alias := zone.RecordSet{Type: rr.TypeALIAS, Data: []string{name("target.test.")}}
+	plain := func(t rr.Type, data string) zone.RecordSet { return zone.RecordSet{Type: t, Data: []string{data}} }
+	hidden := zone.RecordSet{Type: rr.TypeA, Data: []string{"\xc0\x00\x02\x01"}, Hidden: true, Managed: true}
+	for _, tt := range []struct {
+		name string
+		sets []zone.RecordSet
+		ok   bool
+	}{
+		{"alone", []zone.RecordSet{alias}, true},
+		{"beside what it made", []zone.RecordSet{hidden, alias}, true},
+		{"beside MX and TXT", []zone.RecordSet{alias, plain(rr.TypeMX, "\x00\x0a"+name("m.test.")), plain(rr.TypeTXT, "\x01x")}, true},
+		{"beside A", []zone.RecordSet{plain(rr.TypeA, "\xc0\x00\x02\x01"), alias}, false},
+		{"beside AAAA", []zone.RecordSet{alias, plain(rr.TypeAAAA, strings.Repeat("x", 16))}, false},
+		{"beside CNAME", []zone.RecordSet{plain(rr.TypeCNAME, name("c.test.")), alias}, false},
+		{"two", []zone.RecordSet{{Type: rr.TypeALIAS, Data: []string{name("a.test."), name("b.test.")}}}, false},
+	} {
+		if err := zone.Check(apex, dnsname.MustParse("www.example.org."), tt.sets); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

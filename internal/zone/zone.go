@@ -53,13 +53,18 @@ type RecordSet struct {
 	Data        []string // as in rr.Set; may be empty, then nothing is served
 	Description *string
 	Managed     bool // the program's own: SOA and apex NS
+	Hidden      bool // made of an ALIAS of the same name: on the wire only, neither listed nor counted
 	Version     int
 	Created     time.Time
 	Updated     time.Time // zero while never updated
 }
 
-// Served is the record set that goes on the wire, with the TTL it has in a zone of the given default.
+// Served is the record set that goes on the wire, with the TTL it has in a zone of the given default. An ALIAS has no
+// records there.
 func (s RecordSet) Served(zoneTTL uint32) rr.Set {
+	if s.Type == rr.TypeALIAS {
+		return rr.Set{Name: s.Name, Type: s.Type}
+	}
 	ttl := zoneTTL
 	if s.TTL != nil {
 		ttl = *s.TTL
