@@ -1,0 +1,67 @@
+package resolve
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+)
+
+const (
+	headerSize = 12
+	// Of the third octet of the header: QR and opcode (RFC 1035 §4.1.1).
+	kindMask  = 0xf8
+	kindReply = 0x80
+)
+
+// questionEnd is the octet behind the one question of a message that we packed.
+func questionEnd(wire []byte) int {
+	at := headerSize
+	for wire[at] != 0 {
+		at += 1 + int(wire[at])
+	}
+	return at + 5
+}
+
+// matches reports whether a message is the reply to a query: its id, and its one question octet by octet. The case of the
+// name counts only if we mixed it.
+func (c *Client) matches(query, reply []byte) bool {
+	end := questionEnd(query)
+	if len(reply) < end || reply[0] != query[0] || reply[1] != query[1] || reply[2]&kindMask != kindReply ||
+		binary.BigEndian.Uint16(reply[4:]) != 1 {
+		return false
+	}
+	asked, said := query[headerSize:end], reply[headerSize:end]
+	if c.MixCase {
+		return bytes.Equal(asked, said)
+	}
+	name := len(asked) - 4
+	return equalFold(asked[:name], said[:name]) && bytes.Equal(asked[name:], said[name:])
+}
+
+// equalFold compares names in wire form. Length octets are below 'A', so they fold to themselves.
+func equalFold(a, b []byte) bool {
+	for i := range a {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// mixCase gives each letter of a name in wire form a random case.
+func mixCase(name []byte) {
+	var coins [(255 + 7) / 8]byte
+	rand.Read(coins[:])
+	for i, c := range name {
+		if l := lower(c); 'a' <= l && l <= 'z' && coins[i/8]>>(i%8)&1 == 1 {
+			name[i] = c ^ ('a' - 'A')
+		}
+	}
+}

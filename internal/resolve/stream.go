@@ -1,0 +1,312 @@
+package resolve
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// maxPipelined is how many queries wait on one connection before another one is opened. Servers bound it too, often
+	// at about a hundred.
+	maxPipelined = 64
+	// idleTime is how long a connection is kept without use. Servers keep theirs for about as long.
+	idleTime = 10 * time.Second
+	// dialTime bounds a handshake, which is not one caller's alone.
+	dialTime = 2 * time.Second
+)
+
+var (
+	errClosed = errors.New("the connection is closed")
+	errFull   = errors.New("the connection has no room")
+)
+
+// stream is a TCP or TLS connection. Queries on it do not wait for each other's replies (RFC 7766 §6.2.1.1).
+type stream struct {
+	client  *Client
+	server  Server
+	users   int           // guarded by the client's mu
+	ready   chan struct{} // closed when conn is there, or err
+	done    chan struct{} // closed when err is there
+	writing sync.Mutex    // held while a message is written
+
+	mu      sync.Mutex // guards the following
+	conn    net.Conn
+	err     error
+	waiting map[uint16]*waiter
+	replies int
+}
+
+// waiter is a query that was sent.
+type waiter struct {
+	query []byte
+	reply chan *dns.Msg // of one
+	err   error         // when the channel was closed instead
+}
+
+// exchangeStream asks over a connection that is open, or opens one.
+func (c *Client) exchangeStream(ctx context.Context, server Server, wire []byte) (*dns.Msg, error) {
+	for {
+		s := c.acquire(server)
+		before := s.served()
+		reply, err := s.exchange(ctx, wire)
+		c.release(s)
+		// A server closes idle connections when it likes, and we may learn of it only now (RFC 7766 §6.2.4). Each turn
+		// uses up a connection, and a new one that fails is the end.
+		if err == nil || before == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
+			return reply, err
+		}
+		c.remove(s)
+	}
+}
+
+// acquire finds a connection with room, or starts one.
+func (c *Client) acquire(server Server) *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.streams[server] {
+		if s.users < maxPipelined {
+			s.users++
+			return s
+		}
+	}
+	s := &stream{client: c, server: server, users: 1, waiting: map[uint16]*waiter{},
+		ready: make(chan struct{}), done: make(chan struct{})}
+	if c.streams == nil {
+		c.streams = map[Server][]*stream{}
+	}
+	c.streams[server] = append(c.streams[server], s)
+	go s.run()
+	return s
+}
+
+func (c *Client) release(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.users--
+}
+
+// remove keeps a connection from being used again.
+func (c *Client) remove(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.streams[s.server]
+	for i, other := range all {
+		if other == s {
+			c.streams[s.server] = append(all[:i:i], all[i+1:]...)
+		}
+	}
+	if len(c.streams[s.server]) == 0 {
+		delete(c.streams, s.server)
+	}
+}
+
+// CloseIdle closes the connections that nobody waits on. The others end by themselves some seconds after their last use.
+func (c *Client) CloseIdle() {
+	c.mu.Lock()
+	var idle []*stream
+	for _, all := range c.streams {
+		for _, s := range all {
+			if s.users == 0 {
+				idle = append(idle, s)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range idle {
+		s.fail(errClosed)
+	}
+}
+
+// run opens the connection and reads from it until its end.
+func (s *stream) run() {
+	conn, err := s.open()
+	if err != nil {
+		s.fail(err)
+		close(s.ready)
+		return
+	}
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
+	close(s.ready)
+	for err == nil {
+		err = s.read(conn)
+	}
+	s.fail(err)
+}
+
+func (s *stream) open() (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+	defer cancel()
+	conn, err := s.client.dial(ctx, "tcp", s.server)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetDeadline(time.Now().Add(idleTime))
+	if s.server.Transport != TLS {
+		return conn, nil
+	}
+	secure := tls.Client(conn, s.client.tlsConfig(s.server))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (c *Client) tlsConfig(server Server) *tls.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions == nil {
+		c.sessions = tls.NewLRUClientSessionCache(0)
+	}
+	name := server.Name
+	if name == "" {
+		name = server.Addr.Addr().WithZone("").String() // the certificate must have the address in it
+	}
+	return &tls.Config{ServerName: name, RootCAs: c.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions,
+		NextProtos: []string{"dot"}}
+}
+
+// read takes one message and gives it to whom it is for.
+func (s *stream) read(conn net.Conn) error {
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return err
+	}
+	wire := make([]byte, binary.BigEndian.Uint16(size[:]))
+	if _, err := io.ReadFull(conn, wire); err != nil {
+		return err
+	}
+	conn.SetReadDeadline(time.Now().Add(idleTime))
+	if len(wire) < headerSize {
+		return errMalformed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies++
+	id := binary.BigEndian.Uint16(wire)
+	w := s.waiting[id]
+	if w == nil || !s.client.matches(w.query, wire) {
+		return nil // the one who asked has gone
+	}
+	delete(s.waiting, id)
+	reply, err := unpack(wire)
+	if err != nil {
+		w.err = err
+		close(w.reply)
+		return nil
+	}
+	w.reply <- reply
+	return nil
+}
+
+// fail ends the connection. Those who wait on it are told.
+func (s *stream) fail(err error) {
+	s.client.remove(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	close(s.done)
+}
+
+// served is how many messages have come.
+func (s *stream) served() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replies
+}
+
+func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w, before, err := s.register(wire)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.write(ctx, w.query); err != nil {
+		s.fail(err)
+		return nil, err
+	}
+	select {
+	case reply, ok := <-w.reply:
+		if !ok {
+			return nil, w.err
+		}
+		return reply, nil
+	case <-s.done:
+		return nil, s.err
+	case <-ctx.Done():
+		s.forget(w, before)
+		return nil, ctx.Err()
+	}
+}
+
+// register gives the query an id that no other on this connection has. It returns how many replies had come by then.
+func (s *stream) register(wire []byte) (*waiter, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, 0, s.err
+	}
+	id := randomID()
+	for range maxPipelined {
+		if s.waiting[id] == nil {
+			break
+		}
+		id++
+	}
+	if s.waiting[id] != nil {
+		return nil, 0, errFull
+	}
+	w := &waiter{query: append([]byte(nil), wire...), reply: make(chan *dns.Msg, 1)}
+	binary.BigEndian.PutUint16(w.query, id)
+	s.waiting[id] = w
+	return w, s.replies, nil
+}
+
+// forget is for one who will not wait any longer. If nothing at all has come since then, nothing may ever: a peer that
+// vanished says so to nobody, and the next query wants a connection that works.
+func (s *stream) forget(w *waiter, before int) {
+	s.mu.Lock()
+	id := binary.BigEndian.Uint16(w.query)
+	if s.waiting[id] == w {
+		delete(s.waiting, id)
+	}
+	silent := s.replies == before
+	s.mu.Unlock()
+	if silent {
+		s.client.remove(s)
+	}
+}
+
+func (s *stream) write(ctx context.Context, wire []byte) error {
+	framed := append(binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(wire)), uint16(len(wire))), wire...)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if ctx.Err() != nil {
+		return nil // nothing was written, so the connection is as good as before
+	}
+	deadline, _ := ctx.Deadline()
+	s.conn.SetWriteDeadline(deadline)
+	s.conn.SetReadDeadline(time.Now().Add(idleTime))
+	_, err := s.conn.Write(framed)
+	return err
+}
