@@ -1,0 +1,129 @@
+package forward
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// specialZones are special-use names that have no meaning in the DNS, whatever the configuration: asking for them outside
+// tells others what they should not know, and an answer could only be a lie.
+var specialZones = []string{
+	"localhost",          // RFC 6761 §6.3
+	"invalid",            // RFC 6761 §6.4
+	"onion",              // RFC 7686 §2
+	"alt",                // RFC 9476 §2
+	"_dns.resolver.arpa", // RFC 9462 §6.4: it would be the upstream's, for which our clients are strangers
+}
+
+// PrivateZones are the zones that every site has for itself: those of RFC 6303, RFC 7793 and RFC 8375. Unless the upstreams
+// belong to the site, they cannot know them.
+func PrivateZones() []dnsname.Name {
+	v6 := ".0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa"
+	zones := []string{
+		"home.arpa", "10.in-addr.arpa", "168.192.in-addr.arpa", "0.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa",
+		"2.0.192.in-addr.arpa", "100.51.198.in-addr.arpa", "113.0.203.in-addr.arpa", "255.255.255.255.in-addr.arpa",
+		"0" + v6, "1" + v6, "d.f.ip6.arpa", "8.e.f.ip6.arpa", "9.e.f.ip6.arpa", "a.e.f.ip6.arpa", "b.e.f.ip6.arpa",
+		"8.b.d.0.1.0.0.2.ip6.arpa",
+	}
+	for i := 16; i < 32; i++ {
+		zones = append(zones, fmt.Sprintf("%d.172.in-addr.arpa", i))
+	}
+	for i := 64; i < 128; i++ {
+		zones = append(zones, fmt.Sprintf("%d.100.in-addr.arpa", i))
+	}
+	out := make([]dnsname.Name, len(zones))
+	for i, z := range zones {
+		out[i] = dnsname.MustParse(z)
+	}
+	return out
+}
+
+// localZones are the zones that are answered here, by their names in wire form. They are empty, but for the addresses of
+// localhost.
+type localZones struct {
+	zones     map[string]bool // true for localhost
+	maxLabels int
+}
+
+func newLocalZones(private []dnsname.Name) localZones {
+	l := localZones{zones: map[string]bool{}}
+	add := func(n dnsname.Name, localhost bool) {
+		l.zones[n.Wire()] = localhost
+		l.maxLabels = max(l.maxLabels, n.NumLabels())
+	}
+	for _, n := range private {
+		add(n, false)
+	}
+	for i, s := range specialZones {
+		add(dnsname.MustParse(s), i == 0)
+	}
+	return l
+}
+
+// find returns where in a name the zone begins that it is in; false for none.
+func (l *localZones) find(name []byte) (at int, localhost, ok bool) {
+	labels := 0
+	for i := 0; name[i] != 0; i += 1 + int(name[i]) {
+		labels++
+	}
+	for {
+		if labels <= l.maxLabels {
+			if localhost, ok = l.zones[string(name[at:])]; ok {
+				return at, localhost, true
+			}
+		}
+		if labels == 0 {
+			return 0, false, false
+		}
+		at += 1 + int(name[at])
+		labels--
+	}
+}
+
+// localTTL is as long as RFC 6303 §3 has it.
+const localTTL = 10800
+
+// localSOA is the data of the SOA of RFC 6303 §3, with an owner and a server that cannot be mistaken for real ones.
+const localSOA = "\x09localhost\x00\x06nobody\x07invalid\x00" +
+	"\x00\x00\x00\x01\x00\x00\x0e\x10\x00\x00\x04\xb0\x00\x09\x3a\x80\x00\x00\x2a\x30"
+
+// answer answers for names in local zones. DS of such a zone is its parent's to answer: those who validate need the proof
+// that the zone is not signed (RFC 8375 §4).
+func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
+	at, localhost, ok := l.find(q.Name)
+	if !ok || q.Type == rr.TypeDS && at == 0 {
+		return Reply{}, false
+	}
+	r := Reply{Msg: msg, EDE: EDESynthesized}
+	switch {
+	case localhost && q.Type == rr.TypeA:
+		r.appendLocal(0, q.Type, "\x7f\x00\x00\x01", &r.Answers)
+		return r, true
+	case localhost && q.Type == rr.TypeAAAA:
+		r.appendLocal(0, q.Type, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", &r.Answers)
+		return r, true
+	case at > 0 && !localhost:
+		r.Rcode = rcodeNXDomain
+	}
+	r.appendLocal(at, rr.TypeSOA, localSOA, &r.Authorities)
+	return r, true
+}
+
+// appendLocal appends a record whose owner begins at this octet of the name asked for.
+func (r *Reply) appendLocal(at int, t rr.Type, data string, section *int) {
+	const fixed = 12
+	if len(r.Msg)+fixed+len(data) > cap(r.Msg) {
+		r.Truncated = true
+		return
+	}
+	b := binary.BigEndian.AppendUint16(r.Msg, 0xc000|uint16(headerSize+at))
+	b = binary.BigEndian.AppendUint16(b, uint16(t))
+	b = binary.BigEndian.AppendUint16(b, classIN)
+	b = binary.BigEndian.AppendUint32(b, localTTL)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
+	r.Msg = append(b, data...)
+	*section++
+}

@@ -1,0 +1,271 @@
+package forward
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	headerSize = 12
+	classIN    = 1
+	// maxChain bounds the CNAMEs of an answer, as lookup does for ours.
+	maxChain = 16
+)
+
+// newEntry makes an entry of what an upstream replied; nil when that is no answer, and then perhaps with the reason.
+//
+// Of the reply it takes only what answers the question: the chain of CNAMEs from the name that was asked for, the records
+// at its end, or the SOA that says there are none, and for those who want it, the DNSSEC records for these. Everything
+// else, however well meant, would be somebody's word on names that nobody asked about.
+func newEntry(q *Question, reply *dns.Msg, cfg *CacheConfig) (*entry, int) {
+	ede := extendedError(reply)
+	switch reply.Rcode {
+	case rcodeNoError, rcodeNXDomain, rcodeYXDomain:
+	case rcodeRefused:
+		return nil, EDENoReachable
+	default:
+		return nil, ede
+	}
+	s := &scrubber{reply: reply, cfg: cfg, want: uint16(q.Type), do: q.DO, cur: reply.Question[0].Name, life: maxTTL}
+	s.follow()
+	s.negative()
+	if reply.Truncated || !s.isAnswer() {
+		return nil, ede
+	}
+	e := &entry{rcode: uint8(reply.Rcode), ad: reply.AuthenticatedData, ede: ede, life: s.life,
+		answers: len(s.answer), authorities: len(s.authority)}
+	if err := e.pack(q, s); err != nil {
+		return nil, ede
+	}
+	return e, ede
+}
+
+// extendedError is the first extended error of a reply.
+func extendedError(reply *dns.Msg) int {
+	if opt := reply.IsEdns0(); opt != nil {
+		for _, o := range opt.Option {
+			if e, ok := o.(*dns.EDNS0_EDE); ok {
+				return int(e.InfoCode)
+			}
+		}
+	}
+	return NoEDE
+}
+
+// scrubber picks an answer out of a reply.
+type scrubber struct {
+	reply *dns.Msg
+	cfg   *CacheConfig
+	want  uint16
+	do    bool
+
+	cur       string // the end of the chain, so far
+	found     bool   // records of the type were there
+	denied    bool   // or the SOA that says there are none
+	signers   []string
+	answer    []dns.RR
+	authority []dns.RR
+	life      time.Duration
+}
+
+// follow walks from the name asked for to the records at the end of the chain. It puts them in this order: stubs
+// read them so.
+func (s *scrubber) follow() {
+	seen := map[string]bool{}
+	for range maxChain {
+		seen[dns.CanonicalName(s.cur)] = true
+		if s.take(s.cur, s.want) > 0 {
+			s.found = true
+			return
+		}
+		s.takeDNAME()
+		at := len(s.answer)
+		if s.take(s.cur, dns.TypeCNAME) == 0 {
+			return
+		}
+		next := s.answer[at].(*dns.CNAME).Target
+		if seen[dns.CanonicalName(next)] {
+			return // a loop; what it consists of is the answer
+		}
+		s.cur = next
+	}
+}
+
+// take moves the records of a name and type into the answer, with their signatures, and tells how many there were. Of
+// CNAMEs there can be one.
+func (s *scrubber) take(owner string, t uint16) int {
+	n := 0
+	for _, r := range s.reply.Answer {
+		if !isSet(r, owner, t) || t == dns.TypeCNAME && n == 1 {
+			continue
+		}
+		s.put(r, owner)
+		n++
+	}
+	if n > 0 && s.do {
+		s.takeSignatures(owner, t)
+	}
+	return n
+}
+
+func (s *scrubber) takeSignatures(owner string, t uint16) {
+	for _, r := range s.reply.Answer {
+		if sig, ok := r.(*dns.RRSIG); ok && sig.TypeCovered == t && s.want != dns.TypeRRSIG && isSet(r, owner, dns.TypeRRSIG) {
+			s.put(r, owner)
+			s.signers = append(s.signers, sig.SignerName)
+		}
+	}
+}
+
+// takeDNAME takes the DNAME that the CNAME of the current name was made from (RFC 6672 §3.1), which may have served
+// an earlier name of the chain already.
+func (s *scrubber) takeDNAME() {
+	for _, r := range s.reply.Answer {
+		d, ok := r.(*dns.DNAME)
+		if !ok || d.Hdr.Class != classIN || !isBelow(s.cur, d.Hdr.Name) {
+			continue
+		}
+		for _, other := range s.answer {
+			if other == r {
+				return
+			}
+		}
+		s.put(r, d.Hdr.Name)
+		if s.do {
+			s.takeSignatures(d.Hdr.Name, dns.TypeDNAME)
+		}
+		return
+	}
+}
+
+// put appends to the answer, with its owner in the spelling that the message has already.
+func (s *scrubber) put(r dns.RR, owner string) {
+	r.Header().Name = owner
+	s.bound(r, s.cfg.MinTTL, s.cfg.MaxTTL)
+	s.answer = append(s.answer, r)
+}
+
+// bound brings a record's TTL between two, and the lifetime of the answer to no more than it.
+func (s *scrubber) bound(r dns.RR, floor, ceiling time.Duration) {
+	h := r.Header()
+	if h.Ttl > 1<<31-1 {
+		h.Ttl = 0 // RFC 2181 §8
+	}
+	ttl := min(max(time.Duration(h.Ttl)*time.Second, floor), ceiling)
+	h.Ttl = uint32(ttl / time.Second)
+	s.life = min(s.life, ttl)
+}
+
+// negative takes the SOA that denies, if nothing was found, and the proofs that go with it or with a wildcard.
+func (s *scrubber) negative() {
+	if !s.found {
+		for _, r := range s.reply.Ns {
+			soa, ok := r.(*dns.SOA)
+			if ok && soa.Hdr.Class == classIN && dns.IsSubDomain(soa.Hdr.Name, s.cur) {
+				// RFC 2308 §5: the lesser of the SOA's TTL and its MINIMUM.
+				soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)
+				s.bound(soa, 0, s.cfg.MaxNegative)
+				s.authority = append(s.authority, soa)
+				s.signers = append(s.signers, soa.Hdr.Name)
+				s.denied = true
+				break
+			}
+		}
+	}
+	if !s.do {
+		return
+	}
+	for _, r := range s.reply.Ns {
+		if s.isProof(r) {
+			s.bound(r, 0, s.cfg.MaxTTL)
+			s.authority = append(s.authority, r)
+		}
+	}
+}
+
+// isProof reports whether a record of the authority section proves something about the zones that the answer is from.
+func (s *scrubber) isProof(r dns.RR) bool {
+	t := r.Header().Rrtype
+	if sig, ok := r.(*dns.RRSIG); ok {
+		t = sig.TypeCovered
+		if t == dns.TypeSOA && s.found {
+			return false
+		}
+	} else if t == dns.TypeSOA {
+		return false
+	}
+	if r.Header().Class != classIN || t != dns.TypeSOA && t != dns.TypeNSEC && t != dns.TypeNSEC3 {
+		return false
+	}
+	for _, zone := range s.signers {
+		if dns.IsSubDomain(zone, r.Header().Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAnswer tells an answer from a referral and from nonsense. It also sees to it that a denial without an SOA is not kept
+// (RFC 2308 §5).
+func (s *scrubber) isAnswer() bool {
+	switch {
+	case s.found:
+		return s.reply.Rcode == rcodeNoError
+	case s.reply.Rcode == rcodeYXDomain:
+		return len(s.answer) > 0
+	case !s.denied:
+		s.life = 0
+	}
+	if s.denied || s.reply.Rcode == rcodeNXDomain {
+		return true
+	}
+	for _, r := range s.reply.Ns {
+		if r.Header().Rrtype == dns.TypeNS {
+			return false // a referral: this server does not resolve for us
+		}
+	}
+	return s.reply.RecursionAvailable
+}
+
+func isSet(r dns.RR, owner string, t uint16) bool {
+	h := r.Header()
+	return h.Rrtype == t && h.Class == classIN && dns.CanonicalName(h.Name) == dns.CanonicalName(owner)
+}
+
+func isBelow(name, zone string) bool {
+	return dns.IsSubDomain(zone, name) && dns.CountLabel(name) > dns.CountLabel(zone)
+}
+
+var errPacked = errors.New("the packed answer is not as it should be")
+
+// pack turns the records into wire form, as they stand behind the question.
+func (e *entry) pack(q *Question, s *scrubber) error {
+	m := dns.Msg{Question: s.reply.Question, Answer: s.answer, Ns: s.authority, Compress: true}
+	wire, err := m.Pack()
+	if err != nil {
+		return err
+	}
+	begin := headerSize + len(q.Name) + 4
+	if len(wire) < begin || string(wire[headerSize:headerSize+len(q.Name)]) != string(q.Name) {
+		return errPacked
+	}
+	for at := begin; at < len(wire); {
+		for wire[at] != 0 && wire[at] < 0xc0 {
+			at += 1 + int(wire[at])
+		}
+		if wire[at] != 0 {
+			at++
+		}
+		at++
+		e.ttls = append(e.ttls, uint16(at+4-begin))
+		at += 10 + int(binary.BigEndian.Uint16(wire[at+8:]))
+	}
+	e.body = append([]byte(nil), wire[begin:]...)
+	if len(e.ttls) != e.answers+e.authorities {
+		return errPacked
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package forward
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+const (
+	// probeTime is how long a probe may take. A resolver has the servers of the root at hand.
+	probeTime = time.Second
+	// probeEvery is the pause between probes of an upstream that does not reply.
+	probeEvery = time.Second
+	// downAfter is how many probes in a row must fail: one alone may have been lost on the way.
+	downAfter = 2
+)
+
+// upstream is a server to ask, and what is known of its health. Only probes decide on that: a question without a reply may
+// be the fault of the servers that the upstream asks itself, and clients can ask such questions on purpose.
+type upstream struct {
+	server resolve.Server
+	down   atomic.Bool
+	ctx    context.Context // of its probes
+	stop   context.CancelFunc
+
+	mu      sync.Mutex // guards the following
+	probing bool
+}
+
+func newUpstream(ctx context.Context, server resolve.Server) *upstream {
+	u := &upstream{server: server}
+	u.ctx, u.stop = context.WithCancel(ctx)
+	return u
+}
+
+// order lists the upstreams that are up, those to ask first in front.
+func (s *state) order() []*upstream {
+	out := make([]*upstream, 0, len(s.upstreams))
+	for _, u := range s.upstreams {
+		if !u.down.Load() {
+			out = append(out, u)
+		}
+	}
+	if s.cfg.Policy == Random {
+		rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	}
+	return out
+}
+
+// suspect has an upstream probed that did not reply as it should, until it does.
+func (f *Forwarder) suspect(s *state, u *upstream) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.probing || u.ctx.Err() != nil {
+		return
+	}
+	u.probing = true
+	go f.probe(s, u)
+}
+
+// probe asks until there is a reply. Any will do: it is the path that is in doubt.
+func (f *Forwarder) probe(s *state, u *upstream) {
+	pause := time.NewTicker(probeEvery)
+	defer pause.Stop()
+	for fails := 0; !f.alive(s, u); {
+		if fails++; fails == downAfter && u.ctx.Err() == nil {
+			u.down.Store(true)
+			s.cfg.Log.Warn("upstream is down", "upstream", u.server.String())
+		}
+		select {
+		case <-pause.C:
+		case <-u.ctx.Done():
+			return
+		}
+	}
+	u.mu.Lock()
+	u.probing = false
+	u.mu.Unlock()
+	if u.down.CompareAndSwap(true, false) {
+		s.cfg.Log.Info("upstream is up again", "upstream", u.server.String())
+	}
+}
+
+func (f *Forwarder) alive(s *state, u *upstream) bool {
+	ctx, cancel := context.WithTimeout(u.ctx, probeTime)
+	defer cancel()
+	_, err := s.exchanger.Exchange(ctx, u.server, new(dns.Msg).SetQuestion(".", dns.TypeNS))
+	return err == nil
+}
