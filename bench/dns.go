@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -123,6 +124,7 @@ type dnsperf struct {
 	file      string
 	transport string
 	length    time.Duration
+	clients   int // sockets; default 20
 }
 
 var (
@@ -179,7 +181,7 @@ func (d dnsperf) run(ctx context.Context, addr string) ([]byte, time.Duration, e
 		return nil, 0, err
 	}
 	args := []string{"-c", clientCore, "dnsperf", "-s", host, "-p", port, "-d", d.file, "-m", d.transport,
-		"-l", strconv.Itoa(int(d.length.Seconds())), "-T", "1", "-c", "20", "-q", "200"}
+		"-l", strconv.Itoa(int(d.length.Seconds())), "-T", "1", "-c", strconv.Itoa(cmp.Or(d.clients, 20)), "-q", "200"}
 	cmd := exec.CommandContext(ctx, "taskset", args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -23,6 +23,7 @@ type writers struct {
 	count  int
 	length time.Duration
 	rate   int // changes a second of all together; 0 is as fast as they can
+	calls  int // how many changes; 0 is as many as fit into length
 }
 
 // run calls change with a number that is different each time, so that every
@@ -40,7 +41,7 @@ func (w writers) run(change func(writer, n int) error) changes {
 				if w.rate > 0 {
 					time.Sleep(time.Until(begin.Add(time.Duration(n) * time.Second / time.Duration(w.rate))))
 				}
-				if time.Since(begin) > w.length {
+				if w.calls > 0 && int(n) > w.calls || w.calls == 0 && time.Since(begin) > w.length {
 					return
 				}
 				start := time.Now()

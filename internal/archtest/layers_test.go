@@ -21,12 +21,12 @@ var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/forward"},
-	{"internal/publish", "internal/access", "internal/mec"},
+	{"internal/publish", "internal/access", "internal/mec", "internal/follow"},
 	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "deploy", "bench"},
+	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "deploy", "bench"},
 }
 
 // sideways are the arrows within a row.
@@ -51,9 +51,9 @@ var sideways = map[string][]string{
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
 // what it does not use.
 var fenced = map[string][]string{
-	"go.etcd.io/bbolt":      {"internal/store/boltstore"},
+	"go.etcd.io/bbolt":      {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":       {},
-	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/dnsserver", "test/compare", "test/peers", "bench"},
+	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
 	"k8s.io/":               {},
 	"sigs.k8s.io/":          {},
 	"github.com/coredns/":   {},

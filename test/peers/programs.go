@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +33,18 @@ func CoreDNS(binary string) Program {
 // notify and validation are off so that it never sends a packet of its own;
 // zero-no-soa-ttl is off because RFC 2308 §3 gives a negative answer to a SOA
 // question the same TTL as any other, and only BIND does otherwise.
+// Command is any other server. In its arguments {dir} stands for a folder of its own and {port} for the port to serve.
+func Command(name, binary string, args ...string) Program {
+	return Program{Name: name, Binary: binary, configure: func(s site) ([]string, error) {
+		r := strings.NewReplacer("{dir}", s.dir, "{port}", strconv.Itoa(s.port))
+		out := make([]string, len(args))
+		for i, a := range args {
+			out[i] = r.Replace(a)
+		}
+		return out, nil
+	}}
+}
+
 func configureBIND(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `options {
