@@ -1,5 +1,116 @@
 package mec
 
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxAppD is far above any descriptor, and small enough to be parsed at once.
+const maxAppD = 1 << 20
+
+// appD is what is read of a descriptor.
+type appD struct {
+	Rules []appDRule `json:"appDNSRule" yaml:"appDNSRule"`
+}
+
+type appDRule struct {
+	ID       scalar `json:"dnsRuleId" yaml:"dnsRuleId"`
+	Domain   scalar `json:"domainName" yaml:"domainName"`
+	AddrType scalar `json:"ipAddressType" yaml:"ipAddressType"`
+	Addr     scalar `json:"ipAddress" yaml:"ipAddress"`
+	TTL      scalar `json:"ttl" yaml:"ttl"`
+	State    scalar `json:"state" yaml:"state"`
+}
+
+// scalar is a value of any type, so that a wrong one can be told together with its place.
+type scalar struct {
+	text   string
+	given  bool
+	number bool
+	wrong  bool // a list, a map, true or false
+}
+
+func (s *scalar) UnmarshalJSON(b []byte) error {
+	switch c := b[0]; {
+	case c == '"':
+		s.given = true
+		return json.Unmarshal(b, &s.text)
+	case c == '-' || c >= '0' && c <= '9':
+		s.text, s.given, s.number = string(b), true, true
+	default:
+		s.wrong = c != 'n' // null is absent
+	}
+	return nil
+}
+
+func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!bool" {
+		s.wrong = true
+		return nil
+	}
+	if n.Tag != "!!null" {
+		s.text, s.given, s.number = n.Value, true, n.Tag == "!!int"
+	}
+	return nil
+}
+
 // ParseAppD reads the DNS rules of an application descriptor (MEC 010-2, appDNSRule), in JSON or YAML. What it does not
 // know it leaves alone. Errors in a rule are FieldErrors such as "appDNSRule[2].ipAddress".
-func ParseAppD(b []byte) ([]Rule, error) { return nil, errTodo }
+func ParseAppD(b []byte) ([]Rule, error) {
+	if len(b) > maxAppD {
+		return nil, fmt.Errorf("descriptor is larger than %d octets", maxAppD)
+	}
+	var d appD
+	var err error
+	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) == 0 {
+		return nil, errors.New("descriptor is empty")
+	} else if trimmed[0] == '{' {
+		err = json.Unmarshal(b, &d)
+	} else {
+		err = yaml.Unmarshal(b, &d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("descriptor is neither JSON nor YAML with a list appDNSRule: %w", err)
+	}
+	rules := make([]Rule, len(d.Rules))
+	seen := map[string]bool{}
+	for i, w := range d.Rules {
+		rules[i], err = w.rule()
+		if err == nil && seen[rules[i].ID] {
+			err = fieldErr("dnsRuleId", "%q is there twice", rules[i].ID)
+		}
+		if err != nil {
+			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), err)
+		}
+		seen[rules[i].ID] = true
+	}
+	return rules, nil
+}
+
+func (w appDRule) rule() (Rule, error) {
+	for _, f := range []struct {
+		name string
+		scalar
+	}{{"dnsRuleId", w.ID}, {"domainName", w.Domain}, {"ipAddressType", w.AddrType}, {"ipAddress", w.Addr}, {"ttl", w.TTL}, {"state", w.State}} {
+		if f.wrong {
+			return Rule{}, fieldErr(f.name, "is neither text nor a number")
+		}
+	}
+	d := Draft{ID: w.ID.text, Domain: w.Domain.text, AddrType: w.AddrType.text, Addr: w.Addr.text, State: w.State.text}
+	if w.TTL.given {
+		ttl, err := strconv.ParseInt(w.TTL.text, 10, 64)
+		if err != nil || !w.TTL.number {
+			return Rule{}, fieldErr("ttl", "%.40q is not a whole number of seconds", w.TTL.text)
+		}
+		d.TTL = &ttl
+	}
+	return ParseRule(d)
+}

@@ -69,7 +69,9 @@ type LimitError struct {
 	Limit int
 }
 
-func (e *LimitError) Error() string { return fmt.Sprintf("the limit of %d %s is reached", e.Limit, e.What) }
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the limit of %d %s is reached", e.Limit, e.What)
+}
 
 // GapError says that events after the one a watcher asked to go on from are not kept any more, or that the store never had
 // it. The watcher goes on with the oldest that is kept.

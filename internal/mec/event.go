@@ -2,7 +2,12 @@ package mec
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // EventKind says what happened to a rule.
@@ -24,19 +29,143 @@ type Event struct {
 	Rule Rule // as it is now, or was last
 }
 
+const kindEvent = "mecevent"
+
+// eventRow is an event in the store, under its number.
+type eventRow struct {
+	Time time.Time `json:"w"`
+	Kind EventKind `json:"k"`
+	App  string    `json:"a"`
+	ID   string    `json:"i"`
+	Rule ruleRow   `json:"r"`
+}
+
+func eventID(seq uint64) string { return fmt.Sprintf("%016x", seq) }
+
+// feedRow says which events are kept. Last is one less than First when there are none.
+type feedRow struct {
+	First uint64 `json:"f"`
+	Last  uint64 `json:"l"`
+}
+
+func readFeed(v store.View) (feedRow, error) {
+	f := feedRow{First: 1}
+	err := v.Object(kindState, stateFeed, &f)
+	if errors.Is(err, zone.ErrNotFound) {
+		err = nil
+	}
+	return f, err
+}
+
+// event adds to the feed and cuts it to its bound: by two at most, so that a smaller bound is reached in time and not at
+// the cost of one edit.
+func (e *edit) event(kind EventKind, r Rule) error {
+	if e.feed == nil {
+		f, err := readFeed(e.tx.View)
+		if err != nil {
+			return err
+		}
+		e.feed = &f
+	}
+	e.feed.Last++
+	row := eventRow{e.tx.Now(), kind, r.App, r.ID, r.row()}
+	if err := e.tx.PutObject(kindEvent, eventID(e.feed.Last), row); err != nil {
+		return err
+	}
+	for n := 0; n < 2 && e.feed.Last-e.feed.First >= uint64(e.s.opts.Events); n++ {
+		if err := e.tx.DeleteObject(kindEvent, eventID(e.feed.First)); err != nil {
+			return err
+		}
+		e.feed.First++
+	}
+	return nil
+}
+
+func readEvent(v store.View, seq uint64) (Event, error) {
+	var row eventRow
+	err := v.Object(kindEvent, eventID(seq), &row)
+	return Event{seq, row.Time, row.Kind, row.Rule.rule(row.App, row.ID)}, err
+}
+
+// Newest is the number of the newest event, 0 when there was none: to watch from now on.
+func (s *Service) Newest() (uint64, error) {
+	var f feedRow
+	err := s.pub.View(func(v store.View) (err error) {
+		f, err = readFeed(v)
+		return err
+	})
+	return f.Last, err
+}
+
 // Watcher reads events in the order of their commits. It holds nothing up: it reads from the store at its own pace, and when
 // it is too slow, learns of it by a GapError.
 type Watcher struct {
 	s    *Service
 	app  string
-	next uint64
+	next uint64 // 0: the oldest that is kept
 }
 
-// Watch reads the events of an application, or of all when app is empty, that come after the one with number after.
-func (s *Service) Watch(app string, after uint64) *Watcher { return &Watcher{s, app, after + 1} }
+// Watch reads the events of an application, or of all when app is empty, that come after the one with number after; 0 is
+// before all that are kept.
+func (s *Service) Watch(app string, after uint64) *Watcher {
+	w := &Watcher{s: s, app: app}
+	if after > 0 {
+		w.next = after + 1
+	}
+	return w
+}
 
-// Newest is the number of the newest event, 0 when there was none: to watch from now on.
-func (s *Service) Newest() (uint64, error) { return 0, errTodo }
+// Bounds on what one call reads, because a read transaction keeps the store from using its free pages again.
+const (
+	watchEvents = 256
+	watchRows   = 2048
+)
 
 // Next waits until there are events, and returns some of them. After a GapError, or the end of ctx, it may be called again.
-func (w *Watcher) Next(ctx context.Context) ([]Event, error) { return nil, errTodo }
+func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
+	for {
+		changed := w.s.changed.wait()
+		events, more, err := w.read()
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+		if more && ctx.Err() == nil {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// read takes what there is, and tells whether it stopped before the end.
+func (w *Watcher) read() (events []Event, more bool, err error) {
+	err = w.s.pub.View(func(v store.View) error {
+		f, err := readFeed(v)
+		if err != nil {
+			return err
+		}
+		if w.next == 0 {
+			w.next = f.First
+		}
+		if w.next < f.First || w.next > f.Last+1 {
+			gap := &GapError{w.next - 1, f.First}
+			w.next = f.First
+			return gap
+		}
+		for rows := 0; w.next <= f.Last && rows < watchRows && len(events) < watchEvents; rows++ {
+			ev, err := readEvent(v, w.next)
+			if err != nil {
+				return err
+			}
+			if w.next++; w.app == "" || w.app == ev.Rule.App {
+				events = append(events, ev)
+			}
+		}
+		more = w.next <= f.Last
+		return nil
+	})
+	return events, more, err
+}

@@ -8,6 +8,7 @@ package mec
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -68,14 +69,19 @@ type Service struct {
 var own = store.Actor{Who: "nameplane", Door: "mec"}
 
 // Open ends what a crash or a stop left behind: rules whose time has passed are removed before anybody can ask for them,
-// and tasks that were running are told as failed. The publisher must be running.
+// and tasks that were running are told as failed. The publisher must be running. A store that takes no changes is no
+// reason not to serve what it has: then Run does it later.
 func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Service, error) {
 	s := &Service{pub: pub, opts: opts.withDefaults()}
-	if err := s.expire(ctx); err != nil {
+	if err := s.findInterrupted(); err != nil {
 		return nil, err
 	}
-	if err := s.failInterrupted(ctx); err != nil {
-		return nil, err
+	for _, end := range []func(context.Context) error{s.expire, s.failInterrupted} {
+		if err := end(ctx); errors.Is(err, store.ErrUnavailable) {
+			s.opts.Log.Warn("rules that have expired, or tasks that were interrupted, are not ended yet", "error", err)
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	return s, s.loadSubscriptions()
 }

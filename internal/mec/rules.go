@@ -2,12 +2,13 @@ package mec
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
-
-var errTodo = errors.New("x")
 
 // App is what is known of an application instance.
 type App struct {
@@ -19,44 +20,186 @@ type App struct {
 
 // Apps lists the applications that have rules, tasks, subscriptions or a configuration, in order of their ids: at most
 // limit of those after the given one.
-func (s *Service) Apps(after string, limit int) ([]App, error) { return nil, errTodo }
+func (s *Service) Apps(after string, limit int) ([]App, error) {
+	apps := []App{}
+	err := s.pub.View(func(v store.View) error {
+		return v.EachObject(kindApp, func(id string, value []byte) (bool, error) {
+			if id <= after && after != "" {
+				return true, nil
+			}
+			if len(apps) == limit {
+				return false, nil
+			}
+			var a appRow
+			if err := json.Unmarshal(value, &a); err != nil {
+				return false, err
+			}
+			apps = append(apps, App{id, a.Name, a.Rules, a.Subscriptions})
+			return true, nil
+		})
+	})
+	return apps, err
+}
 
 // App is one application, or zone.ErrNotFound.
-func (s *Service) App(id string) (App, error) { return App{}, errTodo }
+func (s *Service) App(id string) (App, error) {
+	var a appRow
+	err := s.pub.View(func(v store.View) error { return v.Object(kindApp, id, &a) })
+	if errors.Is(err, zone.ErrNotFound) {
+		err = fmt.Errorf("application %s: %w", id, zone.ErrNotFound)
+	}
+	return App{id, a.Name, a.Rules, a.Subscriptions}, err
+}
 
 // Rules lists the rules of an application in order of their ids; none for an unknown one.
-func (s *Service) Rules(app string) ([]Rule, error) { return nil, errTodo }
+func (s *Service) Rules(app string) (rules []Rule, err error) {
+	err = s.pub.View(func(v store.View) error {
+		rules, err = readRules(v, app)
+		return err
+	})
+	return rules, err
+}
 
 // Rule is one rule, or zone.ErrNotFound.
-func (s *Service) Rule(app, id string) (Rule, error) { return Rule{}, errTodo }
+func (s *Service) Rule(app, id string) (r Rule, err error) {
+	err = s.pub.View(func(v store.View) error {
+		r, err = readRule(v, app, id)
+		return err
+	})
+	return r, err
+}
 
 // Create adds a rule to the application that it names, or returns zone.ErrExists. check, when not nil, is given the
 // application's rules inside the commit and may refuse.
 func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check func([]Rule) error) (Rule, error) {
-	return Rule{}, errTodo
+	var made Rule
+	err := s.commit(ctx, actor, func(e *edit) error {
+		if check != nil {
+			rules, err := readRules(e.tx.View, r.App)
+			if err == nil {
+				err = check(rules)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, err := readRule(e.tx.View, r.App, r.ID)
+		if err == nil {
+			return fmt.Errorf("rule %s: %w", r.ID, zone.ErrExists)
+		}
+		if !errors.Is(err, zone.ErrNotFound) {
+			return err
+		}
+		e.tx.Note("create rule")
+		made, err = e.putRule(nil, r)
+		return err
+	})
+	return made, err
 }
 
 // Update changes a rule to what change makes of it inside the commit, so what change compares (If-Match) cannot change
 // before the rule does. App and ID stay as they are. A rule that comes back equal is no change: no version, no event, no
 // serial. zone.ErrNotFound comes before change is called.
 func (s *Service) Update(ctx context.Context, actor store.Actor, app, id string, change func(Rule) (Rule, error)) (Rule, error) {
-	return Rule{}, errTodo
+	var next Rule
+	err := s.commit(ctx, actor, func(e *edit) error {
+		was, err := readRule(e.tx.View, app, id)
+		if err != nil {
+			return err
+		}
+		if next, err = change(was); err != nil {
+			return err
+		}
+		next.App, next.ID = app, id
+		e.tx.Note("update rule")
+		next, err = e.putRule(&was, next)
+		return err
+	})
+	return next, err
 }
 
 // Delete removes a rule and returns what it was. check may be nil, or refuse inside the commit.
 func (s *Service) Delete(ctx context.Context, actor store.Actor, app, id string, check func(Rule) error) (Rule, error) {
-	return Rule{}, errTodo
+	var was Rule
+	err := s.commit(ctx, actor, func(e *edit) (err error) {
+		if was, err = readRule(e.tx.View, app, id); err != nil {
+			return err
+		}
+		if check != nil {
+			if err := check(was); err != nil {
+				return err
+			}
+		}
+		e.tx.Note("delete rule")
+		return e.deleteRule(was, RuleDeleted)
+	})
+	return was, err
 }
 
 // SetStates gives all rules of an application one state in one commit, and returns them.
 func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, to State) ([]Rule, error) {
-	return nil, errTodo
+	var rules []Rule
+	err := s.commit(ctx, actor, func(e *edit) (err error) {
+		if rules, err = readRules(e.tx.View, app); err != nil {
+			return err
+		}
+		e.tx.Note("set all rules %s", to)
+		for i, was := range rules {
+			next := was
+			next.State = to
+			if rules[i], err = e.putRule(&was, next); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return rules, err
 }
 
 // Replace makes rules all that an application has, in one commit. Rules with the id of an old one change it, and keep its
 // state when they have none.
 func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule) ([]Rule, error) {
-	return nil, errTodo
+	var out []Rule
+	err := s.commit(ctx, actor, func(e *edit) (err error) {
+		e.tx.Note("replace rules")
+		out, err = e.replaceRules(app, rules)
+		return err
+	})
+	return out, err
+}
+
+func (e *edit) replaceRules(app string, rules []Rule) ([]Rule, error) {
+	if err := CheckApp(app); err != nil {
+		return nil, err
+	}
+	old, err := readRules(e.tx.View, app)
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]bool{}
+	for i, r := range rules {
+		if want[r.ID] {
+			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), fieldErr("dnsRuleId", "%q is there twice", r.ID))
+		}
+		want[r.ID] = true
+	}
+	have := map[string]*Rule{}
+	for _, r := range old { // first, so that the limit is for what remains
+		if have[r.ID] = &r; want[r.ID] {
+			continue
+		}
+		if err := e.deleteRule(r, RuleDeleted); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Rule, len(rules))
+	for i, r := range rules {
+		r.App = app
+		if out[i], err = e.putRule(have[r.ID], r); err != nil {
+			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), err)
+		}
+	}
+	return out, nil
 }
 
 // Removed counts what Terminate took away.
@@ -64,5 +207,30 @@ type Removed struct{ Rules, Tasks, Subscriptions int }
 
 // Terminate removes everything of an application. To terminate an unknown one removes nothing.
 func (s *Service) Terminate(ctx context.Context, actor store.Actor, app string) (Removed, error) {
-	return Removed{}, errTodo
+	var n Removed
+	if err := CheckApp(app); err != nil {
+		return n, err
+	}
+	err := s.commit(ctx, actor, func(e *edit) error {
+		a, err := e.app(app)
+		if err != nil || !a.old {
+			return err
+		}
+		e.tx.Note("terminate application")
+		n = Removed{Rules: a.Rules, Tasks: len(a.Tasks), Subscriptions: a.Subscriptions}
+		if _, err := e.replaceRules(app, nil); err != nil {
+			return err
+		}
+		if err := e.dropTasks(a, len(a.Tasks)); err != nil {
+			return err
+		}
+		if err := e.dropConfig(app, a); err != nil {
+			return err
+		}
+		return e.dropSubscriptions(app, a)
+	})
+	if err == nil && n.Subscriptions > 0 {
+		s.post.close(app, "")
+	}
+	return n, err
 }

@@ -2,9 +2,16 @@ package mec
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // SubscriptionState says whether events are still delivered.
@@ -23,31 +30,189 @@ type Subscription struct {
 	Callback  string // http or https URI
 	State     SubscriptionState
 	Delivered uint64 // number of the last event delivered, or that was there before
-	Missed    uint64 // events that were gone from the feed before they could be delivered
+	Missed    uint64 // events, of any application, that the feed had to drop before they were looked at
 	Failures  int    // attempts since the last success
 	LastError string // of the newest failure
 	Created   time.Time
 }
 
+// kindSubscriptions holds all of them, under the application and their id: they are all read at the start, and those of one
+// application are the kind below it.
+const kindSubscriptions = "mecsub"
+
+func kindSubscriptionsOf(app string) string { return kindSubscriptions + "\x00" + app }
+
+// maxCallback bounds the length of a URI.
+const maxCallback = 2048
+
+func checkCallback(s string) error {
+	if s == "" || len(s) > maxCallback {
+		return fieldErr("callbackReference", "must have 1 to %d octets", maxCallback)
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return fieldErr("callbackReference", "%.80q is not a URI", s)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fieldErr("callbackReference", "%.80q is neither an http nor an https URI", s)
+	case u.Hostname() == "":
+		return fieldErr("callbackReference", "%.80q has no host", s)
+	case u.User != nil || u.Fragment != "":
+		return fieldErr("callbackReference", "must have neither a user nor a fragment")
+	}
+	return nil
+}
+
 // Subscribe makes a subscription for the events after this moment. An empty app is the platform.
 func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callback string) (Subscription, error) {
-	return Subscription{}, errTodo
+	if s.opts.Deliver == nil {
+		return Subscription{}, ErrNoDelivery
+	}
+	if app != "" {
+		if err := CheckApp(app); err != nil {
+			return Subscription{}, err
+		}
+	}
+	if err := checkCallback(callback); err != nil {
+		return Subscription{}, err
+	}
+	var sub Subscription
+	err := s.commit(ctx, actor, func(e *edit) error {
+		if err := e.countSubscription(app, 1); err != nil {
+			return err
+		}
+		f, err := readFeed(e.tx.View)
+		if err != nil {
+			return err
+		}
+		sub = Subscription{ID: uuid.NewString(), App: app, Callback: callback, State: Delivering, Delivered: f.Last,
+			Created: e.tx.Now()}
+		return e.tx.PutObject(kindSubscriptionsOf(app), sub.ID, sub)
+	})
+	if err == nil {
+		s.post.open(sub)
+	}
+	return sub, err
+}
+
+// countSubscription counts in the application's row. The platform has none: its own are counted when there is one more.
+func (e *edit) countSubscription(app string, by int) error {
+	n := 0
+	if app == "" {
+		err := e.tx.EachObject(kindSubscriptionsOf(""), func(string, []byte) (bool, error) { n++; return true, nil })
+		if err != nil {
+			return err
+		}
+		n += by
+	} else {
+		a, err := e.app(app)
+		if err != nil {
+			return err
+		}
+		a.Subscriptions += by
+		a.dirty = true
+		n = a.Subscriptions
+	}
+	if by > 0 && n > e.s.opts.Subscriptions {
+		return &LimitError{"subscriptions", e.s.opts.Subscriptions}
+	}
+	return nil
 }
 
 // Subscriptions lists those of an application.
-func (s *Service) Subscriptions(app string) ([]Subscription, error) { return nil, errTodo }
+func (s *Service) Subscriptions(app string) ([]Subscription, error) {
+	subs := []Subscription{}
+	err := s.pub.View(func(v store.View) error {
+		rows, err := store.ObjectsOf[Subscription](v, kindSubscriptionsOf(app))
+		for _, sub := range rows {
+			subs = append(subs, s.post.newer(sub))
+		}
+		return err
+	})
+	return subs, err
+}
 
 // Subscription is one, or zone.ErrNotFound.
 func (s *Service) Subscription(app, id string) (Subscription, error) {
-	return Subscription{}, errTodo
+	var sub Subscription
+	err := s.pub.View(func(v store.View) error { return v.Object(kindSubscriptionsOf(app), id, &sub) })
+	if err != nil {
+		return sub, noSubscription(id, err)
+	}
+	return s.post.newer(sub), nil
+}
+
+func noSubscription(id string, err error) error {
+	if errors.Is(err, zone.ErrNotFound) {
+		return fmt.Errorf("subscription %.80q: %w", id, zone.ErrNotFound)
+	}
+	return err
 }
 
 // Unsubscribe ends a subscription, or returns zone.ErrNotFound.
 func (s *Service) Unsubscribe(ctx context.Context, actor store.Actor, app, id string) error {
-	return errTodo
+	err := s.commit(ctx, actor, func(e *edit) error {
+		if err := e.tx.DeleteObject(kindSubscriptionsOf(app), id); err != nil {
+			return noSubscription(id, err)
+		}
+		return e.countSubscription(app, -1)
+	})
+	if err == nil {
+		s.post.close(app, id)
+	}
+	return err
 }
 
-type post struct{}
+// dropSubscriptions removes all of an application's.
+func (e *edit) dropSubscriptions(app string, a *appEdit) error {
+	if a.Subscriptions == 0 {
+		return nil
+	}
+	subs, err := store.ObjectsOf[Subscription](e.tx.View, kindSubscriptionsOf(app))
+	if err != nil {
+		return err
+	}
+	for _, sub := range subs {
+		if err := e.tx.DeleteObject(kindSubscriptionsOf(app), sub.ID); err != nil {
+			return err
+		}
+	}
+	a.Subscriptions, a.dirty = 0, true
+	return nil
+}
 
-func (s *Service) loadSubscriptions() error           { return nil }
-func (s *Service) runPost(ctx context.Context) error { return nil }
+// saveSubscription writes how far delivery has come, unless the subscription has ended.
+func (s *Service) saveSubscription(ctx context.Context, sub Subscription) error {
+	return s.commit(ctx, own, func(e *edit) error {
+		var was Subscription
+		err := e.tx.Object(kindSubscriptionsOf(sub.App), sub.ID, &was)
+		if errors.Is(err, zone.ErrNotFound) || err == nil && was == sub {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return e.tx.PutObject(kindSubscriptionsOf(sub.App), sub.ID, sub)
+	})
+}
+
+// loadSubscriptions puts all that are not given up into the post.
+func (s *Service) loadSubscriptions() error {
+	return s.pub.View(func(v store.View) error {
+		f, err := readFeed(v)
+		if err != nil {
+			return err
+		}
+		s.post.read = f.Last
+		return v.EachObject(kindSubscriptions, func(_ string, value []byte) (bool, error) {
+			var sub Subscription
+			if err := json.Unmarshal(value, &sub); err != nil {
+				return false, err
+			}
+			if sub.State == Delivering {
+				s.post.open(sub)
+			}
+			return true, nil
+		})
+	})
+}

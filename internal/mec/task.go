@@ -3,9 +3,16 @@ package mec
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // TaskState is EdgeGallery's word for how a task goes.
@@ -48,22 +55,333 @@ type Config struct {
 	Extra json.RawMessage // what the door keeps for its own replies; not looked at
 }
 
+// Kinds of objects. Running tasks have a row of their own, so that those which a crash cut short are found without
+// reading all tasks.
+const (
+	kindTask    = "mectask"
+	kindRunning = "mecrunning"
+	kindConfig  = "mecconfig"
+	kindAppName = "mecappname"
+)
+
+// configRow is a configuration without its rules, which can change on other ways.
+type configRow struct {
+	Name  string          `json:"n,omitempty"`
+	Extra json.RawMessage `json:"x,omitempty"`
+}
+
+// maxJobs is how many tasks may wait: their configurations are in memory until they have ended.
+const maxJobs = 1024
+
+// jobs are the tasks that Run has still to work on.
+type jobs struct {
+	mu      sync.Mutex // guards waiting
+	waiting []job
+	added   signal
+
+	interrupted []string // tasks of an earlier run; only Open and then Run touch it
+}
+
+type job struct {
+	task  Task
+	actor store.Actor
+	cfg   Config
+}
+
+func (j *jobs) full() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.waiting) >= maxJobs
+}
+
+func (j *jobs) add(b job) {
+	j.mu.Lock()
+	j.waiting = append(j.waiting, b)
+	j.mu.Unlock()
+	j.added.send()
+}
+
+func (j *jobs) take() []job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := j.waiting
+	j.waiting = nil
+	return all
+}
+
 // Configure begins a task that makes cfg the configuration of an application, all or nothing, and returns it before it
 // ends: Run works on it. It returns zone.ErrExists or zone.ErrNotFound as the kind says, and ErrTaskRunning.
 func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, kind TaskKind, cfg Config) (Task, error) {
-	return Task{}, errTodo
+	if err := CheckApp(app); err != nil {
+		return Task{}, err
+	}
+	if s.jobs.full() {
+		return Task{}, &LimitError{"waiting tasks", maxJobs}
+	}
+	var t Task
+	err := s.commit(ctx, actor, func(e *edit) error {
+		a, err := e.app(app)
+		if err != nil {
+			return err
+		}
+		if a.Running != "" {
+			return ErrTaskRunning
+		}
+		if err := e.checkConfig(app, a, kind, cfg.Name); err != nil {
+			return err
+		}
+		t = Task{ID: uuid.NewString(), App: app, Kind: kind, State: Processing, Created: e.tx.Now()}
+		return e.beginTask(a, t)
+	})
+	if err == nil {
+		s.jobs.add(job{t, actor, cfg})
+	}
+	return t, err
+}
+
+// checkConfig says whether a configuration can be made, changed or deleted.
+func (e *edit) checkConfig(app string, a *appEdit, kind TaskKind, name string) error {
+	switch {
+	case kind == TaskCreate && a.Configured:
+		return fmt.Errorf("configuration of application %s: %w", app, zone.ErrExists)
+	case kind != TaskCreate && !a.Configured:
+		return fmt.Errorf("configuration of application %s: %w", app, zone.ErrNotFound)
+	case kind == TaskDelete || name == "":
+		return nil
+	}
+	var owner string
+	err := e.tx.Object(kindAppName, name, &owner)
+	if errors.Is(err, zone.ErrNotFound) || err == nil && owner == app {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("application name %.80q: %w", name, zone.ErrExists)
+	}
+	return err
+}
+
+func (e *edit) beginTask(a *appEdit, t Task) error {
+	if err := e.dropTasks(a, len(a.Tasks)+1-e.s.opts.Tasks); err != nil {
+		return err
+	}
+	a.Tasks, a.Running, a.dirty = append(a.Tasks, t.ID), t.ID, true
+	if err := e.tx.PutObject(kindRunning, t.ID, t.App); err != nil {
+		return err
+	}
+	return e.tx.PutObject(kindTask, t.ID, t)
+}
+
+// dropTasks forgets the n oldest tasks of an application.
+func (e *edit) dropTasks(a *appEdit, n int) error {
+	for ; n > 0 && len(a.Tasks) > 0; n-- {
+		id := a.Tasks[0]
+		if err := e.tx.DeleteObject(kindTask, id); err != nil {
+			return err
+		}
+		if id == a.Running {
+			if err := e.tx.DeleteObject(kindRunning, id); err != nil {
+				return err
+			}
+			a.Running = ""
+		}
+		a.Tasks, a.dirty = a.Tasks[1:], true
+	}
+	return nil
+}
+
+// endTask writes the outcome of a task. A task that was terminated with its application is zone.ErrNotFound.
+func (e *edit) endTask(id string, state TaskState, detail string) error {
+	var t Task
+	if err := e.tx.Object(kindTask, id, &t); err != nil {
+		return err
+	}
+	a, err := e.app(t.App)
+	if err != nil {
+		return err
+	}
+	t.State, t.Detail, t.Ended = state, detail, e.tx.Now()
+	if state == Success {
+		t.Progress = 100
+	}
+	a.Running, a.dirty = "", true
+	if err := e.tx.DeleteObject(kindRunning, id); err != nil {
+		return err
+	}
+	return e.tx.PutObject(kindTask, id, t)
+}
+
+// putConfig makes cfg the configuration of an application.
+func (e *edit) putConfig(t Task, cfg Config) error {
+	a, err := e.app(t.App)
+	if err != nil {
+		return err
+	}
+	if err := e.checkConfig(t.App, a, t.Kind, cfg.Name); err != nil {
+		return err
+	}
+	if err := e.dropConfig(t.App, a); err != nil {
+		return err
+	}
+	if t.Kind == TaskDelete {
+		_, err := e.replaceRules(t.App, nil)
+		return err
+	}
+	a.Configured, a.Name, a.dirty = true, cfg.Name, true
+	if cfg.Name != "" {
+		if err := e.tx.PutObject(kindAppName, cfg.Name, t.App); err != nil {
+			return err
+		}
+	}
+	if err := e.tx.PutObject(kindConfig, t.App, configRow{cfg.Name, cfg.Extra}); err != nil {
+		return err
+	}
+	_, err = e.replaceRules(t.App, cfg.Rules)
+	return err
+}
+
+// dropConfig removes the configuration of an application, but for its rules.
+func (e *edit) dropConfig(app string, a *appEdit) error {
+	if !a.Configured {
+		return nil
+	}
+	if a.Name != "" {
+		if err := e.tx.DeleteObject(kindAppName, a.Name); err != nil {
+			return err
+		}
+	}
+	a.Configured, a.Name, a.dirty = false, "", true
+	return e.tx.DeleteObject(kindConfig, app)
 }
 
 // Configuration is what Configure last made of an application, with its rules as they are now, or zone.ErrNotFound.
-func (s *Service) Configuration(app string) (Config, error) { return Config{}, errTodo }
+func (s *Service) Configuration(app string) (Config, error) {
+	var row configRow
+	var rules []Rule
+	err := s.pub.View(func(v store.View) error {
+		err := v.Object(kindConfig, app, &row)
+		if errors.Is(err, zone.ErrNotFound) {
+			return fmt.Errorf("configuration of application %s: %w", app, zone.ErrNotFound)
+		}
+		if err == nil {
+			rules, err = readRules(v, app)
+		}
+		return err
+	})
+	return Config{row.Name, rules, row.Extra}, err
+}
 
 // Task is the task with this id, or zone.ErrNotFound.
-func (s *Service) Task(id string) (Task, error) { return Task{}, errTodo }
+func (s *Service) Task(id string) (t Task, err error) {
+	err = s.pub.View(func(v store.View) error { return v.Object(kindTask, id, &t) })
+	if errors.Is(err, zone.ErrNotFound) {
+		err = fmt.Errorf("task %.80q: %w", id, zone.ErrNotFound)
+	}
+	return t, err
+}
 
 // Tasks lists the tasks of an application, oldest first.
-func (s *Service) Tasks(app string) ([]Task, error) { return nil, errTodo }
+func (s *Service) Tasks(app string) ([]Task, error) {
+	tasks := []Task{}
+	err := s.pub.View(func(v store.View) error {
+		var a appRow
+		if err := v.Object(kindApp, app, &a); err != nil && !errors.Is(err, zone.ErrNotFound) {
+			return err
+		}
+		for _, id := range a.Tasks {
+			var t Task
+			if err := v.Object(kindTask, id, &t); err != nil {
+				return err
+			}
+			tasks = append(tasks, t)
+		}
+		return nil
+	})
+	return tasks, err
+}
 
-type jobs struct{}
+// findInterrupted notes the tasks that were running when the program ended.
+func (s *Service) findInterrupted() error {
+	return s.pub.View(func(v store.View) error {
+		return v.EachObject(kindRunning, func(id string, _ []byte) (bool, error) {
+			s.jobs.interrupted = append(s.jobs.interrupted, id)
+			return true, nil
+		})
+	})
+}
 
-func (s *Service) failInterrupted(ctx context.Context) error { return nil }
-func (s *Service) runJobs(ctx context.Context) error         { return nil }
+// failInterrupted ends those tasks. Nothing of them was done: their outcome would have been in the same commit.
+func (s *Service) failInterrupted(ctx context.Context) error {
+	if len(s.jobs.interrupted) == 0 {
+		return nil
+	}
+	err := s.commit(ctx, own, func(e *edit) error {
+		for _, id := range s.jobs.interrupted {
+			err := e.endTask(id, Failure, "interrupted by a restart; nothing was changed")
+			if err != nil && !errors.Is(err, zone.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.jobs.interrupted = nil
+	}
+	return err
+}
+
+// taskWorkers is how many tasks are worked on at a time: several, because they share a durable step.
+const taskWorkers = 16
+
+func (s *Service) runJobs(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(taskWorkers)
+	for s.failInterrupted(ctx) != nil && sleep(ctx, retryStore) {
+	}
+	for ctx.Err() == nil {
+		added := s.jobs.added.wait()
+		for _, j := range s.jobs.take() {
+			g.Go(func() error { s.runJob(ctx, j); return nil })
+		}
+		select {
+		case <-added:
+		case <-ctx.Done():
+		}
+	}
+	return g.Wait()
+}
+
+// runJob does what a task asks for, and writes the outcome. While the store takes no changes the task goes on: nobody could
+// be told otherwise.
+func (s *Service) runJob(ctx context.Context, j job) {
+	for {
+		err := s.commit(ctx, j.actor, func(e *edit) error {
+			e.tx.Note("%s configuration", j.task.Kind)
+			err := e.endTask(j.task.ID, Success, "")
+			if errors.Is(err, zone.ErrNotFound) {
+				return errTaskGone
+			}
+			if err != nil {
+				return err
+			}
+			return e.putConfig(j.task, j.cfg)
+		})
+		if err != nil && !errors.Is(err, errTaskGone) && !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
+			err = s.commit(ctx, j.actor, func(e *edit) error { return e.endTask(j.task.ID, Failure, explain(err)) })
+		}
+		if !errors.Is(err, store.ErrUnavailable) || !sleep(ctx, retryStore) {
+			return
+		}
+	}
+}
+
+// errTaskGone says that the application was terminated before its task.
+var errTaskGone = errors.New("task is gone")
+
+// explain is the text of an error for the platform.
+func explain(err error) string {
+	var c *ConflictError
+	if errors.As(err, &c) {
+		return c.Detail()
+	}
+	return err.Error()
+}

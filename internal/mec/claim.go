@@ -1,0 +1,194 @@
+package mec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// claim is an owner's wish for a name and type to have some addresses.
+type claim struct {
+	App     string       `json:"o,omitempty"` // empty: the platform
+	Rule    string       `json:"r,omitempty"`
+	Addrs   []netip.Addr `json:"a"` // sorted
+	TTL     uint32       `json:"t"` // as served
+	Balance bool         `json:"b,omitempty"`
+}
+
+func (c claim) sameOwner(o claim) bool { return c.App == o.App && c.Rule == o.Rule }
+
+// agrees reports whether two claims can be answered together. When every pair of claims agrees, all have the same
+// addresses or all say loadBalance.
+func (c claim) agrees(o claim) bool {
+	return c.Balance && o.Balance || slices.Equal(c.Addrs, o.Addrs)
+}
+
+// claimKey is what is claimed.
+type claimKey struct {
+	zone, name dnsname.Name
+	typ        rr.Type
+}
+
+// kindClaims holds all claims on one claimKey in one row, so that a change of one sees the others.
+const kindClaims = "mecclaims"
+
+// id needs no separators: names in wire form tell where they end.
+func (k claimKey) id() string {
+	return string([]byte{byte(k.typ >> 8), byte(k.typ)}) + k.zone.Wire() + k.name.Wire()
+}
+
+// ledger collects what one edit claims and gives up. Only what it leaves behind is judged, so an edit can swap names.
+type ledger struct {
+	tx    *publish.Tx
+	limit int
+	pages map[claimKey]*page
+	order []*page
+}
+
+// page is the claims on one key: as they were, and as they will be.
+type page struct {
+	key      claimKey
+	was, now []claim
+	made     []claim // by this edit
+}
+
+func newLedger(tx *publish.Tx, limit int) *ledger {
+	return &ledger{tx: tx, limit: limit, pages: map[claimKey]*page{}}
+}
+
+func (l *ledger) page(k claimKey) (*page, error) {
+	if p := l.pages[k]; p != nil {
+		return p, nil
+	}
+	p := &page{key: k}
+	if err := l.tx.Object(kindClaims, k.id(), &p.was); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return nil, err
+	}
+	p.now = slices.Clone(p.was)
+	l.pages[k] = p
+	l.order = append(l.order, p)
+	return p, nil
+}
+
+// put makes or changes the claim of an owner.
+func (l *ledger) put(k claimKey, c claim) error {
+	p, err := l.page(k)
+	if err != nil {
+		return err
+	}
+	p.drop(c)
+	p.now = append(p.now, c)
+	p.made = append(p.made, c)
+	return nil
+}
+
+// drop gives up the claim of an owner.
+func (l *ledger) drop(k claimKey, owner claim) error {
+	p, err := l.page(k)
+	if err == nil {
+		p.drop(owner)
+	}
+	return err
+}
+
+func (p *page) drop(owner claim) {
+	p.now = slices.DeleteFunc(p.now, owner.sameOwner)
+	p.made = slices.DeleteFunc(p.made, owner.sameOwner)
+}
+
+// settle judges all pages and writes the changed ones, with the record sets that they add up to. Sets go first, so that an
+// overlay is neither removed nor made for nothing.
+func (l *ledger) settle() error {
+	emptied := map[dnsname.Name]zone.Zone{}
+	for _, p := range l.order {
+		slices.SortFunc(p.now, func(a, b claim) int {
+			return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Rule, b.Rule))
+		})
+		if len(p.now) == len(p.was) && (len(p.now) == 0 || reflect.DeepEqual(p.now, p.was)) {
+			continue
+		}
+		if err := p.judge(l.limit); err != nil {
+			return err
+		}
+		z, err := l.tx.Overlay(p.key.zone)
+		if err != nil {
+			return fmt.Errorf("overlay: %w", err)
+		}
+		if err := l.write(p, z); err != nil {
+			return err
+		}
+		if len(p.now) == 0 {
+			emptied[z.Name] = z
+		}
+	}
+	for _, z := range emptied {
+		if err := l.removeEmpty(z); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *page) judge(limit int) error {
+	if len(p.now) > limit && len(p.now) > len(p.was) {
+		return &LimitError{"claims on one name and type", limit}
+	}
+	for _, c := range p.made {
+		for _, o := range p.now {
+			if !c.agrees(o) {
+				return &ConflictError{Zone: p.key.zone, Name: p.key.name, Type: p.key.typ, App: c.App, Rule: c.Rule,
+					OtherApp: o.App, OtherRule: o.Rule}
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledger) write(p *page, z zone.Zone) error {
+	id := p.key.id()
+	if len(p.now) == 0 {
+		if err := l.tx.DeleteObject(kindClaims, id); err != nil {
+			return err
+		}
+		return l.tx.DeleteSet(z.ID, p.key.name, p.key.typ)
+	}
+	if err := l.tx.PutObject(kindClaims, id, p.now); err != nil {
+		return err
+	}
+	s := zone.RecordSet{Zone: z.ID, Name: p.key.name, Type: p.key.typ}
+	ttl := p.now[0].TTL
+	for _, c := range p.now {
+		ttl = min(ttl, c.TTL)
+		for _, a := range c.Addrs {
+			s.Data = append(s.Data, string(a.AsSlice()))
+		}
+	}
+	s.TTL = &ttl
+	write := l.tx.UpdateSet
+	if len(p.was) == 0 {
+		write = l.tx.CreateSet
+	}
+	_, err := write(s)
+	return err
+}
+
+// removeEmpty removes an overlay when it has no sets left.
+func (l *ledger) removeEmpty(z zone.Zone) error {
+	empty := true
+	err := l.tx.RecordSets(z.ID, func(zone.RecordSet) (bool, error) {
+		empty = false
+		return false, nil
+	})
+	if err != nil || !empty {
+		return err
+	}
+	return l.tx.DeleteZone(z.ID)
+}

@@ -1,0 +1,267 @@
+package mec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Kinds of objects in the store. The rules of an application are a kind of their own, so that they can be listed without
+// looking at any other's.
+const (
+	kindApp    = "mecapp"
+	kindState  = "mecstate" // of the service: counters
+	kindExpiry = "mecexpiry"
+
+	stateApps = "apps"
+	stateFeed = "feed"
+)
+
+func kindRules(app string) string { return "mecrule\x00" + app }
+
+// appRow is what must be known of an application without reading what it has.
+type appRow struct {
+	Name          string   `json:"n,omitempty"`
+	Rules         int      `json:"r,omitempty"`
+	Subscriptions int      `json:"s,omitempty"`
+	Tasks         []string `json:"t,omitempty"` // oldest first
+	Running       string   `json:"w,omitempty"` // the one that is not at its end
+	Configured    bool     `json:"c,omitempty"`
+}
+
+func (a appRow) empty() bool {
+	return a.Rules == 0 && a.Subscriptions == 0 && len(a.Tasks) == 0 && !a.Configured
+}
+
+// edit is one commit of the service: rows that many of its steps change are written once, at the end.
+type edit struct {
+	s      *Service
+	tx     *publish.Tx
+	claims *ledger
+	apps   map[string]*appEdit
+	feed   *feedRow
+	timed  bool // the end of a rule was written
+}
+
+type appEdit struct {
+	appRow
+	old, dirty bool
+}
+
+// commit runs fn and finishes what it began, in one commit, then wakes those who wait for such changes.
+func (s *Service) commit(ctx context.Context, actor store.Actor, fn func(*edit) error) error {
+	var e *edit
+	err := s.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
+		e = &edit{s: s, tx: tx, claims: newLedger(tx, s.opts.ClaimsPerName), apps: map[string]*appEdit{}}
+		if err := fn(e); err != nil {
+			return err
+		}
+		return e.finish()
+	})
+	if err != nil {
+		return err
+	}
+	if e.feed != nil {
+		s.changed.send()
+	}
+	if e.timed {
+		s.expires.send()
+	}
+	return nil
+}
+
+func (e *edit) finish() error {
+	if err := e.claims.settle(); err != nil {
+		return err
+	}
+	for id, a := range e.apps {
+		if err := e.finishApp(id, a); err != nil {
+			return err
+		}
+	}
+	if e.feed != nil {
+		return e.tx.PutObject(kindState, stateFeed, e.feed)
+	}
+	return nil
+}
+
+// app is an application's row, to be changed in place and marked dirty.
+func (e *edit) app(id string) (*appEdit, error) {
+	if a := e.apps[id]; a != nil {
+		return a, nil
+	}
+	a := &appEdit{}
+	err := e.tx.Object(kindApp, id, &a.appRow)
+	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return nil, err
+	}
+	a.old = err == nil
+	e.apps[id] = a
+	return a, nil
+}
+
+// finishApp writes an application's row and keeps count of the applications.
+func (e *edit) finishApp(id string, a *appEdit) error {
+	if !a.dirty || !a.old && a.empty() {
+		return nil
+	}
+	if a.old && !a.empty() {
+		return e.tx.PutObject(kindApp, id, a.appRow)
+	}
+	var n int
+	if err := e.tx.Object(kindState, stateApps, &n); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	var err error
+	if a.old {
+		n--
+		err = e.tx.DeleteObject(kindApp, id)
+	} else if n++; n > e.s.opts.Apps {
+		err = &LimitError{"applications", e.s.opts.Apps}
+	} else {
+		err = e.tx.PutObject(kindApp, id, a.appRow)
+	}
+	if err != nil {
+		return err
+	}
+	return e.tx.PutObject(kindState, stateApps, n)
+}
+
+// prepare gives a rule what its owner left open, and checks what depends on the moment.
+func (e *edit) prepare(was *Rule, r Rule) (Rule, error) {
+	if err := CheckApp(r.App); err != nil {
+		return r, err
+	}
+	if err := checkID("dnsRuleId", r.ID); err != nil {
+		return r, err
+	}
+	if r.State == "" {
+		r.State = Active
+		if was != nil {
+			r.State = was.State
+		}
+	}
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(e.tx.Now()) && (was == nil || !was.ExpiresAt.Equal(r.ExpiresAt)) {
+		return r, fieldErr("expiresAt", "%s has passed", r.ExpiresAt.Format(time.RFC3339))
+	}
+	r.Version, r.Created, r.Updated = 1, e.tx.Now(), time.Time{}
+	if was != nil {
+		r.Version, r.Created, r.Updated = was.Version+1, was.Created, e.tx.Now()
+	}
+	return r, nil
+}
+
+// putRule makes a rule, or changes it when there was one. An equal one is no change.
+func (e *edit) putRule(was *Rule, r Rule) (Rule, error) {
+	r, err := e.prepare(was, r)
+	if err != nil {
+		return r, err
+	}
+	if was != nil && was.sameContent(r) {
+		return *was, nil
+	}
+	kind := RuleUpdated
+	if was == nil {
+		kind = RuleCreated
+		if err := e.countRule(r.App, 1); err != nil {
+			return r, err
+		}
+	} else if err := e.release(*was); err != nil {
+		return r, err
+	}
+	if err := e.claim(r); err != nil {
+		return r, err
+	}
+	if err := e.tx.PutObject(kindRules(r.App), r.ID, r.row()); err != nil {
+		return r, err
+	}
+	return r, e.event(kind, r)
+}
+
+func (e *edit) deleteRule(r Rule, kind EventKind) error {
+	if err := e.countRule(r.App, -1); err != nil {
+		return err
+	}
+	if err := e.release(r); err != nil {
+		return err
+	}
+	if err := e.tx.DeleteObject(kindRules(r.App), r.ID); err != nil {
+		return err
+	}
+	return e.event(kind, r)
+}
+
+func (e *edit) countRule(app string, by int) error {
+	a, err := e.app(app)
+	if err != nil {
+		return err
+	}
+	a.Rules += by
+	a.dirty = true
+	if by > 0 && a.Rules > e.s.opts.RulesPerApp {
+		return &LimitError{"rules of an application", e.s.opts.RulesPerApp}
+	}
+	return nil
+}
+
+func ruleKey(r Rule) claimKey { return claimKey{dnsname.Root, r.Name, r.Type()} }
+
+// claim writes what follows from a rule besides its row.
+func (e *edit) claim(r Rule) error {
+	if r.State == Active {
+		c := claim{r.App, r.ID, []netip.Addr{r.Addr}, servedTTL(r.TTL), r.LoadBalance}
+		if err := e.claims.put(ruleKey(r), c); err != nil {
+			return err
+		}
+	}
+	if r.ExpiresAt.IsZero() {
+		return nil
+	}
+	e.timed = true
+	return e.tx.PutObject(kindExpiry, expiryID(r), expiryRow{r.App, r.ID})
+}
+
+// release takes that back.
+func (e *edit) release(r Rule) error {
+	if r.State == Active {
+		if err := e.claims.drop(ruleKey(r), claim{App: r.App, Rule: r.ID}); err != nil {
+			return err
+		}
+	}
+	if r.ExpiresAt.IsZero() {
+		return nil
+	}
+	return e.tx.DeleteObject(kindExpiry, expiryID(r))
+}
+
+func readRule(v store.View, app, id string) (Rule, error) {
+	var row ruleRow
+	if err := v.Object(kindRules(app), id, &row); err != nil {
+		if errors.Is(err, zone.ErrNotFound) {
+			return Rule{}, fmt.Errorf("rule %s: %w", id, zone.ErrNotFound)
+		}
+		return Rule{}, err
+	}
+	return row.rule(app, id), nil
+}
+
+func readRules(v store.View, app string) ([]Rule, error) {
+	rules := []Rule{}
+	err := v.EachObject(kindRules(app), func(id string, value []byte) (bool, error) {
+		var row ruleRow
+		if err := json.Unmarshal(value, &row); err != nil {
+			return false, err
+		}
+		rules = append(rules, row.rule(app, id))
+		return true, nil
+	})
+	return rules, err
+}

@@ -1,0 +1,235 @@
+package mec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// ZoneRecords is an overlay zone with records of the platform.
+type ZoneRecords struct {
+	Name    dnsname.Name
+	Records int
+}
+
+// Zones lists the overlay zones that have records of the platform.
+func (s *Service) Zones() (zones []ZoneRecords, err error) {
+	err = s.pub.View(func(v store.View) error {
+		zones, err = readZones(v)
+		return err
+	})
+	return zones, err
+}
+
+func readZones(v store.View) ([]ZoneRecords, error) {
+	zones := []ZoneRecords{}
+	err := v.EachObject(kindZone, func(id string, value []byte) (bool, error) {
+		n, err := dnsname.Parse(id)
+		if err != nil {
+			return false, err
+		}
+		var count int
+		if err := json.Unmarshal(value, &count); err != nil {
+			return false, err
+		}
+		zones = append(zones, ZoneRecords{n, count})
+		return true, nil
+	})
+	return zones, err
+}
+
+// inZones calls fn for a zone, or for each that has records when it is the zero Name.
+func inZones(v store.View, zoneName dnsname.Name, fn func(dnsname.Name) error) error {
+	zones := []ZoneRecords{{Name: zoneName}}
+	if zoneName.IsZero() {
+		var err error
+		if zones, err = readZones(v); err != nil {
+			return err
+		}
+	}
+	for _, z := range zones {
+		if err := fn(z.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Records lists the platform's records in a zone, or in all zones when that is the zero Name. Each is a record set.
+func (s *Service) Records(zoneName dnsname.Name) ([]Record, error) {
+	records := []Record{}
+	err := s.pub.View(func(v store.View) error {
+		return inZones(v, zoneName, func(z dnsname.Name) error {
+			return v.EachObject(kindRecords(z), func(id string, value []byte) (bool, error) {
+				r, err := parseRecordRow(z, id, value)
+				records = append(records, r)
+				return err == nil, err
+			})
+		})
+	})
+	return records, err
+}
+
+func parseRecordRow(z dnsname.Name, id string, value []byte) (Record, error) {
+	name, typ, _ := strings.Cut(id, "\x00")
+	n, err := dnsname.Parse(name)
+	if err != nil {
+		return Record{}, err
+	}
+	t, err := rr.ParseType(typ)
+	if err != nil {
+		return Record{}, err
+	}
+	var row recordRow
+	err = json.Unmarshal(value, &row)
+	return row.record(z, n, t), err
+}
+
+// RecordsAt lists the platform's records of one name, in a zone or, for the zero Name, in all zones.
+func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
+	records := []Record{}
+	err := s.pub.View(func(v store.View) error {
+		return inZones(v, zoneName, func(z dnsname.Name) error {
+			for _, t := range []rr.Type{rr.TypeA, rr.TypeAAAA} {
+				r, err := readRecord(v, z, n, t)
+				if err == nil {
+					records = append(records, r)
+				} else if !errors.Is(err, zone.ErrNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return records, err
+}
+
+// Record is one record, or zone.ErrNotFound. The zero zone is the most specific that has it, which is the one answered.
+func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (r Record, err error) {
+	err = s.pub.View(func(v store.View) error {
+		r, err = readRecord(v, zoneName, n, t)
+		return err
+	})
+	return r, err
+}
+
+func readRecord(v store.View, zoneName, n dnsname.Name, t rr.Type) (Record, error) {
+	if zoneName.IsZero() {
+		for z := n; !z.IsZero(); z = z.Parent() {
+			if r, err := readRecord(v, z, n, t); !errors.Is(err, zone.ErrNotFound) {
+				return r, err
+			}
+		}
+		return Record{}, fmt.Errorf("record %s %s: %w", n, t, zone.ErrNotFound)
+	}
+	var row recordRow
+	err := v.Object(kindRecords(zoneName), recordID(n, t), &row)
+	if errors.Is(err, zone.ErrNotFound) {
+		err = fmt.Errorf("record %s %s in zone %s: %w", n, t, zoneName, zone.ErrNotFound)
+	}
+	return row.record(zoneName, n, t), err
+}
+
+// PutRecords makes or replaces records, all or none. Of two for the same name and type the later stays.
+func (s *Service) PutRecords(ctx context.Context, actor store.Actor, records []Record) error {
+	return s.writeRecords(ctx, actor, records, func(Record, bool) error { return nil })
+}
+
+// CreateRecords makes records, all or none, or returns zone.ErrExists.
+func (s *Service) CreateRecords(ctx context.Context, actor store.Actor, records []Record) error {
+	return s.writeRecords(ctx, actor, records, func(r Record, exists bool) error {
+		if exists {
+			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, zone.ErrExists)
+		}
+		return nil
+	})
+}
+
+// ReplaceRecord changes a record, or returns zone.ErrNotFound.
+func (s *Service) ReplaceRecord(ctx context.Context, actor store.Actor, r Record) (Record, error) {
+	err := s.writeRecords(ctx, actor, []Record{r}, func(r Record, exists bool) error {
+		if !exists {
+			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, zone.ErrNotFound)
+		}
+		return nil
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return s.Record(r.Zone, r.Name, r.Type)
+}
+
+func (s *Service) writeRecords(ctx context.Context, actor store.Actor, records []Record, check func(r Record, exists bool) error) error {
+	return s.commit(ctx, actor, func(e *edit) error {
+		e.tx.Note("write records")
+		for _, r := range records {
+			was, err := readRecord(e.tx.View, r.Zone, r.Name, r.Type)
+			exists := err == nil
+			if !exists && !errors.Is(err, zone.ErrNotFound) {
+				return err
+			}
+			if err := check(r, exists); err != nil {
+				return err
+			}
+			if exists && was.same(r) {
+				continue
+			}
+			if err := e.putRecord(r, exists); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (e *edit) putRecord(r Record, exists bool) error {
+	if !exists {
+		if err := e.countRecord(r.Zone, 1); err != nil {
+			return err
+		}
+	}
+	row := recordRow{r.TTL, r.Addrs, r.LoadBalance, e.tx.Now()}
+	if err := e.tx.PutObject(kindRecords(r.Zone), recordID(r.Name, r.Type), row); err != nil {
+		return err
+	}
+	return e.claims.put(r.key(), r.claim())
+}
+
+// countRecord keeps the list of zones.
+func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
+	var n int
+	id := zoneName.String()
+	if err := e.tx.Object(kindZone, id, &n); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	if n += by; n == 0 {
+		return e.tx.DeleteObject(kindZone, id)
+	}
+	return e.tx.PutObject(kindZone, id, n)
+}
+
+// DeleteRecord removes a record and returns what it was, or zone.ErrNotFound. The zero zone is as for Record.
+func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName, n dnsname.Name, t rr.Type) (Record, error) {
+	var was Record
+	err := s.commit(ctx, actor, func(e *edit) (err error) {
+		if was, err = readRecord(e.tx.View, zoneName, n, t); err != nil {
+			return err
+		}
+		e.tx.Note("delete record")
+		if err := e.tx.DeleteObject(kindRecords(was.Zone), recordID(n, t)); err != nil {
+			return err
+		}
+		if err := e.countRecord(was.Zone, -1); err != nil {
+			return err
+		}
+		return e.claims.drop(was.key(), claim{})
+	})
+	return was, err
+}
