@@ -54,6 +54,10 @@ func (s Set) Equal(o Set) bool {
 	return s.Name == o.Name && s.Type == o.Type && s.TTL == o.TTL && slices.Equal(s.Data, o.Data)
 }
 
+// SameData reports whether two RDATA of type t are the same record: embedded names compare without case where
+// RFC 4034 §6.2 says so.
+func SameData(t Type, a, b string) bool { return fold(t, a) == fold(t, b) }
+
 // nameAt says at which octet of the RDATA the one embedded domain name begins that closes it, for the types whose
 // embedded name compares without case (RFC 4034 §6.2).
 func nameAt(t Type) (int, bool) {

@@ -1,0 +1,107 @@
+package update
+
+import (
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// owner is a record set by what it is found by.
+type owner struct {
+	name dnsname.Name
+	typ  rr.Type
+}
+
+// prerequisites checks what must hold before an update (RFC 2136 §3.2). Sets that must have exactly some records are
+// collected first and compared at the end.
+func prerequisites(tx *publish.Tx, z zone.Zone, list []Record) error {
+	exact := map[owner][]string{}
+	var order []owner
+	for _, p := range list {
+		if p.TTL != 0 || p.Type != rr.TypeANY && !p.Type.IsData() {
+			return refuse(FormErr, "a prerequisite about %s %s is not well formed", p.Name, p.Type)
+		}
+		if !p.Name.IsIn(z.Name) {
+			return refuse(NotZone, "%s is not in zone %s", p.Name, z.Name)
+		}
+		switch p.Class {
+		case ClassANY, ClassNONE:
+			if p.Data != "" {
+				return refuse(FormErr, "a prerequisite of class %d about %s has data", p.Class, p.Name)
+			}
+			if err := exists(tx, z, p); err != nil {
+				return err
+			}
+		case ClassIN:
+			if p.Type == rr.TypeANY {
+				return refuse(FormErr, "a prerequisite about %s has type ANY and data", p.Name)
+			}
+			if err := rr.Check(p.Type, p.Data); err != nil {
+				return refuse(FormErr, "%v", err)
+			}
+			o := owner{p.Name, p.Type}
+			if exact[o] == nil {
+				order = append(order, o)
+			}
+			exact[o] = append(exact[o], p.Data)
+		default:
+			return refuse(FormErr, "a prerequisite about %s has class %d", p.Name, p.Class)
+		}
+	}
+	for _, o := range order {
+		if err := equals(tx, z, o, exact[o]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onWire are the sets of a name that an asker could see.
+func onWire(tx *publish.Tx, z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
+	sets, err := tx.RecordSetsAt(z.ID, n)
+	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return len(s.Served(z.TTL).Data) == 0 }), err
+}
+
+// exists checks whether a name or a set is there, or is not, as the class wants.
+func exists(tx *publish.Tx, z zone.Zone, p Record) error {
+	sets, err := onWire(tx, z, p.Name)
+	if err != nil {
+		return err
+	}
+	if p.Type == rr.TypeANY {
+		switch {
+		case p.Class == ClassANY && len(sets) == 0:
+			return refuse(NXDomain, "%s is not in use", p.Name)
+		case p.Class == ClassNONE && len(sets) > 0:
+			return refuse(YXDomain, "%s is in use", p.Name)
+		}
+		return nil
+	}
+	there := slices.ContainsFunc(sets, func(s zone.RecordSet) bool { return s.Type == p.Type })
+	switch {
+	case p.Class == ClassANY && !there:
+		return refuse(NXRRSet, "%s has no %s records", p.Name, p.Type)
+	case p.Class == ClassNONE && there:
+		return refuse(YXRRSet, "%s has %s records", p.Name, p.Type)
+	}
+	return nil
+}
+
+// equals checks whether a set has exactly these records.
+func equals(tx *publish.Tx, z zone.Zone, o owner, data []string) error {
+	sets, err := onWire(tx, z, o.name)
+	if err != nil {
+		return err
+	}
+	want := rr.Normal(o.typ, data)
+	same := func(a, b string) bool { return rr.SameData(o.typ, a, b) }
+	for _, s := range sets {
+		if s.Type == o.typ && slices.EqualFunc(s.Data, want, same) { // both are in canonical order
+			return nil
+		}
+	}
+	return refuse(NXRRSet, "%s has other %s records than the update expects", o.name, o.typ)
+}

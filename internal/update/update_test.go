@@ -1,0 +1,227 @@
+package update_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/update"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// world is a publisher with the zone example.org.
+type world struct {
+	t   *testing.T
+	pub *publish.Publisher
+	z   zone.Zone
+}
+
+const content = `example.org. 300 SOA ns.example.org. host.example.org. 1 3600 600 86400 60
+example.org. 300 NS ns.example.org.
+ns.example.org. 300 A 192.0.2.53
+www.example.org. 300 A 192.0.2.1
+www.example.org. 300 TXT "here"
+mail.example.org. 300 MX 10 Mx.example.org.
+c.example.org. 300 CNAME www.example.org.
+alias.example.org. 300 ALIAS target.test.`
+
+func newWorld(t *testing.T) *world {
+	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- pub.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended; st.Close() })
+	w := &world{t: t, pub: pub}
+	var sets []zone.RecordSet
+	for _, line := range strings.Split(content, "\n") {
+		r := w.record("IN " + line)
+		sets = append(sets, zone.RecordSet{Name: r.Name, Type: r.Type, TTL: &r.TTL, Data: []string{r.Data}, Managed: r.Type == rr.TypeSOA})
+	}
+	a := w.record("IN alias.example.org. 60 A 192.0.2.7")
+	sets = append(sets, zone.RecordSet{Name: a.Name, Type: a.Type, TTL: &a.TTL, Data: []string{a.Data}, Managed: true, Hidden: true})
+	err = pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) (err error) {
+		w.z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse("example.org."), Kind: zone.Primary, TTL: 300}, sets...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// record reads "CLASS NAME TTL TYPE DATA", where DATA may be missing.
+func (w *world) record(line string) update.Record {
+	w.t.Helper()
+	f := strings.SplitN(line, " ", 5)
+	ttl, err := strconv.ParseUint(f[2], 10, 32)
+	if err != nil {
+		w.t.Fatalf("%s: %v", line, err)
+	}
+	typ, err := rr.ParseType(f[3])
+	if err != nil {
+		w.t.Fatalf("%s: %v", line, err)
+	}
+	r := update.Record{Name: dnsname.MustParse(f[1]), Type: typ, TTL: uint32(ttl),
+		Class: map[string]update.Class{"IN": update.ClassIN, "NONE": update.ClassNONE, "ANY": update.ClassANY}[f[0]]}
+	if len(f) == 5 {
+		if r.Data, err = rr.ParseData(typ, f[4]); err != nil {
+			w.t.Fatalf("%s: %v", line, err)
+		}
+	}
+	return r
+}
+
+func (w *world) records(lines []string) (out []update.Record) {
+	for _, l := range lines {
+		out = append(out, w.record(l))
+	}
+	return out
+}
+
+// text is the zone but for its SOA.
+func (w *world) text() []string {
+	var out []string
+	err := w.pub.View(func(v store.View) error {
+		return v.RecordSets(w.z.ID, func(s zone.RecordSet) (bool, error) {
+			for _, d := range s.Data {
+				if s.Type != rr.TypeSOA {
+					out = append(out, strings.Join([]string{s.Name.String(), strconv.Itoa(int(*s.TTL)), s.Type.String(), rr.DataText(s.Type, d)}, " "))
+				}
+			}
+			return true, nil
+		})
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func TestApply(t *testing.T) {
+	type list = []string
+	for _, tt := range []struct {
+		name         string
+		pre, updates list
+		rcode        update.Rcode
+		gone, come   list // lines of the zone that go and come
+	}{
+		{name: "add a set", updates: list{"IN new.example.org. 60 A 192.0.2.9"}, come: list{"new.example.org. 60 A 192.0.2.9"}},
+		{name: "add a record: the set has the new TTL", updates: list{"IN www.example.org. 60 A 192.0.2.2"},
+			gone: list{"www.example.org. 300 A 192.0.2.1"}, come: list{"www.example.org. 60 A 192.0.2.1", "www.example.org. 60 A 192.0.2.2"}},
+		{name: "add what is there", updates: list{"IN www.example.org. 300 A 192.0.2.1"}},
+		{name: "add beside a CNAME is ignored", updates: list{"IN c.example.org. 60 A 192.0.2.2"}},
+		{name: "a CNAME beside data is ignored", updates: list{"IN www.example.org. 60 CNAME c.example.org."}},
+		{name: "a CNAME replaces a CNAME", updates: list{"IN c.example.org. 60 CNAME ns.example.org."},
+			gone: list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 CNAME ns.example.org."}},
+		{name: "SOA is ours", updates: list{"IN example.org. 60 SOA ns.example.org. h.example.org. 4000000000 1 1 1 1"}},
+		{name: "delete a set", updates: list{"ANY www.example.org. 0 A"}, gone: list{"www.example.org. 300 A 192.0.2.1"}},
+		{name: "delete a name", updates: list{"ANY www.example.org. 0 ANY"},
+			gone: list{"www.example.org. 300 A 192.0.2.1", `www.example.org. 300 TXT "here"`}},
+		{name: "delete a record, whatever the case of its name", updates: list{"NONE mail.example.org. 0 MX 10 mX.EXAMPLE.org."},
+			gone: list{"mail.example.org. 300 MX 10 Mx.example.org."}},
+		{name: "delete what is not there", updates: list{"NONE www.example.org. 0 A 192.0.2.77", "ANY no.example.org. 0 A", "ANY no.example.org. 0 ANY"}},
+		{name: "the apex keeps SOA and NS", updates: list{"ANY example.org. 0 ANY", "ANY example.org. 0 NS", "ANY example.org. 0 SOA",
+			"NONE example.org. 0 NS ns.example.org."}},
+		{name: "a batch that turns a CNAME into an A", updates: list{"ANY c.example.org. 0 CNAME", "IN c.example.org. 60 A 192.0.2.3"},
+			gone: list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 A 192.0.2.3"}},
+		{name: "all or nothing", updates: list{"IN new.example.org. 60 A 192.0.2.9", "IN alias.example.org. 60 A 192.0.2.9"}, rcode: update.Refused},
+
+		{name: "of an ALIAS: add", updates: list{"IN alias.example.org. 60 A 192.0.2.9"}, rcode: update.Refused},
+		{name: "of an ALIAS: the other family", updates: list{"IN alias.example.org. 60 AAAA 2001:db8::9"}, rcode: update.Refused},
+		{name: "of an ALIAS: delete", updates: list{"ANY alias.example.org. 0 A"}, rcode: update.Refused},
+		{name: "of an ALIAS: delete the name", updates: list{"ANY alias.example.org. 0 ANY"}, rcode: update.Refused},
+		{name: "an ALIAS", updates: list{"IN new.example.org. 60 ALIAS target.test."}, rcode: update.Refused},
+		{name: "outside", updates: list{"IN www.example.net. 60 A 192.0.2.9"}, rcode: update.NotZone},
+		{name: "add ANY", updates: list{"IN www.example.org. 60 ANY"}, rcode: update.FormErr},
+		{name: "delete with a TTL", updates: list{"ANY www.example.org. 1 A"}, rcode: update.FormErr},
+		{name: "delete a set with data", updates: list{"ANY www.example.org. 0 A 192.0.2.1"}, rcode: update.FormErr},
+		{name: "add without data", updates: list{"IN www.example.org. 60 A"}, rcode: update.FormErr},
+
+		{name: "name in use", pre: list{"ANY www.example.org. 0 ANY"}},
+		{name: "name not in use", pre: list{"ANY no.example.org. 0 ANY"}, rcode: update.NXDomain},
+		{name: "name must not be in use", pre: list{"NONE no.example.org. 0 ANY"}},
+		{name: "name must not be in use, and is", pre: list{"NONE www.example.org. 0 ANY"}, rcode: update.YXDomain},
+		{name: "set exists", pre: list{"ANY www.example.org. 0 A"}},
+		{name: "set does not exist", pre: list{"ANY www.example.org. 0 MX"}, rcode: update.NXRRSet},
+		{name: "an ALIAS is not on the wire", pre: list{"ANY alias.example.org. 0 ALIAS"}, rcode: update.NXRRSet},
+		{name: "but what it made is", pre: list{"ANY alias.example.org. 0 A"}},
+		{name: "set must not exist", pre: list{"NONE www.example.org. 0 MX"}},
+		{name: "set must not exist, and does", pre: list{"NONE www.example.org. 0 A"}, rcode: update.YXRRSet},
+		{name: "set is", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN mail.example.org. 0 MX 10 mx.example.org."}},
+		{name: "set is more", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN www.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
+		{name: "set is another", pre: list{"IN www.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
+		{name: "set is not", pre: list{"IN no.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
+		{name: "prerequisite outside", pre: list{"ANY www.example.net. 0 A"}, rcode: update.NotZone},
+		{name: "prerequisite with a TTL", pre: list{"ANY www.example.org. 5 A"}, rcode: update.FormErr},
+		{name: "prerequisite with data", pre: list{"NONE www.example.org. 0 A 192.0.2.1"}, rcode: update.FormErr},
+		{name: "a failed prerequisite stops the update", pre: list{"ANY no.example.org. 0 ANY"},
+			updates: list{"IN new.example.org. 60 A 192.0.2.9"}, rcode: update.NXDomain},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.text()
+			err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+				return update.Apply(tx, w.z, update.Message{Prerequisites: w.records(tt.pre), Updates: w.records(tt.updates)})
+			})
+			var got update.Rcode
+			if e, ok := errors.AsType[*update.Error](err); ok {
+				got = e.Rcode
+			} else if placed, ok := errors.AsType[*zone.PlacementError](err); ok {
+				got = update.Refused
+				t.Logf("%s", placed.Reason)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got != tt.rcode {
+				t.Fatalf("rcode %d (%v), want %d", got, err, tt.rcode)
+			}
+			gone, come := difference(before, w.text()), difference(w.text(), before)
+			if diff := cmp.Diff([][]string{tt.gone, tt.come}, [][]string{gone, come}); diff != "" {
+				t.Errorf("what went and came (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// difference are the lines of a that are not in b.
+func difference(a, b []string) (out []string) {
+	in := map[string]bool{}
+	for _, l := range b {
+		in[l] = true
+	}
+	for _, l := range a {
+		if !in[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func TestApplyToSecondary(t *testing.T) {
+	w := newWorld(t)
+	z := w.z
+	z.Kind = zone.Secondary
+	err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+		return update.Apply(tx, z, update.Message{Updates: w.records([]string{"IN new.example.org. 60 A 192.0.2.9"})})
+	})
+	if e, ok := errors.AsType[*update.Error](err); !ok || e.Rcode != update.NotAuth {
+		t.Errorf("%v", err)
+	}
+}
