@@ -1,0 +1,241 @@
+// Package follow keeps track of the addresses that names resolve to, and tells when they change.
+//
+// Names go in by Follow, changes come out by a callback. How many follow a name does not matter: it is asked for once,
+// each family by itself, when its TTL is nearly over. A name whose servers fail keeps what was known, and is asked again
+// after a while.
+//
+// Changes come by a callback and not by a channel, because what matters to a follower is the newest state of a name, not
+// its history. A channel is either unbounded, or full one day, and then one slow reader stops the clock of all names. Here a
+// name whose callback is running is told again when it has returned, once, from what it was last told to what is true by
+// then. So memory is bounded, callbacks for one name never overlap, and other names do not wait for them.
+package follow
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// Options of a Tracker. Exchanger, Servers and Changed must be given.
+type Options struct {
+	Exchanger resolve.Exchanger
+	Servers   []resolve.Server // recursive resolvers; a later one is asked when those before it fail or are busy
+
+	// Changed is told of every change of the addresses, the TTL, the answer or the cause of failure of a followed name. It is
+	// never called twice at once for one name, its two families included. It may call the Tracker.
+	Changed func(Change)
+
+	Floor   time.Duration // no name is asked more often, unless it failed; default 30 s
+	Ceiling time.Duration // each is asked that often, however long its TTL; default 1800 s
+	Timeout time.Duration // of one query; default 2 s
+
+	Parallel int // names asked at once of one server; default 16
+	// Rate bounds the queries that go in any second, to all servers together; default 100. A reply over UDP that is cut
+	// off is asked for again over TCP by the Exchanger, as part of the same query.
+	Rate int
+
+	Rand func() float64 // chance in [0, 1); default math/rand/v2
+}
+
+// withDefaults is o with the defaults in the place of zeros.
+func (o Options) withDefaults() Options {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&o.Floor, 30*time.Second)
+	def(&o.Ceiling, 1800*time.Second)
+	def(&o.Timeout, 2*time.Second)
+	o.Ceiling = max(o.Ceiling, o.Floor)
+	if o.Parallel <= 0 {
+		o.Parallel = 16
+	}
+	if o.Rate <= 0 {
+		o.Rate = 100
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	return o
+}
+
+// Tracker follows names. Its methods may be called at any time, by anybody.
+type Tracker struct {
+	opts      Options
+	timing    timing
+	upstreams upstreams
+	limiter   *limiter
+	metrics   *metrics
+	wake      chan struct{}  // Run has something new to look at
+	running   sync.WaitGroup // lookups and callbacks
+
+	mu        sync.Mutex // guards the following, and all nodes and entries
+	names     map[dnsname.Name]*node
+	queue     queue
+	followers int
+	inFlight  int
+}
+
+// New makes a Tracker. It begins to ask with Run.
+func New(opts Options) *Tracker {
+	opts = opts.withDefaults()
+	t := &Tracker{
+		opts:    opts,
+		timing:  timing{opts.Floor, opts.Ceiling, opts.Rand},
+		limiter: newLimiter(opts.Rate),
+		wake:    make(chan struct{}, 1),
+		names:   map[dnsname.Name]*node{},
+	}
+	for i, s := range opts.Servers {
+		if !slices.Contains(opts.Servers[:i], s) {
+			t.upstreams = append(t.upstreams, newUpstream(s, opts.Parallel))
+		}
+	}
+	t.metrics = newMetrics()
+	return t
+}
+
+// Follow begins to follow the addresses of a name. A name that nobody followed yet is asked for at once, and Changed tells
+// what came of it; if somebody did, State has what is known. Each Follow is ended by one Unfollow of the same families.
+func (t *Tracker) Follow(name dnsname.Name, f Family) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.names[name]
+	if n == nil {
+		n = &node{name: name}
+		t.names[name] = n
+	}
+	for i := range families {
+		if f&families[i] == 0 {
+			continue
+		}
+		e := n.entries[i]
+		if e == nil {
+			e = &entry{node: n, state: &unknown, told: &unknown, due: time.Now()}
+			n.entries[i] = e
+			t.queue.push(e)
+		}
+		e.followers++
+		t.followers++
+	}
+	t.nudge()
+}
+
+// unknown is the state of a name before anything is known of it.
+var unknown State
+
+// Unfollow ends one Follow. When it was the last of a name, no callback for the name begins any more; one that has begun
+// may still be running.
+func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.names[name]
+	if n == nil {
+		return
+	}
+	for i, e := range n.entries {
+		if f&families[i] == 0 || e == nil || e.followers == 0 {
+			continue
+		}
+		e.followers--
+		t.followers--
+		t.dropLocked(e)
+	}
+}
+
+// Refresh asks for a followed name now, before all others, unless it is being asked for already. It reports whether the
+// name is followed.
+func (t *Tracker) Refresh(name dnsname.Name) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.names[name]
+	if n == nil {
+		return false
+	}
+	followed := false
+	for _, e := range n.entries {
+		if e == nil || e.followers == 0 {
+			continue
+		}
+		followed = true
+		if !e.inFlight {
+			t.queue.move(e, time.Time{})
+		}
+	}
+	t.nudge()
+	return followed
+}
+
+// Seed gives a followed name what was known of one of its families before the program started. Followers know it too, so
+// they are told only of changes from it. The name is asked for after a while, which differs between names, so that a restart
+// does not ask for all of them at once. Once something was learned of the name, Seed does nothing.
+func (t *Tracker) Seed(name dnsname.Name, f Family, s State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entryLocked(name, f)
+	if e == nil || e.inFlight || e.state != &unknown {
+		return
+	}
+	e.state, e.told = &s, &s
+	now := time.Now()
+	t.queue.move(e, now.Add(t.timing.seeded(s, now)))
+	t.nudge()
+}
+
+// State is what is known of one family of a name, and whether that is followed.
+func (t *Tracker) State(name dnsname.Name, f Family) (State, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entryLocked(name, f)
+	if e == nil {
+		return State{}, false
+	}
+	s := *e.state
+	s.NextAttempt = e.due
+	if now := time.Now(); e.inFlight || e.due.Before(now) {
+		s.NextAttempt = now
+	}
+	return s, true
+}
+
+// entryLocked is the entry of one family of a followed name, or nil.
+func (t *Tracker) entryLocked(name dnsname.Name, f Family) *entry {
+	n := t.names[name]
+	if n == nil {
+		return nil
+	}
+	for i, e := range n.entries {
+		if families[i] == f && e != nil && e.followers > 0 {
+			return e
+		}
+	}
+	return nil
+}
+
+// Run asks for names and tells changes until ctx ends, and returns when all it began has ended. It must run only once.
+func (t *Tracker) Run(ctx context.Context) error {
+	if len(t.upstreams) == 0 {
+		return errors.New("follow names: no server to ask is configured")
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if wait, ok := t.startDue(ctx); ok {
+			timer.Reset(wait)
+		}
+		select {
+		case <-timer.C:
+		case <-t.wake:
+		case <-ctx.Done():
+			t.running.Wait()
+			return nil
+		}
+	}
+}

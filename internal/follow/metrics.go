@@ -1,0 +1,101 @@
+package follow
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics count what the tracker does.
+type metrics struct {
+	lookups *prometheus.CounterVec
+	queries *prometheus.CounterVec
+	latency prometheus.Histogram
+	changes prometheus.Counter
+	held    prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_follow_lookups_total",
+			Help: "Attempts to learn the addresses of a name, by record type and how they ended."}, []string{"type", "cause"}),
+		queries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_follow_queries_total",
+			Help: "Queries to resolvers, and whether a reply came."}, []string{"server", "replied"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "nameplane_follow_query_duration_seconds",
+			Help:    "Time until a resolver replied.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}), // a cache nearby up to the usual timeout
+		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_follow_changes_total",
+			Help: "Changes that were told."}),
+		held: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_follow_queries_held_total",
+			Help: "Queries that had to wait because of the limit per second."}),
+	}
+}
+
+func (m *metrics) looked(f Family, o outcome) {
+	cause := o.answer
+	if o.err != nil {
+		cause = o.err.Cause
+	}
+	m.lookups.WithLabelValues(f.String(), string(cause)).Inc()
+}
+
+func (m *metrics) asked(u *upstream, d time.Duration, replied bool) {
+	word := "no"
+	if replied {
+		word = "yes"
+		m.latency.Observe(d.Seconds())
+	}
+	m.queries.WithLabelValues(u.label, word).Inc()
+}
+
+// Collectors are the metrics of the tracker.
+func (t *Tracker) Collectors() []prometheus.Collector {
+	m := t.metrics
+	out := []prometheus.Collector{m.lookups, m.queries, m.latency, m.changes, m.held,
+		t.gauge("nameplane_follow_names", "Names that are followed.", func() int { return len(t.names) }),
+		t.gauge("nameplane_follow_followers", "Followers of names, each family counted.", func() int { return t.followers }),
+		t.gauge("nameplane_follow_failing", "Families of names whose last attempt failed.", t.failingLocked),
+		t.gauge("nameplane_follow_overdue", "Families of names that are due and wait for their turn.", t.overdueLocked),
+	}
+	for _, u := range t.upstreams {
+		out = append(out, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_follow_resolver_up",
+			Help: "Whether a resolver is in use.", ConstLabels: prometheus.Labels{"server": u.label}}, func() float64 {
+			if u.up() {
+				return 1
+			}
+			return 0
+		}))
+	}
+	return out
+}
+
+// gauge is a metric that is read with the lock held.
+func (t *Tracker) gauge(name, help string, value func() int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return float64(value())
+	})
+}
+
+func (t *Tracker) failingLocked() int {
+	n := 0
+	for _, node := range t.names {
+		for _, e := range node.entries {
+			if e != nil && e.state.Err != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (t *Tracker) overdueLocked() int {
+	n, now := 0, time.Now()
+	for _, e := range t.queue {
+		if e.due.Before(now) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+package follow
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// node is a followed name.
+type node struct {
+	name    dnsname.Name
+	entries [len(families)]*entry // nil where the family is not followed
+	telling bool                  // a callback is running
+}
+
+// entry is one family of a followed name. It stays while it is in flight, even if all its followers have gone: one who
+// comes back gets the result of the lookup that is under way.
+type entry struct {
+	node      *node
+	followers int
+	state     *State // replaced, never changed
+	told      *State // what followers know
+
+	due      time.Time // zero: before all others
+	place    int       // in the queue
+	inFlight bool      // is being asked for, and not in the queue
+	cached   bool      // the resolver has it in a cache, where it cannot be renewed before its TTL is over
+	rest     bool      // the last answer was the rest of the one before
+}
+
+func (e *entry) family() Family {
+	return families[slices.Index(e.node.entries[:], e)]
+}
+
+// nudge makes Run look at the queue.
+func (t *Tracker) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// startDue begins to ask for what is due, and tells how long to wait for the next; not ok, if that is not for the clock to say.
+func (t *Tracker) startDue(ctx context.Context) (wait time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for len(t.queue) > 0 && t.inFlight < t.upstreams.slots() {
+		e := t.queue[0]
+		if e.due.After(now) {
+			return e.due.Sub(now), true
+		}
+		t.queue.remove(e)
+		e.inFlight = true
+		t.inFlight++
+		name, f := e.node.name, e.family()
+		t.running.Go(func() { t.finish(ctx, e, t.look(ctx, name, f)) })
+	}
+	return 0, false
+}
+
+// finish takes in what came of a lookup.
+func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.nudge()
+	t.inFlight--
+	e.inFlight = false
+	if e.followers == 0 {
+		t.dropLocked(e)
+		return
+	}
+	now := time.Now()
+	if ctx.Err() != nil { // given up, which says nothing of the name
+		e.due = now
+		t.queue.push(e)
+		return
+	}
+	t.metrics.looked(e.family(), o)
+	s := e.state.after(o, now)
+	e.due = now.Add(t.waitLocked(e, &s, o, now))
+	s.NextAttempt = e.due
+	e.state = &s
+	t.queue.push(e)
+	if s.differs(e.told) && !e.node.telling {
+		e.node.telling = true
+		t.running.Go(func() { t.tell(e.node) })
+	}
+}
+
+// waitLocked is how long to wait for the next attempt after the state became s.
+func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) time.Duration {
+	switch {
+	case o.err != nil:
+		return t.timing.retry(s.Failures)
+	case o.answer != Found:
+		e.rest = false
+		return t.timing.negative(o.ttl)
+	}
+	// The same addresses with less of their TTL, and an end that we knew: a cache gave us the rest of what we had.
+	was := e.state
+	rest := o.ttl < was.TTL && slices.Equal(was.Addrs, o.addrs) && !s.ValidUntil.After(was.ValidUntil.Add(ttlUnit))
+	if rest && now.Before(was.ValidUntil) {
+		e.cached = true
+	}
+	// Once, the new answer is awaited in spite of the floor; a name whose TTL only looks like a rest must not profit.
+	e.rest = rest && !e.rest
+	if e.rest {
+		return t.timing.rest(o.ttl)
+	}
+	return t.timing.fresh(o.ttl, e.cached)
+}
+
+// dropLocked forgets an entry that nobody follows, and its name if that was all of it.
+func (t *Tracker) dropLocked(e *entry) {
+	if e.followers > 0 || e.inFlight {
+		return
+	}
+	n := e.node
+	if i := slices.Index(n.entries[:], e); i >= 0 {
+		t.queue.remove(e)
+		n.entries[i] = nil
+	}
+	t.dropNameLocked(n)
+}
+
+// dropNameLocked forgets a name that has nothing left. One whose callback is running stays, so that the name's next
+// follower is not told at the same time.
+func (t *Tracker) dropNameLocked(n *node) {
+	if n.entries == [len(families)]*entry{} && !n.telling {
+		delete(t.names, n.name)
+	}
+}
+
+// tell calls back for a name until its followers know everything.
+func (t *Tracker) tell(n *node) {
+	for {
+		c, ok := t.untold(n)
+		if !ok {
+			return
+		}
+		t.metrics.changes.Inc()
+		t.opts.Changed(c)
+	}
+}
+
+// untold is a change that the followers of a name do not know. From here on they do.
+func (t *Tracker) untold(n *node) (Change, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, e := range n.entries {
+		if e == nil || e.followers == 0 || !e.state.differs(e.told) {
+			continue
+		}
+		c := Change{Name: n.name, Family: families[i], Old: *e.told, New: *e.state}
+		e.told = e.state
+		return c, true
+	}
+	n.telling = false
+	t.dropNameLocked(n)
+	return Change{}, false
+}
+
+// queue is a heap of the entries that wait, the next one first.
+type queue []*entry
+
+func (q *queue) push(e *entry) { heap.Push((*byDue)(q), e) }
+
+func (q *queue) remove(e *entry) {
+	if e.place < len(*q) && (*q)[e.place] == e {
+		heap.Remove((*byDue)(q), e.place)
+	}
+}
+
+// move gives a waiting entry another time.
+func (q *queue) move(e *entry, due time.Time) {
+	e.due = due
+	heap.Fix((*byDue)(q), e.place)
+}
+
+// byDue is the queue as container/heap wants it.
+type byDue []*entry
+
+func (q byDue) Len() int           { return len(q) }
+func (q byDue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q byDue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+func (q *byDue) Push(x any) {
+	e := x.(*entry)
+	e.place = len(*q)
+	*q = append(*q, e)
+}
+
+func (q *byDue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return e
+}
