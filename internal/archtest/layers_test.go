@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/forward"},
-	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/follow"},
+	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow"},
 	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt"},
 	{"cmd/nameplane"},
@@ -36,6 +36,7 @@ var sideways = map[string][]string{
 	"internal/store/boltstore":    {"internal/store"},
 	"internal/store/storetest":    {"internal/store"},
 	"internal/access":             {"internal/publish"},
+	"internal/transfer":           {"internal/publish"},
 	"internal/update":             {"internal/publish"},
 	"internal/mec":                {"internal/publish"},
 	"internal/forward":            {"internal/resolve"},
