@@ -1,0 +1,143 @@
+package mec
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// call is one request on its way through a handler.
+type call struct {
+	*door
+	w     http.ResponseWriter
+	r     *http.Request
+	route Route
+	app   string // of the path
+}
+
+// reply is what a handler wants to be sent.
+type reply struct {
+	status   int
+	body     any // as JSON; nil: none
+	etag     string
+	location string
+	sent     bool // the handler wrote it all itself
+}
+
+func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
+
+// dispatch finds the operation, asks whether the caller may do it, and does it.
+func (c *call) dispatch(methods map[string]Route, admit func(*call) error) (reply, error) {
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http leaves the body out
+	}
+	route, found := methods[method]
+	if !found {
+		return reply{}, &fault{status: http.StatusMethodNotAllowed, detail: c.r.Method + " is not possible here",
+			allow: slices.Sorted(maps.Keys(methods))}
+	}
+	c.route = route
+	if strings.Contains(route.Pattern, "{app}") {
+		c.app = c.r.PathValue("app")
+		if err := rules.CheckApp(c.app); err != nil {
+			return reply{}, err
+		}
+	}
+	if err := admit(c); err != nil {
+		return reply{}, err
+	}
+	return route.handle(c)
+}
+
+// admitApp lets an application through to its own things, and an admin to all.
+func (c *call) admitApp() error {
+	if c.Settings.AppHeader && c.r.Header.Get("X-Appinstanceid") != c.app {
+		return &fault{status: http.StatusUnauthorized, detail: "the header X-AppinstanceID is not the application of the path"}
+	}
+	if httpapi.CallerOf(c.r.Context()).MayActFor(c.app) {
+		return nil
+	}
+	return &fault{status: http.StatusForbidden, detail: "this needs a token of the application " + c.app + " (role app)"}
+}
+
+// admitPlatform lets the platform and admins through.
+func (c *call) admitPlatform() error {
+	who := httpapi.CallerOf(c.r.Context())
+	if who.IsAdmin() || slices.Contains(who.Roles, httpapi.RolePlatform) {
+		return nil
+	}
+	return &fault{status: http.StatusForbidden, detail: "this needs the role platform"}
+}
+
+func (c *call) actor() store.Actor {
+	who := httpapi.CallerOf(c.r.Context())
+	return store.Actor{Who: who.Who, Project: who.Project, Door: c.name, RequestID: httpapi.RequestID(c.r.Context())}
+}
+
+// url is the address of a path on the listener that the request came to.
+func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.Settings.BaseURL) + path }
+
+func (c *call) write(rep reply) {
+	if rep.sent {
+		return
+	}
+	h := c.w.Header()
+	if rep.etag != "" {
+		h.Set("ETag", rep.etag)
+	}
+	if rep.location != "" {
+		h.Set("Location", rep.location)
+	}
+	if rep.body == nil {
+		c.w.WriteHeader(rep.status)
+		return
+	}
+	httpapi.JSON(c.w, rep.status, rep.body)
+}
+
+// tag is the entity tag of a rule.
+func tag(r rules.Rule) string { return `"` + r.ETag() + `"` }
+
+// ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that of
+// two writers with the same tag only one goes on.
+func (c *call) ifMatch(r rules.Rule) error {
+	want := c.r.Header.Values("If-Match")
+	if len(want) == 0 || tagListed(want, tag(r), false) {
+		return nil
+	}
+	return &fault{status: http.StatusPreconditionFailed, detail: "the rule is not the one that If-Match names; read it again and " +
+		"repeat the change"}
+}
+
+// shown is the reply to a GET of one rule: 304 when the client has it already.
+func (c *call) shown(r rules.Rule) reply {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tag(r), true) {
+		return reply{status: http.StatusNotModified, etag: tag(r)}
+	}
+	return c.told(http.StatusOK, r)
+}
+
+// told is a reply with a rule and its tag.
+func (c *call) told(status int, r rules.Rule) reply {
+	return reply{status: status, body: c.wire(r), etag: tag(r)}
+}
+
+// tagListed reports whether a list of entity tags has one, or is "*". Weak tags match only where RFC 9110 §13.1.2 lets them.
+func tagListed(lists []string, tag string, weak bool) bool {
+	for t := range strings.SplitSeq(strings.Join(lists, ","), ",") {
+		t = strings.TrimSpace(t)
+		if weak {
+			t = strings.TrimPrefix(t, "W/")
+		}
+		if t == "*" || t == tag {
+			return true
+		}
+	}
+	return false
+}

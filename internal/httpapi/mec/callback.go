@@ -1,0 +1,131 @@
+package mec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+// Callbacks brings notifications to the callbacks of subscriptions. Applications choose where these are, so the server must
+// not be made to call what only it can reach: it connects to addresses of the given networks only, looks at the address
+// itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
+type Callbacks struct {
+	networks   []netip.Prefix
+	baseURL    string
+	extensions bool
+	client     *http.Client
+}
+
+// CallbackOptions of NewCallbacks.
+type CallbackOptions struct {
+	Networks   []netip.Prefix // where callbacks may be; none: nowhere
+	BaseURL    string         // of the listener of Mp1, for links; default: links are paths
+	Extensions bool           // as in Settings
+}
+
+// Times and sizes of a call. A receiver that is slower fails, and is tried again later.
+const (
+	callbackTime   = 10 * time.Second
+	callbackReply  = 4 << 10 // octets of a reply that are read, so that the connection can be used again
+	maxCallbackURI = 2048
+)
+
+// NewCallbacks makes them. Deliver goes to the options of the Service, and the Callbacks to the API.
+func NewCallbacks(o CallbackOptions) *Callbacks {
+	c := &Callbacks{networks: o.Networks, baseURL: o.BaseURL, extensions: o.Extensions}
+	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err == nil && !c.allowed(ap.Addr()) {
+			err = fmt.Errorf("%s is in none of the networks that callbacks may be in", ap.Addr())
+		}
+		return err
+	}}
+	c.client = &http.Client{
+		Timeout:       callbackTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: callbackTime, IdleConnTimeout: time.Minute,
+			MaxIdleConns: 64, MaxIdleConnsPerHost: 2, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
+	}
+	return c
+}
+
+func (c *Callbacks) allowed(a netip.Addr) bool {
+	a = a.Unmap()
+	for _, n := range c.networks {
+		if a.Zone() == "" && n.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check says whether a URI can be that of a callback. Names are looked up only when there is something to deliver.
+func (c *Callbacks) Check(uri string) error {
+	bad := func(why string) error { return &rules.FieldError{Field: "callbackReference", Msg: why} }
+	if uri == "" {
+		return bad("is missing")
+	}
+	if len(uri) > maxCallbackURI {
+		return bad("is longer than " + strconv.Itoa(maxCallbackURI) + " octets")
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		return bad("must be an http or https URI with a host")
+	case u.User != nil:
+		return bad("must not hold a name or password")
+	case u.Fragment != "":
+		return bad("must not have a fragment")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return bad("has a port that is none")
+		}
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !c.allowed(a) {
+		return bad("is in none of the networks that callbacks may be in")
+	}
+	return nil
+}
+
+// Deliver posts one notification; any status of success will do.
+func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.Event) error {
+	n := fromEvent(e, c.extensions)
+	n.Links = &notificationLinks{link{c.baseURL + mp1Bases[0] + "/applications/" + url.PathEscape(s.App) + "/subscriptions/" + s.ID}}
+	b, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Callback, bytes.NewReader(b))
+	if err != nil {
+		return errors.New("the callback is no URI any more") // an error of url.Parse would quote all of it
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "nameplane")
+	res, err := c.client.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return err
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, callbackReply)
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return fmt.Errorf("the callback answered with %d", res.StatusCode)
+	}
+	return nil
+}

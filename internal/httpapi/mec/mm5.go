@@ -1,0 +1,190 @@
+package mec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+const rulesOf = "/mep/config/{app}/dns_rules"
+
+// configRoutes are Mm5 as our document has it, with what it leaves out: lists of applications, all rules at once, events.
+var configRoutes = []Route{
+	{http.MethodGet, "/mep/config", "List applications with their DNS rules", (*call).listApps, 0, 0},
+	{http.MethodGet, "/mep/config/events", "Watch the DNS rules of all applications", (*call).watchAll, 0, 0},
+	{http.MethodDelete, "/mep/config/events", "", (*call).terminate, 0, 0}, // an application may be called so
+	{http.MethodDelete, "/mep/config/{app}", "Terminate an application", (*call).terminate, 0, 0},
+	{http.MethodGet, rulesOf, "List the DNS rules of an application, for the platform", (*call).listRules, 0, 0},
+	{http.MethodPost, rulesOf, "Create a DNS rule", (*call).createRule, mm5Body, 0},
+	{http.MethodPut, rulesOf, "Replace or switch all DNS rules of an application", (*call).putRules, ruleBody, 0},
+	{http.MethodGet, rulesOf + "/{rule}", "Show a DNS rule, for the platform", (*call).showRule, 0, 0},
+	{http.MethodPut, rulesOf + "/{rule}", "Change a DNS rule, for the platform", (*call).putRule, mm5Body, 0},
+	{http.MethodDelete, rulesOf + "/{rule}", "Delete a DNS rule", (*call).deleteRule, 0, 0},
+}
+
+// Bounds of a page of applications: how many, and of how many rules, because one may have a thousand.
+const (
+	pageApps  = 100
+	maxApps   = 1000
+	pageRules = 5000
+)
+
+// appList is a page of applications.
+type appList struct {
+	Apps  []appEntry `json:"applications"`
+	Links struct {
+		Self string `json:"self"`
+		Next string `json:"next,omitempty"`
+	} `json:"links"`
+}
+
+type appEntry struct {
+	ID            string     `json:"appInstanceId"`
+	Name          string     `json:"appName,omitempty"`
+	Subscriptions int        `json:"subscriptions"`
+	Rules         []wireRule `json:"dnsRules"`
+}
+
+// listApps lists applications in order of their ids, from the one after the marker.
+func (c *call) listApps() (reply, error) {
+	q := c.r.URL.Query()
+	limit := pageApps
+	if given := q.Get("limit"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 {
+			return reply{}, &rules.FieldError{Field: "limit", Msg: "must be a number from 1 up to " + strconv.Itoa(maxApps)}
+		}
+		limit = min(n, maxApps)
+	}
+	apps, err := c.Service.Apps(q.Get("marker"), limit+1)
+	if err != nil {
+		return reply{}, err
+	}
+	out := appList{Apps: []appEntry{}}
+	out.Links.Self = c.url(c.r.URL.RequestURI())
+	total := 0
+	for _, a := range apps {
+		if len(out.Apps) == limit || total > pageRules {
+			next := url.Values{"limit": {strconv.Itoa(limit)}, "marker": {out.Apps[len(out.Apps)-1].ID}}
+			out.Links.Next = c.url("/mep/config?" + next.Encode())
+			break
+		}
+		list, err := c.Service.Rules(a.ID)
+		if err != nil {
+			return reply{}, err
+		}
+		total += len(list)
+		out.Apps = append(out.Apps, appEntry{a.ID, a.Name, a.Subscriptions, c.wireAll(list)})
+	}
+	return ok(out), nil
+}
+
+// terminate removes everything of an application.
+func (c *call) terminate() (reply, error) {
+	app := c.app
+	if app == "" {
+		app = "events"
+	}
+	gone, err := c.Service.Terminate(c.r.Context(), c.actor(), app)
+	if err == nil && gone == (rules.Removed{}) {
+		err = &fault{status: http.StatusNotFound, detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
+	}
+	return reply{status: http.StatusNoContent}, err
+}
+
+func (c *call) createRule() (reply, error) {
+	var in ruleInput
+	if err := c.decode(&in); err != nil {
+		return reply{}, err
+	}
+	if in.ID == nil {
+		id := uuid.NewString()
+		in.ID = &id
+	}
+	r, err := in.rule()
+	if err != nil {
+		return reply{}, err
+	}
+	r.App = c.app
+	if r, err = c.Service.Create(c.r.Context(), c.actor(), r, nil); err != nil {
+		return reply{}, err
+	}
+	rep := c.told(http.StatusCreated, r)
+	rep.location = c.url(c.r.URL.EscapedPath() + "/" + url.PathEscape(r.ID))
+	return rep, nil
+}
+
+// putRules makes the rules of a list all that the application has, or gives all it has one state. Either is one commit.
+func (c *call) putRules() (reply, error) {
+	b, err := c.read()
+	if err != nil {
+		return reply{}, err
+	}
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '[' {
+		return c.replaceRules(b)
+	}
+	var in ruleInput
+	if err := decode(b, &in); err != nil {
+		return reply{}, err
+	}
+	if !in.onlyState() {
+		return reply{}, &rules.FieldError{Field: "body", Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+	}
+	state, err := rules.ParseState(*in.State)
+	if err != nil {
+		return reply{}, err
+	}
+	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state)
+	return ok(c.wireAll(list)), err
+}
+
+func (c *call) replaceRules(b []byte) (reply, error) {
+	var items []json.RawMessage
+	if err := decode(b, &items); err != nil {
+		return reply{}, err
+	}
+	list, err := parseRules("", items)
+	if err != nil {
+		return reply{}, err
+	}
+	list, err = c.Service.Replace(c.r.Context(), c.actor(), c.app, list)
+	return ok(c.wireAll(list)), err
+}
+
+// parseRules reads the rules of a list. Errors name the one they are in.
+func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
+	out := make([]rules.Rule, len(items))
+	for i, item := range items {
+		var in ruleInput
+		err := decode(item, &in)
+		if err == nil {
+			out[i], err = in.rule()
+		}
+		if err != nil {
+			return nil, rules.In(fmt.Sprintf("%s[%d]", list, i), err)
+		}
+	}
+	return out, nil
+}
+
+// putRule changes the state of a rule when that is all the body has, else all of it.
+func (c *call) putRule() (reply, error) {
+	return c.update(func(old rules.Rule, in ruleInput) (rules.Rule, error) {
+		if in.onlyState() {
+			return stateOnly(old, in)
+		}
+		return whole(old, in)
+	})
+}
+
+func (c *call) deleteRule() (reply, error) {
+	_, err := c.Service.Delete(c.r.Context(), c.actor(), c.app, c.ruleID(), c.ifMatch)
+	return reply{status: http.StatusNoContent}, err
+}

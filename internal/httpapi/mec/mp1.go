@@ -1,0 +1,118 @@
+package mec
+
+import (
+	"net/http"
+
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+// listRules answers with an empty array for an application without rules, known or not.
+func (c *call) listRules() (reply, error) {
+	list, err := c.Service.Rules(c.app)
+	return ok(c.wireAll(list)), err
+}
+
+func (c *call) showRule() (reply, error) {
+	r, err := c.Service.Rule(c.app, c.r.PathValue("rule"))
+	if err != nil {
+		return reply{}, err
+	}
+	return c.shown(r), nil
+}
+
+// putOwnRule changes a rule as the settings allow an application to.
+func (c *call) putOwnRule() (reply, error) {
+	if c.Settings.Put == PutStateOnly {
+		return c.update(stateOnly)
+	}
+	return c.update(func(old rules.Rule, in ruleInput) (rules.Rule, error) {
+		if in.ID == nil {
+			return old, &rules.FieldError{Field: "dnsRuleId", Msg: "is missing"}
+		}
+		if _, err := rules.ParseState(val(in.State)); err != nil {
+			return old, err
+		}
+		r, err := whole(old, in)
+		if !c.Settings.Extensions { // what a client cannot see, it has not removed by leaving it out
+			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
+		}
+		return r, err
+	})
+}
+
+// update changes the rule of the path. What is wrong with the body is told last, inside the commit: first that there is no
+// such rule, then that it is not the one that If-Match names.
+func (c *call) update(change func(rules.Rule, ruleInput) (rules.Rule, error)) (reply, error) {
+	var in ruleInput
+	bad := c.decode(&in)
+	id := c.ruleID()
+	r, err := c.Service.Update(c.r.Context(), c.actor(), c.app, id, func(old rules.Rule) (rules.Rule, error) {
+		if err := c.ifMatch(old); err != nil {
+			return old, err
+		}
+		if bad != nil {
+			return old, bad
+		}
+		if in.ID != nil && *in.ID != id {
+			return old, &rules.FieldError{Field: "dnsRuleId", Msg: "is not the one of the path"}
+		}
+		return change(old, in)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return c.told(http.StatusOK, r), nil
+}
+
+// ruleID is the rule of the path. A rule may have the name of the path of events.
+func (c *call) ruleID() string {
+	if id := c.r.PathValue("rule"); id != "" {
+		return id
+	}
+	return "events"
+}
+
+// whole makes a rule what the client says, all of it.
+func whole(old rules.Rule, in ruleInput) (rules.Rule, error) {
+	in.ID = &old.ID
+	return in.rule()
+}
+
+// stateOnly gives a rule another state. What else a client says must be so already.
+func stateOnly(old rules.Rule, in ruleInput) (rules.Rule, error) {
+	state, err := rules.ParseState(val(in.State))
+	if err != nil {
+		return old, err
+	}
+	said, err := filled(old, in).rule()
+	if err != nil {
+		return old, err
+	}
+	for field, differs := range map[string]bool{
+		"domainName": said.Name != old.Name,
+		"ipAddress":  said.Addr != old.Addr,
+		"ttl":        in.TTL != nil && (old.TTL == nil || *said.TTL != *old.TTL),
+	} {
+		if differs {
+			return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}
+		}
+	}
+	old.State = state
+	return old, nil
+}
+
+// filled is what a client wrote, with the rest as it is.
+func filled(old rules.Rule, in ruleInput) ruleInput {
+	family, addr := old.AddrType(), old.Addr.String()
+	in.ID = &old.ID
+	if in.Domain == nil {
+		in.Domain = &old.Domain
+	}
+	if in.AddrType == nil {
+		in.AddrType = &family
+	}
+	if in.Addr == nil {
+		in.Addr = &addr
+	}
+	return in
+}

@@ -1,0 +1,78 @@
+package mec
+
+import (
+	"net/http"
+
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+// self is the path of the subscriptions of the application, below the base path that the request came by.
+func (c *call) self() string {
+	path := c.r.URL.EscapedPath()
+	if id := c.r.PathValue("subscription"); id != "" {
+		path = path[:len(path)-len(lastSegment(path))-1]
+	}
+	return c.url(path)
+}
+
+func lastSegment(path string) string {
+	for i := len(path); i > 0; i-- {
+		if path[i-1] == '/' {
+			return path[i:]
+		}
+	}
+	return path
+}
+
+func (c *call) wireSubscription(s rules.Subscription) subscription {
+	return subscription{Type: subscriptionType, Callback: s.Callback, App: s.App, Links: subscriptionLinks{link{c.self() + "/" + s.ID}},
+		State: string(s.State), Delivered: s.Delivered, Missed: s.Missed, Failures: s.Failures, LastError: s.LastError}
+}
+
+func (c *call) listSubscriptions() (reply, error) {
+	list, err := c.Service.Subscriptions(c.app)
+	if err != nil {
+		return reply{}, err
+	}
+	var out linkList
+	out.Links.Self.Href = c.self()
+	out.Links.Subscriptions = []subscriptionLink{}
+	for _, s := range list {
+		out.Links.Subscriptions = append(out.Links.Subscriptions, subscriptionLink{c.self() + "/" + s.ID, subscriptionType, subscriptionType})
+	}
+	return ok(out), nil
+}
+
+func (c *call) subscribe() (reply, error) {
+	var in subscriptionInput
+	if err := c.decode(&in); err != nil {
+		return reply{}, err
+	}
+	switch {
+	case val(in.Type) != subscriptionType:
+		return reply{}, &rules.FieldError{Field: "subscriptionType", Msg: "must be " + subscriptionType + ", the only one here"}
+	case in.App != nil && *in.App != c.app:
+		return reply{}, &rules.FieldError{Field: "appInstanceId", Msg: "is not the one of the path"}
+	case c.Callbacks == nil:
+		return reply{}, rules.ErrNoDelivery
+	}
+	if err := c.Callbacks.Check(val(in.Callback)); err != nil {
+		return reply{}, err
+	}
+	s, err := c.Service.Subscribe(c.r.Context(), c.actor(), c.app, *in.Callback)
+	if err != nil {
+		return reply{}, err
+	}
+	w := c.wireSubscription(s)
+	return reply{status: http.StatusCreated, body: w, location: w.Links.Self.Href}, nil
+}
+
+func (c *call) showSubscription() (reply, error) {
+	s, err := c.Service.Subscription(c.app, c.r.PathValue("subscription"))
+	return ok(c.wireSubscription(s)), err
+}
+
+func (c *call) unsubscribe() (reply, error) {
+	err := c.Service.Unsubscribe(c.r.Context(), c.actor(), c.app, c.r.PathValue("subscription"))
+	return reply{status: http.StatusNoContent}, err
+}

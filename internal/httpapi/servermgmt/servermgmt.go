@@ -1,0 +1,126 @@
+// Package servermgmt serves the management API of the DNS server that an EdgeGallery mepserver drives, in both generations it
+// had, with the calls for reading that neither had.
+package servermgmt
+
+import (
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// API is the door over a Service.
+type API struct {
+	Service *mec.Service
+	Log     *slog.Logger // default: none
+
+	// EdgeGalleryStatus answers what is there already with 400, and what is not with 400 to PUT and 500 to DELETE, as the
+	// server did that this one takes the place of. Without it they are 409 and 404.
+	EdgeGalleryStatus bool
+}
+
+// Route is one operation. A word of Pattern in braces stands for one path segment.
+type Route struct {
+	Method, Pattern, Description string
+
+	handle func(*call) error
+}
+
+const (
+	records  = httpapi.ServerManagementPath + "rrecord"
+	atName   = records + "/{fqdn}"
+	oneSet   = atName + "/{type}"
+	zoneList = httpapi.ServerManagementPath + "zones"
+	health   = "/health"
+)
+
+// Routes lists every operation of the API.
+func Routes() []Route {
+	return []Route{
+		{http.MethodGet, records, "List the records of the DNS server", (*call).list},
+		{http.MethodPut, records, "Put many records, or none", (*call).putBatch},
+		{http.MethodPost, records, "Create records", (*call).create},
+		{http.MethodGet, atName, "List the records of a name", (*call).listName},
+		{http.MethodGet, oneSet, "Show a record", (*call).show},
+		{http.MethodPut, oneSet, "Replace a record", (*call).replace},
+		{http.MethodDelete, oneSet, "Delete a record", (*call).remove},
+		{http.MethodGet, zoneList, "List the zones that have records", (*call).listZones},
+		{http.MethodGet, health, "Tell that the DNS server lives", (*call).health},
+	}
+}
+
+// Register adds the door's paths to a mux that is inside the frame. Each has one handler that knows the methods there: the
+// mux's own 405 is no problem document.
+func (a API) Register(mux *http.ServeMux) {
+	if a.Log == nil {
+		a.Log = slog.New(slog.DiscardHandler)
+	}
+	paths := map[string]map[string]Route{}
+	for _, r := range Routes() {
+		if paths[r.Pattern] == nil {
+			paths[r.Pattern] = map[string]Route{}
+		}
+		paths[r.Pattern][r.Method] = r
+	}
+	for pattern, methods := range paths {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			c := &call{a, w, r}
+			if err := c.dispatch(methods); err != nil {
+				c.fail(err)
+			}
+		})
+	}
+}
+
+// call is one request on its way through a handler.
+type call struct {
+	API
+	w http.ResponseWriter
+	r *http.Request
+}
+
+// dispatch finds the operation, asks whether the caller may do it, and does it. That the server lives, anybody may know whom
+// the frame lets through.
+func (c *call) dispatch(methods map[string]Route) error {
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http leaves the body out
+	}
+	route, found := methods[method]
+	if !found {
+		return &fault{http.StatusMethodNotAllowed, c.r.Method + " is not possible here", slices.Sorted(maps.Keys(methods))}
+	}
+	who := httpapi.CallerOf(c.r.Context())
+	if route.Pattern != health && !who.IsAdmin() && !slices.Contains(who.Roles, httpapi.RolePlatform) {
+		return &fault{status: http.StatusForbidden, detail: "this needs the role platform"}
+	}
+	return route.handle(c)
+}
+
+func (c *call) actor() store.Actor {
+	who := httpapi.CallerOf(c.r.Context())
+	return store.Actor{Who: who.Who, Project: who.Project, Door: "servermgmt", RequestID: httpapi.RequestID(c.r.Context())}
+}
+
+func (c *call) health() error {
+	c.text("OK")
+	return nil
+}
+
+// text answers with a word, as the server did that this one takes the place of. Clients look at the status.
+func (c *call) text(s string) {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = c.w.Write([]byte(s)) // the client may be gone, and then nobody is left to tell
+}
+
+// done is text after a change, unless that failed.
+func (c *call) done(err error) error {
+	if err == nil {
+		c.text("Success")
+	}
+	return err
+}
