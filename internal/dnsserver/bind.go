@@ -16,6 +16,7 @@ type udpSocket struct {
 	wildcard bool // bound to all addresses, so each reply must be told its own
 	sharers  int  // sockets of the same address, this one included
 	count    *counters
+	send     sendFunc // as the loop that serves the socket has it
 }
 
 // portTries bounds the search for a port that is free for UDP, TCP and both families, when any will do.
@@ -129,7 +130,7 @@ func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) err
 				shared = conn
 			}
 		}
-		s.udp = append(s.udp, &udpSocket{conn, wildcard, n, count})
+		s.udp = append(s.udp, &udpSocket{conn: conn, wildcard: wildcard, sharers: n, count: count})
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ type place struct {
 	working *list.Element // nil while not
 	since   time.Time     // when it became busy
 	evicted bool
+	reading bool          // for the next message, or the rest of one
+	held    int           // queries that wait for the forwarder
+	patient time.Duration // how long it may be idle; 0 while it owes the rest of a message
 }
 
 // slowAfter is how long a connection may be busy before it must make room when all are used up. Answers take
@@ -123,6 +126,7 @@ func (t *connTable) idle(c *conn) time.Duration {
 	if 4*len(t.all) > 3*t.cfg.MaxConns {
 		d /= 4
 	}
+	c.place.patient = d
 	t.waitLocked(c, time.Now().Add(d))
 	return d
 }
@@ -131,15 +135,43 @@ func (t *connTable) idle(c *conn) time.Duration {
 func (t *connTable) wait(c *conn, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c.place.patient = 0
 	t.waitLocked(c, until)
 }
 
 func (t *connTable) waitLocked(c *conn, until time.Time) {
-	if !c.place.evicted && c.place.waiting == nil {
+	c.place.reading = true
+	t.listLocked(c)
+	t.deadlineLocked(c, until)
+}
+
+// listLocked puts a connection that reads among those that wait for messages, unless we owe it replies.
+func (t *connTable) listLocked(c *conn) {
+	if _, in := t.all[c]; in && c.place.held == 0 && c.place.waiting == nil {
 		t.leaveLocked(c)
 		c.place.waiting = t.waiting.PushBack(c)
 	}
-	t.deadlineLocked(c, until)
+}
+
+// hold notes that a query of a busy connection waits for the forwarder. The connection is busy until it is answered.
+func (t *connTable) hold(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.place.held++
+}
+
+// release notes that such a query was answered. When it was the last, the connection is idle from now on.
+func (t *connTable) release(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.place.held--
+	if c.place.held > 0 || !c.place.reading {
+		return
+	}
+	t.listLocked(c)
+	if c.place.patient > 0 {
+		t.deadlineLocked(c, time.Now().Add(c.place.patient))
+	}
 }
 
 // busy notes that a connection has a message to answer. It reports false when the connection was closed meanwhile.
@@ -150,6 +182,7 @@ func (t *connTable) busy(c *conn) bool {
 		return false
 	}
 	t.leaveLocked(c)
+	c.place.reading = false
 	c.place.working, c.place.since = t.working.PushBack(c), time.Now()
 	return true
 }

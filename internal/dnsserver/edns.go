@@ -91,8 +91,8 @@ func (e *edns) readOptions(data []byte) bool {
 	return true
 }
 
-// reserve is the room that the OPT record of the reply wants. Extended errors go with answers that have no records,
-// so they need none.
+// reserve is the room that the OPT record of the reply wants. Extended errors go with answers that have no records, so they
+// need none; those that go with stale ones are left out where there is none.
 func (h *handler) reserve() int {
 	e := &h.q.edns
 	if !e.present {

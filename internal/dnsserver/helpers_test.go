@@ -26,6 +26,12 @@ alias    300  CNAME www
 *.wild   300  A     192.0.2.2
 sub      300  NS    ns.sub
 ns.sub   300  A     192.0.2.54
+out      300  CNAME www.example.net.
+outer    300  CNAME out
+away     300  DNAME example.net.
+tosub    300  CNAME a.sub
+loop     300  CNAME pool
+pool     300  CNAME loop
 `
 
 var origin = dnsname.MustParse("example.org.")
@@ -82,7 +88,7 @@ func newHandler(tb testing.TB, cfg Config) *handler {
 		tb.Fatal(err)
 	}
 	h := &handler{
-		settings: &settings{cfg.Snapshot, cfg.Version, cfg.NSID, cfg.UDPSize, newCookieSecret(cfg.Cookies)},
+		settings: cfg.settings(),
 		count:    &counters{},
 		limiter:  newLimiter(cfg.RRL, 1),
 	}

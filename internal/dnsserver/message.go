@@ -15,6 +15,8 @@ const (
 	flagAA = 1 << 10
 	flagTC = 1 << 9
 	flagRD = 1 << 8
+	flagRA = 1 << 7
+	flagAD = 1 << 5
 	flagCD = 1 << 4
 
 	opcodeMask  = 0xF << 11
@@ -95,6 +97,27 @@ var fold = func() (t [256]byte) {
 	}
 	return t
 }()
+
+// foldName makes a name lower-case, where it is.
+func foldName(name []byte) []byte {
+	for i, c := range name {
+		name[i] = fold[c]
+	}
+	return name
+}
+
+// equalFold reports whether a name is another that is in lower case.
+func equalFold(name, lower []byte) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i, c := range name {
+		if fold[c] != lower[i] {
+			return false
+		}
+	}
+	return true
+}
 
 // Sections after the question.
 const (

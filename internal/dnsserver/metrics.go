@@ -23,6 +23,17 @@ const (
 
 var dropNames = [numDrops]string{"short", "response", "source_port", "send"}
 
+// What became of queries for names that are not ours.
+const (
+	forwardAsked     = iota // the forwarder was asked
+	forwardCached           // it knew at once
+	forwardDenied           // the client is of no network that may ask it
+	forwardOverBound        // too many waited for it
+	numForwards
+)
+
+var forwardNames = [numForwards]string{"asked", "cached", "client_refused", "over_bound"}
+
 // countedTypes have a label of their own; a label for each of 65,536 would let clients fill the metrics store.
 var countedTypes = [...]rr.Type{
 	rr.TypeA, rr.TypeNS, rr.TypeCNAME, rr.TypeSOA, rr.TypePTR, rr.TypeMX, rr.TypeTXT, rr.TypeAAAA, rr.TypeSRV,
@@ -46,16 +57,17 @@ var latencyBounds = [...]time.Duration{
 	100 * time.Millisecond, time.Second,
 }
 
-// counters are written by one socket's goroutine and read by the collector. Atomics without contention cost a few
+// counters are written by one socket's goroutine, and by queries of it that have waited, and read by the collector. Atomics without contention cost a few
 // nanoseconds each; there are two for a usual query.
 type counters struct {
 	transport string
 	family    string
 
 	types     [1 + len(countedTypes)]atomic.Uint64
-	responses [numRcodes][lookup.NumKinds + 1]atomic.Uint64
+	responses [numRcodes][numKinds]atomic.Uint64
 	limited   [numLimited]atomic.Uint64
 	dropped   [numDrops]atomic.Uint64
+	forwards  [numForwards]atomic.Uint64
 	truncated atomic.Uint64
 	latency   [len(latencyBounds) + 1]atomic.Uint64
 	elapsed   atomic.Int64
@@ -94,7 +106,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type collector struct {
 	server                                               *Server
 	queries, types, responses, kinds, refused, truncated *prometheus.Desc
-	limited, dropped, duration, conns                    *prometheus.Desc
+	limited, dropped, duration, conns, forwards, waiting *prometheus.Desc
 }
 
 // Collector gives the server's metrics.
@@ -111,6 +123,8 @@ func (s *Server) Collector() prometheus.Collector {
 		dropped:   desc("dropped_total", "Messages that got no reply.", "reason"),
 		duration:  desc("request_duration_seconds", "Time from a message's arrival in the program to its reply's departure.", "transport"),
 		conns:     desc("tcp_connections", "Open TCP connections."),
+		forwards:  desc("forward_queries_total", "Queries that our zones do not answer and others may, by what became of them.", "result"),
+		waiting:   desc("forward_waiting", "Queries that wait for the forwarder."),
 	}
 }
 
@@ -143,6 +157,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for i, n := range t.dropped {
 		count(c.dropped, n, dropNames[i])
 	}
+	if w := c.server.settings.waiting; w != nil {
+		for i, n := range t.forwards {
+			count(c.forwards, n, forwardNames[i])
+		}
+		ch <- prometheus.MustNewConstMetric(c.waiting, prometheus.GaugeValue, float64(w.len()))
+	}
 	for transport, l := range t.latency {
 		count(c.truncated, l.truncated, transport)
 		ch <- prometheus.MustNewConstHistogram(c.duration, l.count, l.sum.Seconds(), l.buckets, transport)
@@ -159,6 +179,7 @@ type totals struct {
 	kinds     [lookup.NumKinds]uint64
 	limited   [numLimited]uint64
 	dropped   [numDrops]uint64
+	forwards  [numForwards]uint64
 	refused   uint64
 }
 
@@ -195,6 +216,9 @@ func (t *totals) add(c *counters) {
 	}
 	for i := range t.dropped {
 		t.dropped[i] += c.dropped[i].Load()
+	}
+	for i := range t.forwards {
+		t.forwards[i] += c.forwards[i].Load()
 	}
 	t.addLatency(c)
 }

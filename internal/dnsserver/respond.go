@@ -13,8 +13,10 @@ import (
 
 // RCODEs that the server itself gives (RFC 1035 §4.1.1, RFC 8945 §3, RFC 6891 §9); the others come from lookup.
 const (
+	rcodeNoError  = 0
 	rcodeFormErr  = 1
 	rcodeServFail = 2
+	rcodeNXDomain = 3
 	rcodeNotImp   = 4
 	rcodeRefused  = 5
 	rcodeNotAuth  = 9
@@ -22,8 +24,15 @@ const (
 	numRcodes     = 17
 )
 
-// kindNone is the kind of a reply that no lookup made.
-const kindNone = lookup.Kind(lookup.NumKinds)
+// Kinds of replies that no lookup made.
+const (
+	kindNone      = lookup.Kind(lookup.NumKinds) + iota
+	kindForwarded // with what the forwarder found
+	numKinds
+)
+
+// later is the length of a reply that must wait for the forwarder.
+const later = -1
 
 // maxTCPSize is the largest message that the length in front of it can tell.
 const maxTCPSize = 65535
@@ -51,6 +60,7 @@ type handler struct {
 	verified bool // the client's address is proven by its cookie
 	cookie   [cookieSize]byte
 	name     [dnsname.MaxWire + 1]byte
+	forwards forwards
 }
 
 // start reads the clock and the zones, once for a batch of messages.
@@ -84,6 +94,9 @@ func (h *handler) answer(in, out []byte, from client) int {
 	if h.limiter != nil && !h.verified && !h.rateLimit() {
 		return 0
 	}
+	if h.forwards.asks {
+		return later
+	}
 	return h.finish(ede)
 }
 
@@ -115,6 +128,7 @@ func (h *handler) begin(out []byte) {
 	default:
 		h.limit = minUDPSize
 	}
+	h.forwards.begin(h.settings.waiting, h.from.addr)
 	n := copy(out[:q.end], q.wire)
 	h.reply.Limit, h.reply.Kind = h.limit-h.reserve(), kindNone
 	h.empty(out[:n])
@@ -190,9 +204,13 @@ func (h *handler) lookup() int {
 		r.Kind, r.Rcode = lookup.ServFail, rcodeServFail
 		return edeNotReady
 	}
+	r.Turn++
 	lookup.Answer(h.snapshot, lookup.Question{Name: h.q.name, Type: h.q.qtype}, r)
 	if h.q.qclass == classANY {
 		r.Authoritative = false // RFC 1035 §6.2: nobody is the authority for all classes
+	}
+	if h.wantsRest() && h.leftOpen() {
+		return h.forward()
 	}
 	switch r.Kind {
 	case lookup.Refused:
@@ -213,6 +231,7 @@ func (h *handler) rateLimit() bool {
 		h.count.limited[limitSlip].Add(1)
 		h.empty(h.reply.Msg[:h.q.end])
 		h.reply.Truncated = true
+		h.forwards.asks, h.forwards.authentic = false, false
 	}
 	return true
 }
@@ -234,6 +253,12 @@ func (h *handler) finish(ede int) int {
 	flags := flagQR | q.flags&(opcodeMask|flagRD|flagCD) | uint16(r.Rcode&0xF) // RFC 4035 §3.1.6: CD is copied
 	if r.Authoritative {
 		flags |= flagAA
+	}
+	if h.forwards.allowed {
+		flags |= flagRA
+	}
+	if h.forwards.authentic {
+		flags |= flagAD
 	}
 	if r.Truncated {
 		flags |= flagTC

@@ -12,6 +12,11 @@ import (
 // RRLConfig limits the rate of like answers to one network over UDP, so that the server is of no use to those who
 // forge addresses. Clients with a valid DNS cookie, and loopback, are exempt.
 //
+// Answers for names that are not ours count as those for names that exist, whatever they say: only allowed networks get
+// them, so what is left to limit is one large answer that is asked for in the name of a client. They count when the query
+// comes, before an upstream is asked. Made-up names are many answers, but each of them must wait for an upstream, and how
+// many may is bounded by ForwardConfig.
+//
 // The defaults are far above what a resolver of any size asks of one server for one name within its TTL, and far below
 // what makes a reflector: 1,000 answers of 500 octets are 4 Mbit/s.
 type RRLConfig struct {
@@ -139,6 +144,8 @@ func (l *limiter) exempts(addr netip.Addr) bool {
 // rateClass tells apart answers of which there are as many as names, and those that any made-up name gets.
 func rateClass(r *lookup.Reply) int {
 	switch {
+	case r.Kind == kindForwarded:
+		return rateResponses
 	case r.Zone == nil:
 		return rateErrors
 	case r.Kind == lookup.Positive && !r.Synthesized:

@@ -28,6 +28,7 @@ type Config struct {
 	Workers  int                   // sockets for each address; default one for each CPU in use
 	RRL      RRLConfig
 	TCP      TCPConfig
+	Forward  ForwardConfig
 	Cookies  [16]byte // secret of DNS cookies; servers behind one address share it; default random
 	Log      *slog.Logger
 
@@ -41,21 +42,23 @@ type settings struct {
 	nsid     string
 	udpSize  int
 	secret   cookieSecret
+	waiting  *waiting // nil when nothing is forwarded
 }
 
 // Server is a set of bound sockets, and what serves them.
 type Server struct {
 	cfg      Config
-	settings settings
+	settings *settings
 	udp      []*udpSocket
 	tcp      []*net.TCPListener
 	addrs    []netip.AddrPort
 	counters []*counters
 	tcpCount [2]*counters // IPv4, IPv6
 	conns    *connTable
-	grace    time.Duration
-	works    sync.Pool // of *tcpWork, so that idle connections need none
-	replies  sync.Pool // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
+	grace    time.Duration // graceTime, but for tests
+	patience time.Duration // forwardTime, but for tests
+	works    sync.Pool     // of *tcpWork, so that idle connections need none
+	replies  sync.Pool     // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
 }
 
 const (
@@ -67,6 +70,9 @@ const (
 	drainTime = 50 * time.Millisecond
 	// graceTime is how long TCP clients have to take their replies after that.
 	graceTime = 3 * time.Second
+	// forwardTime is how long the forwarder has after the end was called. Most upstreams answer far sooner, and clients ask
+	// again: an end need not wait for upstreams that are dead.
+	forwardTime = time.Second
 )
 
 // Listen binds every socket, so that the process can drop its privileges before Run.
@@ -74,10 +80,10 @@ func Listen(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), grace: graceTime}
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), grace: graceTime, patience: forwardTime}
 	s.works.New = newTCPWork
 	s.replies.New = func() any { return new([writeBuffer]byte) }
-	s.settings = settings{cfg.Snapshot, cfg.Version, cfg.NSID, cfg.UDPSize, newCookieSecret(cfg.Cookies)}
+	s.settings = cfg.settings()
 	for i, family := range []string{"ipv4", "ipv6"} {
 		s.tcpCount[i] = s.newCounters("tcp", family)
 	}
@@ -88,6 +94,15 @@ func Listen(cfg Config) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// settings needs a complete Config.
+func (c *Config) settings() *settings {
+	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), nil}
+	if c.Forward.By != nil {
+		s.waiting = newWaiting(c.Forward, s)
+	}
+	return s
 }
 
 // complete checks the Config and fills in what was left out.
@@ -107,6 +122,7 @@ func (c *Config) complete() error {
 	c.UDPSize = orDefault(c.UDPSize, defaultUDPSize)
 	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
 	c.TCP.complete()
+	c.Forward.complete()
 	switch {
 	case c.UDPSize < minUDPSize || c.UDPSize > maxUDPSize:
 		return fmt.Errorf("UDP size %d is not between %d and %d", c.UDPSize, minUDPSize, maxUDPSize)
@@ -138,6 +154,7 @@ func (s *Server) Close() {
 // Run serves until ctx ends. It then answers what had arrived, and closes everything.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
+	defer s.settings.waiting.finish()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, u := range s.udp {
 		g.Go(func() error { return s.serveUDP(u) })
@@ -148,6 +165,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		s.drain()
+		s.settings.waiting.endAfter(s.patience)
 		return nil
 	})
 	return g.Wait()
@@ -173,7 +191,7 @@ func (s *Server) newCounters(transport, family string) *counters {
 
 // serveUDP serves a socket until its read deadline.
 func (s *Server) serveUDP(u *udpSocket) error {
-	h := &handler{settings: &s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharers)}
+	h := &handler{settings: s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharers)}
 	loop := serveBatches
 	if s.cfg.portable {
 		loop = servePortable

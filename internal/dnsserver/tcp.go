@@ -53,17 +53,30 @@ type tcpWork struct {
 	out     []byte // replies not yet sent; there is room for them only while whole messages are being answered
 }
 
+// frame appends to the replies the message of n octets that was written behind octet at of their memory.
+func (w *tcpWork) frame(at, n int) {
+	message := w.out[at+lengthSize : at+lengthSize+n : cap(w.out)]
+	end := len(w.out)
+	w.out = w.out[:end+lengthSize+n]
+	copy(w.out[end+lengthSize:], message)
+	binary.BigEndian.PutUint16(w.out[end:], uint16(n))
+}
+
 func newTCPWork() any { return &tcpWork{in: make([]byte, 0, startBuffer)} }
 
 // conn is one connection.
 type conn struct {
-	net     *net.TCPConn
-	server  *Server
-	from    client
-	count   *counters
-	queries int
-	place   place // in the connTable
-	first   [firstRead]byte
+	net      *net.TCPConn
+	server   *Server
+	from     client
+	count    *counters
+	queries  int
+	place    place // in the connTable
+	first    [firstRead]byte
+	forwards chan struct{}  // has an element for each query that waits for the forwarder; nil without one
+	waiters  sync.WaitGroup // of these queries
+
+	writing sync.Mutex // held while replies are sent
 }
 
 // serveTCP accepts connections until the listener's deadline, and waits for them to end.
@@ -82,7 +95,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 			}
 			continue
 		}
-		c := &conn{net: nc, server: s}
+		c := newConn(nc, s)
 		if !c.admit() {
 			nc.Close()
 			continue
@@ -94,6 +107,14 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 	open.Wait()
 	closing.Stop()
 	return nil
+}
+
+func newConn(nc *net.TCPConn, s *Server) *conn {
+	c := &conn{net: nc, server: s}
+	if s.cfg.Forward.By != nil {
+		c.forwards = make(chan struct{}, s.cfg.Forward.MaxPerConn)
+	}
+	return c
 }
 
 // admit takes the connection in, if there is room for it.
@@ -119,10 +140,12 @@ func clientOf(addr netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// serve reads messages and answers them in the order in which they came, until the client or a limit ends it.
+// serve reads messages and answers them in the order in which they came, until the client or a limit ends it. Those that
+// must be forwarded are answered when that is done, and even after the client has said that it has no more to ask.
 func (c *conn) serve() {
 	defer c.server.conns.remove(c)
 	defer c.net.Close()
+	defer c.waiters.Wait()
 	for {
 		idle := c.server.conns.idle(c)
 		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
@@ -131,7 +154,7 @@ func (c *conn) serve() {
 			return
 		}
 		w := c.server.works.Get().(*tcpWork)
-		w.handler.settings, w.handler.count = &c.server.settings, c.count
+		w.handler.settings, w.handler.count = c.server.settings, c.count
 		w.in = append(w.in[:0], c.first[:n]...)
 		err = c.work(w)
 		if cap(w.in) == startBuffer {
@@ -216,11 +239,16 @@ func (c *conn) answer(w *tcpWork, message []byte) error {
 	}
 	at := len(w.out)
 	n := w.handler.answer(message, w.out[at+lengthSize:cap(w.out)], c.from)
-	if n == 0 {
+	switch n {
+	case 0:
 		return errDone
+	case later:
+		if err := c.wait(w, at); err != nil {
+			return err
+		}
+	default:
+		w.frame(at, n)
 	}
-	w.out = w.out[:at+lengthSize+n]
-	binary.BigEndian.PutUint16(w.out[at:], uint16(n))
 	c.queries++
 	if limit := c.server.cfg.TCP.MaxQueries; limit > 0 && c.queries >= limit {
 		return errDone
@@ -228,17 +256,29 @@ func (c *conn) answer(w *tcpWork, message []byte) error {
 	return nil
 }
 
-// flush sends the replies. A client that does not take them in time is cut off, so that the kernel lets go of them too.
+// flush sends the replies.
 func (c *conn) flush(w *tcpWork) error {
 	if len(w.out) == 0 {
 		return nil
 	}
-	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
-	_, err := c.net.Write(w.out)
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err := c.send(w.out)
 	w.out = w.out[:0]
 	if err != nil {
-		w.handler.count.drop(dropSend)
+		c.count.drop(dropSend)
+	}
+	return err
+}
+
+// send writes octets; c.writing is held. A client that does not take them in time is cut off, so that the kernel lets go
+// of them too, and so does everything that has more to send.
+func (c *conn) send(b []byte) error {
+	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
+	_, err := c.net.Write(b)
+	if err != nil {
 		c.net.SetLinger(0)
+		c.net.Close()
 	}
 	return err
 }

@@ -1,8 +1,10 @@
 package dnsserver
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -37,6 +39,7 @@ func answersPort(port uint16) bool {
 
 // servePortable serves a socket one message at a time, until its read deadline.
 func servePortable(u *udpSocket, h *handler) error {
+	u.send = sendPortable
 	in, out := make([]byte, readSize), make([]byte, h.settings.udpSize)
 	control := make([]byte, controlSize)
 	for {
@@ -56,13 +59,51 @@ func servePortable(u *udpSocket, h *handler) error {
 		}
 		h.start()
 		size := h.answer(in[:n], out, client{addr: from.Addr().Unmap()})
+		source := replySource(control[:c])
+		if size == later {
+			size = h.waitUDP(u, source, from)
+		}
 		if size == 0 {
+			h.done(0)
 			continue
 		}
-		u.conn.SetWriteDeadline(h.now.Add(sendPatience))
-		if _, _, err := u.conn.WriteMsgUDPAddrPort(out[:size], replySource(control[:c]), from); err != nil {
+		if err := sendPortable(u, out[:size], source, from); err != nil {
 			h.count.drop(dropSend)
 		}
 		h.done(1)
 	}
 }
+
+// sendFunc sends a message from a socket, to and from the addresses of a query's.
+type sendFunc func(u *udpSocket, message, source []byte, to netip.AddrPort) error
+
+func sendPortable(u *udpSocket, message, source []byte, to netip.AddrPort) error {
+	u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
+	_, _, err := u.conn.WriteMsgUDPAddrPort(message, source, to)
+	return err
+}
+
+// datagram is the way back to a client that asked over UDP.
+type datagram struct {
+	socket *udpSocket
+	source []byte // control message that has the reply leave from the address asked; nil for any
+	to     netip.AddrPort
+	size   int // of the largest reply
+}
+
+// waitUDP lets the query that h has read wait for the forwarder, and returns 0. When too many wait already, it returns the
+// length of a reply that says so.
+func (h *handler) waitUDP(u *udpSocket, source []byte, to netip.AddrPort) int {
+	if !h.mayWait() {
+		return h.overloaded()
+	}
+	h.settings.waiting.start(h, &datagram{u, bytes.Clone(source), to, h.settings.udpSize})
+	return 0
+}
+
+func (d *datagram) reply(compose func(out []byte) int) error {
+	out := make([]byte, d.size)
+	return d.socket.send(d.socket, out[:compose(out)], d.source, d.to)
+}
+
+func (d *datagram) release() {}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -142,6 +143,7 @@ func serveBatches(u *udpSocket, h *handler) error {
 	if err != nil {
 		return err
 	}
+	u.send = sendNow
 	for {
 		err := b.raw.Read(b.recvFunc)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
@@ -157,7 +159,7 @@ func serveBatches(u *udpSocket, h *handler) error {
 			return os.NewSyscallError("recvmmsg", b.errno)
 		}
 		h.start()
-		n := b.answer(h, u.wildcard)
+		n := b.answer(h, u)
 		b.flush(u, h)
 		h.done(n)
 	}
@@ -177,7 +179,7 @@ func (b *batch) recv(fd uintptr) bool {
 }
 
 // answer makes the replies to all that was read, and tells how many.
-func (b *batch) answer(h *handler, wildcard bool) int {
+func (b *batch) answer(h *handler, u *udpSocket) int {
 	replySize := h.settings.udpSize
 	replies := 0
 	for i := range b.in[:b.received] {
@@ -190,23 +192,33 @@ func (b *batch) answer(h *handler, wildcard bool) int {
 		} else {
 			h.count.drop(dropPort)
 		}
+		if size == later {
+			size = h.waitUDP(u, b.source(u, i), portOf(&b.names[i], addr))
+		}
 		if size > 0 {
 			b.parts[1][replies].SetLen(size)
 			out.hdr.Name, out.hdr.Namelen = in.hdr.Name, in.hdr.Namelen
-			if wildcard {
-				source := replySource(b.control[i][:in.hdr.Controllen])
+			if u.wildcard {
 				out.hdr.Control = in.hdr.Control
-				out.hdr.SetControllen(len(source))
+				out.hdr.SetControllen(len(b.source(u, i)))
 			}
 			replies++
 		}
 		in.hdr.Namelen = unix.SizeofSockaddrInet6
-		if wildcard {
+		if u.wildcard {
 			in.hdr.SetControllen(controlSize)
 		}
 	}
 	b.pending = b.out[:replies]
 	return replies
+}
+
+// source is the control message of the reply to a query; nil for none.
+func (b *batch) source(u *udpSocket, i int) []byte {
+	if !u.wildcard {
+		return nil
+	}
+	return replySource(b.control[i][:b.in[i].hdr.Controllen])
 }
 
 // sourceOf reads the address of a client; false when it is not to be answered.
@@ -217,6 +229,38 @@ func sourceOf(name *unix.RawSockaddrInet6) (netip.Addr, bool) {
 		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), ok
 	}
 	return netip.AddrFrom16(name.Addr), ok
+}
+
+// portOf is the address of a client with its port, and its interface where the address alone does not tell.
+func portOf(name *unix.RawSockaddrInet6, addr netip.Addr) netip.AddrPort {
+	port := (*[2]byte)(unsafe.Pointer(&name.Port))
+	if name.Family == unix.AF_INET6 && name.Scope_id != 0 {
+		addr = addr.WithZone(strconv.Itoa(int(name.Scope_id)))
+	}
+	return netip.AddrPortFrom(addr, uint16(port[0])<<8|uint16(port[1]))
+}
+
+// sendNow sends a message beside the batches, if there is room for it in the socket's buffer. To wait for room would keep
+// the batches waiting as well: one at a time may.
+func sendNow(u *udpSocket, message, source []byte, to netip.AddrPort) error {
+	raw, err := u.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendmsg(int(fd), message, source, sockaddr(to), unix.MSG_DONTWAIT)
+		return true
+	})
+	return errors.Join(err, os.NewSyscallError("sendmsg", sent))
+}
+
+func sockaddr(to netip.AddrPort) unix.Sockaddr {
+	if to.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	}
+	scope, _ := strconv.ParseUint(to.Addr().Zone(), 10, 32) // as portOf wrote it
+	return &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16(), ZoneId: uint32(scope)}
 }
 
 // flush sends the pending replies. One that the kernel refuses is left out; when its buffer stays full, so are all.

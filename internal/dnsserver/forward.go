@@ -1,0 +1,220 @@
+package dnsserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Forwarder finds the answers to questions for names that are not ours; *forward.Forwarder is one. Its methods are called
+// by any number of goroutines.
+//
+// A message that it is given ends with a question of the name that is to be found, at octet 12, and its capacity is the
+// room there is for records.
+type Forwarder interface {
+	// Allowed reports whether a client of this address may have such names looked for.
+	Allowed(client netip.Addr) bool
+	// Cached puts what is known at once behind msg. It neither waits nor allocates.
+	Cached(q forward.Question, now time.Time, msg []byte) (forward.Reply, bool)
+	// Exchange asks others. It ends in a time of its own, or soon after ctx does, and has a reply in any case.
+	Exchange(ctx context.Context, q forward.Question, msg []byte) forward.Reply
+}
+
+// ForwardConfig says who looks for names that are not ours, and how many queries may wait for it. Beyond that they get
+// SERVFAIL, so that upstreams that hang take no memory from the zones.
+type ForwardConfig struct {
+	By           Forwarder // nil: such names are REFUSED
+	MaxQueries   int       // that wait at a time; default 2048, or 40,000 a second with upstreams that take 50 ms
+	MaxPerClient int       // of one IPv4 address or IPv6 /64; default a quarter of all
+	MaxPerConn   int       // of one TCP connection, which is not read beyond that; default 64
+}
+
+func (c *ForwardConfig) complete() {
+	c.MaxQueries = orDefault(c.MaxQueries, 2048)
+	c.MaxPerClient = orDefault(c.MaxPerClient, (c.MaxQueries+3)/4)
+	c.MaxPerConn = orDefault(c.MaxPerConn, 64)
+}
+
+// usualReply is the room for replies that are not written in place. Larger ones are asked for again, with more of it.
+const usualReply = 4096
+
+// forwards is what a handler knows of the names in a query that are not ours.
+type forwards struct {
+	allowed   bool             // the client may have them looked for
+	asks      bool             // rest must be asked for, which takes time
+	authentic bool             // the reply is the forwarder's alone, and it says that it was validated
+	rest      forward.Question // what the zones leave open
+	at        int              // where its name stands in the reply: in the question, or in a CNAME
+	asked     forward.Question // what the forwarder was asked,
+	given     *forward.Reply   // and what it said; nil when it was not
+
+	target [dnsname.MaxWire]byte
+	probe  lookup.Reply
+	before [headerSize + dnsname.MaxWire]byte // the message of probe
+	moved  mover
+	buffer []byte // for what the cache has of rest; made when there is a first chain
+}
+
+// begin forgets the last query.
+func (f *forwards) begin(w *waiting, from netip.Addr) {
+	f.allowed = w != nil && w.forwarder.Allowed(from)
+	f.asks, f.authentic = false, false
+}
+
+// wantsRest reports whether the client is to get more than the zones have. Who does not desire recursion gets none.
+func (h *handler) wantsRest() bool {
+	q := &h.q
+	if h.settings.waiting == nil || q.flags&flagRD == 0 || q.qclass != classIN || q.qtype == 0 {
+		return false
+	}
+	if !h.forwards.allowed && h.reply.Kind == lookup.Refused {
+		h.count.forwards[forwardDenied].Add(1)
+	}
+	return h.forwards.allowed
+}
+
+// leftOpen tells whether the zones have less than the whole answer, and notes what is missing: all of it, when the name is
+// not ours or in a zone that we delegate, or the rest of a chain of CNAMEs that leaves our zones. What is there of such a
+// chain stays in the reply, which is authoritative, because its first owner name is ours (RFC 1035 §4.1.1).
+func (h *handler) leftOpen() bool {
+	r, f := &h.reply, &h.forwards
+	switch r.Kind {
+	case lookup.Refused, lookup.Referral:
+		h.empty(r.Msg[:h.q.end])
+		r.Kind = kindForwarded
+		f.rest.Name, f.at = h.q.name, headerSize
+	case lookup.Positive:
+		if r.Truncated || h.q.qtype == rr.TypeCNAME || h.q.qtype == rr.TypeANY || !h.chainLeaves() {
+			return false
+		}
+	default:
+		return false
+	}
+	f.rest.Type = h.q.qtype
+	f.rest.DO, f.rest.CD = h.q.edns.present && h.q.edns.do, h.q.flags&flagCD != 0
+	return true
+}
+
+// chainLeaves reports whether the last answer is a CNAME to a name that is not ours, and makes that the rest.
+func (h *handler) chainLeaves() bool {
+	r, f := &h.reply, &h.forwards
+	fixed, end := 0, h.q.end
+	for range r.Answers {
+		fixed, _ = skipName(r.Msg, end)
+		end = fixed + recordFixed + int(binary.BigEndian.Uint16(r.Msg[fixed+8:]))
+	}
+	if rr.Type(binary.BigEndian.Uint16(r.Msg[fixed:])) != rr.TypeCNAME {
+		return false
+	}
+	target, ok := appendName(f.target[:0], r.Msg, fixed+recordFixed)
+	if !ok || !h.isElsewhere(foldName(target)) {
+		return false // the chain is a loop, or too long
+	}
+	r.Msg, r.Authorities, r.Additionals = r.Msg[:end], 0, 0 // a delegation to which the chain has led
+	f.rest.Name, f.at = target, fixed+recordFixed
+	return true
+}
+
+// isElsewhere reports whether a name is in none of our zones, or in one that they delegate.
+func (h *handler) isElsewhere(name []byte) bool {
+	p := &h.forwards.probe
+	p.Msg = append(h.forwards.before[:headerSize], name...)
+	p.Limit = len(p.Msg) // there is no room for records, so none are copied
+	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
+	p.Zone = nil
+	return p.Kind == lookup.Refused || p.Kind == lookup.Referral
+}
+
+// forward answers the rest with what the forwarder has said or remembers; else it notes that it must be asked.
+func (h *handler) forward() int {
+	r, f := &h.reply, &h.forwards
+	if f.given != nil {
+		if !bytes.Equal(f.rest.Name, f.asked.Name) {
+			return h.failRest(forward.EDENetworkError) // the zones have changed meanwhile, and the client asks again
+		}
+		return h.putRest(f.given)
+	}
+	msg := r.Msg[:len(r.Msg):r.Limit]
+	if f.at != headerSize {
+		if f.buffer == nil {
+			f.buffer = make([]byte, usualReply)
+		}
+		msg = appendQuestion(f.buffer[:0], f.rest.Name)
+	}
+	reply, ok := h.settings.waiting.forwarder.Cached(f.rest, h.now, msg)
+	if !ok || reply.Truncated && cap(msg) < r.Limit {
+		f.asks = true
+		return edeNone
+	}
+	h.count.forwards[forwardCached].Add(1)
+	return h.putRest(&reply)
+}
+
+// appendQuestion appends what a Forwarder is to see in front of the records: they point to the name in it.
+func appendQuestion(msg, name []byte) []byte {
+	msg = append(msg, make([]byte, headerSize)...)
+	msg = append(msg, name...)
+	return append(msg, 0, 0, 0, 0)
+}
+
+// putRest puts what the forwarder said behind what is there.
+func (h *handler) putRest(a *forward.Reply) int {
+	q, r, f := &h.q, &h.reply, &h.forwards
+	chain := f.at != headerSize
+	if a.Rcode >= numRcodes || chain && a.Rcode != rcodeNoError && a.Rcode != rcodeNXDomain {
+		return h.failRest(a.EDE) // without the chain: alone it would say that there is no such type
+	}
+	r.Rcode = a.Rcode
+	switch {
+	case a.Truncated || !chain && len(a.Msg) > r.Limit:
+		r.Truncated = true
+	case chain:
+		f.moved.from, f.moved.name, f.moved.at = a.Msg, f.rest.Name, f.at
+		f.moved.move(r, a.Answers, a.Authorities)
+	default:
+		r.Msg = append(r.Msg[:q.end], a.Msg[q.end:]...) // from octet to octet, so that pointers are right
+		r.Answers, r.Authorities = a.Answers, a.Authorities
+	}
+	// RFC 6840 §5.7, §5.8: to those who have shown that they know the bit. Our part of a chain is not signed.
+	f.authentic = a.AD && !chain && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
+	return a.EDE
+}
+
+// failRest answers that the rest could not be found.
+func (h *handler) failRest(ede int) int {
+	h.empty(h.reply.Msg[:h.q.end])
+	h.reply.Kind, h.reply.Rcode = kindForwarded, rcodeServFail
+	return ede
+}
+
+// mayWait makes room for the query among those that wait, if there is any.
+func (h *handler) mayWait() bool {
+	return h.settings.waiting.take(h.from.addr, weight(h.q.wire))
+}
+
+// overloaded answers that there is no room.
+func (h *handler) overloaded() int {
+	h.count.forwards[forwardOverBound].Add(1)
+	return h.finish(h.failRest(forward.EDENetworkError))
+}
+
+// resume writes the reply to a query that has waited. It answers it anew, because zones and clients may have changed.
+func (h *handler) resume(p *pending, a *forward.Reply, out []byte) int {
+	f := &h.forwards
+	h.start()
+	h.from, h.count = p.from, p.count
+	f.asked, f.given = p.question, a
+	whole := h.read(p.in)
+	h.begin(out)
+	ede := h.decide(whole)
+	f.asked, f.given, f.moved.from = forward.Question{}, nil, nil
+	h.snapshot, h.reply.Zone = nil, nil
+	return h.finish(ede)
+}
