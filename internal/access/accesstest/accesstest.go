@@ -71,6 +71,16 @@ func (r Rig) Token(t testing.TB, name, project, role string) (text, id string) {
 	return text, tok.ID
 }
 
+// App makes the token of an application instance.
+func (r Rig) App(t testing.TB, app string) (text string) {
+	t.Helper()
+	text, _, err := r.Access.CreateToken(t.Context(), Actor, access.TokenSpec{Name: app, Project: "admin", Role: access.RoleApp, App: app})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // Project makes a project.
 func (r Rig) Project(t testing.TB, name string) access.Project {
 	t.Helper()
