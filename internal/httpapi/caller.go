@@ -15,6 +15,8 @@ type Caller struct {
 	ID      string // of the token or user
 	Project string // whose things are seen and changed
 	Roles   []string
+	App     string // the application instance that it is; empty when it is none
+	AnyApp  bool   // it may speak for every application instance: a gateway that has checked who calls it
 }
 
 // IsAdmin reports whether the caller may act for every project.
@@ -23,11 +25,19 @@ func (c Caller) IsAdmin() bool { return slices.Contains(c.Roles, RoleAdmin) }
 // CanWrite reports whether the caller may change anything.
 func (c Caller) CanWrite() bool { return c.IsAdmin() || slices.Contains(c.Roles, RoleMember) }
 
-// The roles: a reader sees its project, a member changes it, an admin acts for all projects.
+// MayActFor reports whether the caller may see and switch the rules of an application instance as that instance.
+func (c Caller) MayActFor(app string) bool {
+	return c.IsAdmin() || slices.Contains(c.Roles, RoleApp) && (c.AnyApp || c.App != "" && c.App == app)
+}
+
+// The roles: a reader sees its project, a member changes it, an admin acts for all projects. A platform manages the rules of
+// applications, an app is one of them.
 const (
-	RoleReader = access.RoleReader
-	RoleMember = access.RoleMember
-	RoleAdmin  = access.RoleAdmin
+	RoleReader   = access.RoleReader
+	RoleMember   = access.RoleMember
+	RoleAdmin    = access.RoleAdmin
+	RolePlatform = access.RolePlatform
+	RoleApp      = access.RoleApp
 )
 
 type contextKey int
@@ -40,7 +50,7 @@ const (
 
 // CallerFor is the caller that a principal is.
 func CallerFor(p access.Principal) Caller {
-	return Caller{Who: p.Who(), ID: p.ID, Project: p.Project.ID, Roles: access.Roles(p.Role)}
+	return Caller{Who: p.Who(), ID: p.ID, Project: p.Project.ID, Roles: access.Roles(p.Role), App: p.App}
 }
 
 // WithCaller is ctx for a request of c.

@@ -49,13 +49,30 @@ func Error(w http.ResponseWriter, r *http.Request, status int, message string) {
 		RequestID(r.Context())})
 }
 
+// problemBody is an error as ETSI MEC 009 §6.15 has it, after RFC 7807.
+type problemBody struct {
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail"`
+	Instance string `json:"instance"`
+}
+
+// Problem answers with an error in the form of the MEC interfaces.
+func Problem(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	// about:blank says that the title is all there is to know of the kind of problem (RFC 7807 §4.2).
+	write(w, "application/problem+json", status, problemBody{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
+}
+
 // JSON answers with a value.
-func JSON(w http.ResponseWriter, status int, v any) {
+func JSON(w http.ResponseWriter, status int, v any) { write(w, "application/json", status, v) }
+
+func write(w http.ResponseWriter, mediaType string, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // wire types can be written; this is a mistake in the program
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // the client may be gone, and then nobody is left to tell
 }

@@ -12,6 +12,7 @@ type exchange struct {
 	http.ResponseWriter
 	req     *http.Request
 	caller  Caller
+	area    Area
 	id      string
 	start   time.Time
 	status  int // of the reply; 0 until it begins
@@ -128,7 +129,7 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 		limit = f.Limits.bodyLimit(x.req.URL.Path)
 	}
 	if x.req.ContentLength > limit {
-		Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
+		x.area.Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
 		return false
 	}
 	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, limits: f.Limits, start: time.Now()}

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +18,20 @@ import (
 
 // Frame is around every door.
 type Frame struct {
-	Access *access.Access
-	Log    *slog.Logger // default: none
-	Limits Limits
+	Access   *access.Access
+	Log      *slog.Logger // default: none
+	Limits   Limits
+	Listener string // its name in metrics and in the log; default http
+
+	// Identify tells who calls; default ByToken.
+	Identify Identify
+
+	// Areas are the paths where other roles than those of projects may enter.
+	Areas []Area
+
+	// NoLogin is for a listener without version documents and a login: nothing but /healthz and Public can be had there
+	// without credentials.
+	NoLogin bool
 
 	// Public are further paths that need no token: exact, or everything below when they end with a slash.
 	Public []string
@@ -32,7 +45,9 @@ type Frame struct {
 
 // public are the paths that anybody may read. They tell that we are here and how to log in, and nothing of what we hold.
 // /metrics is not among them: it tells how much we hold and who asks for it, and Prometheus can send a token.
-var public = []string{"/", "/v3", "/v3/", "/healthz", "/readyz", "/openapi.json"}
+var public = []string{"/", "/v3", "/v3/", healthPath, "/readyz", "/openapi.json"}
+
+const healthPath = "/healthz"
 
 // loginPath is the one path that anybody may post to.
 const loginPath = "/v3/auth/tokens"
@@ -42,9 +57,19 @@ func (f Frame) Wrap(doors http.Handler) http.Handler {
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
 	}
+	if f.Identify == nil {
+		f.Identify = ByToken(f.Access)
+	}
+	if f.Listener == "" {
+		f.Listener = "http"
+	}
 	f.Limits = f.Limits.withDefaults()
 	fr := &frame{Frame: f, doors: doors, public: map[string]bool{}, host: hostOf(f.PublicURL)}
-	for _, p := range public {
+	open := public
+	if f.NoLogin {
+		open = []string{healthPath}
+	}
+	for _, p := range open {
 		fr.public[p] = true
 	}
 	for _, p := range f.Public {
@@ -75,7 +100,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // begin gives the request its id. An id of the client's is not taken: what is in our log must be ours.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString()}
+	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path)}
 	ctx := WithRequestID(withExchange(r.Context(), x), x.id)
 	x.req = r.WithContext(ctx)
 	x.control = http.NewResponseController(w)
@@ -94,40 +119,54 @@ func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
 // admit decides whether the request may go on to its door; if not it was answered.
 func (f *frame) admit(x *exchange) bool {
 	if !f.hostAllowed(x.req) {
-		Error(x, x.req, http.StatusMisdirectedRequest, "this server listens on a loopback address and is not called "+
-			"by the name in the Host header; set http.public_url to the name it shall have")
+		x.area.Error(x, x.req, http.StatusMisdirectedRequest, "this server listens on a loopback address and is not called "+
+			"by the name in the Host header; call it localhost, or set http.public_url to the name it shall have")
 		return false
 	}
-	authenticated := f.authenticate(x)
-	if !authenticated && !f.isPublic(x.req) {
+	err := f.authenticate(x)
+	switch {
+	case f.isPublic(x.req):
+	case errors.Is(err, errForeignPage):
+		x.area.Error(x, x.req, http.StatusForbidden, "a page of another site may not make changes here")
+		return false
+	case err != nil:
+		f.challenge(x)
+		return false
+	case !x.area.mayEnter(x.caller):
+		x.area.Error(x, x.req, http.StatusForbidden, "this needs one of the roles "+strings.Join(slices.Concat(x.area.Roles, []string{RoleAdmin}), ", "))
+		return false
+	}
+	return f.limitBody(x, err == nil)
+}
+
+// challenge asks for credentials.
+func (f *frame) challenge(x *exchange) {
+	if !f.NoLogin {
 		x.Header().Add("WWW-Authenticate", `Keystone uri="`+BaseURL(x.req, f.PublicURL)+`/v3"`)
-		x.Header().Add("WWW-Authenticate", `Bearer realm="nameplane"`)
-		Error(x, x.req, http.StatusUnauthorized, "The request you have made requires authentication.")
-		return false
 	}
-	return f.limitBody(x, authenticated)
+	x.Header().Add("WWW-Authenticate", `Bearer realm="nameplane"`)
+	x.area.Error(x, x.req, http.StatusUnauthorized, "The request you have made requires authentication.")
 }
 
 // authenticate finds out who calls. A token that is not good counts as none, so that a client with an expired session can
 // still log in.
-func (f *frame) authenticate(x *exchange) bool {
-	text := TokenOf(x.req)
-	if text == "" {
-		return false
-	}
-	p, err := f.Access.Authenticate(text)
+func (f *frame) authenticate(x *exchange) error {
+	c, err := f.Identify(x.req)
 	if err != nil {
+		if errors.Is(err, ErrNobody) {
+			return err
+		}
 		// Not louder and not throttled: a token has too many bits to be guessed, the check takes less than a microsecond,
 		// and a client whose session has expired must get its 401 at any time. Passwords are throttled, in access.
-		f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr)
+		f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr, "listener", f.Listener)
 		if f.Metrics != nil {
-			f.Metrics.denied.Inc()
+			f.Metrics.denied.WithLabelValues(f.Listener).Inc()
 		}
-		return false
+		return err
 	}
-	x.caller = CallerFor(p)
+	x.caller = c
 	x.req = x.req.WithContext(WithCaller(x.req.Context(), x.caller))
-	return true
+	return nil
 }
 
 // TokenOf is the token or session that a request shows; empty when there is none.
@@ -145,7 +184,7 @@ func TokenOf(r *http.Request) string {
 func (f *frame) isPublic(r *http.Request) bool {
 	p := r.URL.Path
 	if r.Method == http.MethodPost {
-		return p == loginPath
+		return p == loginPath && !f.NoLogin
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -168,7 +207,7 @@ func (f *frame) end(x *exchange) {
 	x.finish()
 	took := time.Since(x.start)
 	if f.Metrics != nil {
-		f.Metrics.observe(x, took)
+		f.Metrics.observe(f.Listener, x, took)
 	}
 	f.log(x, took)
 	if cutOff {
@@ -189,7 +228,7 @@ func (f *frame) log(x *exchange, took time.Duration) {
 	f.Log.LogAttrs(x.req.Context(), level, message, slog.String("method", x.req.Method), slog.String("path", x.req.URL.Path),
 		slog.Int("status", x.status), slog.String("who", x.caller.Who), slog.String("id", x.caller.ID),
 		slog.String("project", x.caller.Project), slog.String("from", x.req.RemoteAddr), slog.String("request_id", x.id),
-		slog.Duration("took", took), slog.Int64("octets", x.octets))
+		slog.Duration("took", took), slog.Int64("octets", x.octets), slog.String("listener", f.Listener))
 }
 
 func changes(method string) bool {
@@ -207,7 +246,7 @@ func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
 	if x.status != 0 {
 		return true
 	}
-	Error(x, x.req, http.StatusInternalServerError, "internal error; the log has more under this request id")
+	x.area.Error(x, x.req, http.StatusInternalServerError, "internal error; the log has more under this request id")
 	return false
 }
 

@@ -272,9 +272,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"nameplane_http_requests_total GET /v2/{thing} 200": 2,
-		"nameplane_http_requests_total other none 401":      1,
-		"nameplane_http_denied_tokens_total":                1,
+		"nameplane_http_requests_total http GET /v2/{thing} 200": 2,
+		"nameplane_http_requests_total http other none 401":      1,
+		"nameplane_http_denied_tokens_total http":                1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s = %v, want %v; all: %v", name, got[name], want, got)

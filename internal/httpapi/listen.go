@@ -16,6 +16,7 @@ import (
 
 // ListenConfig says where and how to listen.
 type ListenConfig struct {
+	Name string // of the listener in the configuration, for errors; default http
 	Addr string // IP:PORT or localhost:PORT
 	TLS  TLSFiles
 
@@ -49,6 +50,9 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	if c.MaxConns == 0 {
 		c.MaxConns = 1024
 	}
+	if c.Name == "" {
+		c.Name = "http"
+	}
 	addr, err := listenAddr(c.Addr)
 	if err != nil {
 		return nil, err
@@ -56,16 +60,16 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	s := &Server{}
 	if c.TLS.enabled() {
 		if s.certs, err = newCerts(c.TLS); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s.tls: %w", c.Name, err)
 		}
 	} else if !addr.Addr().Unmap().IsLoopback() {
-		return nil, fmt.Errorf("refusing to serve the management interface on %s without TLS, because tokens would cross "+
-			"the network in the clear: give a certificate (http.tls.cert and http.tls.key in the configuration), or listen on "+
-			"127.0.0.1 and put a TLS proxy in front", c.Addr)
+		return nil, fmt.Errorf("refusing to serve %[2]s on %[1]s without TLS, because tokens would cross the network in the "+
+			"clear: give a certificate (%[2]s.tls.cert and %[2]s.tls.key in the configuration), or listen on 127.0.0.1 and put "+
+			"a TLS proxy in front", c.Addr, c.Name)
 	}
 	l, err := net.Listen("tcp", addr.String())
 	if err != nil {
-		return nil, fmt.Errorf("listen for HTTP: %w", err)
+		return nil, fmt.Errorf("%s.listen: %w", c.Name, err)
 	}
 	s.listener = netutil.LimitListener(newClientListener(l, c.MaxConns/4), c.MaxConns)
 	if s.certs != nil {
@@ -100,12 +104,17 @@ func listenAddr(s string) (netip.AddrPort, error) {
 // Addr is where the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Reload reads certificates and keys anew. When they cannot be used, the old ones stay and the error says why.
-func (s *Server) Reload() error {
+// Prepare reads certificates and keys anew. They hold for new connections once apply is called, so that several servers can
+// change together or not at all; on an error everything stays as it is.
+func (s *Server) Prepare() (apply func(), err error) {
 	if s.certs == nil {
-		return nil
+		return func() {}, nil
 	}
-	return s.certs.load()
+	t, err := s.certs.read()
+	if err != nil {
+		return nil, err
+	}
+	return func() { s.certs.now.Store(t) }, nil
 }
 
 // Run serves until ctx ends, then lets requests under way finish for a while.

@@ -32,13 +32,13 @@ func TestLoopbackRule(t *testing.T) {
 		{"0.0.0.0:0", "without TLS"},
 		{":0", "without TLS"},
 		{"[::]:0", "without TLS"},
-		{"192.0.2.1:8053", "http.tls.cert"},
+		{"192.0.2.1:8053", "apps.tls.cert"},
 		{"example.org:80", "IP:PORT"},
 		{"8053", "IP:PORT"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.addr, func(t *testing.T) {
-			s, err := httpapi.Listen(httpapi.ListenConfig{Addr: tt.addr}, http.NotFoundHandler())
+			s, err := httpapi.Listen(httpapi.ListenConfig{Name: "apps", Addr: tt.addr}, http.NotFoundHandler())
 			if tt.want == "" && err == nil {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
@@ -169,15 +169,18 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	want("first")
 	pair(t, dir, "second")
 	want("first")
-	if err := s.Reload(); err != nil {
+	apply, err := s.Prepare()
+	if err != nil {
 		t.Fatal(err)
 	}
+	want("first")
+	apply()
 	want("second")
 	if err := os.WriteFile(files.Cert, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), files.Cert) {
-		t.Errorf("Reload of rubbish: %v, want an error that names the file", err)
+	if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), files.Cert) {
+		t.Errorf("Prepare with rubbish: %v, want an error that names the file", err)
 	}
 	want("second")
 	if _, err := dialTLS(s, &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil {

@@ -13,19 +13,19 @@ import (
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	denied   prometheus.Counter
+	denied   *prometheus.CounterVec
 }
 
 // NewMetrics makes them; Collectors go to a registry.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_http_requests_total",
-			Help: "HTTP requests by route, method and status."}, []string{"route", "method", "status"}),
+			Help: "HTTP requests by listener, route, method and status."}, []string{"listener", "route", "method", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "nameplane_http_request_duration_seconds",
 			Help:    "Time from the head of a request until its handler ended.",
-			Buckets: prometheus.ExponentialBuckets(0.00025, 4, 9)}, []string{"route"}), // 250 µs up to 16 s
-		denied: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_http_denied_tokens_total",
-			Help: "Requests with a token or session that is not valid."}),
+			Buckets: prometheus.ExponentialBuckets(0.00025, 4, 9)}, []string{"listener", "route"}), // 250 µs up to 16 s
+		denied: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_http_denied_tokens_total",
+			Help: "Requests with a token, session or JWT that is not valid."}, []string{"listener"}),
 	}
 }
 
@@ -34,10 +34,10 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.duration, m.denied}
 }
 
-func (m *Metrics) observe(x *exchange, took time.Duration) {
+func (m *Metrics) observe(listener string, x *exchange, took time.Duration) {
 	route := routeOf(x.req)
-	m.requests.WithLabelValues(route, methodLabel(x.req.Method), strconv.Itoa(x.status)).Inc()
-	m.duration.WithLabelValues(route).Observe(took.Seconds())
+	m.requests.WithLabelValues(listener, route, methodLabel(x.req.Method), strconv.Itoa(x.status)).Inc()
+	m.duration.WithLabelValues(listener, route).Observe(took.Seconds())
 }
 
 // routeOf is the pattern that a mux found, never the path, of which there are as many as a client likes.

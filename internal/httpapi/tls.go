@@ -26,30 +26,34 @@ type certs struct {
 
 func newCerts(f TLSFiles) (*certs, error) {
 	c := &certs{files: f}
-	return c, c.load()
+	t, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	c.now.Store(t)
+	return c, nil
 }
 
-func (c *certs) load() error {
+func (c *certs) read() (*tls.Config, error) {
 	if c.files.Cert == "" || c.files.Key == "" {
-		return errors.New("TLS needs both a certificate and a key (http.tls.cert and http.tls.key)")
+		return nil, errors.New("TLS needs both a certificate and a key")
 	}
 	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
-		return fmt.Errorf("TLS certificate %s with key %s: %w", c.files.Cert, c.files.Key, err)
+		return nil, fmt.Errorf("TLS certificate %s with key %s: %w", c.files.Cert, c.files.Key, err)
 	}
 	t := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c.files.ClientCA != "" {
 		pem, err := os.ReadFile(c.files.ClientCA)
 		if err != nil {
-			return fmt.Errorf("TLS client CA: %w", err)
+			return nil, fmt.Errorf("TLS client CA: %w", err)
 		}
 		t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !t.ClientCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("TLS client CA %s: holds no certificate", c.files.ClientCA)
+			return nil, fmt.Errorf("TLS client CA %s: holds no certificate", c.files.ClientCA)
 		}
 	}
-	c.now.Store(t)
-	return nil
+	return t, nil
 }
 
 // config hands each new connection the newest configuration. MinVersion is repeated for checkers of code and readers.

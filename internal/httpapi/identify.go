@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/access"
+)
+
+// Identify finds out who makes a request. It returns ErrNobody when the request says nothing of that.
+type Identify func(*http.Request) (Caller, error)
+
+// ErrNobody says that a request shows nothing that could tell who makes it.
+var ErrNobody = errors.New("no credentials")
+
+// errForeignPage says that a browser made the request for a page of another site.
+var errForeignPage = errors.New("request of another site's page")
+
+// ByToken knows callers by their token or session.
+func ByToken(a *access.Access) Identify {
+	return func(r *http.Request) (Caller, error) {
+		text := TokenOf(r)
+		if text == "" {
+			return Caller{}, ErrNobody
+		}
+		p, err := a.Authenticate(text)
+		return CallerFor(p), err
+	}
+}
+
+// ByTokenOrJWT knows callers by their token, and applications by a JWT of one of the issuers as well.
+func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
+	byToken := ByToken(a)
+	return func(r *http.Request) (Caller, error) {
+		text := TokenOf(r)
+		if !access.IsJWT(text) {
+			return byToken(r)
+		}
+		p, err := issuers.Authenticate(text)
+		return CallerFor(p), err
+	}
+}
+
+// ByCertificate takes whoever has a client certificate, which the listener has verified, for a platform of the name in it.
+func ByCertificate(r *http.Request) (Caller, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return Caller{}, ErrNobody
+	}
+	if err := ownPage(r); err != nil {
+		return Caller{}, err
+	}
+	c := r.TLS.VerifiedChains[0][0]
+	if c.Subject.CommonName == "" {
+		return Caller{}, fmt.Errorf("certificate %x has no common name: %w", c.SerialNumber, access.ErrDenied)
+	}
+	return Caller{Who: "certificate " + c.Subject.CommonName, ID: fmt.Sprintf("%x", c.SerialNumber),
+		Roles: access.Roles(RolePlatform)}, nil
+}
+
+// Anybody takes everyone who reaches the listener for c. It is for listeners that only the right ones can reach.
+func Anybody(c Caller) Identify {
+	return func(r *http.Request) (Caller, error) {
+		if err := ownPage(r); err != nil {
+			return Caller{}, err
+		}
+		return c, nil
+	}
+}
+
+var crossOrigin = http.NewCrossOriginProtection()
+
+// ownPage refuses changes that a browser was talked into by a page of another site. Where a token is needed such a page has
+// none; but a browser shows its certificate to everybody, and reaches a loopback address that trusts whoever does.
+func ownPage(r *http.Request) error {
+	if err := crossOrigin.Check(r); err != nil {
+		return errForeignPage
+	}
+	return nil
+}
