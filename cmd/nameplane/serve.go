@@ -28,15 +28,20 @@ all addresses. The REST API listens on loopback; another address is refused
 unless the configuration names a TLS certificate. A server started by root
 becomes the user "nameplane", or "nobody", once the ports are bound (see --user).
 
+Edge applications (Mp1) and edge platforms (Mm5 and the management of the
+server's records) have addresses of their own, --apps and --mep, which are closed
+unless given. They need tokens as well; the configuration has other ways in.
+
 What is not a flag is in the configuration file, which --print-config shows with
-all its defaults. SIGHUP reads the file and the certificates again. Flags win
+all its defaults. SIGHUP reads the file, certificates and keys again. Flags win
 over the file.`
 
 // serveFlags are the flags of serve; empty means not given.
 type serveFlags struct {
-	config, data, http, user string
-	dns                      []string
-	printConfig              bool
+	config, data, user string
+	http, apps, mep    string
+	dns                []string
+	printConfig        bool
 }
 
 func newServeCommand() *cobra.Command {
@@ -54,6 +59,8 @@ func newServeCommand() *cobra.Command {
 	fl.StringVar(&f.data, "data", "", "data `DIR` (default \"data\")")
 	fl.StringSliceVar(&f.dns, "dns", nil, "`ADDR`esses for DNS, separated by commas (default \":53\")")
 	fl.StringVar(&f.http, "http", "", "`ADDR`ess for the REST API (default \"127.0.0.1:8053\")")
+	fl.StringVar(&f.apps, "apps", "", "`ADDR`ess for edge applications, Mp1 (default: closed)")
+	fl.StringVar(&f.mep, "mep", "", "`ADDR`ess for edge platforms, Mm5 and server management (default: closed)")
 	fl.StringVar(&f.user, "user", "", "`USER` to become when started by root (default nameplane, or else nobody)")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration file with all defaults, and stop")
 	return c
@@ -71,7 +78,7 @@ func (f serveFlags) load() (config.Config, error) {
 	for _, o := range []struct {
 		value string
 		field *string
-	}{{f.data, &c.Data}, {f.http, &c.HTTP.Listen}, {f.user, &c.User}} {
+	}{{f.data, &c.Data}, {f.http, &c.HTTP.Listen}, {f.apps, &c.Apps.Listen}, {f.mep, &c.MEP.Listen}, {f.user, &c.User}} {
 		if o.value != "" {
 			*o.field = o.value
 		}
@@ -99,7 +106,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	}
 	d.load = f.load
 	a := d.endpoints()
-	log.Info("serving", "dns", strings.Join(a.DNS, ","), "http", a.HTTP, "data", cfg.Data,
+	log.Info("serving", "dns", strings.Join(a.DNS, ","), "http", a.HTTP, "apps", a.Apps, "mep", a.MEP, "data", cfg.Data,
 		"zones", d.publisher.Snapshot().Len())
 	if isTerminal(os.Stdout) {
 		tryNext(c.OutOrStdout(), cfg, a)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsserver"
-	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
@@ -51,17 +51,23 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 	}, err
 }
 
-func (d *daemon) httpConfig() httpapi.ListenConfig {
-	c := d.cfg.HTTP
-	return httpapi.ListenConfig{Addr: c.Listen, MaxConns: c.MaxConnections, Log: d.log,
-		TLS: httpapi.TLSFiles{Cert: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA}}
-}
-
-func (d *daemon) frame(m *httpapi.Metrics) httpapi.Frame {
-	c := d.cfg.HTTP
-	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m,
-		Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall,
-			Bodies: map[string]int64{"/v2/zones/tasks/imports": int64(c.MaxImport)}}}
+// forwardConfig is the forwarder's configuration. One without upstreams stands for one that serves nobody.
+func (d *daemon) forwardConfig(c config.Forward) (forward.Config, error) {
+	policy := forward.Ordered
+	if c.Policy == "random" {
+		policy = forward.Random
+	}
+	stale := c.MaxStale
+	if stale == 0 {
+		stale = -1 // never; the zero value would be the default
+	}
+	roots, err := c.Roots()
+	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Policy: policy, Timeout: c.Timeout,
+		MaxInFlight: c.MaxInFlight, Cache: forward.CacheConfig{Size: int(c.CacheSize), MaxStale: stale}, Roots: roots, Log: d.log}
+	if len(f.Upstreams) == 0 {
+		f.Upstreams, f.Clients = d.cfg.Forward.Servers(), nil
+	}
+	return f, err
 }
 
 func (d *daemon) designateSettings() designate.Settings {
@@ -92,8 +98,8 @@ func (d *daemon) reloadOnHangup(ctx context.Context) error {
 	}
 }
 
-// reload takes over what can change while serving: certificates and the level of the log. Of everything else that
-// differs it says that it needs a restart. A mistake leaves all as it was.
+// reload takes over what can change while serving: certificates, keys and issuers of JWTs, forwarding, and the level of the
+// log. Of everything else that differs it says that it needs a restart. A mistake leaves all as it was.
 func (d *daemon) reload() {
 	next := d.cfg
 	if d.load != nil {
@@ -104,15 +110,52 @@ func (d *daemon) reload() {
 		}
 		next = c
 	}
-	if err := d.http.Reload(); err != nil {
+	apply, err := d.prepare(next)
+	if err != nil {
 		d.log.Error("certificates not reloaded, the old ones stay", "error", err)
 		return
 	}
+	apply()
 	setLevel(d.level, next.Log)
 	rest := next
-	rest.Log.Level = d.cfg.Log.Level
+	rest.Log.Level, rest.Apps.JWT = d.cfg.Log.Level, d.cfg.Apps.JWT
+	if d.forwarder != nil {
+		rest.Forward = d.cfg.Forward
+	}
 	if keys := config.Diff(d.cfg, rest); len(keys) > 0 {
 		d.log.Warn("these settings changed and take effect with the next start", "settings", strings.Join(keys, ", "))
 	}
 	d.log.Info("reloaded configuration and certificates")
+}
+
+// prepare reads every file that a configuration names. Only when all of them are good does apply change anything.
+func (d *daemon) prepare(next config.Config) (apply func(), err error) {
+	issuers, err := d.issuers.Prepare(next.Apps.Issuers())
+	if err != nil {
+		return nil, err
+	}
+	steps := []func(){issuers}
+	for _, s := range d.open() {
+		certs, err := s.Prepare()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, certs)
+	}
+	if d.forwarder != nil {
+		c, err := d.forwardConfig(next.Forward)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, func() {
+			if err := d.forwarder.SetConfig(c); err != nil { // config has checked it
+				d.log.Error("forwarding stays as it was", "error", err)
+			}
+		})
+	}
+	return func() {
+		for _, step := range steps {
+			step()
+		}
+	}, nil
 }

@@ -6,24 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsserver"
+	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	"github.com/nameplane/nameplane/internal/httpapi/identity"
-	"github.com/nameplane/nameplane/internal/httpapi/openapi"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
@@ -43,8 +36,9 @@ type daemon struct {
 	publisher *publish.Publisher
 	access    *access.Access
 	designate *designate.API
+	forwarder *forward.Forwarder // nil: names that are not ours are refused
 	dns       *dnsserver.Server
-	http      *httpapi.Server
+	doors
 
 	stopCommits func() // ends the publisher; everything else must have ended before
 	committed   chan struct{}
@@ -64,14 +58,10 @@ func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *
 	if err := d.openAccess(ctx); err != nil {
 		return nil, err
 	}
-	dns, err := d.dnsConfig()
-	if err != nil {
+	if err := d.openDNS(); err != nil {
 		return nil, err
 	}
-	if d.dns, err = dnsserver.Listen(dns); err != nil {
-		return nil, err
-	}
-	if d.http, err = httpapi.Listen(d.httpConfig(), d.handler()); err != nil {
+	if err := d.openDoors(); err != nil {
 		return nil, err
 	}
 	if err := d.writeAddresses(); err != nil {
@@ -112,26 +102,23 @@ func (d *daemon) openAccess(ctx context.Context) (err error) {
 	return d.access.EnsureAdmin(ctx, d.cfg.Data)
 }
 
-// handler is every HTTP door behind the frame.
-func (d *daemon) handler() http.Handler {
-	metrics := httpapi.NewMetrics()
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
-			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
-	reg.MustRegister(d.publisher.Collectors()...)
-	reg.MustRegister(metrics.Collectors()...)
-
-	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings()}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", httpapi.Healthz)
-	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.Handle("GET /openapi.json", openapi.Handler(thisBuild(debug.ReadBuildInfo()).Version))
-	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
-	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
-	mux.Handle("/", d.designate.Handler())
-	return d.frame(metrics).Wrap(mux)
+// openDNS binds every DNS address, with somebody to ask for names that are not ours when there is one.
+func (d *daemon) openDNS() error {
+	if len(d.cfg.Forward.Upstreams) > 0 {
+		c, err := d.forwardConfig(d.cfg.Forward)
+		if err != nil {
+			return err
+		}
+		if d.forwarder, err = forward.New(c); err != nil {
+			return fmt.Errorf("forward: %w", err)
+		}
+	}
+	c, err := d.dnsConfig()
+	if err != nil {
+		return err
+	}
+	d.dns, err = dnsserver.Listen(c)
+	return err
 }
 
 func (d *daemon) checks() []httpapi.Check {
@@ -150,18 +137,26 @@ func (d *daemon) checks() []httpapi.Check {
 type endpoints struct {
 	DNS  []string `json:"dns"`
 	HTTP string   `json:"http"`
+	Apps string   `json:"apps,omitempty"`
+	MEP  string   `json:"mep,omitempty"`
 }
 
 func (d *daemon) endpoints() endpoints {
-	scheme := "http"
-	if d.cfg.HTTP.TLS.Cert != "" {
-		scheme = "https"
-	}
-	a := endpoints{HTTP: scheme + "://" + d.http.Addr().String()}
+	a := endpoints{HTTP: urlOf(d.http, d.cfg.HTTP.TLS), Apps: urlOf(d.apps, d.cfg.Apps.TLS), MEP: urlOf(d.mep, d.cfg.MEP.TLS)}
 	for _, at := range d.dns.Addrs() {
 		a.DNS = append(a.DNS, at.String())
 	}
 	return a
+}
+
+func urlOf(s *httpapi.Server, t config.TLS) string {
+	switch {
+	case s == nil:
+		return ""
+	case t.Cert != "":
+		return "https://" + s.Addr().String()
+	}
+	return "http://" + s.Addr().String()
 }
 
 func (d *daemon) writeAddresses() error {
@@ -181,7 +176,12 @@ func (d *daemon) run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.dns.Run(ctx) })
-	g.Go(func() error { return d.http.Run(ctx) })
+	for _, s := range d.open() {
+		g.Go(func() error { return s.Run(ctx) })
+	}
+	if d.forwarder != nil {
+		g.Go(func() error { return d.forwarder.Run(ctx) })
+	}
 	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })

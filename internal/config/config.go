@@ -21,6 +21,10 @@ type Config struct {
 	Log       Log       `yaml:"log"`
 	DNS       DNS       `yaml:"dns"`
 	HTTP      HTTP      `yaml:"http"`
+	Apps      Apps      `yaml:"apps"`
+	MEP       MEP       `yaml:"mep"`
+	Forward   Forward   `yaml:"forward"`
+	MEC       MEC       `yaml:"mec"`
 	Journal   Journal   `yaml:"journal"`
 	Designate Designate `yaml:"designate"`
 }
@@ -119,6 +123,11 @@ func Default() Config {
 		},
 		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxConnections: 1024, MaxBody: 1 << 20, MaxImport: 128 << 20,
 			Stall: 30 * time.Second, SessionLife: time.Hour},
+		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}, Put: "full", MaxConnections: 1024},
+		MEP:  MEP{Authentication: AuthToken, MaxConnections: 256},
+		Forward: Forward{Upstreams: []string{}, Clients: []string{}, Policy: "ordered", Timeout: 2 * time.Second, MaxInFlight: 1024,
+			CacheSize: 32 << 20, MaxStale: 24 * time.Hour},
+		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, MaxBatch: 1 << 20, Callbacks: Callbacks{Networks: []string{}}},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,
 			Quotas: Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 20, APIExportSize: -1}},
@@ -135,7 +144,13 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	files := []*string{&c.DNS.CookieSecretFile, &c.HTTP.TLS.Cert, &c.HTTP.TLS.Key, &c.HTTP.TLS.ClientCA}
+	files := []*string{&c.DNS.CookieSecretFile, &c.Forward.TLSCA}
+	for _, t := range []*TLS{&c.HTTP.TLS, &c.Apps.TLS, &c.MEP.TLS} {
+		files = append(files, &t.Cert, &t.Key, &t.ClientCA)
+	}
+	for i := range c.Apps.JWT {
+		files = append(files, &c.Apps.JWT[i].Keys)
+	}
 	if set["data"] != nil {
 		files = append(files, &c.Data)
 	}
@@ -165,9 +180,11 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 }
 
 // ExemptNetworks are the networks of Exempt, which Parse has checked.
-func (r RRL) ExemptNetworks() []netip.Prefix {
+func (r RRL) ExemptNetworks() []netip.Prefix { return networks(r.Exempt) }
+
+func networks(texts []string) []netip.Prefix {
 	var out []netip.Prefix
-	for _, s := range r.Exempt {
+	for _, s := range texts {
 		if p, err := parseNetwork(s); err == nil {
 			out = append(out, p)
 		}

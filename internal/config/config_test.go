@@ -34,7 +34,11 @@ func TestExampleIsTheDefault(t *testing.T) {
 func allKeys(t reflect.Type) (out []string) {
 	for i := range t.NumField() {
 		out = append(out, t.Field(i).Tag.Get("yaml"))
-		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Slice {
+			f = f.Elem()
+		}
+		if f.Kind() == reflect.Struct {
 			out = append(out, allKeys(f)...)
 		}
 	}
@@ -89,7 +93,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"typing error", "dns:\n  lisen: [':53']\n", []string{"x.yaml:2:3: dns.lisen: no such setting; did you mean listen?"}},
 		{"swapped letters", "dns:\n  rlr: {}\n", []string{"did you mean rrl?"}},
-		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; did you mean dns.listen or http.listen?"}},
+		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; did you mean dns.listen or http.listen or apps.listen or mep.listen?"}},
 		{"nothing like it", "frobnicate: 1\n", []string{"in the file can stand: data, user, log"}},
 		{"two at once", "a_b_c: 1\nlog:\n  lvel: info\n", []string{"x.yaml:1:1: a_b_c", "x.yaml:3:3: log.lvel: no such setting; did you mean level?"}},
 		{"set twice", "data: a\ndata: b\n", []string{"x.yaml:2:1: data: is set a second time; first on line 1"}},
@@ -112,6 +116,34 @@ func TestMistakes(t *testing.T) {
 		{"url with a path", "http:\n  public_url: https://example.org/dns\n", []string{"http.public_url"}},
 		{"relative nameserver", "designate:\n  nameservers: [ns1.example.org]\n", []string{"designate.nameservers[0]: must be a name that ends with a dot"}},
 		{"quota of zero", "designate:\n  quotas:\n    zones: 0\n", []string{"designate.quotas.zones: must be greater than 0, or -1"}},
+		{"JWT without a list", "apps:\n  jwt: {issuer: x}\n", []string{"x.yaml:2:8: apps.jwt: must be a list"}},
+		{"typing error in a list", "apps:\n  jwt:\n    - isuer: x\n", []string{"x.yaml:3:7: apps.jwt[0].isuer: no such setting; did you mean issuer?"}},
+		{"not a section in a list", "apps: {jwt: [x]}\n", []string{"x.yaml:1:14: apps.jwt[0]: must hold settings"}},
+		{"alias in a list", "apps: {jwt: [&a {issuer: x, keys: y}, *a]}\n", []string{"apps.jwt[0]: anchors", "apps.jwt[1]: anchors"}},
+		{"wrong type in a list", "apps:\n  jwt:\n    - issuer: x\n      keys: y\n      leeway: 3\n", []string{"x.yaml:5: 3 must be a time with its unit"}},
+		{"JWT without keys", "apps: {jwt: [{issuer: x}]}\n", []string{"x.yaml:1:14: apps.jwt[0].keys: must name a file"}},
+		{"JWT with a secret", "apps: {jwt: [{issuer: x, keys: y, algorithms: [HS256]}]}\n", []string{"x.yaml:1:48: apps.jwt[0].algorithms[0]: must be one of RS256"}},
+		{"no algorithm", "apps: {jwt: [{issuer: x, keys: y, algorithms: []}]}\n", []string{"apps.jwt[0].algorithms: must have at least one"}},
+		{"two issuers of one name", "apps: {jwt: [{issuer: x, keys: y}, {issuer: x, keys: y}]}\n", []string{"apps.jwt[1].issuer: is there already"}},
+		{"long leeway", "apps: {jwt: [{issuer: x, keys: y, leeway: 1h}]}\n", []string{"apps.jwt[0].leeway: must be a time"}},
+		{"applications for all", "apps: {listen: ':80', authentication: none}\n", []string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
+		{"JWT that is not looked at", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n", []string{"apps.jwt: is not looked at"}},
+		{"put", "apps: {put: part}\n", []string{"apps.put: must be one of full, state-only"}},
+		{"apps address", "apps: {listen: here}\n", []string{"apps.listen: must be IP:PORT"}},
+		{"apps key without cert", "apps: {tls: {key: k}}\n", []string{"apps.tls: needs both cert and key"}},
+		{"platform for all", "mep: {listen: '[::]:80', authentication: none}\n", []string{"mep.authentication: none lets everybody who reaches [::]:80 change what is answered: listen on 127.0.0.1"}},
+		{"platform for all behind a CA", "mep: {listen: ':80', authentication: none, tls: {cert: c, key: k, client_ca: a}}\n", []string{"mep.authentication: none"}},
+		{"certificates of nobody", "mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k}}\n", []string{"mep.authentication: certificate needs mep.tls.client_ca"}},
+		{"upstream by name", "forward:\n  upstreams:\n    - resolver.example.org\n", []string{"x.yaml:3:7: forward.upstreams[0]: must be an address"}},
+		{"clients without upstreams", "forward: {clients: [192.0.2.0/24]}\n", []string{"forward.clients: has nobody to forward to"}},
+		{"open resolver", "forward: {upstreams: ['127.0.0.1'], clients: [127.0.0.1, 0.0.0.0/0]}\n", []string{"x.yaml:1:58: forward.clients[1]: lets the whole internet"}},
+		{"open resolver, IPv6", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0']}\n", []string{"forward.clients[0]: lets the whole internet"}},
+		{"half the internet is not the whole", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0', x]}\n", []string{"forward.clients[0]", "forward.clients[1]: must be an address or a network"}},
+		{"slow upstream", "forward: {timeout: 5s}\n", []string{"forward.timeout: must be a time from 100ms to 2.4s"}},
+		{"policy", "forward: {policy: best}\n", []string{"forward.policy: must be one of ordered, random"}},
+		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n", []string{"mec.callbacks.networks[0]: must be an address"}},
+		{"limit", "mec: {max_rules: 0}\n", []string{"mec.max_rules: must be at least 1"}},
+		{"small batch", "mec: {max_batch: 1}\n", []string{"mec.max_batch: must be at least 4KiB"}},
 		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
 	}
 	for _, tt := range tests {
@@ -141,13 +173,26 @@ func TestLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("np.yaml", "data: state\ndns: {cookie_secret_file: cookie}\nhttp: {tls: {cert: c.pem, key: /etc/k.pem}}\n")
+	write("np.yaml", "data: state\ndns: {cookie_secret_file: cookie}\nhttp: {tls: {cert: c.pem, key: /etc/k.pem}}\n"+
+		"apps: {tls: {cert: a.pem, key: ak.pem}, jwt: [{issuer: x, keys: j.pem}]}\nmep: {tls: {cert: m.pem, key: mk.pem, client_ca: ca.pem}}\n"+
+		"forward: {tls_ca: roots.pem}\n")
 	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Data != filepath.Join(dir, "state") || c.HTTP.TLS.Cert != filepath.Join(dir, "c.pem") || c.HTTP.TLS.Key != "/etc/k.pem" {
 		t.Errorf("paths %q %q %q", c.Data, c.HTTP.TLS.Cert, c.HTTP.TLS.Key)
+	}
+	for _, f := range []struct{ got, want string }{
+		{c.Apps.TLS.Cert, "a.pem"}, {c.Apps.TLS.Key, "ak.pem"}, {c.Apps.JWT[0].Keys, "j.pem"}, {c.MEP.TLS.Cert, "m.pem"},
+		{c.MEP.TLS.Key, "mk.pem"}, {c.MEP.TLS.ClientCA, "ca.pem"}, {c.Forward.TLSCA, "roots.pem"}, {c.Apps.TLS.ClientCA, ""},
+	} {
+		if f.want != "" {
+			f.want = filepath.Join(dir, f.want)
+		}
+		if f.got != f.want {
+			t.Errorf("path %q, want %q", f.got, f.want)
+		}
 	}
 	if _, err := c.DNS.CookieSecret(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing secret: %v", err)

@@ -106,6 +106,8 @@ func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 		w.fail(n, path, "anchors and aliases are not used here: write the value")
 	case t.Kind() == reflect.Struct:
 		w.mapping(n, t, path)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		w.list(n, t.Elem(), path)
 	default:
 		w.at[path] = n
 		for i, e := range n.Content {
@@ -114,6 +116,18 @@ func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 			}
 			w.at[fmt.Sprintf("%s[%d]", path, i)] = e
 		}
+	}
+}
+
+// list is a list of sections.
+func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
+	w.at[path] = n
+	if n.Kind != yaml.SequenceNode {
+		w.fail(n, path, "must be a list: begin each part of it with - and "+strings.Join(keys(t), ", ")+" below each other")
+		return
+	}
+	for i, e := range n.Content {
+		w.value(e, t, fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 

@@ -34,6 +34,10 @@ func (c Config) problems() []problem {
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.dns(c.DNS)
 	v.http(c.HTTP)
+	v.apps(c.Apps)
+	v.mep(c.MEP)
+	v.forward(c.Forward)
+	v.mec(c.MEC)
 	v.atLeast("journal.changes", c.Journal.Changes, 1)
 	v.atLeast("journal.record_sets", c.Journal.RecordSets, 1)
 	v.designate(c.Designate)
@@ -60,6 +64,13 @@ func (v *checker) within(key string, d, least, most time.Duration) {
 	v.need(least <= d && d <= most, key, fmt.Sprintf("must be a time from %s to %s, such as %s", least, most, least))
 }
 
+func (v *checker) networks(key string, texts []string) {
+	for i, s := range texts {
+		_, err := parseNetwork(s)
+		v.need(err == nil, fmt.Sprintf("%s[%d]", key, i), "must be an address or a network, such as 192.0.2.0/24")
+	}
+}
+
 func (v *checker) dns(d DNS) {
 	v.need(len(d.Listen) > 0, "dns.listen", "must have at least one address")
 	for i, a := range d.Listen {
@@ -73,10 +84,7 @@ func (v *checker) dns(d DNS) {
 	v.atLeast("dns.rrl.errors", d.RRL.Errors, 1)
 	v.need(0 <= d.RRL.Slip && d.RRL.Slip <= 100, "dns.rrl.slip", "must be from 0 (never) to 100")
 	v.within("dns.rrl.window", d.RRL.Window, 100*time.Millisecond, time.Minute)
-	for i, s := range d.RRL.Exempt {
-		_, err := parseNetwork(s)
-		v.need(err == nil, fmt.Sprintf("dns.rrl.exempt[%d]", i), "must be an address or a network, such as 192.0.2.0/24")
-	}
+	v.networks("dns.rrl.exempt", d.RRL.Exempt)
 	v.atLeast("dns.tcp.max_connections", d.TCP.MaxConnections, 1)
 	v.atLeast("dns.tcp.max_per_client", d.TCP.MaxPerClient, 1)
 	v.atLeast("dns.tcp.max_queries", d.TCP.MaxQueries, 0)
@@ -93,8 +101,7 @@ func (v *checker) http(h HTTP) {
 			u.RawQuery == "" && u.User == nil && u.Fragment == ""
 		v.need(ok, "http.public_url", "must be http:// or https:// and a host, such as https://dns.example.org")
 	}
-	v.need((h.TLS.Cert == "") == (h.TLS.Key == ""), "http.tls", "needs both cert and key")
-	v.need(h.TLS.ClientCA == "" || h.TLS.Cert != "", "http.tls.client_ca", "needs cert and key as well")
+	v.tls("http", h.TLS)
 	v.atLeast("http.max_connections", h.MaxConnections, 1)
 	v.need(h.MaxBody >= 4096, "http.max_body", "must be at least 4KiB")
 	v.need(h.MaxImport >= h.MaxBody, "http.max_import", "must be at least max_body")

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/admin"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/identity"
+	"github.com/nameplane/nameplane/internal/httpapi/openapi"
+)
+
+// Bounds on the bodies of applications and platforms, in octets. For applications it is EdgeGallery's own; for platforms all the
+// rules that an application may have fit, and the door has smaller bounds for single ones.
+const (
+	appBody      = 4 << 10
+	platformBody = 512 << 10
+)
+
+// doors are the HTTP listeners, each with a frame of its own: who may come in, and how much they may send, differs.
+type doors struct {
+	http    *httpapi.Server // all of management
+	apps    *httpapi.Server // applications; nil: closed
+	mep     *httpapi.Server // edge platforms that do not come to http; nil: closed
+	issuers *access.Issuers // whose JWTs applications may show
+}
+
+// open are the listeners that there are.
+func (d doors) open() (out []*httpapi.Server) {
+	for _, s := range []*httpapi.Server{d.http, d.apps, d.mep} {
+		if s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// openDoors binds every HTTP address.
+func (d *daemon) openDoors() (err error) {
+	m := httpapi.NewMetrics()
+	c := d.cfg
+	if d.issuers, err = access.OpenIssuers(c.Apps.Issuers()); err != nil {
+		return err
+	}
+	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, c.HTTP.MaxConnections, d.managementFrame(m).Wrap(d.management(m))); err != nil {
+		return err
+	}
+	if c.Apps.Listen != "" {
+		d.apps, err = d.listen("apps", c.Apps.Listen, c.Apps.TLS, c.Apps.MaxConnections, d.appsFrame(m).Wrap(d.applications()))
+		if err != nil {
+			return err
+		}
+	}
+	if c.MEP.Listen != "" {
+		d.mep, err = d.listen("mep", c.MEP.Listen, c.MEP.TLS, c.MEP.MaxConnections, d.mepFrame(m).Wrap(d.platform()))
+	}
+	return err
+}
+
+func (d *daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
+	return httpapi.Listen(httpapi.ListenConfig{Name: name, Addr: addr, MaxConns: conns, Log: d.log,
+		TLS: httpapi.TLSFiles{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
+}
+
+// managementFrame is around what an operator manages.
+func (d *daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
+	c := d.cfg.HTTP
+	bodies := d.platformBodies()
+	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
+	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
+		Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
+}
+
+// appsFrame is around what applications may do.
+func (d *daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
+	identify := httpapi.ByTokenOrJWT(d.access, d.issuers)
+	if d.cfg.Apps.Authentication == config.AuthNone { // behind a gateway, or on this machine; config has checked that
+		identify = httpapi.Anybody(httpapi.Caller{Who: "any application", Roles: access.Roles(access.RoleApp), AnyApp: true})
+	}
+	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(), NoLogin: true,
+		Identify: identify, Limits: httpapi.Limits{Body: appBody, Stall: d.cfg.HTTP.Stall}}
+}
+
+// mepFrame is around what edge platforms may do.
+func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
+	identify := httpapi.ByToken(d.access)
+	switch d.cfg.MEP.Authentication {
+	case config.AuthCertificate:
+		identify = httpapi.ByCertificate
+	case config.AuthNone: // on this machine only; config has checked that
+		identify = httpapi.Anybody(httpapi.Caller{Who: "platform on this machine", Roles: access.Roles(access.RolePlatform)})
+	}
+	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
+		Public: []string{"/health"}, Identify: identify,
+		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: d.platformBodies()}}
+}
+
+// platformBodies bound what platforms send.
+func (d *daemon) platformBodies() map[string]int64 {
+	out := map[string]int64{}
+	for _, p := range httpapi.PlatformPaths {
+		out[p] = platformBody
+	}
+	out[httpapi.ServerManagementPath] = int64(d.cfg.MEC.MaxBatch)
+	return out
+}
+
+// management is every door that an operator has.
+func (d *daemon) management(m *httpapi.Metrics) http.Handler {
+	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry(m), promhttp.HandlerOpts{}))
+	mux.Handle("GET /openapi.json", openapi.Handler(thisBuild(debug.ReadBuildInfo()).Version))
+	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
+	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
+	mux.Handle("/", d.designate.Handler())
+	return mux
+}
+
+func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
+			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
+	reg.MustRegister(d.publisher.Collectors()...)
+	reg.MustRegister(m.Collectors()...)
+	if d.forwarder != nil {
+		reg.MustRegister(d.forwarder.Collectors()...)
+	}
+	return reg
+}
+
+// applications is what an application has: Mp1.
+func (d *daemon) applications() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	mux.HandleFunc("/", nowhere)
+	return mux
+}
+
+// platform is what an edge platform has: Mm5, and the records of the server.
+func (d *daemon) platform() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	mux.HandleFunc("/", nowhere)
+	return mux
+}
+
+func nowhere(w http.ResponseWriter, r *http.Request) {
+	httpapi.Problem(w, r, http.StatusNotFound, "there is nothing at this path on this listener")
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/nameplane/nameplane/internal/access"
+)
+
+// Ways to find out who calls.
+const (
+	AuthToken       = "token"
+	AuthCertificate = "certificate"
+	AuthNone        = "none"
+)
+
+// Apps is the door for edge applications: Mp1.
+type Apps struct {
+	Listen         string `yaml:"listen"` // empty: closed
+	TLS            TLS    `yaml:"tls"`
+	Authentication string `yaml:"authentication"`
+	JWT            []JWT  `yaml:"jwt"`
+	AppHeader      bool   `yaml:"app_header"`
+	Put            string `yaml:"put"`
+	Extensions     bool   `yaml:"extensions"`
+	MaxConnections int    `yaml:"max_connections"`
+}
+
+// JWT is an issuer whose word is taken for which application instance calls.
+type JWT struct {
+	Issuer     string        `yaml:"issuer"`
+	Keys       string        `yaml:"keys"`
+	Audience   string        `yaml:"audience"`
+	Algorithms []string      `yaml:"algorithms"`
+	Claim      string        `yaml:"claim"`
+	Leeway     time.Duration `yaml:"leeway"`
+}
+
+// UnmarshalYAML reads an issuer over the defaults, which an element of a list has no other place for.
+func (j *JWT) UnmarshalYAML(n *yaml.Node) error {
+	type plain JWT
+	p := plain{Algorithms: slices.Clone(access.Algorithms), Claim: "sub", Leeway: 30 * time.Second}
+	if err := n.Decode(&p); err != nil {
+		return err
+	}
+	*j = JWT(p)
+	return nil
+}
+
+// Issuers are the issuers as package access takes them.
+func (a Apps) Issuers() []access.IssuerConfig {
+	var out []access.IssuerConfig
+	for _, j := range a.JWT {
+		out = append(out, access.IssuerConfig(j))
+	}
+	return out
+}
+
+// MEP is the door for edge platforms: Mm5, and management of the server's records.
+type MEP struct {
+	Listen            string `yaml:"listen"` // empty: closed
+	TLS               TLS    `yaml:"tls"`
+	Authentication    string `yaml:"authentication"`
+	EdgeGalleryStatus bool   `yaml:"edgegallery_status"`
+	MaxConnections    int    `yaml:"max_connections"`
+}
+
+// MEC bounds what edge applications and platforms may have and send.
+type MEC struct {
+	MaxApps   int       `yaml:"max_apps"`
+	MaxRules  int       `yaml:"max_rules"`
+	MaxEvents int       `yaml:"max_events"`
+	MaxBatch  Size      `yaml:"max_batch"`
+	Callbacks Callbacks `yaml:"callbacks"`
+}
+
+// Callbacks says where notifications may be sent.
+type Callbacks struct {
+	Networks []string `yaml:"networks"`
+}
+
+// Allowed are the networks of Networks, which Parse has checked.
+func (c Callbacks) Allowed() []netip.Prefix { return networks(c.Networks) }
+
+func (v *checker) apps(a Apps) {
+	v.door("apps", a.Listen, a.TLS, a.MaxConnections)
+	v.oneOf("apps.authentication", a.Authentication, AuthToken, AuthNone)
+	v.need(a.Authentication != AuthNone || loopback(a.Listen) || a.TLS.ClientCA != "", "apps.authentication", "none lets "+
+		"everybody who reaches "+a.Listen+" act for every application: use token, listen on 127.0.0.1, or set apps.tls.client_ca "+
+		"so that only your gateway can connect")
+	v.need(a.Authentication != AuthNone || len(a.JWT) == 0, "apps.jwt", "is not looked at with authentication: none; use token")
+	v.oneOf("apps.put", a.Put, "full", "state-only")
+	seen := map[string]bool{}
+	for i, j := range a.JWT {
+		key := fmt.Sprintf("apps.jwt[%d]", i)
+		v.need(j.Issuer != "", key+".issuer", "must be what the claim iss of the issuer says")
+		v.need(!seen[j.Issuer], key+".issuer", "is there already")
+		seen[j.Issuer] = true
+		v.need(j.Keys != "", key+".keys", "must name a file of the issuer's public keys, PEM or JWKS")
+		v.need(j.Claim != "", key+".claim", "must name the claim that holds the id of the application instance, such as sub")
+		v.need(len(j.Algorithms) > 0, key+".algorithms", "must have at least one of "+strings.Join(access.Algorithms, ", "))
+		for n, alg := range j.Algorithms {
+			v.oneOf(fmt.Sprintf("%s.algorithms[%d]", key, n), alg, access.Algorithms...)
+		}
+		v.within(key+".leeway", j.Leeway, 0, 10*time.Minute)
+	}
+}
+
+func (v *checker) mep(m MEP) {
+	v.door("mep", m.Listen, m.TLS, m.MaxConnections)
+	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)
+	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication", "certificate needs mep.tls.client_ca, "+
+		"the CA whose certificates platforms show")
+	v.need(m.Authentication != AuthNone || loopback(m.Listen), "mep.authentication", "none lets everybody who reaches "+m.Listen+
+		" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate (with mep.tls.client_ca) or token")
+}
+
+// door checks what every HTTP listener that is closed by default has.
+func (v *checker) door(name, listen string, t TLS, conns int) {
+	if listen != "" {
+		v.address(name+".listen", listen)
+	}
+	v.tls(name, t)
+	v.atLeast(name+".max_connections", conns, 1)
+}
+
+func (v *checker) tls(name string, t TLS) {
+	v.need((t.Cert == "") == (t.Key == ""), name+".tls", "needs both cert and key")
+	v.need(t.ClientCA == "" || t.Cert != "", name+".tls.client_ca", "needs cert and key as well")
+}
+
+func (v *checker) mec(m MEC) {
+	v.atLeast("mec.max_apps", m.MaxApps, 1)
+	v.atLeast("mec.max_rules", m.MaxRules, 1)
+	v.atLeast("mec.max_events", m.MaxEvents, 1)
+	v.need(m.MaxBatch >= 4096, "mec.max_batch", "must be at least 4KiB")
+	v.networks("mec.callbacks.networks", m.Callbacks.Networks)
+}
+
+// loopback reports whether an address can be reached from this machine only; an empty one cannot be reached at all.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if listen == "" || err == nil && host == "localhost" {
+		return true
+	}
+	a, perr := netip.ParseAddr(host)
+	return err == nil && perr == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/access"
+)
+
+func TestDoors(t *testing.T) {
+	text := `
+apps:
+  listen: 192.0.2.53:8054
+  tls: {cert: c, key: k}
+  jwt:
+    - issuer: https://idp.example.org
+      keys: idp.pem
+    - issuer: other
+      keys: other.json
+      audience: nameplane
+      algorithms: [ES256]
+      claim: client_id
+      leeway: 0s
+mep:
+  listen: 192.0.2.53:8055
+  tls: {cert: c, key: k, client_ca: ca}
+  authentication: certificate
+forward:
+  upstreams: [127.0.0.1:5353, "tls://[2001:db8::1]:853#dns.example.org"]
+  clients: [192.0.2.0/24, "2001:db8::/32"]
+mec:
+  callbacks: {networks: [198.51.100.7]}
+`
+	c, err := Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []access.IssuerConfig{
+		{Issuer: "https://idp.example.org", Keys: "idp.pem", Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Claim: "sub", Leeway: 30 * time.Second},
+		{Issuer: "other", Keys: "other.json", Audience: "nameplane", Algorithms: []string{"ES256"}, Claim: "client_id"},
+	}
+	if diff := cmp.Diff(want, c.Apps.Issuers()); diff != "" {
+		t.Errorf("Issuers (-want +got):\n%s", diff)
+	}
+	if s := c.Forward.Servers(); len(s) != 2 || s[1].Name != "dns.example.org" || s[0].Addr.String() != "127.0.0.1:5353" {
+		t.Errorf("Servers = %v", s)
+	}
+	if n := c.Forward.ClientNetworks(); len(n) != 2 || !n[1].Contains(netip.MustParseAddr("2001:db8::1")) {
+		t.Errorf("ClientNetworks = %v", n)
+	}
+	if n := c.MEC.Callbacks.Allowed(); len(n) != 1 || n[0].String() != "198.51.100.7/32" {
+		t.Errorf("Allowed = %v", n)
+	}
+}
+
+// TestWhoMayComeIn takes what is safe; TestMistakes has what is not.
+func TestWhoMayComeIn(t *testing.T) {
+	for _, text := range []string{
+		"apps: {listen: '127.0.0.1:80', authentication: none}",
+		"apps: {listen: 'localhost:80', authentication: none}",
+		"apps: {listen: '[::1]:80', authentication: none, app_header: true}",
+		"apps: {listen: '192.0.2.1:80', authentication: none, tls: {cert: c, key: k, client_ca: a}}",
+		"apps: {authentication: none}", // closed
+		"mep: {listen: '127.0.0.1:80', authentication: none}",
+		"mep: {authentication: none}",
+		"mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k, client_ca: a}}",
+		"forward: {upstreams: ['127.0.0.1'], clients: [0.0.0.0/0, '::/0'], open_resolver: true}",
+		"forward: {upstreams: ['127.0.0.1']}", // for nobody
+	} {
+		if _, err := Parse("x.yaml", []byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	c := Default()
+	c.MEP.Listen, c.MEP.Authentication = "0.0.0.0:80", AuthNone // as a flag over a file can make it
+	if err := c.Validate(); err == nil {
+		t.Error("Validate took a platform door for all")
+	}
+}
+
+func TestRoots(t *testing.T) {
+	if pool, err := (Forward{}).Roots(); pool != nil || err != nil {
+		t.Errorf("Roots = %v, %v; want those of the system", pool, err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if _, err := (Forward{TLSCA: file}).Roots(); err == nil || !strings.Contains(err.Error(), "forward.tls_ca") {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Forward{TLSCA: file}).Roots(); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+		t.Errorf("no certificate: %v", err)
+	}
+}
