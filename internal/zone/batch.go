@@ -105,40 +105,20 @@ func (b *Batch) replace(key, node string) {
 	x := &b.z.index
 	hash := hashString(key)
 	p := b.ownPage(x.page(hash))
-	s := p.shard(hash)
-	nodes := shardNodes(p.shards[s])
-	out := nodes[:0:len(nodes)]
-	had := 0
-	for _, r := range nodes {
-		if r.hash == hash && r.node[1:1+int(r.node[0])] == key {
-			had = 1
-			continue
-		}
-		out = append(out, r)
-	}
-	has := 0
-	if node != "" {
-		out = append(out, raw{hash, node})
-		has = 1
-	}
-	p.count += has - had
-	x.count += has - had
-	if len(out) > maxShard || p.count > shardFull*len(p.shards) {
-		b.grow(x.page(hash), s, out)
-		return
-	}
-	p.shards[s] = makeShard(out)
+	s := p.slabs[p.place(hash)]
+	x.count += s.replace(key, hash, node)
+	p.set(hash, s)
+	b.relieve(hash)
 }
 
 // ownPage returns the page at a place of the directory, copied if it is still shared with the served value.
 func (b *Batch) ownPage(at int) *page {
-	x := &b.z.index
-	p := x.pages[at]
+	p := b.z.index.pages[at]
 	if b.owned[p] {
 		return p
 	}
 	c := *p
-	c.shards = append([]string(nil), p.shards...)
+	c.slabs = append([]slab(nil), p.slabs...)
 	b.setPage(at, &c)
 	return &c
 }
@@ -154,32 +134,45 @@ func (b *Batch) setPage(at int, p *page) {
 	b.owned[p] = true
 }
 
-// maxDepth bounds the directory: 1<<20 pages of thousands of names each are more than memory holds.
-const maxDepth = 20
-
-// grow rebuilds the page at a place of the directory with more shards, or splits it, with the given nodes in shard s.
-func (b *Batch) grow(at, s int, nodes []raw) {
+// relieve splits the slab that a hash leads to until it is not too large.
+func (b *Batch) relieve(hash uint64) {
 	x := &b.z.index
-	p := x.pages[at]
-	p.shards[s] = ""
-	all := append(p.nodes(), nodes...)
-	if len(p.shards) < pageShards || p.depth == maxDepth {
-		b.setPage(at, makePage(all, p.depth))
+	p := x.pages[x.page(hash)]
+	s := p.slabs[p.place(hash)]
+	if !s.isFull() {
 		return
 	}
-	if p.depth == x.depth {
-		wide := make([]*page, 2*len(x.pages))
-		for i, q := range x.pages {
-			wide[2*i], wide[2*i+1] = q, q
-		}
-		x.pages, x.depth, at = wide, x.depth+1, 2*at
-	}
+	depth := s.depth
+	p = b.makeRoom(hash, uint(depth)+1)
 	var half [2][]raw
-	for _, r := range all {
-		bit := r.hash >> (63 - p.depth) & 1
+	for _, r := range s.all() {
+		bit := r.hash >> (63 - depth) & 1
 		half[bit] = append(half[bit], r)
 	}
-	low := at &^ (1<<(x.depth-p.depth) - 1)
-	b.setPage(low, makePage(half[0], p.depth+1))
-	b.setPage(low+1<<(x.depth-p.depth-1), makePage(half[1], p.depth+1))
+	bit := uint64(1) << (63 - depth)
+	p.set(hash&^bit, makeSlab(half[0], depth+1))
+	p.set(hash|bit, makeSlab(half[1], depth+1))
+	b.relieve(hash &^ bit)
+	b.relieve(hash | bit)
+}
+
+// makeRoom makes the page that a hash leads to have places for slabs of a depth, and returns it.
+func (b *Batch) makeRoom(hash uint64, depth uint) *page {
+	x := &b.z.index
+	p := b.ownPage(x.page(hash))
+	switch {
+	case depth <= p.depth+p.fine:
+		return p
+	case p.fine < pageBits:
+		p.widen()
+		return p
+	case p.depth == x.depth:
+		x.pages = twice(x.pages)
+		x.depth++
+	}
+	low, high := p.halves()
+	bit := uint64(1) << (63 - p.depth)
+	b.setPage(x.page(hash&^bit), low)
+	b.setPage(x.page(hash|bit), high)
+	return b.makeRoom(hash, depth)
 }

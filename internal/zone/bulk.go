@@ -2,7 +2,7 @@ package zone
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -16,11 +16,12 @@ type Loader struct {
 	z     Nodes
 	path  []draft // the name being read, under the names above it; path[0] is the apex
 	last  dnsname.Name
-	arena []byte // nodes, one after the other
+	nodes strings.Builder // one after the other
 	ends  []end
+	buf   []byte
 }
 
-// end is a finished node: its hash and where in the arena it ends.
+// end is a finished node: its hash and where it ends.
 type end struct {
 	hash uint64
 	at   int
@@ -36,8 +37,8 @@ func (l *Loader) Overlay() { l.z.beOverlay() }
 
 // Expect makes room for so many record sets at once: to grow into it again and again costs more than to fill it.
 func (l *Loader) Expect(sets int) {
-	const usual = 64 // octets of a node with one address
-	l.arena = make([]byte, 0, sets*usual)
+	const usual = 48 // octets of a node with one address
+	l.nodes.Grow(sets * usual)
 	l.ends = make([]end, 0, sets+1)
 }
 
@@ -99,8 +100,9 @@ func (l *Loader) close() {
 	if d.flags&flagDNAME != 0 {
 		l.z.dnames++
 	}
-	l.arena = d.append(l.arena)
-	l.ends = append(l.ends, end{hashString(d.key), len(l.arena)})
+	l.buf = d.append(l.buf[:0])
+	l.nodes.Write(l.buf)
+	l.ends = append(l.ends, end{hashString(d.key), l.nodes.Len()})
 	l.path = l.path[:len(l.path)-1]
 }
 
@@ -109,41 +111,64 @@ func (l *Loader) Done() *Nodes {
 	for len(l.path) > 0 {
 		l.close()
 	}
-	nodes := make([]raw, len(l.ends))
-	all := string(l.arena)
-	l.arena = nil
-	from := 0
-	for i, e := range l.ends {
-		nodes[i] = raw{e.hash, all[from:e.at]}
-		from = e.at
+	depth := bulkDepth(len(l.ends), l.nodes.Len())
+	l.z.index = makeIndex(l.nodes.String(), l.ends, depth)
+	l.nodes.Reset()
+	l.ends, l.buf = nil, nil
+	b := Batch{z: &l.z, owned: map[*page]bool{}}
+	for i := range uint64(1) << depth {
+		b.relieve(i << (64 - depth))
 	}
-	l.ends = nil
-	l.z.index = makeIndex(nodes)
 	return &l.z
 }
 
-// makeIndex spreads nodes over pages of one depth.
-func makeIndex(nodes []raw) index {
-	slices.SortFunc(nodes, func(a, b raw) int {
-		if a.hash < b.hash {
-			return -1
-		}
-		if a.hash > b.hash {
-			return 1
-		}
-		return 0
-	})
-	x := index{count: len(nodes)}
-	for x.depth < maxDepth && len(nodes)>>x.depth > pageShards*shardFill {
-		x.depth++
+// bulkDepth is the depth at which slabs of so many nodes and octets are about two thirds full.
+func bulkDepth(nodes, octets int) uint {
+	depth := uint(0)
+	for nodes>>depth > slabNodes*2/3 || nodes>>depth > slabFew && octets>>depth > slabOctets*2/3 {
+		depth++
 	}
-	x.pages = make([]*page, 1<<x.depth)
-	for i, at := 0, 0; i < len(x.pages); i++ {
-		from := at
-		for at < len(nodes) && x.page(nodes[at].hash) == i {
-			at++
+	return depth
+}
+
+// makeIndex spreads nodes over slabs of one depth.
+func makeIndex(all string, ends []end, depth uint) index {
+	fine := min(depth, pageBits)
+	x := index{depth: depth - fine, count: len(ends), pages: make([]*page, 1<<(depth-fine))}
+	for i := range x.pages {
+		x.pages[i] = &page{depth: x.depth, fine: fine, slabs: make([]slab, 1<<fine)}
+	}
+	order, starts := byHash(ends, depth)
+	var nodes []raw
+	for s := range starts[1:] {
+		nodes = nodes[:0]
+		for _, i := range order[starts[s]:starts[s+1]] {
+			from := 0
+			if i > 0 {
+				from = ends[i-1].at
+			}
+			nodes = append(nodes, raw{ends[i].hash, all[from:ends[i].at]})
 		}
-		x.pages[i] = makePage(nodes[from:at], x.depth)
+		x.pages[s>>fine].slabs[s&(1<<fine-1)] = makeSlab(nodes, uint8(depth))
 	}
 	return x
+}
+
+// byHash orders nodes by the first bits of their hashes; those with the bits s are order[starts[s]:starts[s+1]].
+func byHash(ends []end, bits uint) (order, starts []int32) {
+	order, starts = make([]int32, len(ends)), make([]int32, 1<<bits+1)
+	for _, e := range ends {
+		starts[e.hash>>(64-bits)]++
+	}
+	sum := int32(0)
+	for s, n := range starts {
+		sum += n
+		starts[s] = sum
+	}
+	for i := len(ends) - 1; i >= 0; i-- {
+		s := ends[i].hash >> (64 - bits)
+		starts[s]--
+		order[starts[s]] = int32(i)
+	}
+	return order, starts
 }
