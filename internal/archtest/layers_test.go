@@ -55,7 +55,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":      {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":       {},
-	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
+	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
 	"k8s.io/":               {},
 	"sigs.k8s.io/":          {},
 	"github.com/coredns/":   {},

@@ -1,0 +1,170 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// step asks, and notes what came of it.
+func (n *Notifier) step(ctx context.Context, s step) {
+	var z zone.Zone
+	err := n.pub.View(func(v store.View) (err error) { z, err = v.Zone(s.zone); return err })
+	if errors.Is(err, zone.ErrNotFound) || err == nil && !transferred(z) {
+		n.mu.Lock()
+		delete(n.zones, s.zone)
+		n.mu.Unlock()
+		return
+	}
+	var has uint32
+	if err == nil {
+		if s.notify {
+			err = n.tell(ctx, z, s)
+		} else {
+			has, err = n.serialOf(ctx, z, s)
+		}
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	n.note(z, s, has, err)
+}
+
+// tell sends a NOTIFY.
+func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
+	m := new(dns.Msg)
+	m.SetNotify(z.Name.String())
+	n.stat.sent.Inc()
+	r, err := n.opts.Ask(ctx, n.opts.Secondaries[s.peer], m)
+	if err != nil {
+		return err
+	}
+	if r.Rcode != dns.RcodeSuccess {
+		return fmt.Errorf("NOTIFY was answered with %s", dns.RcodeToString[r.Rcode])
+	}
+	return nil
+}
+
+// serialOf is the serial that the secondary serves.
+func (n *Notifier) serialOf(ctx context.Context, z zone.Zone, s step) (uint32, error) {
+	m := new(dns.Msg)
+	m.SetQuestion(z.Name.String(), dns.TypeSOA)
+	m.RecursionDesired = false
+	r, err := n.opts.Ask(ctx, n.opts.Secondaries[s.peer], m)
+	if err != nil {
+		return 0, err
+	}
+	if r.Rcode == dns.RcodeSuccess && r.Authoritative {
+		for _, rec := range r.Answer {
+			if soa, ok := rec.(*dns.SOA); ok {
+				return soa.Serial, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", dns.RcodeToString[r.Rcode])
+}
+
+// note writes down what a step came to, and when the next one is due.
+func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := n.zones[s.zone]
+	if at == nil {
+		return
+	}
+	p := &at.peers[s.peer]
+	p.busy = false
+	if err != nil {
+		n.stat.failed.Inc()
+		p.problem = err.Error()
+	} else {
+		p.problem = ""
+	}
+	if s.notify {
+		p.reminded = now
+	}
+	switch {
+	case at.serial != s.serial: // a newer one has come meanwhile
+		n.schedule(s.zone, at, s.peer, now)
+		return
+	case err == nil && s.notify:
+		p.acked, p.tries = true, 0
+		n.schedule(s.zone, at, s.peer, now.Add(firstPause))
+		return
+	case err == nil && int32(has-s.serial) >= 0: // RFC 1982
+		p.has, p.done = has, true
+		if !p.check {
+			n.stat.took.Observe(now.Sub(p.since).Seconds())
+		}
+		n.forget(s.zone, at)
+		return
+	case err == nil && p.check:
+		p.has, p.check = has, false // it is behind: tell it
+		n.schedule(s.zone, at, s.peer, now)
+		return
+	case err == nil:
+		p.has = has
+	}
+	n.schedule(s.zone, at, s.peer, now.Add(pause(p.tries)))
+	if p.tries++; p.tries == 8 {
+		n.opts.Log.Warn("a secondary does not follow", "zone", z.Name.String(), "secondary", n.opts.Secondaries[s.peer].Addr.String(),
+			"serial", s.serial, "has", p.has, "problem", p.problem)
+	}
+}
+
+// forget drops a zone that every secondary has. n.mu is held.
+func (n *Notifier) forget(id uuid.UUID, z *notified) {
+	for i := range z.peers {
+		if !z.peers[i].done {
+			return
+		}
+	}
+	delete(n.zones, id)
+}
+
+// pause grows from try to try: a secondary that is down for an hour is not asked a thousand times.
+func pause(tries int) time.Duration { return min(firstPause<<min(tries, 20), longestPause) }
+
+// Progress tells for each secondary whether it has the newest serial of a zone; nothing when there are no secondaries.
+func (n *Notifier) Progress(id uuid.UUID) []Progress {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]Progress, len(n.opts.Secondaries))
+	z := n.zones[id]
+	for i, s := range n.opts.Secondaries {
+		out[i] = Progress{Secondary: s, InSync: true}
+		if z == nil {
+			continue
+		}
+		p := z.peers[i]
+		out[i].InSync, out[i].Has = p.done || p.check, p.has
+		if !out[i].InSync {
+			out[i].Since, out[i].Next, out[i].Problem = p.since, p.next, p.problem
+		}
+	}
+	return out
+}
+
+// InSync reports whether every secondary has the newest serial of a zone.
+func (n *Notifier) InSync(id uuid.UUID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	z := n.zones[id]
+	if z == nil {
+		return true
+	}
+	for _, p := range z.peers {
+		if !p.done && !p.check {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+package transfer
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Key is a TSIG key (RFC 8945) as the tsigkeys API keeps it.
+type Key struct {
+	Name      dnsname.Name
+	Algorithm string // as on the wire: "hmac-sha256."
+	Secret    string // base64
+
+	zone, pool uuid.UUID // what it is for; one of them is set
+}
+
+// keyKind is the kind of object that the tsigkeys API writes, and keyRow as much of it as is needed here.
+const keyKind = "tsigkey"
+
+type keyRow struct {
+	Name      string    `json:"name"`
+	Algorithm string    `json:"algorithm"`
+	Secret    string    `json:"secret"`
+	Scope     string    `json:"scope"`
+	Resource  uuid.UUID `json:"resource_id"`
+}
+
+// algorithms are those that are strong enough to be believed. The API keeps keys of others too, for clients that store
+// them; on the wire they are unknown.
+var algorithms = map[string]string{"hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512}
+
+// Keys are the keys that the server knows. There are few, and what asks for them is rare, so they are read when needed: a key
+// that was deleted is no key from that moment on.
+func Keys(v store.View) ([]Key, error) {
+	rows, err := store.ObjectsOf[keyRow](v, keyKind)
+	if err != nil {
+		return nil, err
+	}
+	var out []Key
+	for _, r := range rows {
+		name, err := dnsname.Parse(strings.TrimSuffix(r.Name, ".") + ".")
+		alg, known := algorithms[r.Algorithm]
+		secret, err2 := base64.StdEncoding.DecodeString(r.Secret)
+		if err != nil || err2 != nil || !known || len(secret) == 0 {
+			continue
+		}
+		k := Key{Name: name, Algorithm: alg, Secret: r.Secret}
+		if r.Scope == "ZONE" {
+			k.zone = r.Resource
+		} else {
+			k.pool = r.Resource
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// FindKey is the key of this name.
+func FindKey(v store.View, name dnsname.Name) (Key, bool, error) {
+	keys, err := Keys(v)
+	if err != nil {
+		return Key{}, false, err
+	}
+	for _, k := range keys {
+		if k.Name == name {
+			return k, true, nil
+		}
+	}
+	return Key{}, false, nil
+}
+
+// For reports whether the key may be used for a zone.
+func (k Key) For(z zone.Zone) bool {
+	if k.zone != uuid.Nil {
+		return k.zone == z.ID
+	}
+	return k.pool == z.Pool
+}

@@ -1,0 +1,261 @@
+package transfer
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Secondary is a server that transfers our zones.
+type Secondary struct {
+	Addr netip.AddrPort
+	Key  dnsname.Name // TSIG key to sign with; the zero Name for none
+}
+
+// NotifierOptions say whom to tell.
+type NotifierOptions struct {
+	Secondaries []Secondary
+	Ask         func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // sends one query over UDP
+	Log         *slog.Logger                                                 // default: none
+	Parallel    int                                                          // queries at once; default 64
+}
+
+// Notifier tells secondaries of new serials (RFC 1996), and finds out whether they have them. It remembers only zones that
+// some secondary does not have yet; all others are in sync.
+type Notifier struct {
+	opts NotifierOptions
+	pub  *publish.Publisher
+	wake chan struct{}
+	room chan struct{}
+	stat *notifyStats
+
+	mu    sync.Mutex // guards the rest
+	zones map[uuid.UUID]*notified
+	queue dueHeap
+}
+
+// due is when a secondary is to be asked about a zone. One that is not the peer's next any more means nothing.
+type due struct {
+	at   time.Time
+	zone uuid.UUID
+	peer int
+}
+
+// dueHeap has the earliest first.
+type dueHeap []due
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push and Pop are for container/heap.
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(due)) }
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	d := (*h)[last]
+	*h = (*h)[:last]
+	return d
+}
+
+// notified is a zone on its way to the secondaries.
+type notified struct {
+	name   dnsname.Name
+	serial uint32
+	peers  []peer
+}
+
+// peer is what is known of one secondary's copy of a zone.
+type peer struct {
+	done     bool // it has the serial
+	check    bool // it may have it: after a start nobody knows, and asking is enough
+	acked    bool // it has answered a NOTIFY of the serial
+	busy     bool // a query is on its way
+	tries    int
+	since    time.Time // of the serial
+	next     time.Time
+	has      uint32 // the serial it was last seen with
+	problem  string
+	reminded time.Time // last NOTIFY
+}
+
+// Progress is how far a secondary has come with a zone.
+type Progress struct {
+	Secondary Secondary
+	InSync    bool
+	Has       uint32 // 0: not known
+	Since     time.Time
+	Next      time.Time
+	Problem   string // what the last attempt came to, when it failed
+}
+
+const (
+	firstPause   = 200 * time.Millisecond // after a NOTIFY, before the first look: a transfer takes about that long
+	longestPause = 5 * time.Minute
+	remindAfter  = 10 * time.Second // a secondary may have lost an answered NOTIFY
+)
+
+// NewNotifier starts nothing.
+func NewNotifier(pub *publish.Publisher, opts NotifierOptions) *Notifier {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Parallel == 0 {
+		opts.Parallel = 64
+	}
+	return &Notifier{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel),
+		stat: newNotifyStats(), zones: map[uuid.UUID]*notified{}}
+}
+
+// Committed takes note of new serials. It is for publish.Options.Committed, and waits for nothing.
+func (n *Notifier) Committed(changes []store.Change) {
+	if len(n.opts.Secondaries) == 0 {
+		return
+	}
+	now := time.Now()
+	n.mu.Lock()
+	for _, c := range changes {
+		if c.To != c.From {
+			n.set(c.Zone, c.To, now, false)
+		}
+	}
+	n.mu.Unlock()
+	n.poke()
+}
+
+// set begins with a serial. n.mu is held.
+func (n *Notifier) set(id uuid.UUID, serial uint32, at time.Time, check bool) {
+	z := n.zones[id]
+	if z == nil {
+		z = &notified{peers: make([]peer, len(n.opts.Secondaries))}
+		n.zones[id] = z
+	}
+	z.serial = serial
+	for i := range z.peers {
+		p := &z.peers[i]
+		if p.done || p.since.IsZero() {
+			p.since = at
+		}
+		p.done, p.check, p.acked, p.tries = false, check, false, 0
+		n.schedule(id, z, i, at)
+	}
+}
+
+// schedule says when a secondary is to be asked next. n.mu is held.
+func (n *Notifier) schedule(id uuid.UUID, z *notified, peer int, at time.Time) {
+	z.peers[peer].next = at
+	heap.Push(&n.queue, due{at, id, peer})
+}
+
+func (n *Notifier) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run tells and asks until ctx ends. It begins with a look at what the secondaries have: a change may have been made right
+// before the last stop.
+func (n *Notifier) Run(ctx context.Context) error {
+	if len(n.opts.Secondaries) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	if err := n.checkAll(); err != nil {
+		return err
+	}
+	var steps sync.WaitGroup
+	defer steps.Wait()
+	for {
+		wait, ok := n.start(ctx, &steps)
+		if !ok {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-n.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func (n *Notifier) checkAll() error {
+	now := time.Now()
+	return n.pub.View(func(v store.View) error {
+		return v.Zones(func(z zone.Zone) (bool, error) {
+			if transferred(z) {
+				n.mu.Lock()
+				if n.zones[z.ID] == nil {
+					n.set(z.ID, z.Serial, now, true)
+				}
+				n.mu.Unlock()
+			}
+			return true, nil
+		})
+	})
+}
+
+// transferred reports whether secondaries get a zone at all.
+func transferred(z zone.Zone) bool { return z.Kind == zone.Primary || z.Kind == zone.Secondary }
+
+// start starts every step whose time has come, and returns how long nothing else is to be done.
+func (n *Notifier) start(ctx context.Context, steps *sync.WaitGroup) (time.Duration, bool) {
+	list, wait := n.ready(time.Now())
+	for _, s := range list {
+		select {
+		case n.room <- struct{}{}:
+		case <-ctx.Done():
+			return 0, false
+		}
+		steps.Go(func() {
+			defer func() { <-n.room; n.poke() }()
+			n.step(ctx, s)
+		})
+	}
+	return wait, ctx.Err() == nil
+}
+
+// step is one query to one secondary about one zone.
+type step struct {
+	zone   uuid.UUID
+	peer   int
+	serial uint32
+	notify bool
+}
+
+// ready takes the steps whose time has come, and tells how long it is until the next one's comes.
+func (n *Notifier) ready(now time.Time) ([]step, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []step
+	for len(n.queue) > 0 {
+		if d := n.queue[0]; d.at.After(now) {
+			return out, d.at.Sub(now)
+		}
+		d := heap.Pop(&n.queue).(due)
+		z := n.zones[d.zone]
+		if z == nil {
+			continue
+		}
+		p := &z.peers[d.peer]
+		if p.done || p.busy || !p.next.Equal(d.at) {
+			continue
+		}
+		p.busy = true
+		remind := p.acked && now.Sub(p.reminded) > remindAfter
+		out = append(out, step{d.zone, d.peer, z.serial, !p.check && (!p.acked || remind)})
+	}
+	return out, longestPause
+}

@@ -1,0 +1,188 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// fleet is secondaries that do as they are told.
+type fleet struct {
+	mu      sync.Mutex
+	serial  map[netip.AddrPort]uint32 // what each serves
+	deaf    map[netip.AddrPort]bool
+	pulls   map[netip.AddrPort]bool // gets the newest serial when notified
+	newest  func() uint32
+	notifys map[netip.AddrPort]int
+	soas    map[netip.AddrPort]int
+}
+
+func newFleet() *fleet {
+	return &fleet{serial: map[netip.AddrPort]uint32{}, deaf: map[netip.AddrPort]bool{}, pulls: map[netip.AddrPort]bool{},
+		notifys: map[netip.AddrPort]int{}, soas: map[netip.AddrPort]int{}}
+}
+
+func (f *fleet) ask(_ context.Context, s transfer.Secondary, m *dns.Msg) (*dns.Msg, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.Opcode == dns.OpcodeNotify {
+		f.notifys[s.Addr]++
+	} else {
+		f.soas[s.Addr]++
+	}
+	if f.deaf[s.Addr] {
+		return nil, errors.New("no answer")
+	}
+	r := new(dns.Msg).SetReply(m)
+	if m.Opcode == dns.OpcodeNotify {
+		if f.pulls[s.Addr] {
+			f.serial[s.Addr] = f.newest()
+		}
+		return r, nil
+	}
+	r.Authoritative = true
+	r.Answer = []dns.RR{&dns.SOA{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypeSOA, Class: dns.ClassINET},
+		Ns: ".", Mbox: ".", Serial: f.serial[s.Addr]}}
+	return r, nil
+}
+
+var (
+	one = netip.MustParseAddrPort("127.0.0.2:53")
+	two = netip.MustParseAddrPort("127.0.0.3:53")
+)
+
+// started is a notifier of two secondaries on fake time, and a zone.
+func started(t *testing.T, f *fleet) (*publish.Publisher, *transfer.Notifier, zone.Zone) {
+	t.Helper()
+	var n *transfer.Notifier
+	p := newPublisher(t, publish.Options{Committed: func(c []store.Change) {
+		if n != nil {
+			n.Committed(c)
+		}
+	}})
+	z := newZone(t, p, "example.org.")
+	f.newest = func() uint32 {
+		z := p.Snapshot().ZoneOf(z.Name)
+		return z.Serial()
+	}
+	n = transfer.NewNotifier(p, transfer.NotifierOptions{Ask: f.ask,
+		Secondaries: []transfer.Secondary{{Addr: one}, {Addr: two}}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return p, n, z
+}
+
+func change(t *testing.T, p *publish.Publisher, z zone.Zone, name string) {
+	t.Helper()
+	commit(t, p, func(tx *publish.Tx) error {
+		s := recordSet(t, name, "A", 60, "192.0.2.1")
+		s.Zone = z.ID
+		_, err := tx.CreateSet(s)
+		return err
+	})
+}
+
+func TestNotify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one], f.pulls[two] = true, true
+		p, n, z := started(t, f)
+		f.serial[one], f.serial[two] = f.newest(), f.newest()
+		time.Sleep(time.Second)
+		if f.notifys[one] != 0 || f.soas[one] != 1 || !n.InSync(z.ID) {
+			t.Errorf("at the start %d NOTIFY and %d questions, in sync %v", f.notifys[one], f.soas[one], n.InSync(z.ID))
+		}
+		change(t, p, z, "a.example.org.")
+		if n.InSync(z.ID) {
+			t.Error("in sync right after a change")
+		}
+		time.Sleep(time.Second)
+		if f.notifys[one] != 1 || f.notifys[two] != 1 || !n.InSync(z.ID) {
+			t.Errorf("after a change %v NOTIFY, in sync %v", f.notifys, n.InSync(z.ID))
+		}
+		time.Sleep(time.Hour)
+		if f.notifys[one] != 1 || f.soas[one] > 3 {
+			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.notifys[one], f.soas[one])
+		}
+	})
+}
+
+// A secondary that is down holds up neither the other one nor the machine, and is told when it is back.
+func TestNotifyOneDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one], f.pulls[two], f.deaf[two] = true, true, true
+		p, n, z := started(t, f)
+		change(t, p, z, "a.example.org.")
+		time.Sleep(time.Hour)
+		got := n.Progress(z.ID)
+		if !got[0].InSync || got[1].InSync || got[1].Problem == "" || got[1].Next.Before(time.Now()) || n.InSync(z.ID) {
+			t.Errorf("progress %+v", got)
+		}
+		if f.notifys[two] > 40 {
+			t.Errorf("a dead secondary was told %d times in an hour", f.notifys[two])
+		}
+		f.mu.Lock()
+		f.deaf[two] = false
+		f.mu.Unlock()
+		time.Sleep(6 * time.Minute)
+		if !n.InSync(z.ID) {
+			t.Errorf("not in sync after the secondary came back: %+v", n.Progress(z.ID))
+		}
+	})
+}
+
+// A secondary that takes the NOTIFY and does nothing is reminded.
+func TestNotifyReminds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one] = true
+		p, n, z := started(t, f)
+		change(t, p, z, "a.example.org.")
+		time.Sleep(time.Minute)
+		if f.notifys[two] < 2 || n.InSync(z.ID) {
+			t.Errorf("%d NOTIFY in a minute, in sync %v", f.notifys[two], n.InSync(z.ID))
+		}
+		f.mu.Lock()
+		f.serial[two] = f.newest() + 5 // it has even more: somebody else is its primary too
+		f.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		if !n.InSync(z.ID) {
+			t.Error("a secondary that is ahead counts as behind")
+		}
+	})
+}
+
+func TestNotifyForgetsDeletedZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.deaf[one], f.deaf[two] = true, true
+		p, n, z := started(t, f)
+		change(t, p, z, "a.example.org.")
+		commit(t, p, func(tx *publish.Tx) error { return tx.DeleteZone(z.ID) })
+		time.Sleep(10 * time.Minute)
+		before := f.notifys[one]
+		time.Sleep(time.Hour)
+		if !n.InSync(z.ID) || f.notifys[one] != before {
+			t.Errorf("a deleted zone is still told: %d, then %d", before, f.notifys[one])
+		}
+	})
+}

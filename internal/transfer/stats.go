@@ -1,0 +1,41 @@
+package transfer
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// notifyStats count what goes to secondaries.
+type notifyStats struct {
+	sent, failed prometheus.Counter
+	took         prometheus.Histogram
+}
+
+func newNotifyStats() *notifyStats {
+	return &notifyStats{
+		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_notify_sent_total",
+			Help: "NOTIFY messages sent to secondaries."}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_notify_failed_total",
+			Help: "NOTIFY messages and questions for the SOA that secondaries did not answer well."}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "nameplane_secondary_sync_seconds",
+			Help: "Time from a commit until a secondary was seen with its serial.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 14)}),
+	}
+}
+
+// Collectors are the notifier's metrics.
+func (n *Notifier) Collectors() []prometheus.Collector {
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_zones_out_of_sync",
+		Help: "Zones that some secondary does not have yet."}, func() float64 { return float64(n.outOfSync()) })
+	return []prometheus.Collector{n.stat.sent, n.stat.failed, n.stat.took, waiting}
+}
+
+func (n *Notifier) outOfSync() (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, z := range n.zones {
+		for _, p := range z.peers {
+			if !p.done && !p.check {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
