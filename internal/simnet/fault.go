@@ -1,0 +1,118 @@
+package simnet
+
+import (
+	"net"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// faultKind is a way to go wrong.
+type faultKind string
+
+// The faults, by their names in scripts.
+const (
+	none        faultKind = ""
+	timeout     faultKind = "timeout"     // no reply
+	unreachable faultKind = "unreachable" // nothing listens there
+	servfail    faultKind = "servfail"
+	refused     faultKind = "refused"
+	formerr     faultKind = "formerr"
+	nxdomain    faultKind = "nxdomain"  // claims, with an SOA record, that the name is not there
+	nodata      faultKind = "nodata"    // claims, with an SOA record, that the name has none of these
+	empty       faultKind = "empty"     // no records at all, not even that SOA
+	lame        faultKind = "lame"      // refers to the root servers
+	bogus       faultKind = "bogus"     // addresses of a name that was not asked for
+	question    faultKind = "question"  // the reply to another question
+	malformed   faultKind = "malformed" // octets that are no message
+	truncate    faultKind = "truncate"  // cut off over UDP
+	truncated   faultKind = "truncated" // cut off over TCP too
+)
+
+var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question,
+	malformed, truncate, truncated}
+
+// fault is what goes wrong for some questions.
+type fault struct {
+	kind faultKind
+	key  key // zero name: any; zero type: any
+}
+
+func (f fault) fits(k key) bool {
+	return (f.key.name.IsZero() || f.key.name == k.name) && (f.key.typ == 0 || f.key.typ == k.typ)
+}
+
+// fault is what goes wrong for a question now.
+func (m *manner) fault(k key) faultKind {
+	for i := len(m.faults) - 1; i >= 0; i-- {
+		if m.faults[i].fits(k) {
+			return m.faults[i].kind
+		}
+	}
+	return none
+}
+
+var rcodes = map[faultKind]int{servfail: dns.RcodeServerFailure, refused: dns.RcodeRefused, formerr: dns.RcodeFormatError}
+
+// apply spoils a reply.
+func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
+	q := r.Question[0]
+	clear := func() { r.Rcode, r.Answer, r.Ns = dns.RcodeSuccess, nil, nil }
+	switch f {
+	case servfail, refused, formerr:
+		clear()
+		r.Rcode = rcodes[f]
+	case nxdomain, nodata:
+		clear()
+		r.Ns = []dns.RR{rootSOA()}
+		if f == nxdomain {
+			r.Rcode = dns.RcodeNameError
+		}
+	case empty:
+		clear()
+	case lame:
+		clear()
+		r.Authoritative = false
+		r.Ns = []dns.RR{&dns.NS{Hdr: header(".", dns.TypeNS, 518400), Ns: "a.root-servers.test."}}
+	case bogus:
+		clear()
+		r.Answer = []dns.RR{stray(q.Qtype)}
+	case question:
+		r.Question = []dns.Question{{Name: strayName, Qtype: q.Qtype, Qclass: q.Qclass}}
+		r.Rcode, r.Answer = dns.RcodeSuccess, []dns.RR{stray(q.Qtype)}
+	case malformed:
+		clear()
+		r.Answer = []dns.RR{stray(q.Qtype)}
+		r.Extra = nil
+	case truncate:
+		if tr == resolve.UDP {
+			cut(r)
+		}
+	case truncated:
+		cut(r)
+	}
+}
+
+func header(name string, typ uint16, ttl uint32) dns.RR_Header {
+	return dns.RR_Header{Name: name, Rrtype: typ, Class: dns.ClassINET, Ttl: ttl}
+}
+
+func rootSOA() dns.RR { return soa(dnsname.Root, 60, 60) }
+
+// soa is the SOA record of a zone.
+func soa(zone dnsname.Name, ttl, minimum uint32) *dns.SOA {
+	return &dns.SOA{Hdr: header(zone.String(), dns.TypeSOA, ttl), Ns: "ns.invalid.", Mbox: "hostmaster.invalid.", Serial: 1,
+		Refresh: 7200, Retry: 3600, Expire: 1209600, Minttl: minimum}
+}
+
+const strayName = "stray.invalid."
+
+// stray is a record that nobody asked for.
+func stray(typ uint16) dns.RR {
+	if typ == dns.TypeAAAA {
+		return &dns.AAAA{Hdr: header(strayName, typ, 3600), AAAA: net.ParseIP("2001:db8::bad")}
+	}
+	return &dns.A{Hdr: header(strayName, dns.TypeA, 3600), A: net.IPv4(203, 0, 113, 66)}
+}

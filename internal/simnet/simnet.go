@@ -1,0 +1,208 @@
+// Package simnet is a small internet in memory: DNS servers that answer by script, and fail by script, on the clock of
+// package time. In a testing/synctest bubble that clock is fake, so an hour of refreshes and outages takes milliseconds
+// and goes the same way every time.
+//
+// A Net is a resolve.Exchanger, which is the way to ask its servers; Dial gives connections to them in memory, for a
+// resolve.Client that shall be part of the test. Every query is kept in History.
+//
+//	net := simnet.New(1)
+//	net.MustServer("192.0.2.53", `
+//		zone example.net.
+//		cdn.example.net. 60 A 203.0.113.1, 203.0.113.2
+//		at 1m set cdn.example.net. 60 A 203.0.113.3
+//		at 2m fault timeout cdn.example.net. A
+//		at 3m heal
+//	`)
+//
+// The commands are described at Server.Do. Latency and loss are drawn from the seed, the server, the question and how often
+// it was asked, not from one stream of numbers: goroutines that run in another order draw the same.
+package simnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Net is a network of servers.
+type Net struct {
+	seed  uint64
+	start time.Time
+
+	mu      sync.Mutex // guards the following
+	servers map[netip.AddrPort]*Server
+	history []Query
+}
+
+// Query is one query that a server received; one that was lost on the way is among them.
+type Query struct {
+	At        time.Duration // since the Net was made
+	Server    netip.AddrPort
+	Transport resolve.Transport
+	Name      dnsname.Name
+	Type      rr.Type
+}
+
+func (q Query) String() string {
+	return fmt.Sprintf("%v %s://%v %v %v", q.At, q.Transport, q.Server, q.Name, q.Type)
+}
+
+// New makes a network without servers. Its clock starts now. Nets of the same seed draw the same chances.
+func New(seed uint64) *Net {
+	return &Net{seed: seed, start: time.Now(), servers: map[netip.AddrPort]*Server{}}
+}
+
+// Server adds a server, or finds the one that is there, and does the commands of a script, one a line. An address without
+// a port has port 53.
+func (n *Net) Server(addr, script string) (*Server, error) {
+	at, err := resolve.ParseServer(addr)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	s := n.servers[at.Addr]
+	if s == nil {
+		s = newServer(n, at.Addr)
+		n.servers[at.Addr] = s
+	}
+	n.mu.Unlock()
+	return s, s.Script(script)
+}
+
+// MustServer is Server for what is constant in a test.
+func (n *Net) MustServer(addr, script string) *Server {
+	s, err := n.Server(addr, script)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// History are the queries so far, in the order in which they arrived.
+func (n *Net) History() []Query {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.history)
+}
+
+// Forget empties the history.
+func (n *Net) Forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history = nil
+}
+
+// Age is how long the network has been there: what scripts count from.
+func (n *Net) Age() time.Duration { return time.Since(n.start) }
+
+func (n *Net) note(q Query) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history = append(n.history, q)
+}
+
+func (n *Net) find(addr netip.AddrPort) *Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.servers[addr]
+}
+
+var (
+	errUnreachable = errors.New("connection refused")
+	errQuestion    = errors.New("a query has one question")
+)
+
+// defaultTimeout ends an exchange whose context has no end, as resolve.Client's does.
+const defaultTimeout = 5 * time.Second
+
+// Exchange implements resolve.Exchanger the way resolve.Client does: replies to other questions are not seen, those that are
+// cut off are asked for again over TCP, timeouts are context.DeadlineExceeded. TLS is TCP here.
+func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+	if _, ends := ctx.Deadline(); !ends {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
+		defer cancel()
+	}
+	reply, err := n.exchange(ctx, server.Transport, server.Addr, query)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", server, err)
+	}
+	return reply, nil
+}
+
+func (n *Net) exchange(ctx context.Context, tr resolve.Transport, addr netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
+	p, err := n.send(ctx, tr, addr, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.damaged:
+		wire, err := p.pack()
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("the reply cannot be read: %w", new(dns.Msg).Unpack(wire))
+	case p.msg.Question[0] != query.Question[0]:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case p.msg.Truncated && tr == resolve.UDP:
+		return n.exchange(ctx, resolve.TCP, addr, query)
+	}
+	return p.msg, nil
+}
+
+// packet is a reply on its way.
+type packet struct {
+	msg     *dns.Msg
+	damaged bool // cannot be read where it arrives
+}
+
+// pack is the packet in wire form.
+func (p packet) pack() ([]byte, error) {
+	wire, err := p.msg.Pack()
+	if err == nil && p.damaged {
+		wire = wire[:len(wire)-3] // in the middle of the last record
+	}
+	return wire, err
+}
+
+// send takes a query to a server and its reply back, both over the same transport.
+func (n *Net) send(ctx context.Context, tr resolve.Transport, addr netip.AddrPort, query *dns.Msg) (packet, error) {
+	if len(query.Question) != 1 {
+		return packet{}, errQuestion
+	}
+	name, err := dnsname.Parse(query.Question[0].Name)
+	if err != nil {
+		return packet{}, err
+	}
+	s := n.find(addr)
+	if s == nil {
+		return packet{}, errUnreachable
+	}
+	n.note(Query{n.Age(), addr, tr, name, rr.Type(query.Question[0].Qtype)})
+	return s.serve(ctx, tr, name, query)
+}
+
+// sleep waits for d, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
