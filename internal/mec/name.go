@@ -3,6 +3,7 @@ package mec
 import (
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
@@ -19,6 +20,9 @@ var toASCII = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainNa
 func parseDomain(field, s string) (dnsname.Name, error) {
 	if s == "" {
 		return dnsname.Name{}, fieldErr(field, "is missing")
+	}
+	if !utf8.ValidString(s) { // idna would read a replacement character, and make one name of many
+		return dnsname.Name{}, fieldErr(field, "%.80q is not UTF-8", s)
 	}
 	ascii := s
 	if strings.ContainsFunc(s, func(c rune) bool { return c >= 0x80 }) {

@@ -1,0 +1,217 @@
+package mec_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+func noDelivery(context.Context, mec.Subscription, mec.Event) error {
+	return errors.New("nobody is there")
+}
+
+// inbox is a callback that notes what it gets, and fails as long as it is told to.
+type inbox struct {
+	mu   sync.Mutex
+	got  []string
+	fail int
+	at   []time.Time // of attempts
+}
+
+func (b *inbox) deliver(_ context.Context, sub mec.Subscription, ev mec.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at = append(b.at, time.Now())
+	if b.fail > 0 {
+		b.fail--
+		return errors.New("connection refused")
+	}
+	b.got = append(b.got, fmt.Sprintf("%s %d %s/%s", sub.Callback, ev.Seq, ev.Rule.App, ev.Rule.ID))
+	return nil
+}
+
+func (b *inbox) take() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	got := b.got
+	b.got = nil
+	return got
+}
+
+func (g *rig) subscribe(app, callback string) mec.Subscription {
+	g.t.Helper()
+	sub, err := g.Subscribe(g.t.Context(), actor, app, callback)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return sub
+}
+
+func TestSubscribeRefuses(t *testing.T) {
+	g := start(t, mec.Options{Deliver: noDelivery, Subscriptions: 1})
+	for _, uri := range []string{"", "x", "ftp://192.0.2.1/", "http://", "http:///x", "http://u:p@192.0.2.1/", "http://192.0.2.1/#f",
+		"http://192.0.2.1/" + strings.Repeat("x", 2048), "http://[::1", "file:///etc/passwd"} {
+		_, err := g.Subscribe(t.Context(), actor, "app1", uri)
+		wantField(t, err, "callbackReference")
+	}
+	_, err := g.Subscribe(t.Context(), actor, "a/b", "http://192.0.2.1/")
+	wantField(t, err, "appInstanceId")
+	for _, app := range []string{"app1", ""} {
+		g.subscribe(app, "http://192.0.2.1/")
+		_, err = g.Subscribe(t.Context(), actor, app, "http://192.0.2.1/")
+		var l *mec.LimitError
+		if !errors.As(err, &l) {
+			t.Errorf("a second subscription of %q: %v, want the limit", app, err)
+		}
+	}
+	wantIs(t, g.Unsubscribe(t.Context(), actor, "app1", "x"), zone.ErrNotFound)
+	_, err = g.Subscription("app1", "x")
+	wantIs(t, err, zone.ErrNotFound)
+	_, err = start(t, mec.Options{}).Subscribe(t.Context(), actor, "app1", "http://192.0.2.1/")
+	wantIs(t, err, mec.ErrNoDelivery)
+}
+
+func TestDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var box inbox
+		opts := mec.Options{Deliver: box.deliver}
+		g := start(t, opts)
+		g.create("app1", "r0 n0.example.com 192.0.2.1")
+		one := g.subscribe("app1", "http://one.test")
+		g.create("app1", "r1 n1.example.com 192.0.2.1")
+		g.create("app2", "r2 n2.example.com 192.0.2.1")
+		synctest.Wait()
+		want := []string{"http://one.test 2 app1/r1"}
+		if diff := cmp.Diff(want, box.take()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		if sub, err := g.Subscription("app1", one.ID); err != nil || sub.Delivered != 2 || sub.State != mec.Delivering {
+			t.Errorf("subscription %+v, %v", sub, err)
+		}
+
+		// What happens while nobody runs is delivered later, and what was delivered is not again.
+		g.stop()
+		off := open(t, g.path, mec.Options{}, false)
+		off.create("app1", "r3 n3.example.com 192.0.2.1")
+		off.stop()
+		g = open(t, g.path, opts, true)
+		g.subscribe("", "http://all.test")
+		g.create("app2", "r4 n4.example.com 192.0.2.1")
+		synctest.Wait()
+		want = []string{"http://one.test 4 app1/r3", "http://all.test 5 app2/r4"}
+		if got := box.take(); len(got) != 2 || !(cmp.Equal(got, want) || got[0] == want[1] && got[1] == want[0]) {
+			t.Errorf("delivered %v, want %v in any order", got, want)
+		}
+		if err := g.Unsubscribe(t.Context(), actor, "app1", one.ID); err != nil {
+			t.Fatal(err)
+		}
+		g.create("app1", "r5 n5.example.com 192.0.2.1")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"http://all.test 6 app1/r5"}, box.take()); diff != "" {
+			t.Errorf("delivered after Unsubscribe (-want +got):\n%s", diff)
+		}
+		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Subscriptions != 0 {
+			t.Errorf("Terminate = %+v, %v", n, err)
+		}
+		synctest.Wait()
+		g.stop()
+	})
+}
+
+func TestDeliveryRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := inbox{fail: 3}
+		g := start(t, mec.Options{Deliver: box.deliver})
+		sub := g.subscribe("app1", "http://one.test")
+		for i := range 3 {
+			g.create("app1", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i))
+		}
+		synctest.Wait()
+		got, err := g.Subscription("app1", sub.ID)
+		if err != nil || got.Failures != 1 || got.LastError != "connection refused" || got.State != mec.Delivering {
+			t.Errorf("after a failure: %+v, %v", got, err)
+		}
+		begin := time.Now()
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff([]string{"http://one.test 1 app1/r0", "http://one.test 2 app1/r1", "http://one.test 3 app1/r2"}, box.take()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		var pauses []time.Duration
+		for _, at := range box.at {
+			pauses = append(pauses, at.Sub(begin))
+		}
+		want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 7 * time.Second, 7 * time.Second}
+		if diff := cmp.Diff(want, pauses); diff != "" {
+			t.Errorf("attempts at (-want +got):\n%s", diff)
+		}
+		if got, _ := g.Subscription("app1", sub.ID); got.Failures != 0 || got.LastError != "" || got.Delivered != 3 {
+			t.Errorf("after success: %+v", got)
+		}
+		g.stop()
+	})
+}
+
+func TestDeliveryGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := inbox{fail: 1000}
+		g := start(t, mec.Options{Deliver: box.deliver, Attempts: 3})
+		dead := g.subscribe("app1", "http://dead.test")
+		g.create("app1", "r n.example.com 192.0.2.1")
+		time.Sleep(time.Hour)
+		for range 2 { // the second time after a restart
+			got, err := g.Subscription("app1", dead.ID)
+			if err != nil || got.State != mec.GivenUp || got.Failures != 3 || got.LastError != "connection refused" {
+				t.Errorf("after three failures: %+v, %v", got, err)
+			}
+			g.stop()
+			g = open(t, g.path, mec.Options{Deliver: box.deliver}, true)
+		}
+		g.create("app1", "r2 n2.example.com 192.0.2.1")
+		time.Sleep(time.Hour)
+		if len(box.at) != 3 {
+			t.Errorf("%d attempts, want 3", len(box.at))
+		}
+		if err := g.Unsubscribe(t.Context(), actor, "app1", dead.ID); err != nil {
+			t.Error(err)
+		}
+		g.stop()
+	})
+}
+
+// A callback that hangs holds up neither edits nor other subscriptions, and its backlog is bounded by the feed.
+func TestDeliveryHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var box inbox
+		g := start(t, mec.Options{Events: 5, Attempts: 1000, Deliver: func(ctx context.Context, sub mec.Subscription, ev mec.Event) error {
+			if sub.Callback == "http://hangs.test" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return box.deliver(ctx, sub, ev)
+		}})
+		hangs := g.subscribe("", "http://hangs.test")
+		g.subscribe("", "http://well.test")
+		for i := range 20 {
+			g.create("app1", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i))
+			synctest.Wait()
+		}
+		if got := box.take(); len(got) != 20 {
+			t.Errorf("%d events of 20 were delivered beside one that hangs", len(got))
+		}
+		time.Sleep(time.Minute)
+		if got, _ := g.Subscription("", hangs.ID); got.Missed < 14 || got.Failures == 0 || got.State != mec.Delivering {
+			t.Errorf("the subscription that hangs: %+v", got)
+		}
+		g.stop()
+	})
+}

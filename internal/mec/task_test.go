@@ -1,0 +1,181 @@
+package mec_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+func (g *rig) configure(app string, kind mec.TaskKind, name string, words ...string) (mec.Task, error) {
+	g.t.Helper()
+	cfg := mec.Config{Name: name, Extra: json.RawMessage(`{"appSupportMp1":true}`)}
+	for _, w := range words {
+		cfg.Rules = append(cfg.Rules, rule(g.t, "", w))
+	}
+	task, err := g.Configure(g.t.Context(), actor, app, kind, cfg)
+	if err == nil && (task.State != mec.Processing || task.Progress != 0) {
+		g.t.Errorf("begins as %+v", task)
+	}
+	return task, err
+}
+
+// settle waits for a task and returns its end.
+func (g *rig) settle(task mec.Task, err error) mec.Task {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	synctest.Wait()
+	end, err := g.Task(task.ID)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return end
+}
+
+func TestConfigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, mec.Options{Tasks: 4})
+		_, err := g.configure("app1", mec.TaskUpdate, "demo")
+		wantIs(t, err, zone.ErrNotFound)
+		end := g.settle(g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2"))
+		if end.State != mec.Success || end.Progress != 100 || end.Ended.IsZero() {
+			t.Errorf("ends as %+v", end)
+		}
+		g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
+		cfg, err := g.Configuration("app1")
+		if err != nil || cfg.Name != "demo" || len(cfg.Rules) != 2 || string(cfg.Extra) != `{"appSupportMp1":true}` {
+			t.Errorf("Configuration = %+v, %v", cfg, err)
+		}
+		if a, err := g.App("app1"); err != nil || a.Name != "demo" || a.Rules != 2 {
+			t.Errorf("App = %+v, %v", a, err)
+		}
+		_, err = g.configure("app1", mec.TaskCreate, "demo")
+		wantIs(t, err, zone.ErrExists)
+		_, err = g.configure("app2", mec.TaskCreate, "demo")
+		wantIs(t, err, zone.ErrExists)
+
+		// A rule that cannot be takes all back, and the platform is told why.
+		g.create("app2", "x x.example.com 192.0.2.9")
+		end = g.settle(g.configure("app1", mec.TaskUpdate, "other", "a a.example.com 192.0.2.7", "c x.example.com 192.0.2.1"))
+		if end.State != mec.Failure || !strings.Contains(end.Detail, "app2") || end.Progress == 100 {
+			t.Errorf("ends as %+v, want a failure that names app2", end)
+		}
+		g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
+		if cfg, _ := g.Configuration("app1"); cfg.Name != "demo" {
+			t.Errorf("the failed task renamed the application to %q", cfg.Name)
+		}
+		end = g.settle(g.configure("app1", mec.TaskUpdate, "demo2", "a a.example.com 192.0.2.1"))
+		if end.State != mec.Success {
+			t.Errorf("ends as %+v", end)
+		}
+		g.wantAnswer("b.example.com.", rr.TypeA, "refused")
+		g.settle(g.configure("app3", mec.TaskCreate, "demo")) // the name is free again
+		end = g.settle(g.configure("app1", mec.TaskDelete, ""))
+		if end.State != mec.Success || end.Kind != mec.TaskDelete {
+			t.Errorf("ends as %+v", end)
+		}
+		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
+		_, err = g.Configuration("app1")
+		wantIs(t, err, zone.ErrNotFound)
+		if tasks, err := g.Tasks("app1"); err != nil || len(tasks) != 4 || tasks[3].ID != end.ID {
+			t.Errorf("Tasks = %v, %v", tasks, err)
+		}
+		g.stop()
+	})
+}
+
+func TestConfigureNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, mec.Options{Tasks: 2})
+		first, err := g.configure("app1", mec.TaskCreate, "")
+		if end := g.settle(first, err); end.State != mec.Success || end.Progress != 100 {
+			t.Errorf("without rules it ends as %+v", end)
+		}
+		for range 2 {
+			g.settle(g.configure("app1", mec.TaskUpdate, ""))
+		}
+		_, err = g.Task(first.ID) // two are kept
+		wantIs(t, err, zone.ErrNotFound)
+		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 2 {
+			t.Errorf("Terminate = %+v, %v", n, err)
+		}
+		if left := g.rows(); left != "" {
+			t.Errorf("left:\n%s", left)
+		}
+		g.stop()
+	})
+}
+
+func TestTaskInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, t.TempDir()+"/db", mec.Options{}, false) // nobody works on tasks
+		task, err := g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.configure("app1", mec.TaskCreate, "demo")
+		wantIs(t, err, mec.ErrTaskRunning)
+		g.stop()
+		g = open(t, g.path, mec.Options{}, true)
+		end, err := g.Task(task.ID)
+		if err != nil || end.State != mec.Failure || !strings.Contains(end.Detail, "restart") {
+			t.Errorf("after a restart the task is %+v, %v", end, err)
+		}
+		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
+		if end := g.settle(g.configure("app1", mec.TaskCreate, "demo")); end.State != mec.Success {
+			t.Errorf("the next task ends as %+v", end)
+		}
+		g.stop()
+	})
+}
+
+// An application that is terminated takes its running task with it.
+func TestTaskTerminated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, t.TempDir()+"/db", mec.Options{}, false)
+		if _, err := g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 1 {
+			t.Fatalf("Terminate = %+v, %v", n, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- g.Run(ctx) }()
+		synctest.Wait()
+		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
+		if left := g.rows(); left != "" {
+			t.Errorf("left:\n%s", left)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		g.stop()
+	})
+}
+
+func TestManyTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, mec.Options{})
+		for i := range 40 {
+			_, err := g.configure(fmt.Sprintf("app%d", i), mec.TaskCreate, "", fmt.Sprintf("r n%d.example.com 192.0.2.1", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		for i := range 40 {
+			g.wantAnswer(fmt.Sprintf("n%d.example.com.", i), rr.TypeA, "30 192.0.2.1")
+		}
+		g.stop()
+	})
+}
