@@ -17,7 +17,7 @@ const (
 	// maxPipelined is how many queries wait on one connection before another one is opened. Servers bound it too, often
 	// at about a hundred.
 	maxPipelined = 64
-	// idleTime is how long a connection is kept without use. Servers keep theirs for about as long.
+	// idleTime is how long a connection is kept after the last query. Servers keep theirs for about as long.
 	idleTime = 10 * time.Second
 	// dialTime bounds a handshake, which is not one caller's alone.
 	dialTime = 2 * time.Second
@@ -34,7 +34,6 @@ type stream struct {
 	server  Server
 	users   int           // guarded by the client's mu
 	ready   chan struct{} // closed when conn is there, or err
-	done    chan struct{} // closed when err is there
 	writing sync.Mutex    // held while a message is written
 
 	mu      sync.Mutex // guards the following
@@ -47,8 +46,9 @@ type stream struct {
 // waiter is a query that was sent.
 type waiter struct {
 	query []byte
-	reply chan *dns.Msg // of one
-	err   error         // when the channel was closed instead
+	done  chan struct{} // closed when reply or err is there
+	reply *dns.Msg
+	err   error
 }
 
 // exchangeStream asks over a connection that is open, or opens one.
@@ -78,7 +78,7 @@ func (c *Client) acquire(server Server) *stream {
 		}
 	}
 	s := &stream{client: c, server: server, users: 1, waiting: map[uint16]*waiter{},
-		ready: make(chan struct{}), done: make(chan struct{})}
+		ready: make(chan struct{})}
 	if c.streams == nil {
 		c.streams = map[Server][]*stream{}
 	}
@@ -150,7 +150,7 @@ func (s *stream) open() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Now().Add(idleTime))
+	conn.SetDeadline(time.Now().Add(idleTime)) // those who wanted it may be gone by now
 	if s.server.Transport != TLS {
 		return conn, nil
 	}
@@ -186,7 +186,6 @@ func (s *stream) read(conn net.Conn) error {
 	if _, err := io.ReadFull(conn, wire); err != nil {
 		return err
 	}
-	conn.SetReadDeadline(time.Now().Add(idleTime))
 	if len(wire) < headerSize {
 		return errMalformed
 	}
@@ -199,13 +198,8 @@ func (s *stream) read(conn net.Conn) error {
 		return nil // the one who asked has gone
 	}
 	delete(s.waiting, id)
-	reply, err := unpack(wire)
-	if err != nil {
-		w.err = err
-		close(w.reply)
-		return nil
-	}
-	w.reply <- reply
+	w.reply, w.err = unpack(wire)
+	close(w.done)
 	return nil
 }
 
@@ -221,7 +215,11 @@ func (s *stream) fail(err error) {
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	close(s.done)
+	for _, w := range s.waiting {
+		w.err = err
+		close(w.done)
+	}
+	s.waiting = nil
 }
 
 // served is how many messages have come.
@@ -246,15 +244,10 @@ func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
 		return nil, err
 	}
 	select {
-	case reply, ok := <-w.reply:
-		if !ok {
-			return nil, w.err
-		}
-		return reply, nil
-	case <-s.done:
-		return nil, s.err
+	case <-w.done:
+		return w.reply, w.err
 	case <-ctx.Done():
-		s.forget(w, before)
+		s.forget(w, before, ctx.Err())
 		return nil, ctx.Err()
 	}
 }
@@ -276,21 +269,21 @@ func (s *stream) register(wire []byte) (*waiter, int, error) {
 	if s.waiting[id] != nil {
 		return nil, 0, errFull
 	}
-	w := &waiter{query: append([]byte(nil), wire...), reply: make(chan *dns.Msg, 1)}
+	w := &waiter{query: append([]byte(nil), wire...), done: make(chan struct{})}
 	binary.BigEndian.PutUint16(w.query, id)
 	s.waiting[id] = w
 	return w, s.replies, nil
 }
 
-// forget is for one who will not wait any longer. If nothing at all has come since then, nothing may ever: a peer that
-// vanished says so to nobody, and the next query wants a connection that works.
-func (s *stream) forget(w *waiter, before int) {
+// forget is for one who will not wait any longer. If nothing at all has come in the time there was, nothing may ever: a
+// peer that vanished says so to nobody, and the next query wants a connection that works.
+func (s *stream) forget(w *waiter, before int, why error) {
 	s.mu.Lock()
 	id := binary.BigEndian.Uint16(w.query)
 	if s.waiting[id] == w {
 		delete(s.waiting, id)
 	}
-	silent := s.replies == before
+	silent := s.replies == before && errors.Is(why, context.DeadlineExceeded)
 	s.mu.Unlock()
 	if silent {
 		s.client.remove(s)
