@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,10 @@ func newFleet() *fleet {
 	return &fleet{serial: map[netip.AddrPort]uint32{}, deaf: map[netip.AddrPort]bool{}, pulls: map[netip.AddrPort]bool{},
 		notifys: map[netip.AddrPort]int{}, soas: map[netip.AddrPort]int{}}
 }
+
+// told and asked count the messages to a secondary.
+func (f *fleet) told(a netip.AddrPort) int  { f.mu.Lock(); defer f.mu.Unlock(); return f.notifys[a] }
+func (f *fleet) asked(a netip.AddrPort) int { f.mu.Lock(); defer f.mu.Unlock(); return f.soas[a] }
 
 func (f *fleet) ask(_ context.Context, s transfer.Secondary, m *dns.Msg) (*dns.Msg, error) {
 	f.mu.Lock()
@@ -65,9 +70,9 @@ var (
 // started is a notifier of two secondaries on fake time, and a zone.
 func started(t *testing.T, f *fleet) (*publish.Publisher, *transfer.Notifier, zone.Zone) {
 	t.Helper()
-	var n *transfer.Notifier
+	var notifier atomic.Pointer[transfer.Notifier]
 	p := newPublisher(t, publish.Options{Committed: func(c []store.Change) {
-		if n != nil {
+		if n := notifier.Load(); n != nil {
 			n.Committed(c)
 		}
 	}})
@@ -76,8 +81,10 @@ func started(t *testing.T, f *fleet) (*publish.Publisher, *transfer.Notifier, zo
 		z := p.Snapshot().ZoneOf(z.Name)
 		return z.Serial()
 	}
-	n = transfer.NewNotifier(p, transfer.NotifierOptions{Ask: f.ask,
+	f.serial[one], f.serial[two] = f.newest(), f.newest()
+	n := transfer.NewNotifier(p, transfer.NotifierOptions{Ask: f.ask,
 		Secondaries: []transfer.Secondary{{Addr: one}, {Addr: two}}})
+	notifier.Store(n)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- n.Run(ctx) }()
@@ -105,22 +112,21 @@ func TestNotify(t *testing.T) {
 		f := newFleet()
 		f.pulls[one], f.pulls[two] = true, true
 		p, n, z := started(t, f)
-		f.serial[one], f.serial[two] = f.newest(), f.newest()
 		time.Sleep(time.Second)
-		if f.notifys[one] != 0 || f.soas[one] != 1 || !n.InSync(z.ID) {
-			t.Errorf("at the start %d NOTIFY and %d questions, in sync %v", f.notifys[one], f.soas[one], n.InSync(z.ID))
+		if f.told(one) != 0 || f.asked(one) != 1 || !n.InSync(z.ID) {
+			t.Errorf("at the start %d NOTIFY and %d questions, in sync %v", f.told(one), f.asked(one), n.InSync(z.ID))
 		}
 		change(t, p, z, "a.example.org.")
 		if n.InSync(z.ID) {
 			t.Error("in sync right after a change")
 		}
 		time.Sleep(time.Second)
-		if f.notifys[one] != 1 || f.notifys[two] != 1 || !n.InSync(z.ID) {
-			t.Errorf("after a change %v NOTIFY, in sync %v", f.notifys, n.InSync(z.ID))
+		if f.told(one) != 1 || f.told(two) != 1 || !n.InSync(z.ID) {
+			t.Errorf("after a change %d NOTIFY, in sync %v", f.told(one), n.InSync(z.ID))
 		}
 		time.Sleep(time.Hour)
-		if f.notifys[one] != 1 || f.soas[one] > 3 {
-			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.notifys[one], f.soas[one])
+		if f.told(one) != 1 || f.asked(one) > 3 {
+			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.told(one), f.asked(one))
 		}
 	})
 }
@@ -137,8 +143,8 @@ func TestNotifyOneDown(t *testing.T) {
 		if !got[0].InSync || got[1].InSync || got[1].Problem == "" || got[1].Next.Before(time.Now()) || n.InSync(z.ID) {
 			t.Errorf("progress %+v", got)
 		}
-		if f.notifys[two] > 40 {
-			t.Errorf("a dead secondary was told %d times in an hour", f.notifys[two])
+		if f.told(two) > 40 {
+			t.Errorf("a dead secondary was told %d times in an hour", f.told(two))
 		}
 		f.mu.Lock()
 		f.deaf[two] = false
@@ -158,8 +164,8 @@ func TestNotifyReminds(t *testing.T) {
 		p, n, z := started(t, f)
 		change(t, p, z, "a.example.org.")
 		time.Sleep(time.Minute)
-		if f.notifys[two] < 2 || n.InSync(z.ID) {
-			t.Errorf("%d NOTIFY in a minute, in sync %v", f.notifys[two], n.InSync(z.ID))
+		if f.told(two) < 2 || n.InSync(z.ID) {
+			t.Errorf("%d NOTIFY in a minute, in sync %v", f.told(two), n.InSync(z.ID))
 		}
 		f.mu.Lock()
 		f.serial[two] = f.newest() + 5 // it has even more: somebody else is its primary too
@@ -179,10 +185,10 @@ func TestNotifyForgetsDeletedZones(t *testing.T) {
 		change(t, p, z, "a.example.org.")
 		commit(t, p, func(tx *publish.Tx) error { return tx.DeleteZone(z.ID) })
 		time.Sleep(10 * time.Minute)
-		before := f.notifys[one]
+		before := f.told(one)
 		time.Sleep(time.Hour)
-		if !n.InSync(z.ID) || f.notifys[one] != before {
-			t.Errorf("a deleted zone is still told: %d, then %d", before, f.notifys[one])
+		if !n.InSync(z.ID) || f.told(one) != before {
+			t.Errorf("a deleted zone is still told: %d, then %d", before, f.told(one))
 		}
 	})
 }
