@@ -39,8 +39,13 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 	if slip == 0 {
 		slip = -1 // none; the zero value would be the default
 	}
+	forwarding := dnsserver.ForwardConfig{MaxQueries: 2 * d.cfg.Forward.MaxInFlight}
+	if d.forwarder != nil { // a nil *Forwarder would be a Forwarder
+		forwarding.By = d.forwarder
+	}
 	return dnsserver.Config{
-		Listen: c.Listen, Snapshot: d.publisher.Snapshot, Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.spare.processors,
+		Forward: forwarding,
+		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.spare.processors,
 		RRL: dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Negative: c.RRL.Negative,
 			Errors: c.RRL.Errors, Slip: slip, Window: c.RRL.Window, Exempt: c.RRL.ExemptNetworks()},
 		TCP: dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient,

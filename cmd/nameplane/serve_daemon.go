@@ -17,6 +17,8 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
@@ -36,17 +38,20 @@ type daemon struct {
 	publisher *publish.Publisher
 	access    *access.Access
 	designate *designate.API
+	rules     *rules.Service
+	callbacks *mec.Callbacks     // nil: notifications are not sent
 	forwarder *forward.Forwarder // nil: names that are not ours are refused
 	dns       *dnsserver.Server
 	doors
 
-	stopCommits func() // ends the publisher; everything else must have ended before
+	stopping    chan struct{} // closed when the doors are about to close
+	stopCommits func()        // ends the publisher; everything else must have ended before
 	committed   chan struct{}
 }
 
 // newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
 func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, spare: newSpareThread(), log: log, level: level, committed: make(chan struct{})}
+	d := &daemon{cfg: cfg, spare: newSpareThread(), log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -56,6 +61,9 @@ func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *
 		return nil, err
 	}
 	if err := d.openAccess(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.openRules(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.openDNS(); err != nil {
@@ -176,6 +184,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.dns.Run(ctx) })
+	context.AfterFunc(ctx, func() { close(d.stopping) })
 	for _, s := range d.open() {
 		g.Go(func() error { return s.Run(ctx) })
 	}
@@ -184,6 +193,7 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.access.Run(ctx) })
+	g.Go(func() error { return d.rules.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	return g.Wait()

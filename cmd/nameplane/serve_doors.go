@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"runtime/debug"
 
@@ -14,14 +15,19 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
+	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
+	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
 // Bounds on the bodies of applications and platforms, in octets. For applications it is EdgeGallery's own; for platforms all the
-// rules that an application may have fit, and the door has smaller bounds for single ones.
+// rules that an application may have fit, or some thousand records; the doors have smaller bounds for single ones. They are
+// not settings: what needs more should be sent in parts.
 const (
 	appBody      = 4 << 10
 	platformBody = 512 << 10
+	batchBody    = 1 << 20
 )
 
 // doors are the HTTP listeners, each with a frame of its own: who may come in, and how much they may send, differs.
@@ -72,7 +78,7 @@ func (d *daemon) listen(name, addr string, t config.TLS, conns int, h http.Handl
 // managementFrame is around what an operator manages.
 func (d *daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	c := d.cfg.HTTP
-	bodies := d.platformBodies()
+	bodies := platformBodies()
 	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
 		Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
@@ -99,16 +105,16 @@ func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	}
 	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
 		Public: []string{"/health"}, Identify: identify,
-		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: d.platformBodies()}}
+		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: platformBodies()}}
 }
 
 // platformBodies bound what platforms send.
-func (d *daemon) platformBodies() map[string]int64 {
+func platformBodies() map[string]int64 {
 	out := map[string]int64{}
 	for _, p := range httpapi.PlatformPaths {
 		out[p] = platformBody
 	}
-	out[httpapi.ServerManagementPath] = int64(d.cfg.MEC.MaxBatch)
+	out[httpapi.ServerManagementPath] = batchBody
 	return out
 }
 
@@ -122,6 +128,8 @@ func (d *daemon) management(m *httpapi.Metrics) http.Handler {
 	mux.Handle("GET /openapi.json", openapi.Handler(thisBuild(debug.ReadBuildInfo()).Version))
 	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
 	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
+	d.rulesAPI().RegisterMm5(mux)
+	servermgmt.API{Service: d.rules, Log: d.log}.Register(mux)
 	mux.Handle("/", d.designate.Handler())
 	return mux
 }
@@ -139,10 +147,29 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	return reg
 }
 
+// openRules opens what is behind the doors of applications and platforms.
+func (d *daemon) openRules(ctx context.Context) (err error) {
+	c := d.cfg.MEC
+	opts := rules.Options{Log: d.log, Apps: c.MaxApps, RulesPerApp: c.MaxRules, Events: c.MaxEvents}
+	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
+		d.callbacks = mec.NewCallbacks(mec.CallbackOptions{Networks: allowed, Extensions: d.cfg.Apps.Extensions})
+		opts.Deliver = d.callbacks.Deliver
+	}
+	d.rules, err = rules.Open(ctx, d.publisher, opts)
+	return err
+}
+
+func (d *daemon) rulesAPI() mec.API {
+	c := d.cfg.Apps
+	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping,
+		Settings: mec.Settings{Put: c.Put, AppHeader: c.AppHeader, Extensions: c.Extensions}}
+}
+
 // applications is what an application has: Mp1.
 func (d *daemon) applications() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	d.rulesAPI().RegisterMp1(mux)
 	mux.HandleFunc("/", nowhere)
 	return mux
 }
@@ -151,6 +178,8 @@ func (d *daemon) applications() http.Handler {
 func (d *daemon) platform() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	d.rulesAPI().RegisterMm5(mux)
+	servermgmt.API{Service: d.rules, Log: d.log, EdgeGalleryStatus: d.cfg.MEP.EdgeGalleryStatus}.Register(mux)
 	mux.HandleFunc("/", nowhere)
 	return mux
 }

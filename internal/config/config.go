@@ -127,7 +127,7 @@ func Default() Config {
 		MEP:  MEP{Authentication: AuthToken, MaxConnections: 256},
 		Forward: Forward{Upstreams: []string{}, Clients: []string{}, Policy: "ordered", Timeout: 2 * time.Second, MaxInFlight: 1024,
 			CacheSize: 32 << 20, MaxStale: 24 * time.Hour},
-		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, MaxBatch: 1 << 20, Callbacks: Callbacks{Networks: []string{}}},
+		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, Callbacks: Callbacks{Networks: []string{}}},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,
 			Quotas: Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 20, APIExportSize: -1}},

@@ -143,7 +143,6 @@ func TestMistakes(t *testing.T) {
 		{"policy", "forward: {policy: best}\n", []string{"forward.policy: must be one of ordered, random"}},
 		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n", []string{"mec.callbacks.networks[0]: must be an address"}},
 		{"limit", "mec: {max_rules: 0}\n", []string{"mec.max_rules: must be at least 1"}},
-		{"small batch", "mec: {max_batch: 1}\n", []string{"mec.max_batch: must be at least 4KiB"}},
 		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
 	}
 	for _, tt := range tests {

@@ -76,7 +76,6 @@ type MEC struct {
 	MaxApps   int       `yaml:"max_apps"`
 	MaxRules  int       `yaml:"max_rules"`
 	MaxEvents int       `yaml:"max_events"`
-	MaxBatch  Size      `yaml:"max_batch"`
 	Callbacks Callbacks `yaml:"callbacks"`
 }
 
@@ -139,7 +138,6 @@ func (v *checker) mec(m MEC) {
 	v.atLeast("mec.max_apps", m.MaxApps, 1)
 	v.atLeast("mec.max_rules", m.MaxRules, 1)
 	v.atLeast("mec.max_events", m.MaxEvents, 1)
-	v.need(m.MaxBatch >= 4096, "mec.max_batch", "must be at least 4KiB")
 	v.networks("mec.callbacks.networks", m.Callbacks.Networks)
 }
 
