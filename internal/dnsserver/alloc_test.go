@@ -40,6 +40,54 @@ func TestNoAllocs(t *testing.T) {
 	}
 }
 
+// forwardQueries are answered at once by a forwarder that knows the answer, or need none.
+var forwardQueries = []struct {
+	name  string
+	query *dns.Msg
+}{
+	{"ours", desired("www.example.org.", dns.TypeA)},
+	{"cached", desired("www.example.net.", dns.TypeA)},
+	{"cached edns", withOPT(desired("www.example.net.", dns.TypeA), 1232)},
+	{"cached nxdomain", desired("x.example.net.", dns.TypeA)},
+	{"cached below a delegation", desired("a.sub.example.org.", dns.TypeA)},
+	{"cached chain", desired("out.example.org.", dns.TypeMX)},
+	{"truncated chain", desired("big.away.example.org.", dns.TypeA)},
+	{"refused", question("www.example.net.", dns.TypeA)},
+}
+
+// TestNoAllocsForwarding: so does an answer that others have given before.
+func TestNoAllocsForwarding(t *testing.T) {
+	h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{tb: t, knows: upstream, cached: true}}})
+	out := make([]byte, h.settings.udpSize)
+	for _, tt := range forwardQueries {
+		in := packed(t, tt.query)
+		n := testing.AllocsPerRun(200, func() {
+			h.start()
+			if h.answer(in, out, stranger) == later {
+				t.Fatalf("%s: no answer at once", tt.name)
+			}
+			h.done(1)
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want none", tt.name, n)
+		}
+	}
+}
+
+func BenchmarkForward(b *testing.B) {
+	h := newHandler(b, Config{RRL: RRLConfig{Off: true}, Forward: ForwardConfig{By: &fake{tb: b, knows: upstream, cached: true}}})
+	out := make([]byte, h.settings.udpSize)
+	for _, tt := range forwardQueries {
+		in := packed(b, tt.query)
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				h.answer(in, out, stranger)
+			}
+		})
+	}
+}
+
 func BenchmarkAnswer(b *testing.B) {
 	h := newHandler(b, Config{Version: "1", RRL: RRLConfig{Off: true}})
 	out := make([]byte, h.settings.udpSize)

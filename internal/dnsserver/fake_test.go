@@ -32,8 +32,15 @@ type fake struct {
 	hold   chan struct{}    // Exchange waits until it is closed; nil: not at all
 	begun  chan string      // gets the names that Exchange is asked for; nil: nobody listens
 
-	mu    sync.Mutex
-	asked []forward.Question
+	mu     sync.Mutex
+	asked  []forward.Question
+	bodies map[string]body // by name and type, once they were wanted
+}
+
+// body is records in wire form behind a question.
+type body struct {
+	found
+	wire []byte
 }
 
 const negativeSOA = "net. 60 IN SOA a.net. h.net. 1 2 3 4 60"
@@ -66,14 +73,35 @@ func (f *fake) Exchange(ctx context.Context, q forward.Question, msg []byte) for
 
 // find gives an answer as the contract has it: behind the question, pointing to it, or not at all.
 func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var buf [300]byte
+	key := append(append(buf[:0], q.Name...), byte(q.Type>>8), byte(q.Type))
+	b, ok := f.bodies[string(key)]
+	if !ok {
+		b = f.body(q)
+		if f.bodies == nil {
+			f.bodies = map[string]body{}
+		}
+		f.bodies[string(key)] = b
+	}
+	r := forward.Reply{Msg: msg, Rcode: b.rcode, AD: b.ad, Stale: b.stale, EDE: forward.NoEDE}
+	if b.ede != 0 {
+		r.EDE = b.ede
+	}
+	if len(msg)+len(b.wire) > cap(msg) {
+		r.Truncated = true
+		return r
+	}
+	r.Msg, r.Answers, r.Authorities = append(msg, b.wire...), len(b.answers), len(b.authorities)
+	return r
+}
+
+func (f *fake) body(q forward.Question) body {
 	name := nameOf(f.tb, q.Name)
 	a, ok := f.knows[name+" "+q.Type.String()]
 	if !ok {
 		a = found{rcode: rcodeNXDomain, authorities: []string{negativeSOA}}
-	}
-	r := forward.Reply{Msg: msg, Rcode: a.rcode, AD: a.ad, Stale: a.stale, EDE: forward.NoEDE}
-	if a.ede != 0 {
-		r.EDE = a.ede
 	}
 	m := question(name, uint16(q.Type))
 	m.Compress = true
@@ -90,13 +118,7 @@ func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
 			}
 		}
 	}
-	body := packed(f.tb, m)[headerSize+len(q.Name)+4:]
-	if len(msg)+len(body) > cap(msg) {
-		r.Truncated = true
-		return r
-	}
-	r.Msg, r.Answers, r.Authorities = append(msg, body...), len(m.Answer), len(m.Ns)
-	return r
+	return body{a, packed(f.tb, m)[headerSize+len(q.Name)+4:]}
 }
 
 // times is how often Exchange was called.

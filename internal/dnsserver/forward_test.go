@@ -26,7 +26,15 @@ var upstream = map[string]found{
 	"cdn.example.net. A":    {answers: []string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}},
 	"dead.example.net. A":   {rcode: rcodeServFail, ede: forward.EDENoReachable},
 	"a.sub.example.org. A":  {answers: []string{"a.sub.example.org. 60 A 198.51.100.4"}},
+	"big.example.net. A":    {answers: addresses("big.example.net.", 60)},
 	"odd.example.net. A":    {rcode: 200},
+}
+
+func addresses(name string, n int) (records []string) {
+	for i := range n {
+		records = append(records, fmt.Sprintf("%s 60 A 198.51.%d.%d", name, 100+i/256, i%256))
+	}
+	return records
 }
 
 // answered is what the tests compare of a reply with records in it.
@@ -187,16 +195,10 @@ func TestForwardPassesBits(t *testing.T) {
 
 // TestForwardTruncates: what does not fit is told to be asked for over TCP, where it does.
 func TestForwardTruncates(t *testing.T) {
-	big := map[string]found{}
-	var a found
-	for i := range 200 {
-		a.answers = append(a.answers, fmt.Sprintf("www.example.net. 60 A 198.51.100.%d", i))
+	big := map[string]found{
+		"www.example.net. A":  {answers: addresses("www.example.net.", 200)},
+		"www.example.net. MX": {answers: addresses("www.example.net.", 400)}, // more than usualReply
 	}
-	big["www.example.net. A"] = a
-	for i := range 200 {
-		a.answers = append(a.answers, fmt.Sprintf("www.example.net. 60 A 203.0.113.%d", i))
-	}
-	big["www.example.net. MX"] = found{answers: a.answers[:400]} // more than usualReply
 	for _, cached := range []bool{true, false} {
 		h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{tb: t, knows: big, cached: cached}}})
 		for _, name := range []string{"www.example.net.", "out.example.org."} {
