@@ -151,6 +151,7 @@ type apiError struct {
 	Status  int    `json:"-"`
 	Type    string `json:"type"`
 	Message string `json:"message"`
+	Detail  string `json:"detail"` // RFC 9457, the doors of MEC
 	Errors  struct {
 		Errors []problem `json:"errors"`
 	} `json:"errors"`
@@ -168,6 +169,9 @@ func (e *apiError) Error() string {
 	}
 	if e.Message != "" {
 		return e.Message
+	}
+	if e.Detail != "" {
+		return e.Detail
 	}
 	return fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
 }

@@ -58,7 +58,7 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, "%s", err)
 	})
-	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newTokenCommand(), newUserCommand(),
+	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTokenCommand(), newUserCommand(),
 		newProjectCommand(), newBackupCommand(), newVersionCommand())
 	return root
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+const mecLong = `Manage the DNS rules of edge applications (ETSI MEC).
+
+A rule gives a name an address while it is ACTIVE, whoever owns the name's zone; an
+INACTIVE rule is kept and silent. Rules belong to an application instance, which is
+named with --app. Several applications may have rules for the same name when the
+addresses are the same, or when all of these rules say loadBalance.
+
+The commands need a token of the platform or of an administrator. A change is on
+disk and served when the command returns.`
+
+func newMecCommand() *cobra.Command {
+	c := newGroup("mec", "Manage the DNS rules of edge applications", mecLong,
+		`  nameplane mec apply appd.yaml --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
+  nameplane mec list
+  nameplane mec deactivate --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f rule1
+  nameplane mec watch`)
+	conn := &connection{}
+	conn.addFlags(c)
+	c.AddCommand(newMecApply(conn), newMecList(conn), newMecState(conn, "activate", "ACTIVE"),
+		newMecState(conn, "deactivate", "INACTIVE"), newMecDelete(conn), newMecTerminate(conn), newMecWatch(conn))
+	return c
+}
+
+// ruleReply is a DNS rule as the API shows it.
+type ruleReply struct {
+	ID       string  `json:"dnsRuleId"`
+	Domain   string  `json:"domainName"`
+	AddrType string  `json:"ipAddressType"`
+	Addr     string  `json:"ipAddress"`
+	TTL      *uint32 `json:"ttl,omitempty"`
+	State    string  `json:"state,omitempty"`
+	Balance  bool    `json:"loadBalance,omitempty"`
+	Expires  string  `json:"expiresAt,omitempty"`
+}
+
+// cells are the columns of a table of rules, after that of the application.
+func (r ruleReply) cells() []string {
+	ttl := ""
+	if r.TTL != nil {
+		ttl = strconv.FormatUint(uint64(*r.TTL), 10)
+	}
+	return []string{r.ID, r.State, r.Domain, ttl, r.Addr}
+}
+
+// appFlag adds --app. It must be given where required says so.
+func appFlag(c *cobra.Command, app *string, required bool) {
+	text := "`ID` of the application instance"
+	if !required {
+		text += " (default: all applications)"
+	}
+	c.Flags().StringVar(app, "app", "", text)
+}
+
+// needApp is an error unless --app was given.
+func needApp(c *cobra.Command, app string) error {
+	if app == "" {
+		return usage(c, "--app is missing: the id of the application instance")
+	}
+	return nil
+}
+
+func appPath(app string) string { return "/mep/config/" + url.PathEscape(app) }
+
+func rulesPath(app string) string { return appPath(app) + "/dns_rules" }
+
+func rulePath(app, rule string) string { return rulesPath(app) + "/" + url.PathEscape(rule) }
+
+// printRules prints the rules of one application.
+func printRules(cmd *cobra.Command, out format, app string, items []json.RawMessage) error {
+	l := newListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
+	err := l.page(items, ruleRows(app))
+	return l.end(err, "no rules")
+}
+
+// ruleRows makes the rows of a table of rules.
+func ruleRows(app string) func(json.RawMessage) ([][]string, error) {
+	return func(item json.RawMessage) ([][]string, error) {
+		var r ruleReply
+		if err := json.Unmarshal(item, &r); err != nil {
+			return nil, err
+		}
+		return [][]string{append([]string{app}, r.cells()...)}, nil
+	}
+}

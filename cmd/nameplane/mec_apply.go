@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/mec"
+)
+
+const mecApplyLong = `Make the rules of an application descriptor (ETSI MEC 010-2) the rules of an
+application instance: those of its appDNSRule are created or changed, others that the
+instance has are deleted. All of it is one change, or none of it.
+
+FILE is JSON or YAML; - is standard input. What the descriptor says besides
+appDNSRule is not looked at. A descriptor has no state: new rules are ACTIVE, or
+INACTIVE with --inactive, and those that are there stay as they are.`
+
+// maxDescriptor bounds an application descriptor; real ones have a few KiB.
+const maxDescriptor = 1 << 20
+
+func newMecApply(conn *connection) *cobra.Command {
+	var out format
+	var app string
+	var inactive bool
+	c := &cobra.Command{
+		Use:   "apply FILE --app ID",
+		Short: "Apply the rules of an application descriptor",
+		Long:  mecApplyLong,
+		Example: `  nameplane mec apply appd.yaml --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
+  nameplane mec apply appd.json --app game-1 --inactive`,
+		Args: between(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(cmd, app); err != nil {
+				return err
+			}
+			rules, err := readDescriptor(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if inactive {
+				for i := range rules {
+					rules[i].State = string(mec.Inactive)
+				}
+			}
+			var reply []json.RawMessage
+			if err := cl.call(cmd.Context(), http.MethodPut, rulesPath(app), rules, &reply); err != nil {
+				return err
+			}
+			return printRules(cmd, out, app, reply)
+		},
+	}
+	out.addFlag(c)
+	appFlag(c, &app, true)
+	c.Flags().BoolVar(&inactive, "inactive", false, "have all rules INACTIVE afterwards")
+	return c
+}
+
+// readDescriptor reads the rules of a descriptor.
+func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
+	var in io.Reader = cmd.InOrStdin()
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxDescriptor+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxDescriptor {
+		return nil, fail("", "%s is larger than %d KiB, which no application descriptor is", path, maxDescriptor>>10)
+	}
+	parsed, err := mec.ParseAppD(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	rules := make([]ruleReply, 0, len(parsed))
+	for _, r := range parsed {
+		rules = append(rules, ruleReply{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL,
+			State: string(r.State), Balance: r.LoadBalance})
+	}
+	return rules, nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func newMecDelete(conn *connection) *cobra.Command {
+	var app string
+	c := &cobra.Command{
+		Use:   "delete --app ID RULE...",
+		Short: "Delete rules of an application",
+		Long: `Delete rules of an application, one after the other. The name of an ACTIVE rule is
+not answered any more, unless another application has a rule for it as well.`,
+		Example: `  nameplane mec delete --app game-1 rule1 rule2`,
+		Args:    between(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(cmd, app); err != nil {
+				return err
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for _, rule := range args {
+				if err := cl.call(cmd.Context(), http.MethodDelete, rulePath(app, rule), nil, nil); err != nil {
+					return err
+				}
+				if err := say(cmd, "deleted %s", rule); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	appFlag(c, &app, true)
+	return c
+}
+
+func newMecTerminate(conn *connection) *cobra.Command {
+	var app string
+	c := &cobra.Command{
+		Use:   "terminate --app ID",
+		Short: "Remove an application with all its rules",
+		Long: `Remove everything of an application instance that has ended: its rules, its
+subscriptions and its tasks, in one step.`,
+		Example: `  nameplane mec terminate --app game-1`,
+		Args:    between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needApp(cmd, app); err != nil {
+				return err
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := cl.call(cmd.Context(), http.MethodDelete, appPath(app), nil, nil); err != nil {
+				return err
+			}
+			return say(cmd, "terminated %s", app)
+		},
+	}
+	appFlag(c, &app, true)
+	return c
+}

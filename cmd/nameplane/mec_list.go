@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func newMecList(conn *connection) *cobra.Command {
+	var out format
+	var app string
+	c := &cobra.Command{
+		Use:   "list [--app ID]",
+		Short: "List the rules of applications",
+		Long: `List the rules of one application instance, or of all of them. A rule without a TTL
+never expires, and is served with a TTL of 30 seconds.
+
+With -o json and --app the output is an array of rules as MEC 011 describes them.
+Without --app it is an array of applications, each with its rules.`,
+		Example: `  nameplane mec list
+  nameplane mec list --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f -o json`,
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if app == "" {
+				return cl.listApps(cmd, out)
+			}
+			var rules []json.RawMessage
+			if err := cl.call(cmd.Context(), http.MethodGet, rulesPath(app), nil, &rules); err != nil {
+				return err
+			}
+			return printRules(cmd, out, app, rules)
+		},
+	}
+	out.addFlag(c)
+	appFlag(c, &app, false)
+	return c
+}
+
+// appReply is an application with its rules.
+type appReply struct {
+	App   string            `json:"appInstanceId"`
+	Rules []json.RawMessage `json:"dnsRules"`
+}
+
+func (c *client) listApps(cmd *cobra.Command, out format) error {
+	l := newListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
+	err := c.pages(cmd.Context(), "/mep/config?limit=100", "applications", func(items []json.RawMessage) error {
+		return l.page(items, func(item json.RawMessage) ([][]string, error) {
+			var a appReply
+			if err := json.Unmarshal(item, &a); err != nil {
+				return nil, err
+			}
+			var rows [][]string
+			for _, r := range a.Rules {
+				row, err := ruleRows(a.App)(r)
+				if err != nil {
+					return nil, err
+				}
+				rows = append(rows, row...)
+			}
+			return rows, nil
+		})
+	})
+	return l.end(err, "no rules")
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newMecState is activate or deactivate.
+func newMecState(conn *connection, verb, state string) *cobra.Command {
+	var out format
+	var app string
+	what := map[string]string{"ACTIVE": "answered", "INACTIVE": "kept and silent"}[state]
+	c := &cobra.Command{
+		Use:   verb + " --app ID [RULE]",
+		Short: strings.ToUpper(verb[:1]) + verb[1:] + " rules of an application",
+		Long: fmt.Sprintf(`Make a rule %s, or all rules of the application in one step when none is named:
+from then on they are %s.`, state, what),
+		Example: fmt.Sprintf(`  nameplane mec %[1]s --app game-1 rule1
+  nameplane mec %[1]s --app game-1`, verb),
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(cmd, app); err != nil {
+				return err
+			}
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			body := map[string]string{"state": state}
+			var rules []json.RawMessage
+			if len(args) == 0 {
+				err = cl.call(cmd.Context(), http.MethodPut, rulesPath(app), body, &rules)
+			} else {
+				rules = make([]json.RawMessage, 1)
+				err = cl.call(cmd.Context(), http.MethodPut, rulePath(app, args[0]), body, &rules[0])
+			}
+			if err != nil {
+				return err
+			}
+			return printRules(cmd, out, app, rules)
+		},
+	}
+	out.addFlag(c)
+	appFlag(c, &app, true)
+	return c
+}
