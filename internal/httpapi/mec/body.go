@@ -47,6 +47,9 @@ func (c *call) decode(into any) error {
 	return decode(b, into)
 }
 
+// wholeBody is the field of errors that are in no member.
+const wholeBody = "body"
+
 // maxDepth of arrays and objects in each other: the deepest body here has four.
 const maxDepth = 16
 
@@ -55,24 +58,26 @@ const maxDepth = 16
 // what checked the request before us may have read the other one.
 func decode(b []byte, into any) error {
 	if !utf8.Valid(b) {
-		return &rules.FieldError{Field: "body", Msg: "is not UTF-8"}
+		return &rules.FieldError{Field: wholeBody, Msg: "is not UTF-8"}
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
-		return &rules.FieldError{Field: "body", Msg: "is empty"}
+		return &rules.FieldError{Field: wholeBody, Msg: "is empty"}
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		var typ *json.UnmarshalTypeError
 		if errors.As(err, &typ) {
 			return &rules.FieldError{Field: fieldOf(typ), Msg: "must be " + kindOf(typ.Type) + ", not " + article(typ.Value)}
 		}
-		return &rules.FieldError{Field: "body", Msg: "is not JSON: " + err.Error()}
+		return &rules.FieldError{Field: wholeBody, Msg: "is not JSON: " + err.Error()}
 	}
-	return checkMembers(json.NewDecoder(bytes.NewReader(b)), "", 0)
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // members that are passed over may hold numbers that no type of ours does
+	return checkMembers(d, "", 0)
 }
 
 func fieldOf(e *json.UnmarshalTypeError) string {
 	if e.Field == "" {
-		return "body"
+		return wholeBody
 	}
 	return e.Field
 }
@@ -111,7 +116,7 @@ func checkMembers(d *json.Decoder, path string, depth int) error {
 		return nil
 	}
 	if depth == maxDepth {
-		return &rules.FieldError{Field: "body", Msg: fmt.Sprintf("has more than %d arrays and objects in each other", maxDepth)}
+		return &rules.FieldError{Field: wholeBody, Msg: fmt.Sprintf("has more than %d arrays and objects in each other", maxDepth)}
 	}
 	seen := map[string]bool{}
 	for i := 0; d.More(); i++ {

@@ -150,6 +150,7 @@ func (s *sender) next(ctx context.Context, w *rules.Watcher) {
 	events, err := w.Next(wait)
 	var gap *rules.GapError
 	switch {
+	case ctx.Err() != nil:
 	case errors.As(err, &gap):
 		s.send(fmt.Sprintf("event: gap\ndata: {\"after\":%d,\"oldest\":%d}\n\n", gap.After, gap.Oldest))
 	case err != nil && wait.Err() != nil:

@@ -3,6 +3,7 @@ package mec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -135,7 +136,7 @@ func (c *call) putRules() (reply, error) {
 		return reply{}, err
 	}
 	if !in.onlyState() {
-		return reply{}, &rules.FieldError{Field: "body", Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+		return reply{}, &rules.FieldError{Field: wholeBody, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
 	}
 	state, err := rules.ParseState(*in.State)
 	if err != nil {
@@ -168,10 +169,19 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 			out[i], err = in.rule()
 		}
 		if err != nil {
-			return nil, rules.In(fmt.Sprintf("%s[%d]", list, i), err)
+			return nil, within(fmt.Sprintf("%s[%d]", list, i), err)
 		}
 	}
 	return out, nil
+}
+
+// within is rules.In for an element of a list, whose body is the element.
+func within(element string, err error) error {
+	var f *rules.FieldError
+	if errors.As(err, &f) && f.Field == wholeBody {
+		return &rules.FieldError{Field: element, Msg: f.Msg}
+	}
+	return rules.In(element, err)
 }
 
 // putRule changes the state of a rule when that is all the body has, else all of it.

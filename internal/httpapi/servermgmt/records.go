@@ -47,7 +47,12 @@ func fromRecord(r mec.Record) record {
 	return w
 }
 
+// parse checks a record. A mepserver says 0 for the TTL of a rule that has none; the server that this one takes the place of
+// refused that, and the rule with it. Here it stands for the default, as no TTL does.
 func (in recordInput) parse(zone string) (mec.Record, error) {
+	if in.TTL != nil && *in.TTL == 0 {
+		in.TTL = nil
+	}
 	return mec.ParseRecord(mec.RecordDraft{Zone: zone, Name: in.Name, Type: in.Type, Class: in.Class, TTL: in.TTL, Data: in.Data,
 		LoadBalance: in.LoadBalance})
 }
@@ -140,12 +145,12 @@ func (c *call) putBatch() error {
 		for j := 0; err == nil && j < len(z.Records); j++ {
 			var r mec.Record
 			if r, err = parseRecord(z.Zone, z.Records[j]); err != nil {
-				err = mec.In(fmt.Sprintf("rr[%d]", j), err)
+				err = within(fmt.Sprintf("rr[%d]", j), err)
 			}
 			all = append(all, r)
 		}
 		if err != nil {
-			return mec.In(fmt.Sprintf("[%d]", i), err)
+			return within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.PutRecords(c.r.Context(), c.actor(), all))
@@ -180,7 +185,7 @@ func (c *call) create() error {
 	list := make([]mec.Record, len(items))
 	for i, raw := range items {
 		if list[i], err = parseRecord(zone, raw); err != nil {
-			return mec.In(fmt.Sprintf("[%d]", i), err)
+			return within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), list))

@@ -1,0 +1,207 @@
+package mec_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+// stream is an event stream over a real connection.
+type stream struct {
+	t     *testing.T
+	res   *http.Response
+	lines *bufio.Scanner
+}
+
+// watch opens a stream as a caller.
+func (s *server) watch(t *testing.T, who httpapi.Caller, path string, headers ...string) *stream {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mux.ServeHTTP(w, r.WithContext(httpapi.WithCaller(r.Context(), who)))
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		leave()
+		srv.Close()
+	})
+	req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	st := &stream{t, res, bufio.NewScanner(res.Body)}
+	if res.StatusCode == http.StatusOK {
+		if first := st.next(); first["retry"] == "" {
+			t.Fatalf("the stream begins with %v", first)
+		}
+	}
+	return st
+}
+
+// next reads one event, or comment, as its fields.
+func (s *stream) next() map[string]string {
+	s.t.Helper()
+	fields := map[string]string{}
+	for s.lines.Scan() {
+		if s.lines.Text() == "" {
+			return fields
+		}
+		name, value, _ := strings.Cut(s.lines.Text(), ":")
+		fields[name] = strings.TrimPrefix(value, " ")
+	}
+	s.t.Fatalf("the stream ended with %v: %v", fields, s.lines.Err())
+	return nil
+}
+
+// change reads one event and says what it is about: "CREATED app1 r1 ACTIVE".
+func (s *stream) change() (string, string) {
+	s.t.Helper()
+	e := s.next()
+	var n struct {
+		Type     string `json:"notificationType"`
+		Change   string `json:"changeType"`
+		App      string `json:"appInstanceId"`
+		Sequence json.Number
+		Time     struct{ Seconds int64 } `json:"timeStamp"`
+		Rule     struct {
+			ID    string `json:"dnsRuleId"`
+			State string
+		} `json:"dnsRule"`
+	}
+	if err := json.Unmarshal([]byte(e["data"]), &n); err != nil {
+		s.t.Fatalf("event %v: %v", e, err)
+	}
+	if n.Type != "DnsRuleChangeNotification" || e["event"] != n.Type || e["id"] != n.Sequence.String() || n.Time.Seconds == 0 {
+		s.t.Errorf("event %v", e)
+	}
+	return strings.Join([]string{n.Change, n.App, n.Rule.ID, n.Rule.State}, " "), e["id"]
+}
+
+func (s *stream) expect(want string) string {
+	s.t.Helper()
+	got, id := s.change()
+	if got != want {
+		s.t.Fatalf("event %q, want %q", got, want)
+	}
+	return id
+}
+
+func TestEventStreams(t *testing.T) {
+	s := newServer(t, mec.Settings{})
+	path := s.rule("app1", rule1)
+	own := s.watch(t, app1, "/applications/app1/dns_rules/events")
+	all := s.watch(t, platform, "/mep/config/events")
+	if media := own.res.Header.Get("Content-Type"); media != "text/event-stream" {
+		t.Errorf("media type %q", media)
+	}
+	other := strings.Replace(rule1, "www", "other", 1)
+	s.rule("app2", other)
+	s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", "INACTIVE", 1))
+	s.as(platform, 204, "DELETE /mep/config/app1/dns_rules/r1", "")
+	first := own.expect("UPDATED app1 r1 INACTIVE")
+	own.expect("DELETED app1 r1 INACTIVE")
+	for _, want := range []string{"CREATED app2 r1 ACTIVE", "UPDATED app1 r1 INACTIVE", "DELETED app1 r1 INACTIVE"} {
+		all.expect(want)
+	}
+	again := s.watch(t, app1, "/mec_app_support/v1/applications/app1/dns_rules/events", "Last-Event-ID: "+first)
+	again.expect("DELETED app1 r1 INACTIVE")
+	asked := s.watch(t, platform, "/mep/config/events?after="+first)
+	asked.expect("DELETED app1 r1 INACTIVE")
+
+	s.as(app2, 403, "GET /applications/app1/dns_rules/events", "")
+	s.as(app1, 403, "GET /mep/config/events", "")
+	s.as(app1, 400, "GET /applications/app1/dns_rules/events", "", "Last-Event-ID: x")
+	s.as(app1, 200, "HEAD /applications/app1/dns_rules/events", "")
+}
+
+// TestEventStreamsName wants a rule with the name of the stream to be within reach.
+func TestEventStreamsName(t *testing.T) {
+	s := newServer(t, mec.Settings{})
+	body := strings.Replace(rule1, `"r1"`, `"events"`, 1)
+	path := s.rule("app1", body)
+	s.want(s.as(app1, 200, "GET "+path, "", "Accept: application/json").json, body)
+	s.want(s.as(app1, 200, "PUT "+path, body).json, body)
+	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/events", "").json, body)
+	s.as(app2, 404, "GET "+strings.Replace(path, "app1", "app2", 1), "", "Accept: application/json")
+}
+
+func TestEventGap(t *testing.T) {
+	s := startServer(t, mec.API{}, rules.Options{Events: 2})
+	path := s.rule("app1", rule1)
+	for _, state := range []string{"INACTIVE", "ACTIVE", "INACTIVE"} {
+		s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", state, 1))
+	}
+	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 1")
+	if e := w.next(); e["event"] != "gap" || e["data"] != `{"after":1,"oldest":3}` {
+		t.Errorf("event %v, want the gap", e)
+	}
+	w.expect("UPDATED app1 r1 ACTIVE")
+	w.expect("UPDATED app1 r1 INACTIVE")
+}
+
+// TestEventStreamsAreBounded opens as many as may be.
+func TestEventStreamsAreBounded(t *testing.T) {
+	s := newServer(t, mec.Settings{Streams: 10})
+	for range 8 {
+		s.watch(t, app1, "/applications/app1/dns_rules/events")
+	}
+	if st := s.watch(t, app1, "/applications/app1/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests || st.res.Header.Get("Retry-After") == "" {
+		t.Errorf("the ninth stream of an application: %d", st.res.StatusCode)
+	}
+	for range 2 {
+		s.watch(t, app2, "/applications/app2/dns_rules/events")
+	}
+	if st := s.watch(t, gateway, "/applications/app3/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the eleventh stream: %d", st.res.StatusCode)
+	}
+}
+
+// TestEventStreamsEnd closes what tells that the server stops.
+func TestEventStreamsEnd(t *testing.T) {
+	done := make(chan struct{})
+	s := startServer(t, mec.API{Done: done}, rules.Options{})
+	w := s.watch(t, platform, "/mep/config/events")
+	close(done)
+	for w.lines.Scan() {
+		t.Errorf("after the end: %q", w.lines.Text())
+	}
+	if err := w.lines.Err(); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+// TestHeartbeat listens to a silent stream for an hour of fake time.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, mec.Settings{})
+		req := httptest.NewRequest("GET", "/mep/config/events", nil)
+		w := httptest.NewRecorder()
+		begin := time.Now()
+		s.mux.ServeHTTP(w, req.WithContext(httpapi.WithCaller(t.Context(), platform)))
+		if took := time.Since(begin); took != time.Hour {
+			t.Errorf("the stream lived %v", took)
+		}
+		if n := strings.Count(w.Body.String(), ":\n\n"); n < 230 || n > 241 {
+			t.Errorf("%d signs of life in an hour, want one every 15 seconds", n)
+		}
+	})
+}
