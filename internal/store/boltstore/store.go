@@ -50,6 +50,7 @@ type Store struct {
 	round  int      // about how many pages were written since the checkpoint
 	mapLen int      // how much is mapped at least
 
+	disk     syncer         // of the file; not for two at a time
 	flushing sync.WaitGroup // flushEarly
 	flushErr atomic.Pointer[error]
 	walSize  int64
@@ -142,6 +143,13 @@ func (s *Store) DropCaches() {
 	})
 }
 
+// HoldsThread reports whether an Update keeps a thread while it waits for the disk.
+func (s *Store) HoldsThread() bool {
+	s.write.Lock()
+	defer s.write.Unlock()
+	return s.wal == nil || s.wal.disk.holdsThread()
+}
+
 // Close implements store.Store. It waits for Views to end.
 func (s *Store) Close() error {
 	s.write.Lock()
@@ -161,6 +169,7 @@ func (s *Store) Close() error {
 	}
 	s.abandon()
 	s.dropLog()
+	s.disk.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.db.Close()

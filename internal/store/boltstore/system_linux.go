@@ -15,15 +15,6 @@ func readAhead(f *os.File, size int64) {
 	_ = unix.Fadvise(int(f.Fd()), 0, size, unix.FADV_WILLNEED) // advice: nothing is lost when it is not taken
 }
 
-// datasync brings the octets of a file to the disk, and of what describes it only what reading them needs.
-func datasync(f *os.File) error {
-	for {
-		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 // dropMapped takes the pages of a mapped file out of this process.
 func dropMapped(start, size uintptr) {
 	// The raw call, because start is no Go pointer and must not become one.

@@ -9,6 +9,3 @@ func readAhead(*os.File, int64) {}
 func dropMapped(_, _ uintptr) {}
 
 func holder(*os.File) string { return "unknown process" }
-
-// datasync brings a file to the disk.
-func datasync(f *os.File) error { return f.Sync() }

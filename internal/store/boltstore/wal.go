@@ -24,6 +24,7 @@ import (
 // every header, so entries of an earlier round, and octets of a record that look like an entry, never count.
 type wal struct {
 	f     *os.File
+	disk  syncer
 	seq   uint64 // of the newest header
 	nonce [16]byte
 	dirty bool   // the file must be set back to meta and the entries applied
@@ -141,7 +142,7 @@ func (w *wal) begin(meta []byte) error {
 	if _, err := w.f.WriteAt(b, int64(w.seq+1)%2*walSlot); err != nil {
 		return err
 	}
-	if err := datasync(w.f); err != nil {
+	if err := w.disk.datasync(w.f); err != nil {
 		return err
 	}
 	w.torn, w.failed = false, false
@@ -163,7 +164,7 @@ func (w *wal) append(payload []byte) error {
 	if _, err := w.f.WriteAt(b, w.off); err != nil {
 		return err
 	}
-	return datasync(w.f)
+	return w.disk.datasync(w.f)
 }
 
 func (w *wal) keep(payload []byte) { w.off += walEntryHead + int64(len(payload)) }
@@ -174,7 +175,7 @@ func (w *wal) cancel() error {
 	if _, err := w.f.WriteAt(make([]byte, walEntryHead), w.off); err != nil {
 		return err
 	}
-	if err := datasync(w.f); err != nil {
+	if err := w.disk.datasync(w.f); err != nil {
 		return err
 	}
 	w.failed = false
