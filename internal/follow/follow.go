@@ -107,11 +107,7 @@ func New(opts Options) *Tracker {
 func (t *Tracker) Follow(name dnsname.Name, f Family) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.names[name]
-	if n == nil {
-		n = &node{name: name}
-		t.names[name] = n
-	}
+	n := t.nodeLocked(name)
 	for i := range families {
 		if f&families[i] == 0 {
 			continue
@@ -120,12 +116,24 @@ func (t *Tracker) Follow(name dnsname.Name, f Family) {
 		if e == nil {
 			e = &entry{node: n, state: &unknown, told: &unknown, due: time.Now()}
 			n.entries[i] = e
+		}
+		if e.followers == 0 && !e.inFlight {
 			t.queue.push(e)
 		}
 		e.followers++
 		t.followers++
 	}
 	t.nudge()
+}
+
+// nodeLocked is the node of a name, followed or not.
+func (t *Tracker) nodeLocked(name dnsname.Name) *node {
+	n := t.names[name]
+	if n == nil {
+		n = &node{name: name}
+		t.names[name] = n
+	}
+	return n
 }
 
 // unknown is the state of a name before anything is known of it.
@@ -173,20 +181,18 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 	return followed
 }
 
-// Seed gives a followed name what was known of one of its families before the program started. Followers know it too, so
-// they are told only of changes from it. The name is asked for after a while, which differs between names, so that a restart
-// does not ask for all of them at once. Once something was learned of the name, Seed does nothing.
+// Seed gives what was known of one family of a name before the program started, and is followed by Follow. Followers know it
+// too, so they are told only of changes from it. The name is asked for after a while, which differs between names, so that a
+// restart does not ask for all of them at once. A name that is followed already is left as it is.
 func (t *Tracker) Seed(name dnsname.Name, f Family, s State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entryLocked(name, f)
-	if e == nil || e.inFlight || e.state != &unknown {
+	n, i := t.nodeLocked(name), slices.Index(families[:], f)
+	if n.entries[i] != nil {
 		return
 	}
-	e.state, e.told = &s, &s
 	now := time.Now()
-	t.queue.move(e, now.Add(t.timing.seeded(s, now)))
-	t.nudge()
+	n.entries[i] = &entry{node: n, state: &s, told: &s, due: now.Add(t.timing.seeded(s, now))}
 }
 
 // State is what is known of one family of a name, and whether that is followed.

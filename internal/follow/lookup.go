@@ -26,12 +26,33 @@ func (t *Tracker) look(ctx context.Context, name dnsname.Name, f Family) outcome
 			u.unclaim()
 			return outcome{err: o.err}
 		}
-		u.report(name, o.err, time.Now())
+		if u.report(name, o.err, time.Now()) {
+			t.recover()
+		}
 		if o.err == nil || final(o.err.Cause) {
 			return o
 		}
 		tried, failed = append(tried, u), append(failed, o.err)
 	}
+}
+
+// recover brings the attempts forward that failed because no resolver worked, now that one does. They would wait for up to
+// lastRetry, each for what is over. It takes some time, so that they do not all come in the same moment.
+func (t *Tracker) recover() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, n := range t.names {
+		for _, e := range n.entries {
+			if e == nil || e.followers == 0 || e.inFlight || e.state.Err == nil || !blamesResolver(e.state.Err.Cause) {
+				continue
+			}
+			if due := now.Add(t.timing.some(lastRest)); due.Before(e.due) {
+				t.queue.move(e, due)
+			}
+		}
+	}
+	t.nudge()
 }
 
 // final reports whether a failure is the name's own, so that another resolver would only repeat it.

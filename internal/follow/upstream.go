@@ -60,14 +60,16 @@ func (u *upstream) unclaim() {
 	u.probing = false
 }
 
-// report tells how asking for a name went. Only what is the resolver's own doing counts against it.
-func (u *upstream) report(name dnsname.Name, err *Error, now time.Time) {
+// report tells how asking for a name went, and reports whether the resolver is up again by that. Only what is the
+// resolver's own doing counts against it.
+func (u *upstream) report(name dnsname.Name, err *Error, now time.Time) (back bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.probing = false
 	if err == nil || !blamesResolver(err.Cause) {
+		back = len(u.failed) == downAfter
 		u.failed, u.last, u.rests = u.failed[:0], nil, 0
-		return
+		return back
 	}
 	u.last = err
 	if len(u.failed) < downAfter && !slices.Contains(u.failed, name) {
@@ -77,6 +79,7 @@ func (u *upstream) report(name dnsname.Name, err *Error, now time.Time) {
 		u.until = now.Add(min(firstRest<<min(u.rests, 10), lastRest))
 		u.rests++
 	}
+	return false
 }
 
 // blamesResolver reports whether a failure says something about the resolver. SERVFAIL and the like say that the resolver

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -55,7 +56,7 @@ func failure(err error) *Error {
 	var unreadable *dns.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Cause = Timeout
+		e.Cause, e.Detail = Timeout, "no reply in time"
 	case errors.As(err, &unreadable):
 		e.Cause = Malformed
 	}
@@ -104,7 +105,7 @@ func (w *walked) nothing(m *dns.Msg, moved bool) (outcome, bool, *Error) {
 
 // refusal is why a reply is no answer.
 func refusal(m *dns.Msg) *Error {
-	e := &Error{Detail: dns.RcodeToString[m.Rcode] + extended(m)}
+	e := &Error{Detail: extended(m)}
 	switch {
 	case m.Truncated:
 		return &Error{Cause: Truncated, Detail: "the reply is cut off, over TCP too"}
@@ -119,7 +120,7 @@ func refusal(m *dns.Msg) *Error {
 	case m.Rcode == dns.RcodeFormatError, m.Rcode == dns.RcodeNotImplemented, m.Rcode == dns.RcodeBadVers:
 		e.Cause = FormErr
 	default:
-		e.Cause, e.Detail = Rcode, fmt.Sprintf("RCODE %d%s", m.Rcode, extended(m))
+		e.Cause, e.Detail = Rcode, fmt.Sprint(m.Rcode, " ", e.Detail)
 	}
 	return e
 }
@@ -129,7 +130,7 @@ func extended(m *dns.Msg) string {
 	if opt := m.IsEdns0(); opt != nil {
 		for _, o := range opt.Option {
 			if ede, ok := o.(*dns.EDNS0_EDE); ok {
-				return fmt.Sprintf(" (%s %q)", dns.ExtendedErrorCodeToString[ede.InfoCode], ede.ExtraText)
+				return strings.TrimSpace(dns.ExtendedErrorCodeToString[ede.InfoCode] + " " + ede.ExtraText)
 			}
 		}
 	}

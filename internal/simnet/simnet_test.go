@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 		{"loss 100%", "timeout"},
 		{"latency 999ms", good},
 		{"latency 1001ms", "timeout"},
-		{"latency 600ms\nfault truncate", "timeout"},
+		{"latency 400ms\nfault truncate", "timeout"},
 	}
 	for _, tt := range tests {
 		for _, way := range []string{"exchange", "dial"} {
