@@ -12,6 +12,9 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 )
 
 func TestValid(t *testing.T) {
@@ -73,6 +76,10 @@ func TestRoutes(t *testing.T) {
 		doors = append(doors, route.Method+" "+route.Pattern)
 		summaries[route.Method+" "+route.Pattern] = route.Description
 	}
+	for route, description := range edgeRoutes() {
+		doors = append(doors, route)
+		summaries[route] = description
+	}
 	slices.Sort(doors)
 	var documented []string
 	for id, op := range operations(r.document(t)) {
@@ -86,6 +93,21 @@ func TestRoutes(t *testing.T) {
 	if diff := cmp.Diff(slices.Compact(doors), documented); diff != "" {
 		t.Errorf("operations (-doors +document):\n%s", diff)
 	}
+}
+
+// edgeRoutes are the operations of the doors for edge applications and platforms, with their descriptions. Mp1 is documented
+// at one of its base paths.
+func edgeRoutes() map[string]string {
+	out := map[string]string{}
+	for _, r := range slices.Concat(mec.Mp1Routes(), mec.Mm5Routes()) {
+		if r.Description != "" { // else it is there for a thing that has the name of a path
+			out[r.Method+" "+r.Pattern] = r.Description
+		}
+	}
+	for _, r := range servermgmt.Routes() {
+		out[r.Method+" "+r.Pattern] = r.Description
+	}
+	return out
 }
 
 const someID = "00000000-0000-4000-8000-000000000000"
@@ -111,7 +133,7 @@ func TestServed(t *testing.T) {
 // TestRoles asks for every operation with each role: who has less than the document says must be refused, others not.
 func TestRoles(t *testing.T) {
 	r := newRig(t)
-	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3}
+	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3, "platform": 3, "app": 3}
 	for _, role := range []string{"", "reader", "member"} {
 		token := ""
 		if role != "" {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -17,7 +18,10 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
+	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
+	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
 // rig is every door behind the frame, on a store of its own, as the program has them.
@@ -47,9 +51,36 @@ func newRig(t *testing.T) rig {
 	mux.Handle("GET /openapi.json", openapi.Handler("v1.2.3"))
 	identity.API{Access: r.Access}.Register(mux)
 	admin.API{Access: r.Access, Backup: r.Pub.Backup}.Register(mux)
+	r.edge(t, mux)
 	mux.Handle("/", r.designate.Handler())
-	r.handler = httpapi.Frame{Access: r.Access}.Wrap(mux)
+	areas := append(httpapi.ManagementAreas(), httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{httpapi.RoleApp}, Error: httpapi.Problem},
+		httpapi.Area{Prefix: "/mep/config", Roles: []string{httpapi.RolePlatform}, Error: httpapi.Problem})
+	r.handler = httpapi.Frame{Access: r.Access, Areas: areas, Public: []string{"/health"}}.Wrap(mux)
 	return r
+}
+
+// edge adds the doors for edge applications and platforms. Event streams end as soon as they have begun.
+func (r rig) edge(t *testing.T, mux *http.ServeMux) {
+	t.Helper()
+	callbacks := mec.NewCallbacks(mec.CallbackOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	service, err := rules.Open(t.Context(), r.Pub, rules.Options{Deliver: callbacks.Deliver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended, done := make(chan error), make(chan struct{})
+	close(done)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	api := mec.API{Service: service, Callbacks: callbacks, Done: done}
+	api.RegisterMp1(mux)
+	api.RegisterMm5(mux)
+	servermgmt.API{Service: service}.Register(mux)
 }
 
 // served is the document that the server sends, as JSON.
