@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -25,7 +26,6 @@ type found struct {
 
 // fake is a Forwarder that knows some answers. What it does not know does not exist.
 type fake struct {
-	tb     testing.TB
 	knows  map[string]found // by name and type
 	cached bool             // it knows them at once
 	denies netip.Prefix     // the clients that may not ask
@@ -59,7 +59,7 @@ func (f *fake) Exchange(ctx context.Context, q forward.Question, msg []byte) for
 	f.asked = append(f.asked, q)
 	f.mu.Unlock()
 	if f.begun != nil {
-		f.begun <- nameOf(f.tb, q.Name)
+		f.begun <- nameOf(q.Name)
 	}
 	if f.hold != nil {
 		select {
@@ -80,7 +80,7 @@ func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
 	b, ok := f.bodies[string(key)]
 	if !ok {
 		b = f.body(q)
-		if f.bodies == nil {
+		if len(f.bodies) == 0 || len(f.bodies) > 1000 {
 			f.bodies = map[string]body{}
 		}
 		f.bodies[string(key)] = b
@@ -98,7 +98,7 @@ func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
 }
 
 func (f *fake) body(q forward.Question) body {
-	name := nameOf(f.tb, q.Name)
+	name := nameOf(q.Name)
 	a, ok := f.knows[name+" "+q.Type.String()]
 	if !ok {
 		a = found{rcode: rcodeNXDomain, authorities: []string{negativeSOA}}
@@ -109,7 +109,7 @@ func (f *fake) body(q forward.Question) body {
 		for _, s := range list {
 			rr, err := dns.NewRR(s)
 			if err != nil {
-				f.tb.Errorf("record of a test: %v", err)
+				panic(err)
 			}
 			if i == 0 {
 				m.Answer = append(m.Answer, rr)
@@ -118,7 +118,23 @@ func (f *fake) body(q forward.Question) body {
 			}
 		}
 	}
-	return body{a, packed(f.tb, m)[headerSize+len(q.Name)+4:]}
+	wire, err := m.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return body{a, wire[headerSize+len(q.Name)+4:]}
+}
+
+// began returns when Exchange was called n times more.
+func (f *fake) began(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		select {
+		case <-f.begun:
+		case <-time.After(patience):
+			t.Fatal("the forwarder is not asked")
+		}
+	}
 }
 
 // times is how often Exchange was called.
@@ -128,10 +144,11 @@ func (f *fake) times() int {
 	return len(f.asked)
 }
 
-func nameOf(tb testing.TB, wire []byte) string {
-	name, _, err := dns.UnpackDomainName(wire, 0)
-	if err != nil || name != strings.ToLower(name) {
-		tb.Errorf("the forwarder was asked for %x", wire)
+// nameOf is the name that the forwarder is asked for, which must be one.
+func nameOf(wire []byte) string {
+	name, n, err := dns.UnpackDomainName(wire, 0)
+	if err != nil || n != len(wire) || name != strings.ToLower(name) {
+		panic(fmt.Sprintf("the forwarder was asked for %x", wire))
 	}
 	return name
 }

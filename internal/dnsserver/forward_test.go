@@ -153,7 +153,7 @@ func TestForward(t *testing.T) {
 		for _, cached := range []bool{true, false} {
 			for _, tcp := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/cached=%v/tcp=%v", tt.name, cached, tcp), func(t *testing.T) {
-					f := &fake{tb: t, knows: upstream, cached: cached, denies: netip.MustParsePrefix("192.0.2.0/24")}
+					f := &fake{knows: upstream, cached: cached, denies: netip.MustParsePrefix("192.0.2.0/24")}
 					h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
 					from := tt.from
 					from.tcp = tcp
@@ -163,7 +163,7 @@ func TestForward(t *testing.T) {
 					}
 					asked := ""
 					for _, q := range f.asked {
-						asked += nameOf(t, q.Name)
+						asked += nameOf(q.Name)
 					}
 					if want := tt.asked; !cached && asked != want || cached && asked != "" {
 						t.Errorf("the forwarder was asked for %q, want %q", asked, want)
@@ -178,7 +178,7 @@ func TestForward(t *testing.T) {
 func TestForwardPassesBits(t *testing.T) {
 	for _, tt := range []struct{ do, cd bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		for _, name := range []string{"www.example.net.", "out.example.org."} {
-			f := &fake{tb: t, knows: upstream}
+			f := &fake{knows: upstream}
 			q := desired(name, dns.TypeA)
 			q.CheckingDisabled = tt.cd
 			q.SetEdns0(1232, tt.do)
@@ -200,7 +200,7 @@ func TestForwardTruncates(t *testing.T) {
 		"www.example.net. MX": {answers: addresses("www.example.net.", 400)}, // more than usualReply
 	}
 	for _, cached := range []bool{true, false} {
-		h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{tb: t, knows: big, cached: cached}}})
+		h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{knows: big, cached: cached}}})
 		for _, name := range []string{"www.example.net.", "out.example.org."} {
 			for _, tt := range []struct {
 				qtype uint16
@@ -242,7 +242,7 @@ func TestForwardBesideOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	zones := testZones(t).With([]*zone.Nodes{l.Done()}, nil)
-	f := &fake{tb: t, knows: upstream}
+	f := &fake{knows: upstream}
 	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
 	ask := func(name string, qtype uint16) *dns.Msg {
 		return unpacked(t, settle(h, packed(t, desired(name, qtype)), stranger))
@@ -274,13 +274,13 @@ func TestForwardBesideOverlay(t *testing.T) {
 
 // TestForwardZonesChange: a chain that was changed while it was waited for does not get an answer for its old target.
 func TestForwardZonesChange(t *testing.T) {
-	f := &fake{tb: t, knows: upstream, hold: make(chan struct{}), begun: make(chan string, 1)}
+	f := &fake{knows: upstream, hold: make(chan struct{}), begun: make(chan string, 1)}
 	zones := testZones(t)
 	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
 	reply := make(chan []byte)
 	in := packed(t, withOPT(desired("x.away.example.org.", dns.TypeA), 1232))
 	go func() { reply <- settle(h, in, stranger) }()
-	<-f.begun
+	f.began(t, 1)
 	b := zones.Zone([]byte(origin.Wire())).Edit()
 	d, err := rr.ParseDataIn(rr.TypeDNAME, "example.com.", origin)
 	if err != nil {

@@ -6,15 +6,25 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // seeds are messages that reach every decision, whole and cut at every octet.
 func seeds(f *testing.F) [][]byte {
 	var list [][]byte
-	for _, q := range allocQueries {
+	for _, q := range slices.Concat(allocQueries, forwardQueries) {
+		list = append(list, packed(f, q.query))
+	}
+	for _, q := range forwardCases {
 		list = append(list, packed(f, q.query))
 	}
 	full := withOPT(question("wWw.example.org.", dns.TypeA), 4096,
@@ -46,8 +56,8 @@ func seeds(f *testing.F) [][]byte {
 	return list
 }
 
-// checkReply says what must hold for any reply to any octets.
-func checkReply(t *testing.T, in, out []byte, limit int) {
+// checkReply says what must hold for any reply to any octets. Recursion is available to all, or to nobody.
+func checkReply(t *testing.T, in, out []byte, limit int, available bool) {
 	t.Helper()
 	if len(in) < headerSize || in[2]&0x80 != 0 {
 		if len(out) > 0 {
@@ -59,7 +69,7 @@ func checkReply(t *testing.T, in, out []byte, limit int) {
 		t.Fatalf("reply to %x has %d octets, want %d to %d", in, len(out), headerSize, limit)
 	}
 	m := unpacked(t, out)
-	if !m.Response || m.Id != binary.BigEndian.Uint16(in) || m.RecursionAvailable || m.AuthenticatedData {
+	if !m.Response || m.Id != binary.BigEndian.Uint16(in) || m.RecursionAvailable != available || m.AuthenticatedData && !available {
 		t.Fatalf("reply to %x has a wrong header: %v", in, m.MsgHdr)
 	}
 	if m.Opcode != int(in[2]>>3&0xF) {
@@ -82,18 +92,58 @@ func FuzzUDP(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 	}
-	h := newHandler(f, Config{Version: "1", NSID: "ns1", RRL: RRLConfig{Off: true}})
-	out := make([]byte, h.settings.udpSize)
+	var handlers []*handler
+	for _, by := range []Forwarder{nil, &fake{knows: upstream}, &fake{knows: upstream, cached: true}} {
+		handlers = append(handlers, newHandler(f, Config{Version: "1", NSID: "ns1", RRL: RRLConfig{Off: true}, Forward: ForwardConfig{By: by}}))
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		n := h.answer(in, out, stranger)
-		limit := minUDPSize
-		if h.q.edns.present && len(in) >= headerSize && in[2]&0x80 == 0 {
-			limit = h.settings.udpSize
-			if opt := unpacked(t, out[:n]).IsEdns0(); opt == nil {
-				t.Fatalf("query %x has OPT, its reply has not", in)
+		for i, h := range handlers {
+			out := settle(h, in, stranger)
+			limit := minUDPSize
+			if h.q.edns.present && len(in) >= headerSize && in[2]&0x80 == 0 {
+				limit = h.settings.udpSize
+				if opt := unpacked(t, out).IsEdns0(); opt == nil {
+					t.Fatalf("query %x has OPT, its reply has not", in)
+				}
 			}
+			checkReply(t, in, out, limit, i > 0)
 		}
-		checkReply(t, in, out[:n], limit)
+	})
+}
+
+// FuzzMove has any octets moved as records: what comes out is as many whole records as were counted, and no more than fit.
+func FuzzMove(f *testing.F) {
+	by := &fake{knows: upstream}
+	for key := range upstream {
+		name, qtype, _ := strings.Cut(key, " ")
+		wire := []byte(dnsname.MustParse(name).Wire())
+		r := by.find(forward.Question{Name: wire, Type: rr.Type(dns.StringToType[qtype])}, appendQuestion(make([]byte, 0, usualReply), wire))
+		f.Add(r.Msg, r.Answers, r.Authorities, 512)
+		f.Add(r.Msg, r.Answers+1, r.Authorities+1, 100)
+	}
+	f.Fuzz(func(t *testing.T, from []byte, answers, authorities, limit int) {
+		const at = 40 // of 60 octets that are there
+		limit = min(max(limit, 60), usualReply)
+		m := mover{from: from, name: []byte("\x03www\x07example\x03net\x00"), at: at}
+		r := lookup.Reply{Msg: make([]byte, 60, usualReply), Limit: limit}
+		answers, authorities = min(max(answers, 0), 1000), min(max(authorities, 0), 1000)
+		copy(r.Msg[at:], m.name)
+		m.move(&r, answers, authorities)
+		if len(r.Msg) > limit || !r.Truncated && (r.Answers != answers || r.Authorities != authorities) {
+			t.Fatalf("%d octets of %d, %d and %d records of %d and %d", len(r.Msg), limit, r.Answers, r.Authorities, answers, authorities)
+		}
+		end := 60
+		for range r.Answers + r.Authorities {
+			owner, ok := appendName(nil, r.Msg, end)
+			fixed, _ := skipName(r.Msg, end)
+			if !ok || len(owner) > dnsname.MaxWire || len(r.Msg) < fixed+recordFixed {
+				t.Fatalf("broken record at %d of %x", end, r.Msg)
+			}
+			end = fixed + recordFixed + int(binary.BigEndian.Uint16(r.Msg[fixed+8:]))
+		}
+		if end != len(r.Msg) {
+			t.Fatalf("records end at %d of %d", end, len(r.Msg))
+		}
 	})
 }
 
@@ -104,7 +154,8 @@ func FuzzTCP(f *testing.F) {
 		f.Add(framed)
 		f.Add(append(framed, framed...))
 	}
-	server, err := Listen(Config{Listen: []string{"127.0.0.1:0"}})
+	// The forwarder knows all at once, so that replies come in order.
+	server, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Forward: ForwardConfig{By: &fake{knows: upstream, cached: true}}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -121,7 +172,7 @@ func FuzzTCP(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &conn{net: accepted, server: server}
+		c := newConn(accepted, server)
 		if !c.admit() {
 			t.Fatal("no room for the connection")
 		}
@@ -137,7 +188,7 @@ func FuzzTCP(f *testing.F) {
 			if len(in) < lengthSize+size || len(replies) < lengthSize+n {
 				t.Fatalf("a reply too many, or half of one: %x", replies)
 			}
-			checkReply(t, in[lengthSize:lengthSize+size], replies[lengthSize:lengthSize+n], maxTCPSize)
+			checkReply(t, in[lengthSize:lengthSize+size], replies[lengthSize:lengthSize+n], maxTCPSize, true)
 			in, replies = in[lengthSize+size:], replies[lengthSize+n:]
 		}
 	})

@@ -23,14 +23,7 @@ type resolver struct {
 
 func newResolver(t *testing.T) *resolver {
 	t.Helper()
-	u, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", u.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u, l := listenBoth(t)
 	r := &resolver{addr: u.LocalAddr().String()}
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		r.asked.Add(1)
@@ -65,6 +58,24 @@ func newResolver(t *testing.T) *resolver {
 	}
 	t.Cleanup(r.stop)
 	return r
+}
+
+// listenBoth finds a port that is free for both transports.
+func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range portTries {
+		u, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", u.LocalAddr().String())
+		if err == nil {
+			return u, l
+		}
+		u.Close()
+	}
+	t.Fatal("no port is free")
+	return nil, nil
 }
 
 func testRR(t *testing.T, s string) dns.RR {
