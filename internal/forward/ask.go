@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// patience is how long an upstream is waited for before another is asked as well. Nine of ten answers that a resolver
-	// must look for are there by then.
-	patience = 400 * time.Millisecond
+	// patience is how long an upstream is waited for before another is asked as well: longer than a resolver takes for most
+	// names, and short enough for four more attempts within the default timeout.
+	patience = 450 * time.Millisecond
 	// maxAttempts bounds the messages sent for one question.
 	maxAttempts = 6
 	// rounds is how often one upstream is asked over UDP, where a message may be lost.

@@ -115,6 +115,8 @@ func (c *Config) complete() error {
 	switch t := c.Cache; {
 	case len(c.Upstreams) == 0:
 		return errors.New("there is no upstream to forward to")
+	case slices.ContainsFunc(c.Private, dnsname.Name.IsRoot):
+		return errors.New("the root cannot be a private zone: there would be nothing to forward")
 	case c.Policy > Random:
 		return fmt.Errorf("there is no policy %d", c.Policy)
 	case c.Timeout < minTimeout || c.Timeout > MaxTimeout:

@@ -44,15 +44,15 @@ func PrivateZones() []dnsname.Name {
 // localZones are the zones that are answered here, by their names in wire form. They are empty, but for the addresses of
 // localhost.
 type localZones struct {
-	zones     map[string]bool // true for localhost
-	maxLabels int
+	zones map[string]bool // true for localhost
+	tops  map[string]bool // their last labels, so that most names need one look
 }
 
 func newLocalZones(private []dnsname.Name) localZones {
-	l := localZones{zones: map[string]bool{}}
+	l := localZones{zones: map[string]bool{}, tops: map[string]bool{}}
 	add := func(n dnsname.Name, localhost bool) {
 		l.zones[n.Wire()] = localhost
-		l.maxLabels = max(l.maxLabels, n.NumLabels())
+		l.tops[n.Wire()[top([]byte(n.Wire())):]] = true
 	}
 	for _, n := range private {
 		add(n, false)
@@ -65,22 +65,24 @@ func newLocalZones(private []dnsname.Name) localZones {
 
 // find returns where in a name the zone begins that it is in; false for none.
 func (l *localZones) find(name []byte) (at int, localhost, ok bool) {
-	labels := 0
+	if !l.tops[string(name[top(name):])] {
+		return 0, false, false
+	}
+	for ; name[at] != 0; at += 1 + int(name[at]) {
+		if localhost, ok = l.zones[string(name[at:])]; ok {
+			return at, localhost, true
+		}
+	}
+	return 0, false, false
+}
+
+// top is where the last label of a name begins.
+func top(name []byte) int {
+	last := 0
 	for i := 0; name[i] != 0; i += 1 + int(name[i]) {
-		labels++
+		last = i
 	}
-	for {
-		if labels <= l.maxLabels {
-			if localhost, ok = l.zones[string(name[at:])]; ok {
-				return at, localhost, true
-			}
-		}
-		if labels == 0 {
-			return 0, false, false
-		}
-		at += 1 + int(name[at])
-		labels--
-	}
+	return last
 }
 
 // localTTL is as long as RFC 6303 §3 has it.

@@ -1,0 +1,306 @@
+package forward_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+const address = "www.example.org. 300 IN A 192.0.2.1"
+
+// positive is the answer of an upstream that replies with address, after some seconds in the cache.
+func positive(age int) answer {
+	return answer{Rcode: "NOERROR", EDE: forward.NoEDE, Answer: []string{fmt.Sprintf("www.example.org. %d IN A 192.0.2.1", 300-age)}}
+}
+
+func stale() answer {
+	return answer{Rcode: "NOERROR", EDE: forward.EDEStale, Stale: true, Answer: []string{"www.example.org. 30 IN A 192.0.2.1"}}
+}
+
+func failed(ede int) answer { return answer{Rcode: "SERVFAIL", EDE: ede} }
+
+// check asks for the address of www.example.org. and compares the answer and what upstreams were asked for it.
+func check(t *testing.T, f *forward.Forwarder, n *network, want answer, asked ...string) {
+	t.Helper()
+	for i, a := range asked {
+		asked[i] = a + " www.example.org. A"
+	}
+	got := ask(t, f, "www.example.org.", dns.TypeA)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(append([]string{}, asked...), n.history()); diff != "" {
+		t.Errorf("asked (-want +got)\n%s", diff)
+	}
+}
+
+// took checks how long something took, on fake time.
+func took(t *testing.T, want time.Duration, do func()) {
+	t.Helper()
+	begin := time.Now()
+	do()
+	if got := time.Since(begin); got != want {
+		t.Errorf("took %s, want %s", got, want)
+	}
+}
+
+func TestTTLs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, replies(t, 0, address))
+		check(t, f, n, positive(0), "192.0.2.1")
+		time.Sleep(999 * time.Millisecond)
+		check(t, f, n, positive(0))
+		time.Sleep(time.Millisecond)
+		check(t, f, n, positive(1))
+		time.Sleep(299*time.Second - 1)
+		check(t, f, n, positive(299))
+		time.Sleep(time.Nanosecond)
+		check(t, f, n, positive(0), "192.0.2.1")
+	})
+}
+
+// TestLifetimes says for how long each kind of answer is remembered.
+func TestLifetimes(t *testing.T) {
+	bounds := forward.CacheConfig{MinTTL: 10 * time.Second, MaxTTL: 100 * time.Second, MaxNegative: 50 * time.Second}
+	tests := []struct {
+		name  string
+		cache forward.CacheConfig
+		rcode int
+		text  string
+		life  time.Duration
+	}{
+		{"the least TTL", forward.CacheConfig{}, 0, "www.example.org. 300 IN CNAME a.test.\na.test. 20 IN A 192.0.2.1", 20 * time.Second},
+		{"TTL 0", forward.CacheConfig{}, 0, "www.example.org. 0 IN A 192.0.2.1", 0},
+		{"floor", bounds, 0, "www.example.org. 1 IN A 192.0.2.1", 10 * time.Second},
+		{"ceiling", bounds, 0, "www.example.org. 86400 IN A 192.0.2.1", 100 * time.Second},
+		{"negative: MINIMUM", forward.CacheConfig{}, dns.RcodeNameError, "--\n" + soa, 300 * time.Second},
+		{"negative: TTL", forward.CacheConfig{}, 0, "--\nexample.org. 20 IN SOA a. b. 1 2 3 4 300", 20 * time.Second},
+		{"negative: ceiling", bounds, 0, "--\n" + soa, 50 * time.Second},
+		{"negative: default ceiling", forward.CacheConfig{}, 0, "--\nexample.org. 86400 IN SOA a. b. 1 2 3 4 86400", time.Hour},
+		{"negative: no SOA", forward.CacheConfig{}, dns.RcodeNameError, "", 0},
+		{"failure", forward.CacheConfig{}, dns.RcodeServerFailure, "", time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, n := start(t, forward.Config{Cache: tt.cache}, replies(t, tt.rcode, tt.text))
+				asked := func() bool {
+					ask(t, f, "www.example.org.", dns.TypeA)
+					return len(n.history()) > 0
+				}
+				asked()
+				if tt.life > 0 {
+					time.Sleep(tt.life - 1)
+					if asked() {
+						t.Errorf("asked again within %s", tt.life)
+					}
+					time.Sleep(time.Nanosecond)
+				}
+				if !asked() {
+					t.Errorf("not asked again after %s", tt.life)
+				}
+			})
+		})
+	}
+}
+
+// TestKeys asks questions that differ in one thing each.
+func TestKeys(t *testing.T) {
+	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))
+	for _, q := range []forward.Question{
+		{Name: wire(t, "www.example.org."), Type: rr.TypeA},
+		{Name: wire(t, "www2.example.org."), Type: rr.TypeA},
+		{Name: wire(t, "www.example.org."), Type: rr.TypeAAAA},
+		{Name: wire(t, "www.example.org."), Type: rr.TypeA, DO: true},
+		{Name: wire(t, "www.example.org."), Type: rr.TypeA, CD: true},
+	} {
+		for i, want := range []int{1, 0} {
+			askFor(t, f, q)
+			if got := len(n.history()); got != want {
+				t.Errorf("turn %d: %v was asked %d times, want %d", i, q, got, want)
+			}
+		}
+	}
+}
+
+func TestStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, replies(t, 0, address))
+		check(t, f, n, positive(0), "192.0.2.1")
+		n.set(server(1), broken)
+		time.Sleep(300 * time.Second)
+		check(t, f, n, stale(), "192.0.2.1")
+		// Within the recheck time nobody is asked.
+		time.Sleep(30*time.Second - 1)
+		check(t, f, n, stale())
+		time.Sleep(time.Nanosecond)
+		check(t, f, n, stale()) // the upstream is down by now
+		n.set(server(1), replies(t, 0, address))
+		time.Sleep(31 * time.Second)
+		check(t, f, n, positive(0), "192.0.2.1")
+	})
+}
+
+func TestStaleEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{Cache: forward.CacheConfig{MaxStale: time.Minute}}, replies(t, 0, address))
+		check(t, f, n, positive(0), "192.0.2.1")
+		n.set(server(1), broken)
+		time.Sleep(350 * time.Second)
+		check(t, f, n, stale(), "192.0.2.1")
+		time.Sleep(10 * time.Second) // within the recheck time, but too old
+		check(t, f, n, failed(forward.EDENoReachable))
+	})
+}
+
+// TestNotStale has cases where an old answer is not the better one.
+func TestNotStale(t *testing.T) {
+	bogus := func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+		m, err := replies(t, dns.RcodeServerFailure, "")(ctx, q)
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeDNSBogus}}
+		return m, err
+	}
+	tests := []struct {
+		name  string
+		cache forward.CacheConfig
+		then  handler
+		want  answer
+	}{
+		{"switched off", forward.CacheConfig{MaxStale: -1}, broken, failed(forward.EDENetworkError)},
+		{"bogus", forward.CacheConfig{}, bogus, failed(int(dns.ExtendedErrorCodeDNSBogus))},
+		{"gone", forward.CacheConfig{}, replies(t, dns.RcodeNameError, "--\n"+soa),
+			answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE, Authority: []string{soa300}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, n := start(t, forward.Config{Cache: tt.cache}, replies(t, 0, address))
+				check(t, f, n, positive(0), "192.0.2.1")
+				n.set(server(1), tt.then)
+				time.Sleep(300 * time.Second)
+				check(t, f, n, tt.want, "192.0.2.1")
+			})
+		})
+	}
+}
+
+func TestStaleNXDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, replies(t, dns.RcodeNameError, "--\n"+soa))
+		ask(t, f, "www.example.org.", dns.TypeA)
+		n.history()
+		n.set(server(1), broken)
+		time.Sleep(300 * time.Second)
+		check(t, f, n, answer{Rcode: "NXDOMAIN", EDE: forward.EDEStaleNXDomain, Stale: true,
+			Authority: []string{"example.org. 30 IN SOA ns1.example.org. hostmaster.example.org. 1 2 3 4 300"}}, "192.0.2.1")
+	})
+}
+
+// TestSameQuestion has many ask the same at one time.
+func TestSameQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, after(100*time.Millisecond, replies(t, 0, address)))
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if diff := cmp.Diff(positive(0), ask(t, f, "www.example.org.", dns.TypeA)); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		}
+		all.Wait()
+		if got := n.history(); len(got) != 1 {
+			t.Errorf("upstream was asked %v", got)
+		}
+	})
+}
+
+// TestImpatientClient goes away; the others get their answer, and so does the cache.
+func TestImpatientClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, after(100*time.Millisecond, replies(t, 0, address)))
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		q := forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA}
+		took(t, 50*time.Millisecond, func() {
+			msg := message(q, 512)
+			if diff := cmp.Diff(failed(forward.EDENoReachable), read(t, msg, f.Exchange(ctx, q, msg))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+		clear(q.Name) // it is the caller's again
+		check(t, f, n, positive(0), "192.0.2.1")
+		check(t, f, n, positive(0))
+	})
+}
+
+func TestInFlightBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{MaxInFlight: 2}, silent)
+		var all sync.WaitGroup
+		for i := range 2 {
+			all.Go(func() { ask(t, f, fmt.Sprintf("n%d.example.org.", i), dns.TypeA) })
+		}
+		synctest.Wait()
+		n.history()
+		took(t, 0, func() { check(t, f, n, failed(forward.EDENetworkError)) })
+		took(t, 2*time.Second, func() { ask(t, f, "n1.example.org.", dns.TypeA) }) // joins, so it needs no room
+		all.Wait()
+		n.set(server(1), replies(t, 0, address))
+		time.Sleep(5 * time.Second)
+		n.history()
+		check(t, f, n, positive(0), "192.0.2.1")
+	})
+}
+
+// TestEnd ends a Forwarder while a question is in flight: it is answered, and later ones are not asked.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{t: t, servers: map[resolveServer]handler{server(1): after(time.Second, replies(t, 0, address))}}
+		f, err := forward.New(forward.Config{Upstreams: []resolveServer{server(1)}, Exchanger: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended atomic.Bool
+		go func() {
+			f.Run(ctx)
+			ended.Store(true)
+		}()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if diff := cmp.Diff(positive(0), ask(t, f, "www.example.org.", dns.TypeA)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if ended.Load() {
+			t.Error("Run ended before the question in flight")
+		}
+		n.history()
+		if diff := cmp.Diff(failed(forward.EDENetworkError), ask(t, f, "n2.example.org.", dns.TypeA)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if got := n.history(); len(got) != 0 {
+			t.Errorf("asked %v after the end", got)
+		}
+		all.Wait()
+		synctest.Wait()
+		if !ended.Load() {
+			t.Error("Run did not end")
+		}
+	})
+}

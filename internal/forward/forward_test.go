@@ -1,0 +1,134 @@
+package forward_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/forward"
+)
+
+func TestAllowed(t *testing.T) {
+	prefixes := func(all ...string) (out []netip.Prefix) {
+		for _, p := range all {
+			out = append(out, netip.MustParsePrefix(p))
+		}
+		return out
+	}
+	tests := []struct {
+		clients []netip.Prefix
+		addr    string
+		want    bool
+	}{
+		{nil, "127.0.0.1", false},
+		{nil, "::1", false},
+		{prefixes("192.0.2.0/24"), "192.0.2.77", true},
+		{prefixes("192.0.2.0/24"), "::ffff:192.0.2.77", true},
+		{prefixes("192.0.2.0/24"), "198.51.100.1", false},
+		{prefixes("192.0.2.0/24", "2001:db8::/32"), "2001:db8::1", true},
+		{prefixes("fe80::/10"), "fe80::1%eth0", true},
+	}
+	for _, tt := range tests {
+		f, _ := start(t, forward.Config{Clients: tt.clients}, silent)
+		if got := f.Allowed(netip.MustParseAddr(tt.addr)); got != tt.want {
+			t.Errorf("Allowed(%s) with %v = %v, want %v", tt.addr, tt.clients, got, tt.want)
+		}
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	one := []resolveServer{server(1)}
+	tests := []struct {
+		cfg  forward.Config
+		want string
+	}{
+		{forward.Config{}, "no upstream"},
+		{forward.Config{Upstreams: append(one, one...)}, "twice"},
+		{forward.Config{Upstreams: one, Policy: 2}, "policy"},
+		{forward.Config{Upstreams: one, Private: []dnsname.Name{dnsname.Root}}, "the root"},
+		{forward.Config{Upstreams: one, Timeout: 2500 * time.Millisecond}, "timeout"},
+		{forward.Config{Upstreams: one, Timeout: time.Millisecond}, "timeout"},
+		{forward.Config{Upstreams: one, MaxInFlight: -1}, "negative"},
+		{forward.Config{Upstreams: one, Cache: forward.CacheConfig{Size: -1}}, "negative"},
+		{forward.Config{Upstreams: one, Cache: forward.CacheConfig{MinTTL: 2, MaxTTL: 1}}, "in order"},
+		{forward.Config{Upstreams: one, Cache: forward.CacheConfig{MaxTTL: 10000 * time.Hour}}, "at most"},
+		{forward.Config{Upstreams: one, Cache: forward.CacheConfig{MaxNegative: -1}}, "negative TTL"},
+		{forward.Config{Upstreams: one, Cache: forward.CacheConfig{MaxStale: 10000 * time.Hour}}, "stale"},
+	}
+	good, _ := start(t, forward.Config{}, silent)
+	for _, tt := range tests {
+		if _, err := forward.New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("New(%+v): %v, want %q", tt.cfg, err, tt.want)
+		}
+		if err := good.SetConfig(tt.cfg); err == nil {
+			t.Errorf("SetConfig(%+v) has no error", tt.cfg)
+		}
+	}
+}
+
+// TestSetConfig changes upstreams: the cache stays, and what is known of those that stay.
+func TestSetConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, broken, replies(t, 0, address))
+		check(t, f, n, positive(0), "192.0.2.1", "192.0.2.2")
+		time.Sleep(5 * time.Second)
+		gauge(t, f, "192.0.2.1:53", 0)
+		n.set(server(3), replies(t, 0, "www.example.org. 300 IN A 192.0.2.3"))
+		clients := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		err := f.SetConfig(forward.Config{Upstreams: []resolveServer{server(1), server(3)}, Exchanger: n, Clients: clients})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, f, n, positive(5))
+		gauge(t, f, "192.0.2.1:53", 0)
+		gauge(t, f, "192.0.2.2:53", -1)
+		if got := gather(t, f, "upstream_queries_total", "NOERROR 192.0.2.2:53"); got != -1 {
+			t.Errorf("an upstream that is none has still %v queries", got)
+		}
+		if !f.Allowed(netip.MustParseAddr("192.0.2.1")) {
+			t.Error("a client of the new configuration is not allowed")
+		}
+		time.Sleep(295 * time.Second)
+		want := positive(0)
+		want.Answer = []string{"www.example.org. 300 IN A 192.0.2.3"}
+		check(t, f, n, want, "192.0.2.3")
+
+		// Without the one that is down, nobody is probed.
+		if err := f.SetConfig(forward.Config{Upstreams: []resolveServer{server(3)}, Exchanger: n}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		n.mu.Lock()
+		n.asked = nil
+		n.mu.Unlock()
+		time.Sleep(time.Minute)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.asked) != 0 {
+			t.Errorf("asked %v", n.asked)
+		}
+	})
+}
+
+// TestSmallerCache forgets what is over the new size.
+func TestSmallerCache(t *testing.T) {
+	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))
+	for _, c := range "abcdefghijklmnopqrstuvwxyz" {
+		ask(t, f, string(c)+".example.org.", dns.TypeA)
+	}
+	if got := gather(t, f, "cache_entries", ""); got != 26 {
+		t.Errorf("%v entries, want 26", got)
+	}
+	cfg := forward.Config{Upstreams: []resolveServer{server(1)}, Exchanger: n, Cache: forward.CacheConfig{Size: 16}}
+	if err := f.SetConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if got := gather(t, f, "cache_entries", ""); got != 0 {
+		t.Errorf("%v entries, want 0", got)
+	}
+}

@@ -1,0 +1,76 @@
+package forward_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/forward"
+)
+
+// TestLocalNames asks for names that nobody else must be asked for, and for their neighbours.
+func TestLocalNames(t *testing.T) {
+	negative := func(rcode, zone string) answer {
+		return answer{Rcode: rcode, EDE: forward.EDESynthesized,
+			Authority: []string{fmt.Sprintf("%s 10800 IN SOA localhost. nobody.invalid. 1 3600 1200 604800 10800", zone)}}
+	}
+	found := func(text string) answer {
+		return answer{Rcode: "NOERROR", EDE: forward.EDESynthesized, Answer: []string{text}}
+	}
+	refused := answer{Rcode: "REFUSED", EDE: forward.EDENotSupported}
+	asked := answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE}
+	private := []dnsname.Name{dnsname.MustParse("corp.test.")}
+	tests := []struct {
+		name    string
+		qtype   uint16
+		private []dnsname.Name
+		want    answer
+	}{
+		{"localhost.", dns.TypeA, nil, found("localhost. 10800 IN A 127.0.0.1")},
+		{"localhost.", dns.TypeAAAA, nil, found("localhost. 10800 IN AAAA ::1")},
+		{"a.b.localhost.", dns.TypeA, nil, found("a.b.localhost. 10800 IN A 127.0.0.1")},
+		{"a.b.localhost.", dns.TypeMX, nil, negative("NOERROR", "localhost.")},
+		{"invalid.", dns.TypeA, nil, negative("NOERROR", "invalid.")},
+		{"a.invalid.", dns.TypeA, nil, negative("NXDOMAIN", "invalid.")},
+		{"a.b.onion.", dns.TypeA, nil, negative("NXDOMAIN", "onion.")},
+		{"a.alt.", dns.TypeA, nil, negative("NXDOMAIN", "alt.")},
+		{"_dns.resolver.arpa.", dns.TypeSVCB, nil, negative("NOERROR", "_dns.resolver.arpa.")},
+		{"onion.", dns.TypeDS, nil, asked},
+		{"a.onion.", dns.TypeDS, nil, negative("NXDOMAIN", "onion.")},
+		{"notonion.", dns.TypeA, nil, asked},
+		{"onion.test.", dns.TypeA, nil, asked},
+		{"www.local.", dns.TypeA, nil, asked},
+		{".", dns.TypeSOA, nil, asked},
+		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "10.in-addr.arpa.")},
+		{"1.2.31.172.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "31.172.in-addr.arpa.")},
+		{"1.2.32.172.in-addr.arpa.", dns.TypePTR, nil, asked},
+		{"1.2.127.100.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "127.100.in-addr.arpa.")},
+		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.", dns.TypePTR, nil,
+			negative("NOERROR", "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.")},
+		{"printer.home.arpa.", dns.TypeA, nil, negative("NXDOMAIN", "home.arpa.")},
+		{"home.arpa.", dns.TypeDS, nil, asked},
+		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, []dnsname.Name{}, asked},
+		{"a.onion.", dns.TypeA, []dnsname.Name{}, negative("NXDOMAIN", "onion.")},
+		{"www.corp.test.", dns.TypeA, private, negative("NXDOMAIN", "corp.test.")},
+		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, private, asked},
+		{"www.example.org.", dns.TypeANY, nil, refused},
+		{"example.org.", dns.TypeAXFR, nil, refused},
+		{"example.org.", dns.TypeIXFR, nil, refused},
+		{"example.org.", dns.TypeOPT, nil, refused},
+		{"example.org.", dns.TypeNone, nil, refused},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+dns.TypeToString[tt.qtype], func(t *testing.T) {
+			f, n := start(t, forward.Config{Private: tt.private}, replies(t, dns.RcodeNameError, ""))
+			if diff := cmp.Diff(tt.want, ask(t, f, tt.name, tt.qtype)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if got := len(n.history()) > 0; got != (tt.want.EDE == forward.NoEDE) {
+				t.Errorf("upstream was asked: %v", got)
+			}
+		})
+	}
+}
