@@ -98,8 +98,4 @@ func runCell(t *testing.T, fault string, hit follow.Family, way, want string) {
 	if n := len(r.toldSince(0)); n > 6 {
 		t.Errorf("with %s of %v, %d changes were told", fault, hit, n)
 	}
-	r.stop()
-	if err := <-r.done; err != nil {
-		t.Errorf("Run = %v", err)
-	}
 }

@@ -20,9 +20,9 @@ import (
 // rig is a tracker on a network in memory. It lives in a synctest bubble.
 type rig struct {
 	*follow.Tracker
-	net  *simnet.Net
-	stop context.CancelFunc
-	done chan error // of Run
+	net   *simnet.Net
+	stop  context.CancelFunc
+	ended chan struct{} // Run has
 
 	mu      sync.Mutex // guards changes
 	changes []told
@@ -39,7 +39,7 @@ func noJitter() float64 { return 0 }
 
 // newRig makes a tracker that asks the given servers. It runs after start.
 func newRig(net *simnet.Net, opts follow.Options, servers ...string) *rig {
-	r := &rig{net: net, done: make(chan error, 1)}
+	r := &rig{net: net, ended: make(chan struct{})}
 	if opts.Exchanger == nil {
 		opts.Exchanger = net
 	}
@@ -57,14 +57,25 @@ func newRig(net *simnet.Net, opts follow.Options, servers ...string) *rig {
 	return r
 }
 
-// start runs the tracker until the test ends, or until stop.
+// start runs the tracker until the test ends, or until end.
 func (r *rig) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
-	go func() { r.done <- r.Run(ctx) }()
-	t.Cleanup(cancel)
+	go func() {
+		defer close(r.ended)
+		if err := r.Run(ctx); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	}()
+	t.Cleanup(r.end)
 	synctest.Wait()
+}
+
+// end stops the tracker and waits for it.
+func (r *rig) end() {
+	r.stop()
+	<-r.ended
 }
 
 func (r *rig) note(c follow.Change) {

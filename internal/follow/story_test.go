@@ -97,10 +97,7 @@ func play(t *testing.T, a *txtar.Archive) string {
 	for text := range strings.Lines(steps) {
 		s.step(strings.Fields(text))
 	}
-	s.stop()
-	if err := <-s.done; err != nil {
-		t.Errorf("Run = %v", err)
-	}
+	s.end()
 	return s.log()
 }
 

@@ -120,7 +120,7 @@ func refusal(m *dns.Msg) *Error {
 	case m.Rcode == dns.RcodeFormatError, m.Rcode == dns.RcodeNotImplemented, m.Rcode == dns.RcodeBadVers:
 		e.Cause = FormErr
 	default:
-		e.Cause, e.Detail = Rcode, fmt.Sprint(m.Rcode, " ", e.Detail)
+		e.Cause, e.Detail = Rcode, strings.TrimSpace(fmt.Sprintf("RCODE %d %s", m.Rcode, e.Detail))
 	}
 	return e
 }
