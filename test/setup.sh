@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 programs() { # program:package
-	echo ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd openstack:python3-openstackclient curl:curl mount:mount
+	echo ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound openstack:python3-openstackclient curl:curl mount:mount
 	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
 	return 0
 }
