@@ -36,11 +36,17 @@ type rig struct {
 // open starts a service on path. It runs unless run is false.
 func open(t testing.TB, path string, opts mec.Options, run bool) *rig {
 	t.Helper()
+	return openOn(t, path, opts, run, &breakable{})
+}
+
+func openOn(t testing.TB, path string, opts mec.Options, run bool, disk *breakable) *rig {
+	t.Helper()
 	st, err := boltstore.Open(path, boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub, err := publish.Open(st, publish.Options{})
+	disk.Store = st
+	pub, err := publish.Open(disk, publish.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

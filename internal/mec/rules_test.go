@@ -164,7 +164,7 @@ func TestTwoApplications(t *testing.T) {
 
 	err := g.tryCreate("app3", "r1 www.example.com 192.0.2.3")
 	c := wantConflict(t, err)
-	if text := err.Error(); strings.Contains(text, "app1") || strings.Contains(text, "app2") {
+	if text := err.Error(); strings.Contains(text, "app1") || strings.Contains(text, "r1") || !strings.Contains(text, "another application") {
 		t.Errorf("the conflict tells an application of others: %s", text)
 	}
 	if !strings.Contains(c.Detail(), "app1") {

@@ -358,14 +358,14 @@ func (s *Service) runJob(ctx context.Context, j job) {
 			e.tx.Note("%s configuration", j.task.Kind)
 			err := e.endTask(j.task.ID, Success, "")
 			if errors.Is(err, zone.ErrNotFound) {
-				return errTaskGone
+				return nil // terminated with its application
 			}
 			if err != nil {
 				return err
 			}
 			return e.putConfig(j.task, j.cfg)
 		})
-		if err != nil && !errors.Is(err, errTaskGone) && !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
 			err = s.commit(ctx, j.actor, func(e *edit) error { return e.endTask(j.task.ID, Failure, explain(err)) })
 		}
 		if !errors.Is(err, store.ErrUnavailable) || !sleep(ctx, retryStore) {
@@ -373,9 +373,6 @@ func (s *Service) runJob(ctx context.Context, j job) {
 		}
 	}
 }
-
-// errTaskGone says that the application was terminated before its task.
-var errTaskGone = errors.New("task is gone")
 
 // explain is the text of an error for the platform.
 func explain(err error) string {
