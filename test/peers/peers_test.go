@@ -29,7 +29,7 @@ func zoneFile(t *testing.T, text string) []peers.Zone {
 }
 
 func TestStartAnswersAndStops(t *testing.T) {
-	for _, p := range []peers.Program{peers.BIND(), peers.Knot(), peers.NSD()} {
+	for _, p := range []peers.Program{peers.BIND(), peers.Knot(), peers.NSD(), peers.Unbound()} {
 		t.Run(p.Name, func(t *testing.T) {
 			s, err := p.Start(t.Context(), zoneFile(t, zoneText), peers.Options{Core: "0"})
 			if err != nil {

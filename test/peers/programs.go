@@ -23,6 +23,11 @@ func NSD() Program {
 	return Program{Name: "NSD", Binary: "nsd", Package: "nsd", configure: configureNSD}
 }
 
+// Unbound is unbound from the package of that name: a resolver that knows its zones and nothing else.
+func Unbound() Program {
+	return Program{Name: "Unbound", Binary: "unbound", Package: "unbound", configure: configureUnbound}
+}
+
 // CoreDNS is the program of test/tools/coredns, built to the given path.
 func CoreDNS(binary string) Program {
 	return Program{Name: "CoreDNS", Binary: binary, configure: configureCoreDNS}
@@ -135,6 +140,34 @@ remote-control:
 		fmt.Fprintf(&b, "zone:\n    name: %q\n    zonefile: %q\n", z.Name, z.File)
 	}
 	conf, err := write(s.dir, "nsd.conf", b.String())
+	return []string{"-d", "-c", conf}, err
+}
+
+// configureUnbound lets no packet out: it asks nobody from any address but loopback, and refuses every name outside its zones
+// before it could want to. There is no validator, whose root key would be fetched.
+func configureUnbound(s site) ([]string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, `server:
+    directory: %q
+    username: ""
+    chroot: ""
+    pidfile: ""
+    use-syslog: no
+    interface: 127.0.0.1@%d
+    outgoing-interface: 127.0.0.1
+    access-control: 127.0.0.0/8 allow
+    module-config: "iterator"
+    num-threads: 1
+    local-zone: "." refuse
+`, s.dir, s.port)
+	for _, z := range s.zones {
+		fmt.Fprintf(&b, "    local-zone: %q transparent\n", z.Name)
+	}
+	b.WriteString("remote-control:\n    control-enable: no\n")
+	for _, z := range s.zones {
+		fmt.Fprintf(&b, "auth-zone:\n    name: %q\n    zonefile: %q\n    for-downstream: yes\n    for-upstream: yes\n    fallback-enabled: no\n", z.Name, z.File)
+	}
+	conf, err := write(s.dir, "unbound.conf", b.String())
 	return []string{"-d", "-c", conf}, err
 }
 

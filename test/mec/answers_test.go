@@ -1,0 +1,147 @@
+package mec
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// TestAnswers follows rules from the API to the wire: each change is answered before it is acknowledged.
+func TestAnswers(t *testing.T) {
+	s := start(t, filepath.Join(newDir(t), "data"), "")
+	all := s.MEP + "/mep/config/app1/dns_rules"
+	create := func(r string) { t.Helper(); s.want(201, "POST "+all, r) }
+	put := func(id, body string) { t.Helper(); s.want(200, "PUT "+all+"/"+id, body) }
+
+	s.says("www.example.com A", "REFUSED")
+	create(rule("a", "www.example.com", "192.0.2.1", `,"ttl":60`))
+	s.says("www.example.com A", "192.0.2.1/60")
+	s.says("WWW.example.com A", "192.0.2.1/60")
+	s.says("www.example.com AAAA", "NODATA")
+	s.says("other.example.com A", "REFUSED")
+	create(rule("aaaa", "WWW.Example.COM.", "2001:db8::1", ""))
+	s.says("www.example.com AAAA", "2001:db8::1/30")
+	put("a", `{"state":"INACTIVE"}`)
+	s.says("www.example.com A", "NODATA")
+	s.says("www.example.com AAAA", "2001:db8::1/30")
+	put("aaaa", `{"state":"INACTIVE"}`)
+	s.says("www.example.com AAAA", "REFUSED")
+	s.want(200, "PUT "+all, `{"state":"ACTIVE"}`)
+	s.says("www.example.com A", "192.0.2.1/60")
+	s.says("www.example.com AAAA", "2001:db8::1/30")
+
+	create(rule("long", "long.example.com", "192.0.2.2", `,"ttl":4294967295`))
+	s.says("long.example.com A", "192.0.2.2/2147483647")
+	create(rule("idn", "b\u00fccher.example", "192.0.2.3", ""))
+	s.says("xn--bcher-kva.example A", "192.0.2.3/30")
+	create(rule("wild", "*.app.example", "192.0.2.4", ""))
+	create(rule("sibling", "here.app.example", "2001:db8::5", ""))
+	s.says("x.app.example A", "192.0.2.4/30")
+	s.says("y.x.app.example A", "192.0.2.4/30")
+	s.says("here.app.example A", "NODATA")
+	s.says("app.example A", "REFUSED")
+	label := strings.Repeat("a", 63)
+	longest := strings.Repeat(label+".", 3) + strings.Repeat("a", 61)
+	create(rule("longest", longest, "192.0.2.6", ""))
+	s.says(longest+" A", "192.0.2.6/30")
+
+	s.want(204, "DELETE "+all+"/a", "")
+	s.says("www.example.com A", "NODATA")
+	s.want(404, "DELETE "+all+"/a", "")
+	s.want(204, "DELETE "+s.MEP+"/mep/config/app1", "")
+	for _, name := range []string{"www.example.com AAAA", "x.app.example A", "long.example.com A", longest + " A"} {
+		s.says(name, "REFUSED")
+	}
+}
+
+// TestBadInput sends the document's own broken samples: 400, and nothing is answered.
+func TestBadInput(t *testing.T) {
+	s := start(t, filepath.Join(newDir(t), "data"), "")
+	all := s.MEP + "/mep/config/app1/dns_rules"
+	for _, body := range []string{
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","state":"ACTIVE"}`,
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
+	} {
+		r := s.want(400, "POST "+all, body)
+		if !strings.Contains(r.body, "ttl: ") && !strings.Contains(r.body, "ipAddress: ") {
+			t.Errorf("no field is named: %s", r.body)
+		}
+		s.says("www.example.com A", "REFUSED")
+	}
+	if got := s.want(200, "GET "+all, "").body; got != "[]\n" {
+		t.Errorf("rules %s", got)
+	}
+}
+
+// TestFight has two applications that want one name.
+func TestFight(t *testing.T) {
+	s := start(t, filepath.Join(newDir(t), "data"), "")
+	of := func(app string) string { return s.MEP + "/mep/config/" + app + "/dns_rules" }
+	const name = "shop.example.com"
+	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.1", ""))
+	s.want(409, "POST "+of("app2"), rule("r", name, "192.0.2.2", ""))
+	s.want(422, "POST "+s.MEP+"/mepcfg/mec_app_config/v1/rules/app2/dns_rules", rule("", name, "192.0.2.2", `,"state":"ACTIVE"`))
+	s.says(name+" A", "192.0.2.1/30")
+
+	// The same address is no conflict, and stays until the last claim goes.
+	s.want(201, "POST "+of("app2"), rule("r", name, "192.0.2.1", `,"ttl":10`))
+	s.says(name+" A", "192.0.2.1/10")
+	s.want(204, "DELETE "+of("app1")+"/r", "")
+	s.says(name+" A", "192.0.2.1/10")
+
+	// A name is handed over: the new owner is ready and silent, the old one steps back.
+	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.7", `,"state":"INACTIVE"`))
+	s.want(409, "PUT "+of("app1")+"/r", `{"state":"ACTIVE"}`)
+	s.want(200, "PUT "+of("app2")+"/r", `{"state":"INACTIVE"}`)
+	s.want(200, "PUT "+of("app1")+"/r", `{"state":"ACTIVE"}`)
+	s.says(name+" A", "192.0.2.7/30")
+
+	// The application that cannot have the name does not learn who has it.
+	token := s.appToken("app2")
+	r := s.want(409, "PUT "+s.Apps+"/applications/app2/dns_rules/r", rule("r", name, "192.0.2.1", `,"ttl":10,"state":"ACTIVE"`), token)
+	if strings.Contains(r.body, "app1") || !strings.Contains(r.body, "another application") {
+		t.Errorf("an application is told %s", r.body)
+	}
+
+	// With loadBalance both are answered, in turns.
+	balanced := "lb.example.com"
+	for i := range 2 {
+		s.want(201, "POST "+of(fmt.Sprint("lb", i)), rule("r", balanced, fmt.Sprint("192.0.2.1", i), `,"loadBalance":true`))
+	}
+	s.says(balanced+" A", "192.0.2.10/30 192.0.2.11/30")
+	first := map[string]bool{}
+	for range 20 {
+		first[s.ask(balanced, dns.TypeA).Answer[0].(*dns.A).A.String()] = true
+	}
+	if len(first) != 2 {
+		t.Errorf("twenty answers begin with %v", first)
+	}
+	s.want(409, "POST "+of("lb9"), rule("r", balanced, "192.0.2.19", ""))
+}
+
+// TestMostSpecific has one name in two zones of the server management, and in a zone of the zones API.
+func TestMostSpecific(t *testing.T) {
+	s := start(t, filepath.Join(newDir(t), "data"), "")
+	record := func(addr string) string {
+		return `{"name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["` + addr + `"]}`
+	}
+	records := s.MEP + "/mep/dns_server_mgmt/v1/rrecord"
+	s.want(200, "POST "+records+"?zone=.", record("192.0.2.1"))
+	s.says("www.example.com A", "192.0.2.1/30")
+	s.want(200, "POST "+records+"?zone=example.com.", record("192.0.2.2"))
+	s.says("www.example.com A", "192.0.2.2/30")
+	s.want(200, "DELETE "+records+"/www.example.com./A?zone=example.com.", "{}")
+	s.says("www.example.com A", "192.0.2.1/30")
+	s.want(200, "DELETE "+records+"/www.example.com./A", "{}")
+	s.says("www.example.com A", "REFUSED")
+	s.want(404, "DELETE "+records+"/www.example.com./A", "{}")
+
+	s.want(200, "POST "+records+"?zone=.", record("192.0.2.1"))
+	admin := "X-Auth-Token: " + s.admin
+	s.want(201, "POST "+s.HTTP+"/v2/zones", `{"name":"example.com.","email":"a@example.com"}`, admin)
+	s.says("www.example.com A", "NXDOMAIN")
+}
