@@ -16,6 +16,7 @@ type account struct {
 	Name        string `json:"name"`
 	ProjectName string `json:"project_name"`
 	Role        string `json:"role"`
+	App         string `json:"app"`
 	Description string `json:"description"`
 	CreatedAt   string `json:"created_at"`
 	ExpiresAt   string `json:"expires_at"`

@@ -12,21 +12,34 @@ import (
 const tokenCreateLong = `Create a token and print it. It is shown this once: the server keeps only a hash.
 
 The name is for people, and appears in the history of zones. --expires is how long the
-token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.`
+token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.
+
+With --app the token is that of an edge application instance: on the address that the
+server has for applications (serve --apps) it shows and switches the rules of that
+instance, and it is good for nothing else. A token with the role platform is for who
+manages the rules of all instances, a MEP or MEPM.`
 
 func newTokenCreate(conn *connection) *cobra.Command {
 	var out format
-	var project, role, expires string
+	var project, role, app, expires string
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a token",
 		Long:  tokenCreateLong,
 		Example: `  nameplane token create ci-deploy --expires 90d
   nameplane token create dashboards --project web --role reader
+  nameplane token create camera --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
+  nameplane token create mepm --role platform
   (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,
 		Args: between(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if app != "" && !cmd.Flags().Changed("role") {
+				role = roleApp
+			}
 			in := map[string]any{"name": args[0], "role": role}
+			if app != "" {
+				in["app"] = app
+			}
 			if project != "" {
 				in["project"] = project
 			}
@@ -48,21 +61,36 @@ func newTokenCreate(conn *connection) *cobra.Command {
 			if out.json() {
 				return printJSON(cmd.OutOrStdout(), raw)
 			}
-			ends := "does not expire"
-			if t.ExpiresAt != "" {
-				ends = "expires " + t.ExpiresAt
-			}
 			// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
-			cmd.PrintErrf("token %s (%s) is a %s of project %s and %s; it is shown only now:\n", t.Name, t.ID, t.Role, t.ProjectName, ends)
+			cmd.PrintErrf("token %s (%s) is %s; it is shown only now:\n", t.Name, t.ID, t.purpose())
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Token)
 			return err
 		},
 	}
 	out.addFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` that the token acts for (default: that of the token in use)")
-	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member or admin")
+	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member, admin, or platform")
+	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token is for")
 	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token ends: 90d, 12h, 2027-01-31 (default: never)")
 	return c
+}
+
+// roleApp is what a token with --app is.
+const roleApp = "app"
+
+// purpose says in words what a token is for, and for how long.
+func (t account) purpose() string {
+	ends := "does not expire"
+	if t.ExpiresAt != "" {
+		ends = "expires " + t.ExpiresAt
+	}
+	switch {
+	case t.App != "":
+		return fmt.Sprintf("that of application instance %s and %s", t.App, ends)
+	case t.Role == "platform":
+		return fmt.Sprintf("for a platform and %s", ends)
+	}
+	return fmt.Sprintf("a %s of project %s and %s", t.Role, t.ProjectName, ends)
 }
 
 // parseMoment reads how long from now, or when.

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// house is a running server on loopback, with all its doors.
+type house struct {
+	*daemon
+	t     *testing.T
+	admin string
+	log   *lockedBuffer
+	stop  context.CancelFunc
+	ended chan error
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// localConfig listens on loopback only, on ports that are free.
+func localConfig(t *testing.T) config.Config {
+	c := config.Default()
+	c.Data, c.User = t.TempDir(), "root" // so that the test stays who it is
+	c.DNS.Listen = []string{"127.0.0.1:0"}
+	c.HTTP.Listen, c.Apps.Listen, c.MEP.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	return c
+}
+
+func openHouse(t *testing.T, change func(*config.Config)) *house {
+	t.Helper()
+	c := localConfig(t)
+	if change != nil {
+		change(&c)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
+	d, err := newDaemon(t.Context(), c, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), new(slog.LevelVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.daemon = d
+	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	go func() { h.ended <- d.run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-h.ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	b, err := os.ReadFile(filepath.Join(c.Data, access.AdminFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.admin = strings.TrimSpace(string(b))
+	return h
+}
+
+func (h *house) token(role, app string) string {
+	h.t.Helper()
+	text, _, err := h.access.CreateToken(context.Background(), store.Actor{Who: "test"}, access.TokenSpec{Name: "t", Project: "admin", Role: role, App: app})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return text
+}
+
+var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// call sends a request and returns the status and the body, or the error of the connection.
+func (h *house) call(cl *http.Client, base, method, path, token, body string) (int, string) {
+	h.t.Helper()
+	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := cl.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+const someRule = `{"dnsRuleId":"one","domainName":"camera.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.10","ttl":60,"state":"ACTIVE"}`
+
+// addRule makes a rule of app-1 as the platform does.
+func (h *house) addRule() {
+	h.t.Helper()
+	if code, body := h.call(plain, h.endpoints().HTTP, "POST", "/mep/config/app-1/dns_rules", h.admin, someRule); code/100 != 2 {
+		h.t.Fatalf("create a rule: %d %s", code, body)
+	}
+}
+
+type headerTransport map[string]string
+
+func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for k, v := range h {
+		r.Header.Set(k, v)
+	}
+	return plain.Transport.RoundTrip(r)
+}
+
+// authority makes certificates.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert, a.key = nil, nil
+	_, _, a.cert, a.key = a.issue(name, true)
+	return a
+}
+
+// issue makes a certificate for 127.0.0.1 and clients, with the files of it and of its key.
+func (a *authority) issue(name string, ca bool) (certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IsCA: ca,
+		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = tmpl, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	cert, err = x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return certFile, keyFile, cert, key
+}
+
+// client trusts the authority and shows a certificate of it, or none.
+func (a *authority) client(name string) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	c := &tls.Config{RootCAs: roots}
+	if name != "" {
+		cert, key, _, _ := a.issue(name, false)
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+}
