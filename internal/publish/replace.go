@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"context"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -29,36 +30,44 @@ type keyed struct {
 }
 
 // ReplaceSets makes sets the whole content of a zone: absent ones are deleted, equal ones stay as they are, with their
-// ids. It is for CommitAlone. Ids, versions and times are set here. The sets are changed in place: copies of a million
-// of them are not to be had for nothing.
+// ids. It is for CommitAlone. Ids, versions and times are set here.
 func (tx *Tx) ReplaceSets(zoneID uuid.UUID, sets []zone.RecordSet) error {
-	e, err := tx.zone(zoneID)
-	if err != nil {
-		return err
-	}
 	want := make([]keyed, len(sets))
 	for i := range sets {
 		s := &sets[i]
-		s.Zone = zoneID
 		if len(s.Data) > 1 {
 			s.Data = rr.Normal(s.Type, s.Data)
 		}
 		want[i] = keyed{store.SetKey(zoneID, s.Name, s.Type), s}
 	}
 	slices.SortFunc(want, func(a, b keyed) int { return bytes.Compare(a.key, b.key) })
-	if err := checkAll(e.zone, want); err != nil {
+	return tx.ReplaceSorted(zoneID, len(want), func(yield func(zone.RecordSet) bool) {
+		for _, k := range want {
+			if !yield(*k.set) {
+				return
+			}
+		}
+	})
+}
+
+// ReplaceSorted is ReplaceSets for count sets that come in canonical order of names, then by type, with their data as in
+// rr.Set. It keeps none of them: a million in memory are not to be had for nothing.
+func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.RecordSet]) error {
+	e, err := tx.zone(zoneID)
+	if err != nil {
 		return err
 	}
 	have, err := tx.keyedSets(zoneID)
 	if err != nil {
 		return err
 	}
-	first, err := tx.Next(store.KeySetNum, uint64(len(want)))
+	first, err := tx.Next(store.KeySetNum, uint64(count))
 	if err != nil {
 		return err
 	}
 	before := len(e.sets) + e.count
-	err = tx.merge(e, have, want, first)
+	m := merger{tx: tx, e: e, have: have, num: first}
+	err = m.merge(sets)
 	e.reload = e.reload || len(e.sets)+e.count > before
 	return err
 }
@@ -72,33 +81,80 @@ func (tx *Tx) keyedSets(zoneID uuid.UUID) ([]keyed, error) {
 	return have, err
 }
 
-// merge walks what there is and what there shall be side by side. New sets take numbers from num on.
-func (tx *Tx) merge(e *zoneEdit, have, want []keyed, num uint64) error {
-	for len(have)+len(want) > 0 {
-		order := 0
-		switch {
-		case len(have) == 0:
-			order = 1
-		case len(want) == 0:
-			order = -1
-		default:
-			order = bytes.Compare(have[0].key, want[0].key)
+// merger walks what there is and what there shall be side by side.
+type merger struct {
+	tx   *Tx
+	e    *zoneEdit
+	have []keyed
+	num  uint64 // of the next new set
+	name []zone.RecordSet
+	apex bool // was seen
+}
+
+func (m *merger) merge(sets iter.Seq[zone.RecordSet]) error {
+	for s := range sets {
+		s.Zone = m.e.zone.ID
+		if len(m.name) > 0 && m.name[0].Name != s.Name {
+			if err := m.check(); err != nil {
+				return err
+			}
 		}
-		var err error
-		switch {
-		case order < 0:
-			e.bulkChange(have[0].set, nil, tx.p.opts.JournalSets)
-			err = tx.Edit.DeleteSet(*have[0].set)
-			have = have[1:]
-		case order > 0:
-			err = tx.addNumbered(e, want[0].set, num)
-			num++
-			want = want[1:]
-		default:
-			err = tx.replaceSet(e, have[0].set, want[0].set)
-			have, want = have[1:], want[1:]
+		m.name = append(m.name, s)
+		if err := m.put(&m.name[len(m.name)-1]); err != nil {
+			return err
 		}
-		if err != nil {
+	}
+	if len(m.name) > 0 {
+		if err := m.check(); err != nil {
+			return err
+		}
+	}
+	if !m.apex {
+		return zone.NeedsApex(m.e.zone.Name, nil)
+	}
+	return m.deleteBefore(nil)
+}
+
+// check is zone.Check of one name. What was written of it by then is taken back with the whole step.
+func (m *merger) check() error {
+	apex, name := m.e.zone.Name, m.name[0].Name
+	if err := zone.Check(apex, name, m.name); err != nil {
+		return err
+	}
+	if name == apex {
+		m.apex = true
+		if err := zone.NeedsApex(apex, m.name); err != nil {
+			return err
+		}
+	}
+	m.name = m.name[:0]
+	return nil
+}
+
+// put writes a set that there shall be, and deletes those before it that there shall not.
+func (m *merger) put(s *zone.RecordSet) error {
+	if len(m.have) > 0 {
+		key := store.SetKey(s.Zone, s.Name, s.Type)
+		if err := m.deleteBefore(key); err != nil {
+			return err
+		}
+		if len(m.have) > 0 && bytes.Equal(m.have[0].key, key) {
+			was := m.have[0].set
+			m.have = m.have[1:]
+			return m.tx.replaceSet(m.e, was, s)
+		}
+	}
+	m.num++
+	return m.tx.addNumbered(m.e, s, m.num-1)
+}
+
+// deleteBefore deletes what there is before a key; nil is the end.
+func (m *merger) deleteBefore(key []byte) error {
+	for len(m.have) > 0 && (key == nil || bytes.Compare(m.have[0].key, key) < 0) {
+		s := m.have[0].set
+		m.have = m.have[1:]
+		m.e.bulkChange(s, nil, m.tx.p.opts.JournalSets)
+		if err := m.tx.Edit.DeleteSet(*s); err != nil {
 			return err
 		}
 	}
@@ -107,10 +163,12 @@ func (tx *Tx) merge(e *zoneEdit, have, want []keyed, num uint64) error {
 
 func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
+	added := s
 	if e.count+len(e.sets) < tx.p.opts.JournalSets {
 		s.ID = tx.SetID(num) // the journal wants it; it costs too much to make a million for nobody
+		added = new(*s)      // and keeps it, while s is used again
 	}
-	e.bulkChange(nil, s, tx.p.opts.JournalSets)
+	e.bulkChange(nil, added, tx.p.opts.JournalSets)
 	return tx.PutNumbered(*s, num)
 }
 
@@ -140,28 +198,4 @@ func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 		return
 	}
 	e.count++
-}
-
-// checkAll is zone.Check for each name of a whole zone in order.
-func checkAll(z zone.Zone, sets []keyed) error {
-	var group []zone.RecordSet
-	for i := range sets {
-		group = append(group, *sets[i].set)
-		if i+1 < len(sets) && sets[i+1].set.Name == sets[i].set.Name {
-			continue
-		}
-		if err := zone.Check(z.Name, sets[i].set.Name, group); err != nil {
-			return err
-		}
-		if sets[i].set.Name == z.Name {
-			if err := zone.NeedsApex(z.Name, group); err != nil {
-				return err
-			}
-		}
-		group = group[:0]
-	}
-	if len(sets) == 0 || sets[0].set.Name != z.Name {
-		return zone.NeedsApex(z.Name, nil)
-	}
-	return nil
 }

@@ -1,19 +1,14 @@
 package designate
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"net/http"
-	"os"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
@@ -26,7 +21,7 @@ import (
 // createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the zone
 // if that exists already, in one step.
 func (c *call) createImport() (reply, error) {
-	file, attributes, err := c.receive()
+	u, err := c.receive()
 	if err != nil {
 		return reply{}, err
 	}
@@ -36,10 +31,10 @@ func (c *call) createImport() (reply, error) {
 		return tx.PutObject(kindImport, t.ID, t)
 	})
 	if err != nil {
-		_ = file.Close()
+		_ = u.records.Close()
 		return reply{}, err
 	}
-	c.enqueue(t, file, attributes)
+	c.enqueue(t, u)
 	t = importTasks.link(c, t)
 	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
 }
@@ -51,32 +46,25 @@ func (t *Task) fail(err error) {
 
 // imported is a zone as a file tells it.
 type imported struct {
-	zone zone.Zone
-	sets []zone.RecordSet
+	zone    zone.Zone
+	content *zonefile.Content
+	lowest  uint32 // TTL
 }
 
-// readZone reads a file of one zone, of at most so many records; 0 is any number. Records may come in any order.
-func readZone(r io.Reader, s *Settings, most int) (imported, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
-	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
-	var records []zonefile.Record
-	var soa *zonefile.Record
-	err := zonefile.Parse(in, zonefile.Options{DefaultTTL: s.DefaultTTL, MaxRecords: most}, func(rec zonefile.Record) error {
-		if rec.Type == rr.TypeSOA && soa == nil {
-			first := rec
-			soa = &first
+// sets walks the record sets of the file. One that has the zone's TTL follows it from now on.
+func (in imported) sets() iter.Seq[zone.RecordSet] {
+	return func(yield func(zone.RecordSet) bool) {
+		for set := range in.content.All() {
+			s := zone.RecordSet{Name: set.Name, Type: set.Type, Data: set.Data}
+			if ttl := set.TTL; ttl != in.zone.TTL {
+				s.TTL = &ttl
+			}
+			s.Managed = s.Name == in.zone.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS)
+			if !yield(s) {
+				return
+			}
 		}
-		records = append(records, rec)
-		return nil
-	})
-	if err != nil {
-		return imported{}, err
 	}
-	if soa == nil {
-		return imported{}, errors.New("the zone file has no SOA record")
-	}
-	z := zoneOf(*soa, head, s)
-	return imported{z, groupSets(records, z.TTL)}, nil
 }
 
 var ttlLine = regexp.MustCompile(`(?m)^\$TTL[ \t]+(\d+)[ \t\r]*(;.*)?$`)
@@ -97,38 +85,12 @@ func zoneOf(soa zonefile.Record, head []byte, s *Settings) zone.Zone {
 	return z
 }
 
-// groupSets makes record sets of records. A set that has the zone's TTL follows it from now on; of several TTLs in one
-// set, which RFC 2181 §5.2 forbids, the smallest is taken.
-func groupSets(records []zonefile.Record, zoneTTL uint32) []zone.RecordSet {
-	slices.SortStableFunc(records, func(a, b zonefile.Record) int {
-		if n := strings.Compare(a.Name.Wire(), b.Name.Wire()); n != 0 {
-			return n
-		}
-		return cmp.Compare(a.Type, b.Type)
-	})
-	var sets []zone.RecordSet
-	for i := 0; i < len(records); {
-		first := records[i]
-		s := zone.RecordSet{Name: first.Name, Type: first.Type}
-		ttl := first.TTL
-		for ; i < len(records) && records[i].Name == first.Name && records[i].Type == first.Type; i++ {
-			s.Data = append(s.Data, records[i].Data)
-			ttl = min(ttl, records[i].TTL)
-		}
-		if ttl != zoneTTL {
-			s.TTL = &ttl
-		}
-		sets = append(sets, s)
-	}
-	return sets
-}
-
 // enqueue leaves the import to Run, and waits a while for that to have room for it: who imports many zones one after
 // the other need not look at each before the next.
-func (c *call) enqueue(t Task, file *os.File, attributes map[string]string) {
+func (c *call) enqueue(t Task, u *upload) {
 	run := *c // the request ends before the import
 	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
-	task := func(ctx context.Context) { run.finishImport(ctx, t, run.runImport(ctx, &t, file, attributes)) }
+	task := func(ctx context.Context) { run.finishImport(ctx, t, run.runImport(ctx, &t, u)) }
 	patience := time.NewTimer(10 * time.Second)
 	defer patience.Stop()
 	select {
@@ -137,27 +99,23 @@ func (c *call) enqueue(t Task, file *os.File, attributes map[string]string) {
 	case <-patience.C:
 	case <-c.r.Context().Done():
 	}
-	_ = file.Close()
+	_ = u.records.Close()
 	run.finishImport(run.r.Context(), t, refuse("busy", "too many imports are waiting; try again later"))
 }
 
-// runImport reads a kept file and commits its zone. A panic ends this import, not the server.
-func (c *call) runImport(ctx context.Context, t *Task, file *os.File, attributes map[string]string) (err error) {
+// runImport commits the zone of a file that came in. A panic ends this import, not the server.
+func (c *call) runImport(ctx context.Context, t *Task, u *upload) (err error) {
 	defer func() {
-		_ = file.Close()
+		_ = u.records.Close()
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic in an import: %v\n%s", v, debug.Stack())
 		}
 	}()
-	most, err := c.mostRecords()
+	in, err := u.imported(c.settings)
 	if err != nil {
 		return err
 	}
-	in, err := readZone(file, c.settings, most)
-	if err != nil {
-		return badRequest("%v", err)
-	}
-	in.zone.Attributes, in.zone.Project = attributes, c.scope.project
+	in.zone.Attributes, in.zone.Project = u.attributes, c.scope.project
 	return c.importZone(ctx, t, in, isTrue(c.r.URL.Query().Get("replace")))
 }
 
@@ -185,11 +143,7 @@ func (c *call) importZone(ctx context.Context, t *Task, file imported, replace b
 		if err != nil {
 			return err
 		}
-		for i := range file.sets {
-			s := &file.sets[i]
-			s.Managed = s.Name == z.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS)
-		}
-		if err := tx.ReplaceSets(z.ID, file.sets); err != nil {
+		if err := tx.ReplaceSorted(z.ID, file.content.Sets(), file.sets()); err != nil {
 			return err
 		}
 		id := z.ID.String()
@@ -205,7 +159,7 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	if err := c.importQuota(tx.View, file); err != nil {
 		return z, err
 	}
-	if lowestTTL(file) < c.settings.MinTTL {
+	if min(file.lowest, z.TTL) < c.settings.MinTTL {
 		return z, invalidTTL(c.settings)
 	}
 	have, err := tx.ZoneByName(z.Name)
@@ -220,24 +174,15 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 		return z, err
 	}
 	var apex []zone.RecordSet
-	for _, s := range file.sets {
-		if s.Name == z.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS) {
-			s.Managed = true
+	for s := range file.sets() {
+		if s.Managed {
 			apex = append(apex, s)
+		} else if s.Name != z.Name && len(apex) > 0 {
+			break // the apex comes first
 		}
 	}
 	z, err = tx.CreateZone(z, apex...)
 	return z, zoneExists(z, err)
-}
-
-func lowestTTL(file imported) uint32 {
-	ttl := file.zone.TTL
-	for _, s := range file.sets {
-		if s.TTL != nil {
-			ttl = min(ttl, *s.TTL)
-		}
-	}
-	return ttl
 }
 
 // exempt lets administrators import beyond their quota.
@@ -251,13 +196,13 @@ func (c *call) importQuota(v store.View, file imported) error {
 		return nil
 	}
 	records := 0
-	for _, s := range file.sets {
+	for s := range file.sets() {
 		if err := c.recordQuota(v, zone.Zone{Project: file.zone.Project}, s, growth{}); err != nil {
 			return err
 		}
 		records += len(s.Data)
 	}
-	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{len(file.sets), records})
+	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{file.content.Sets(), records})
 }
 
 // finishImport notes why an import failed. One that succeeded has noted it itself.

@@ -1,6 +1,8 @@
 package designate
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +15,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// Bounds on the zone files that come in. They wait in files, because a zone takes some thirty times its file in memory
-// while it is read; Run reads them one after the other. A client may send slowly, so no project gets all places.
+// Bounds on the zone files that come in. They are read as they come, so that the server works while the client sends, and
+// their records wait in files: a zone takes many times its file in memory while it is committed, which Run does one after
+// the other. A client may send slowly, so no project gets all places.
 const (
 	maxUploads        = 16 // at a time, and the same number may wait for Run
 	maxProjectUploads = 4
@@ -58,31 +63,93 @@ func (u *uploads) end(project string) {
 	}
 }
 
-// receive keeps the zone file of the request in a file without a name, which is gone when it is closed or we are.
-func (c *call) receive() (*os.File, map[string]string, error) {
+// upload is a zone file that came in.
+type upload struct {
+	records    *os.File // in the form of zonefile.AppendKept
+	attributes map[string]string
+	head       []byte // of the file
+	soa        *zonefile.Record
+	lowest     uint32 // TTL
+	bad        error  // what is wrong with the file: the import fails with it
+}
+
+// receive reads the zone file of the request, and keeps its records in a file without a name, which is gone when it is
+// closed or we are.
+func (c *call) receive() (*upload, error) {
 	if err := c.api.uploads.begin(c.scope.project); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer c.api.uploads.end(c.scope.project)
 	body, attributes, err := c.importBody()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	most, err := c.mostRecords()
+	if err != nil {
+		return nil, err
 	}
 	f, err := spoolFile(c.settings.Spool)
 	if err != nil {
-		return nil, nil, noRoom(err)
+		return nil, noRoom(err)
 	}
-	if _, err = io.Copy(f, bodyReader{body}); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
+	u := &upload{records: f, attributes: attributes, lowest: rr.MaxTTL}
+	if err := u.read(bodyReader{body}, zonefile.Options{DefaultTTL: c.settings.DefaultTTL, MaxRecords: most}); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// read reads a zone file. What is wrong with the file is kept, for the import to fail with; an error is the request's or
+// the disk's.
+func (u *upload) read(r io.Reader, o zonefile.Options) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
+	u.head = bytes.Clone(head)
+	out := bufio.NewWriterSize(u.records, 256<<10)
+	var b []byte
+	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
+		if rec.Type == rr.TypeSOA && u.soa == nil {
+			u.soa = new(rec)
+		}
+		u.lowest = min(u.lowest, rec.TTL)
+		b = zonefile.AppendKept(b[:0], rec)
+		_, err := out.Write(b)
+		return err
+	})
+	if full := out.Flush(); full != nil { // Flush returns the error of any Write before it
+		return noRoom(full)
 	}
 	if err == nil {
-		return f, attributes, nil
+		return nil
 	}
-	_ = f.Close()
-	if e := (errBody{}); errors.As(err, &e) {
-		return nil, nil, readError(e.err)
+	u.bad = err
+	_, rest := io.Copy(io.Discard, in) // else the client would see a broken connection instead of a reply
+	if e := (errBody{}); errors.As(errors.Join(err, rest), &e) {
+		return readError(e.err)
 	}
-	return nil, nil, noRoom(err)
+	return nil
+}
+
+// imported is the zone of the file, with its records in order.
+func (u *upload) imported(s *Settings) (in imported, err error) {
+	switch {
+	case u.bad != nil:
+		return in, badRequest("%v", u.bad)
+	case u.soa == nil:
+		return in, badRequest("the zone file has no SOA record")
+	}
+	size, err := u.records.Seek(0, io.SeekEnd)
+	if err != nil {
+		return in, err
+	}
+	var records strings.Builder
+	records.Grow(int(size))
+	if _, err := io.Copy(&records, io.NewSectionReader(u.records, 0, size)); err != nil {
+		return in, err
+	}
+	content, err := zonefile.NewContent(records.String())
+	return imported{zoneOf(*u.soa, u.head, s), content, u.lowest}, err
 }
 
 // spoolFile is a file without a name in a folder, or in the system's folder for temporary files.

@@ -76,3 +76,16 @@ func TestImportStopsAtQuota(t *testing.T) {
 		t.Errorf("import: %s", res.Body)
 	}
 }
+
+// A file with a mistake is read to its end nevertheless: a client that is still sending sees the reply only then.
+func TestImportReadsOn(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	body := strings.NewReader("this is no zone file\n" + strings.Repeat("; more of it\n", 100_000))
+	req := httptest.NewRequest("POST", "http://dns.test/v2/zones/tasks/imports", body)
+	req.Header.Set("Content-Type", "text/dns")
+	rec := httptest.NewRecorder()
+	s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), alice)))
+	if rec.Code != 202 || body.Len() > 0 {
+		t.Errorf("status %d with %d octets unread, want 202 and none", rec.Code, body.Len())
+	}
+}
