@@ -233,8 +233,12 @@ func TestDeliveryGoesOn(t *testing.T) {
 		g := start(t, opts)
 		g.subscribe("app1", "http://fast.test")
 		g.subscribe("app1", "http://slow.test")
+		var rules []mec.Rule // at once, so that no box is empty in between
 		for i := range 3 {
-			g.create("app1", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i))
+			rules = append(rules, rule(t, "", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i)))
+		}
+		if _, err := g.Replace(t.Context(), actor, "app1", rules); err != nil {
+			t.Fatal(err)
 		}
 		synctest.Wait()
 		if got := box.take(); len(got) != 4 {
