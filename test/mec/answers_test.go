@@ -11,7 +11,7 @@ import (
 
 // TestAnswers follows rules from the API to the wire: each change is answered before it is acknowledged.
 func TestAnswers(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
 	create := func(r string) { t.Helper(); s.want(201, "POST "+all, r) }
 	put := func(id, body string) { t.Helper(); s.want(200, "PUT "+all+"/"+id, body) }
@@ -59,7 +59,7 @@ func TestAnswers(t *testing.T) {
 
 // TestBadInput sends the document's own broken samples: 400, and nothing is answered.
 func TestBadInput(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
 	for _, body := range []string{
 		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
@@ -79,7 +79,7 @@ func TestBadInput(t *testing.T) {
 
 // TestFight has two applications that want one name.
 func TestFight(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	of := func(app string) string { return s.MEP + "/mep/config/" + app + "/dns_rules" }
 	const name = "shop.example.com"
 	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.1", ""))
@@ -125,7 +125,7 @@ func TestFight(t *testing.T) {
 
 // TestMostSpecific has one name in two zones of the server management, and in a zone of the zones API.
 func TestMostSpecific(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	record := func(addr string) string {
 		return `{"name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["` + addr + `"]}`
 	}

@@ -38,7 +38,7 @@ func checkRule(t *testing.T, v any) {
 
 // TestConformance is group SRV/DNS of ETSI MEC-DEC 032-3, with its own sample rule, on every base path.
 func TestConformance(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	for i, base := range bases {
 		t.Run("base "+base, func(t *testing.T) {
 			app := fmt.Sprintf("5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1%d", i)
@@ -95,7 +95,7 @@ func TestConformance(t *testing.T) {
 
 // TestListeners wants each door on its own listener only, and closed to others.
 func TestListeners(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), "")
+	s := start(t, filepath.Join(newDir(t), "data"), settings)
 	one, two := s.appToken("app1"), s.appToken("app2")
 	admin := "X-Auth-Token: " + s.admin
 	const own = "/mec_app_support/v2/applications/app1/dns_rules"

@@ -100,15 +100,15 @@ apps: {listen: '127.0.0.1:0'}
 mep: {listen: '127.0.0.1:0', authentication: none}
 `
 
-// start starts a server with more settings and arguments, and waits until it serves.
-func start(t *testing.T, data, more string, args ...string) *server {
+// start starts a server with a configuration and more arguments, and waits until it serves.
+func start(t *testing.T, data, config string, args ...string) *server {
 	t.Helper()
 	// What a killed server left there would be taken for the new one's.
 	if err := os.Remove(filepath.Join(data, "addresses.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(filepath.Dir(data), "nameplane.yaml")
-	if err := os.WriteFile(file, []byte(settings+more), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := &server{t: t, data: data, output: new(buffer), exited: make(chan struct{}),
