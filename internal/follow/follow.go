@@ -22,13 +22,13 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Options of a Tracker. Exchanger, Servers and Changed must be given.
+// Options of a Tracker. Exchanger, Servers and Changed must be given; zeros elsewhere are the defaults.
 type Options struct {
 	Exchanger resolve.Exchanger
 	Servers   []resolve.Server // recursive resolvers; a later one is asked when those before it fail or are busy
 
 	// Changed is told of every change of the addresses, the TTL, the answer or the cause of failure of a followed name. It is
-	// never called twice at once for one name, its two families included. It may call the Tracker.
+	// never called twice at once for one name, its two families included. It may call the Tracker. Run waits for it to end.
 	Changed func(Change)
 
 	Floor   time.Duration // no name is asked more often, unless it failed; default 30 s
@@ -40,7 +40,7 @@ type Options struct {
 	// off is asked for again over TCP by the Exchanger, as part of the same query.
 	Rate int
 
-	Rand func() float64 // chance in [0, 1); default math/rand/v2
+	Rand func() float64 // chance in [0, 1), drawn by one goroutine at a time; default math/rand/v2
 }
 
 // withDefaults is o with the defaults in the place of zeros.
@@ -139,8 +139,8 @@ func (t *Tracker) nodeLocked(name dnsname.Name) *node {
 // unknown is the state of a name before anything is known of it.
 var unknown State
 
-// Unfollow ends one Follow. When it was the last of a name, no callback for the name begins any more; one that has begun
-// may still be running.
+// Unfollow ends one Follow. After the last of a name nothing is told of it any more, but a callback that is under way may
+// still be running.
 func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,7 @@ func (t *Tracker) look(ctx context.Context, name dnsname.Name, f Family) outcome
 			return outcome{err: o.err}
 		}
 		if u.report(name, o.err, time.Now()) {
-			t.recover()
+			t.resume()
 		}
 		if o.err == nil || final(o.err.Cause) {
 			return o
@@ -36,9 +36,9 @@ func (t *Tracker) look(ctx context.Context, name dnsname.Name, f Family) outcome
 	}
 }
 
-// recover brings the attempts forward that failed because no resolver worked, now that one does. They would wait for up to
+// resume brings the attempts forward that failed because no resolver worked, now that one does. They would wait for up to
 // lastRetry, each for what is over. It takes some time, so that they do not all come in the same moment.
-func (t *Tracker) recover() {
+func (t *Tracker) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()

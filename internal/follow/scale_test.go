@@ -99,6 +99,48 @@ func TestHundredThousand(t *testing.T) {
 	})
 }
 
+// TestHundredThousandCached does the same through a resolver with a cache, as most are: it has nothing new before a TTL is
+// over, so what counts is that it is asked soon after that, and no more often.
+func TestHundredThousandCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		names := targets(t, net, 1000, 60)
+		net.MustServer("192.0.2.1", "forward . 192.0.2.53\nlatency 1ms")
+		r := newRig(net, follow.Options{}, "192.0.2.1")
+		r.start(t)
+		for i := range 100_000 {
+			r.Follow(names[i%1000], follow.Both)
+		}
+		r.until(3 * time.Minute)
+		net.Forget()
+		var latest time.Duration
+		for range 240 {
+			time.Sleep(500 * time.Millisecond)
+			synctest.Wait()
+			for _, n := range names {
+				s, _ := r.State(n, follow.IPv4)
+				latest = max(latest, -time.Until(s.ValidUntil))
+			}
+		}
+		if latest > 1500*time.Millisecond {
+			t.Errorf("a name was asked %v after the end of its TTL", latest)
+		}
+		asked := 0
+		for _, q := range net.History() {
+			if q.Server.Addr() == addrs("192.0.2.1")[0] {
+				asked++
+			}
+		}
+		if rate := float64(asked) / 120; rate > 40 {
+			t.Errorf("%.1f queries/s", rate)
+		}
+		if n := len(r.toldSince(0)); n != 2000 {
+			t.Errorf("%d changes were told, want the first 2000", n)
+		}
+		t.Logf("%.1f queries/s, at most %v after the end of a TTL", float64(asked)/120, latest)
+	})
+}
+
 // TestRate gives the tracker more to do than it may.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,6 @@ type entry struct {
 	place    int       // in the queue
 	inFlight bool      // is being asked for, and not in the queue
 	cached   bool      // the resolver has it in a cache, where it cannot be renewed before its TTL is over
-	rest     bool      // the last answer was the rest of the one before
 }
 
 func (e *entry) family() Family {
@@ -85,7 +84,9 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	s.NextAttempt = e.due
 	e.state = &s
 	t.queue.push(e)
-	if s.differs(e.told) && !e.node.telling {
+	if !s.differs(e.told) {
+		e.told = e.state // so that the old one is not kept
+	} else if !e.node.telling {
 		e.node.telling = true
 		t.running.Go(func() { t.tell(e.node) })
 	}
@@ -97,7 +98,6 @@ func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) time.
 	case o.err != nil:
 		return t.timing.retry(s.Failures)
 	case o.answer != Found:
-		e.rest = false
 		return t.timing.negative(o.ttl)
 	}
 	// The same addresses with less of their TTL, and an end that we knew: a cache gave us the rest of what we had.
@@ -106,9 +106,7 @@ func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) time.
 	if rest && now.Before(was.ValidUntil) {
 		e.cached = true
 	}
-	// Once, the new answer is awaited in spite of the floor; a name whose TTL only looks like a rest must not profit.
-	e.rest = rest && !e.rest
-	if e.rest {
+	if rest {
 		return t.timing.rest(o.ttl)
 	}
 	return t.timing.fresh(o.ttl, e.cached)
