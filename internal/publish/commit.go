@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -99,76 +100,109 @@ func (p *Publisher) run(r *request) (err error) {
 	return r.fn(r.tx)
 }
 
+// serving is a zone on its way into the snapshot.
+type serving struct {
+	nodes *zone.Nodes // nil: it is not served
+	batch *zone.Batch // changes of nodes; nil: none
+	soa   *rr.Set     // put last: every edit of the group steps the serial, and only the last step is seen
+}
+
 // serve brings a durable group into the snapshot.
 func (p *Publisher) serve(group []*request) {
-	var put []*zone.Nodes
-	var remove []dnsname.Name
 	var changes []store.Change
 	now := p.Snapshot()
-	working := map[dnsname.Name]*zone.Nodes{}
+	working := map[dnsname.Name]*serving{}
 	for _, r := range group {
 		if r.err != nil {
 			continue
 		}
 		for _, z := range r.tx.order {
-			n, err := p.next(z, working, now)
-			if err != nil {
+			n := working[z.zone.Name]
+			if n == nil {
+				n = &serving{nodes: now.ZoneOf(z.zone.Name)}
+				working[z.zone.Name] = n
+			}
+			if err := p.next(n, z); err != nil {
 				// The rows were just written by this program; not being able to read them is no state to go on in.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
 			}
-			working[z.zone.Name] = n
 		}
 		for _, c := range r.tx.changes {
 			p.countJournal(c)
 		}
 		changes = append(changes, r.tx.changes...)
 	}
-	for name, n := range working {
-		if n == nil {
-			remove = append(remove, name)
-		} else {
-			put = append(put, n)
-		}
-	}
 	if len(working) > 0 {
-		p.swap(now.With(put, remove))
+		p.swap(with(now, working))
 	}
 	if p.opts.Committed != nil && len(changes) > 0 {
 		p.opts.Committed(changes)
 	}
 }
 
-// next is the served form of a zone after an edit; nil when it was deleted.
-func (p *Publisher) next(z *zoneEdit, working map[dnsname.Name]*zone.Nodes, now *zone.Snapshot) (*zone.Nodes, error) {
-	if z.deleted {
+// with is a snapshot in which zones were replaced or removed.
+func with(s *zone.Snapshot, working map[dnsname.Name]*serving) *zone.Snapshot {
+	var put []*zone.Nodes
+	var remove []dnsname.Name
+	for name, n := range working {
+		if nodes := n.done(); nodes != nil {
+			put = append(put, nodes)
+		} else {
+			remove = append(remove, name)
+		}
+	}
+	return s.With(put, remove)
+}
+
+func (n *serving) done() *zone.Nodes {
+	if n.batch == nil {
+		return n.nodes
+	}
+	if n.soa != nil {
+		n.batch.Put(*n.soa)
+	}
+	return n.batch.Done()
+}
+
+// next makes n what it is after an edit.
+func (p *Publisher) next(n *serving, z *zoneEdit) error {
+	switch {
+	case z.deleted:
 		delete(p.journal, z.zone.ID)
-		return nil, nil
+		*n = serving{}
+		return nil
+	case z.reload:
+		nodes, err := p.reload(z.zone.ID)
+		*n = serving{nodes: nodes}
+		return err
 	}
-	if z.reload {
-		var n *zone.Nodes
-		err := p.View(func(v store.View) error {
-			// A later edit of the same group may have deleted the zone, or changed its TTL.
-			cur, err := v.Zone(z.zone.ID)
-			if errors.Is(err, zone.ErrNotFound) {
-				return nil
-			}
-			if err == nil {
-				n, err = loadZone(v, cur)
-			}
-			return err
-		})
-		return n, err
+	if n.nodes == nil || len(z.served) == 0 {
+		return nil
 	}
-	cur, ok := working[z.zone.Name]
-	if !ok {
-		cur = now.ZoneOf(z.zone.Name)
+	if n.batch == nil {
+		n.batch = n.nodes.Edit()
 	}
-	if cur == nil || len(z.served) == 0 {
-		return cur, nil
+	for i := range z.served {
+		if s := &z.served[i]; s.Type == rr.TypeSOA && s.Name == z.zone.Name {
+			n.soa = s
+		} else {
+			n.batch.Put(*s)
+		}
 	}
-	b := cur.Edit()
-	for _, s := range z.served {
-		b.Put(s)
-	}
-	return b.Done(), nil
+	return nil
+}
+
+// reload reads a zone anew; nil when a later edit of the same group has deleted it.
+func (p *Publisher) reload(id uuid.UUID) (n *zone.Nodes, err error) {
+	err = p.View(func(v store.View) error {
+		cur, err := v.Zone(id)
+		if errors.Is(err, zone.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			n, err = loadZone(v, cur)
+		}
+		return err
+	})
+	return n, err
 }
