@@ -21,20 +21,28 @@ import (
 // reopening and reading back included.
 type writer struct {
 	*reader
-	dirty    bool
-	log      opLog
-	octets   int
-	last     map[store.Table][]byte            // the key put last
-	disorder map[store.Table]int               // how often a key was put that comes before the last one
-	kept     map[store.Table]map[string][]byte // what bbolt has not got yet; nil: delete
+	dirty  bool
+	log    opLog
+	octets int
+	tables map[store.Table]*written
+}
+
+// written is what a transaction has done to a table.
+type written struct {
+	last     []byte            // the key put last
+	disorder int               // how often a key was put that comes before the last one
+	kept     map[string][]byte // what bbolt has not got yet, where a value of nil is a delete; nil: it has everything
 }
 
 // maxDisorder is how often keys may come out of order before they are kept: imports begin with a few that do.
 const maxDisorder = 16
 
 func newWriter(tx *bolt.Tx) *writer {
-	return &writer{reader: newReader(tx), last: map[store.Table][]byte{}, disorder: map[store.Table]int{},
-		kept: map[store.Table]map[string][]byte{}}
+	w := &writer{reader: newReader(tx), tables: make(map[store.Table]*written, len(store.Tables))}
+	for _, t := range store.Tables {
+		w.tables[t] = &written{}
+	}
+	return w
 }
 
 // next begins another Update in the same transaction.
@@ -56,28 +64,27 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 	}
 	w.dirty = true
 	w.log.add(opPut, t, key, value)
-	b, kept := w.bucket(t), w.kept[t]
+	done := w.tables[t]
 	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
 	value = append(make([]byte, 0, len(value)), value...)
-	if bytes.Compare(key, w.last[t]) < 0 {
-		w.disorder[t]++
+	if done.kept == nil {
+		if bytes.Compare(key, done.last) < 0 {
+			done.disorder++
+		}
+		if done.disorder <= maxDisorder {
+			done.last = append(done.last[:0], key...)
+			return put(w.bucket(t), key, value)
+		}
+		done.kept = map[string][]byte{}
 	}
-	if kept == nil && w.disorder[t] <= maxDisorder {
-		w.last[t] = append(w.last[t][:0], key...)
-		return put(b, key, value)
-	}
-	if kept == nil {
-		kept = map[string][]byte{}
-		w.kept[t] = kept
-	}
-	kept[string(key)] = value
+	done.kept[string(key)] = value
 	return nil
 }
 
 func (w *writer) Delete(t store.Table, key []byte) error {
 	w.dirty = true
 	w.log.add(opDelete, t, key, nil)
-	if kept := w.kept[t]; kept != nil {
+	if kept := w.tables[t].kept; kept != nil {
 		kept[string(key)] = nil
 		return nil
 	}
@@ -85,8 +92,10 @@ func (w *writer) Delete(t store.Table, key []byte) error {
 }
 
 func (w *writer) Get(t store.Table, key []byte) []byte {
-	if value, ok := w.kept[t][string(key)]; ok {
-		return value
+	if kept := w.tables[t].kept; kept != nil {
+		if value, ok := kept[string(key)]; ok {
+			return value
+		}
 	}
 	return w.reader.Get(t, key)
 }
@@ -111,7 +120,7 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) flushTable(t store.Table) error {
-	kept := w.kept[t]
+	kept := w.tables[t].kept
 	if kept == nil {
 		return nil
 	}
@@ -127,9 +136,7 @@ func (w *writer) flushTable(t store.Table) error {
 			return fmt.Errorf("write to %s: %w", t, err)
 		}
 	}
-	delete(w.kept, t)
-	delete(w.last, t)
-	delete(w.disorder, t)
+	*w.tables[t] = written{}
 	return nil
 }
 
