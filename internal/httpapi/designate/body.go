@@ -86,7 +86,7 @@ func (c *call) wantMedia(media ...string) error {
 
 // known refuses keys that are not writable. Clients send back what they read: other keys are passed over when they
 // carry what the thing, current, has already; nothing, when it is new.
-func (in *input) known(current any, writable ...string) error {
+func (in *input) known(current func() any, writable ...string) error {
 	var other []string
 	for key := range in.fields {
 		if !slices.Contains(writable, key) {
@@ -98,7 +98,7 @@ func (in *input) known(current any, writable ...string) error {
 	}
 	have := map[string]json.RawMessage{}
 	if current != nil {
-		if b, err := json.Marshal(current); err != nil {
+		if b, err := json.Marshal(current()); err != nil {
 			return err
 		} else if err := json.Unmarshal(b, &have); err != nil {
 			return err

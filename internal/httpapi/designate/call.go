@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -208,10 +209,10 @@ func (c *call) setRequestID() {
 	}
 }
 
-func marshal(v any) ([]byte, error) {
-	var b strings.Builder
+func marshalAny(v any) ([]byte, error) {
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
-	return []byte(b.String()), err
+	return b.Bytes(), err
 }

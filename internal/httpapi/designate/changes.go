@@ -48,7 +48,30 @@ func (c *call) applyChanges() (reply, error) {
 		return reply{}, err
 	}
 	return reply{status: http.StatusOK, etag: zoneReply.etag,
-		body: map[string]any{"zone": zoneReply.body, "recordsets": sets}}, nil
+		body: changesReply{sets, zoneReply.body}}, nil
+}
+
+// changesReply is what a batch left behind.
+type changesReply struct {
+	sets []RecordSet
+	zone any
+}
+
+func (r changesReply) marshal() ([]byte, error) {
+	z, err := marshalAny(r.zone)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(r.sets)*setOctets+len(z)+32)
+	b = append(b, `{"recordsets":[`...)
+	for i := range r.sets {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRecordSet(b, &r.sets[i])
+	}
+	b = append(append(b, `],"zone":`...), z[:len(z)-1]...)
+	return append(b, "}\n"...), nil
 }
 
 // readChanges reads every item, so that all mistakes are reported together.

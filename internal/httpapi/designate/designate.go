@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type API struct {
 
 	once     sync.Once
 	routes   []Route
+	words    [][]string                 // of the routes' patterns
 	tasks    chan func(context.Context) // imports, one after the other: each may need the memory of a whole zone
 	uploads  uploads
 	settings Settings // with defaults
@@ -31,6 +33,9 @@ func (a *API) init() {
 	a.once.Do(func() {
 		a.settings = a.Settings.withDefaults()
 		a.routes = routes()
+		for _, r := range a.routes {
+			a.words = append(a.words, strings.Split(strings.TrimRight(r.Pattern, "/"), "/"))
+		}
 		a.started = time.Now()
 		a.tasks = make(chan func(context.Context), maxUploads)
 		if a.Log == nil {

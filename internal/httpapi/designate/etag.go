@@ -16,15 +16,19 @@ func tagOf(v any) string {
 	if err != nil {
 		return ""
 	}
+	return tagOfText(b)
+}
+
+func tagOfText(b []byte) string {
 	sum := sha256.Sum256(b)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
 // ifMatch compares the request's If-Match with the tag of what would be changed. It is called inside the commit, so
 // that of two writers with the same tag only one goes on.
-func (c *call) ifMatch(current any) error {
+func (c *call) ifMatch(current func() any) error {
 	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || tagListed(want, tagOf(current), false) {
+	if len(want) == 0 || tagListed(want, tagOf(current()), false) {
 		return nil
 	}
 	return &fault{status: http.StatusPreconditionFailed, kind: "precondition_failed",

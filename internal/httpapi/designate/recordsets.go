@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -57,9 +58,8 @@ func (c *call) createRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	w := c.linkedSet(zs)
-	rep := created(w, w.Links.Self)
-	rep.etag = tagOf(zs.wire())
+	rep := c.setReply(http.StatusCreated, zs)
+	rep.location = c.url(setPath(zs.zone.ID, zs.set.ID))
 	return rep, nil
 }
 
@@ -99,10 +99,10 @@ func (c *call) updateRecordSet() (reply, error) {
 		if zs, err = c.recordSet(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(zs.wire()); err != nil {
+		if err := c.ifMatch(func() any { return zs.wire() }); err != nil {
 			return err
 		}
-		if err := in.known(c.linkedSet(zs), recordsetUpdateKeys...); err != nil {
+		if err := in.known(func() any { return c.linkedSet(zs) }, recordsetUpdateKeys...); err != nil {
 			return err
 		}
 		next := zs.set
@@ -112,7 +112,10 @@ func (c *call) updateRecordSet() (reply, error) {
 		zs.set, err = c.changeSet(tx, zs, next, growth{0, len(next.Data) - len(zs.set.Data)})
 		return err
 	})
-	return reply{status: http.StatusOK, body: c.linkedSet(zs), etag: tagOf(zs.wire())}, err
+	if err != nil {
+		return reply{}, err
+	}
+	return c.setReply(http.StatusOK, zs), nil
 }
 
 // changeSet is an update inside a commit, to next.
@@ -136,7 +139,7 @@ func (c *call) deleteRecordSet() (reply, error) {
 		if zs, err = c.recordSet(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(zs.wire()); err != nil {
+		if err := c.ifMatch(func() any { return zs.wire() }); err != nil {
 			return err
 		}
 		if err := c.mayChange(zs.set); err != nil {
@@ -170,6 +173,15 @@ func (c *call) findRecordSet() (reply, error) {
 
 func setPath(zoneID, id uuid.UUID) string {
 	return "/v2/zones/" + zoneID.String() + "/recordsets/" + id.String()
+}
+
+// setReply is a reply with a record set. It is written once for its tag, which leaves the links out, and for the body.
+func (c *call) setReply(status int, zs zoneSet) reply {
+	w := zs.wire()
+	b := append(appendRecordSet(make([]byte, 0, setOctets), &w), '\n')
+	tag := tagOfText(b)
+	b = appendLinks(b[:len(b)-len("}\n")], c.url(setPath(zs.zone.ID, zs.set.ID)))
+	return reply{status: status, body: json.RawMessage(append(b, "}\n"...)), etag: tag}
 }
 
 func (c *call) linkedSet(zs zoneSet) RecordSet {

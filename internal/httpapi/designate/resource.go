@@ -134,7 +134,7 @@ func (res resource[T, P]) update(c *call) (reply, error) {
 		if item, err = res.get(c, tx.View); err != nil {
 			return err
 		}
-		if err := in.known(res.link(c, item), res.keys...); err != nil {
+		if err := in.known(func() any { return res.link(c, item) }, res.keys...); err != nil {
 			return err
 		}
 		if res.read(in, &item); in.err() != nil {

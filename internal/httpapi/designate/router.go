@@ -30,8 +30,8 @@ func (c *call) route() (Route, error) {
 		method = http.MethodGet // net/http leaves the body out
 	}
 	var allow []string
-	for _, r := range c.api.routes {
-		params, ok := match(r.Pattern, segments)
+	for i, r := range c.api.routes {
+		params, ok := match(c.api.words[i], segments)
 		if !ok {
 			continue
 		}
@@ -48,24 +48,21 @@ func (c *call) route() (Route, error) {
 		message: c.r.Method + " is not possible here"}
 }
 
-// match compares a pattern with the segments of a path, of which the first is empty.
-func match(pattern string, segments []string) (map[string]string, bool) {
-	var params map[string]string
-	rest := strings.TrimRight(pattern, "/")
-	for i, have := range segments {
-		var want string
-		var more bool
-		want, rest, more = strings.Cut(rest, "/")
-		if more != (i < len(segments)-1) {
+// match compares the words of a pattern with the segments of a path, of which the first is empty.
+func match(words, segments []string) (params map[string]string, ok bool) {
+	if len(words) != len(segments) {
+		return nil, false
+	}
+	for i, want := range words {
+		if !strings.HasPrefix(want, "{") && want != segments[i] {
 			return nil, false
 		}
+	}
+	for i, want := range words {
 		if !strings.HasPrefix(want, "{") {
-			if want != have {
-				return nil, false
-			}
 			continue
 		}
-		value, err := url.PathUnescape(have)
+		value, err := url.PathUnescape(segments[i])
 		if err != nil || value == "" {
 			return nil, false
 		}

@@ -199,7 +199,7 @@ func (c *call) updateTransferRequest() (reply, error) {
 		if t, err = c.transferRequest(tx.View, id.String(), true); err != nil {
 			return err
 		}
-		if err := in.known(c.linkedRequest(t), "description"); err != nil {
+		if err := in.known(func() any { return c.linkedRequest(t) }, "description"); err != nil {
 			return err
 		}
 		return t.describe(tx, in)

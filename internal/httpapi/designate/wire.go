@@ -11,12 +11,14 @@ import (
 // null.
 type Time time.Time
 
+const timeForm = `"2006-01-02T15:04:05.000000"`
+
 // MarshalJSON writes t.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if time.Time(t).IsZero() {
 		return []byte("null"), nil
 	}
-	return []byte(time.Time(t).UTC().Format(`"2006-01-02T15:04:05.000000"`)), nil
+	return time.Time(t).UTC().AppendFormat(nil, timeForm), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -25,7 +27,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		*t = Time{}
 		return nil
 	}
-	v, err := time.Parse(`"2006-01-02T15:04:05.000000"`, string(b))
+	v, err := time.Parse(timeForm, string(b))
 	*t = Time(v)
 	return err
 }

@@ -117,10 +117,10 @@ func (c *call) updateZone() (reply, error) {
 		if err != nil {
 			return err
 		}
-		if err := c.ifMatch(wireZone(z, shared)); err != nil {
+		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
 			return err
 		}
-		if err := in.known(c.linkedZone(z, shared), zoneUpdateKeys...); err != nil {
+		if err := in.known(func() any { return c.linkedZone(z, shared) }, zoneUpdateKeys...); err != nil {
 			return err
 		}
 		return c.changeZone(tx, in, z)
@@ -184,7 +184,7 @@ func (c *call) deleteZone() (reply, error) {
 		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(wireZone(z, shared)); err != nil {
+		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
 			return err
 		}
 		if err := c.mayDelete(tx.View, z, shared); err != nil {
