@@ -137,17 +137,33 @@ func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
-		n.set(server(1), broken)
+		n.set(server(1), replies(t, dns.RcodeServerFailure, ""))
 		time.Sleep(300 * time.Second)
 		check(t, f, n, stale(), "192.0.2.1")
 		// Within the recheck time nobody is asked.
-		time.Sleep(30*time.Second - 1)
+		time.Sleep(30*time.Second - time.Nanosecond)
 		check(t, f, n, stale())
 		time.Sleep(time.Nanosecond)
+		check(t, f, n, stale(), "192.0.2.1")
+		n.set(server(1), broken)
+		time.Sleep(30 * time.Second)
+		check(t, f, n, stale(), "192.0.2.1")
+		time.Sleep(30 * time.Second)
 		check(t, f, n, stale()) // the upstream is down by now
 		n.set(server(1), replies(t, 0, address))
-		time.Sleep(31 * time.Second)
+		time.Sleep(30 * time.Second)
 		check(t, f, n, positive(0), "192.0.2.1")
+	})
+}
+
+// TestStaleFailure: a failure is not an answer, and is not given when its time has passed.
+func TestStaleFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, replies(t, dns.RcodeServerFailure, ""))
+		for range 3 {
+			check(t, f, n, failed(forward.EDENoReachable), "192.0.2.1")
+			time.Sleep(time.Second)
+		}
 	})
 }
 
@@ -165,12 +181,6 @@ func TestStaleEnds(t *testing.T) {
 
 // TestNotStale has cases where an old answer is not the better one.
 func TestNotStale(t *testing.T) {
-	bogus := func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
-		m, err := replies(t, dns.RcodeServerFailure, "")(ctx, q)
-		m.SetEdns0(1232, false)
-		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeDNSBogus}}
-		return m, err
-	}
 	tests := []struct {
 		name  string
 		cache forward.CacheConfig
@@ -178,7 +188,7 @@ func TestNotStale(t *testing.T) {
 		want  answer
 	}{
 		{"switched off", forward.CacheConfig{MaxStale: -1}, broken, failed(forward.EDENetworkError)},
-		{"bogus", forward.CacheConfig{}, bogus, failed(int(dns.ExtendedErrorCodeDNSBogus))},
+		{"bogus", forward.CacheConfig{}, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
 		{"gone", forward.CacheConfig{}, replies(t, dns.RcodeNameError, "--\n"+soa),
 			answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE, Authority: []string{soa300}}},
 	}

@@ -83,6 +83,16 @@ func replies(t testing.TB, rcode int, text string) handler {
 	}
 }
 
+// says is a handler that gives an extended error.
+func says(t testing.TB, rcode int, ede uint16) handler {
+	return func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+		m, err := replies(t, rcode, "")(ctx, q)
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: ede}}
+		return m, err
+	}
+}
+
 func record(t testing.TB, s string) dns.RR {
 	t.Helper()
 	r, err := dns.NewRR(s)

@@ -55,9 +55,10 @@ func TestScrub(t *testing.T) {
 			a.example.net. 300 IN CNAME www.example.org.`,
 			answer{Rcode: "NOERROR", EDE: none, Answer: []string{"www.example.org. 300 IN CNAME a.example.net.",
 				"a.example.net. 300 IN CNAME www.example.org."}}},
-		{"DNAME", dns.TypeA, true, 0, `example.org. 300 IN DNAME example.net.
+		{"DNAME", dns.TypeA, true, 0, `test. 300 IN DNAME attacker.test.
+			www.example.org. 300 IN DNAME attacker.test.
+			example.org. 300 IN DNAME example.net.
 			example.org. 300 IN RRSIG DNAME` + sigTail + `
-			test. 300 IN DNAME attacker.test.
 			www.example.org. 300 IN CNAME www.example.net.
 			www.example.net. 300 IN A 192.0.2.1`,
 			answer{Rcode: "NOERROR", EDE: none, Answer: []string{"example.org. 300 IN DNAME example.net.",
@@ -91,8 +92,10 @@ func TestScrub(t *testing.T) {
 				"a.example.org. 300 IN NSEC z.example.org. A", "a.example.org. 300 IN RRSIG NSEC" + sigTail}}},
 		{"wildcard with its proof", dns.TypeA, true, 0, `www.example.org. 300 IN A 192.0.2.1
 			www.example.org. 300 IN RRSIG A` + sigTail + `
+			www.example.org. 300 IN RRSIG AAAA` + sigTail + `
 			--
 			` + soa + `
+			example.org. 600 IN RRSIG SOA` + sigTail + `
 			a.example.org. 300 IN NSEC z.example.org. A
 			a.example.org. 300 IN RRSIG NSEC` + sigTail + `
 			a.example.net. 300 IN NSEC z.example.net. A`,
@@ -163,6 +166,31 @@ func TestUpstreamSays(t *testing.T) {
 	want = answer{Rcode: "SERVFAIL", EDE: int(dns.ExtendedErrorCodeDNSBogus)}
 	if diff := cmp.Diff(want, ask(t, f, "bogus.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestNoAnswers has replies that look like answers and are none.
+func TestNoAnswers(t *testing.T) {
+	changed := func(text string, change func(*dns.Msg)) handler {
+		return func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+			m, err := replies(t, 0, text)(ctx, q)
+			change(m)
+			return m, err
+		}
+	}
+	tests := []struct {
+		name    string
+		handler handler
+	}{
+		{"truncated for ever", changed(address, func(m *dns.Msg) { m.Truncated = true })},
+		{"empty, of a server that does not resolve", changed("", func(m *dns.Msg) { m.RecursionAvailable = false })},
+		{"refused for a reason of its own", says(t, dns.RcodeRefused, dns.ExtendedErrorCodeProhibited)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, n := start(t, forward.Config{}, tt.handler)
+			check(t, f, n, failed(forward.EDENoReachable), "192.0.2.1")
+		})
 	}
 }
 

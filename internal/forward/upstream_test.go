@@ -43,6 +43,10 @@ func TestNextUpstream(t *testing.T) {
 		{"none can be reached", []handler{broken, broken}, failed(forward.EDENetworkError), []string{one, two}, 0},
 		{"all silent", []handler{silent, silent}, failed(forward.EDENoReachable), []string{one, two, one, two, one}, 2 * time.Second},
 		{"the only one silent", []handler{silent}, failed(forward.EDENoReachable), []string{one, one, one}, 2 * time.Second},
+		{"first cannot be reached, second has found a forgery", []handler{broken, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus)},
+			failed(int(dns.ExtendedErrorCodeDNSBogus)), []string{one, two}, 0},
+		{"each has its time", []handler{after(300*time.Millisecond, replies(t, dns.RcodeRefused, "")), after(300*time.Millisecond, good), good},
+			positive(0), []string{one, two}, 600 * time.Millisecond},
 		{"silent and failing", []handler{silent, replies(t, dns.RcodeServerFailure, "")}, failed(forward.EDENoReachable),
 			[]string{one, two, one, one}, 2 * time.Second},
 	}
@@ -158,6 +162,29 @@ func TestAllDown(t *testing.T) {
 		n.set(server(2), replies(t, 0, address))
 		time.Sleep(2 * time.Second)
 		check(t, f, n, positive(0), "192.0.2.2")
+	})
+}
+
+// TestProbes counts them: one in a second, however many questions fail.
+func TestProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, silent)
+		for i := range 5 {
+			go ask(t, f, strings.Repeat("a", i+1)+".example.org.", dns.TypeA)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		probes := 0
+		for _, a := range n.asked {
+			if strings.HasSuffix(a, " . NS") {
+				probes++
+			}
+		}
+		if probes < 9 || probes > 11 {
+			t.Errorf("%d probes in 10 seconds", probes)
+		}
 	})
 }
 
