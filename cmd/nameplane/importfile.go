@@ -8,26 +8,32 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// spool is a zone file in normal form: a record per line, with nothing left out and nothing to include. It is on disk, so that
-// a zone of any size needs little memory, and the server is asked only when the whole file was found good.
-type spool struct {
-	file    *os.File
+// outgoing is a zone file on its way to the server in normal form: a record per line, with nothing left out and nothing to
+// include. It is read and checked while it is sent, so that client and server work at the same time. A mistake breaks off
+// the sending, and the server forgets what came by then; a file that fits the buffer is sent only when all of it is good.
+type outgoing struct {
 	zone    dnsname.Name
 	records int
-	size    int64
 	seen    map[uint64]uint8 // by hash of a name: which kinds of records it has
+
+	body    *io.PipeReader
+	pipe    *io.PipeWriter
+	begun   chan struct{} // closed when there is something to send, and with it zone; or nothing will ever be
+	beginOf sync.Once
+	done    chan struct{} // closed when reading has ended
+	err     error         // of reading; for whoever waited for done
 
 	out   *bufio.Writer
 	line  []byte
@@ -44,42 +50,85 @@ const (
 	hasNS
 )
 
-// readZoneFile reads and checks a zone file; "-" is in. origin is the zero Name when the file says it itself. The caller closes
-// the spool.
-func readZoneFile(ctx context.Context, path string, in io.Reader, origin dnsname.Name, p *progress) (*spool, error) {
+// readZoneFile begins to read and check a zone file; "-" is in. origin is the zero Name when the file says it itself. The
+// caller reads the body and calls end.
+func readZoneFile(ctx context.Context, path string, in io.Reader, origin dnsname.Name, p *progress) (*outgoing, error) {
 	o := zonefile.Options{File: path, Origin: origin}
-	size := int64(0)
-	if path == "-" {
+	f, root, err := openZone(ctx, path, in, p)
+	if err != nil {
+		return nil, err
+	}
+	if root == nil {
 		o.File = "standard input"
 	} else {
-		f, info, err := openZoneFile(path)
-		if err != nil {
-			return nil, err
-		}
+		o.Include = root.FS()
+	}
+	size := int64(0)
+	if info, err := f.Stat(); err == nil {
+		size = info.Size()
+	}
+	p.begin("sending", size)
+	s := newOutgoing(origin)
+	go func() {
 		defer f.Close()
-		root, err := os.OpenRoot(filepath.Dir(path))
-		if err != nil {
-			return nil, fail("", "cannot open the folder of the zone file: %s", err)
+		if root != nil {
+			defer root.Close()
 		}
-		defer root.Close()
-		in, size, o.Include = f, info.Size(), root.FS()
+		s.finish(s.read(bufio.NewReaderSize(p.reader(ctx, f), 64<<10), o))
+	}()
+	<-s.begun
+	select {
+	case <-s.done:
+		return s, s.err
+	default:
+		return s, nil
 	}
-	s, err := newSpool(origin)
-	if err != nil {
-		return nil, err
-	}
-	p.begin("reading", size)
-	if err := s.read(bufio.NewReaderSize(p.reader(ctx, in), 64<<10), o); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
 }
 
-func openZoneFile(path string) (*os.File, fs.FileInfo, error) {
+// openZone opens a zone file, and its folder for what it includes. Standard input has none.
+func openZone(ctx context.Context, path string, in io.Reader, p *progress) (*os.File, *os.Root, error) {
+	if path == "-" {
+		f, err := keepInput(ctx, in, p)
+		return f, nil, err
+	}
+	f, err := openZoneFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		f.Close()
+		return nil, nil, fail("", "cannot open the folder of the zone file: %s", err)
+	}
+	return f, root, nil
+}
+
+// keepInput keeps standard input in a file, because whoever writes it may be slow, and the server waits for no one.
+func keepInput(ctx context.Context, in io.Reader, p *progress) (*os.File, error) {
+	f, err := os.CreateTemp("", "nameplane-import-*")
+	if err != nil {
+		return nil, fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
+	}
+	os.Remove(f.Name()) // it lives on until it is closed
+	p.begin("reading", 0)
+	_, err = io.Copy(f, p.reader(ctx, in))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, context.Canceled) {
+		return nil, interrupted(err)
+	}
+	return nil, fail("is the disk full? TMPDIR says where temporary files go", "cannot keep standard input: %s", err)
+}
+
+func openZoneFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fail("give the path of a zone file, or - for standard input", "cannot read the zone file: %s", err)
+		return nil, fail("give the path of a zone file, or - for standard input", "cannot read the zone file: %s", err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -87,30 +136,46 @@ func openZoneFile(path string) (*os.File, fs.FileInfo, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, fail("give the path of a zone file", "cannot read the zone file: %s", err)
+		return nil, fail("give the path of a zone file", "cannot read the zone file: %s", err)
 	}
-	return f, info, nil
+	return f, nil
 }
 
-func newSpool(zone dnsname.Name) (*spool, error) {
-	f, err := os.CreateTemp("", "nameplane-import-*")
-	if err != nil {
-		return nil, fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
-	}
-	os.Remove(f.Name()) // it lives on until it is closed; where that cannot be, Close removes it
-	return &spool{file: f, zone: zone, out: bufio.NewWriterSize(f, 256<<10), seen: map[uint64]uint8{}, seed: maphash.MakeSeed()}, nil
+func newOutgoing(zone dnsname.Name) *outgoing {
+	s := &outgoing{zone: zone, begun: make(chan struct{}), done: make(chan struct{}), seen: map[uint64]uint8{}, seed: maphash.MakeSeed()}
+	s.body, s.pipe = io.Pipe()
+	s.out = bufio.NewWriterSize(s, 256<<10)
+	return s
 }
 
-// Close removes the spool.
-func (s *spool) Close() {
-	s.file.Close()
-	os.Remove(s.file.Name())
+// Write hands on what out has gathered.
+func (s *outgoing) Write(b []byte) (int, error) {
+	s.beginOf.Do(func() { close(s.begun) })
+	return s.pipe.Write(b)
+}
+
+// finish ends the body: well, or with what is wrong with the file.
+func (s *outgoing) finish(err error) {
+	s.err = err
+	_ = s.pipe.CloseWithError(err)
+	close(s.done)
+	s.beginOf.Do(func() { close(s.begun) })
+}
+
+// end gives up what was not sent, waits until reading has ended, and returns what is wrong with the file.
+func (s *outgoing) end() error {
+	_ = s.body.Close()
+	<-s.done
+	if errors.Is(s.err, io.ErrClosedPipe) {
+		return nil // whoever read the body did not want more of it, and knows why
+	}
+	return s.err
 }
 
 // names is how many names the zone has.
-func (s *spool) names() int { return len(s.seen) }
+func (s *outgoing) names() int { return len(s.seen) }
 
-func (s *spool) read(in *bufio.Reader, o zonefile.Options) error {
+func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
 	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
 	ttl, hasTTL := headTTL(head)
 	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
@@ -133,21 +198,17 @@ func (s *spool) read(in *bufio.Reader, o zonefile.Options) error {
 	case s.seen[s.hash(s.zone)]&hasNS == 0:
 		return fail("add the zone's name servers, such as: @ NS ns1.example.net.", "%s: zone %s has no NS record at its apex", o.File, s.zone)
 	}
-	if err := s.out.Flush(); err != nil {
-		return fail("is the disk full? TMPDIR says where temporary files go", "cannot write a temporary file: %s", err)
-	}
-	s.size, err = s.file.Seek(0, io.SeekCurrent)
-	return err
+	return s.out.Flush()
 }
 
 // fileFailure is a mistake in the file as people read it: its place first, what to do on a line of its own.
 func fileFailure(err error) error {
 	e, ok := errors.AsType[*zonefile.Error](err)
-	if !ok {
+	if !ok || errors.Is(err, io.ErrClosedPipe) {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
-		return &failure{code: exitUnknown, text: "interrupted", hint: "nothing was imported", err: err}
+		return interrupted(err)
 	}
 	hint := e.Hint
 	if hint == "" {
@@ -156,8 +217,12 @@ func fileFailure(err error) error {
 	return fail(hint, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
+func interrupted(err error) error {
+	return &failure{code: exitUnknown, text: "interrupted", hint: "nothing was imported", err: err}
+}
+
 // begin writes what stands above the records.
-func (s *spool) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
+func (s *outgoing) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 	if s.zone.IsZero() {
 		if rec.Type != rr.TypeSOA {
 			return errors.New("the first record is not the zone's SOA record; name the zone with --zone")
@@ -172,7 +237,7 @@ func (s *spool) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 }
 
 // check refuses what the server would, while it is known where it stands.
-func (s *spool) check(rec zonefile.Record) error {
+func (s *outgoing) check(rec zonefile.Record) error {
 	if !rec.Name.IsIn(s.zone) {
 		return fmt.Errorf("%s is not in the zone %s", rec.Name, s.zone)
 	}
@@ -203,9 +268,9 @@ func (s *spool) check(rec zonefile.Record) error {
 	return nil
 }
 
-func (s *spool) hash(n dnsname.Name) uint64 { return maphash.String(s.seed, n.Wire()) }
+func (s *outgoing) hash(n dnsname.Name) uint64 { return maphash.String(s.seed, n.Wire()) }
 
-func (s *spool) write(rec zonefile.Record) error {
+func (s *outgoing) write(rec zonefile.Record) error {
 	if rec.Name != s.owner {
 		s.owner, s.text = rec.Name, rec.Name.String()
 	}
@@ -221,9 +286,6 @@ func (s *spool) write(rec zonefile.Record) error {
 	_, err := s.out.Write(s.line)
 	return err
 }
-
-// body is the spool to be sent.
-func (s *spool) body() io.Reader { return io.NewSectionReader(s.file, 0, s.size) }
 
 var (
 	ttlDirective = regexp.MustCompile(`(?mi)^\$TTL[ \t]+([0-9a-z]+)[ \t\r]*(;.*)?$`)

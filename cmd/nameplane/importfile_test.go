@@ -63,12 +63,15 @@ t.example.org. 300 IN TXT "a b" "c"
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := io.ReadAll(s.body())
+	got, err := io.ReadAll(s.body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("normal form (-want +got):\n%s", diff)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
 	}
 	if s.records != 7 || s.names() != 5 {
 		t.Errorf("%d records and %d names, want 7 and 5", s.records, s.names())
@@ -77,7 +80,36 @@ t.example.org. 300 IN TXT "a b" "c"
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files: %v, %v, want none", left, err)
 	}
-	s.Close()
+}
+
+// largeZone is more than what is gathered before something is sent.
+func largeZone(end string) string {
+	return "$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 h 1 1 1 1 1\n@ NS ns1\n" + strings.Repeat("www A 192.0.2.1\n", 20_000) + end
+}
+
+// TestMistakeBreaksOff: a mistake behind what was sent already is the end of the body, and not as after the last record.
+func TestMistakeBreaksOff(t *testing.T) {
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("www A 192.0.2.300\n")), dnsname.Name{}, newProgress(io.Discard, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, s.body); err == nil || n == 0 {
+		t.Errorf("sent %d octets, err = %v, want some and then an error", n, err)
+	}
+	if err := s.end(); err == nil || !strings.Contains(err.Error(), "standard input:20005:7: ") {
+		t.Errorf("end() = %v, want the place of the mistake", err)
+	}
+}
+
+// TestUnwantedBody: a server that refuses early is not blamed on the file.
+func TestUnwantedBody(t *testing.T) {
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("")), dnsname.Name{}, newProgress(io.Discard, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(); err != nil {
+		t.Errorf("end() = %v, want nothing", err)
+	}
 }
 
 func TestReadInterrupted(t *testing.T) {
@@ -105,6 +137,11 @@ func BenchmarkReadZoneFile(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s.Close()
+		if _, err := io.Copy(io.Discard, s.body); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.end(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

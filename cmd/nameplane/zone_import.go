@@ -15,10 +15,10 @@ const zoneImportLong = `Import a zone from a zone file, with all its records, in
 exist yet; with --replace it may, and the file becomes all of its content: what is not
 in the file is deleted. The serial is the server's to step either way.
 
-The file is read and checked here first. A mistake is reported with file, line and
-column, and nothing is changed. All of the master file syntax of RFC 1035 is read,
-with $TTL, $GENERATE, types without a name (RFC 3597), and $INCLUDE of files below the
-zone file's own folder. The file begins with a SOA record with a whole name or after
+The file is read and checked here while it is sent. A mistake is reported with file,
+line and column, and nothing is changed. All of the master file syntax of RFC 1035 is
+read, with $TTL, $GENERATE, types without a name (RFC 3597), and $INCLUDE of files below
+the zone file's own folder. The file begins with a SOA record with a whole name or after
 $ORIGIN; where it does neither, --zone names the zone.
 
 FILE is - for standard input, from which $INCLUDE is not possible.
@@ -57,7 +57,6 @@ func newZoneImport(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer s.Close()
 			z, err := cl.importZone(cmd.Context(), s, replace, p)
 			if err != nil {
 				return err
@@ -95,24 +94,13 @@ type task struct {
 const importsPath = "/v2/zones/tasks/imports"
 
 // importZone sends a zone and waits until it is served.
-func (c *client) importZone(ctx context.Context, s *spool, replace bool, p *progress) (zoneReply, error) {
+func (c *client) importZone(ctx context.Context, s *outgoing, replace bool, p *progress) (zoneReply, error) {
 	var z zoneReply
-	if err := c.mayImport(ctx, s.zone, replace); err != nil {
-		return z, err
+	t, err := c.sendZone(ctx, s, replace, p)
+	if bad := s.end(); bad != nil {
+		return z, bad // it is why sending failed
 	}
-	path := importsPath
-	if replace {
-		path += "?replace=true"
-	}
-	p.begin("sending", s.size)
-	req, err := c.request(ctx, http.MethodPost, path, p.reader(ctx, s.body()))
 	if err != nil {
-		return z, err
-	}
-	req.ContentLength = s.size
-	req.Header.Set("Content-Type", "text/dns")
-	var t task
-	if err := p.during(func() error { return c.do(req, &t) }); err != nil {
 		return z, err
 	}
 	p.begin("committing", 0)
@@ -120,6 +108,24 @@ func (c *client) importZone(ctx context.Context, s *spool, replace bool, p *prog
 		return z, err
 	}
 	return z, c.call(ctx, http.MethodGet, "/v2/zones/"+t.ZoneID, nil, &z)
+}
+
+// sendZone sends a zone file as it is being read.
+func (c *client) sendZone(ctx context.Context, s *outgoing, replace bool, p *progress) (t task, err error) {
+	if err := c.mayImport(ctx, s.zone, replace); err != nil {
+		return t, err
+	}
+	path := importsPath
+	if replace {
+		path += "?replace=true"
+	}
+	req, err := c.request(ctx, http.MethodPost, path, s.body)
+	if err != nil {
+		return t, err
+	}
+	req.Header.Set("Content-Type", "text/dns")
+	err = p.during(func() error { return c.do(req, &t) })
+	return t, err
 }
 
 // mayImport asks before a large file is sent for nothing. The server asks again when it commits.
