@@ -149,6 +149,10 @@ func (e *edit) prepare(was *Rule, r Rule) (Rule, error) {
 			r.State = was.State
 		}
 	}
+	var err error
+	if r.ExpiresAt, err = parseExpiry(r.ExpiresAt); err != nil {
+		return r, err
+	}
 	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(e.tx.Now()) && (was == nil || !was.ExpiresAt.Equal(r.ExpiresAt)) {
 		return r, fieldErr("expiresAt", "%s has passed", r.ExpiresAt.Format(time.RFC3339))
 	}

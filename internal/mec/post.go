@@ -25,7 +25,8 @@ const (
 // only: a subscription that nothing happens to costs no goroutine and no reading.
 type post struct {
 	mu    sync.Mutex                 // guards the following, and what is in the boxes
-	read  uint64                     // number of the last event that was sorted
+	read  uint64                     // number of the last event that was sorted; goes back when a box is opened
+	seen  uint64                     // the furthest that read has been, in this run or the one before
 	boxes map[string]map[string]*box // by application and id
 
 	opened signal
@@ -40,9 +41,9 @@ type box struct {
 	end    chan struct{}
 }
 
-// open begins to deliver to a subscription. The feed may have been read beyond its beginning by now: then it is read again
-// from there, and the other boxes know what they have had.
-func (p *post) open(sub Subscription) {
+// open begins to deliver the events after a number to a subscription. The feed may have been read beyond it by now: then it
+// is read again from there, and the other boxes know what they have had.
+func (p *post) open(sub Subscription, after uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.boxes == nil {
@@ -51,8 +52,8 @@ func (p *post) open(sub Subscription) {
 	if p.boxes[sub.App] == nil {
 		p.boxes[sub.App] = map[string]*box{}
 	}
-	p.boxes[sub.App][sub.ID] = &box{sub: sub, sorted: sub.Delivered, end: make(chan struct{})}
-	p.read = min(p.read, sub.Delivered)
+	p.boxes[sub.App][sub.ID] = &box{sub: sub, sorted: after, end: make(chan struct{})}
+	p.read = min(p.read, after)
 	p.opened.send()
 }
 
@@ -147,7 +148,7 @@ func (p *post) sort(after uint64, f feedRow, events []Event) (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.boxes) == 0 {
-		p.read = f.Last
+		p.read, p.seen = f.Last, f.Last
 		return false
 	}
 	if p.read != after {
@@ -155,9 +156,8 @@ func (p *post) sort(after uint64, f feedRow, events []Event) (more bool) {
 	}
 	for _, of := range p.boxes {
 		for _, b := range of {
-			if b.sorted+1 < f.First {
-				b.sub.Missed += f.First - 1 - b.sorted
-				b.sorted = f.First - 1
+			if seen := max(p.seen, b.sorted); seen+1 < f.First { // the feed is faster than this
+				b.sub.Missed += f.First - 1 - seen
 			}
 			for len(b.queue) > 0 && b.queue[0] < f.First {
 				b.queue = b.queue[1:]
@@ -177,6 +177,7 @@ func (p *post) sort(after uint64, f feedRow, events []Event) (more bool) {
 		}
 		p.read = ev.Seq
 	}
+	p.seen = max(p.seen, p.read)
 	return p.read < f.Last
 }
 

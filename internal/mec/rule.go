@@ -82,10 +82,7 @@ type Draft struct {
 
 // ParseRule checks a draft and makes a rule of it, of no application yet. Errors are FieldErrors with MEC 011's names.
 func ParseRule(d Draft) (Rule, error) {
-	r := Rule{ID: d.ID, Domain: d.Domain, LoadBalance: d.LoadBalance, ExpiresAt: d.ExpiresAt.UTC().Truncate(time.Microsecond)}
-	if d.ExpiresAt.IsZero() {
-		r.ExpiresAt = time.Time{}
-	}
+	r := Rule{ID: d.ID, Domain: d.Domain, LoadBalance: d.LoadBalance}
 	var err error
 	if err = checkID("dnsRuleId", d.ID); err != nil {
 		return Rule{}, err
@@ -105,7 +102,23 @@ func ParseRule(d Draft) (Rule, error) {
 	if r.State, err = ParseState(d.State); err != nil && d.State != "" {
 		return Rule{}, err
 	}
+	if r.ExpiresAt, err = parseExpiry(d.ExpiresAt); err != nil {
+		return Rule{}, err
+	}
 	return r, nil
+}
+
+// parseExpiry brings a time into the form in which it is stored and compared. A zone can push the last hours of the year
+// 9999 into one that RFC 3339 cannot write.
+func parseExpiry(t time.Time) (time.Time, error) {
+	if t.IsZero() {
+		return time.Time{}, nil
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	if t.Year() < 1970 || t.Year() > 9999 {
+		return t, fieldErr("expiresAt", "is not between the years 1970 and 9999")
+	}
+	return t, nil
 }
 
 // ParseState reads ACTIVE or INACTIVE.

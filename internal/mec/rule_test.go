@@ -112,13 +112,18 @@ func TestParseRule(t *testing.T) {
 		{"negative ttl", func(d *mec.Draft) { d.TTL = num(-1) }, "ttl"},
 		{"inactive", func(d *mec.Draft) { d.State = "INACTIVE" }, ""},
 		{"unknown state", func(d *mec.Draft) { d.State = "UNKNOWN_VALUE" }, "state"},
+		{"end", func(d *mec.Draft) { d.ExpiresAt = time.Now() }, ""},
+		{"end in the year 10000", func(d *mec.Draft) {
+			d.ExpiresAt = time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -7200))
+		}, "expiresAt"},
 		{"state in lower case", func(d *mec.Draft) { d.State = "active" }, "state"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := good
 			tt.change(&d)
-			_, err := mec.ParseRule(d)
+			r, err := mec.ParseRule(d)
+			r.ETag() // of any rule that can be made
 			if tt.field != "" {
 				wantField(t, err, tt.field)
 			} else if err != nil {

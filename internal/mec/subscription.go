@@ -30,7 +30,7 @@ type Subscription struct {
 	Callback  string // http or https URI
 	State     SubscriptionState
 	Delivered uint64 // number of the last event delivered, or that was there before
-	Missed    uint64 // events, of any application, that the feed had to drop before they were looked at
+	Missed    uint64 // events that the feed had to drop while they waited
 	Failures  int    // attempts since the last success
 	LastError string // of the newest failure
 	Created   time.Time
@@ -90,7 +90,7 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 		return e.tx.PutObject(kindSubscriptionsOf(app), sub.ID, sub)
 	})
 	if err == nil {
-		s.post.open(sub)
+		s.post.open(sub, sub.Delivered)
 	}
 	return sub, err
 }
@@ -203,14 +203,16 @@ func (s *Service) loadSubscriptions() error {
 		if err != nil {
 			return err
 		}
-		s.post.read = f.Last
+		s.post.read, s.post.seen = f.Last, f.Last
 		return v.EachObject(kindSubscriptions, func(_ string, value []byte) (bool, error) {
 			var sub Subscription
 			if err := json.Unmarshal(value, &sub); err != nil {
 				return false, err
 			}
 			if sub.State == Delivering {
-				s.post.open(sub)
+				// What the feed has dropped since was of others: what was for this one would have been waiting, and
+				// counted as missed.
+				s.post.open(sub, max(sub.Delivered, f.First-1))
 			}
 			return true, nil
 		})

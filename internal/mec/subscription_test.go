@@ -254,3 +254,53 @@ func TestDeliveryGoesOn(t *testing.T) {
 		g.stop()
 	})
 }
+
+// A quiet application has missed nothing, however much others did in the meantime.
+func TestDeliveryQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var box inbox
+		opts := mec.Options{Deliver: box.deliver, Events: 3}
+		g := start(t, opts)
+		quiet := g.subscribe("app1", "http://quiet.test")
+		for i := range 10 {
+			g.create("app2", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i))
+			synctest.Wait()
+		}
+		g.stop()
+		g = open(t, g.path, opts, true)
+		g.create("app1", "r n.example.com 192.0.2.1")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"http://quiet.test 11 app1/r"}, box.take()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		if sub, err := g.Subscription("app1", quiet.ID); err != nil || sub.Missed != 0 || sub.Delivered != 11 {
+			t.Errorf("subscription %+v, %v", sub, err)
+		}
+		g.stop()
+	})
+}
+
+// One commit can make more events than the feed keeps.
+func TestDeliveryTooFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var box inbox
+		g := start(t, mec.Options{Deliver: box.deliver, Events: 3})
+		sub := g.subscribe("app1", "http://one.test")
+		var rules []mec.Rule
+		for i := range 10 {
+			rules = append(rules, rule(t, "", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i)))
+		}
+		if _, err := g.Replace(t.Context(), actor, "app1", rules); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		want := []string{"http://one.test 8 app1/r7", "http://one.test 9 app1/r8", "http://one.test 10 app1/r9"}
+		if diff := cmp.Diff(want, box.take()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		if sub, err := g.Subscription("app1", sub.ID); err != nil || sub.Missed != 7 {
+			t.Errorf("subscription %+v, %v", sub, err)
+		}
+		g.stop()
+	})
+}
