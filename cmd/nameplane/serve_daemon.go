@@ -51,7 +51,7 @@ type daemon struct {
 
 // newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
 func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, spare: newSpareThread(), log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{})}
+	d := &daemon{cfg: cfg, log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -88,6 +88,7 @@ func (d *daemon) openStore() (err error) {
 	if d.store, err = boltstore.Open(filepath.Join(d.cfg.Data, storeFile), boltstore.Options{}); err != nil {
 		return err
 	}
+	d.spare = newSpareThread(d.store.HoldsThread)
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
 		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.spare.changed})
 	if err != nil {
