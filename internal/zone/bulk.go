@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,8 @@ type Loader struct {
 	z     Nodes
 	path  []draft // the name being read, under the names above it; path[0] is the apex
 	last  dnsname.Name
+	key   []byte // of last, as dnsname's AppendKey makes it
+	spare []byte
 	nodes strings.Builder // one after the other
 	ends  []end
 	buf   []byte
@@ -29,7 +32,7 @@ type end struct {
 
 // NewLoader begins an empty zone.
 func NewLoader(id uuid.UUID, apex dnsname.Name) *Loader {
-	return &Loader{z: Nodes{id: id, apex: apex}, path: []draft{{}}, last: apex}
+	return &Loader{z: Nodes{id: id, apex: apex}, path: []draft{{}}, last: apex, key: apex.AppendKey(nil)}
 }
 
 // Overlay makes the zone an overlay.
@@ -52,9 +55,11 @@ func (l *Loader) Add(s rr.Set) error {
 	}
 	key := s.Name.In(l.z.apex)
 	if s.Name != l.last {
-		if s.Name.Compare(l.last) < 0 {
+		next := s.Name.AppendKey(l.spare[:0]) // Compare would make both keys anew
+		if bytes.Compare(next, l.key) < 0 {
 			return fmt.Errorf("%s came after %s, out of order", s.Name, l.last)
 		}
+		l.key, l.spare = next, l.key
 		l.descend(key)
 		l.last = s.Name
 	}
@@ -68,7 +73,7 @@ func (l *Loader) Add(s rr.Set) error {
 
 // descend closes the names that key is not below, and opens those on the way to it: empty non-terminals, and key.
 func (l *Loader) descend(key string) {
-	var labels []int // starts of the labels of key, leftmost first
+	labels := make([]int, 0, 16) // starts of the labels of key, leftmost first
 	for i := 0; i < len(key); i += 1 + int(key[i]) {
 		labels = append(labels, i)
 	}
@@ -86,8 +91,19 @@ func (l *Loader) descend(key string) {
 		if child[:1+int(child[0])] == "\x01*" {
 			parent.flags |= flagWildcard
 		}
-		l.path = append(l.path, draft{key: child})
+		l.open(child)
 	}
+}
+
+// open begins a name below the deepest open one, with the room that one before it had for sets.
+func (l *Loader) open(key string) {
+	n := len(l.path)
+	if n == cap(l.path) {
+		l.path = append(l.path, draft{key: key})
+		return
+	}
+	l.path = l.path[:n+1]
+	l.path[n] = draft{key: key, sets: l.path[n].sets[:0]}
 }
 
 // close writes the deepest open name: everything below it has been seen.

@@ -3,6 +3,7 @@ package zone
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -220,24 +221,31 @@ func encode(apex dnsname.Name, s rr.Set) draftSet {
 	for _, d := range s.Data {
 		size += recordFixed + len(d)
 	}
-	b := make([]byte, 0, size)
+	var b strings.Builder
+	b.Grow(size)
 	for _, d := range s.Data {
 		if suffix > 0 {
 			d = d[:len(d)-suffix] + "\xc0\x00"
 		}
-		b = appendRecord(b, s.Type, s.TTL, d)
+		var head [recordFixed]byte
+		b.Write(appendHead(head[:0], s.Type, s.TTL, d))
+		b.WriteString(d)
 	}
-	out.wire = string(b)
+	out.wire = b.String()
 	return out
 }
 
 func appendRecord(b []byte, t rr.Type, ttl uint32, data string) []byte {
+	return append(appendHead(b, t, ttl, data), data...)
+}
+
+// appendHead appends what stands before the data of a record.
+func appendHead(b []byte, t rr.Type, ttl uint32, data string) []byte {
 	b = binary.BigEndian.AppendUint16(b, ownerPointer)
 	b = binary.BigEndian.AppendUint16(b, uint16(t))
 	b = binary.BigEndian.AppendUint16(b, classIN)
 	b = binary.BigEndian.AppendUint32(b, ttl)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
-	return append(b, data...)
+	return binary.BigEndian.AppendUint16(b, uint16(len(data)))
 }
 
 // apexSuffix is the length of the apex at the end of each record's data when all of them end in it and may be
