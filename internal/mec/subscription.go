@@ -23,7 +23,8 @@ const (
 	GivenUp    SubscriptionState = "FAILED" // until it is deleted and made anew
 )
 
-// Subscription asks for the events of an application to be delivered to a callback, each at least once and in order.
+// Subscription asks for the events of an application to be delivered to a callback, each at least once and in order. The
+// store keeps it under the names of these fields.
 type Subscription struct {
 	ID        string
 	App       string // empty: the platform's, for the events of all applications

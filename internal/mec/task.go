@@ -36,7 +36,7 @@ const (
 )
 
 // Task is a configuration of an application in progress, or its outcome. The outcome is written in the same commit as the
-// rules.
+// rules. The store keeps it under the names of these fields.
 type Task struct {
 	ID       string
 	App      string
