@@ -97,7 +97,7 @@ func (a *asking) run(ctx context.Context) *entry {
 			hedge.Reset(patience)
 		case <-hedge.C:
 			for _, u := range a.waiting {
-				a.f.suspect(a.state, u)
+				a.f.suspect(u)
 			}
 			a.next(ctx)
 		case <-ctx.Done():
@@ -150,7 +150,7 @@ func (f *Forwarder) try(ctx context.Context, a *asking, u *upstream) outcome {
 	}
 	f.metrics.observe(u.server, reply, time.Since(start))
 	if err != nil {
-		f.suspect(a.state, u)
+		f.suspect(u)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return outcome{from: u, ede: EDENoReachable}
 		}

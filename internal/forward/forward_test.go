@@ -115,6 +115,24 @@ func TestSetConfig(t *testing.T) {
 	})
 }
 
+// TestRepair has a configuration with which no upstream can be reached put right: they are up again.
+func TestRepair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, broken)
+		check(t, f, n, failed(forward.EDENetworkError), "192.0.2.1")
+		time.Sleep(5 * time.Second)
+		gauge(t, f, "192.0.2.1:53", 0)
+		works := &network{t: t, servers: map[resolveServer]handler{server(1): replies(t, 0, address)}}
+		if err := f.SetConfig(forward.Config{Upstreams: []resolveServer{server(1)}, Exchanger: works}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		gauge(t, f, "192.0.2.1:53", 1)
+		works.history()
+		check(t, f, works, positive(0), "192.0.2.1")
+	})
+}
+
 // TestSmallerCache forgets what is over the new size.
 func TestSmallerCache(t *testing.T) {
 	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))

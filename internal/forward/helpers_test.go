@@ -58,6 +58,19 @@ func (n *network) history() []string {
 	return out
 }
 
+// probes is how many there were since the last call of history.
+func (n *network) probes() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count := 0
+	for _, a := range n.asked {
+		if strings.HasSuffix(a, " . NS") {
+			count++
+		}
+	}
+	return count
+}
+
 // server is the one at 192.0.2.i.
 func server(i int) resolve.Server {
 	return resolve.Server{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 53)}

@@ -12,7 +12,7 @@ import (
 
 // metrics are what is counted. What the cache does is counted there, under the lock that it has anyway.
 type metrics struct {
-	local    atomic.Uint64 // answered without asking, because the name is special
+	local    atomic.Uint64 // answered without asking, because of the name or type
 	asked    atomic.Uint64 // flights
 	joined   atomic.Uint64 // questions that were in flight
 	rejected atomic.Uint64 // questions for which there was no room
@@ -70,8 +70,8 @@ func (f *Forwarder) Collectors() []prometheus.Collector {
 	}
 	return []prometheus.Collector{f.metrics.queries, f.metrics.duration, &collector{
 		f: f,
-		questions: desc("questions_total", "Questions by what became of them: hit and stale come from the cache, local from "+
-			"special-use names, miss was asked upstream, joined waited for the same, rejected found too many others.", "result"),
+		questions: desc("questions_total", "Questions by what became of them: hit and stale come from the cache, local must not "+
+			"be asked upstream, miss was asked, joined waited for the same, rejected found too many others.", "result"),
 		evicted: desc("cache_evictions_total", "Answers forgotten for want of room."),
 		entries: desc("cache_entries", "Answers in the cache."),
 		size:    desc("cache_bytes", "Size of the cache."),

@@ -31,6 +31,7 @@ type upstream struct {
 
 	mu      sync.Mutex // guards the following
 	probing bool
+	alive   time.Time // when a probe last got a reply
 }
 
 func newUpstream(ctx context.Context, server resolve.Server) *upstream {
@@ -53,25 +54,25 @@ func (s *state) order() []*upstream {
 	return out
 }
 
-// suspect has an upstream probed that did not reply as it should, until it does.
-func (f *Forwarder) suspect(s *state, u *upstream) {
+// suspect has an upstream probed that did not reply as it should, until it does; but not for every slow name anew.
+func (f *Forwarder) suspect(u *upstream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.probing || u.ctx.Err() != nil {
+	if u.probing || u.ctx.Err() != nil || !u.alive.IsZero() && time.Since(u.alive) < probeEvery {
 		return
 	}
 	u.probing = true
-	go f.probe(s, u)
+	go f.probe(u)
 }
 
 // probe asks until there is a reply. Any will do: it is the path that is in doubt.
-func (f *Forwarder) probe(s *state, u *upstream) {
+func (f *Forwarder) probe(u *upstream) {
 	pause := time.NewTicker(probeEvery)
 	defer pause.Stop()
-	for fails := 0; !f.alive(s, u); {
+	for fails := 0; !f.isAlive(u); {
 		if fails++; fails == downAfter && u.ctx.Err() == nil {
 			u.down.Store(true)
-			s.cfg.Log.Warn("upstream is down", "upstream", u.server.String())
+			f.state.Load().cfg.Log.Warn("upstream is down", "upstream", u.server.String())
 		}
 		select {
 		case <-pause.C:
@@ -80,16 +81,17 @@ func (f *Forwarder) probe(s *state, u *upstream) {
 		}
 	}
 	u.mu.Lock()
-	u.probing = false
+	u.probing, u.alive = false, time.Now()
 	u.mu.Unlock()
 	if u.down.CompareAndSwap(true, false) {
-		s.cfg.Log.Info("upstream is up again", "upstream", u.server.String())
+		f.state.Load().cfg.Log.Info("upstream is up again", "upstream", u.server.String())
 	}
 }
 
-func (f *Forwarder) alive(s *state, u *upstream) bool {
+// isAlive sends a probe, by the configuration of the moment: it may be that which was wrong.
+func (f *Forwarder) isAlive(u *upstream) bool {
 	ctx, cancel := context.WithTimeout(u.ctx, probeTime)
 	defer cancel()
-	_, err := s.exchanger.Exchange(ctx, u.server, new(dns.Msg).SetQuestion(".", dns.TypeNS))
+	_, err := f.state.Load().exchanger.Exchange(ctx, u.server, new(dns.Msg).SetQuestion(".", dns.TypeNS))
 	return err == nil
 }

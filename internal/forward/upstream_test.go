@@ -148,6 +148,17 @@ func TestSlowNames(t *testing.T) {
 		gauge(t, f, "192.0.2.1:53", 1)
 		n.history()
 		check(t, f, n, positive(0), "192.0.2.1")
+		time.Sleep(time.Minute)
+		n.history()
+		for i := range 20 {
+			go ask(t, f, strings.Repeat("e", i+1)+".dead.test.", dns.TypeA)
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := n.probes(); got > 3 {
+			t.Errorf("%d probes for 20 slow names in 3 seconds", got)
+		}
 	})
 }
 
@@ -174,16 +185,8 @@ func TestProbes(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		probes := 0
-		for _, a := range n.asked {
-			if strings.HasSuffix(a, " . NS") {
-				probes++
-			}
-		}
-		if probes < 9 || probes > 11 {
-			t.Errorf("%d probes in 10 seconds", probes)
+		if got := n.probes(); got < 9 || got > 11 {
+			t.Errorf("%d probes in 10 seconds", got)
 		}
 	})
 }
