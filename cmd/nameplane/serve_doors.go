@@ -30,6 +30,9 @@ const (
 	batchBody    = 1 << 20
 )
 
+// healthPath is where platforms of EdgeGallery ask whether the server lives; it tells no more than /healthz.
+const healthPath = "/health"
+
 // doors are the HTTP listeners, each with a frame of its own: who may come in, and how much they may send, differs.
 type doors struct {
 	http    *httpapi.Server // all of management
@@ -81,7 +84,7 @@ func (d *daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	bodies := platformBodies()
 	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
-		Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
+		Public: []string{healthPath}, Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
 }
 
 // appsFrame is around what applications may do.
@@ -104,7 +107,7 @@ func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 		identify = httpapi.Anybody(httpapi.Caller{Who: "platform on this machine", Roles: access.Roles(access.RolePlatform)})
 	}
 	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
-		Public: []string{"/health"}, Identify: identify,
+		Public: []string{healthPath}, Identify: identify,
 		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: platformBodies()}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -54,6 +55,7 @@ func TestListeners(t *testing.T) {
 		{"http", "GET", mm5, "app-1", 403}, {"http", "GET", mp1, "app-1", 403}, {"http", "GET", mp1, "admin", 404},
 		{"http", "GET", zones, "admin", 200}, {"http", "GET", zones, "reader", 200}, {"http", "GET", zones, "platform", 403},
 		{"http", "GET", zones, "app-1", 403}, {"http", "GET", "/metrics", "reader", 200}, {"http", "GET", "/metrics", "app-1", 403},
+		{"http", "GET", "/health", "nobody", 200}, {"http", "POST", "/health", "nobody", 401},
 	}
 	for _, tt := range tests {
 		if code, body := h.call(plain, urls[tt.listener], tt.method, tt.path, tokens[tt.who], ""); code != tt.want {
@@ -162,6 +164,41 @@ func TestMutualTLS(t *testing.T) {
 	}
 	if code, body := h.call(ca.client("mepm-1"), at.MEP, "GET", "/v2/zones", "", ""); code != 404 {
 		t.Errorf("zones: %d %s, want 404", code, body)
+	}
+}
+
+// TestReloadIsWhole changes the certificates of two listeners, of which one is bad: neither may change.
+func TestReloadIsWhole(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	files := func(name string) config.TLS {
+		cert, key, _, _ := ca.issue(name, false)
+		return config.TLS{Cert: cert, Key: key}
+	}
+	h := openHouse(t, func(c *config.Config) { c.HTTP.TLS, c.MEP.TLS = files("http"), files("mep") })
+	shown := func(base string) *big.Int {
+		t.Helper()
+		res, err := ca.client("").Get(base + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.TLS.PeerCertificates[0].SerialNumber
+	}
+	at := h.endpoints()
+	first := shown(at.HTTP)
+	files("http")
+	if err := os.WriteFile(h.cfg.MEP.TLS.Cert, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.reload()
+	if got := shown(at.HTTP); got.Cmp(first) != 0 {
+		t.Error("the certificate of http changed although that of mep is bad")
+	}
+	mep := shown(at.MEP)
+	files("mep")
+	h.reload()
+	if shown(at.HTTP).Cmp(first) == 0 || shown(at.MEP).Cmp(mep) == 0 {
+		t.Error("good certificates were not taken")
 	}
 }
 
