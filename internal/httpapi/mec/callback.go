@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -37,9 +38,8 @@ type CallbackOptions struct {
 
 // Times and sizes of a call. A receiver that is slower fails, and is tried again later.
 const (
-	callbackTime   = 10 * time.Second
-	callbackReply  = 4 << 10 // octets of a reply that are read, so that the connection can be used again
-	maxCallbackURI = 2048
+	callbackTime  = 10 * time.Second
+	callbackReply = 4 << 10 // octets of a reply that are read, so that the connection can be used again
 )
 
 // NewCallbacks makes them. Deliver goes to the options of the Service, and the Callbacks to the API.
@@ -62,40 +62,23 @@ func NewCallbacks(o CallbackOptions) *Callbacks {
 }
 
 func (c *Callbacks) allowed(a netip.Addr) bool {
-	a = a.Unmap()
-	for _, n := range c.networks {
-		if a.Zone() == "" && n.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.networks, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) })
 }
 
-// Check says whether a URI can be that of a callback. Names are looked up only when there is something to deliver.
+// Check says whether a URI can lead to where callbacks may be; its form is the Service's to judge. Names are looked up only
+// when there is something to deliver.
 func (c *Callbacks) Check(uri string) error {
-	bad := func(why string) error { return &rules.FieldError{Field: "callbackReference", Msg: why} }
-	if uri == "" {
-		return bad("is missing")
-	}
-	if len(uri) > maxCallbackURI {
-		return bad("is longer than " + strconv.Itoa(maxCallbackURI) + " octets")
-	}
 	u, err := url.Parse(uri)
-	switch {
-	case err != nil || u.Opaque != "" || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		return bad("must be an http or https URI with a host")
-	case u.User != nil:
-		return bad("must not hold a name or password")
-	case u.Fragment != "":
-		return bad("must not have a fragment")
+	if err != nil {
+		return nil
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return bad("has a port that is none")
+			return &rules.FieldError{Field: "callbackReference", Msg: "has a port that is none"}
 		}
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !c.allowed(a) {
-		return bad("is in none of the networks that callbacks may be in")
+		return &rules.FieldError{Field: "callbackReference", Msg: "is in none of the networks that callbacks may be in"}
 	}
 	return nil
 }

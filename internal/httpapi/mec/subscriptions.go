@@ -59,7 +59,7 @@ func (c *call) subscribe() (reply, error) {
 	if err := c.Callbacks.Check(val(in.Callback)); err != nil {
 		return reply{}, err
 	}
-	s, err := c.Service.Subscribe(c.r.Context(), c.actor(), c.app, *in.Callback)
+	s, err := c.Service.Subscribe(c.r.Context(), c.actor(), c.app, val(in.Callback))
 	if err != nil {
 		return reply{}, err
 	}

@@ -176,6 +176,8 @@ func TestZones(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /rrecord", ""), `[{"zone":".","rr":[`+www+`]},{"zone":"example.com.","rr":[`+inner+`]}]`)
 	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""), `[{"zone":"example.com.","rr":[`+inner+`]}]`)
 	s.want(s.as(platform, 200, "GET /rrecord/www.example.com./A", ""), strings.Replace(inner, "{", `{"zone":"example.com.",`, 1))
+	s.as(platform, 200, "PUT /rrecord/www.example.com./A", strings.Replace(inner, "30", "31", 1))
+	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""), `[{"zone":"example.com.","rr":[`+strings.Replace(inner, "30", "31", 1)+`]}]`)
 	s.as(platform, 200, "DELETE /rrecord/www.example.com./A?zone=example.com.", "{}")
 	s.want(s.as(platform, 200, "GET /rrecord", ""), `[{"zone":".","rr":[`+www+`]}]`)
 }
