@@ -9,8 +9,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 )
 
@@ -57,6 +59,16 @@ func TestMixMatchesZone(t *testing.T) {
 	}
 }
 
+// TestPace: writers that have nothing more to do do not make the time longer.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := writers{count: 32, length: 2 * time.Second, rate: 10}.run(func(_, _ int) error { return nil })
+		if c.Done != 20 || c.PerSec != 10 {
+			t.Errorf("%d changes, %.2f a second, want 20 and 10", c.Done, c.PerSec)
+		}
+	})
+}
+
 func TestSummary(t *testing.T) {
 	var taken []time.Duration
 	for i := range 100 {
@@ -66,6 +78,32 @@ func TestSummary(t *testing.T) {
 	want := changes{Done: 100, Errors: 2, First: "first", PerSec: 50, P50: 51 * time.Millisecond, P99: 100 * time.Millisecond}
 	if got != want {
 		t.Errorf("summary = %+v, want %+v", got, want)
+	}
+}
+
+// TestSourceAnswersItself: the control sends what the measured load sends, and nobody else needs to be there.
+func TestSourceAnswersItself(t *testing.T) {
+	for _, batch := range []int{1, 10} {
+		in := fmt.Sprintf(`{"Zone":"bench.test.","Rate":1000,"Batch":%d,"Length":100000000}`, batch)
+		var out strings.Builder
+		if err := generate(strings.NewReader(in), &out); err != nil {
+			t.Fatal(err)
+		}
+		var c changes
+		if err := json.Unmarshal([]byte(out.String()), &c); err != nil || c.Errors > 0 || c.Done == 0 {
+			t.Errorf("batches of %d: %s %v, want changes and no errors", batch, out.String(), err)
+		}
+	}
+}
+
+func TestChangingRows(t *testing.T) {
+	all := []load{{name: "no changes"}, {"single", 1, false}, {"control", 1, true}}
+	results := [][]figures{{{qps: 100_000, cpu: 8}}, {{qps: 50_000, cpu: 12}}, {{qps: 80_000, cpu: 8}}}
+	applied := [][]changes{{{}}, {{PerSec: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond}}, {{PerSec: 1000}}}
+	got := changingRows(all, results, applied)[2]
+	want := []string{"single", "50000", "0.50x", "0.62x", "12.00", "0.20", "1000", "1.00 ms", "2.00 ms", "0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("row (-want +got)\n%s", diff)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -13,105 +12,131 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-const (
-	generateArg = "generate" // runs this program as the source of changes
-	changeRate  = 1000       // a second
-)
+const changeRate = 1000 // a second
 
-// spec tells the source of changes what to do; it comes by stdin because it holds a token.
-type spec struct {
-	URL, Token, Zone string
-	Rate             int
-	Length           time.Duration
+// load is a way in which changes come while queries are measured.
+type load struct {
+	name  string
+	batch int  // changes in a request; 0: there are none
+	idle  bool // nobody applies them: the control
 }
 
-// generate is a process of its own so that all its threads can be kept on the
-// clients' core.
-func generate(in io.Reader, out io.Writer) error {
-	var s spec
-	if err := json.NewDecoder(in).Decode(&s); err != nil {
-		return err
+// loads: the issue is how many changes are applied, not in how many requests
+// they come, so both are measured. The source of changes shares dnsperf's core
+// and slows it down, which is not the server's doing; in the control its
+// requests are answered by itself, with no work behind them. What that answer
+// takes is in the control too, so the truth lies a little below that ratio.
+func loads() []load {
+	list := []load{{name: "no changes"}}
+	for _, n := range []int{1, 10, 100} {
+		name := fmt.Sprintf("batches of %d", n)
+		if n == 1 {
+			name = "a request for each"
+		}
+		list = append(list, load{name, n, false}, load{name + ", not applied (control)", n, true})
 	}
-	const count = 8
-	d := newDesignate(s.URL, s.Token, count)
-	sets, err := d.addressSets(s.Zone, 5000)
+	return list
+}
+
+// changing measures queries to our server while changes are applied.
+func (b *bench) changing(ctx context.Context) error {
+	if b.nameplane == "" {
+		return nil
+	}
+	zone, err := writeZone(b.dir, zoneNames)
 	if err != nil {
 		return err
 	}
-	done := writers{count: count, length: s.Length, rate: s.Rate}.run(func(_, n int) error {
-		return d.put(sets[n%len(sets)], newAddress(n))
-	})
-	return json.NewEncoder(out).Encode(done)
-}
-
-// changing measures queries while changes are applied. The changes' client
-// shares dnsperf's core and slows it down, which is not the server's doing; so
-// in the control the same changes go to a second nameplane that nobody asks.
-// That one runs on the clients' core too, so the control gives away somewhat
-// more than the client costs: the truth lies between the two ratios.
-func (b *bench) changing(ctx context.Context, s *peers.Server, zone peers.Zone, file string) error {
-	other, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Core: clientCore, Ready: time.Minute})
+	file, err := writeQueries(b.dir, mix(askedFor))
 	if err != nil {
 		return err
 	}
-	defer other.Stop()
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Core: serverCore, Ready: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
 	perf := dnsperf{file: file, transport: "udp", length: b.seconds(5, 2)}
-	targets := []struct {
-		name string
-		to   *peers.Server
-	}{{"no changes", nil}, {"changes to the server asked", s}, {"changes to another server (control)", other}}
 	rounds := 5
 	if b.quick {
 		rounds = 1
 	}
-	all := make([][]figures, len(targets))
-	applied := make([]changes, len(targets))
+	all := loads()
+	if _, err := perf.measure(ctx, s); err != nil { // warms caches up
+		return err
+	}
+	results := make([][]figures, len(all))
+	applied := make([][]changes, len(all))
 	for range rounds {
-		for i, target := range targets {
-			f, c, err := whileChanging(ctx, perf, s, target.to)
+		for i, l := range all {
+			f, c, err := whileChanging(ctx, perf, s, l)
 			if err != nil {
-				return fmt.Errorf("%s: %w", target.name, err)
+				return fmt.Errorf("%s: %w", l.name, err)
 			}
 			// The source of changes is no disturbance; the rounds are interleaved,
-			// so a real one falls on all three.
+			// so a real one falls on all of them.
 			f.others = 0
-			all[i], applied[i] = append(all[i], f), c
+			results[i], applied[i] = append(results[i], f), append(applied[i], c)
 		}
 	}
-	quiet, control := medians(all[0]), medians(all[2])
-	rows := [][]string{{"", "queries/s", "to no changes", "to the control", "CPU µs/query", "changes/s", "p50", "p99", "errors"}}
-	for i, target := range targets {
-		f := medians(all[i])
-		row := []string{target.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), ratio(f.qps, control.qps), fmt.Sprintf("%.2f", f.cpu)}
-		rows = append(rows, append(row, applied[i].row("")[1:]...))
-	}
-	b.report.table(fmt.Sprintf("nameplane over UDP while %d changes a second are applied by REST", changeRate), rows)
+	b.report.table(fmt.Sprintf("nameplane over UDP while %d changes a second are applied by REST", changeRate),
+		changingRows(all, results, applied))
 	return nil
 }
 
+// changingRows compares each load with no changes, and with its control, which
+// is the row behind it. What the server's CPU for a change is follows from what
+// a query takes without changes.
+func changingRows(all []load, results [][]figures, applied [][]changes) [][]string {
+	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "CPU µs/query", "CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+	quiet := medians(results[0])
+	for i, l := range all {
+		f, c := medians(results[i]), middle(applied[i])
+		control, each := "-", "-"
+		if l.batch > 0 && !l.idle {
+			control = ratio(f.qps, medians(results[i+1]).qps)
+			each = fmt.Sprintf("%.2f", (f.cpu-quiet.cpu)*f.qps/c.PerSec/1000)
+		}
+		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.2f", f.cpu), each}
+		rows = append(rows, append(row, c.row("")[1:]...))
+	}
+	return rows
+}
+
+// middle are the medians of what a source did.
+func middle(list []changes) changes {
+	pick := func(of func(changes) float64) float64 {
+		values := make([]float64, len(list))
+		for i, c := range list {
+			values[i] = of(c)
+		}
+		return median(values)
+	}
+	return changes{
+		PerSec: pick(func(c changes) float64 { return c.PerSec }),
+		P50:    time.Duration(pick(func(c changes) float64 { return float64(c.P50) })),
+		P99:    time.Duration(pick(func(c changes) float64 { return float64(c.P99) })),
+	}
+}
+
 // whileChanging starts the source a moment before dnsperf and lets it outlast it.
-func whileChanging(ctx context.Context, perf dnsperf, asked, changed *peers.Server) (figures, changes, error) {
+func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l load) (figures, changes, error) {
 	var c changes
-	if changed == nil {
+	if l.batch == 0 {
 		f, err := perf.measure(ctx, asked)
 		return f, c, err
 	}
-	token, err := changed.Token()
-	if err != nil {
-		return figures{}, c, err
-	}
-	in, err := json.Marshal(spec{changed.HTTP, token, zoneName, changeRate, perf.length + 2*time.Second})
-	if err != nil {
-		return figures{}, c, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return figures{}, c, err
+	s := spec{Zone: zoneName, Rate: changeRate, Batch: l.batch, Length: perf.length + 2*time.Second}
+	if !l.idle {
+		token, err := asked.Token()
+		if err != nil {
+			return figures{}, c, err
+		}
+		s.URL, s.Token = asked.HTTP, token
 	}
 	var out bytes.Buffer
-	source := exec.CommandContext(ctx, "taskset", "-c", clientCore, self, generateArg)
-	source.Stdin, source.Stdout, source.Stderr = bytes.NewReader(in), &out, os.Stderr
-	if err := source.Start(); err != nil {
+	source, err := startSource(ctx, s, &out)
+	if err != nil {
 		return figures{}, c, err
 	}
 	time.Sleep(time.Second) // it lists the record sets first
@@ -127,4 +152,19 @@ func whileChanging(ctx context.Context, perf dnsperf, asked, changed *peers.Serv
 		err = fmt.Errorf("%d changes failed, the first with %s", c.Errors, c.First)
 	}
 	return f, c, err
+}
+
+// startSource runs this program as the source of changes, on the clients' core.
+func startSource(ctx context.Context, s spec, out *bytes.Buffer) (*exec.Cmd, error) {
+	in, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	source := exec.CommandContext(ctx, "taskset", "-c", clientCore, self, generateArg)
+	source.Stdin, source.Stdout, source.Stderr = bytes.NewReader(in), out, os.Stderr
+	return source, source.Start()
 }

@@ -117,3 +117,20 @@ func (d *designate) put(set recordset, address string) error {
 	target := fmt.Sprintf("%s/v2/zones/%s/recordsets/%s", d.base, set.zone, set.ID)
 	return d.call(http.MethodPut, target, map[string]any{"records": []string{address}}, nil)
 }
+
+// post replaces the addresses of count sets, from number first on, all or none.
+func (d *designate) post(sets []recordset, first, count int) error {
+	type change struct {
+		Action  string   `json:"action"`
+		Name    string   `json:"name"`
+		Type    string   `json:"type"`
+		Records []string `json:"records"`
+	}
+	list := make([]change, count)
+	for i := range list {
+		n := first + i
+		list[i] = change{"upsert", sets[n%len(sets)].Name, "A", []string{newAddress(n)}}
+	}
+	target := fmt.Sprintf("%s/v2/zones/%s/changes", d.base, sets[0].zone)
+	return d.call(http.MethodPost, target, map[string]any{"changes": list}, nil)
+}

@@ -39,7 +39,11 @@ func (w writers) run(change func(writer, n int) error) changes {
 			for {
 				n := next.Add(1)
 				if w.rate > 0 {
-					time.Sleep(time.Until(begin.Add(time.Duration(n) * time.Second / time.Duration(w.rate))))
+					due := time.Duration(n) * time.Second / time.Duration(w.rate)
+					if due > w.length {
+						return // not after waiting for it: that would count as time
+					}
+					time.Sleep(time.Until(begin.Add(due)))
 				}
 				if w.calls > 0 && int(n) > w.calls || w.calls == 0 && time.Since(begin) > w.length {
 					return
