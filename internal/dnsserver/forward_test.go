@@ -226,6 +226,41 @@ func TestForwardTruncates(t *testing.T) {
 	}
 }
 
+// TestForwardPointsBack: the rest of a chain is not larger for being one.
+func TestForwardPointsBack(t *testing.T) {
+	f := &fake{knows: map[string]found{"www.example.net. A": {answers: addresses("www.example.net.", 25)}}, cached: true}
+	h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+	out := settle(h, packed(t, desired("out.example.org.", dns.TypeA)), stranger)
+	if m := unpacked(t, out); m.Truncated || len(m.Answer) != 26 {
+		t.Errorf("25 addresses at the end of a chain: %d records in %d octets, truncated %v", len(m.Answer), len(out), m.Truncated)
+	}
+}
+
+// TestForwardLongChain: when not even the first step of a chain fits, it is not followed. The id of the query looks like
+// the type of a record.
+func TestForwardLongChain(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("x", 57)+".", 4)
+	b := testZones(t).Zone([]byte(origin.Wire())).Edit()
+	d, err := rr.ParseDataIn(rr.TypeCNAME, long+"example.net.", origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Put(rr.NewSet(dnsname.MustParse(long+"example.org."), rr.TypeCNAME, 300, d))
+	zones := zone.NewSnapshot(b.Done())
+	f := &fake{}
+	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
+	q := desired(long+"example.org.", dns.TypeA)
+	q.Id = dns.TypeCNAME
+	if m := unpacked(t, settle(h, packed(t, q), stranger)); !m.Truncated || len(m.Answer) != 0 || f.times() != 0 {
+		t.Errorf("reply is %v; the forwarder was asked %d times", m, f.times())
+	}
+	over := stranger
+	over.tcp = true
+	if m := unpacked(t, settle(h, packed(t, q), over)); m.Truncated || len(m.Answer) != 1 || m.Rcode != dns.RcodeNameError {
+		t.Errorf("reply over TCP is %v", m)
+	}
+}
+
 // TestForwardBesideOverlay: an overlay owns the names that it has, with all types, and no others.
 func TestForwardBesideOverlay(t *testing.T) {
 	l := zone.NewLoader(uuid.New(), dnsname.Root)

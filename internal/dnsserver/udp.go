@@ -77,9 +77,16 @@ func servePortable(u *udpSocket, h *handler) error {
 // sendFunc sends a message from a socket, to and from the addresses of a query's.
 type sendFunc func(u *udpSocket, message, source []byte, to netip.AddrPort) error
 
+// sendPortable tries more than once: a deadline is the socket's, and on a busy machine it can pass before the message is
+// so much as tried.
 func sendPortable(u *udpSocket, message, source []byte, to netip.AddrPort) error {
-	u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
-	_, _, err := u.conn.WriteMsgUDPAddrPort(message, source, to)
+	var err error
+	for range 3 {
+		u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
+		if _, _, err = u.conn.WriteMsgUDPAddrPort(message, source, to); !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
 	return err
 }
 

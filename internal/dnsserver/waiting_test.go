@@ -3,6 +3,7 @@ package dnsserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -65,24 +66,25 @@ func receive(t *testing.T, c *net.UDPConn) (*dns.Msg, netip.AddrPort) {
 // from the address that was asked.
 func TestForwardDelaysNobody(t *testing.T) {
 	for _, loop := range loops {
-		for _, tt := range []struct{ listen, client, server string }{
-			{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1"},
-			{"0.0.0.0:0", "127.0.0.1:0", "127.0.0.2"},
-			{"[::]:0", "[::1]:0", "::1"},
+		for _, tt := range []struct{ listen, client, server, other string }{
+			{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1", "127.0.0.1"},
+			{"0.0.0.0:0", "127.0.0.1:0", "127.0.0.2", "127.0.0.3"},
+			{"[::]:0", "[::1]:0", "::1", "::1"},
 		} {
 			t.Run(loop.name+"/"+tt.listen, func(t *testing.T) {
 				f := holding(t)
 				addrs, _ := start(t, Config{Listen: []string{tt.listen}, Workers: 1, portable: loop.portable, Forward: ForwardConfig{By: f}})
-				to := netip.AddrPortFrom(netip.MustParseAddr(tt.server), netip.MustParseAddrPort(addrs[0]).Port())
+				port := netip.MustParseAddrPort(addrs[0]).Port()
+				to, other := netip.AddrPortFrom(mustAddr(tt.server), port), netip.AddrPortFrom(mustAddr(tt.other), port)
 				c := udpClient(t, tt.client)
 				const n = 100
 				for i := range n {
 					sendTo(t, c, to, identified(i, desired("www.example.net.", dns.TypeA)))
-					sendTo(t, c, to, identified(n+i, desired("www.example.org.", dns.TypeA)))
+					sendTo(t, c, other, identified(n+i, desired("www.example.org.", dns.TypeA)))
 				}
 				for i := range n {
-					if m, _ := receive(t, c); int(m.Id) != n+i || len(m.Answer) != 1 {
-						t.Fatalf("reply %d of ours is %v", i, m)
+					if m, from := receive(t, c); int(m.Id) != n+i || len(m.Answer) != 1 || from != other {
+						t.Fatalf("reply %d of ours, from %v, is %v", i, from, m)
 					}
 				}
 				f.began(t, n)
@@ -377,41 +379,68 @@ func TestForwardSlowReader(t *testing.T) {
 	}
 }
 
+// TestForwardLateReply: when a reply cannot be sent in time the connection is closed, so that its reader ends too.
+func TestForwardLateReply(t *testing.T) {
+	s := listening(t, Config{Forward: ForwardConfig{By: &fake{}}, TCP: TCPConfig{WriteTimeout: -1}})
+	defer s.Close()
+	dialTCP(t, s.Addrs()[0].String())
+	accepted, err := s.tcp[0].AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	accepted.SetReadDeadline(time.Now().Add(patience))
+	c := newConn(accepted, s)
+	if err := c.reply(func([]byte) int { return headerSize }); err == nil {
+		t.Error("a reply was sent after its time")
+	}
+	if _, err := accepted.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection is open: %v", err)
+	}
+}
+
 // TestForwardShutdown: who waits at the end gets the answer if it comes soon, and SERVFAIL if not.
 func TestForwardShutdown(t *testing.T) {
 	for _, loop := range loops {
-		for _, soon := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/soon=%v", loop.name, soon), func(t *testing.T) {
-				f := holding(t)
-				s := listening(t, Config{portable: loop.portable, Forward: ForwardConfig{By: f}})
-				if s.patience = time.Millisecond; soon {
-					s.patience = time.Hour
-				}
-				s.grace = time.Hour
-				udp, tcp := udpClient(t, "127.0.0.1:0"), dialTCP(t, s.Addrs()[0].String())
-				sendTo(t, udp, s.Addrs()[0], desired("www.example.net.", dns.TypeA))
-				writeFramed(t, tcp, packed(t, desired("www.example.net.", dns.TypeA)))
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- s.Run(ctx) }()
-				f.began(t, 2)
-				cancel()
-				rcode := dns.RcodeServerFailure
-				if soon {
-					close(f.hold)
-					rcode = dns.RcodeSuccess
-				}
-				if m, _ := receive(t, udp); m.Rcode != rcode {
-					t.Errorf("over UDP: %v", m)
-				}
-				if m := readFramed(t, tcp); m.Rcode != rcode {
-					t.Errorf("over TCP: %v", m)
-				}
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-			})
+		for _, network := range []string{"udp", "tcp"} {
+			for _, soon := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/soon=%v", loop.name, network, soon), func(t *testing.T) {
+					f := holding(t)
+					s := listening(t, Config{portable: loop.portable, Forward: ForwardConfig{By: f}})
+					s.grace, s.patience = time.Hour, 2*drainTime // sockets that are no longer read must stay open
+					if soon {
+						s.patience = time.Hour
+					}
+					shutDown(t, s, f, network, soon)
+				})
+			}
 		}
+	}
+}
+
+func shutDown(t *testing.T, s *Server, f *fake, network string, soon bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	reply := make(chan *dns.Msg)
+	go func() {
+		c := dns.Client{Net: network, Timeout: patience}
+		m, _, _ := c.Exchange(desired("www.example.net.", dns.TypeA), s.Addrs()[0].String())
+		reply <- m
+	}()
+	f.began(t, 1)
+	cancel()
+	rcode := dns.RcodeServerFailure
+	if soon {
+		close(f.hold)
+		rcode = dns.RcodeSuccess
+	}
+	if m := <-reply; m == nil || m.Rcode != rcode {
+		t.Errorf("reply is %v, want %s", m, dns.RcodeToString[rcode])
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -443,6 +472,7 @@ func TestForwardHoldsConn(t *testing.T) {
 	if _, ok := add(); !ok || !waits.place.evicted {
 		t.Error("a connection that waits no longer did not make room")
 	}
+	table.hold(idle)
 	table.release(idle) // one that is gone stays so
 	if table.waiting.Len() != 0 {
 		t.Error("a connection that was closed is idle")
