@@ -134,6 +134,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("%d workers cannot serve", c.Workers)
 	case c.RRL.Responses < 0 || c.RRL.Negative < 0 || c.RRL.Errors < 0 || c.RRL.Window < 0:
 		return errors.New("a rate limit is negative; to have none, switch it off")
+	case c.Forward.MaxQueries < 0 || c.Forward.MaxPerClient < 0 || c.Forward.MaxPerConn < 0:
+		return errors.New("a bound of the queries that wait is negative; to forward none, name no forwarder")
 	}
 	return nil
 }

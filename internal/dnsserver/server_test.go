@@ -263,6 +263,7 @@ func TestListenErrors(t *testing.T) {
 		{"version", Config{Version: strings.Repeat("x", 201)}, "version"},
 		{"rate", Config{RRL: RRLConfig{Errors: -1}}, "negative"},
 		{"workers", Config{Workers: -1}, "workers"},
+		{"waiting", Config{Forward: ForwardConfig{MaxPerConn: -1}}, "queries that wait is negative"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,3 +35,21 @@ func TestSourceOf(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkLocalClients: a reply that was waited for finds the interface of a client whose address does not tell it.
+func TestLinkLocalClients(t *testing.T) {
+	name := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: netip.MustParseAddr("fe80::1").As16(), Scope_id: 7}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], 5353)
+	addr, _ := sourceOf(&name)
+	to := portOf(&name, addr)
+	if want := netip.MustParseAddrPort("[fe80::1%7]:5353"); to != want {
+		t.Errorf("portOf = %v, want %v", to, want)
+	}
+	got, ok := sockaddr(to).(*unix.SockaddrInet6)
+	if !ok || got.ZoneId != 7 || got.Port != 5353 || got.Addr != name.Addr {
+		t.Errorf("sockaddr = %+v", got)
+	}
+	if v4, ok := sockaddr(netip.MustParseAddrPort("192.0.2.1:53")).(*unix.SockaddrInet4); !ok || v4.Port != 53 || v4.Addr != [4]byte{192, 0, 2, 1} {
+		t.Errorf("sockaddr = %+v", v4)
+	}
+}
