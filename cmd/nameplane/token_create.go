@@ -37,11 +37,10 @@ func newTokenCreate(conn *connection) *cobra.Command {
 				role = roleApp
 			}
 			in := map[string]any{"name": args[0], "role": role}
-			if app != "" {
-				in["app"] = app
-			}
-			if project != "" {
-				in["project"] = project
+			for key, value := range map[string]string{"app": app, "project": project} {
+				if value != "" {
+					in[key] = value
+				}
 			}
 			if expires != "" {
 				at, err := parseMoment(expires, time.Now())
@@ -54,17 +53,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, raw, err := cl.createAccount(cmd.Context(), "tokens", in)
-			if err != nil {
-				return err
-			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), raw)
-			}
-			// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
-			cmd.PrintErrf("token %s (%s) is %s; it is shown only now:\n", t.Name, t.ID, t.purpose())
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Token)
-			return err
+			return createToken(cmd, cl, out, in)
 		},
 	}
 	out.addFlag(c)
@@ -73,6 +62,20 @@ func newTokenCreate(conn *connection) *cobra.Command {
 	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token is for")
 	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token ends: 90d, 12h, 2027-01-31 (default: never)")
 	return c
+}
+
+func createToken(cmd *cobra.Command, cl *client, out format, in map[string]any) error {
+	t, raw, err := cl.createAccount(cmd.Context(), "tokens", in)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		return printJSON(cmd.OutOrStdout(), raw)
+	}
+	// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
+	cmd.PrintErrf("token %s (%s) is %s; it is shown only now:\n", t.Name, t.ID, t.purpose())
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Token)
+	return err
 }
 
 // roleApp is what a token with --app is.
