@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
 // TestEdgeGalleryRules walks through Mm5 of EdgeGallery 0.9, with its manners.
@@ -94,6 +95,20 @@ func TestEdgeGalleryTasks(t *testing.T) {
 	expect(s.as(platform, 200, "POST "+config, descriptor("game")), "SUCCESS", "100")
 	s.want(s.as(platform, 200, "GET "+config, "").json, `{"appTrafficRule":[],"appDNSRule":[],"appSupportMp1":true,"appName":"game"}`)
 	s.as(platform, 404, "GET /mepcfg/app_lcm/v1/tasks/none/appd_configuration", "")
+}
+
+// TestEdgeGalleryOneTask wants a second task of an application to be refused while one runs.
+func TestEdgeGalleryOneTask(t *testing.T) {
+	s := openServer(t, mec.API{}, rules.Options{})
+	const config = "/mepcfg/app_lcm/v1/applications/app1/appd_configuration"
+	task := s.as(platform, 200, "POST "+config, descriptor("game", rule1)).json.(map[string]any)
+	if task["configResult"] != "PROCESSING" || task["configPhase"] != "0" {
+		t.Errorf("task %v", task)
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE"} {
+		s.as(platform, 403, method+" "+config, descriptor("game", rule1))
+	}
+	s.as(platform, 200, "POST "+strings.Replace(config, "app1", "app2", 1), descriptor("other"))
 }
 
 func TestEdgeGalleryBadConfigurations(t *testing.T) {

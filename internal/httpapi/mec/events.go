@@ -31,13 +31,6 @@ type streams struct {
 	apps map[string]int
 }
 
-func newStreams(most int) *streams {
-	if most == 0 {
-		most = 256
-	}
-	return &streams{max: most, apps: map[string]int{}}
-}
-
 // enter takes a place, unless there is none for the application; the platform, without one, may have them all.
 func (s *streams) enter(app string) bool {
 	s.mu.Lock()

@@ -3,6 +3,7 @@
 package mec
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -33,7 +34,9 @@ type Settings struct {
 	// BaseURL is how clients reach the listener, without a final slash; default: the scheme and host of each request.
 	BaseURL string
 
-	Streams int // event streams at the same time, in all; default 256. One application may have 8 of them.
+	// Streams is how many event streams there may be at the same time; default 256 on Mp1, of which one application may have
+	// 8, and 64 on Mm5, whose listener has fewer connections.
+	Streams int
 }
 
 // Values of Settings.Put.
@@ -88,7 +91,7 @@ func Mm5Routes() []Route {
 
 // RegisterMp1 adds Mp1 to a mux that is inside the frame, at all its base paths.
 func (a API) RegisterMp1(mux *http.ServeMux) {
-	d := newDoor(a, "mp1")
+	d := newDoor(a, "mp1", 256)
 	for _, base := range mp1Bases {
 		routes := Mp1Routes()
 		for i := range routes {
@@ -100,7 +103,7 @@ func (a API) RegisterMp1(mux *http.ServeMux) {
 
 // RegisterMm5 adds Mm5 to a mux that is inside the frame.
 func (a API) RegisterMm5(mux *http.ServeMux) {
-	newDoor(a, "mm5").register(mux, Mm5Routes(), (*call).admitPlatform)
+	newDoor(a, "mm5", 64).register(mux, Mm5Routes(), (*call).admitPlatform)
 }
 
 // door is one of the two.
@@ -110,11 +113,11 @@ type door struct {
 	streams *streams
 }
 
-func newDoor(a API, name string) *door {
+func newDoor(a API, name string, most int) *door {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	return &door{a, name, newStreams(a.Settings.Streams)}
+	return &door{a, name, &streams{max: cmp.Or(a.Settings.Streams, most), apps: map[string]int{}}}
 }
 
 // register gives the mux one handler for each path, which knows the methods there: the mux's own 405 is no problem document.

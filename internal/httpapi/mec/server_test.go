@@ -24,7 +24,6 @@ type server struct {
 	t       testing.TB
 	mux     *http.ServeMux
 	service *rules.Service
-	pub     *publish.Publisher
 }
 
 // The callers of tests.
@@ -45,6 +44,22 @@ func newServer(t testing.TB, settings mec.Settings) *server {
 // startServer starts the doors with a service of the given options.
 func startServer(t testing.TB, api mec.API, opts rules.Options) *server {
 	t.Helper()
+	s := openServer(t, api, opts)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.service.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// openServer is startServer for a service that does nothing by itself: tasks stay as they are.
+func openServer(t testing.TB, api mec.API, opts rules.Options) *server {
+	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,24 +69,18 @@ func startServer(t testing.TB, api mec.API, opts rules.Options) *server {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	pubEnded, ended := make(chan error, 1), make(chan error, 1)
-	go func() { pubEnded <- pub.Run(ctx) }()
-	service, err := rules.Open(ctx, pub, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serviceCtx, stopService := context.WithCancel(ctx)
-	go func() { ended <- service.Run(serviceCtx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- pub.Run(ctx) }()
 	t.Cleanup(func() {
-		stopService()
-		err := <-ended
 		stop()
-		if err := errors.Join(err, <-pubEnded, st.Close()); err != nil {
+		if err := errors.Join(<-ended, st.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	api.Service = service
-	s := &server{t, http.NewServeMux(), service, pub}
+	if api.Service, err = rules.Open(ctx, pub, opts); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t, http.NewServeMux(), api.Service}
 	api.RegisterMp1(s.mux)
 	api.RegisterMm5(s.mux)
 	return s
