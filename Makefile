@@ -8,7 +8,7 @@ run: build ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
 build: ## bin/nameplane
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
 
 test: ## install what the tests need, then run everything
 	$(SETUP) test

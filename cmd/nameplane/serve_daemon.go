@@ -196,6 +196,7 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.rules.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })
+	g.Go(func() error { return newTidyMemory().run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	return g.Wait()
 }
