@@ -53,16 +53,17 @@ var sideways = map[string][]string{
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
 // what it does not use.
 var fenced = map[string][]string{
-	"go.etcd.io/bbolt":      {"internal/store/boltstore", "bench"},
-	"go.etcd.io/etcd":       {},
-	"github.com/miekg/dns":  {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
-	"k8s.io/":               {},
-	"sigs.k8s.io/":          {},
-	"github.com/coredns/":   {},
-	"github.com/spf13/":     {"cmd/nameplane"},
-	"gopkg.in/yaml.v3":      {"internal/config", "internal/mec"},
-	"golang.org/x/crypto/":  {"internal/access"},
-	"golang.org/x/sys/unix": {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
+	"go.etcd.io/bbolt":          {"internal/store/boltstore", "bench"},
+	"go.etcd.io/etcd":           {},
+	"github.com/miekg/dns":      {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
+	"github.com/golang-jwt/jwt": {"internal/access"},
+	"k8s.io/":                   {},
+	"sigs.k8s.io/":              {},
+	"github.com/coredns/":       {},
+	"github.com/spf13/":         {"cmd/nameplane"},
+	"gopkg.in/yaml.v3":          {"internal/config", "internal/mec"},
+	"golang.org/x/crypto/":      {"internal/access"},
+	"golang.org/x/sys/unix":     {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
 }
 
 // source is one Go file of the tree.
