@@ -23,11 +23,33 @@ func NewView(r Reader) View {
 	return View{r, append([]byte(nil), r.Get(Meta, KeySecret)...)}
 }
 
+// absent says what is not there. It makes its words when they are read, which is seldom: a change looks for quotas that
+// nobody has set, and a new record set for the one in whose place it would be.
+type absent struct {
+	what string
+	key  fmt.Stringer
+	typ  rr.Type // of a record set that was looked for by name; else 0
+}
+
+type text string
+
+func (t text) String() string { return string(t) }
+
+func (e *absent) Error() string {
+	s := e.what + " " + e.key.String()
+	if e.typ != 0 {
+		s += " " + e.typ.String()
+	}
+	return s + ": " + zone.ErrNotFound.Error()
+}
+
+func (e *absent) Unwrap() error { return zone.ErrNotFound }
+
 // Zone is the zone with this id, or zone.ErrNotFound.
 func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 	b := v.r.Get(Zones, id[:])
 	if b == nil {
-		return zone.Zone{}, fmt.Errorf("zone %s: %w", id, zone.ErrNotFound)
+		return zone.Zone{}, &absent{what: "zone", key: id}
 	}
 	return decodeZone(id[:], b)
 }
@@ -36,7 +58,7 @@ func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
 	id := v.r.Get(Names, zoneKey(n))
 	if len(id) != 16 {
-		return zone.Zone{}, fmt.Errorf("zone %s: %w", n, zone.ErrNotFound)
+		return zone.Zone{}, &absent{what: "zone", key: n}
 	}
 	return v.Zone(uuid.UUID(id))
 }
@@ -70,7 +92,7 @@ func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.Recor
 	key := SetKey(zoneID, n, t)
 	b := v.r.Get(Sets, key)
 	if b == nil {
-		return zone.RecordSet{}, fmt.Errorf("record set %s %s: %w", n, t, zone.ErrNotFound)
+		return zone.RecordSet{}, &absent{what: "record set", key: n, typ: t}
 	}
 	return v.set(key, b)
 }
@@ -80,7 +102,7 @@ func (v View) RecordSetByID(id uuid.UUID) (zone.RecordSet, error) {
 	num := setNumber(id)
 	key := v.r.Get(SetIDs, number(num))
 	if key == nil || setID(v.secret, num) != id {
-		return zone.RecordSet{}, fmt.Errorf("record set %s: %w", id, zone.ErrNotFound)
+		return zone.RecordSet{}, &absent{what: "record set", key: id}
 	}
 	b := v.r.Get(Sets, key)
 	if b == nil {
@@ -234,7 +256,7 @@ func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
 func (v View) Object(kind, id string, out any) error {
 	b := v.r.Get(Objects, ObjectKey(kind, id))
 	if b == nil {
-		return fmt.Errorf("%s %s: %w", kind, id, zone.ErrNotFound)
+		return &absent{what: kind, key: text(id)}
 	}
 	return json.Unmarshal(b, out)
 }
