@@ -47,13 +47,10 @@ const usualReply = 4096
 
 // forwards is what a handler knows of the names in a query that are not ours.
 type forwards struct {
-	allowed   bool             // the client may have them looked for
-	asks      bool             // rest must be asked for, which takes time
-	authentic bool             // the reply is the forwarder's alone, and it says that it was validated
-	rest      forward.Question // what the zones leave open
-	at        int              // where its name stands in the reply: in the question, or in a CNAME
-	asked     forward.Question // what the forwarder was asked,
-	given     *forward.Reply   // and what it said; nil when it was not
+	rest  forward.Question // what the zones leave open
+	at    int              // where its name stands in the reply: in the question, or in a CNAME
+	asked forward.Question // what the forwarder was asked,
+	given *forward.Reply   // and what it said; nil when it was not
 
 	target [dnsname.MaxWire]byte
 	probe  lookup.Reply
@@ -62,22 +59,16 @@ type forwards struct {
 	buffer []byte // for what the cache has of rest; made when there is a first chain
 }
 
-// begin forgets the last query.
-func (f *forwards) begin(w *waiting, from netip.Addr) {
-	f.allowed = w != nil && w.forwarder.Allowed(from)
-	f.asks, f.authentic = false, false
-}
-
 // wantsRest reports whether the client is to get more than the zones have. Who does not desire recursion gets none.
 func (h *handler) wantsRest() bool {
 	q := &h.q
-	if h.settings.waiting == nil || q.flags&flagRD == 0 || q.qclass != classIN || q.qtype == 0 {
+	if q.flags&flagRD == 0 || q.qclass != classIN || q.qtype == 0 {
 		return false
 	}
-	if !h.forwards.allowed && h.reply.Kind == lookup.Refused {
+	if !h.recurses && h.reply.Kind == lookup.Refused {
 		h.count.forwards[forwardDenied].Add(1)
 	}
-	return h.forwards.allowed
+	return h.recurses
 }
 
 // leftOpen tells whether the zones have less than the whole answer, and notes what is missing: all of it, when the name is
@@ -150,7 +141,7 @@ func (h *handler) forward() int {
 	}
 	reply, ok := h.settings.waiting.forwarder.Cached(f.rest, h.now, msg)
 	if !ok || reply.Truncated && cap(msg) < r.Limit {
-		f.asks = true
+		h.asks = true
 		return edeNone
 	}
 	h.count.forwards[forwardCached].Add(1)
@@ -183,7 +174,7 @@ func (h *handler) putRest(a *forward.Reply) int {
 		r.Answers, r.Authorities = a.Answers, a.Authorities
 	}
 	// RFC 6840 §5.7, §5.8: to those who have shown that they know the bit. Our part of a chain is not signed.
-	f.authentic = a.AD && !chain && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
+	h.authentic = a.AD && !chain && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
 	return a.EDE
 }
 

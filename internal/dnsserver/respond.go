@@ -53,14 +53,17 @@ type handler struct {
 	snapshot *zone.Snapshot
 	now      time.Time
 
-	from     client
-	limit    int // octets the reply may have
-	q        query
-	reply    lookup.Reply
-	verified bool // the client's address is proven by its cookie
-	cookie   [cookieSize]byte
-	name     [dnsname.MaxWire + 1]byte
-	forwards forwards
+	from      client
+	limit     int // octets the reply may have
+	q         query
+	reply     lookup.Reply
+	verified  bool // the client's address is proven by its cookie
+	recurses  bool // the client may have names looked for that are not ours
+	asks      bool // that must be done first, which takes time
+	authentic bool // the reply is the forwarder's alone, and it says that it was validated
+	cookie    [cookieSize]byte
+	name      [dnsname.MaxWire + 1]byte
+	forwards  forwards
 }
 
 // start reads the clock and the zones, once for a batch of messages.
@@ -94,7 +97,7 @@ func (h *handler) answer(in, out []byte, from client) int {
 	if h.limiter != nil && !h.verified && !h.rateLimit() {
 		return 0
 	}
-	if h.forwards.asks {
+	if h.asks {
 		return later
 	}
 	return h.finish(ede)
@@ -128,7 +131,10 @@ func (h *handler) begin(out []byte) {
 	default:
 		h.limit = minUDPSize
 	}
-	h.forwards.begin(h.settings.waiting, h.from.addr)
+	if h.settings.waiting != nil {
+		h.recurses = h.settings.waiting.forwarder.Allowed(h.from.addr)
+		h.asks, h.authentic = false, false
+	}
 	n := copy(out[:q.end], q.wire)
 	h.reply.Limit, h.reply.Kind = h.limit-h.reserve(), kindNone
 	h.empty(out[:n])
@@ -209,7 +215,7 @@ func (h *handler) lookup() int {
 	if h.q.qclass == classANY {
 		r.Authoritative = false // RFC 1035 §6.2: nobody is the authority for all classes
 	}
-	if h.wantsRest() && h.leftOpen() {
+	if h.settings.waiting != nil && h.wantsRest() && h.leftOpen() {
 		return h.forward()
 	}
 	switch r.Kind {
@@ -231,7 +237,7 @@ func (h *handler) rateLimit() bool {
 		h.count.limited[limitSlip].Add(1)
 		h.empty(h.reply.Msg[:h.q.end])
 		h.reply.Truncated = true
-		h.forwards.asks, h.forwards.authentic = false, false
+		h.asks, h.authentic = false, false
 	}
 	return true
 }
@@ -254,10 +260,10 @@ func (h *handler) finish(ede int) int {
 	if r.Authoritative {
 		flags |= flagAA
 	}
-	if h.forwards.allowed {
+	if h.recurses {
 		flags |= flagRA
 	}
-	if h.forwards.authentic {
+	if h.authentic {
 		flags |= flagAD
 	}
 	if r.Truncated {
