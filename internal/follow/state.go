@@ -107,6 +107,7 @@ type State struct {
 	ValidUntil time.Time     // when the TTL is over
 
 	Answer      Cause     // of the last answer: Found, NoData, NXDomain; empty before the first
+	Way         []Link    // the CNAMEs of that answer, with addresses at their end or without; not to be changed
 	Proven      bool      // the negative answer had the SOA record of RFC 2308
 	Err         *Error    // why the last attempt failed; nil if it was answered
 	Failures    int       // attempts that failed since the last answer
@@ -148,7 +149,7 @@ func (s State) after(o outcome, now time.Time) State {
 		s.Err = o.err
 		s.Failures++
 	} else {
-		s.Answer, s.Proven, s.Err, s.Failures = o.answer, o.proven, nil, 0
+		s.Answer, s.Proven, s.Way, s.Err, s.Failures = o.answer, o.proven, o.chain, nil, 0
 	}
 	if o.answer == Found {
 		s.TTL = o.ttl

@@ -36,6 +36,7 @@ func TestChange(t *testing.T) {
 			Chain:  []follow.Link{{Name: name("www.example.net."), Target: name("cdn.example.net."), TTL: 90 * time.Second}},
 			Answer: follow.Found, Since: began, LastSuccess: began, NextAttempt: began.Add(54 * time.Second),
 		}
+		first.Way = first.Chain
 		second := first
 		second.Err = &follow.Error{Cause: follow.ServFail, Server: "192.0.2.53:53"}
 		second.Failures, second.Since, second.NextAttempt = 1, began.Add(54*time.Second), began.Add(59*time.Second)
@@ -305,6 +306,33 @@ func TestMetrics(t *testing.T) {
 		got := gather(t, r.Tracker)
 		if got["nameplane_follow_resolver_up"] != 1 || got["nameplane_follow_failing"] != 0 || got["nameplane_follow_query_duration_seconds"] == 0 {
 			t.Errorf("after that: %v", got)
+		}
+	})
+}
+
+// TestWayToNothing sees the CNAMEs of an answer that has no addresses.
+func TestWayToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		net.MustServer("192.0.2.53", "zone example.net.\nwww.example.net. 90 CNAME cdn.example.net.\ncdn.example.net. 60 A 203.0.113.1\nold.example.net. 90 CNAME gone.example.net.")
+		r := newRig(net, follow.Options{Rand: noJitter}, "192.0.2.53")
+		r.Follow(name("www.example.net."), follow.Both)
+		r.Follow(name("old.example.net."), follow.IPv4)
+		r.start(t)
+		for _, tt := range []struct {
+			name   string
+			family follow.Family
+			answer follow.Cause
+			target string
+		}{
+			{"www.example.net.", follow.IPv4, follow.Found, "cdn.example.net."},
+			{"www.example.net.", follow.IPv6, follow.NoData, "cdn.example.net."},
+			{"old.example.net.", follow.IPv4, follow.NXDomain, "gone.example.net."},
+		} {
+			st, _ := r.State(name(tt.name), tt.family)
+			if st.Answer != tt.answer || len(st.Way) != 1 || st.Way[0].Target != name(tt.target) {
+				t.Errorf("%s %v: %s by %v, want %s by %s", tt.name, tt.family, st.Answer, st.Way, tt.answer, tt.target)
+			}
 		}
 	})
 }

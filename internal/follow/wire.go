@@ -90,9 +90,9 @@ func (w *walked) nothing(m *dns.Msg, moved bool) (outcome, bool, *Error) {
 	ttl, proven := w.negativeTTL(m)
 	switch {
 	case m.Rcode == dns.RcodeNameError:
-		return outcome{answer: NXDomain, ttl: ttl, proven: proven}, true, nil
+		return outcome{answer: NXDomain, ttl: ttl, chain: w.chain, proven: proven}, true, nil
 	case proven:
-		return outcome{answer: NoData, ttl: ttl, proven: true}, true, nil
+		return outcome{answer: NoData, ttl: ttl, chain: w.chain, proven: true}, true, nil
 	case moved:
 		return outcome{}, false, nil // ask on
 	case len(m.Answer) > 0:
@@ -100,7 +100,7 @@ func (w *walked) nothing(m *dns.Msg, moved bool) (outcome, bool, *Error) {
 	case refers(m):
 		return outcome{}, false, &Error{Cause: Lame, Detail: "the server refers to others instead of answering"}
 	}
-	return outcome{answer: NoData}, true, nil
+	return outcome{answer: NoData, chain: w.chain}, true, nil
 }
 
 // refusal is why a reply is no answer.
