@@ -21,7 +21,8 @@ var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/forward"},
-	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow"},
+	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
+		"internal/alias"},
 	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt"},
 	{"cmd/nameplane"},
@@ -39,6 +40,7 @@ var sideways = map[string][]string{
 	"internal/transfer":           {"internal/publish"},
 	"internal/update":             {"internal/publish"},
 	"internal/mec":                {"internal/publish"},
+	"internal/alias":              {"internal/publish", "internal/follow"},
 	"internal/forward":            {"internal/resolve"},
 	"internal/httpapi/mec":        {"internal/httpapi"},
 	"internal/httpapi/servermgmt": {"internal/httpapi"},

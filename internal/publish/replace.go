@@ -176,11 +176,14 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 	if s.Type == rr.TypeSOA && len(s.Data) == 1 && len(was.Data) == 1 {
 		s.Data[0] = zone.WithSerial(s.Data[0], e.before.Serial) // the serial is ours to step
 	}
-	if equalPtr(was.TTL, s.TTL) && slices.Equal(was.Data, s.Data) {
+	if equalPtr(was.TTL, s.TTL) && slices.Equal(was.Data, s.Data) && was.Hidden == s.Hidden {
 		return nil
 	}
 	next := *was
 	next.TTL, next.Data = s.TTL, s.Data
+	if next.Hidden = s.Hidden; was.Hidden != s.Hidden { // from now on its owner's, or no longer
+		next.Managed = s.Managed
+	}
 	next.Version++
 	next.Updated = tx.now
 	e.bulkChange(was, &next, tx.p.opts.JournalSets)

@@ -149,6 +149,7 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	}
 	if next.TTL != e.zone.TTL {
 		e.reload = true // every set without a TTL of its own
+		e.freshWhole = e.derives
 	}
 	next.Version++
 	next.Updated = tx.now

@@ -1,0 +1,255 @@
+// Package alias makes A and AAAA record sets of ALIAS record sets, and keeps them what the targets' addresses are.
+//
+// What is made, is made inside the edit that gives reason for it (publish.Options.Derive), so it never outlives its ALIAS and
+// follows a target in our own zones in the same commit. Targets elsewhere are followed by follow.Tracker, and what it tells
+// becomes edits of our own. The decisions are in docs/designs/007-alias.md.
+//
+// Three parts: a way (way.go) is where a target leads, read from the state inside an edit; judging (judge.go) turns that and
+// what the tracker knows into a Record, and the record sets are a function of it (flatten.go); the index (index.go) knows
+// which ALIAS depends on which name.
+package alias
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Options of a Service; the zero value works.
+type Options struct {
+	Log    *slog.Logger // default: none
+	Policy Policy
+
+	// MaxAddrs is how many addresses of one family are taken over; default 20, as many as a record set may have. More are
+	// counted in the Record.
+	MaxAddrs int
+
+	// RefreshEvery is how long to wait between two lookups of a target that somebody asked for; default 5 s, because anybody
+	// who may change a zone may ask, and others pay.
+	RefreshEvery time.Duration
+}
+
+// Service flattens ALIAS record sets. New makes it, its Derive goes to the publisher, Open begins with the publisher, and
+// Run does what lookups bring.
+type Service struct {
+	opts      Options
+	publisher *publish.Publisher
+	wake      chan struct{}
+	metrics   *metrics
+
+	own  map[Key]bool // whose record sets the edit tx has written itself; only the committer touches it
+	ofTx *publish.Tx
+
+	mu       sync.Mutex // guards the following
+	tracker  *follow.Tracker
+	policy   Policy
+	index    index
+	targets  map[dnsname.Name]bool // the tracker told of them
+	dirty    map[Key]bool          // to be flattened again
+	asked    map[dnsname.Name]time.Time
+	followed map[dnsname.Name]int // by how many
+}
+
+// New makes a Service without aliases.
+func New(opts Options) *Service {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.MaxAddrs <= 0 {
+		opts.MaxAddrs = 20
+	}
+	if opts.RefreshEvery <= 0 {
+		opts.RefreshEvery = 5 * time.Second
+	}
+	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), policy: opts.Policy, index: newIndex(),
+		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{}}
+}
+
+// Open reads the rows of all aliases. It comes before the publisher runs.
+func (s *Service) Open(p *publish.Publisher) error {
+	s.publisher = p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.View(func(v store.View) error {
+		return v.EachObject(kindAlias, func(id string, value []byte) (bool, error) {
+			k, rec, err := readRecord(id, value)
+			if err != nil {
+				return false, err
+			}
+			e := s.index.entry(k)
+			e.rec = rec
+			s.index.depend(e, rec.deps())
+			s.followLocked(e, rec.outside())
+			if s.policy.refusesAny(rec) {
+				s.dirty[k] = true // the rules are stricter than they were
+			}
+			return true, nil
+		})
+	})
+}
+
+// SetTracker gives the tracker of outside targets, whose Changed is s.Changed; nil: there is none, and such targets are errors.
+// A second one takes over what the first one knew.
+func (s *Service) SetTracker(t *follow.Tracker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.tracker
+	s.tracker = t
+	for name := range s.followed {
+		if t != nil {
+			s.seedLocked(name, old)
+			t.Follow(name, follow.Both)
+		}
+	}
+	for k, e := range s.index.entries {
+		if !e.outside.IsZero() && (t == nil || old == nil && e.rec.Cause == NoResolver) {
+			s.dirty[k] = true
+		}
+	}
+	s.nudge()
+}
+
+// seedLocked tells the tracker what was known of a name: by the tracker before it, or when the program ended.
+func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
+	for i, f := range families {
+		if old != nil {
+			if st, ok := old.State(name, f); ok && st.Cause() != "" {
+				s.tracker.Seed(name, f, st)
+				continue
+			}
+		}
+		for e := range s.index.byName[name] {
+			if st, ok := e.rec.Families[i].seed(); ok && e.outside == name && e.rec.Outside != "" {
+				s.tracker.Seed(name, f, st)
+				break
+			}
+		}
+	}
+}
+
+// SetPolicy changes which addresses are refused.
+func (s *Service) SetPolicy(p Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policy = p
+	for k, e := range s.index.entries {
+		if !e.outside.IsZero() {
+			s.dirty[k] = true
+		}
+	}
+	s.nudge()
+}
+
+// Changed is the tracker's callback.
+func (s *Service) Changed(c follow.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.targets[c.Name] = true
+	s.nudge()
+}
+
+// nudge makes Run look.
+func (s *Service) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// retryAfter is when to try again what the store did not take.
+const retryAfter = time.Second
+
+// Run follows targets and flattens what changed, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	s.nudge()
+	for {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil
+		}
+		err := s.settle(ctx)
+		if err == nil {
+			err = s.flattenDue(ctx)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, publish.ErrClosed), ctx.Err() != nil:
+			return nil
+		default:
+			s.opts.Log.Error("flatten aliases", "error", err)
+			time.AfterFunc(retryAfter, s.nudge)
+		}
+	}
+}
+
+// maxBatch is how many aliases one commit flattens, but for those of one zone, which are always flattened together: a target's
+// change is one step of each zone's serial. Others wait for the commit, some ten milliseconds for this many.
+const maxBatch = 1000
+
+// flattenDue flattens what lookups changed, in few commits.
+func (s *Service) flattenDue(ctx context.Context) error {
+	keys := s.takeDue()
+	for len(keys) > 0 {
+		n := min(maxBatch, len(keys))
+		for n < len(keys) && keys[n].Zone == keys[n-1].Zone {
+			n++
+		}
+		if err := s.commit(ctx, keys[:n]); err != nil {
+			s.mu.Lock()
+			for _, k := range keys {
+				s.dirty[k] = true
+			}
+			s.mu.Unlock()
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// takeDue are the aliases to flatten, those of a zone together.
+func (s *Service) takeDue() []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.dirty
+	for name := range s.targets {
+		for e := range s.index.byName[name] {
+			due[e.key] = true
+		}
+	}
+	s.dirty, s.targets = map[Key]bool{}, map[dnsname.Name]bool{}
+	keys := make([]Key, 0, len(due))
+	for k := range due {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, Key.compare)
+	return keys
+}
+
+// actor is who flattens when nobody asked for it.
+var actor = store.Actor{Who: "nameplane", Door: "alias"}
+
+func (s *Service) commit(ctx context.Context, keys []Key) error {
+	s.metrics.commits.Inc()
+	err := s.publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
+		tx.Note("flatten %d ALIAS", len(keys))
+		f := s.flattener(tx)
+		for _, k := range keys {
+			if err := f.flatten(k); err != nil {
+				return fmt.Errorf("flatten %s: %w", k.Name, err)
+			}
+		}
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,159 @@
+package alias
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Derive is for publish.Options: it flattens what an edit gives reason to.
+func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
+	if s.publisher == nil {
+		return nil // not open yet
+	}
+	d := derivation{s: s, tx: tx, keys: map[Key]bool{}}
+	if s.ofTx != tx {
+		s.ofTx, s.own = tx, map[Key]bool{}
+	}
+	for _, c := range changed {
+		if err := d.zone(c); err != nil {
+			return err
+		}
+	}
+	if len(d.keys) == 0 {
+		return nil
+	}
+	keys := make([]Key, 0, len(d.keys))
+	for k := range d.keys {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, Key.compare) // so that equal edits make equal changes
+	f := s.flattener(tx)
+	for _, k := range keys {
+		if err := f.flatten(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// derivation gathers the aliases that an edit concerns.
+type derivation struct {
+	s    *Service
+	tx   *publish.Tx
+	keys map[Key]bool
+}
+
+func (d *derivation) zone(c publish.Changed) error {
+	if c.Deleted || c.Whole {
+		d.below(c.Zone.Name)
+		d.ofZone(c.Zone)
+	}
+	if c.Whole {
+		return d.tx.SetsOfType(c.Zone.ID, rr.TypeALIAS, func(n dnsname.Name) bool {
+			d.keys[Key{c.Zone.ID, n}] = true
+			return true
+		})
+	}
+	for _, ch := range c.Sets {
+		if err := d.set(c.Zone, ch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set adds what a changed record set concerns: the ALIAS at its name, and those whose way leads by it.
+func (d *derivation) set(z zone.Zone, ch store.SetChange) error {
+	s := ch.After
+	if s == nil {
+		s = ch.Before
+	}
+	k := Key{z.ID, s.Name}
+	hidden := ch.Before != nil && ch.Before.Hidden || ch.After != nil && ch.After.Hidden
+	switch {
+	case s.Type == rr.TypeALIAS:
+		d.keys[k] = true
+	case hidden && d.s.own[k]:
+		return nil // ours; no way leads by it
+	case hidden:
+		d.keys[k] = true
+	}
+	if !d.s.any() {
+		return nil
+	}
+	return d.around(z, s, ch.Before == nil || ch.After == nil)
+}
+
+// around adds the aliases whose way leads by a record set that changed, or came or went.
+func (d *derivation) around(z zone.Zone, s *zone.RecordSet, came bool) error {
+	for n := s.Name; !n.IsZero(); n = n.Parent() { // a name above it may exist by it alone
+		d.at(n)
+		if n == z.Name {
+			break
+		}
+	}
+	switch {
+	case s.Type == rr.TypeSOA && came, s.Type == rr.TypeDNAME, s.Type == rr.TypeNS && s.Name != z.Name:
+		d.below(s.Name) // a zone, a cut or a DNAME decides about all below it
+	case s.Name.IsWildcard():
+		d.below(s.Name.Parent())
+	case came:
+		return d.wildcards(z, s.Name)
+	}
+	return nil
+}
+
+// wildcards adds what a wildcard above a name stands for: no longer, if the name has come to exist, or again.
+func (d *derivation) wildcards(z zone.Zone, n dnsname.Name) error {
+	for n != z.Name {
+		n = n.Parent()
+		star, err := n.Child("*")
+		if err != nil {
+			continue
+		}
+		sets, err := d.tx.RecordSetsAt(z.ID, star)
+		if err != nil && !errors.Is(err, zone.ErrNotFound) {
+			return err
+		}
+		if len(sets) > 0 {
+			d.below(n)
+		}
+	}
+	return nil
+}
+
+func (d *derivation) at(n dnsname.Name) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	for e := range d.s.index.byName[n] {
+		d.keys[e.key] = true
+	}
+}
+
+func (d *derivation) below(n dnsname.Name) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	for name, entries := range d.s.index.byName {
+		if !name.IsIn(n) {
+			continue
+		}
+		for e := range entries {
+			d.keys[e.key] = true
+		}
+	}
+}
+
+// ofZone adds the aliases in a zone.
+func (d *derivation) ofZone(z zone.Zone) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	for n := range d.s.index.byZone[z.ID] {
+		d.keys[Key{z.ID, n}] = true
+	}
+}

@@ -1,0 +1,249 @@
+package alias
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// flattener flattens inside one edit.
+type flattener struct {
+	s *Service
+	walker
+	tx      *publish.Tx
+	tracker *follow.Tracker
+	policy  Policy
+}
+
+func (s *Service) flattener(tx *publish.Tx) *flattener {
+	if s.ofTx != tx {
+		s.ofTx, s.own = tx, map[Key]bool{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy}
+	f.walker = walker{v: tx.View, known: f.links, ways: map[dnsname.Name]*way{}}
+	return f
+}
+
+// links are the CNAMEs behind an outside name when it was last looked up.
+func (f *flattener) links(n dnsname.Name) []follow.Link { return knownLinks(f.tracker, n) }
+
+func knownLinks(t *follow.Tracker, n dnsname.Name) []follow.Link {
+	if t == nil {
+		return nil
+	}
+	for _, family := range families {
+		if st, ok := t.State(n, family); ok && len(st.Way) > 0 {
+			return st.Way
+		}
+	}
+	return nil
+}
+
+// flatten makes the record sets of an ALIAS what its target is, or removes them if it is gone.
+func (f *flattener) flatten(k Key) error {
+	set, err := f.tx.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
+	if errors.Is(err, zone.ErrNotFound) {
+		return f.remove(k)
+	}
+	if err != nil {
+		return err
+	}
+	z, err := f.tx.Zone(k.Zone)
+	if err != nil {
+		return err
+	}
+	target, ok := rr.Target(rr.TypeALIAS, firstOf(set.Data))
+	if !ok {
+		return nil // Check refuses it
+	}
+	was, err := f.record(k)
+	if err != nil {
+		return err
+	}
+	rec := was.aimed(target)
+	w, err := f.walk(target)
+	if err != nil {
+		return err
+	}
+	rec = f.judge(rec, w, k.Name, target)
+	if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
+		return err
+	}
+	f.s.note(k, rec, w.names(target), w.outside)
+	if rec.same(was) {
+		return nil
+	}
+	if rec.Status != was.Status {
+		f.s.metrics.turned.WithLabelValues(string(rec.Status)).Inc()
+	}
+	return f.tx.PutObject(kindAlias, k.id(), rec)
+}
+
+func firstOf(data []string) string {
+	if len(data) == 0 {
+		return ""
+	}
+	return data[0]
+}
+
+// record is the row of an ALIAS, or an empty one.
+func (f *flattener) record(k Key) (Record, error) {
+	var rec Record
+	err := f.tx.Object(kindAlias, k.id(), &rec)
+	if errors.Is(err, zone.ErrNotFound) {
+		err = nil
+	}
+	return rec, err
+}
+
+// aimed is a record of this target. What was known of another is forgotten, but for the addresses: they are served until the
+// new ones are known.
+func (r Record) aimed(target dnsname.Name) Record {
+	text := target.String()
+	if r.Target == text {
+		return r
+	}
+	next := Record{Target: text, Status: Pending, Action: Update}
+	if r.Target == "" {
+		next.Action = Create
+	}
+	for i, f := range r.Families {
+		next.Families[i] = Family{Addrs: f.Addrs, TTL: f.TTL, Found: f.Found}
+	}
+	return next
+}
+
+// judge brings together where the way leads and what the tracker knows.
+func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name) Record {
+	var out [2]outcome
+	links := w.chain
+	rec.Outside = ""
+	if !w.outside.IsZero() {
+		rec.Outside = w.outside.String()
+	}
+	for i, family := range families {
+		switch {
+		case w.cause != "":
+		case w.outside.IsZero():
+			out[i] = ofWay(w, i, f.tx.Now())
+		case f.tracker == nil:
+			out[i] = outcome{known: true, cause: NoResolver, detail: "no resolver is configured to look the target up: set follow.resolvers"}
+		default:
+			st, _ := f.tracker.State(w.outside, family)
+			out[i] = f.outside(st, w, i)
+			if i == 0 || len(links) == len(w.chain) {
+				links = longer(links, w, st)
+			}
+		}
+		out[i] = f.allowed(out[i], &rec.Families[i], w)
+	}
+	if len(links) > maxChain && w.cause == "" {
+		w = &way{chain: w.chain, outside: w.outside, cause: follow.ChainTooLong, detail: "more than 16 names lead on to another"}
+	}
+	rec.Chain = chainText(owner, target, links)
+	return rec.judge(w, out, f.s.opts.MaxAddrs, f.tx.Now())
+}
+
+// outside is the outcome of a family that is looked up elsewhere. Where the way comes back to our zones, the addresses are
+// those here, and only whether it still does is the tracker's to say.
+func (f *flattener) outside(st follow.State, w *way, family int) outcome {
+	o := ofState(st)
+	if !w.back || !o.known {
+		return o
+	}
+	here := ofWay(w, family, f.tx.Now())
+	if st.Err != nil && here.cause == "" {
+		here.cause, here.detail = st.Err.Cause, st.Err.Detail
+	}
+	return here
+}
+
+// longer is the chain with what lies behind the last name of ours, if the way ends there.
+func longer(links []follow.Link, w *way, st follow.State) []follow.Link {
+	if w.back {
+		return links
+	}
+	behind := st.Way
+	if st.Err != nil && len(st.Err.Chain) > 0 {
+		behind = st.Err.Chain
+	}
+	return append(links[:len(links):len(links)], behind...)
+}
+
+// allowed refuses addresses from elsewhere that policy forbids, and takes back those that it did not forbid before.
+func (f *flattener) allowed(o outcome, was *Family, w *way) outcome {
+	if w.inside() {
+		return o
+	}
+	if cause, _ := f.policy.refusesOne(was.Addrs); cause != "" {
+		was.Addrs, was.Answer, was.TTL, was.Found = nil, "", 0, 0
+	}
+	if cause, detail := f.policy.refusesOne(o.addrs); cause != "" {
+		return outcome{known: true, cause: cause, detail: detail}
+	}
+	return o
+}
+
+// put makes the record sets what the record says.
+func (f *flattener) put(k Key, rec Record, ttl uint32) error {
+	for i, fam := range rec.Families {
+		if err := f.putSet(k, typeOf(i), fam.Addrs, min(ttl, fam.TTL)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) error {
+	have, err := f.tx.RecordSet(k.Zone, k.Name, t)
+	exists := err == nil
+	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	switch {
+	case exists && !have.Hidden:
+		return nil // somebody's own: they cannot stand together, which the end of the edit finds out
+	case !exists && len(addrs) == 0:
+		return nil
+	}
+	f.s.own[k] = true
+	if len(addrs) == 0 {
+		return f.tx.DeleteSet(k.Zone, k.Name, t)
+	}
+	s := zone.RecordSet{Zone: k.Zone, Name: k.Name, Type: t, TTL: &ttl, Managed: true, Hidden: true}
+	for _, a := range addrs {
+		s.Data = append(s.Data, string(a.AsSlice()))
+	}
+	if exists {
+		_, err = f.tx.UpdateSet(s)
+	} else {
+		_, err = f.tx.CreateSet(s)
+	}
+	return err
+}
+
+// remove takes away what was made of an ALIAS that is gone.
+func (f *flattener) remove(k Key) error {
+	if _, err := f.tx.Zone(k.Zone); err == nil {
+		for i := range families {
+			if err := f.putSet(k, typeOf(i), nil, 0); err != nil {
+				return err
+			}
+		}
+	} else if !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	f.s.forget(k)
+	if err := f.tx.DeleteObject(kindAlias, k.id()); !errors.Is(err, zone.ErrNotFound) {
+		return err
+	}
+	return nil
+}

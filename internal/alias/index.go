@@ -1,0 +1,241 @@
+package alias
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// index knows the aliases and on which names each depends. An edit adds to it what it makes; only settle takes away, when
+// the edit is durable. So an edit that fails leaves names too many here, and never one too few.
+type index struct {
+	entries map[Key]*entry
+	byName  map[dnsname.Name]map[*entry]struct{}
+	byZone  map[uuid.UUID]map[dnsname.Name]struct{}
+	changed map[Key]bool // to be settled
+}
+
+// entry is an ALIAS.
+type entry struct {
+	key     Key
+	rec     Record
+	deps    []dnsname.Name
+	outside dnsname.Name // followed for it
+	turn    uint64       // steps with each edit that touches it
+}
+
+func newIndex() index {
+	return index{entries: map[Key]*entry{}, byName: map[dnsname.Name]map[*entry]struct{}{},
+		byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}, changed: map[Key]bool{}}
+}
+
+func (x *index) entry(k Key) *entry {
+	e := x.entries[k]
+	if e == nil {
+		e = &entry{key: k}
+		x.entries[k] = e
+		if x.byZone[k.Zone] == nil {
+			x.byZone[k.Zone] = map[dnsname.Name]struct{}{}
+		}
+		x.byZone[k.Zone][k.Name] = struct{}{}
+	}
+	return e
+}
+
+// depend adds names that an ALIAS depends on.
+func (x *index) depend(e *entry, names []dnsname.Name) {
+	for _, n := range names {
+		if slices.Contains(e.deps, n) {
+			continue
+		}
+		e.deps = append(slices.Clip(e.deps), n)
+		if x.byName[n] == nil {
+			x.byName[n] = map[*entry]struct{}{}
+		}
+		x.byName[n][e] = struct{}{}
+	}
+}
+
+// depend only on the given names from now on.
+func (x *index) only(e *entry, names []dnsname.Name) {
+	for _, n := range e.deps {
+		if slices.Contains(names, n) {
+			continue
+		}
+		if delete(x.byName[n], e); len(x.byName[n]) == 0 {
+			delete(x.byName, n)
+		}
+	}
+	e.deps = slices.DeleteFunc(e.deps, func(n dnsname.Name) bool { return !slices.Contains(names, n) })
+	x.depend(e, names)
+}
+
+func (x *index) drop(e *entry) {
+	x.only(e, nil)
+	delete(x.entries, e.key)
+	if delete(x.byZone[e.key.Zone], e.key.Name); len(x.byZone[e.key.Zone]) == 0 {
+		delete(x.byZone, e.key.Zone)
+	}
+}
+
+// any reports whether there are aliases at all; nearly no edit needs to look further where there are none.
+func (s *Service) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.index.entries) > 0
+}
+
+// note takes in what an edit made of an ALIAS.
+func (s *Service) note(k Key, rec Record, names []dnsname.Name, outside dnsname.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.index.entry(k)
+	e.turn++
+	news := !e.rec.same(rec)
+	e.rec = rec
+	s.index.depend(e, names)
+	if news || outside != e.outside || len(e.deps) > len(names) {
+		s.index.changed[k] = true
+		s.nudge()
+	}
+}
+
+// forget takes in that an edit removed an ALIAS.
+func (s *Service) forget(k Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.index.entries[k]; e != nil {
+		e.turn++
+		s.index.changed[k] = true
+		s.nudge()
+	}
+}
+
+// settle makes the index exact again for what edits have touched, and begins and ends to follow targets.
+func (s *Service) settle(ctx context.Context) error {
+	turns := s.takeChanged()
+	if len(turns) == 0 {
+		return nil
+	}
+	// When this returns, the edits that touched the index have been made, or have failed.
+	err := s.publisher.Commit(ctx, actor, func(*publish.Tx) error { return nil })
+	if err == nil {
+		err = s.publisher.View(func(v store.View) error { return s.settleIn(v, turns) })
+	}
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for k := range turns {
+			s.index.changed[k] = true
+		}
+	}
+	return err
+}
+
+func (s *Service) takeChanged() map[Key]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turns := map[Key]uint64{}
+	for k := range s.index.changed {
+		if e := s.index.entries[k]; e != nil {
+			turns[k] = e.turn
+		}
+	}
+	s.index.changed = map[Key]bool{}
+	return turns
+}
+
+func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
+	s.mu.Lock()
+	t := s.tracker
+	s.mu.Unlock()
+	w := walker{v: v, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[dnsname.Name]*way{}}
+	for k, turn := range turns {
+		target, ok, err := targetOf(v, k)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			s.settleOne(k, turn, nil, Record{}, nil)
+			continue
+		}
+		way, err := w.walk(target)
+		if err != nil {
+			return err
+		}
+		var rec Record
+		if err := v.Object(kindAlias, k.id(), &rec); err != nil && !errors.Is(err, zone.ErrNotFound) {
+			return err
+		}
+		s.settleOne(k, turn, way, rec, way.names(target))
+	}
+	return nil
+}
+
+// targetOf is the target of an ALIAS, if it is there.
+func targetOf(v store.View, k Key) (dnsname.Name, bool, error) {
+	set, err := v.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
+	if errors.Is(err, zone.ErrNotFound) {
+		return dnsname.Name{}, false, nil
+	}
+	if err != nil {
+		return dnsname.Name{}, false, err
+	}
+	target, ok := rr.Target(rr.TypeALIAS, firstOf(set.Data))
+	return target, ok, nil
+}
+
+// settleOne settles an entry that no edit has touched in the meantime; else it comes again. Without a way it is gone.
+func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record, names []dnsname.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.index.entries[k]
+	switch {
+	case e == nil:
+	case e.turn != turn:
+		s.index.changed[k] = true
+		s.nudge()
+	case w == nil:
+		s.followLocked(e, dnsname.Name{})
+		s.index.drop(e)
+	default:
+		e.rec = rec
+		s.index.only(e, names)
+		s.followLocked(e, w.outside)
+	}
+}
+
+// followLocked makes the tracker follow an outside target for an ALIAS, instead of the one it followed for it before.
+func (s *Service) followLocked(e *entry, outside dnsname.Name) {
+	if e.outside == outside {
+		return
+	}
+	if old := e.outside; !old.IsZero() {
+		if s.followed[old]--; s.followed[old] == 0 {
+			delete(s.followed, old)
+			if s.tracker != nil {
+				s.tracker.Unfollow(old, follow.Both)
+			}
+		}
+	}
+	e.outside = outside
+	if outside.IsZero() {
+		return
+	}
+	if s.followed[outside]++; s.followed[outside] > 1 || s.tracker == nil {
+		if s.tracker != nil {
+			s.targets[outside] = true // it may be known already, and then nobody tells
+		}
+		return
+	}
+	s.tracker.Follow(outside, follow.Both)
+}

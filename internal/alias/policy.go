@@ -1,0 +1,71 @@
+package alias
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/follow"
+)
+
+// Policy says which addresses of outside targets are refused. Whoever owns a target could otherwise make names of ours lead
+// into networks that trust them. Addresses in our own zones are their owners' to choose.
+type Policy struct {
+	AllowPrivate bool         // private, loopback, link-local and other special addresses
+	AllowOwn     bool         // the addresses of this server
+	Own          []netip.Addr // which they are
+}
+
+// special are networks that no address of the public internet is in, beyond those that netip knows (RFC 6890).
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// refuses is why an address is refused; empty: it is not.
+func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
+	plain := a.Unmap()
+	if !p.AllowOwn && slices.Contains(p.Own, plain) {
+		return Own, fmt.Sprintf("%s is an address of this server", a)
+	}
+	if p.AllowPrivate {
+		return "", ""
+	}
+	word := ""
+	switch {
+	case plain.IsLoopback():
+		word = "a loopback"
+	case plain.IsPrivate():
+		word = "a private"
+	case plain.IsLinkLocalUnicast(), plain.IsLinkLocalMulticast():
+		word = "a link-local"
+	case plain.IsUnspecified(), plain.IsMulticast(), slices.ContainsFunc(special, func(n netip.Prefix) bool { return n.Contains(plain) }):
+		word = "a special"
+	default:
+		return "", ""
+	}
+	return Private, fmt.Sprintf("%s is %s address", a, word)
+}
+
+// refusesOne is refuses for any of several.
+func (p Policy) refusesOne(addrs []netip.Addr) (follow.Cause, string) {
+	for _, a := range addrs {
+		if cause, detail := p.refuses(a); cause != "" {
+			return cause, detail
+		}
+	}
+	return "", ""
+}
+
+// refusesAny reports whether addresses of a record that came from elsewhere would be refused now.
+func (p Policy) refusesAny(r Record) bool {
+	if r.Outside == "" {
+		return false
+	}
+	for _, f := range r.Families {
+		if cause, _ := p.refusesOne(f.Addrs); cause != "" {
+			return true
+		}
+	}
+	return false
+}

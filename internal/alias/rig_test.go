@@ -1,0 +1,331 @@
+package alias_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/simnet"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+var actor = store.Actor{Who: "test", Door: "test"}
+
+const resolver = "192.0.2.53"
+
+// rig is a service on a store, with a tracker on a network in memory. It lives in a synctest bubble.
+type rig struct {
+	*alias.Service
+	t       *testing.T
+	net     *simnet.Net
+	pub     *publish.Publisher
+	tracker *follow.Tracker
+	store   *flaky
+	stop    func() // ends everything, as a clean stop does
+}
+
+// flaky is a store that can refuse changes.
+type flaky struct {
+	store.Store
+	mu     sync.Mutex // guards broken and writes
+	broken bool
+	writes int
+}
+
+func (f *flaky) Update(fn func(store.Writer) error) error {
+	f.mu.Lock()
+	broken := f.broken
+	f.mu.Unlock()
+	err := f.Store.Update(func(w store.Writer) error {
+		if err := fn(w); err != nil {
+			return err
+		}
+		if broken {
+			return fmt.Errorf("no room: %w", store.ErrUnavailable)
+		}
+		return nil
+	})
+	if err == nil {
+		f.mu.Lock()
+		f.writes++
+		f.mu.Unlock()
+	}
+	return err
+}
+
+func (f *flaky) breaks(b bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = b
+}
+
+func (f *flaky) commits() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writes
+}
+
+// start opens a service on a new store, with a resolver that knows what the script says.
+func start(t *testing.T, script string) *rig {
+	t.Helper()
+	net := simnet.New(1)
+	net.MustServer(resolver, script)
+	return open(t, filepath.Join(t.TempDir(), "db"), net, alias.Options{}, follow.Options{Rand: func() float64 { return 0 }})
+}
+
+// open opens a service on a store that may be there already.
+func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo follow.Options) *rig {
+	t.Helper()
+	st, err := boltstore.Open(path, boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}}
+	if r.pub, err = publish.Open(r.store, publish.Options{Derive: r.Derive}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Open(r.pub); err != nil {
+		t.Fatal(err)
+	}
+	fo.Exchanger, fo.Changed = net, r.Changed
+	srv, err := resolve.ParseServer(resolver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fo.Servers = []resolve.Server{srv}
+	r.tracker = follow.New(fo)
+	r.SetTracker(r.tracker)
+	var pubs, others sync.WaitGroup
+	pubCtx, endPub := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.Background())
+	pubs.Go(func() { r.pub.Run(pubCtx) })
+	others.Go(func() { r.Run(ctx) })
+	others.Go(func() { r.tracker.Run(ctx) })
+	var once sync.Once
+	r.stop = func() {
+		once.Do(func() {
+			end()
+			others.Wait()
+			endPub()
+			pubs.Wait()
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(r.stop)
+	synctest.Wait()
+	return r
+}
+
+func name(s string) dnsname.Name { return dnsname.MustParse(s) }
+
+// zone makes a zone with SOA and NS, and the given records.
+func (r *rig) zone(apex string, lines ...string) zone.Zone {
+	r.t.Helper()
+	var z zone.Zone
+	sets := []zone.RecordSet{r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true),
+		r.set(apex+" 0 NS ns."+apex, true)}
+	for _, l := range lines {
+		sets = append(sets, r.set(l, false))
+	}
+	r.must(r.commit(func(tx *publish.Tx) (err error) {
+		z, err = tx.CreateZone(zone.Zone{Name: name(apex), Kind: zone.Primary, TTL: 3600}, sets...)
+		return err
+	}))
+	return z
+}
+
+// set is a record set in a line: owner, TTL (0 is the zone's), type, data with commas between.
+func (r *rig) set(line string, managed bool) zone.RecordSet {
+	r.t.Helper()
+	w := strings.Fields(line)
+	t, err := rr.ParseType(w[2])
+	r.must(err)
+	s := zone.RecordSet{Name: name(w[0]), Type: t, Managed: managed}
+	var ttl uint32
+	if _, err := fmt.Sscan(w[1], &ttl); err != nil {
+		r.t.Fatal(err)
+	}
+	if ttl > 0 {
+		s.TTL = &ttl
+	}
+	for _, text := range strings.Split(strings.Join(w[3:], " "), ",") {
+		d, err := rr.ParseData(t, strings.TrimSpace(text))
+		r.must(err)
+		s.Data = append(s.Data, d)
+	}
+	return s
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) commit(fn func(*publish.Tx) error) error {
+	return r.pub.Commit(context.Background(), actor, fn)
+}
+
+// home is the zone of a name.
+func home(v store.View, n dnsname.Name) (zone.Zone, error) {
+	for m := n; !m.IsZero(); m = m.Parent() {
+		if z, err := v.ZoneByName(m); err == nil {
+			return z, nil
+		}
+	}
+	return zone.Zone{}, fmt.Errorf("%s is in no zone", n)
+}
+
+// put writes record sets, all in one edit.
+func (r *rig) put(lines ...string) error {
+	r.t.Helper()
+	return r.commit(func(tx *publish.Tx) error {
+		for _, l := range lines {
+			s := r.set(l, false)
+			z, err := home(tx.View, s.Name)
+			if err != nil {
+				return err
+			}
+			s.Zone = z.ID
+			if _, err = tx.UpdateSet(s); errors.Is(err, zone.ErrNotFound) {
+				_, err = tx.CreateSet(s)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// drop deletes a record set.
+func (r *rig) drop(owner, typ string) error {
+	return r.commit(func(tx *publish.Tx) error {
+		t, err := rr.ParseType(typ)
+		if err != nil {
+			return err
+		}
+		z, err := home(tx.View, name(owner))
+		if err != nil {
+			return err
+		}
+		return tx.DeleteSet(z.ID, name(owner), t)
+	})
+}
+
+// wait lets so much time pass.
+func (r *rig) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// key finds an ALIAS.
+func (r *rig) key(owner string) (k alias.Key) {
+	r.t.Helper()
+	r.must(r.pub.View(func(v store.View) error {
+		z, err := home(v, name(owner))
+		k = alias.Key{Zone: z.ID, Name: name(owner)}
+		return err
+	}))
+	return k
+}
+
+// serial is that of a zone.
+func (r *rig) serial(apex string) (n uint32) {
+	r.t.Helper()
+	r.must(r.pub.View(func(v store.View) error {
+		z, err := v.ZoneByName(name(apex))
+		n = z.Serial
+		return err
+	}))
+	return n
+}
+
+// rows is what is stored of the addresses of a name, in a line; user's own sets have a star.
+func (r *rig) rows(owner string) string {
+	r.t.Helper()
+	var out []string
+	r.must(r.pub.View(func(v store.View) error {
+		z, err := home(v, name(owner))
+		if err != nil {
+			return err
+		}
+		for _, t := range []rr.Type{rr.TypeA, rr.TypeAAAA} {
+			s, err := v.RecordSet(z.ID, name(owner), t)
+			if err != nil {
+				continue
+			}
+			text := fmt.Sprintf("%s %d", t, s.Served(z.TTL).TTL)
+			if !s.Hidden || !s.Managed {
+				text += "*"
+			}
+			for _, d := range s.Data {
+				text += " " + rr.DataText(t, d)
+			}
+			out = append(out, text)
+		}
+		return nil
+	}))
+	return strings.Join(out, ", ")
+}
+
+// status is the state of an ALIAS in a line.
+func (r *rig) status(owner string) string {
+	r.t.Helper()
+	st, ok := r.State(r.key(owner))
+	if !ok {
+		return "none"
+	}
+	out := string(st.Status)
+	if st.Action != alias.None {
+		out += " " + st.Action
+	}
+	if st.Cause != "" {
+		out += " " + string(st.Cause)
+	}
+	return out
+}
+
+// want checks status and rows of an ALIAS.
+func (r *rig) want(owner, status, rows string) {
+	r.t.Helper()
+	if got := r.status(owner); got != status {
+		r.t.Errorf("at %v, %s is %s, want %s", r.net.Age(), owner, got, status)
+	}
+	if got := r.rows(owner); got != rows {
+		r.t.Errorf("at %v, %s has %q, want %q", r.net.Age(), owner, got, rows)
+	}
+}
+
+// asked counts the queries for a name since the history was forgotten.
+func (r *rig) asked(target string) (n int) {
+	for _, q := range r.net.History() {
+		if q.Name == name(target) {
+			n++
+		}
+	}
+	return n
+}
+
+// bubble runs a test in a bubble.
+func bubble(t *testing.T, fn func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, fn)
+}

@@ -1,0 +1,79 @@
+package alias
+
+import (
+	"time"
+
+	"github.com/nameplane/nameplane/internal/follow"
+)
+
+// State is what is known of an ALIAS now: its Record, and when its target was and will be looked up.
+type State struct {
+	Record
+	NextAttempt [2]time.Time // of each family; zero: the target is ours and needs none
+}
+
+// State of an ALIAS; not ok, if there is none.
+func (s *Service) State(k Key) (State, bool) {
+	s.mu.Lock()
+	e := s.index.entries[k]
+	if e == nil {
+		s.mu.Unlock()
+		return State{}, false
+	}
+	st, outside, tracker := State{Record: e.rec}, e.outside, s.tracker
+	s.mu.Unlock()
+	if outside.IsZero() || tracker == nil {
+		return st, true
+	}
+	for i, f := range families {
+		if known, ok := tracker.State(outside, f); ok {
+			st.NextAttempt[i] = known.NextAttempt
+			if fam := &st.Families[i]; fam.Answer == follow.Found && known.LastSuccess.After(fam.LastSuccess) {
+				fam.LastSuccess = known.LastSuccess
+			}
+		}
+	}
+	return st, true
+}
+
+// Status of an ALIAS, and its action; not ok, if there is none.
+func (s *Service) Status(k Key) (status Status, action string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.index.entries[k]
+	if e == nil {
+		return "", "", false
+	}
+	return e.rec.Status, e.rec.Action, true
+}
+
+// Refresh looks the target of an ALIAS up now. wait is not zero when that was asked for too often: it is how long to wait
+// before asking again. Of however many who ask for one target, one lookup is under way.
+func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.index.entries[k]
+	if e == nil {
+		return 0, false
+	}
+	target := e.outside
+	if target.IsZero() {
+		target = k.Name
+	}
+	now := time.Now()
+	if wait := s.asked[target].Add(s.opts.RefreshEvery).Sub(now); wait > 0 {
+		return wait, true
+	}
+	for name, at := range s.asked { // so that it does not grow
+		if now.Sub(at) > s.opts.RefreshEvery {
+			delete(s.asked, name)
+		}
+	}
+	s.asked[target] = now
+	s.dirty[k] = true
+	s.nudge()
+	if !e.outside.IsZero() && s.tracker != nil {
+		s.tracker.Refresh(e.outside)
+	}
+	return 0, true
+}

@@ -1,0 +1,277 @@
+package alias
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// maxChain is how many names may lead on to another between a target and its addresses, as in lookups and in follow.
+const maxChain = 16
+
+// way is where a target leads: to addresses in our zones, or out of them. It does not depend on the ALIAS it is gone for: one
+// that leads back to its own ALIAS comes to the target again.
+type way struct {
+	chain   []follow.Link
+	outside dnsname.Name // where it left our zones first; zero: it did not
+	back    bool         // and came back: the addresses are ours nevertheless
+	sets    [2]rr.Set    // the addresses, where they are ours; no Data: there are none
+	missing bool         // the last name is ours and does not exist
+	cause   follow.Cause // why it has no end
+	detail  string
+}
+
+func (w *way) inside() bool { return w.outside.IsZero() || w.back }
+
+// names are the names on the way.
+func (w *way) names(target dnsname.Name) []dnsname.Name {
+	out := []dnsname.Name{target}
+	for _, l := range w.chain {
+		if !slices.Contains(out, l.Target) {
+			out = append(out, l.Target)
+		}
+	}
+	return out
+}
+
+// ttl is the least of a TTL and those on the way.
+func (w *way) ttl(t time.Duration) time.Duration {
+	for _, l := range w.chain {
+		t = min(t, l.TTL)
+	}
+	return t
+}
+
+// walker goes ways through the state of one moment.
+type walker struct {
+	v     store.View
+	known func(dnsname.Name) []follow.Link // the CNAMEs behind an outside name, as last seen
+	ways  map[dnsname.Name]*way            // gone already: many aliases share a target
+}
+
+// walk is the way from a target.
+func (w *walker) walk(target dnsname.Name) (*way, error) {
+	if got := w.ways[target]; got != nil {
+		return got, nil
+	}
+	got := &way{}
+	next := target
+	for {
+		on, err := w.step(got, next)
+		if err != nil {
+			return nil, err
+		}
+		if on.IsZero() || !got.advance(target, on) {
+			break
+		}
+		next = on
+	}
+	w.ways[target] = got
+	return got, nil
+}
+
+// advance judges whether the way, whose last link leads to next, goes on.
+func (w *way) advance(target, next dnsname.Name) bool {
+	if next == target || slices.ContainsFunc(w.chain[:len(w.chain)-1], func(l follow.Link) bool { return l.Target == next }) {
+		w.cause, w.detail = follow.Loop, "the names lead back to "+next.String()
+		return false
+	}
+	if len(w.chain) > maxChain {
+		w.cause, w.detail = follow.ChainTooLong, fmt.Sprintf("more than %d names lead on to another", maxChain)
+		return false
+	}
+	return true
+}
+
+// step goes on from a name and returns where it leads; zero: the way has ended.
+func (w *walker) step(got *way, n dnsname.Name) (dnsname.Name, error) {
+	p, err := w.find(n)
+	if err != nil {
+		return dnsname.Name{}, err
+	}
+	if p.elsewhere {
+		return w.leave(got, n)
+	}
+	if !p.next.IsZero() {
+		got.chain = append(got.chain, follow.Link{Name: n, Target: p.next, TTL: p.ttl})
+		return p.next, nil
+	}
+	got.back = !got.outside.IsZero()
+	got.missing = p.missing
+	got.sets = p.sets
+	return dnsname.Name{}, nil
+}
+
+// leave goes out of our zones. Where the CNAMEs out there lead to a name of ours, the way goes on from it: what is here is
+// known better here, and it may be the ALIAS itself.
+func (w *walker) leave(got *way, n dnsname.Name) (dnsname.Name, error) {
+	if !got.outside.IsZero() {
+		return dnsname.Name{}, nil // out a second time: the resolver has gone the rest as well
+	}
+	got.outside = n
+	links := w.known(n)
+	for i, l := range links {
+		p, err := w.find(l.Target)
+		if err != nil {
+			return dnsname.Name{}, err
+		}
+		if !p.elsewhere {
+			got.chain = append(got.chain, links[:i+1]...)
+			return l.Target, nil
+		}
+	}
+	return dnsname.Name{}, nil
+}
+
+// place is what our zones say of a name.
+type place struct {
+	elsewhere bool         // nothing: it is not theirs
+	missing   bool         // it does not exist
+	next      dnsname.Name // it stands for this one
+	ttl       time.Duration
+	sets      [2]rr.Set
+}
+
+// find looks a name up as queries do (RFC 1034 §4.3.2), with ALIAS in the place of what is made of it.
+func (w *walker) find(n dnsname.Name) (place, error) {
+	for apex := n; !apex.IsZero(); apex = apex.Parent() {
+		z, err := w.v.ZoneByName(apex)
+		if errors.Is(err, zone.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return place{}, err
+		}
+		if z.Kind != zone.Overlay {
+			return w.in(z, n)
+		}
+		if sets, err := w.match(z, n); err != nil || len(sets) > 0 {
+			return at(z, n, sets), err
+		}
+	}
+	return place{elsewhere: true}, nil
+}
+
+// in looks a name up in its zone.
+func (w *walker) in(z zone.Zone, n dnsname.Name) (place, error) {
+	for _, m := range between(z.Name, n) {
+		if m != z.Name {
+			if _, err := w.v.RecordSet(z.ID, m, rr.TypeNS); !errors.Is(err, zone.ErrNotFound) {
+				return place{elsewhere: true}, err // delegated
+			}
+		}
+		if m == n {
+			break
+		}
+		s, err := w.v.RecordSet(z.ID, m, rr.TypeDNAME)
+		if errors.Is(err, zone.ErrNotFound) {
+			continue
+		}
+		if err != nil || len(s.Data) != 1 {
+			return place{}, err
+		}
+		return redirect(z, n, s)
+	}
+	sets, err := w.match(z, n)
+	if err != nil || len(sets) > 0 {
+		return at(z, n, sets), err
+	}
+	exists, err := w.exists(z, n)
+	return place{missing: !exists}, err
+}
+
+// between are the names from the apex down to a name.
+func between(apex, n dnsname.Name) []dnsname.Name {
+	var out []dnsname.Name
+	for ; n != apex; n = n.Parent() {
+		out = append(out, n)
+	}
+	out = append(out, apex)
+	slices.Reverse(out)
+	return out
+}
+
+// redirect is what a DNAME makes of a name below it (RFC 6672 §2.2).
+func redirect(z zone.Zone, n dnsname.Name, s zone.RecordSet) (place, error) {
+	target, ok := rr.Target(rr.TypeDNAME, s.Data[0])
+	next, _, err := dnsname.FromWire([]byte(n.In(s.Name) + target.Wire()))
+	if !ok || err != nil {
+		return place{missing: true}, nil // too long to be a name
+	}
+	return place{next: next, ttl: ttlOf(z, s)}, nil
+}
+
+// match is the sets of a name, or of the wildcard that stands for it; none, if it does not exist or has none.
+func (w *walker) match(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
+	sets, err := w.v.RecordSetsAt(z.ID, n)
+	if err != nil || len(sets) > 0 || n == z.Name {
+		return sets, err
+	}
+	if exists, err := w.exists(z, n); err != nil || exists {
+		return nil, err
+	}
+	for m := n.Parent(); ; m = m.Parent() {
+		exists := m == z.Name
+		if !exists {
+			if exists, err = w.exists(z, m); err != nil {
+				return nil, err
+			}
+		}
+		if !exists {
+			continue
+		}
+		star, err := m.Child("*") // RFC 4592 §3.3.1: of the closest encloser, and no other
+		if err != nil {
+			return nil, nil
+		}
+		return w.v.RecordSetsAt(z.ID, star)
+	}
+}
+
+// exists reports whether a name or one below it has records.
+func (w *walker) exists(z zone.Zone, n dnsname.Name) (found bool, err error) {
+	err = w.v.RecordSetsBelow(z.ID, n, func(zone.RecordSet) (bool, error) {
+		found = true
+		return false, nil
+	})
+	return found, err
+}
+
+// at is what sets say of a name that they are of, or stand for.
+func at(z zone.Zone, n dnsname.Name, sets []zone.RecordSet) place {
+	var p place
+	for _, s := range sets {
+		switch s.Type {
+		case rr.TypeALIAS, rr.TypeCNAME:
+			if len(s.Data) == 1 {
+				p.next, _ = rr.Target(s.Type, s.Data[0])
+				p.ttl = ttlOf(z, s)
+			}
+		case rr.TypeA, rr.TypeAAAA:
+			family := 0
+			if s.Type == rr.TypeAAAA {
+				family = 1
+			}
+			if !s.Hidden {
+				p.sets[family] = s.Served(z.TTL)
+				p.sets[family].Name = n
+			}
+		}
+	}
+	return p
+}
+
+func ttlOf(z zone.Zone, s zone.RecordSet) time.Duration {
+	ttl := z.TTL
+	if s.TTL != nil {
+		ttl = *s.TTL
+	}
+	return time.Duration(ttl) * time.Second
+}
