@@ -178,6 +178,10 @@ func TestZones(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /rrecord/www.example.com./A", ""), strings.Replace(inner, "{", `{"zone":"example.com.",`, 1))
 	s.as(platform, 200, "PUT /rrecord/www.example.com./A", strings.Replace(inner, "30", "31", 1))
 	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""), `[{"zone":"example.com.","rr":[`+strings.Replace(inner, "30", "31", 1)+`]}]`)
+	s.as(platform, 200, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
+	s.as(platform, 404, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
+	s.want(s.as(platform, 200, "GET /zones", ""), `[{"zone":"example.com.","records":1}]`)
+	s.as(platform, 200, "POST /rrecord?zone=.", www)
 	s.as(platform, 200, "DELETE /rrecord/www.example.com./A?zone=example.com.", "{}")
 	s.want(s.as(platform, 200, "GET /rrecord", ""), `[{"zone":".","rr":[`+www+`]}]`)
 }
