@@ -1,14 +1,10 @@
 package dnsserver
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -206,199 +202,6 @@ func TestForwardNoResponses(t *testing.T) {
 	}
 }
 
-// TestForwardOutOfOrder: what must wait on a connection is overtaken by what need not (RFC 7766 §6.2.1.1).
-func TestForwardOutOfOrder(t *testing.T) {
-	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f}})
-	c := dialTCP(t, addrs[0])
-	var all []byte
-	const n = 20
-	for i := range n {
-		all = append(all, framed(packed(t, identified(i, desired("www.example.net.", dns.TypeA))))...)
-		all = append(all, framed(packed(t, identified(n+i, desired("www.example.org.", dns.TypeA))))...)
-	}
-	c.Write(all)
-	for i := range n {
-		if m := readFramed(t, c); int(m.Id) != n+i || len(m.Answer) != 1 {
-			t.Fatalf("reply %d of ours is %v", i, m)
-		}
-	}
-	close(f.hold)
-	seen := map[uint16]bool{}
-	for range n {
-		m := readFramed(t, c)
-		if seen[m.Id] || m.Id >= n || len(m.Answer) != 2 {
-			t.Fatalf("reply is %v", m)
-		}
-		seen[m.Id] = true
-	}
-}
-
-// TestForwardPerConn: a connection with its share waiting is read on when one of them is done, and gets all replies, those
-// for which there is no room among them.
-func TestForwardPerConn(t *testing.T) {
-	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f, MaxPerConn: 2, MaxPerClient: 3}})
-	c := dialTCP(t, addrs[0])
-	var all []byte
-	const n = 50
-	for i := range n {
-		all = append(all, framed(packed(t, identified(2*i, desired("www.example.org.", dns.TypeA))))...)
-		all = append(all, framed(packed(t, identified(2*i+1, desired("www.example.net.", dns.TypeA))))...)
-	}
-	go c.Write(all)
-	for i := range 3 { // what was answered before the third wait is not held back by it
-		if m := readFramed(t, c); int(m.Id) != 2*i {
-			t.Fatalf("reply %d is %v", i, m)
-		}
-	}
-	f.began(t, 2)
-	other := dialTCP(t, addrs[0]) // of the same client: one more may wait, the next may not
-	writeFramed(t, other, packed(t, desired("www.example.net.", dns.TypeA)))
-	f.began(t, 1)
-	writeFramed(t, other, packed(t, identified(9, desired("www.example.net.", dns.TypeA))))
-	if m := readFramed(t, other); m.Rcode != dns.RcodeServerFailure || m.Id != 9 {
-		t.Errorf("a fourth query of a client that may have three got %v", m)
-	}
-	if n := f.times(); n != 3 {
-		t.Errorf("%d queries wait, want 2 of the first connection and 1 of the other", n)
-	}
-	close(f.hold)
-	for range 2*n - 3 {
-		if m := readFramed(t, c); len(m.Answer) == 0 {
-			t.Fatalf("reply is %v", m)
-		}
-	}
-	if m := readFramed(t, other); len(m.Answer) != 2 {
-		t.Errorf("reply is %v", m)
-	}
-}
-
-// TestFrame: a reply that was written behind others is moved to the front when these were sent meanwhile.
-func TestFrame(t *testing.T) {
-	for _, sent := range []bool{false, true} {
-		w := &tcpWork{out: make([]byte, 100)[:10]}
-		at := len(w.out)
-		copy(w.out[at+lengthSize:cap(w.out)], "message")
-		want := "\x00\x07message"
-		if sent {
-			w.out = w.out[:0]
-		} else {
-			want = string(w.out) + want
-		}
-		if w.frame(at, len("message")); string(w.out) != want {
-			t.Errorf("after others were sent: %v: %q, want %q", sent, w.out, want)
-		}
-	}
-}
-
-// TestForwardNoRoomOnConn: that there is no room is said in the place of the answer.
-func TestForwardNoRoomOnConn(t *testing.T) {
-	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f, MaxPerConn: 1, MaxQueries: 1}})
-	first := dialTCP(t, addrs[0])
-	writeFramed(t, first, packed(t, desired("www.example.net.", dns.TypeA)))
-	f.began(t, 1)
-	c := dialTCP(t, addrs[0])
-	var all []byte
-	for i, name := range []string{"www.example.org.", "www.example.net.", "www.example.net.", "www.example.org."} {
-		all = append(all, framed(packed(t, identified(i, desired(name, dns.TypeA))))...)
-	}
-	c.Write(all)
-	for i, rcode := range []int{dns.RcodeSuccess, dns.RcodeServerFailure, dns.RcodeServerFailure, dns.RcodeSuccess} {
-		if m := readFramed(t, c); int(m.Id) != i || m.Rcode != rcode || m.Question[0].Name == "" {
-			t.Errorf("reply %d is %v", i, m)
-		}
-	}
-	close(f.hold)
-	readFramed(t, first)
-}
-
-// TestForwardAfterHalfClose: a client that has said that it asks no more, or was silent for too long, gets what it waits
-// for.
-func TestForwardAfterHalfClose(t *testing.T) {
-	for _, half := range []bool{true, false} {
-		f := holding(t)
-		s := listening(t, Config{Forward: ForwardConfig{By: f}, TCP: TCPConfig{IdleTimeout: time.Hour}})
-		run(t, s)
-		c := dialTCP(t, s.Addrs()[0].String())
-		writeFramed(t, c, packed(t, desired("www.example.net.", dns.TypeA)))
-		f.began(t, 1)
-		if half {
-			c.CloseWrite()
-		} else {
-			expire(t, s)
-		}
-		close(f.hold)
-		if m := readFramed(t, c); len(m.Answer) != 2 {
-			t.Errorf("reply is %v", m)
-		}
-		if half { // the other may have been forgiven, if the reply was quicker
-			closed(t, c)
-		}
-	}
-}
-
-// expire has the one connection of a server time out, once it waits for its next message.
-func expire(t *testing.T, s *Server) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		s.conns.mu.Lock()
-		for c := range s.conns.all {
-			if c.place.reading {
-				c.net.SetReadDeadline(time.Unix(1, 0))
-				s.conns.mu.Unlock()
-				return
-			}
-		}
-		s.conns.mu.Unlock()
-	}
-	t.Fatal("the connection stays busy")
-}
-
-// TestForwardSlowReader: a client that does not read what was forwarded for it is cut off, and nothing waits for it.
-func TestForwardSlowReader(t *testing.T) {
-	large := found{}
-	for i := range 40 {
-		large.answers = append(large.answers, fmt.Sprintf("www.example.net. 60 TXT %03d%s", i, strings.Repeat("x", 250)))
-	}
-	f := &fake{knows: map[string]found{"www.example.net. TXT": large}}
-	s := listening(t, Config{Forward: ForwardConfig{By: f}, TCP: TCPConfig{WriteTimeout: 50 * time.Millisecond}})
-	stop := run(t, s)
-	c := dialTCP(t, s.Addrs()[0].String())
-	c.SetReadBuffer(4096)
-	q := framed(packed(t, desired("www.example.net.", dns.TypeTXT)))
-	for {
-		if _, err := c.Write(q); err != nil {
-			break
-		}
-	}
-	stop()
-	if n := s.settings.waiting.len(); n != 0 {
-		t.Errorf("%d queries wait after the end", n)
-	}
-}
-
-// TestForwardLateReply: when a reply cannot be sent in time the connection is closed, so that its reader ends too.
-func TestForwardLateReply(t *testing.T) {
-	s := listening(t, Config{Forward: ForwardConfig{By: &fake{}}, TCP: TCPConfig{WriteTimeout: -1}})
-	defer s.Close()
-	dialTCP(t, s.Addrs()[0].String())
-	accepted, err := s.tcp[0].AcceptTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer accepted.Close()
-	accepted.SetReadDeadline(time.Now().Add(patience))
-	c := newConn(accepted, s)
-	if err := c.reply(func([]byte) int { return headerSize }); err == nil {
-		t.Error("a reply was sent after its time")
-	}
-	if _, err := accepted.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the connection is open: %v", err)
-	}
-}
-
 // TestForwardShutdown: who waits at the end gets the answer if it comes soon, and SERVFAIL if not.
 func TestForwardShutdown(t *testing.T) {
 	for _, loop := range loops {
@@ -444,41 +247,6 @@ func shutDown(t *testing.T, s *Server, f *fake, network string, soon bool) {
 	}
 }
 
-// TestForwardHoldsConn: a connection that we owe replies is busy; once it has them it is idle.
-func TestForwardHoldsConn(t *testing.T) {
-	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9, IdleTimeout: time.Second})
-	add := func() (*conn, bool) {
-		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
-		return c, table.add(c)
-	}
-	waits, _ := add()
-	table.idle(waits)
-	table.busy(waits)
-	table.hold(waits)
-	table.hold(waits)
-	table.idle(waits)
-	idle, _ := add()
-	table.idle(idle)
-	next, ok := add()
-	if !ok || waits.place.evicted || !idle.place.evicted {
-		t.Errorf("a new connection was taken: %v; the one that waits evicted: %v; the idle one: %v", ok, waits.place.evicted, idle.place.evicted)
-	}
-	table.busy(next)
-	table.release(waits)
-	if _, ok := add(); ok {
-		t.Error("a connection that waits made room")
-	}
-	table.release(waits)
-	if _, ok := add(); !ok || !waits.place.evicted {
-		t.Error("a connection that waits no longer did not make room")
-	}
-	table.hold(idle)
-	table.release(idle) // one that is gone stays so
-	if table.waiting.Len() != 0 {
-		t.Error("a connection that was closed is idle")
-	}
-}
-
 // TestForwardRateLimit: the limit comes before the upstream, and clients with a cookie have none.
 func TestForwardRateLimit(t *testing.T) {
 	for _, cached := range []bool{true, false} {
@@ -502,21 +270,5 @@ func TestForwardRateLimit(t *testing.T) {
 		if m := unpacked(t, settle(h, packed(t, q), stranger)); m.Truncated || len(m.Answer) != 2 {
 			t.Errorf("a client with a cookie got %v", m)
 		}
-	}
-}
-
-// TestForwardThenNotDNS: octets behind a query that waits are judged as ever.
-func TestForwardThenNotDNS(t *testing.T) {
-	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f}})
-	c := dialTCP(t, addrs[0])
-	response := packed(t, question("www.example.org.", dns.TypeA))
-	response[2] |= 0x80
-	c.Write(append(framed(packed(t, desired("www.example.net.", dns.TypeA))), framed(response)...))
-	f.began(t, 1)
-	close(f.hold)
-	b, err := io.ReadAll(c)
-	if n := len(b) - lengthSize; err != nil || n < headerSize || bytes.Count(b, []byte("example")) != 1 {
-		t.Errorf("read %x, %v; want one reply and the end", b, err)
 	}
 }
