@@ -28,14 +28,14 @@ func (b *Batch) Done() *Nodes {
 // Put makes s the record set of its name and type. A set without records is removed.
 func (b *Batch) Put(s rr.Set) {
 	key := s.Name.In(b.z.apex)
-	node := b.z.index.find([]byte(key), hashString(key))
-	if !node.Found() {
-		if len(s.Data) == 0 {
-			return
-		}
-		node = b.insert(key)
+	d := draft{key: key}
+	if node := b.z.index.find([]byte(key), hashString(key)); node.Found() {
+		d = node.draft(key)
+	} else if len(s.Data) > 0 {
+		b.adjustParent(key, +1)
+	} else {
+		return
 	}
-	d := node.draft(key)
 	b.count(&d, -1)
 	d.put(encode(b.z.apex, s))
 	d.reflag()
