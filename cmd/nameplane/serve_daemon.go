@@ -184,13 +184,18 @@ func (d *daemon) writeAddresses() error {
 func (d *daemon) run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.dns.Run(ctx) })
+	// Queries that are being forwarded when the end is called are still answered.
+	forwarding, stopForwarding := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error {
+		defer stopForwarding()
+		return d.dns.Run(ctx)
+	})
 	context.AfterFunc(ctx, func() { close(d.stopping) })
 	for _, s := range d.open() {
 		g.Go(func() error { return s.Run(ctx) })
 	}
 	if d.forwarder != nil {
-		g.Go(func() error { return d.forwarder.Run(ctx) })
+		g.Go(func() error { return d.forwarder.Run(forwarding) })
 	}
 	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.access.Run(ctx) })

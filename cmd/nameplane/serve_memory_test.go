@@ -24,9 +24,9 @@ func TestTidyMemory(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		want(0, "with nothing to do")
-		for range 20 { // work
+		for range 40 { // work
 			allocated.Add(tidyWorth)
-			time.Sleep(tidyPeriod)
+			time.Sleep(tidyPeriod / 2)
 		}
 		want(0, "while it works")
 		time.Sleep(3 * tidyPeriod)
