@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -39,6 +40,7 @@ func (c *call) fail(err error) {
 // asFault is the one table from errors of the domain to statuses. What nobody foresaw is told in the log only.
 func (c *call) asFault(err error) *fault {
 	var f *fault
+	var body *mecbody.Error
 	var field *rules.FieldError
 	var limit *rules.LimitError
 	var conflict *rules.ConflictError
@@ -47,6 +49,8 @@ func (c *call) asFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.As(err, &body):
+		return &fault{status: body.Status, detail: body.Detail}
 	case errors.As(err, &field):
 		return &fault{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &conflict):

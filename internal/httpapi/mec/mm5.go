@@ -3,7 +3,6 @@ package mec
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -132,11 +132,11 @@ func (c *call) putRules() (reply, error) {
 		return c.replaceRules(b)
 	}
 	var in ruleInput
-	if err := decode(b, &in); err != nil {
+	if err := mecbody.Decode(b, &in); err != nil {
 		return reply{}, err
 	}
 	if !in.onlyState() {
-		return reply{}, &rules.FieldError{Field: wholeBody, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+		return reply{}, &rules.FieldError{Field: mecbody.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
 	}
 	state, err := rules.ParseState(*in.State)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *call) putRules() (reply, error) {
 
 func (c *call) replaceRules(b []byte) (reply, error) {
 	var items []json.RawMessage
-	if err := decode(b, &items); err != nil {
+	if err := mecbody.Decode(b, &items); err != nil {
 		return reply{}, err
 	}
 	list, err := parseRules("", items)
@@ -164,24 +164,15 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 	out := make([]rules.Rule, len(items))
 	for i, item := range items {
 		var in ruleInput
-		err := decode(item, &in)
+		err := mecbody.Decode(item, &in)
 		if err == nil {
 			out[i], err = in.rule()
 		}
 		if err != nil {
-			return nil, within(fmt.Sprintf("%s[%d]", list, i), err)
+			return nil, mecbody.Within(fmt.Sprintf("%s[%d]", list, i), err)
 		}
 	}
 	return out, nil
-}
-
-// within is rules.In for an element of a list, whose body is the element.
-func within(element string, err error) error {
-	var f *rules.FieldError
-	if errors.As(err, &f) && f.Field == wholeBody {
-		return &rules.FieldError{Field: element, Msg: f.Msg}
-	}
-	return rules.In(element, err)
 }
 
 // putRule changes the state of a rule when that is all the body has, else all of it.

@@ -1,45 +1,12 @@
 package servermgmt
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"mime"
-	"net/http"
-	"reflect"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/nameplane/nameplane/internal/mec"
-)
+import "github.com/nameplane/nameplane/internal/httpapi/mecbody"
 
 // maxBody bounds a batch, in octets: some ten thousand records.
 const maxBody = 1 << 20
 
-// read reads the body of a request, which must be JSON.
-func (c *call) read() ([]byte, error) {
-	if err := c.wantJSON(); err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
-	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
-		return nil, &fault{status: http.StatusBadRequest, detail: "the body could not be read to its end"}
-	}
-	return b, err
-}
-
-// wantJSON refuses bodies of other types. A POST must say what it is: a page of another site can make a browser post
-// anything, but only with types that its forms have, or none.
-func (c *call) wantJSON() error {
-	given := c.r.Header.Get("Content-Type")
-	media, _, err := mime.ParseMediaType(given)
-	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) || given == "" && c.r.Method != http.MethodPost {
-		return nil
-	}
-	return &fault{status: http.StatusUnsupportedMediaType, detail: "the body must be JSON, with Content-Type: application/json"}
-}
+// read reads the body of a request.
+func (c *call) read() ([]byte, error) { return mecbody.Read(c.w, c.r, maxBody) }
 
 // decode reads the body into a wire type.
 func (c *call) decode(into any) error {
@@ -47,109 +14,5 @@ func (c *call) decode(into any) error {
 	if err != nil {
 		return err
 	}
-	return decode(b, into)
-}
-
-// wholeBody is the field of errors that are in no member.
-const wholeBody = "body"
-
-// maxDepth of arrays and objects in each other: the deepest body here has four.
-const maxDepth = 16
-
-// decode reads JSON into a wire type. Members that the type does not have are passed over, as by the server that this one takes
-// the place of. A member that is there twice is refused, because what checked the request before us may have read the other
-// one.
-func decode(b []byte, into any) error {
-	if !utf8.Valid(b) {
-		return &mec.FieldError{Field: wholeBody, Msg: "is not UTF-8"}
-	}
-	if len(bytes.TrimSpace(b)) == 0 {
-		return &mec.FieldError{Field: wholeBody, Msg: "is empty"}
-	}
-	if err := json.Unmarshal(b, into); err != nil {
-		var typ *json.UnmarshalTypeError
-		if errors.As(err, &typ) {
-			return &mec.FieldError{Field: fieldOf(typ), Msg: "must be " + kindOf(typ.Type) + ", not " + article(typ.Value)}
-		}
-		return &mec.FieldError{Field: wholeBody, Msg: "is not JSON: " + err.Error()}
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // members that are passed over may hold numbers that no type of ours does
-	return checkMembers(d, "", 0)
-}
-
-func fieldOf(e *json.UnmarshalTypeError) string {
-	if e.Field == "" {
-		return wholeBody
-	}
-	return e.Field
-}
-
-// kindOf is what a client must write for a Go type.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	}
-	return "an integer"
-}
-
-// article makes what encoding/json calls a value readable: "string", "number 1.5", "array".
-func article(value string) string {
-	if strings.IndexAny(value, "aeo") == 0 {
-		return "an " + value
-	}
-	return "a " + value
-}
-
-// checkMembers walks through valid JSON, and refuses members that are there twice and values that are too deep.
-func checkMembers(d *json.Decoder, path string, depth int) error {
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	open, compound := t.(json.Delim)
-	if !compound {
-		return nil
-	}
-	if depth == maxDepth {
-		return &mec.FieldError{Field: wholeBody, Msg: fmt.Sprintf("has more than %d arrays and objects in each other", maxDepth)}
-	}
-	seen := map[string]bool{}
-	for i := 0; d.More(); i++ {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if open == '{' {
-			key, err := d.Token()
-			if err != nil {
-				return err
-			}
-			at = strings.TrimPrefix(path+"."+key.(string), ".")
-			// encoding/json does not tell upper from lower case, nor the letters that Unicode folds with them.
-			folded := strings.ToLower(strings.ToUpper(key.(string)))
-			if seen[folded] {
-				return &mec.FieldError{Field: at, Msg: "is there twice"}
-			}
-			seen[folded] = true
-		}
-		if err := checkMembers(d, at, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token()
-	return err
-}
-
-// within is mec.In for an element of a list, whose body is the element.
-func within(element string, err error) error {
-	var f *mec.FieldError
-	if errors.As(err, &f) && f.Field == wholeBody {
-		return &mec.FieldError{Field: element, Msg: f.Msg}
-	}
-	return mec.In(element, err)
+	return mecbody.Decode(b, into)
 }

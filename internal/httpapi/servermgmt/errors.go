@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -38,6 +39,7 @@ func (c *call) fail(err error) {
 // asFault is the one table from errors of the domain to statuses. What nobody foresaw is told in the log only.
 func (c *call) asFault(err error) *fault {
 	var f *fault
+	var body *mecbody.Error
 	var field *mec.FieldError
 	var limit *mec.LimitError
 	var conflict *mec.ConflictError
@@ -45,6 +47,8 @@ func (c *call) asFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.As(err, &body):
+		return &fault{status: body.Status, detail: body.Detail}
 	case errors.As(err, &field):
 		return &fault{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &conflict):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -141,16 +142,16 @@ func (c *call) putBatch() error {
 			Zone    string            `json:"zone"`
 			Records []json.RawMessage `json:"rr"`
 		}
-		err := decode(raw, &z)
+		err := mecbody.Decode(raw, &z)
 		for j := 0; err == nil && j < len(z.Records); j++ {
 			var r mec.Record
 			if r, err = parseRecord(z.Zone, z.Records[j]); err != nil {
-				err = within(fmt.Sprintf("rr[%d]", j), err)
+				err = mecbody.Within(fmt.Sprintf("rr[%d]", j), err)
 			}
 			all = append(all, r)
 		}
 		if err != nil {
-			return within(fmt.Sprintf("[%d]", i), err)
+			return mecbody.Within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.PutRecords(c.r.Context(), c.actor(), all))
@@ -158,7 +159,7 @@ func (c *call) putBatch() error {
 
 func parseRecord(zone string, raw []byte) (mec.Record, error) {
 	var in recordInput
-	if err := decode(raw, &in); err != nil {
+	if err := mecbody.Decode(raw, &in); err != nil {
 		return mec.Record{}, err
 	}
 	return in.parse(zone)
@@ -179,13 +180,13 @@ func (c *call) create() error {
 		return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), []mec.Record{r}))
 	}
 	var items []json.RawMessage
-	if err := decode(b, &items); err != nil {
+	if err := mecbody.Decode(b, &items); err != nil {
 		return err
 	}
 	list := make([]mec.Record, len(items))
 	for i, raw := range items {
 		if list[i], err = parseRecord(zone, raw); err != nil {
-			return within(fmt.Sprintf("[%d]", i), err)
+			return mecbody.Within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), list))

@@ -1,0 +1,149 @@
+// Package mecbody reads the JSON bodies of the doors for edge platforms, and says which field is wrong.
+package mecbody
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nameplane/nameplane/internal/mec"
+)
+
+// Error says that there is no body to look at, and with which status to say so.
+type Error struct {
+	Status int
+	Detail string
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// Read reads the body of a request, which must be JSON of at most limit octets.
+func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if !isJSON(r) {
+		return nil, &Error{http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json"}
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
+		return nil, &Error{http.StatusBadRequest, "the body could not be read to its end"}
+	}
+	return b, err
+}
+
+// isJSON refuses bodies of other types. A POST must say what it is: a page of another site can make a browser post
+// anything, but only with types that its forms have, or none.
+func isJSON(r *http.Request) bool {
+	given := r.Header.Get("Content-Type")
+	media, _, err := mime.ParseMediaType(given)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) || given == "" && r.Method != http.MethodPost
+}
+
+// Whole is the field of errors that are in no member.
+const Whole = "body"
+
+// maxDepth of arrays and objects in each other: the deepest body here has four.
+const maxDepth = 16
+
+// Decode reads JSON into a wire type. Members that the type does not have are passed over: clients of newer versions of the
+// standard send more than we know, and MEC 009 wants them to be served. A member that is there twice is refused, because
+// what checked the request before us may have read the other one.
+func Decode(b []byte, into any) error {
+	if !utf8.Valid(b) {
+		return &mec.FieldError{Field: Whole, Msg: "is not UTF-8"}
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return &mec.FieldError{Field: Whole, Msg: "is empty"}
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		var typ *json.UnmarshalTypeError
+		if errors.As(err, &typ) {
+			return &mec.FieldError{Field: fieldOf(typ), Msg: "must be " + kindOf(typ.Type) + ", not " + article(typ.Value)}
+		}
+		return &mec.FieldError{Field: Whole, Msg: "is not JSON: " + err.Error()}
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // members that are passed over may hold numbers that no type of ours does
+	return checkMembers(d, "", 0)
+}
+
+func fieldOf(e *json.UnmarshalTypeError) string {
+	if e.Field == "" {
+		return Whole
+	}
+	return e.Field
+}
+
+// kindOf is what a client must write for a Go type.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "an integer"
+}
+
+// article makes what encoding/json calls a value readable: "string", "number 1.5", "array".
+func article(value string) string {
+	if strings.IndexAny(value, "aeo") == 0 {
+		return "an " + value
+	}
+	return "a " + value
+}
+
+// checkMembers walks through valid JSON, and refuses members that are there twice and values that are too deep.
+func checkMembers(d *json.Decoder, path string, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	open, compound := t.(json.Delim)
+	if !compound {
+		return nil
+	}
+	if depth == maxDepth {
+		return &mec.FieldError{Field: Whole, Msg: fmt.Sprintf("has more than %d arrays and objects in each other", maxDepth)}
+	}
+	seen := map[string]bool{}
+	for i := 0; d.More(); i++ {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if open == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			at = strings.TrimPrefix(path+"."+key.(string), ".")
+			// encoding/json does not tell upper from lower case, nor the letters that Unicode folds with them.
+			folded := strings.ToLower(strings.ToUpper(key.(string)))
+			if seen[folded] {
+				return &mec.FieldError{Field: at, Msg: "is there twice"}
+			}
+			seen[folded] = true
+		}
+		if err := checkMembers(d, at, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// Within is mec.In for an element of a list, whose body is the element.
+func Within(element string, err error) error {
+	var f *mec.FieldError
+	if errors.As(err, &f) && f.Field == Whole {
+		return &mec.FieldError{Field: element, Msg: f.Msg}
+	}
+	return mec.In(element, err)
+}
