@@ -104,7 +104,7 @@ func (h *house) token(role, app string) string {
 	return text
 }
 
-var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: 10 * time.Second}}
 
 // call sends a request and returns the status and the body, or the error of the connection.
 func (h *house) call(cl *http.Client, base, method, path, token, body string) (int, string) {
@@ -116,6 +116,9 @@ func (h *house) call(cl *http.Client, base, method, path, token, body string) (i
 	req.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if len(body) > 64<<10 {
+		req.Header.Set("Expect", "100-continue") // the server may refuse and hang up before all is sent
 	}
 	res, err := cl.Do(req)
 	if err != nil {

@@ -32,7 +32,7 @@ func ManagementAreas() []Area {
 }
 
 // PlatformPaths are where Mm5 and the management of the DNS server are.
-var PlatformPaths = []string{"/mep/config/", "/mepcfg/", "/mep/mec_app_support/v1/applications/", ServerManagementPath}
+var PlatformPaths = []string{"/mep/config", "/mep/config/", "/mepcfg/", "/mep/mec_app_support/v1/applications/", ServerManagementPath}
 
 // ServerManagementPath is where a MEP manages the records of the DNS server.
 const ServerManagementPath = "/mep/dns_server_mgmt/v1/"
