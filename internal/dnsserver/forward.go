@@ -187,11 +187,16 @@ func (h *handler) failRest(ede int) int {
 
 // mayWait makes room for the query among those that wait, if there is any.
 func (h *handler) mayWait() bool {
-	return h.settings.waiting.take(h.from.addr, weight(h.q.wire))
+	return h.room().take(h.from.addr, weight(h.q.wire))
 }
 
 // overloaded answers that there is no room.
 func (h *handler) overloaded() int {
+	if h.forPeers() {
+		h.empty(h.reply.Msg[:h.q.end])
+		h.reply.Rcode = rcodeServFail
+		return h.finish(edeNone)
+	}
 	h.count.forwards[forwardOverBound].Add(1)
 	return h.finish(h.failRest(forward.EDENetworkError))
 }

@@ -98,6 +98,7 @@ func (h *handler) answer(in, out []byte, from client) int {
 		return 0
 	}
 	if h.asks {
+		h.asks = false
 		return later
 	}
 	return h.finish(ede)
@@ -154,7 +155,7 @@ func (h *handler) decide(whole bool) (ede int) {
 	q := &h.q
 	switch {
 	case q.flags&opcodeMask != opcodeQuery<<11:
-		return h.fail(rcodeNotImp)
+		return h.otherOpcode(whole)
 	case !whole:
 		return h.fail(rcodeFormErr)
 	case q.edns.present && q.edns.version != 0:
@@ -162,7 +163,7 @@ func (h *handler) decide(whole bool) (ede int) {
 	case q.edns.present && q.edns.broken:
 		return h.fail(rcodeFormErr) // with our OPT: without one it would mean that we do not know EDNS (RFC 6891 §7)
 	case q.tsig.present:
-		return h.fail(rcodeNotAuth)
+		return h.signed()
 	case !q.asked:
 		return h.cookieOnly()
 	case q.qclass == classCH:
@@ -198,8 +199,32 @@ func (h *handler) refuse(ede int) int {
 	return ede
 }
 
-// transfer is where AXFR and IXFR arrive, on either transport. There are none yet.
+// otherOpcode answers what is not a query.
+func (h *handler) otherOpcode(whole bool) int {
+	switch {
+	case !h.forPeers():
+		return h.fail(rcodeNotImp)
+	case !whole || h.q.edns.present && h.q.edns.broken:
+		return h.fail(rcodeFormErr)
+	case h.q.edns.present && h.q.edns.version != 0:
+		return h.fail(rcodeBadVers)
+	}
+	return h.hand()
+}
+
+// signed answers a query with a TSIG. Without Peers there are no keys, so that its key is none that we know.
+func (h *handler) signed() int {
+	if h.forPeers() {
+		return h.hand()
+	}
+	return h.fail(rcodeNotAuth)
+}
+
+// transfer is where AXFR and IXFR arrive, on either transport.
 func (h *handler) transfer() int {
+	if h.forPeers() {
+		return h.hand()
+	}
 	return h.refuse(edeNotSupported)
 }
 
@@ -232,6 +257,7 @@ func (h *handler) rateLimit() bool {
 	switch h.limiter.check(h.now.UnixNano(), h.from.addr, h.q.name, &h.reply) {
 	case limitDrop:
 		h.count.limited[limitDrop].Add(1)
+		h.asks = false
 		return false
 	case limitSlip:
 		h.count.limited[limitSlip].Add(1)

@@ -29,6 +29,7 @@ type Config struct {
 	RRL      RRLConfig
 	TCP      TCPConfig
 	Forward  ForwardConfig
+	Peers    PeersConfig
 	Cookies  [16]byte // secret of DNS cookies; servers behind one address share it; default random
 	Log      *slog.Logger
 
@@ -43,6 +44,7 @@ type settings struct {
 	udpSize  int
 	secret   cookieSecret
 	waiting  *waiting // nil when nothing is forwarded
+	peers    *peering // nil when nobody speaks with other servers
 }
 
 // Server is a set of bound sockets, and what serves them.
@@ -98,11 +100,30 @@ func Listen(cfg Config) (*Server, error) {
 
 // settings needs a complete Config.
 func (c *Config) settings() *settings {
-	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), nil}
+	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), nil, nil}
 	if c.Forward.By != nil {
 		s.waiting = newWaiting(c.Forward, s)
 	}
+	if c.Peers.By != nil {
+		s.peers = newPeering(c.Peers, s)
+	}
 	return s
+}
+
+// endAfter has nobody wait longer than d.
+func (s *settings) endAfter(d time.Duration) {
+	s.waiting.endAfter(d)
+	if s.peers != nil {
+		s.peers.endAfter(d)
+	}
+}
+
+// finish returns when nobody waits any more.
+func (s *settings) finish() {
+	s.waiting.finish()
+	if s.peers != nil {
+		s.peers.finish()
+	}
 }
 
 // complete checks the Config and fills in what was left out.
@@ -123,6 +144,7 @@ func (c *Config) complete() error {
 	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
 	c.TCP.complete()
 	c.Forward.complete()
+	c.Peers.complete()
 	switch {
 	case c.UDPSize < minUDPSize || c.UDPSize > maxUDPSize:
 		return fmt.Errorf("UDP size %d is not between %d and %d", c.UDPSize, minUDPSize, maxUDPSize)
@@ -156,7 +178,7 @@ func (s *Server) Close() {
 // Run serves until ctx ends. It then answers what had arrived, and closes everything.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	defer s.settings.waiting.finish()
+	defer s.settings.finish()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, u := range s.udp {
 		g.Go(func() error { return s.serveUDP(u) })
@@ -167,7 +189,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		s.drain()
-		s.settings.waiting.endAfter(s.patience)
+		s.settings.endAfter(s.patience)
 		return nil
 	})
 	return g.Wait()

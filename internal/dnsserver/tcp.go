@@ -73,7 +73,7 @@ type conn struct {
 	queries  int
 	place    place // in the connTable
 	first    [firstRead]byte
-	forwards chan struct{}  // has an element for each query that waits for the forwarder; nil without one
+	forwards chan struct{}  // has an element for each query that waits for the forwarder or for Peers; nil without them
 	waiters  sync.WaitGroup // of these queries
 
 	writing sync.Mutex // held while replies are sent
@@ -111,7 +111,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 
 func newConn(nc *net.TCPConn, s *Server) *conn {
 	c := &conn{net: nc, server: s}
-	if s.cfg.Forward.By != nil {
+	if s.cfg.Forward.By != nil || s.cfg.Peers.By != nil {
 		c.forwards = make(chan struct{}, s.cfg.Forward.MaxPerConn)
 	}
 	return c
@@ -263,7 +263,7 @@ func (c *conn) flush(w *tcpWork) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.send(w.out)
+	err := c.write(w.out)
 	w.out = w.out[:0]
 	if err != nil {
 		c.count.drop(dropSend)
@@ -271,14 +271,13 @@ func (c *conn) flush(w *tcpWork) error {
 	return err
 }
 
-// send writes octets; c.writing is held. A client that does not take them in time is cut off, so that the kernel lets go
+// write sends octets; c.writing is held. A client that does not take them in time is cut off, so that the kernel lets go
 // of them too, and so does everything that has more to send.
-func (c *conn) send(b []byte) error {
+func (c *conn) write(b []byte) error {
 	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
 	_, err := c.net.Write(b)
 	if err != nil {
-		c.net.SetLinger(0)
-		c.net.Close()
+		c.cut()
 	}
 	return err
 }

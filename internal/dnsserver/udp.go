@@ -98,19 +98,25 @@ type datagram struct {
 	size   int // of the largest reply
 }
 
-// waitUDP lets the query that h has read wait for the forwarder, and returns 0. When too many wait already, it returns the
+// waitUDP lets the query that h has read wait for the forwarder or for Peers, and returns 0. When too many wait already, it returns the
 // length of a reply that says so.
 func (h *handler) waitUDP(u *udpSocket, source []byte, to netip.AddrPort) int {
 	if !h.mayWait() {
 		return h.overloaded()
 	}
-	h.settings.waiting.start(h, &datagram{u, bytes.Clone(source), to, h.settings.udpSize})
+	h.await(&datagram{u, bytes.Clone(source), to, h.settings.udpSize})
 	return 0
 }
 
 func (d *datagram) reply(compose func(out []byte) int) error {
 	out := make([]byte, d.size)
-	return d.socket.send(d.socket, out[:compose(out)], d.source, d.to)
+	return d.send(out[:compose(out)])
 }
+
+func (d *datagram) send(message []byte) error {
+	return d.socket.send(d.socket, message, d.source, d.to)
+}
+
+func (d *datagram) cut() {}
 
 func (d *datagram) release() {}

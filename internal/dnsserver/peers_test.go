@@ -1,0 +1,230 @@
+package dnsserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// peer answers as its function says.
+type peer func(ctx context.Context, m PeerMessage) error
+
+func (p peer) Serve(ctx context.Context, m PeerMessage) error { return p(ctx, m) }
+
+// reply is a reply with a code of its own, to be told apart from the server's.
+func peerReply(wire []byte, rcode int) []byte {
+	m := new(dns.Msg)
+	if m.Unpack(wire) != nil {
+		return nil
+	}
+	b, _ := new(dns.Msg).SetRcode(m, rcode).Pack()
+	return b
+}
+
+func withTSIG(m *dns.Msg) *dns.Msg {
+	m.SetTsig("key.", dns.HmacSHA256, 300, time.Now().Unix())
+	sig := m.IsTsig()
+	sig.MAC, sig.MACSize, sig.OrigId = "00112233", 4, m.Id
+	return m
+}
+
+// TestWhatIsForPeers tells what goes to them, and what is answered as without them.
+func TestWhatIsForPeers(t *testing.T) {
+	tests := []struct {
+		name    string
+		m       *dns.Msg
+		peers   bool
+		without int // RCODE when there are none
+	}{
+		{"a query", question("www.example.org.", dns.TypeA), false, rcodeNoError},
+		{"AXFR", question("example.org.", dns.TypeAXFR), true, rcodeRefused},
+		{"IXFR", question("example.org.", dns.TypeIXFR), true, rcodeRefused},
+		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, rcodeRefused},
+		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, rcodeNotImp},
+		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, rcodeNotImp},
+		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, rcodeNotImp},
+		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, rcodeNotImp},
+		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, rcodeNotAuth},
+		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, rcodeBadVers},
+		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp},
+	}
+	const mark = dns.RcodeYXDomain // no other reply has it
+	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+		return m.Send(peerReply(m.Wire, mark))
+	})}})
+	plain, _ := start(t, Config{})
+	for _, tt := range tests {
+		for _, network := range []string{"udp", "tcp"} {
+			t.Run(tt.name+" "+network, func(t *testing.T) {
+				if r := exchangeRaw(t, network, addrs[0], packed(t, tt.m)); (r.Rcode == mark) != tt.peers {
+					t.Errorf("with peers: %v", r)
+				}
+				if r := exchangeRaw(t, network, plain[0], packed(t, tt.m)); r.Rcode != tt.without {
+					t.Errorf("without: %v", r)
+				}
+			})
+		}
+	}
+}
+
+func badVersion(m *dns.Msg) *dns.Msg {
+	m.SetEdns0(1232, false)
+	m.IsEdns0().SetVersion(1)
+	return m
+}
+
+// exchangeRaw sends octets and reads one reply.
+func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
+	t.Helper()
+	if network == "tcp" {
+		c := dialTCP(t, addr)
+		writeFramed(t, c, message)
+		return readFramed(t, c)
+	}
+	c, err := net.Dial("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	if _, err := c.Write(message); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, maxUDPSize)
+	n, err := c.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unpacked(t, b[:n])
+}
+
+// TestPeersLetOthersPass: queries on the same connection, and over UDP, are answered while a transfer is under way, and its
+// messages come in order.
+func TestPeersLetOthersPass(t *testing.T) {
+	sent, step := make(chan struct{}), make(chan struct{})
+	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(ctx context.Context, m PeerMessage) error {
+		if m.From != netip.MustParseAddr("127.0.0.1") || m.TCP == (m.Limit != maxTCPSize) {
+			t.Errorf("from %v, at most %d octets", m.From, m.Limit)
+		}
+		for i := range 3 {
+			if err := m.Send(peerReply(m.Wire, 6+i)); err != nil {
+				return err
+			}
+			sent <- struct{}{}
+			<-step
+		}
+		return nil
+	})}})
+	c := dialTCP(t, addrs[0])
+	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
+	for i := range 3 {
+		<-sent
+		if r := readFramed(t, c); r.Rcode != 6+i {
+			t.Fatalf("message %d: %v", i, r)
+		}
+		writeFramed(t, c, packed(t, question("www.example.org.", dns.TypeA)))
+		if r := readFramed(t, c); len(r.Answer) != 1 {
+			t.Fatalf("query %d: %v", i, r)
+		}
+		if r := exchange(t, "udp", addrs[0], question("www.example.org.", dns.TypeA)); len(r.Answer) != 1 {
+			t.Fatalf("query %d over UDP: %v", i, r)
+		}
+		step <- struct{}{}
+	}
+}
+
+// TestPeersBounds: more than may be at a time get SERVFAIL, and those that are done make room.
+func TestPeersBounds(t *testing.T) {
+	hold, begun := make(chan struct{}), make(chan struct{}, 9)
+	addrs, _ := start(t, Config{Peers: PeersConfig{MaxMessages: 2, MaxPerClient: 2, By: peer(func(_ context.Context, m PeerMessage) error {
+		begun <- struct{}{}
+		<-hold
+		return m.Send(peerReply(m.Wire, dns.RcodeYXDomain))
+	})}})
+	notify := packed(t, new(dns.Msg).SetNotify("example.org."))
+	a, b := dialTCP(t, addrs[0]), dialTCP(t, addrs[0])
+	writeFramed(t, a, notify)
+	writeFramed(t, b, notify)
+	<-begun
+	<-begun
+	for _, network := range []string{"tcp", "udp"} {
+		if r := exchangeRaw(t, network, addrs[0], notify); r.Rcode != rcodeServFail {
+			t.Errorf("%s: %v", network, r)
+		}
+	}
+	close(hold)
+	for _, c := range []net.Conn{a, b} {
+		if r := readFramed(t, c); r.Rcode != dns.RcodeYXDomain {
+			t.Errorf("reply %v", r)
+		}
+	}
+	writeFramed(t, a, notify)
+	if r := readFramed(t, a); r.Rcode != dns.RcodeYXDomain {
+		t.Errorf("later: %v", r)
+	}
+}
+
+// TestPeersBrokenOff: a client must not take half a transfer for the whole.
+func TestPeersBrokenOff(t *testing.T) {
+	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+		if err := m.Send(peerReply(m.Wire, 0)); err != nil {
+			return err
+		}
+		return errors.New("no more")
+	})}})
+	c := dialTCP(t, addrs[0])
+	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
+	closed(t, drained(c))
+}
+
+// drained reads all that comes; a reset may throw away what was sent before it.
+func drained(c net.Conn) net.Conn {
+	for b := make([]byte, 4096); ; {
+		if _, err := c.Read(b); err != nil {
+			return c
+		}
+	}
+}
+
+// TestPeersEnd: the end of the server ends what is under way.
+func TestPeersEnd(t *testing.T) {
+	begun := make(chan struct{})
+	addrs, stop := start(t, Config{Peers: PeersConfig{By: peer(func(ctx context.Context, m PeerMessage) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	})}})
+	c := dialTCP(t, addrs[0])
+	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
+	<-begun
+	stop()
+	closed(t, c)
+}
+
+// TestPeersAnswer: what is asked through Answer is answered as if it had come by itself, with room to spare.
+func TestPeersAnswer(t *testing.T) {
+	h := newHandler(t, Config{Peers: PeersConfig{By: peer(nil)}})
+	from := client{addr: stranger.addr}
+	for _, name := range []string{"www", "nowhere", "big", "huge"} {
+		for _, reserve := range []int{0, 100, 400} {
+			t.Run(fmt.Sprint(name, reserve), func(t *testing.T) {
+				query := packed(t, withOPT(question(name+".example.org.", dns.TypeA), 1232))
+				raw, plain := h.settings.peers.answer(query, from, reserve), ask(h, query)
+				got, want := unpacked(t, raw), unpacked(t, plain)
+				fits := len(plain)+reserve <= 1232
+				if len(raw)+reserve > 1232 || got.Rcode != want.Rcode || fits && len(got.Answer) != len(want.Answer) || !fits && !got.Truncated {
+					t.Errorf("answer %v, want %v", got, want)
+				}
+			})
+		}
+	}
+	if r := unpacked(t, h.settings.peers.answer(packed(t, question("example.org.", dns.TypeAXFR)), from, 0)); r.Rcode != rcodeRefused {
+		t.Errorf("AXFR through Answer: %v", r)
+	}
+}
