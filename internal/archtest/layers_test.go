@@ -23,7 +23,7 @@ var rows = [][]string{
 		"internal/resolve", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
 		"internal/alias"},
-	{"internal/dnsserver", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
+	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
@@ -48,6 +48,7 @@ var sideways = map[string][]string{
 	"internal/httpapi/identity":   {"internal/httpapi"},
 	"internal/httpapi/admin":      {"internal/httpapi"},
 	"internal/httpapi/openapi":    {"internal/httpapi"},
+	"internal/dnspeer":            {"internal/dnsserver"},
 	"test/compare":                {"test/peers"},
 	"bench":                       {"test/peers"},
 }
@@ -57,7 +58,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":          {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":           {},
-	"github.com/miekg/dns":      {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/simnet", "test/compare", "test/peers", "bench"},
+	"github.com/miekg/dns":      {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "test/compare", "test/peers", "bench"},
 	"github.com/golang-jwt/jwt": {"internal/access"},
 	"k8s.io/":                   {},
 	"sigs.k8s.io/":              {},

@@ -1,0 +1,140 @@
+package dnspeer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+const (
+	// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
+	// would have to spell it out; four times as many messages cost nothing that can be measured.
+	messageSize = 16 << 10
+	maxMessage  = 65535
+)
+
+// axfr gives a whole zone away (RFC 5936).
+func (c *conversation) axfr() error {
+	n, z, err := c.zoneOf()
+	if err != nil {
+		return c.fail("transfer", err)
+	}
+	if !c.mayTransfer(z) {
+		c.stat.transfer("axfr", "refused")
+		return c.refuse()
+	}
+	if !c.m.TCP {
+		return c.reply(dns.RcodeFormatError, noEDE) // RFC 5936 §4.2
+	}
+	return c.transferring("axfr", func() error { return c.sendZone(n) })
+}
+
+// sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: whoever reads slowly has an old state,
+// and a whole one.
+func (c *conversation) sendZone(n *zone.Nodes) error {
+	soa, ok := n.Find(nil).Find(rr.TypeSOA)
+	if !ok {
+		return c.reply(dns.RcodeServerFailure, int(dns.ExtendedErrorCodeNotReady))
+	}
+	s := c.newStream()
+	if err := s.putSet("", soa, s.flush); err != nil {
+		return err
+	}
+	var failed error
+	n.Walk(func(labels string, r zone.Records) bool {
+		if labels == "" && r.Type == rr.TypeSOA {
+			return true
+		}
+		failed = s.putSet(labels, r, s.flush)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	if err := s.putSet("", soa, s.flush); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// stream is a transfer on its way.
+type stream struct {
+	*packer
+	c     *conversation
+	begun bool
+}
+
+func (c *conversation) newStream() *stream {
+	c.head[2] |= flagAA >> 8
+	return &stream{packer: newPacker(c.head, messageSize, maxMessage, c.reserve()), c: c}
+}
+
+// flush sends the message that is full, and begins the next.
+func (s *stream) flush() error {
+	msg := s.message()
+	if !s.begun {
+		msg = s.c.appendOPT(msg, noEDE) // RFC 5936 §2.2.5: in the first message at least
+		s.begun = true
+	}
+	if err := s.c.pace.wait(s.c.ctx, len(msg)); err != nil {
+		return err
+	}
+	s.c.stat.octets.Add(float64(len(msg)))
+	err := s.c.send(msg)
+	s.reset()
+	return err
+}
+
+// mayTransfer reports whether the peer may have a zone.
+func (c *conversation) mayTransfer(z zone.Zone) bool {
+	r := c.rules.Load()
+	for _, p := range r.Networks {
+		if p.Contains(c.m.From) {
+			return true
+		}
+	}
+	if c.signed == nil {
+		return false
+	}
+	for _, k := range r.Keys {
+		if k == c.signed.key.Name {
+			return true
+		}
+	}
+	return c.signed.key.For(z)
+}
+
+// transferring runs a transfer when there is room for it.
+func (c *conversation) transferring(kind string, fn func() error) error {
+	if !c.slots.take(c.ctx, c.m.From, c.cfg.Patience) {
+		c.stat.transfer(kind, "over_bound")
+		return c.reply(dns.RcodeServerFailure, noEDE)
+	}
+	defer c.slots.give(c.m.From)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Longest, errSlow)
+	defer cancel()
+	c.ctx = ctx
+	c.stat.running.Inc()
+	defer c.stat.running.Dec()
+	start := time.Now()
+	err := fn()
+	if err != nil {
+		c.stat.transfer(kind, "broken")
+		c.cfg.Log.Warn("transfer broken off", "kind", kind, "zone", c.name.String(), "peer", c.who(), "error", err)
+		return err
+	}
+	c.stat.transfer(kind, "done")
+	c.cfg.Log.Debug("transferred", "kind", kind, "zone", c.name.String(), "peer", c.who(), "took", time.Since(start))
+	return nil
+}
+
+var errSlow = errors.New("the reader took too long")
+
+// view reads the store.
+func (c *conversation) view(fn func(store.View) error) error { return c.cfg.Publisher.View(fn) }

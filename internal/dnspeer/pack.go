@@ -1,0 +1,128 @@
+package dnspeer
+
+import (
+	"encoding/binary"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// questionPointer points to the question, whose name is the zone's apex. Every message of a transfer has one, so that every
+// owner ends in two octets instead of the apex.
+const questionPointer = 0xC00C
+
+// maxPointer is the last offset that a pointer can name.
+const maxPointer = 0x3FFF
+
+// packer writes the messages of a transfer.
+type packer struct {
+	buf      []byte
+	question int // where the question ends: what is before it stands in every message
+	limit    int // octets of a message up to its last record
+	most     int // of a message with one record
+	answers  int
+	owner    string // labels above the apex of the last record
+	ownerAt  int    // where they stand; 0: nowhere
+}
+
+// newPacker writes behind a header and question, in messages of about size octets, of which reserve are for what comes after
+// the records. One record that is larger has a message for itself.
+func newPacker(head []byte, size, most, reserve int) *packer {
+	p := &packer{buf: make([]byte, len(head), size+reserve), question: len(head), limit: min(size, most) - reserve, most: most - reserve}
+	copy(p.buf, head)
+	return p
+}
+
+// reset begins the next message.
+func (p *packer) reset() {
+	p.buf, p.answers, p.ownerAt = p.buf[:p.question], 0, 0
+	binary.BigEndian.PutUint16(p.buf[10:], 0)
+}
+
+// message is what was written, with the count of its records in its header.
+func (p *packer) message() []byte {
+	binary.BigEndian.PutUint16(p.buf[6:], uint16(p.answers))
+	return p.buf
+}
+
+// put appends a record of a zone's node, which begins with its owner as a pointer to the question. It reports false, and has
+// written nothing, when there is no room for it.
+func (p *packer) put(labels, record string, apexPointer bool) bool {
+	start, limit := len(p.buf), p.limit
+	if p.answers == 0 {
+		limit = p.most
+	}
+	again := p.ownerAt > 0 && labels == p.owner
+	size := len(record)
+	if !again {
+		size += len(labels)
+	}
+	if start+size > limit {
+		return false
+	}
+	switch {
+	case labels == "":
+	case again:
+		p.buf = binary.BigEndian.AppendUint16(p.buf, 0xC000|uint16(p.ownerAt))
+		record = record[2:]
+	default:
+		p.buf = append(p.buf, labels...)
+		p.owner, p.ownerAt = labels, 0
+		if start <= maxPointer {
+			p.ownerAt = start
+		}
+	}
+	p.buf = append(p.buf, record...)
+	if apexPointer {
+		binary.BigEndian.PutUint16(p.buf[len(p.buf)-2:], questionPointer)
+	}
+	p.answers++
+	return true
+}
+
+// putSet appends all records of a node's set, and calls flush whenever a message is full.
+func (p *packer) putSet(labels string, r zone.Records, flush func() error) error {
+	for rest := r.Wire; rest != ""; {
+		n := 12 + int(rest[10])<<8 + int(rest[11])
+		if err := p.putOrFlush(labels, rest[:n], r.ApexPointer(), flush); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+func (p *packer) putOrFlush(labels, record string, apexPointer bool, flush func() error) error {
+	if p.put(labels, record, apexPointer) {
+		return nil
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if !p.put(labels, record, apexPointer) {
+		return errTooLarge
+	}
+	return nil
+}
+
+// putData appends the records of a set that no node holds. Its name must be in the zone.
+func (p *packer) putData(labels string, s rr.Set, flush func() error) error {
+	for _, d := range s.Data {
+		if err := p.putOrFlush(labels, string(appendRecord(nil, s.Type, s.TTL, d)), false, flush); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendRecord appends a record as a node has it.
+func appendRecord(b []byte, t rr.Type, ttl uint32, data string) []byte {
+	b = binary.BigEndian.AppendUint16(b, questionPointer)
+	b = binary.BigEndian.AppendUint16(b, uint16(t))
+	b = binary.BigEndian.AppendUint16(b, dns.ClassINET)
+	b = binary.BigEndian.AppendUint32(b, ttl)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
+	return append(b, data...)
+}

@@ -1,0 +1,203 @@
+// Package dnspeer speaks with other name servers, and with those who keep zones by DNS: it gives zones away (AXFR, IXFR), hears
+// that others have changed (NOTIFY), takes changes (UPDATE), and believes what is signed (TSIG).
+package dnspeer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/dnsserver"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Config says for whom a Server works, and how hard. The zero value of each limit is its default.
+type Config struct {
+	Publisher *publish.Publisher
+	Rules     Rules
+	// Notified is told that a master of a SECONDARY zone has something new; nil: there are no such zones.
+	Notified func(zone uuid.UUID, from netip.Addr)
+	Log      *slog.Logger // default: none
+
+	Transfers    int           // at once; default 32. Those beyond wait for Patience, then get SERVFAIL
+	PerClient    int           // of these for one address; default 8
+	Patience     time.Duration // default 10s
+	Longest      time.Duration // time for one transfer, however slow its reader; default 1h
+	OctetsPerSec int           // of all transfers together; default no limit
+}
+
+// Rules say who may transfer every zone. Keys of the API may transfer the zones they are for as well.
+type Rules struct {
+	Networks []netip.Prefix
+	Keys     []dnsname.Name
+}
+
+// Server answers peers.
+type Server struct {
+	cfg   Config
+	rules atomic.Pointer[Rules]
+	slots *slots
+	pace  *pacer
+	stat  *stats
+}
+
+var _ dnsserver.Peers = (*Server)(nil)
+
+// New starts nothing.
+func New(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Transfers == 0 {
+		c.Transfers = 32
+	}
+	if c.PerClient == 0 {
+		c.PerClient = 8
+	}
+	if c.Patience == 0 {
+		c.Patience = 10 * time.Second
+	}
+	if c.Longest == 0 {
+		c.Longest = time.Hour
+	}
+	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
+	s.SetRules(c.Rules)
+	return s
+}
+
+// SetRules changes who may transfer.
+func (s *Server) SetRules(r Rules) { s.rules.Store(&r) }
+
+// conversation is one message and what is said to it.
+type conversation struct {
+	*Server
+	ctx    context.Context
+	m      dnsserver.PeerMessage
+	q      dns.Msg
+	name   dnsname.Name // of the question
+	signed *session     // nil: the message was not signed
+	opt    *dns.OPT     // nil: none
+	head   []byte       // header and question of every reply
+}
+
+// Serve implements dnsserver.Peers.
+func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
+	c := &conversation{Server: s, ctx: ctx, m: m}
+	sig, ok := readSignature(m.Wire)
+	if !ok || c.q.Unpack(m.Wire) != nil || len(c.q.Question) != 1 {
+		return c.malformed()
+	}
+	var err error
+	if c.name, err = dnsname.Parse(c.q.Question[0].Name); err != nil {
+		return c.malformed()
+	}
+	c.opt = c.q.IsEdns0()
+	c.head = replyHead(m.Wire)
+	if sig != nil {
+		if done, err := c.authenticate(sig); done {
+			return err
+		}
+	}
+	switch {
+	case c.q.Opcode == dns.OpcodeNotify:
+		return c.notify()
+	case c.q.Opcode == dns.OpcodeUpdate:
+		return c.update()
+	case c.q.Question[0].Qtype == dns.TypeAXFR:
+		return c.axfr()
+	case c.q.Question[0].Qtype == dns.TypeIXFR:
+		return c.ixfr()
+	}
+	return c.ordinary(sig)
+}
+
+// authenticate finds out whether the message was signed by whom it says. It reports true when it was not, and that was
+// answered.
+func (c *conversation) authenticate(sig *signature) (bool, error) {
+	var key transfer.Key
+	found := false
+	err := c.cfg.Publisher.View(func(v store.View) (err error) {
+		key, found, err = transfer.FindKey(v, sig.key)
+		return err
+	})
+	if err != nil {
+		return true, c.fail("read the keys", err)
+	}
+	code := uint16(tsigBadKey)
+	var sn *session
+	if found && sig.algorithm == dnsname.MustParse(key.Algorithm) {
+		if sn, found = newSession(key, sig); found {
+			code = sn.verify(c.m.Wire, time.Now())
+		}
+	}
+	if code == tsigOK {
+		c.signed = sn
+		return false, nil
+	}
+	c.stat.badSignature(code)
+	switch code {
+	case tsigFormErr:
+		return true, c.reply(dns.RcodeFormatError, noEDE)
+	case tsigBadTime, tsigBadTrunc:
+		msg := sn.sign(c.plain(dns.RcodeNotAuth, noEDE), time.Now(), code)
+		return true, c.m.Send(msg)
+	}
+	// RFC 8945 §5.3.2: neither an unknown key nor a wrong one can sign the reply.
+	msg := c.plain(dns.RcodeNotAuth, noEDE)
+	return true, c.m.Send(appendSignature(msg, signature{key: sig.key, algorithm: sig.algorithm, time: sig.time, fudge: fudge,
+		id: sig.id, code: code}))
+}
+
+// ordinary answers a query that is signed but asks nothing special, such as a secondary's for the SOA.
+func (c *conversation) ordinary(sig *signature) error {
+	if c.signed == nil {
+		return c.reply(dns.RcodeRefused, noEDE)
+	}
+	query := append([]byte(nil), c.m.Wire[:sig.at]...)
+	query[11]-- // one record less; it cannot have been none
+	if query[11] == 0xFF {
+		query[10]--
+	}
+	return c.m.Send(c.signed.sign(c.m.Answer(query, c.signed.size()), time.Now(), tsigOK))
+}
+
+// zoneOf is the zone of the question, as it is served and as its owner has it. Overlays are no zones to anybody outside.
+func (c *conversation) zoneOf() (*zone.Nodes, zone.Zone, error) {
+	snap := c.cfg.Publisher.Snapshot()
+	if snap == nil {
+		return nil, zone.Zone{}, errNoZone
+	}
+	n := snap.ZoneOf(c.name)
+	if n == nil || n.IsOverlay() || c.q.Question[0].Qclass != dns.ClassINET {
+		return nil, zone.Zone{}, errNoZone
+	}
+	var z zone.Zone
+	err := c.cfg.Publisher.View(func(v store.View) (err error) { z, err = v.Zone(n.ID()); return err })
+	if errors.Is(err, zone.ErrNotFound) {
+		err = errNoZone // deleted at this moment
+	}
+	return n, z, err
+}
+
+// who is how the log calls the peer.
+func (c *conversation) who() string {
+	if c.signed != nil {
+		return c.m.From.String() + " with key " + c.signed.key.Name.String()
+	}
+	return c.m.From.String()
+}
+
+var (
+	errNoZone   = errors.New("no such zone")
+	errTooLarge = errors.New("a record does not fit a message")
+)
