@@ -81,7 +81,7 @@ func BenchmarkSync(b *testing.B) {
 			if _, err := f.WriteAt(page, i*4096); err != nil {
 				b.Fatal(err)
 			}
-			if err := disk.datasync(f); err != nil {
+			if err := disk.datasync(f, true); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -83,7 +83,7 @@ func (s *Store) endLog() error {
 // the error told only once, so after an error the file is not to be trusted: it is set back and the log applied.
 func (s *Store) flush() error {
 	s.flushing.Wait()
-	err := s.disk.datasync(s.file)
+	err := s.disk.datasync(s.file, false)
 	if early := s.flushErr.Swap(nil); early != nil {
 		err = errors.Join(*early, err)
 	}
@@ -103,7 +103,7 @@ func (s *Store) flushEarly() {
 	s.early = s.wal.seq
 	f := s.file
 	s.flushing.Go(func() {
-		if err := s.disk.datasync(f); err != nil {
+		if err := s.disk.datasync(f, false); err != nil {
 			s.flushErr.Store(&err)
 		}
 	})

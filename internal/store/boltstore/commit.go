@@ -28,6 +28,10 @@ import (
 // every commit writes.
 const maxPending = 512
 
+// manyOctets are those of half a dozen changes. An Update that carries so many has others waiting, who need the
+// processors; one that carries less is waited for by few, who want it soon.
+const manyOctets = 4096
+
 // maxUpdate is how many octets of rows one transaction may have. It is far above an import of the largest zone file that
 // serve takes by default, and far below mapReserve.
 const maxUpdate = 1 << 30
@@ -207,7 +211,7 @@ func (s *Store) save() error {
 	case log.cut:
 		return s.saveLarge()
 	}
-	if err := s.wal.append(log.b); err != nil {
+	if err := s.wal.append(log.b, s.hold && len(log.b) < manyOctets); err != nil {
 		s.abandon()
 		return s.unavailable(fmt.Errorf("write the log: %w", errors.Join(err, s.cancel())))
 	}

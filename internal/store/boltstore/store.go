@@ -51,6 +51,7 @@ type Store struct {
 	mapLen int      // how much is mapped at least
 
 	disk     syncer         // of the file; not for two at a time
+	hold     bool           // there are processors for a thread that waits for the disk
 	flushing sync.WaitGroup // flushEarly
 	flushErr atomic.Pointer[error]
 	walSize  int64
@@ -76,7 +77,7 @@ func Open(path string, opts Options) (*Store, error) {
 		opts.LockTimeout = 2 * time.Second
 	}
 	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit, walSize: defaultWALSize, maxRound: maxRound,
-		maxPending: maxPending}
+		maxPending: maxPending, hold: runtime.GOMAXPROCS(0) > 1}
 	if err := s.openFile(); err != nil {
 		return nil, err
 	}
@@ -143,11 +144,12 @@ func (s *Store) DropCaches() {
 	})
 }
 
-// HoldsThread reports whether an Update keeps a thread while it waits for the disk.
+// HoldsThread reports whether an Update may keep a thread while it waits for the disk. With one processor it does so only
+// where there is no other way.
 func (s *Store) HoldsThread() bool {
 	s.write.Lock()
 	defer s.write.Unlock()
-	return s.wal == nil || s.wal.disk.holdsThread()
+	return s.hold || s.wal == nil || s.wal.disk.holdsThread()
 }
 
 // Close implements store.Store. It waits for Views to end.

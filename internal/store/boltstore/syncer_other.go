@@ -7,7 +7,7 @@ import "os"
 // syncer brings files to the disk.
 type syncer struct{}
 
-func (*syncer) datasync(f *os.File) error { return f.Sync() }
+func (*syncer) datasync(f *os.File, _ bool) error { return f.Sync() }
 
 func (*syncer) holdsThread() bool { return true }
 

@@ -142,7 +142,7 @@ func (w *wal) begin(meta []byte) error {
 	if _, err := w.f.WriteAt(b, int64(w.seq+1)%2*walSlot); err != nil {
 		return err
 	}
-	if err := w.disk.datasync(w.f); err != nil {
+	if err := w.disk.datasync(w.f, false); err != nil {
 		return err
 	}
 	w.torn, w.failed = false, false
@@ -154,8 +154,9 @@ func (w *wal) checksum(payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(w.nonce[:], castagnoli), castagnoli, payload)
 }
 
-// append makes an entry durable. It counts until cancel; keep moves on behind it.
-func (w *wal) append(payload []byte) error {
+// append makes an entry durable, with a thread that waits for it when hold says so. It counts until cancel; keep moves on
+// behind it.
+func (w *wal) append(payload []byte, hold bool) error {
 	b := make([]byte, walEntryHead, walEntryHead+len(payload)+walEntryHead)
 	binary.LittleEndian.PutUint32(b, uint32(len(payload)))
 	binary.LittleEndian.PutUint32(b[4:], w.checksum(payload))
@@ -164,7 +165,7 @@ func (w *wal) append(payload []byte) error {
 	if _, err := w.f.WriteAt(b, w.off); err != nil {
 		return err
 	}
-	return w.disk.datasync(w.f)
+	return w.disk.datasync(w.f, hold)
 }
 
 func (w *wal) keep(payload []byte) { w.off += walEntryHead + int64(len(payload)) }
@@ -175,7 +176,7 @@ func (w *wal) cancel() error {
 	if _, err := w.f.WriteAt(make([]byte, walEntryHead), w.off); err != nil {
 		return err
 	}
-	if err := w.disk.datasync(w.f); err != nil {
+	if err := w.disk.datasync(w.f, false); err != nil {
 		return err
 	}
 	w.failed = false
