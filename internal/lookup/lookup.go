@@ -64,7 +64,7 @@ type Reply struct {
 	// Turn says with which record an overlay's sets begin. The caller steps it from question to question.
 	Turn uint32
 
-	root    int // where in the message the root label stands
+	root int // where in the message the root label stands
 
 	cur     name
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
