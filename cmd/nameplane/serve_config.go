@@ -45,6 +45,7 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 	}
 	return dnsserver.Config{
 		Forward: forwarding,
+		Peers:   dnsserver.PeersConfig{By: d.peers},
 		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.spare.processors,
 		RRL: dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Negative: c.RRL.Negative,
 			Errors: c.RRL.Errors, Slip: slip, Window: c.RRL.Window, Exempt: c.RRL.ExemptNetworks()},
@@ -103,8 +104,8 @@ func (d *daemon) reloadOnHangup(ctx context.Context) error {
 	}
 }
 
-// reload takes over what can change while serving: certificates, keys and issuers of JWTs, forwarding, and the level of the
-// log. Of everything else that differs it says that it needs a restart. A mistake leaves all as it was.
+// reload takes over what can change while serving: certificates, keys and issuers of JWTs, forwarding, who transfers zones, and the
+// level of the log. Of everything else that differs it says that it needs a restart. A mistake leaves all as it was.
 func (d *daemon) reload() {
 	next := d.cfg
 	if d.load != nil {
@@ -124,6 +125,8 @@ func (d *daemon) reload() {
 	setLevel(d.level, next.Log)
 	rest := next
 	rest.Log.Level, rest.Apps.JWT = d.cfg.Log.Level, d.cfg.Apps.JWT
+	t := d.cfg.Transfer
+	rest.Transfer.Allow, rest.Transfer.AllowKeys, rest.Transfer.Secondaries = t.Allow, t.AllowKeys, t.Secondaries
 	if d.forwarder != nil {
 		rest.Forward = d.cfg.Forward
 	}
@@ -139,7 +142,7 @@ func (d *daemon) prepare(next config.Config) (apply func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []func(){issuers}
+	steps := []func(){issuers, func() { d.reloadTransfer(next.Transfer) }}
 	for _, s := range d.open() {
 		certs, err := s.Prepare()
 		if err != nil {

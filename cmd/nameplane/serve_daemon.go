@@ -13,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnspeer"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi"
@@ -21,6 +22,7 @@ import (
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/transfer"
 )
 
 // storeFile is the store's file in the data directory.
@@ -41,6 +43,8 @@ type daemon struct {
 	rules     *rules.Service
 	callbacks *mec.Callbacks     // nil: notifications are not sent
 	forwarder *forward.Forwarder // nil: names that are not ours are refused
+	notifier  *transfer.Notifier
+	peers     *dnspeer.Server
 	dns       *dnsserver.Server
 	doors
 
@@ -90,10 +94,11 @@ func (d *daemon) openStore() (err error) {
 	}
 	d.spare = newSpareThread(d.store.HoldsThread)
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
-		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.spare.changed})
+		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed})
 	if err != nil {
 		return err
 	}
+	d.openTransfer()
 	d.store.DropCaches() // all of it was just read once, to be served from memory from now on
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopCommits = cancel
@@ -200,6 +205,7 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.rules.Run(ctx) })
+	g.Go(func() error { return d.notifier.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })
 	g.Go(func() error { return newTidyMemory().run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })

@@ -144,6 +144,8 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
 	reg.MustRegister(d.publisher.Collectors()...)
 	reg.MustRegister(m.Collectors()...)
+	reg.MustRegister(d.peers.Collectors()...)
+	reg.MustRegister(d.notifier.Collectors()...)
 	if d.forwarder != nil {
 		reg.MustRegister(d.forwarder.Collectors()...)
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Apps      Apps      `yaml:"apps"`
 	MEP       MEP       `yaml:"mep"`
 	Forward   Forward   `yaml:"forward"`
+	Transfer  Transfer  `yaml:"transfer"`
 	MEC       MEC       `yaml:"mec"`
 	Journal   Journal   `yaml:"journal"`
 	Designate Designate `yaml:"designate"`
@@ -127,6 +128,8 @@ func Default() Config {
 		MEP:  MEP{Authentication: AuthToken, MaxConnections: 256},
 		Forward: Forward{Upstreams: []string{}, Clients: []string{}, Policy: "ordered", Timeout: 2 * time.Second, MaxInFlight: 1024,
 			CacheSize: 32 << 20, MaxStale: 24 * time.Hour},
+		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}, MaxTransfers: 32, MaxPerClient: 8,
+			MaxTime: time.Hour, MaxZone: 256 << 20},
 		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, Callbacks: Callbacks{Networks: []string{}}},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,

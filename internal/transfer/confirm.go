@@ -42,7 +42,7 @@ func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
 	m := new(dns.Msg)
 	m.SetNotify(z.Name.String())
 	n.stat.sent.Inc()
-	r, err := n.opts.Ask(ctx, n.opts.Secondaries[s.peer], m)
+	r, err := n.opts.Ask(ctx, s.to, m)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (n *Notifier) serialOf(ctx context.Context, z zone.Zone, s step) (uint32, e
 	m := new(dns.Msg)
 	m.SetQuestion(z.Name.String(), dns.TypeSOA)
 	m.RecursionDesired = false
-	r, err := n.opts.Ask(ctx, n.opts.Secondaries[s.peer], m)
+	r, err := n.opts.Ask(ctx, s.to, m)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := n.zones[s.zone]
-	if at == nil {
+	if at == nil || s.round != n.round {
 		return
 	}
 	p := &at.peers[s.peer]
@@ -115,7 +115,7 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 	}
 	n.schedule(s.zone, at, s.peer, now.Add(pause(p.tries)))
 	if p.tries++; p.tries == 8 {
-		n.opts.Log.Warn("a secondary does not follow", "zone", z.Name.String(), "secondary", n.opts.Secondaries[s.peer].Addr.String(),
+		n.opts.Log.Warn("a secondary does not follow", "zone", z.Name.String(), "secondary", s.to.Addr.String(),
 			"serial", s.serial, "has", p.has, "problem", p.problem)
 	}
 }
@@ -137,9 +137,9 @@ func pause(tries int) time.Duration { return min(firstPause<<min(tries, 20), lon
 func (n *Notifier) Progress(id uuid.UUID) []Progress {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := make([]Progress, len(n.opts.Secondaries))
+	out := make([]Progress, len(n.secondaries))
 	z := n.zones[id]
-	for i, s := range n.opts.Secondaries {
+	for i, s := range n.secondaries {
 		out[i] = Progress{Secondary: s, InSync: true}
 		if z == nil {
 			continue

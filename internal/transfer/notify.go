@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,9 +41,11 @@ type Notifier struct {
 	room chan struct{}
 	stat *notifyStats
 
-	mu    sync.Mutex // guards the rest
-	zones map[uuid.UUID]*notified
-	queue dueHeap
+	mu          sync.Mutex // guards the rest
+	secondaries []Secondary
+	round       int // of secondaries: what belongs to an earlier one means nothing
+	zones       map[uuid.UUID]*notified
+	queue       dueHeap
 }
 
 // due is when a secondary is to be asked about a zone. One that is not the peer's next any more means nothing.
@@ -114,16 +117,16 @@ func NewNotifier(pub *publish.Publisher, opts NotifierOptions) *Notifier {
 		opts.Parallel = 64
 	}
 	return &Notifier{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel),
-		stat: newNotifyStats(), zones: map[uuid.UUID]*notified{}}
+		stat: newNotifyStats(), secondaries: opts.Secondaries, zones: map[uuid.UUID]*notified{}}
 }
 
 // Committed takes note of new serials. It is for publish.Options.Committed, and waits for nothing.
 func (n *Notifier) Committed(changes []store.Change) {
-	if len(n.opts.Secondaries) == 0 {
-		return
-	}
 	now := time.Now()
 	n.mu.Lock()
+	if len(n.secondaries) == 0 {
+		changes = nil
+	}
 	for _, c := range changes {
 		if c.To != c.From {
 			n.set(c.Zone, c.To, now, false)
@@ -137,7 +140,7 @@ func (n *Notifier) Committed(changes []store.Change) {
 func (n *Notifier) set(id uuid.UUID, serial uint32, at time.Time, check bool) {
 	z := n.zones[id]
 	if z == nil {
-		z = &notified{peers: make([]peer, len(n.opts.Secondaries))}
+		z = &notified{peers: make([]peer, len(n.secondaries))}
 		n.zones[id] = z
 	}
 	z.serial = serial
@@ -167,16 +170,18 @@ func (n *Notifier) poke() {
 // Run tells and asks until ctx ends. It begins with a look at what the secondaries have: a change may have been made right
 // before the last stop.
 func (n *Notifier) Run(ctx context.Context) error {
-	if len(n.opts.Secondaries) == 0 {
-		<-ctx.Done()
-		return nil
-	}
-	if err := n.checkAll(); err != nil {
-		return err
-	}
 	var steps sync.WaitGroup
 	defer steps.Wait()
-	for {
+	for round := -1; ; {
+		n.mu.Lock()
+		now := n.round
+		n.mu.Unlock()
+		if now != round {
+			round = now
+			if err := n.checkAll(); err != nil {
+				return err
+			}
+		}
 		wait, ok := n.start(ctx, &steps)
 		if !ok {
 			return nil
@@ -191,13 +196,25 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
+// SetSecondaries changes whom to tell. All of them are asked what they have.
+func (n *Notifier) SetSecondaries(list []Secondary) {
+	n.mu.Lock()
+	if !slices.Equal(list, n.secondaries) {
+		n.secondaries, n.zones, n.queue = list, map[uuid.UUID]*notified{}, nil
+		n.round++
+	}
+	n.mu.Unlock()
+	n.poke()
+}
+
+// checkAll asks every secondary about every zone.
 func (n *Notifier) checkAll() error {
 	now := time.Now()
 	return n.pub.View(func(v store.View) error {
 		return v.Zones(func(z zone.Zone) (bool, error) {
 			if transferred(z) {
 				n.mu.Lock()
-				if n.zones[z.ID] == nil {
+				if n.zones[z.ID] == nil && len(n.secondaries) > 0 {
 					n.set(z.ID, z.Serial, now, true)
 				}
 				n.mu.Unlock()
@@ -231,6 +248,8 @@ func (n *Notifier) start(ctx context.Context, steps *sync.WaitGroup) (time.Durat
 type step struct {
 	zone   uuid.UUID
 	peer   int
+	round  int
+	to     Secondary
 	serial uint32
 	notify bool
 }
@@ -255,7 +274,7 @@ func (n *Notifier) ready(now time.Time) ([]step, time.Duration) {
 		}
 		p.busy = true
 		remind := p.acked && now.Sub(p.reminded) > remindAfter
-		out = append(out, step{d.zone, d.peer, z.serial, !p.check && (!p.acked || remind)})
+		out = append(out, step{d.zone, d.peer, n.round, n.secondaries[d.peer], z.serial, !p.check && (!p.acked || remind)})
 	}
 	return out, longestPause
 }

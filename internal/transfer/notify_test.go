@@ -192,3 +192,29 @@ func TestNotifyForgetsDeletedZones(t *testing.T) {
 		}
 	})
 }
+
+// A secondary that is added while the server runs is asked what it has, and told what it lacks.
+func TestNotifySecondariesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one], f.pulls[two] = true, true
+		p, n, z := started(t, f)
+		n.SetSecondaries(nil)
+		time.Sleep(time.Second)
+		change(t, p, z, "a.example.org.")
+		time.Sleep(time.Minute)
+		if f.told(one) != 0 || !n.InSync(z.ID) || len(n.Progress(z.ID)) != 0 {
+			t.Errorf("without secondaries %d NOTIFY, in sync %v", f.told(one), n.InSync(z.ID))
+		}
+		n.SetSecondaries([]transfer.Secondary{{Addr: two}})
+		time.Sleep(10 * time.Second)
+		if f.told(one) != 0 || f.told(two) != 1 || !n.InSync(z.ID) {
+			t.Errorf("NOTIFY to one that left %d, to one that came %d, in sync %v", f.told(one), f.told(two), n.InSync(z.ID))
+		}
+		change(t, p, z, "b.example.org.")
+		time.Sleep(10 * time.Second)
+		if f.told(two) != 2 || !n.InSync(z.ID) {
+			t.Errorf("NOTIFY %d, in sync %v", f.told(two), n.InSync(z.ID))
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnspeer"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/transfer"
+)
+
+// openTransfer makes what speaks with other name servers. It must be there before the first commit.
+func (d *daemon) openTransfer() {
+	c := d.cfg.Transfer
+	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
+		Ask: transfer.Asker(d.publisher)})
+	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Rules: transferRules(c), Log: d.log,
+		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})
+}
+
+// changed is told of every commit, in their order.
+func (d *daemon) changed(changes []store.Change) {
+	d.spare.changed(changes)
+	d.notifier.Committed(changes)
+}
+
+func secondaries(c config.Transfer) (out []transfer.Secondary) {
+	for _, s := range c.Secondaries {
+		out = append(out, transfer.Secondary{Addr: s.AddrPort(), Key: s.KeyName()})
+	}
+	return out
+}
+
+func transferRules(c config.Transfer) dnspeer.Rules {
+	return dnspeer.Rules{Networks: c.Networks(), Keys: c.Keys()}
+}
+
+// reloadTransfer changes who is told, and who may transfer.
+func (d *daemon) reloadTransfer(c config.Transfer) {
+	d.peers.SetRules(transferRules(c))
+	d.notifier.SetSecondaries(secondaries(c))
+}

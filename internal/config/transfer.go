@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// Transfer is what other name servers get, and from whom zones are taken.
+type Transfer struct {
+	Allow        []string      `yaml:"allow"`
+	AllowKeys    []string      `yaml:"allow_keys"`
+	Secondaries  []Secondary   `yaml:"secondaries"`
+	MaxTransfers int           `yaml:"max_transfers"`
+	MaxPerClient int           `yaml:"max_per_client"`
+	MaxRate      Size          `yaml:"max_rate"`
+	MaxTime      time.Duration `yaml:"max_time"`
+	MaxZone      Size          `yaml:"max_zone"`
+}
+
+// Secondary is a server that is told of changes.
+type Secondary struct {
+	Address string `yaml:"address"`
+	Key     string `yaml:"key"`
+}
+
+// AddrPort is the Address, which Parse has checked.
+func (s Secondary) AddrPort() netip.AddrPort {
+	a, _ := parseServer(s.Address)
+	return a
+}
+
+// KeyName is the Key, which Parse has checked; the zero Name for none.
+func (s Secondary) KeyName() dnsname.Name {
+	n, _ := dnsname.Parse(s.Key)
+	return n
+}
+
+// Networks are those that may transfer every zone: Allow, and secondaries that have no key.
+func (t Transfer) Networks() []netip.Prefix {
+	out := networks(t.Allow)
+	for _, s := range t.Secondaries {
+		if s.Key == "" {
+			a := s.AddrPort().Addr()
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return out
+}
+
+// Keys are those that may transfer every zone: AllowKeys, and those of secondaries.
+func (t Transfer) Keys() (out []dnsname.Name) {
+	keys := t.AllowKeys
+	for _, s := range t.Secondaries {
+		keys = append(keys[:len(keys):len(keys)], s.Key)
+	}
+	for _, k := range keys {
+		if n, err := dnsname.Parse(k); err == nil && k != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// parseServer reads an address with a port, which is 53 when it is left out.
+func parseServer(s string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return netip.AddrPortFrom(a.Unmap(), 53), nil
+	}
+	a, err := netip.ParseAddrPort(s)
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), err
+}
+
+func (v *checker) transfer(t Transfer) {
+	v.networks("transfer.allow", t.Allow)
+	for i, s := range t.Allow {
+		p, err := parseNetwork(s)
+		v.need(err != nil || p.Bits() > 0, fmt.Sprintf("transfer.allow[%d]", i), "gives every zone to the whole internet: name networks, or use keys")
+	}
+	for i, k := range t.AllowKeys {
+		_, err := dnsname.Parse(k)
+		v.need(err == nil && k != "", fmt.Sprintf("transfer.allow_keys[%d]", i), "must be the name of a TSIG key")
+	}
+	for i, s := range t.Secondaries {
+		a, err := parseServer(s.Address)
+		v.need(err == nil && a.Port() != 0, fmt.Sprintf("transfer.secondaries[%d].address", i), "must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
+		_, err = dnsname.Parse(s.Key)
+		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i), "must be the name of a TSIG key")
+	}
+	v.atLeast("transfer.max_transfers", t.MaxTransfers, 1)
+	v.atLeast("transfer.max_per_client", t.MaxPerClient, 1)
+	v.need(t.MaxRate == 0 || t.MaxRate >= 64<<10, "transfer.max_rate", "must be at least 64KiB a second, or 0 for no limit")
+	v.within("transfer.max_time", t.MaxTime, time.Second, 24*time.Hour)
+	v.need(t.MaxZone >= 64<<10, "transfer.max_zone", "must be at least 64KiB")
+}
