@@ -3,6 +3,7 @@ package forward
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -30,6 +31,7 @@ func newEntry(q *Question, reply *dns.Msg, cfg *CacheConfig) (*entry, int) {
 		return nil, ede
 	}
 	s := &scrubber{reply: reply, cfg: cfg, want: uint16(q.Type), do: q.DO, cur: reply.Question[0].Name, life: maxTTL}
+	s.index()
 	s.follow()
 	s.negative()
 	if reply.Truncated || !s.isAnswer() {
@@ -62,6 +64,8 @@ type scrubber struct {
 	want  uint16
 	do    bool
 
+	sets      map[set][]dns.RR // of the answer section
+	dnames    []*dns.DNAME
 	cur       string // the end of the chain, so far
 	found     bool   // records of the type were there
 	denied    bool   // or the SOA that says there are none
@@ -69,6 +73,33 @@ type scrubber struct {
 	answer    []dns.RR
 	authority []dns.RR
 	life      time.Duration
+}
+
+// set names a record set of class IN.
+type set struct {
+	owner string // in lower case
+	t     uint16
+}
+
+// index sorts the answer section once. Who owns a zone can have a reply of thousands of records behind a long chain, and to
+// look at all of them again for each of its steps would be work for us that costs him one query.
+func (s *scrubber) index() {
+	s.sets = make(map[set][]dns.RR)
+	var last, lower string // most owners are the same as the one before
+	for _, r := range s.reply.Answer {
+		h := r.Header()
+		if h.Class != classIN {
+			continue
+		}
+		if h.Name != last || lower == "" {
+			last, lower = h.Name, dns.CanonicalName(h.Name)
+		}
+		at := set{lower, h.Rrtype}
+		s.sets[at] = append(s.sets[at], r)
+		if d, ok := r.(*dns.DNAME); ok {
+			s.dnames = append(s.dnames, d)
+		}
+	}
 }
 
 // follow walks from the name asked for to the records at the end of the chain. It puts them in this order: stubs
@@ -97,43 +128,51 @@ func (s *scrubber) follow() {
 // take moves the records of a name and type into the answer, with their signatures, and tells how many there were. Of
 // CNAMEs there can be one.
 func (s *scrubber) take(owner string, t uint16) int {
-	n := 0
-	for _, r := range s.reply.Answer {
-		if !isSet(r, owner, t) || t == dns.TypeCNAME && n == 1 {
-			continue
-		}
-		s.put(r, owner)
-		n++
+	all := s.sets[set{dns.CanonicalName(owner), t}]
+	if t == dns.TypeCNAME {
+		all = all[:min(len(all), 1)]
 	}
-	if n > 0 && s.do {
+	for _, r := range all {
+		s.put(r, owner)
+	}
+	if len(all) > 0 && s.do {
 		s.takeSignatures(owner, t)
 	}
-	return n
+	return len(all)
 }
 
 func (s *scrubber) takeSignatures(owner string, t uint16) {
-	for _, r := range s.reply.Answer {
-		if sig, ok := r.(*dns.RRSIG); ok && sig.TypeCovered == t && s.want != dns.TypeRRSIG && isSet(r, owner, dns.TypeRRSIG) {
+	if s.want == dns.TypeRRSIG {
+		return
+	}
+	for _, r := range s.sets[set{dns.CanonicalName(owner), dns.TypeRRSIG}] {
+		if sig, ok := r.(*dns.RRSIG); ok && sig.TypeCovered == t {
 			s.put(r, owner)
-			s.signers = append(s.signers, sig.SignerName)
+			s.addSigner(sig.SignerName)
 		}
+	}
+}
+
+// addSigner notes a zone that the answer is from.
+func (s *scrubber) addSigner(zone string) {
+	if !slices.Contains(s.signers, zone) {
+		s.signers = append(s.signers, zone)
 	}
 }
 
 // takeDNAME takes the DNAME that the CNAME of the current name was made from (RFC 6672 §3.1), which may have served
 // an earlier name of the chain already.
 func (s *scrubber) takeDNAME() {
-	for _, r := range s.reply.Answer {
-		d, ok := r.(*dns.DNAME)
-		if !ok || d.Hdr.Class != classIN || !isBelow(s.cur, d.Hdr.Name) {
+	for _, d := range s.dnames {
+		if !isBelow(s.cur, d.Hdr.Name) {
 			continue
 		}
 		for _, other := range s.answer {
-			if other == r {
+			if other == dns.RR(d) {
 				return
 			}
 		}
-		s.put(r, d.Hdr.Name)
+		s.put(d, d.Hdr.Name)
 		if s.do {
 			s.takeSignatures(d.Hdr.Name, dns.TypeDNAME)
 		}
@@ -169,7 +208,7 @@ func (s *scrubber) negative() {
 				soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)
 				s.bound(soa, 0, s.cfg.MaxNegative)
 				s.authority = append(s.authority, soa)
-				s.signers = append(s.signers, soa.Hdr.Name)
+				s.addSigner(soa.Hdr.Name)
 				s.denied = true
 				break
 			}
@@ -228,11 +267,6 @@ func (s *scrubber) isAnswer() bool {
 		}
 	}
 	return s.reply.RecursionAvailable
-}
-
-func isSet(r dns.RR, owner string, t uint16) bool {
-	h := r.Header()
-	return h.Rrtype == t && h.Class == classIN && dns.CanonicalName(h.Name) == dns.CanonicalName(owner)
 }
 
 func isBelow(name, zone string) bool {
