@@ -40,7 +40,8 @@ type stream struct {
 	conn    net.Conn
 	err     error
 	waiting map[uint16]*waiter
-	replies int
+	replies int // messages that have come
+	matched int // of these, those that somebody waited for
 }
 
 // waiter is a query that was sent.
@@ -58,9 +59,10 @@ func (c *Client) exchangeStream(ctx context.Context, server Server, wire []byte)
 		before := s.served()
 		reply, err := s.exchange(ctx, wire)
 		c.release(s)
-		// A server closes idle connections when it likes, and we may learn of it only now (RFC 7766 §6.2.4). Each turn
-		// uses up a connection, and a new one that fails is the end.
-		if err == nil || before == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
+		// A server closes connections when it likes: idle ones, of which we may learn only now, and some after each reply,
+		// whatever else was asked (RFC 7766 §6.2.4). Each turn uses up a connection that was good for something, and one
+		// that was not is the end.
+		if err == nil || before == 0 && s.answered() == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
 			return reply, err
 		}
 		c.remove(s)
@@ -134,9 +136,10 @@ func (s *stream) run() {
 		return
 	}
 	s.mu.Lock()
-	s.conn = conn
+	s.conn, err = conn, s.err // it may have been closed before it was there
 	s.mu.Unlock()
 	close(s.ready)
+	defer conn.Close()
 	for err == nil {
 		err = s.read(conn)
 	}
@@ -198,6 +201,7 @@ func (s *stream) read(conn net.Conn) error {
 		return nil // the one who asked has gone
 	}
 	delete(s.waiting, id)
+	s.matched++
 	w.reply, w.err = unpack(wire)
 	close(w.done)
 	return nil
@@ -227,6 +231,13 @@ func (s *stream) served() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replies
+}
+
+// answered is how many queries have got their reply.
+func (s *stream) answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.matched
 }
 
 func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {

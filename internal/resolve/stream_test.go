@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -292,4 +293,56 @@ func TestLateConnection(t *testing.T) {
 			t.Errorf("%d connections opened and %d closed, want 1 and 1", o, c)
 		}
 	})
+}
+
+// TestClosedWhileOpening: a connection that is there only after it was closed does not stay open.
+func TestClosedWhileOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{t: t, delay: time.Second}
+		c := &resolve.Client{Dial: p.dial}
+		s, _ := resolve.ParseServer("tcp://192.0.2.1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := c.Exchange(ctx, s, question("www.example.org.", dns.TypeA)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Exchange: %v, want a timeout", err)
+		}
+		c.CloseIdle()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if o, c := p.opened.Load(), p.closed.Load(); o != 1 || c != 1 {
+			t.Errorf("%d connections opened and %d closed, want 1 and 1", o, c)
+		}
+	})
+}
+
+// TestOneReplyPerConnection: a server that answers the first of several queries and closes the connection still answers
+// them all (RFC 7766 §6.2.4).
+func TestOneReplyPerConnection(t *testing.T) {
+	const n = 5
+	var first sync.Once
+	s := serveTCP(t, func(conn net.Conn) {
+		q := readMessage(conn)
+		if q == nil {
+			return
+		}
+		first.Do(func() {
+			for range n - 1 {
+				readMessage(conn)
+			}
+		})
+		writeMessage(conn, reply(t, q, good))
+		conn.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, conn) // else the system resets the connection, and the reply may be lost
+	})
+	c := &resolve.Client{}
+	var g errgroup.Group
+	for range n {
+		g.Go(func() error {
+			_, err := c.Exchange(t.Context(), s, question("www.example.org.", dns.TypeA))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
 }
