@@ -48,6 +48,7 @@ const usualReply = 4096
 // forwards is what a handler knows of the names in a query that are not ours.
 type forwards struct {
 	rest  forward.Question // what the zones leave open
+	above bool             // it is what the parent of a zone of ours says of it
 	at    int              // where its name stands in the reply: in the question, or in a CNAME
 	asked forward.Question // what the forwarder was asked,
 	given *forward.Reply   // and what it said; nil when it was not
@@ -76,11 +77,15 @@ func (h *handler) wantsRest() bool {
 // chain stays in the reply, which is authoritative, because its first owner name is ours (RFC 1035 §4.1.1).
 func (h *handler) leftOpen() bool {
 	r, f := &h.reply, &h.forwards
+	f.above = false
 	switch r.Kind {
 	case lookup.Refused, lookup.Referral:
-		h.empty(r.Msg[:h.q.end])
-		r.Kind = kindForwarded
-		f.rest.Name, f.at = h.q.name, headerSize
+		h.leaveAll()
+	case lookup.NoData:
+		if f.above = h.isDSOfApex(); !f.above {
+			return false
+		}
+		h.leaveAll()
 	case lookup.Positive:
 		if r.Truncated || h.q.qtype == rr.TypeCNAME || h.q.qtype == rr.TypeANY || !h.chainLeaves() {
 			return false
@@ -91,6 +96,23 @@ func (h *handler) leftOpen() bool {
 	f.rest.Type = h.q.qtype
 	f.rest.DO, f.rest.CD = h.q.edns.present && h.q.edns.do, h.q.flags&flagCD != 0
 	return true
+}
+
+// leaveAll makes the question as it came the rest.
+func (h *handler) leaveAll() {
+	f := &h.forwards
+	f.rest.Delegated = h.reply.Kind == lookup.Referral
+	h.empty(h.reply.Msg[:h.q.end])
+	h.reply.Kind = kindForwarded
+	f.rest.Name, f.at = h.q.name, headerSize
+}
+
+// isDSOfApex reports whether the question is for the DS of a zone of ours whose parent is not. Those who validate need the
+// parent's answer: ours has no proof in it that the zone is not signed, and they would believe nothing that is in the zone.
+// RFC 4035 §3.1.4.1 leaves it to the zone only where there is no recursion.
+func (h *handler) isDSOfApex() bool {
+	r := &h.reply
+	return h.q.qtype == rr.TypeDS && len(h.q.name) > 1 && r.Answers == 0 && string(h.q.name) == r.Zone.Apex().Wire()
 }
 
 // chainLeaves reports whether the last answer is a CNAME to a name that is not ours, and makes that the rest.
@@ -110,6 +132,7 @@ func (h *handler) chainLeaves() bool {
 	}
 	r.Msg, r.Authorities, r.Additionals = r.Msg[:end], 0, 0 // a delegation to which the chain has led
 	f.rest.Name, f.at = target, fixed+recordFixed
+	f.rest.Delegated = f.probe.Kind == lookup.Referral
 	return true
 }
 
@@ -159,6 +182,11 @@ func appendQuestion(msg, name []byte) []byte {
 func (h *handler) putRest(a *forward.Reply) int {
 	q, r, f := &h.q, &h.reply, &h.forwards
 	chain := f.at != headerSize
+	if f.above && a.Rcode == rcodeNXDomain {
+		// The parent does not know the zone, which is there all the same: no such name would deny all that is in it.
+		lookup.Answer(h.snapshot, lookup.Question{Name: q.name, Type: q.qtype}, r)
+		return edeNone
+	}
 	if a.Rcode >= numRcodes || chain && a.Rcode != rcodeNoError && a.Rcode != rcodeNXDomain {
 		return h.failRest(a.EDE) // without the chain: alone it would say that there is no such type
 	}

@@ -11,7 +11,6 @@ import (
 // specialZones are special-use names that have no meaning in the DNS, whatever the configuration: asking for them outside
 // tells others what they should not know, and an answer could only be a lie.
 var specialZones = []string{
-	"localhost",          // RFC 6761 §6.3
 	"invalid",            // RFC 6761 §6.4
 	"onion",              // RFC 7686 §2
 	"alt",                // RFC 9476 §2
@@ -44,36 +43,47 @@ func PrivateZones() []dnsname.Name {
 // localZones are the zones that are answered here, by their names in wire form. They are empty, but for the addresses of
 // localhost.
 type localZones struct {
-	zones map[string]bool // true for localhost
+	zones map[string]localKind
 	tops  map[string]bool // their last labels, so that most names need one look
 }
 
+// localKind is why a zone is answered here.
+type localKind uint8
+
+const (
+	notLocal     localKind = iota
+	localPrivate           // upstreams cannot know it, unless a zone of ours says so
+	localSpecial           // it has no meaning in the DNS
+	localHost              // it means the same everywhere
+)
+
 func newLocalZones(private []dnsname.Name) localZones {
-	l := localZones{zones: map[string]bool{}, tops: map[string]bool{}}
-	add := func(n dnsname.Name, localhost bool) {
-		l.zones[n.Wire()] = localhost
+	l := localZones{zones: map[string]localKind{}, tops: map[string]bool{}}
+	add := func(n dnsname.Name, kind localKind) {
+		l.zones[n.Wire()] = kind
 		l.tops[n.Wire()[top([]byte(n.Wire())):]] = true
 	}
 	for _, n := range private {
-		add(n, false)
+		add(n, localPrivate)
 	}
-	for i, s := range specialZones {
-		add(dnsname.MustParse(s), i == 0)
+	for _, s := range specialZones {
+		add(dnsname.MustParse(s), localSpecial)
 	}
+	add(dnsname.MustParse("localhost"), localHost) // RFC 6761 §6.3
 	return l
 }
 
-// find returns where in a name the zone begins that it is in; false for none.
-func (l *localZones) find(name []byte) (at int, localhost, ok bool) {
+// find returns where in a name the zone begins that it is in, and of which kind that is.
+func (l *localZones) find(name []byte) (at int, kind localKind) {
 	if !l.tops[string(name[top(name):])] {
-		return 0, false, false
+		return 0, notLocal
 	}
 	for ; name[at] != 0; at += 1 + int(name[at]) {
-		if localhost, ok = l.zones[string(name[at:])]; ok {
-			return at, localhost, true
+		if kind = l.zones[string(name[at:])]; kind != notLocal {
+			return at, kind
 		}
 	}
-	return 0, false, false
+	return 0, notLocal
 }
 
 // top is where the last label of a name begins.
@@ -93,21 +103,22 @@ const localSOA = "\x09localhost\x00\x06nobody\x07invalid\x00" +
 	"\x00\x00\x00\x01\x00\x00\x0e\x10\x00\x00\x04\xb0\x00\x09\x3a\x80\x00\x00\x2a\x30"
 
 // answer answers for names in local zones. DS of such a zone is its parent's to answer: those who validate need the proof
-// that the zone is not signed (RFC 8375 §4).
+// that the zone is not signed (RFC 8375 §4). What a zone of ours delegates of a private one is for others to answer: to deny
+// it would contradict that zone.
 func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
-	at, localhost, ok := l.find(q.Name)
-	if !ok || q.Type == rr.TypeDS && at == 0 {
+	at, kind := l.find(q.Name)
+	if kind == notLocal || kind == localPrivate && q.Delegated || q.Type == rr.TypeDS && at == 0 {
 		return Reply{}, false
 	}
 	r := Reply{Msg: msg, EDE: EDESynthesized}
 	switch {
-	case localhost && q.Type == rr.TypeA:
+	case kind == localHost && q.Type == rr.TypeA:
 		r.appendLocal(0, q.Type, "\x7f\x00\x00\x01", &r.Answers)
 		return r, true
-	case localhost && q.Type == rr.TypeAAAA:
+	case kind == localHost && q.Type == rr.TypeAAAA:
 		r.appendLocal(0, q.Type, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", &r.Answers)
 		return r, true
-	case at > 0 && !localhost:
+	case at > 0 && kind != localHost:
 		r.Rcode = rcodeNXDomain
 	}
 	r.appendLocal(at, rr.TypeSOA, localSOA, &r.Authorities)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // TestLocalNames asks for names that nobody else must be asked for, and for their neighbours.
@@ -72,5 +73,21 @@ func TestLocalNames(t *testing.T) {
 				t.Errorf("upstream was asked: %v", got)
 			}
 		})
+	}
+}
+
+// TestDelegatedNames: what a zone of ours delegates is asked for outside, except where nobody could know it.
+func TestDelegatedNames(t *testing.T) {
+	for name, asked := range map[string]bool{
+		"1.2.0.10.in-addr.arpa.": true,
+		"printer.home.arpa.":     true,
+		"a.onion.":               false,
+		"a.localhost.":           false,
+	} {
+		f, n := start(t, forward.Config{}, replies(t, dns.RcodeNameError, ""))
+		askFor(t, f, forward.Question{Name: wire(t, name), Type: rr.TypePTR, Delegated: true})
+		if got := len(n.history()) > 0; got != asked {
+			t.Errorf("%s: upstream was asked: %v", name, got)
+		}
 	}
 }

@@ -13,6 +13,8 @@ type Question struct {
 	Type rr.Type
 	DO   bool // the client wants DNSSEC records (RFC 3225)
 	CD   bool // the client validates by itself (RFC 4035 §3.2.2)
+	// Delegated says that a zone of ours has left the name to others, so that it is somebody's even in a private zone.
+	Delegated bool
 }
 
 // Reply is what was found. Its records stand in Msg behind the question that the caller put there.

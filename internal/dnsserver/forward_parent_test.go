@@ -1,0 +1,76 @@
+package dnsserver
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/forward"
+)
+
+// TestForwardDSOfApex: whether a zone of ours is signed is its parent's to say, and a client that validates needs the
+// parent's proof that it is not (RFC 4035 §3.1.4.1). A parent that does not know the zone does not make it vanish.
+func TestForwardDSOfApex(t *testing.T) {
+	const (
+		parent = "authority: org. 60 SOA a.org. h.org. 1 2 3 4 60"
+		ours   = "authority: example.org. 300 SOA ns1.example.org. hostmaster.example.org. 1 3600 600 86400 300"
+		name   = "example.org."
+	)
+	denies := found{authorities: []string{"org. 60 IN SOA a.org. h.org. 1 2 3 4 60"}, ad: true}
+	for _, tt := range []struct {
+		name  string
+		query *dns.Msg
+		from  client
+		knows map[string]found
+		want  answered
+		asked bool
+	}{
+		{"no DS", withDO(desired(name, dns.TypeDS)), stranger, map[string]found{"example.org. DS": denies},
+			answered{summary{"NOERROR", "rd ra ad ", name, 0, true, -1}, []string{parent}}, true},
+		{"parent does not know it", withDO(desired(name, dns.TypeDS)), stranger, nil,
+			answered{summary{"NOERROR", "aa rd ra ", name, 0, true, -1}, []string{ours}}, true},
+		{"parent cannot be asked", withDO(desired(name, dns.TypeDS)), stranger,
+			map[string]found{"example.org. DS": {rcode: rcodeServFail, ede: forward.EDENoReachable}},
+			answered{summary{"SERVFAIL", "rd ra ", name, 0, true, forward.EDENoReachable}, nil}, true},
+		{"recursion not desired", question(name, dns.TypeDS), stranger, nil,
+			answered{summary{"NOERROR", "aa ra ", name, 0, false, -1}, []string{ours}}, false},
+		{"client not allowed", desired(name, dns.TypeDS), denied, nil,
+			answered{summary{"NOERROR", "aa rd ", name, 0, false, -1}, []string{ours}}, false},
+		{"below the apex", desired("www.example.org.", dns.TypeDS), stranger, nil,
+			answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1}, []string{ours}}, false},
+		{"another type", desired(name, dns.TypeDNSKEY), stranger, nil,
+			answered{summary{"NOERROR", "aa rd ra ", name, 0, false, -1}, []string{ours}}, false},
+	} {
+		for _, cached := range []bool{true, false} {
+			f := &fake{knows: tt.knows, cached: cached, denies: netip.MustParsePrefix("192.0.2.0/24")}
+			h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+			m := unpacked(t, settle(h, packed(t, tt.query), tt.from))
+			if diff := cmp.Diff(tt.want, answeredBy(m)); diff != "" {
+				t.Errorf("%s, cached %v (-want +got):\n%s", tt.name, cached, diff)
+			}
+			if got := f.times() > 0; got != (tt.asked && !cached) {
+				t.Errorf("%s, cached %v: the forwarder was asked %d times", tt.name, cached, f.times())
+			}
+		}
+	}
+}
+
+// TestForwardDelegated: the forwarder is told which names our zones have left to others.
+func TestForwardDelegated(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a.sub.example.org.": true,
+		"tosub.example.org.": true,
+		"www.example.net.":   false,
+		"out.example.org.":   false,
+	} {
+		f := &fake{knows: upstream}
+		h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+		h.forwards.rest.Delegated = !want // of the query before
+		settle(h, packed(t, desired(name, dns.TypeA)), stranger)
+		if f.times() != 1 || f.asked[0].Delegated != want {
+			t.Errorf("%s: the forwarder was asked %+v", name, f.asked)
+		}
+	}
+}
