@@ -110,13 +110,13 @@ func checkTokenRole(role, app string) error {
 
 const (
 	maxApp  = 128
-	appRule = "must be 1 to 128 octets of UTF-8 without spaces, slashes and control characters"
+	appRule = "must be 1 to 128 octets of UTF-8 without spaces, slashes and control characters, and not . or .."
 )
 
 // validApp reports whether a text can be the id of an application instance. Most are UUIDs, but ETSI allows any text; this is
 // what package mec takes for one, which is not below this one and so cannot be asked.
 func validApp(s string) bool {
-	return s != "" && len(s) <= maxApp && utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= maxApp && utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c <= ' ' || c == '/' || c == '\\' || c >= 0x7f && c <= 0xa0 || c == '\u2028' || c == '\u2029'
 	})
 }

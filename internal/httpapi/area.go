@@ -45,13 +45,13 @@ func PlatformAreas() []Area {
 // AppAreas are those of a listener that is for applications only.
 func AppAreas() []Area { return []Area{{Prefix: "/", Roles: []string{RoleApp}, Error: Problem}} }
 
-// areaOf is the area with the longest prefix of a path. One with dots in it is nowhere but among the projects: what a mux makes
-// of it is not known here.
+// areaOf is the area with the longest prefix of a path. One with dots in it is nowhere but in the area of all paths, which is
+// that of projects unless the listener has another: what a mux makes of it is not known here.
 func (f *frame) areaOf(p string) Area {
-	found := projects
 	if clean := path.Clean(p); clean != p && clean+"/" != p {
-		return found
+		p = "/"
 	}
+	found := projects
 	for _, a := range f.Areas {
 		in := p == a.Prefix || strings.HasSuffix(a.Prefix, "/") && strings.HasPrefix(p, a.Prefix)
 		if in && len(a.Prefix) >= len(found.Prefix) {

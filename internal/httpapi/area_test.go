@@ -73,7 +73,7 @@ func TestAreas(t *testing.T) {
 		{"http", "POST", "/mepcfg/app_lcm/v1/applications/a/appd_configuration", "admin platform"},
 		{"http", "DELETE", "/mep/mec_app_support/v1/applications/a/AppInstanceTermination", "admin platform"},
 		{"http", "PUT", "/mep/dns_server_mgmt/v1/rrecord", "admin platform"},
-		{"http", "GET", "/mep/config", projects},
+		{"http", "GET", "/mep/config", "admin platform"},
 		{"http", "GET", "/mep/config/../../v2/zones", projects},
 		{"http", "GET", "/mep/config/%2e%2e/%2e%2e/v2/zones", projects},
 		{"http", "GET", "/mep/config//../v2/zones", projects},
@@ -85,11 +85,14 @@ func TestAreas(t *testing.T) {
 		{"apps", "PUT", "/mec_app_support/v1/applications/a/dns_rules/r", "admin app"},
 		{"apps", "GET", "/v2/zones", "admin app"},
 		{"apps", "GET", "/", "admin app"},
+		{"apps", "GET", "/applications/%2e%2e/dns_rules", "admin app"},
+		{"apps", "GET", "/applications/a/../b/dns_rules", "admin app"},
 		{"apps", "POST", "/v3/auth/tokens", "admin app"},
 		{"apps", "GET", "/healthz", projects + " platform app nobody"},
 		{"mep", "GET", "/mep/config/a/dns_rules", "admin platform"},
 		{"mep", "PUT", "/mep/dns_server_mgmt/v1/rrecord", "admin platform"},
 		{"mep", "POST", "/v3/auth/tokens", "admin platform"},
+		{"mep", "DELETE", "/mep/config/a/dns_rules/%2e%2e", "admin platform"},
 		{"mep", "GET", "/healthz", projects + " platform app nobody"},
 	}
 	for _, tt := range tests {

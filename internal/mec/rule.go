@@ -148,6 +148,8 @@ func checkID(field, id string) error {
 		return fieldErr(field, "is longer than %d octets", maxID)
 	case !utf8.ValidString(id):
 		return fieldErr(field, "is not UTF-8")
+	case id == "." || id == "..":
+		return fieldErr(field, "%q means another thing in a path", id)
 	}
 	for _, c := range id {
 		if c <= ' ' || c == '/' || c == '\\' || c >= 0x7f && c <= 0xa0 || c == '\u2028' || c == '\u2029' {

@@ -84,6 +84,7 @@ func TestParseRule(t *testing.T) {
 		{"plain", func(*mec.Draft) {}, ""},
 		{"no id", func(d *mec.Draft) { d.ID = "" }, "dnsRuleId"},
 		{"id with a slash", func(d *mec.Draft) { d.ID = "a/b" }, "dnsRuleId"},
+		{"id that is a step in a path", func(d *mec.Draft) { d.ID = ".." }, "dnsRuleId"},
 		{"id with NUL", func(d *mec.Draft) { d.ID = "a\x00b" }, "dnsRuleId"},
 		{"id not UTF-8", func(d *mec.Draft) { d.ID = "\xff" }, "dnsRuleId"},
 		{"long id", func(d *mec.Draft) { d.ID = strings.Repeat("x", 129) }, "dnsRuleId"},
