@@ -62,6 +62,7 @@ func TestMp1Header(t *testing.T) {
 	s.as(app1, 401, "GET "+path, "")
 	s.as(app1, 401, "GET "+path, "", "X-AppinstanceID: app2")
 	s.as(app1, 200, "GET "+path, "", "X-AppinstanceID: app1")
+	s.as(app1, 401, "GET "+path, "", "X-AppinstanceID: app1", "X-AppinstanceID: app2")
 }
 
 func TestEntityTags(t *testing.T) {

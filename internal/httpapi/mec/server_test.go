@@ -95,12 +95,12 @@ type response struct {
 func (s *server) do(who httpapi.Caller, call, body string, headers ...string) response {
 	method, path, _ := strings.Cut(call, " ")
 	req := httptest.NewRequest(method, "http://mep.test"+path, strings.NewReader(body))
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
+		req.Header.Add(name, value)
+	}
+	if body != "" && req.Header["Content-Type"] == nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	rec := httptest.NewRecorder()
 	s.mux.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), who)))
