@@ -11,16 +11,18 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// breakable is a store whose disk can be full.
+// breakable is a store whose disk can be full, or slow.
 type breakable struct {
 	store.Store
 	full atomic.Bool
+	slow atomic.Int64 // nanoseconds of an update
 }
 
 func (b *breakable) Update(fn func(store.Writer) error) error {
 	if b.full.Load() {
 		return store.ErrUnavailable
 	}
+	time.Sleep(time.Duration(b.slow.Load()))
 	return b.Store.Update(fn)
 }
 

@@ -113,9 +113,15 @@ func (s *Service) expireAndLook(ctx context.Context) (time.Duration, error) {
 	if err := s.expire(ctx); err != nil {
 		return 0, err
 	}
-	_, next, err := s.due(time.Now())
-	if err != nil || next.IsZero() {
-		return lookAgain, err
+	now := time.Now()
+	rows, next, err := s.due(now)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(rows) > 0: // since expire has looked
+		return 0, nil
+	case next.IsZero():
+		return lookAgain, nil
 	}
-	return min(lookAgain, time.Until(next)), nil
+	return min(lookAgain, next.Sub(now)), nil
 }

@@ -54,6 +54,26 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
+// A rule whose time comes while another one's end is being written does not wait for the next look at the clock.
+func TestExpiryMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &breakable{}
+		g := openOn(t, t.TempDir()+"/db", mec.Options{}, true, disk)
+		for words, life := range map[string]time.Duration{"a a.example.com 192.0.2.1": 10 * time.Second,
+			"b b.example.com 192.0.2.1": 11 * time.Second} {
+			if err := g.createUntil("app1", words, life); err != nil {
+				t.Fatal(err)
+			}
+		}
+		disk.slow.Store(int64(2 * time.Second))
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
+		g.wantAnswer("b.example.com.", rr.TypeA, "refused")
+		g.stop()
+	})
+}
+
 func TestExpiryAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, mec.Options{})
