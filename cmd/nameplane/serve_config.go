@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
@@ -69,7 +70,11 @@ func (d *daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	}
 	roots, err := c.Roots()
 	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Policy: policy, Timeout: c.Timeout,
-		MaxInFlight: c.MaxInFlight, Cache: forward.CacheConfig{Size: int(c.CacheSize), MaxStale: stale}, Roots: roots, Log: d.log}
+		MaxInFlight: d.cfg.Forward.MaxInFlight, // as many as there are queries that may wait for them, which does not change
+		Cache:       forward.CacheConfig{Size: int(c.CacheSize), MaxStale: stale}, Roots: roots, MixCase: c.MixCase, Log: d.log}
+	if c.AskPrivate {
+		f.Private = []dnsname.Name{}
+	}
 	if len(f.Upstreams) == 0 {
 		f.Upstreams, f.Clients = d.cfg.Forward.Servers(), nil
 	}
@@ -129,6 +134,7 @@ func (d *daemon) reload() {
 	rest.Transfer.Allow, rest.Transfer.AllowKeys, rest.Transfer.Secondaries = t.Allow, t.AllowKeys, t.Secondaries
 	if d.forwarder != nil {
 		rest.Forward = d.cfg.Forward
+		rest.Forward.MaxInFlight = next.Forward.MaxInFlight
 	}
 	if keys := config.Diff(d.cfg, rest); len(keys) > 0 {
 		d.log.Warn("these settings changed and take effect with the next start", "settings", strings.Join(keys, ", "))

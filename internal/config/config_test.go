@@ -135,6 +135,7 @@ func TestMistakes(t *testing.T) {
 		{"platform for all behind a CA", "mep: {listen: ':80', authentication: none, tls: {cert: c, key: k, client_ca: a}}\n", []string{"mep.authentication: none"}},
 		{"certificates of nobody", "mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k}}\n", []string{"mep.authentication: certificate needs mep.tls.client_ca"}},
 		{"upstream by name", "forward:\n  upstreams:\n    - resolver.example.org\n", []string{"x.yaml:3:7: forward.upstreams[0]: must be an address"}},
+		{"upstream twice", "forward: {upstreams: ['127.0.0.1', 'udp://127.0.0.1:53', 'tcp://127.0.0.1']}\n", []string{"forward.upstreams[1]: is there already"}},
 		{"clients without upstreams", "forward: {clients: [192.0.2.0/24]}\n", []string{"forward.clients: has nobody to forward to"}},
 		{"open resolver", "forward: {upstreams: ['127.0.0.1'], clients: [127.0.0.1, 0.0.0.0/0]}\n", []string{"x.yaml:1:58: forward.clients[1]: lets the whole internet"}},
 		{"open resolver, IPv6", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0']}\n", []string{"forward.clients[0]: lets the whole internet"}},

@@ -21,6 +21,8 @@ type Forward struct {
 	CacheSize    Size          `yaml:"cache_size"`
 	MaxStale     time.Duration `yaml:"max_stale"`
 	TLSCA        string        `yaml:"tls_ca"`
+	MixCase      bool          `yaml:"mix_case"`
+	AskPrivate   bool          `yaml:"ask_private"`
 }
 
 // Servers are the servers of Upstreams, which Parse has checked.
@@ -55,10 +57,13 @@ func (f Forward) Roots() (*x509.CertPool, error) {
 }
 
 func (v *checker) forward(f Forward) {
+	seen := map[resolve.Server]bool{}
 	for i, s := range f.Upstreams {
-		_, err := resolve.ParseServer(s)
-		v.need(err == nil, fmt.Sprintf("forward.upstreams[%d]", i), "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or "+
-			"tls://192.0.2.1:853#dns.example.org")
+		key := fmt.Sprintf("forward.upstreams[%d]", i)
+		server, err := resolve.ParseServer(s)
+		v.need(err == nil, key, "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or tls://192.0.2.1:853#dns.example.org")
+		v.need(err != nil || !seen[server], key, "is there already")
+		seen[server] = true
 	}
 	v.networks("forward.clients", f.Clients)
 	v.need(len(f.Clients) == 0 || len(f.Upstreams) > 0, "forward.clients", "has nobody to forward to: set forward.upstreams")
