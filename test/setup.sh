@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 programs() { # program:package
-	echo ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound openstack:python3-openstackclient curl:curl mount:mount
+	echo ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound pdns_server:pdns-server sqlite3:sqlite3 openstack:python3-openstackclient curl:curl mount:mount
 	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
 	return 0
 }
@@ -17,6 +17,8 @@ missing() {
 	done
 	# The plugin that gives the openstack command its zone verbs has no command of its own.
 	dpkg -s python3-designateclient >/dev/null 2>&1 || echo python3-designateclient
+	# Nor has the backend of PowerDNS.
+	dpkg -s pdns-backend-sqlite3 >/dev/null 2>&1 || echo pdns-backend-sqlite3
 }
 
 retry() { # a registry that is busy now may not be in a moment

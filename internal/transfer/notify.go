@@ -73,7 +73,6 @@ func (h *dueHeap) Pop() any {
 
 // notified is a zone on its way to the secondaries.
 type notified struct {
-	name   dnsname.Name
 	serial uint32
 	peers  []peer
 }

@@ -1,0 +1,121 @@
+package secondaries
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/peers"
+)
+
+func sorted(s []string) []string { slices.Sort(s); return s }
+
+// TestSecondaries has all four servers follow two zones through changes, without and with TSIG: each change reaches all of
+// them by IXFR, and the API tells when.
+func TestSecondaries(t *testing.T) {
+	for _, k := range []peers.Key{noKey, key} {
+		name := "without a key"
+		if k.Name != "" {
+			name = "with " + k.Name
+		}
+		t.Run(name, func(t *testing.T) { follow(t, k) })
+	}
+}
+
+func follow(t *testing.T, k peers.Key) {
+	first := "  allow: [127.0.0.1]\n"
+	if k.Name != "" {
+		first = "  allow: []\n"
+	}
+	s := start(t, first)
+	if k.Name != "" {
+		s.createKey(k, "POOL", poolID)
+	}
+	zones := []peers.Zone{{Name: apex}, {Name: "second.test."}}
+	for _, z := range zones {
+		s.createZone(z.Name)
+		s.put(z.Name, "ns", "A", "192.0.2.1", "192.0.2.2")
+	}
+	fleet := startAll(t, s, zones, k)
+	config := "  secondaries:\n"
+	for _, f := range fleet {
+		config += fmt.Sprintf("    - {address: '%s', key: '%s'}\n", f.Addr, k.Name)
+	}
+	s.reload(config)
+	inSync(s, fleet, apex)
+
+	axfrs, ixfrs := s.metric(`nameplane_transfers_total{kind="axfr",result="done"}`), s.metric(`nameplane_transfers_total{kind="ixfr",result="done"}`)
+	const changes = 3
+	for i := range changes {
+		addr := fmt.Sprintf("192.0.2.%d", 10+i)
+		s.put(apex, "www", "A", addr)
+		s.put(apex, "@", "TXT", fmt.Sprintf(`"change %d"`, i))
+		inSync(s, fleet, apex)
+		for _, f := range fleet {
+			if got := answers(f.Addr, "www."+apex, dns.TypeA); got != addr {
+				t.Errorf("%s answers %s, want %s", f.Name, got, addr)
+			}
+		}
+	}
+	if n := s.metric(`nameplane_transfers_total{kind="axfr",result="done"}`); n != axfrs {
+		t.Errorf("%v whole transfers for small changes", n-axfrs)
+	}
+	if n := s.metric(`nameplane_transfers_total{kind="ixfr",result="done"}`) - ixfrs; n < changes*float64(len(fleet)) {
+		t.Errorf("%v differences for %d changes to %d servers", n, changes, len(fleet))
+	}
+}
+
+// startAll starts every secondary; each has the zones when it returns.
+func startAll(t *testing.T, s *server, zones []peers.Zone, k peers.Key) (fleet []*peers.Server) {
+	t.Helper()
+	for _, p := range peers.Secondaries() {
+		f, err := p.Start(t.Context(), zones, peers.Options{Primary: s.DNS[0], Key: k, Ready: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(f.Stop)
+		fleet = append(fleet, f)
+	}
+	return fleet
+}
+
+// inSync waits until all servers have the newest serial of a zone.
+func inSync(s *server, fleet []*peers.Server, zone string) {
+	s.t.Helper()
+	want := serial(s.DNS[0], zone)
+	for _, f := range fleet {
+		s.eventually(fmt.Sprintf("serial %d of %s at %s", want, zone, f.Name), func() bool { return serial(f.Addr, zone) == want })
+	}
+}
+
+// TestSecondariesHaveTheSame compares the whole zone, with every kind of record, at all servers.
+func TestSecondariesHaveTheSame(t *testing.T) {
+	s := start(t, "  allow: [127.0.0.1]\n")
+	s.createZone(apex)
+	for _, set := range []string{"@ MX 10|mail.example.org.", "mail A 192.0.2.1", "mail AAAA 2001:db8::1", `txt TXT "with \"quotes\""`, "c CNAME mail.example.org.",
+		"_dns._udp SRV 0|0|53|mail.example.org.", "* A 192.0.2.9", "sub NS ns.sub.example.org.", "ns.sub A 192.0.2.8", `@ CAA 0|issue|"ca.test"`,
+		"h HTTPS 1|.|alpn=h2"} {
+		f := strings.SplitN(set, " ", 3)
+		s.put(apex, f[0], f[1], strings.ReplaceAll(f[2], "|", " "))
+	}
+	fleet := startAll(t, s, []peers.Zone{{Name: apex}}, noKey)
+	for _, q := range []struct {
+		name string
+		typ  uint16
+	}{{"@", dns.TypeSOA}, {"@", dns.TypeNS}, {"@", dns.TypeMX}, {"@", dns.TypeCAA}, {"mail", dns.TypeA}, {"mail", dns.TypeAAAA}, {"txt", dns.TypeTXT}, {"c", dns.TypeCNAME},
+		{"_dns._udp", dns.TypeSRV}, {"any.name", dns.TypeA}, {"h", dns.TypeHTTPS}, {"ns.sub", dns.TypeA}} {
+		name := apex
+		if q.name != "@" {
+			name = q.name + "." + apex
+		}
+		want := answers(s.DNS[0], name, q.typ)
+		for _, f := range fleet {
+			if got := answers(f.Addr, name, q.typ); got != want {
+				t.Errorf("%s %s: %s says %s, we say %s", name, dns.TypeToString[q.typ], f.Name, got, want)
+			}
+		}
+	}
+}
