@@ -15,6 +15,7 @@ import (
 const (
 	deliverLimit = 10 * time.Second // of one attempt
 	deliverers   = 32               // attempts at a time, so that notifications cannot take all sockets
+	deliverShare = 2                // of these for one application, so that its slow callbacks do not hold up all others
 	firstPause   = time.Second      // after a failure; doubles up to longestPause
 	longestPause = time.Minute
 	saveEvery    = 64  // deliveries; after a crash no more than these are made again
@@ -28,6 +29,7 @@ type post struct {
 	read  uint64                     // number of the last event that was sorted; goes back when a box is opened
 	seen  uint64                     // the furthest that read has been, in this run or the one before
 	boxes map[string]map[string]*box // by application and id
+	share map[string]chan struct{}   // by application: attempts under way
 
 	opened signal
 }
@@ -38,6 +40,7 @@ type box struct {
 	queue  []uint64 // no longer than the feed: what that drops is dropped here too
 	sorted uint64   // number of the last event it was looked at for
 	busy   bool     // a goroutine works on it
+	share  chan struct{}
 	end    chan struct{}
 }
 
@@ -47,12 +50,12 @@ func (p *post) open(sub Subscription, after uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.boxes == nil {
-		p.boxes = map[string]map[string]*box{}
+		p.boxes, p.share = map[string]map[string]*box{}, map[string]chan struct{}{}
 	}
 	if p.boxes[sub.App] == nil {
-		p.boxes[sub.App] = map[string]*box{}
+		p.boxes[sub.App], p.share[sub.App] = map[string]*box{}, make(chan struct{}, deliverShare)
 	}
-	p.boxes[sub.App][sub.ID] = &box{sub: sub, sorted: after, end: make(chan struct{})}
+	p.boxes[sub.App][sub.ID] = &box{sub: sub, sorted: after, share: p.share[sub.App], end: make(chan struct{})}
 	p.read = min(p.read, after)
 	p.opened.send()
 }
@@ -73,6 +76,7 @@ func (p *post) removeLocked(b *box) {
 	delete(p.boxes[b.sub.App], b.sub.ID)
 	if len(p.boxes[b.sub.App]) == 0 {
 		delete(p.boxes, b.sub.App)
+		delete(p.share, b.sub.App)
 	}
 }
 
@@ -294,14 +298,16 @@ func (s *Service) giveUp(ctx context.Context, b *box, sub Subscription) {
 	}
 }
 
-// attempt calls Deliver, when there is a slot for it.
+// attempt calls Deliver, when there is a slot for it among those of the application and those of all.
 func (s *Service) attempt(ctx context.Context, b *box, ev Event, slots chan struct{}) error {
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	for _, slots := range []chan struct{}{b.share, slots} {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-slots }()
 	}
-	defer func() { <-slots }()
 	ctx, cancel := context.WithTimeout(ctx, deliverLimit)
 	defer cancel()
 	sub, _, _ := s.post.front(b)

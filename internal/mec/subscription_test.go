@@ -81,6 +81,34 @@ func TestSubscribeRefuses(t *testing.T) {
 	wantIs(t, err, mec.ErrNoDelivery)
 }
 
+// Applications whose callbacks hang have no more than their share of the deliveries under way.
+func TestDeliveryShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var box inbox
+		g := start(t, mec.Options{Deliver: func(ctx context.Context, sub mec.Subscription, ev mec.Event) error {
+			if strings.HasPrefix(sub.App, "slow") {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return box.deliver(ctx, sub, ev)
+		}})
+		for _, app := range []string{"slow1", "slow2"} {
+			for range 16 {
+				g.subscribe(app, "http://slow.test")
+			}
+			g.create(app, "r "+app+".example.com 192.0.2.1")
+		}
+		synctest.Wait()
+		g.subscribe("app1", "http://one.test")
+		g.create("app1", "r n.example.com 192.0.2.1")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"http://one.test 3 app1/r"}, box.take()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		g.stop()
+	})
+}
+
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox
