@@ -128,7 +128,7 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 			}
 		}
 		for e := range s.index.byName[name] {
-			if st, ok := e.rec.Families[i].seed(); ok && e.outside == name && e.rec.Outside != "" {
+			if st, ok := e.rec.seed(i); ok && e.outside == name {
 				s.tracker.Seed(name, f, st)
 				break
 			}
@@ -187,7 +187,12 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		default:
 			s.opts.Log.Error("flatten aliases", "error", err)
-			time.AfterFunc(retryAfter, s.nudge)
+			select { // whatever wakes us in the meantime
+			case <-time.After(retryAfter):
+			case <-ctx.Done():
+				return nil
+			}
+			s.nudge()
 		}
 	}
 }

@@ -74,8 +74,10 @@ func (f *flattener) flatten(k Key) error {
 		return err
 	}
 	rec = f.judge(rec, w, k.Name, target)
-	if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
-		return err
+	if rec.Status != Pending { // both families at once, and the old ones until then
+		if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
+			return err
+		}
 	}
 	f.s.note(k, rec, w.names(target), w.outside)
 	if rec.same(was) {
@@ -147,6 +149,7 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name) Record
 	}
 	if len(links) > maxChain && w.cause == "" {
 		w = &way{chain: w.chain, outside: w.outside, cause: follow.ChainTooLong, detail: "more than 16 names lead on to another"}
+		out = [2]outcome{}
 	}
 	rec.Chain = chainText(owner, target, links)
 	return rec.judge(w, out, f.s.opts.MaxAddrs, f.tx.Now())

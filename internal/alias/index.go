@@ -31,6 +31,7 @@ type entry struct {
 	deps    []dnsname.Name
 	outside dnsname.Name // followed for it
 	turn    uint64       // steps with each edit that touches it
+	gone    bool         // an edit has removed it
 }
 
 func newIndex() index {
@@ -101,7 +102,7 @@ func (s *Service) note(k Key, rec Record, names []dnsname.Name, outside dnsname.
 	e := s.index.entry(k)
 	e.turn++
 	news := !e.rec.same(rec)
-	e.rec = rec
+	e.rec, e.gone = rec, false
 	s.index.depend(e, names)
 	if news || outside != e.outside || len(e.deps) > len(names) {
 		s.index.changed[k] = true
@@ -115,6 +116,7 @@ func (s *Service) forget(k Key) {
 	defer s.mu.Unlock()
 	if e := s.index.entries[k]; e != nil {
 		e.turn++
+		e.gone = true
 		s.index.changed[k] = true
 		s.nudge()
 	}
@@ -208,7 +210,7 @@ func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record, names []dnsn
 		s.followLocked(e, dnsname.Name{})
 		s.index.drop(e)
 	default:
-		e.rec = rec
+		e.rec, e.gone = rec, false
 		s.index.only(e, names)
 		s.followLocked(e, w.outside)
 	}

@@ -149,13 +149,15 @@ func (r Record) deps() []dnsname.Name {
 	return out
 }
 
-// seed is what the tracker shall know of an outside target from before.
-func (f Family) seed() (follow.State, bool) {
-	if f.Answer == "" {
+// seed is what the tracker shall know of a family of the outside target from before.
+func (r Record) seed(family int) (follow.State, bool) {
+	f := r.Families[family]
+	if f.Answer == "" || r.Outside == "" {
 		return follow.State{}, false
 	}
 	ttl := time.Duration(f.TTL) * time.Second
-	st := follow.State{Addrs: f.Addrs, TTL: ttl, Answer: f.Answer, Proven: true, Since: f.Since, LastSuccess: f.LastSuccess}
+	st := follow.State{Addrs: f.Addrs, TTL: ttl, Answer: f.Answer, Proven: true, Since: f.Since, LastSuccess: f.LastSuccess,
+		Way: r.wayOutside(ttl)}
 	if !f.LastSuccess.IsZero() {
 		st.ValidUntil = f.LastSuccess.Add(ttl)
 	}
@@ -169,4 +171,19 @@ func (f Family) seed() (follow.State, bool) {
 		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Detail}
 	}
 	return st, true
+}
+
+// wayOutside is the part of the chain that lies outside. The TTLs of its links are not kept; none is less than that of all.
+func (r Record) wayOutside(ttl time.Duration) []follow.Link {
+	names := r.Chain[max(0, slices.Index(r.Chain, r.Outside)):]
+	var out []follow.Link
+	for i := range max(0, len(names)-1) {
+		from, err := dnsname.Parse(names[i])
+		to, err2 := dnsname.Parse(names[i+1])
+		if err != nil || err2 != nil {
+			return nil
+		}
+		out = append(out, follow.Link{Name: from, Target: to, TTL: ttl})
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -328,4 +329,11 @@ func (r *rig) asked(target string) (n int) {
 func bubble(t *testing.T, fn func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, fn)
+}
+
+func follows(list ...string) (out []netip.Addr) {
+	for _, s := range list {
+		out = append(out, netip.MustParseAddr(s))
+	}
+	return out
 }

@@ -16,7 +16,7 @@ type State struct {
 func (s *Service) State(k Key) (State, bool) {
 	s.mu.Lock()
 	e := s.index.entries[k]
-	if e == nil {
+	if e == nil || e.gone {
 		s.mu.Unlock()
 		return State{}, false
 	}
@@ -41,7 +41,7 @@ func (s *Service) Status(k Key) (status Status, action string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entries[k]
-	if e == nil {
+	if e == nil || e.gone {
 		return "", "", false
 	}
 	return e.rec.Status, e.rec.Action, true
@@ -53,7 +53,7 @@ func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entries[k]
-	if e == nil {
+	if e == nil || e.gone {
 		return 0, false
 	}
 	target := e.outside

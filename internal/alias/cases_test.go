@@ -1,0 +1,425 @@
+package alias_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+// The numbers are those of the edge cases in the list of facts.
+
+// Case 46: a target with A only. The missing family is not asked for again within its negative TTL.
+func TestCase46OneFamily(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "zone example.net. 300\ncdn.example.net. 300 A 203.0.113.1")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(0)
+		r.want("example.org.", "ACTIVE", "A 300 203.0.113.1")
+		r.net.Forget()
+		r.wait(250 * time.Second)
+		if n := r.asked("cdn.example.net."); n != 0 {
+			t.Errorf("%d queries within the TTLs", n)
+		}
+	})
+}
+
+// chainScript is n CNAMEs and an address at their end; c0 is the first.
+func chainScript(n int) string {
+	var b strings.Builder
+	b.WriteString("zone example.net.\n")
+	for i := range n {
+		fmt.Fprintf(&b, "c%d.example.net. %d CNAME c%d.example.net.\n", i, 100+i, i+1)
+	}
+	fmt.Fprintf(&b, "c%d.example.net. 90 A 203.0.113.1\n", n)
+	return b.String()
+}
+
+// Case 47: chains of CNAMEs, elsewhere and in our own zones.
+func TestCase47Chains(t *testing.T) {
+	tests := []struct {
+		name         string
+		length       int
+		inside       bool
+		status, rows string
+	}{
+		{"8 outside", 8, false, "ACTIVE", "A 90 203.0.113.1"},
+		{"16 outside", 16, false, "ACTIVE", "A 90 203.0.113.1"},
+		{"17 outside", 17, false, "ERROR CREATE chain-too-long", ""},
+		{"8 inside", 8, true, "ACTIVE", "A 90 203.0.113.1"},
+		{"16 inside", 16, true, "ACTIVE", "A 90 203.0.113.1"},
+		{"17 inside", 17, true, "ERROR CREATE chain-too-long", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				script := chainScript(tt.length)
+				lines := strings.Split(strings.TrimSpace(script), "\n")[1:]
+				if tt.inside {
+					script = ""
+				}
+				r := start(t, script)
+				if tt.inside {
+					r.zone("example.net.", lines...)
+				}
+				r.zone("example.org.", "example.org. 300 ALIAS c0.example.net.")
+				r.wait(0)
+				r.want("example.org.", tt.status, tt.rows)
+				st, _ := r.State(r.key("example.org."))
+				if len(st.Chain) != tt.length+2 || st.Chain[0] != "example.org." || st.Chain[2] != "c1.example.net." {
+					t.Errorf("chain of %d names: %v", len(st.Chain), st.Chain)
+				}
+				if tt.inside && len(r.net.History()) > 0 {
+					t.Errorf("asked for names of our own: %v", r.net.History())
+				}
+			})
+		})
+	}
+}
+
+// Case 47: a chain that is too long only when both parts of it are counted.
+func TestCase47ChainOfBoth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, chainScript(10))
+		var lines []string
+		for i := range 7 {
+			lines = append(lines, fmt.Sprintf("n%d.example.org. 60 CNAME n%d.example.org.", i, i+1))
+		}
+		r.zone("example.org.", append(lines, "n7.example.org. 60 CNAME c0.example.net.", "a.example.org. 300 ALIAS n0.example.org.", "b.example.org. 300 ALIAS n2.example.org.")...)
+		r.wait(0)
+		r.want("a.example.org.", "ERROR CREATE chain-too-long", "")
+		r.want("b.example.org.", "ACTIVE", "A 60 203.0.113.1")
+	})
+}
+
+// Case 48: loops, of an ALIAS with itself, of two, and by a CNAME elsewhere.
+func TestCase48Loops(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, `
+			zone example.net.
+			www.example.net. 60 CNAME back.example.org.
+			zone example.org.
+			away.example.org. 60 A 203.0.113.1
+			self.example.net. 60 CNAME self.example.net.
+		`)
+		r.zone("example.com.", "b.example.com. 60 ALIAS a.example.org.")
+		r.zone("example.org.", "self.example.org. 60 ALIAS self.example.org.", "a.example.org. 60 ALIAS b.example.com.",
+			"back.example.org. 60 ALIAS www.example.net.", "out.example.org. 60 ALIAS self.example.net.", "*.wild.example.org. 60 ALIAS x.wild.example.org.")
+		r.wait(time.Second)
+		for _, owner := range []string{"self.example.org.", "a.example.org.", "b.example.com.", "back.example.org.", "out.example.org.", "*.wild.example.org."} {
+			r.want(owner, "ERROR CREATE loop", "")
+		}
+		st, _ := r.State(r.key("back.example.org."))
+		want := []string{"back.example.org.", "www.example.net.", "back.example.org.", "www.example.net."}
+		if diff := cmp.Diff(want, st.Chain); diff != "" {
+			t.Errorf("chain (-want +got):\n%s", diff)
+		}
+		if n := len(r.net.History()); n > 16 {
+			t.Errorf("%d queries", n)
+		}
+		r.must(r.put("b.example.com. 60 ALIAS away.example.org.", "away.example.org. 40 A 203.0.113.9")) // the loop is opened
+		r.want("a.example.org.", "ACTIVE", "A 40 203.0.113.9")
+		r.want("b.example.com.", "ACTIVE", "A 40 203.0.113.9")
+	})
+}
+
+// Case 49: NXDOMAIN when the ALIAS is made, and later.
+func TestCase49NXDomain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, `
+			zone example.net.
+			at 100s set new.example.net. 60 A 203.0.113.1
+			at 200s drop new.example.net.
+			at 500s set new.example.net. 60 A 203.0.113.2
+		`)
+		r.zone("example.org.", "example.org. 300 ALIAS new.example.net.")
+		r.wait(time.Second)
+		r.want("example.org.", "ERROR CREATE nxdomain", "")
+		r.wait(179 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1")
+		serial := r.serial("example.org.")
+		r.wait(220 * time.Second)
+		r.want("example.org.", "STALE nxdomain", "A 60 203.0.113.1")
+		st, _ := r.State(r.key("example.org."))
+		if f := st.Families[0]; f.LastSuccess.IsZero() || f.Since.IsZero() || st.NextAttempt[0].IsZero() || st.Since.IsZero() {
+			t.Errorf("times are missing: %+v %v", st, st.NextAttempt)
+		}
+		if r.serial("example.org.") != serial {
+			t.Error("a failure stepped the serial")
+		}
+		r.wait(180 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.2")
+	})
+}
+
+// Case 50: one family times out while the other moves.
+func TestCase50OneFamilyFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+`
+			at 10s fault timeout cdn.example.net. A
+			at 10s set cdn.example.net. 60 A 203.0.113.9
+			at 10s set cdn.example.net. 120 AAAA 2001:db8::9`)
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(200 * time.Second)
+		r.want("example.org.", "STALE timeout", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::9")
+		st, _ := r.State(r.key("example.org."))
+		if st.Families[0].Cause != follow.Timeout || st.Families[1].Cause != "" {
+			t.Errorf("families: %+v", st.Families)
+		}
+	})
+}
+
+// A family that fails from the start does not keep the other from being served.
+func TestOneFamilyNeverAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"fault servfail cdn.example.net. AAAA\nat 100s heal")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(50 * time.Second)
+		r.want("example.org.", "ACTIVE servfail", "A 60 203.0.113.1 203.0.113.2")
+		r.wait(400 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// Case 51: a family that is taken away by those who may is gone, with a step of the serial.
+func TestCase51NoData(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"at 10s drop cdn.example.net. A\nat 300s drop cdn.example.net. AAAA\nat 300s cdn.example.net. 60 TXT x")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		serial := r.serial("example.org.")
+		r.wait(100 * time.Second)
+		r.want("example.org.", "ACTIVE", "AAAA 120 2001:db8::1")
+		if r.serial("example.org.") == serial {
+			t.Error("the serial did not step")
+		}
+		r.wait(600 * time.Second)
+		r.want("example.org.", "ERROR nodata", "")
+	})
+}
+
+// An answer that says nothing, without a SOA record, removes nothing.
+func TestUnprovenNoData(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"at 10s fault empty")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(300 * time.Second)
+		r.want("example.org.", "STALE nodata", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// Case 52: an hour of answers in another order is no change.
+func TestCase52Reordered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"rotate")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		serial, commits := r.serial("example.org."), r.store.commits()
+		r.net.Forget()
+		r.wait(time.Hour)
+		if n := r.asked("cdn.example.net."); n < 90 {
+			t.Errorf("asked only %d times in an hour", n)
+		}
+		if r.serial("example.org.") != serial || r.store.commits() != commits {
+			t.Errorf("%d commits, and the serial went from %d to %d", r.store.commits()-commits, serial, r.serial("example.org."))
+		}
+	})
+}
+
+// Case 53: the TTL is the least on the way, and never that of the refresh.
+func TestCase53TTL(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, `
+			zone example.net.
+			hasty.example.net. 1 A 203.0.113.1
+			slow.example.net. 604800 A 203.0.113.2
+			www.example.net. 20 CNAME slow.example.net.
+		`)
+		z := r.zone("example.org.", "a.example.org. 300 ALIAS hasty.example.net.", "b.example.org. 300 ALIAS slow.example.net.",
+			"c.example.org. 300 ALIAS www.example.net.", "d.example.org. 0 ALIAS slow.example.net.", "e.example.org. 300 ALIAS b.example.org.",
+			"f.example.org. 7 CNAME slow.example.net.", "g.example.org. 300 ALIAS f.example.org.")
+		r.wait(time.Second)
+		r.want("a.example.org.", "ACTIVE", "A 1 203.0.113.1")
+		r.want("b.example.org.", "ACTIVE", "A 300 203.0.113.2")
+		r.want("c.example.org.", "ACTIVE", "A 20 203.0.113.2")
+		r.want("d.example.org.", "ACTIVE", "A 3600 203.0.113.2")
+		r.want("e.example.org.", "ACTIVE", "A 300 203.0.113.2")
+		r.want("g.example.org.", "ACTIVE", "A 7 203.0.113.2")
+		r.net.Forget()
+		r.wait(300 * time.Second)
+		if n := r.asked("hasty.example.net."); n > 22 { // both families, every 30 s
+			t.Errorf("%d queries in 300 s for a TTL of 1", n)
+		}
+		r.must(r.put("b.example.org. 30 ALIAS slow.example.net."))
+		r.want("b.example.org.", "ACTIVE", "A 30 203.0.113.2")
+		r.want("e.example.org.", "ACTIVE", "A 30 203.0.113.2") // its way leads by b
+		r.must(r.commit(func(tx *publish.Tx) error {
+			z.TTL = 50
+			_, err := tx.UpdateZone(z)
+			return err
+		}))
+		r.want("d.example.org.", "ACTIVE", "A 50 203.0.113.2")
+	})
+}
+
+// Case 56: an ALIAS at a wildcard.
+func TestCase56Wildcard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		r.zone("example.org.", "*.x.example.org. 300 ALIAS cdn.example.net.", "in.example.org. 300 ALIAS any.x.example.org.")
+		r.wait(0)
+		const want = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
+		r.want("*.x.example.org.", "ACTIVE", want)
+		r.want("in.example.org.", "ACTIVE", want)
+	})
+}
+
+// Case 60: addresses that a target must not have, unless policy allows them.
+func TestCase60Policy(t *testing.T) {
+	refused := map[string]string{
+		"127.0.0.1": "private-address", "10.1.2.3": "private-address", "192.168.0.1": "private-address", "169.254.169.254": "private-address",
+		"100.64.0.1": "private-address", "0.0.0.0": "private-address", "224.0.0.1": "private-address", "198.51.100.53": "own-address",
+	}
+	for addr, cause := range refused {
+		t.Run(addr, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, "zone example.net.\ncdn.example.net. 60 A "+addr+"\nok.example.net. 60 A 203.0.113.1\nat 50s set ok.example.net. 60 A "+addr)
+				r.SetPolicy(alias.Policy{Own: follows("198.51.100.53")})
+				r.zone("example.org.", "a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 300 ALIAS ok.example.net.")
+				r.wait(time.Second)
+				r.want("a.example.org.", "ERROR CREATE "+cause, "")
+				st, _ := r.State(r.key("a.example.org."))
+				if !strings.Contains(st.Detail, addr) {
+					t.Errorf("the detail %q does not name the address", st.Detail)
+				}
+				r.wait(100 * time.Second)
+				r.want("b.example.org.", "STALE "+cause, "A 60 203.0.113.1") // rebound: what it was before stays
+				r.SetPolicy(alias.Policy{AllowPrivate: true, AllowOwn: true})
+				r.wait(0)
+				r.want("a.example.org.", "ACTIVE", "A 60 "+addr)
+				r.want("b.example.org.", "ACTIVE", "A 60 "+addr)
+				r.SetPolicy(alias.Policy{Own: follows("198.51.100.53")})
+				r.wait(0)
+				r.want("a.example.org.", "ERROR "+cause, "")
+			})
+		})
+	}
+}
+
+func TestPolicyOfIPv6(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA fe80::1, 2001:db8::1\nmap.example.net. 60 AAAA ::ffff:127.0.0.1\nula.example.net. 60 AAAA fd00::1")
+		r.zone("example.org.", "a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 300 ALIAS map.example.net.", "c.example.org. 300 ALIAS ula.example.net.")
+		r.wait(time.Second)
+		r.want("a.example.org.", "ACTIVE private-address", "A 60 203.0.113.1")
+		r.want("b.example.org.", "ERROR CREATE private-address", "")
+		r.want("c.example.org.", "ERROR CREATE private-address", "")
+	})
+}
+
+// Case 61: more addresses than a record set may have are cut, and said to be.
+func TestCase61Cap(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var list []string
+		for i := range 500 {
+			list = append(list, fmt.Sprintf("203.0.%d.%d", i/250, i%250))
+		}
+		r := start(t, "zone example.net.\ncdn.example.net. 60 A "+strings.Join(list, ", "))
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		st, _ := r.State(r.key("example.org."))
+		if f := st.Families[0]; st.Status != alias.Active || len(f.Addrs) != 20 || f.Found != 500 {
+			t.Errorf("%s with %d of %d addresses, want ACTIVE with 20 of 500", st.Status, len(f.Addrs), f.Found)
+		}
+		if n := strings.Count(r.rows("example.org."), "203."); n != 20 {
+			t.Errorf("%d addresses are served", n)
+		}
+	})
+}
+
+// Case 62: many who want a lookup get one.
+func TestCase62RefreshLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"latency 1s")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "www.example.org. 300 ALIAS cdn.example.net.")
+		r.wait(10 * time.Second)
+		r.net.Forget()
+		taken := 0
+		for range 100 {
+			for _, owner := range []string{"example.org.", "www.example.org."} {
+				wait, ok := r.Refresh(r.key(owner))
+				if !ok || wait < 0 || wait > 5*time.Second {
+					t.Fatalf("Refresh = %v, %v", wait, ok)
+				}
+				if wait == 0 {
+					taken++
+				}
+			}
+			r.wait(10 * time.Millisecond)
+		}
+		if n := r.asked("cdn.example.net."); taken != 1 || n != 2 {
+			t.Errorf("of 200 in a second %d were taken, with %d queries, want 1 with one for each family", taken, n)
+		}
+		r.wait(5 * time.Second)
+		if wait, _ := r.Refresh(r.key("example.org.")); wait != 0 {
+			t.Errorf("after a while it wants to wait for %v", wait)
+		}
+		if _, ok := r.Refresh(alias.Key{}); ok {
+			t.Error("refreshes what is not there")
+		}
+	})
+}
+
+// Case 63: after a restart 10,000 aliases on 50 targets are served at once, and looked up once each, not together.
+func TestCase63Restart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const aliases, targets = 10_000, 50
+		var script strings.Builder
+		script.WriteString("zone example.net.\n")
+		for i := range targets {
+			fmt.Fprintf(&script, "t%d.example.net. 300 A 203.0.113.%d\nt%d.example.net. 300 AAAA 2001:db8::%d\n", i, i+1, i, i+1)
+		}
+		net := simnet.New(1)
+		net.MustServer(resolver, script.String())
+		path := t.TempDir() + "/db"
+		r := open(t, path, net, alias.Options{}, follow.Options{})
+		z := r.zone("example.org.")
+		r.must(r.commit(func(tx *publish.Tx) error {
+			for i := range aliases {
+				s := r.set(fmt.Sprintf("a%d.example.org. 600 ALIAS t%d.example.net.", i, i%targets), false)
+				s.Zone = z.ID
+				if _, err := tx.CreateSet(s); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		r.wait(5 * time.Second)
+		r.want("a123.example.org.", "ACTIVE", "A 300 203.0.113.24, AAAA 300 2001:db8::24")
+		if n := len(net.History()); n != 2*targets {
+			t.Errorf("%d lookups at first", n)
+		}
+		serial := r.serial("example.org.")
+		r.stop()
+		net.Forget()
+		r = open(t, path, net, alias.Options{}, follow.Options{})
+		r.want("a123.example.org.", "ACTIVE", "A 300 203.0.113.24, AAAA 300 2001:db8::24")
+		if n := len(net.History()); n > 10 {
+			t.Errorf("%d lookups in the first moment after a restart", n)
+		}
+		r.wait(300 * time.Second)
+		if n := len(net.History()); n < targets || n > 3*targets {
+			t.Errorf("%d lookups in the first TTL after a restart", n)
+		}
+		if got := r.serial("example.org."); got != serial {
+			t.Errorf("the restart stepped the serial from %d to %d", serial, got)
+		}
+	})
+}

@@ -1,0 +1,362 @@
+package alias_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Case 57: a target in our own zones is followed in the same commit, across zones, and nobody is asked.
+func TestCase57Inside(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1", "cdn.example.net. 40 CNAME www.example.net.")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "b.example.org. 30 ALIAS example.org.")
+		r.want("example.org.", "ACTIVE", "A 40 203.0.113.1")
+		r.want("b.example.org.", "ACTIVE", "A 30 203.0.113.1")
+		commits, org, net := r.store.commits(), r.serial("example.org."), r.serial("example.net.")
+		r.must(r.put("www.example.net. 60 A 203.0.113.2", "www.example.net. 90 AAAA 2001:db8::2"))
+		r.want("example.org.", "ACTIVE", "A 40 203.0.113.2, AAAA 40 2001:db8::2")
+		r.want("b.example.org.", "ACTIVE", "A 30 203.0.113.2, AAAA 30 2001:db8::2")
+		if n := r.store.commits() - commits; n != 1 || r.serial("example.org.") != org+1 || r.serial("example.net.") != net+1 {
+			t.Errorf("%d commits, serials %d -> %d and %d -> %d, want one step each", n, org, r.serial("example.org."), net, r.serial("example.net."))
+		}
+		r.must(r.drop("www.example.net.", "AAAA"))
+		r.want("example.org.", "ACTIVE", "A 40 203.0.113.2")
+		r.must(r.drop("www.example.net.", "A"))
+		r.want("example.org.", "STALE nxdomain", "A 40 203.0.113.2")
+		r.must(r.put("www.example.net. 60 TXT there"))
+		r.want("example.org.", "ERROR nodata", "")
+		r.must(r.put("cdn.example.net. 40 CNAME new.example.net.", "new.example.net. 60 A 203.0.113.3"))
+		r.want("b.example.org.", "ACTIVE", "A 30 203.0.113.3")
+		r.wait(time.Hour)
+		if n := len(r.net.History()); n > 0 {
+			t.Errorf("%d queries for names of our own", n)
+		}
+	})
+}
+
+// Whatever decides about a name in our zones is followed, not only its own record sets.
+func TestInsideChanges(t *testing.T) {
+	const found, wild = "A 60 203.0.113.1", "A 50 203.0.113.9"
+	tests := []struct {
+		name         string
+		zone         []string // of example.net
+		edit         func(r *rig) error
+		before, rows string
+		status       string
+	}{
+		{"a wildcard comes", nil, func(r *rig) error { return r.put("*.example.net. 50 A 203.0.113.9") }, "", wild, "ACTIVE"},
+		{"a wildcard goes", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.drop("*.example.net.", "A") }, wild, wild, "STALE nxdomain"},
+		{"a wildcard is covered", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.put("x.b.example.net. 60 TXT x") }, wild, wild, "STALE nxdomain"},
+		{"a wildcard is covered by the name", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.put("a.b.example.net. 60 A 203.0.113.1") }, wild, found, "ACTIVE"},
+		{"a wildcard is not covered any more", []string{"*.example.net. 50 A 203.0.113.9", "x.b.example.net. 60 TXT x"}, func(r *rig) error { return r.drop("x.b.example.net.", "TXT") }, "", wild, "ACTIVE"},
+		{"a name below comes", nil, func(r *rig) error { return r.put("x.a.b.example.net. 60 TXT x") }, "", "", "ERROR CREATE nodata"},
+		{"a DNAME comes", []string{"a.other.example.net. 60 A 203.0.113.1"}, func(r *rig) error { return r.put("b.example.net. 70 DNAME other.example.net.") }, "", found, "ACTIVE"},
+		{"a DNAME goes", []string{"a.other.example.net. 60 A 203.0.113.1", "b.example.net. 70 DNAME other.example.net."}, func(r *rig) error { return r.drop("b.example.net.", "DNAME") }, found, found, "STALE nxdomain"},
+		{"a zone comes", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error {
+			r.zone("b.example.net.", "a.b.example.net. 60 A 203.0.113.1")
+			return nil
+		}, wild, found, "ACTIVE"},
+		{"the zone goes", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error {
+			return r.commit(func(tx *publish.Tx) error {
+				z, err := tx.ZoneByName(name("example.net."))
+				if err != nil {
+					return err
+				}
+				return tx.DeleteZone(z.ID)
+			})
+		}, found, "A 20 203.0.113.200", "ACTIVE"}, // from the resolver
+		{"it is delegated", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error { return r.put("b.example.net. 60 NS ns.example.com.") }, found, "A 20 203.0.113.200", "ACTIVE"},
+		{"an overlay has it", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error {
+			return r.commit(func(tx *publish.Tx) error {
+				z, err := tx.Overlay(name("a.b.example.net."))
+				if err != nil {
+					return err
+				}
+				s := r.set("a.b.example.net. 50 A 203.0.113.9", false)
+				s.Zone = z.ID
+				_, err = tx.CreateSet(s)
+				return err
+			})
+		}, found, wild, "ACTIVE"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, "zone example.net.\na.b.example.net. 20 A 203.0.113.200")
+				r.zone("example.net.", tt.zone...)
+				r.zone("example.org.", "example.org. 300 ALIAS a.b.example.net.")
+				if got := r.rows("example.org."); got != tt.before {
+					t.Errorf("before: %q, want %q", got, tt.before)
+				}
+				r.must(tt.edit(r))
+				r.wait(0)
+				r.want("example.org.", tt.status, tt.rows)
+			})
+		})
+	}
+}
+
+// A target becomes ours, and leaves us again.
+func TestTargetMovesIn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(0)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		z := r.zone("example.net.", "cdn.example.net. 100 A 203.0.113.50")
+		r.want("example.org.", "ACTIVE", "A 100 203.0.113.50")
+		r.wait(0)
+		r.net.Forget()
+		r.wait(time.Hour)
+		if n := r.asked("cdn.example.net."); n > 0 {
+			t.Errorf("%d queries for a name of our own", n)
+		}
+		r.must(r.commit(func(tx *publish.Tx) error { return tx.DeleteZone(z.ID) }))
+		r.wait(time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// Outside CNAMEs that lead to a name of ours are followed here from there on.
+func TestBackInside(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, `
+			zone example.net.
+			zone example.com.
+			shop.example.net. 80 CNAME www.example.com.
+			www.example.com. 100 A 203.0.113.1
+		`)
+		r.zone("example.com.", "www.example.com. 100 A 203.0.113.1")
+		r.zone("example.org.", "example.org. 300 ALIAS shop.example.net.")
+		r.wait(time.Second)
+		r.want("example.org.", "ACTIVE", "A 80 203.0.113.1")
+		r.must(r.put("www.example.com. 100 A 203.0.113.2"))
+		r.want("example.org.", "ACTIVE", "A 80 203.0.113.2")
+	})
+}
+
+// Case 58: an ALIAS and addresses do not stand together, whichever comes first, and what fails changes nothing.
+func TestCase58Placement(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		r.zone("example.org.", "a.example.org. 60 A 203.0.113.9", "b.example.org. 60 ALIAS cdn.example.net.", "c.example.org. 60 CNAME a.example.org.", "p.example.org. 60 ALIAS none.example.net.")
+		r.wait(0)
+		for _, line := range []string{"a.example.org. 60 ALIAS cdn.example.net.", "p.example.org. 60 A 203.0.113.9", "p.example.org. 60 AAAA 2001:db8::9",
+			"b.example.org. 60 CNAME x.example.org.", "c.example.org. 60 ALIAS cdn.example.net."} {
+			err := r.put(line)
+			if place := (*zone.PlacementError)(nil); !errors.As(err, &place) {
+				t.Errorf("%s: %v, want it refused", line, err)
+			}
+		}
+		r.want("b.example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 60 2001:db8::1")
+		r.wait(0)
+		if _, ok := r.State(r.key("a.example.org.")); ok {
+			t.Error("an ALIAS that was refused is known")
+		}
+		r.must(r.put("b.example.org. 60 TXT beside")) // and other types do stand beside it
+		r.must(r.drop("b.example.org.", "ALIAS"))
+		r.must(r.put("b.example.org. 60 A 203.0.113.9"))
+		if got := r.rows("b.example.org."); got != "A 60* 203.0.113.9" {
+			t.Errorf("rows = %q", got)
+		}
+	})
+}
+
+// Case 59: an answer that comes when its ALIAS is gone writes nothing.
+func TestCase59DeletedInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"latency 1s")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(500 * time.Millisecond)
+		r.want("example.org.", "PENDING CREATE", "")
+		r.must(r.drop("example.org.", "ALIAS"))
+		serial := r.serial("example.org.")
+		r.wait(time.Minute)
+		r.want("example.org.", "none", "")
+		if r.serial("example.org.") != serial {
+			t.Error("the serial stepped for what is gone")
+		}
+	})
+}
+
+// Another target: the old addresses are served until the new ones are known, and never mixed with them.
+func TestRetarget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"new.example.net. 60 A 203.0.113.9\nfault servfail new.example.net. AAAA\nlatency 1s")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(2 * time.Second)
+		const old = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
+		r.must(r.put("example.org. 300 ALIAS none.example.net."))
+		r.want("example.org.", "PENDING UPDATE", old)
+		r.wait(2 * time.Second)
+		r.want("example.org.", "ERROR UPDATE nxdomain", old)
+		r.must(r.put("example.org. 300 ALIAS new.example.net."))
+		r.want("example.org.", "PENDING UPDATE", old)
+		r.wait(2 * time.Second)
+		r.want("example.org.", "ACTIVE servfail", "A 60 203.0.113.9")
+		r.must(r.put("example.org. 300 ALIAS cdn.example.net."))
+		r.wait(3 * time.Second)
+		r.want("example.org.", "ACTIVE", old)
+		r.net.Forget()
+		r.wait(time.Hour)
+		if n := r.asked("new.example.net.") + r.asked("none.example.net."); n > 0 {
+			t.Errorf("%d queries for former targets", n)
+		}
+	})
+}
+
+// One change of a target that 10,000 aliases in 10 zones have is one step of each zone's serial, in few commits.
+func TestCoalesced(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\nat 70s set cdn.example.net. 60 A 203.0.113.2")
+		for i := range 10 {
+			var lines []string
+			for j := range 1000 {
+				lines = append(lines, fmt.Sprintf("a%d.z%d.test. 300 ALIAS cdn.example.net.", j, i))
+			}
+			r.zone(fmt.Sprintf("z%d.test.", i), lines...)
+		}
+		r.wait(60 * time.Second)
+		r.want("a999.z9.test.", "ACTIVE", "A 60 203.0.113.1")
+		serial, commits := r.serial("z3.test."), r.store.commits()
+		r.wait(60 * time.Second)
+		r.want("a0.z0.test.", "ACTIVE", "A 60 203.0.113.2")
+		r.want("a999.z9.test.", "ACTIVE", "A 60 203.0.113.2")
+		if n := r.store.commits() - commits; n > 10 {
+			t.Errorf("%d commits", n)
+		}
+		var changes int
+		r.must(r.pub.View(func(v store.View) error {
+			z, err := v.ZoneByName(name("z3.test."))
+			if err != nil {
+				return err
+			}
+			return v.Changes(z.ID, 0, func(c store.Change) (bool, error) {
+				if c.To > serial {
+					changes++
+				}
+				return true, nil
+			})
+		}))
+		if changes != 1 {
+			t.Errorf("%d changes of one zone, want 1", changes)
+		}
+	})
+}
+
+// An edit that fails after its aliases were flattened leaves nothing behind, and what it would have replaced goes on.
+func TestFailedEdit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		z := r.zone("example.net.", "www.example.net. 60 A 203.0.113.1", "alt.example.net. 60 A 203.0.113.7")
+		r.zone("example.org.", "example.org. 300 ALIAS www.example.net.")
+		err := r.commit(func(tx *publish.Tx) error {
+			s := r.set("example.org. 300 ALIAS alt.example.net.", false)
+			s.Zone = r.key("example.org.").Zone
+			if _, err := tx.UpdateSet(s); err != nil {
+				return err
+			}
+			bad := r.set("www.example.net. 60 CNAME alt.example.net.", false)
+			bad.Zone = z.ID
+			_, err := tx.CreateSet(bad)
+			return err
+		})
+		if err == nil {
+			t.Fatal("a CNAME beside an A was taken")
+		}
+		r.wait(0)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1")
+		r.must(r.put("www.example.net. 60 A 203.0.113.2"))
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.2")
+		r.must(r.put("alt.example.net. 60 A 203.0.113.8"))
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.2")
+	})
+}
+
+// A store that takes no changes for a while does not lose what lookups brought.
+func TestStoreComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"at 10s set cdn.example.net. 60 A 203.0.113.9")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		r.store.breaks(true)
+		r.wait(90 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		r.store.breaks(false)
+		r.wait(10 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.9, AAAA 120 2001:db8::1")
+	})
+}
+
+// A zone that is replaced as a whole: aliases come, stay and go with it.
+func TestReplacedZone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		z := r.zone("example.org.", "a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 300 ALIAS cdn.example.net.")
+		r.zone("example.com.", "example.com. 300 ALIAS t.example.org.")
+		r.wait(0)
+		const flat = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
+		replace := func(lines ...string) {
+			t.Helper()
+			sets := []zone.RecordSet{r.set("example.org. 0 SOA ns.example.org. host.example.org. 1 3600 600 86400 60", true), r.set("example.org. 0 NS ns.example.org.", true)}
+			for _, l := range lines {
+				sets = append(sets, r.set(l, false))
+			}
+			r.must(r.pub.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }))
+		}
+		replace("a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 60 A 203.0.113.1, 203.0.113.2", "c.example.org. 300 ALIAS cdn.example.net.", "t.example.org. 60 A 203.0.113.5")
+		r.want("a.example.org.", "ACTIVE", flat)
+		r.want("c.example.org.", "ACTIVE", flat)
+		r.want("example.com.", "ACTIVE", "A 60 203.0.113.5")
+		r.wait(0)
+		if got := r.rows("b.example.org."); got != "A 60* 203.0.113.1 203.0.113.2" {
+			t.Errorf("what was an ALIAS and is addresses now: %q", got)
+		}
+		if got := r.status("b.example.org."); got != "none" {
+			t.Errorf("b is %s", got)
+		}
+		replace("x.example.org. 60 A 203.0.113.1")
+		r.wait(0)
+		for _, owner := range []string{"a.example.org.", "c.example.org."} {
+			r.want(owner, "none", "")
+		}
+	})
+}
+
+// Without a resolver an outside target is an error that says what to do, until there is one.
+func TestNoResolver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		tracker := r.tracker
+		r.SetTracker(nil)
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(0)
+		r.want("example.org.", "ERROR CREATE no-resolver", "")
+		r.SetTracker(tracker)
+		r.wait(time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// Nobody else's rows are taken for flattened ones, and flattened rows that somebody removes come again.
+func TestRowsComeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		z := r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(0)
+		r.must(r.commit(func(tx *publish.Tx) error { return tx.DeleteSet(z.ID, z.Name, rr.TypeA) }))
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		if st, _ := r.State(alias.Key{Zone: z.ID, Name: z.Name}); st.Status != alias.Active {
+			t.Errorf("status %s", st.Status)
+		}
+	})
+}
