@@ -36,6 +36,13 @@ type CallbackOptions struct {
 	Extensions bool           // as in Settings
 }
 
+// Errors that an application may read. It chose the name of the host, and must not learn from us what the name leads to, nor
+// whom we ask about names.
+var (
+	errOutside = errors.New("the host is in none of the networks that callbacks may be in")
+	errUnknown = errors.New("the name of the host leads to no address")
+)
+
 // Times and sizes of a call. A receiver that is slower fails, and is tried again later.
 const (
 	callbackTime  = 10 * time.Second
@@ -48,7 +55,7 @@ func NewCallbacks(o CallbackOptions) *Callbacks {
 	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err == nil && !c.allowed(ap.Addr()) {
-			err = fmt.Errorf("%s is in none of the networks that callbacks may be in", ap.Addr())
+			err = errOutside
 		}
 		return err
 	}}
@@ -99,11 +106,7 @@ func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.E
 	req.Header.Set("User-Agent", "nameplane")
 	res, err := c.client.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return err
+		return told(err)
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, callbackReply)
@@ -111,4 +114,18 @@ func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.E
 		return fmt.Errorf("the callback answered with %d", res.StatusCode)
 	}
 	return nil
+}
+
+// told is what an application learns of a call that failed.
+func told(err error) error {
+	var ue *url.Error
+	switch {
+	case errors.Is(err, errOutside):
+		return errOutside
+	case errors.As(err, new(*net.DNSError)):
+		return errUnknown
+	case errors.As(err, &ue):
+		return ue.Err
+	}
+	return err
 }

@@ -125,6 +125,9 @@ func TestDeliverElsewhere(t *testing.T) {
 	if err := outside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "none of the networks") || len(asked) != 0 {
 		t.Errorf("a callback outside the networks: %v, and %d requests", err, len(asked))
 	}
+	if err := outside.Deliver(t.Context(), sub, event); strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("an application is told what a name outside the networks leads to: %v", err)
+	}
 	inside := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
 	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
