@@ -12,10 +12,10 @@ import (
 // RRLConfig limits the rate of like answers to one network over UDP, so that the server is of no use to those who
 // forge addresses. Clients with a valid DNS cookie, and loopback, are exempt.
 //
-// Answers for names that are not ours count as those for names that exist, whatever they say: only allowed networks get
-// them, so what is left to limit is one large answer that is asked for in the name of a client. They count when the query
-// comes, before an upstream is asked. Made-up names are many answers, but each of them must wait for an upstream, and how
-// many may is bounded by ForwardConfig.
+// Answers for names that are not ours count as those for names that exist, whatever they say, and when the query comes,
+// before an upstream is asked: only allowed networks get them, and one client asks for many names. But made-up names are as
+// many as an attacker likes, an upstream nearby denies them in no time, and the denials of a signed zone are large. So all
+// of them together are limited as well, to forwardedNames times as many.
 //
 // The defaults are far above what a resolver of any size asks of one server for one name within its TTL, and far below
 // what makes a reflector: 1,000 answers of 500 octets are 4 Mbit/s.
@@ -52,6 +52,9 @@ const (
 	rateErrors
 	numRates
 )
+
+// forwardedNames is how many names that are not ours a network may ask for at the full rate of one.
+const forwardedNames = 10
 
 // limitRow is the number of buckets in a row of a limiter.
 const limitRow = 1 << 13
@@ -107,7 +110,11 @@ func (l *limiter) check(now int64, addr netip.Addr, name []byte, r *lookup.Reply
 	case rateNegative:
 		binary.LittleEndian.PutUint64(key[9:], maphash.String(l.seed, r.Zone.Apex().Wire()))
 	}
-	if l.take(now, maphash.Bytes(l.seed, key[:]), l.cost[class]) {
+	ok := l.take(now, maphash.Bytes(l.seed, key[:]), l.cost[class])
+	if ok && r.Kind == kindForwarded {
+		ok = l.take(now, maphash.Bytes(l.seed, key[:9]), l.cost[class]/forwardedNames)
+	}
+	if ok {
 		return limitSend
 	}
 	l.count++

@@ -129,11 +129,16 @@ func (w *waiting) wait(p *pending) {
 	p.count.observe(time.Since(p.arrived), 1)
 }
 
+// mostWait is how long a query waits at most. The forwarder ends sooner by itself, and has stale answers to give then.
+const mostWait = forward.MaxTimeout + 50*time.Millisecond
+
 // ask gives large replies the room they want only when they are there: few are, and the others would all hold it while
-// they wait.
+// they wait. One that was not kept has to be found again, but not in more time than there is for all.
 func (w *waiting) ask(p *pending) forward.Reply {
+	ctx, cancel := context.WithDeadline(w.ctx, p.arrived.Add(mostWait))
+	defer cancel()
 	exchange := func(room int) forward.Reply {
-		return w.forwarder.Exchange(w.ctx, p.question, appendQuestion(make([]byte, 0, room), p.question.Name))
+		return w.forwarder.Exchange(ctx, p.question, appendQuestion(make([]byte, 0, room), p.question.Name))
 	}
 	answer := exchange(min(p.limit, usualReply))
 	if answer.Truncated && p.limit > usualReply {

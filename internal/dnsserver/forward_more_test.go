@@ -1,8 +1,12 @@
 package dnsserver
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
@@ -55,6 +59,53 @@ func TestForwardDSOfApex(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestForwardMadeUpNames: no number of names that are not ours gets a network more answers than ten names would.
+func TestForwardMadeUpNames(t *testing.T) {
+	for _, cached := range []bool{true, false} {
+		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2, Slip: 1}, Forward: ForwardConfig{By: &fake{cached: cached}}})
+		sent := 0
+		for i := range 100 {
+			m := unpacked(t, settle(h, packed(t, desired(fmt.Sprintf("n%d.example.net.", i), dns.TypeA)), stranger))
+			if !m.Truncated {
+				sent++
+			}
+		}
+		if sent != 2*forwardedNames {
+			t.Errorf("cached %v: %d answers, want %d", cached, sent, 2*forwardedNames)
+		}
+	}
+}
+
+// again is a Forwarder whose answers are too large at first, and then do not come.
+type again struct {
+	fake
+	calls int
+}
+
+func (a *again) Exchange(ctx context.Context, _ forward.Question, msg []byte) forward.Reply {
+	if a.calls++; a.calls == 1 {
+		time.Sleep(forward.MaxTimeout / 2)
+		return forward.Reply{Msg: msg, Truncated: true, EDE: forward.NoEDE}
+	}
+	<-ctx.Done()
+	return forward.Reply{Msg: msg, Rcode: rcodeServFail, EDE: forward.EDENoReachable}
+}
+
+// TestForwardAskedAgain: to ask again for a large reply that was not kept does not give upstreams their time again.
+func TestForwardAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &again{}
+		h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+		begin := time.Now()
+		over := stranger
+		over.tcp = true
+		m := unpacked(t, settle(h, packed(t, desired("www.example.net.", dns.TypeA)), over))
+		if took := time.Since(begin); m.Rcode != dns.RcodeServerFailure || f.calls != 2 || took != mostWait {
+			t.Errorf("after %v and %d questions: %v", took, f.calls, m)
+		}
+	})
 }
 
 // TestForwardDelegated: the forwarder is told which names our zones have left to others.
