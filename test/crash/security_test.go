@@ -17,13 +17,15 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 )
 
 func TestNoTLSOnTheNetwork(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
 		s := launch(t, filepath.Join(newDir(t), "data"), "--dns", "127.0.0.1:0", "--http", addr)
 		status, said := s.ended(t), s.output.String()
-		if status != 2 || !strings.Contains(said, "refusing to serve the management interface on "+addr+" without TLS") ||
+		if status != 2 || !strings.Contains(said, "refusing to serve http on "+addr+" without TLS") ||
 			!strings.Contains(said, "http.tls.cert") {
 			t.Errorf("--http %s: status %d, said:\n%s", addr, status, said)
 		}
@@ -34,7 +36,7 @@ func TestNoTLSOnTheNetwork(t *testing.T) {
 }
 
 // open are the operations that need no token. Everything else does.
-var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens", "GET /openapi.json"}
+var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens", "GET /openapi.json", "GET /health"}
 
 // operations are all of the API, and the doors beside it.
 func operations() []string {
@@ -45,8 +47,17 @@ func operations() []string {
 		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup",
 		"GET /nothing/here", "PUT /", "DELETE /healthz", "GET //metrics", "GET /healthz/../metrics", "GET /v3/../v2/zones"}
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	add := func(method, pattern string) {
+		out = append(out, method+" "+parameter.ReplaceAllString(pattern, "00000000-0000-4000-8000-000000000001"))
+	}
 	for _, r := range (&designate.API{}).Routes() {
-		out = append(out, r.Method+" "+parameter.ReplaceAllString(r.Pattern, "00000000-0000-4000-8000-000000000001"))
+		add(r.Method, r.Pattern)
+	}
+	for _, r := range slices.Concat(mec.Mm5Routes(), mec.Mp1Routes()) {
+		add(r.Method, r.Pattern)
+	}
+	for _, r := range servermgmt.Routes() {
+		add(r.Method, r.Pattern)
 	}
 	return out
 }
