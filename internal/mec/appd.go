@@ -15,6 +15,8 @@ const maxAppD = 1 << 20
 
 // appD is what is read of a descriptor.
 type appD struct {
+	ID    scalar     `json:"appDId" yaml:"appDId"`
+	Name  scalar     `json:"appName" yaml:"appName"`
 	Rules []appDRule `json:"appDNSRule" yaml:"appDNSRule"`
 }
 
@@ -79,6 +81,9 @@ func ParseAppD(b []byte) ([]Rule, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("descriptor is neither JSON nor YAML with a list appDNSRule: %w", err)
+	}
+	if d.Rules == nil && !d.ID.given && !d.Name.given { // another file by mistake would take all rules away
+		return nil, errors.New("descriptor has none of appDId, appName and appDNSRule")
 	}
 	rules := make([]Rule, len(d.Rules))
 	seen := map[string]bool{}

@@ -34,7 +34,7 @@ func TestParseAppD(t *testing.T) {
 	if err != nil || len(rules) != 2 || rules[0].ID != "7" || *rules[0].TTL != 30 || rules[1].State != mec.Inactive {
 		t.Errorf("YAML: %+v, %v", rules, err)
 	}
-	for _, none := range []string{`{}`, `{"appDNSRule": null}`, `{"appDNSRule": []}`, "appName: x\n"} {
+	for _, none := range []string{`{"appDId": "d1"}`, `{"appDId": "d1", "appDNSRule": null}`, `{"appDNSRule": []}`, "appDNSRule: []\n", "appName: x\n"} {
 		if rules, err := mec.ParseAppD([]byte(none)); err != nil || len(rules) != 0 {
 			t.Errorf("%s = %v, %v, want no rules", none, rules, err)
 		}
@@ -56,6 +56,7 @@ func TestParseAppDRefuses(t *testing.T) {
 		{"appDNSRule:\n- dnsRuleId: r\n  domainName: [a]\n", "appDNSRule[0].domainName"},
 		{"appDNSRule:\n- dnsRuleId: r\n  domainName: a.example\n  ipAddressType: IP_V4\n  ipAddress: 192.0.2.1\n  ttl: '?'\n", "appDNSRule[0].ttl"},
 		{"", ""}, {" \n", ""}, {"[]", ""}, {`{"appDNSRule":{}}`, ""}, {`{"appDNSRule":[`, ""}, {"a: [", ""}, {"just text", ""},
+		{"{}", ""}, {`{"appDNSRule": null}`, ""}, {"apiVersion: v1\nkind: ConfigMap\n", ""},
 		{strings.Repeat(" ", 1<<20) + "{}", ""},
 	}
 	for _, tt := range tests {
