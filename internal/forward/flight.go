@@ -50,7 +50,7 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 	fl := f.join(q)
 	if fl == nil {
 		f.metrics.rejected.Add(1)
-		return failure(rcodeServFail, EDENetworkError).appendTo(msg, time.Now())
+		return f.rejected(q, msg)
 	}
 	select {
 	case <-fl.done:
@@ -61,6 +61,17 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 		return fl.entry.appendStale(msg)
 	}
 	return fl.entry.appendTo(msg, time.Now())
+}
+
+// rejected answers a question for which there is no room in flight. An answer whose time has passed is better than none: who
+// fills the room with questions must not take from others what is known.
+func (f *Forwarder) rejected(q Question, msg []byte) Reply {
+	var buf [maxKey]byte
+	now := time.Now()
+	if e := f.cache.postpone(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.Cache.MaxStale); e != nil {
+		return e.appendStale(msg)
+	}
+	return failure(rcodeServFail, EDENetworkError).appendTo(msg, now)
 }
 
 // answerHere answers what upstreams must not be asked.

@@ -156,6 +156,40 @@ func TestStale(t *testing.T) {
 	})
 }
 
+// TestStaleNotValidated: what was validated when it came is not so for ever.
+func TestStaleNotValidated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+			r, err := replies(t, 0, address)(ctx, q)
+			r.AuthenticatedData = true
+			return r, err
+		})
+		if a := ask(t, f, "www.example.org.", dns.TypeA); !a.AD {
+			t.Errorf("got %+v, want AD", a)
+		}
+		n.history()
+		n.set(server(1), broken)
+		time.Sleep(300 * time.Second)
+		check(t, f, n, stale(), "192.0.2.1")
+	})
+}
+
+// TestStaleWithoutRoom: who fills the room for questions does not take from others what was known.
+func TestStaleWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, n := start(t, forward.Config{MaxInFlight: 1}, replies(t, 0, address))
+		check(t, f, n, positive(0), "192.0.2.1")
+		n.set(server(1), silent)
+		time.Sleep(300 * time.Second)
+		var other sync.WaitGroup
+		other.Go(func() { ask(t, f, "other.example.org.", dns.TypeA) })
+		synctest.Wait()
+		n.history()
+		took(t, 0, func() { check(t, f, n, stale()) })
+		other.Wait()
+	})
+}
+
 // TestStaleFailure: a failure is not an answer, and is not given when its time has passed.
 func TestStaleFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

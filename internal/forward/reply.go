@@ -96,10 +96,11 @@ func (e *entry) appendTo(msg []byte, now time.Time) Reply {
 	return r
 }
 
-// appendStale is appendTo for an entry whose time has passed.
+// appendStale is appendTo for an entry whose time has passed. That it was validated once does not count: its signatures may
+// have expired since.
 func (e *entry) appendStale(msg []byte) Reply {
 	r := e.appendTo(msg, e.stored)
-	r.Stale, r.EDE = true, EDEStale
+	r.Stale, r.AD, r.EDE = true, false, EDEStale
 	if e.rcode == rcodeNXDomain {
 		r.EDE = EDEStaleNXDomain
 	}
