@@ -102,7 +102,7 @@ func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	identify := httpapi.ByToken(d.access)
 	switch d.cfg.MEP.Authentication {
 	case config.AuthCertificate:
-		identify = httpapi.ByCertificate
+		identify = httpapi.ByCertificate(d.cfg.MEP.Platforms)
 	case config.AuthNone: // on this machine only; config has checked that
 		identify = httpapi.Anybody(httpapi.Caller{Who: "platform on this machine", Roles: access.Roles(access.RolePlatform)})
 	}

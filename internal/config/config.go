@@ -125,7 +125,7 @@ func Default() Config {
 		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxConnections: 1024, MaxBody: 1 << 20, MaxImport: 128 << 20,
 			Stall: 30 * time.Second, SessionLife: time.Hour},
 		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}, Put: "full", MaxConnections: 1024},
-		MEP:  MEP{Authentication: AuthToken, MaxConnections: 256},
+		MEP:  MEP{Authentication: AuthToken, Platforms: []string{}, MaxConnections: 256},
 		Forward: Forward{Upstreams: []string{}, Clients: []string{}, Policy: "ordered", Timeout: 2 * time.Second, MaxInFlight: 1024,
 			CacheSize: 32 << 20, MaxStale: 24 * time.Hour},
 		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}, MaxTransfers: 32, MaxPerClient: 8,

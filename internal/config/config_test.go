@@ -127,6 +127,7 @@ func TestMistakes(t *testing.T) {
 		{"two issuers of one name", "apps: {jwt: [{issuer: x, keys: y}, {issuer: x, keys: y}]}\n", []string{"apps.jwt[1].issuer: is there already"}},
 		{"long leeway", "apps: {jwt: [{issuer: x, keys: y, leeway: 1h}]}\n", []string{"apps.jwt[0].leeway: must be a time"}},
 		{"applications for all", "apps: {listen: ':80', authentication: none}\n", []string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
+		{"platforms that are not looked at", "mep: {listen: '127.0.0.1:80', platforms: [mepm]}\n", []string{"mep.platforms: is looked at with"}},
 		{"JWT that is not looked at", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n", []string{"apps.jwt: is not looked at"}},
 		{"put", "apps: {put: part}\n", []string{"apps.put: must be one of full, state-only"}},
 		{"apps address", "apps: {listen: here}\n", []string{"apps.listen: must be IP:PORT"}},

@@ -64,11 +64,12 @@ func (a Apps) Issuers() []access.IssuerConfig {
 
 // MEP is the door for edge platforms: Mm5, and management of the server's records.
 type MEP struct {
-	Listen            string `yaml:"listen"` // empty: closed
-	TLS               TLS    `yaml:"tls"`
-	Authentication    string `yaml:"authentication"`
-	EdgeGalleryStatus bool   `yaml:"edgegallery_status"`
-	MaxConnections    int    `yaml:"max_connections"`
+	Listen            string   `yaml:"listen"` // empty: closed
+	TLS               TLS      `yaml:"tls"`
+	Authentication    string   `yaml:"authentication"`
+	Platforms         []string `yaml:"platforms"` // common names of certificates; none: every one of the CA
+	EdgeGalleryStatus bool     `yaml:"edgegallery_status"`
+	MaxConnections    int      `yaml:"max_connections"`
 }
 
 // MEC bounds what edge applications and platforms may have and send.
@@ -116,6 +117,8 @@ func (v *checker) mep(m MEP) {
 	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)
 	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication", "certificate needs mep.tls.client_ca, "+
 		"the CA whose certificates platforms show")
+	v.need(m.Authentication == AuthCertificate || len(m.Platforms) == 0, "mep.platforms", "is looked at with authentication: certificate only")
+	v.need(!slices.Contains(m.Platforms, ""), "mep.platforms", "must be the common names of certificates")
 	v.need(m.Authentication != AuthNone || loopback(m.Listen), "mep.authentication", "none lets everybody who reaches "+m.Listen+
 		" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate (with mep.tls.client_ca) or token")
 }

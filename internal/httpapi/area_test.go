@@ -244,24 +244,27 @@ func shown(name string) func(*http.Request) {
 }
 
 func TestByCertificate(t *testing.T) {
-	h := httpapi.Frame{Areas: httpapi.PlatformAreas(), NoLogin: true, Identify: httpapi.ByCertificate}.Wrap(http.HandlerFunc(whoAmI))
 	unverified := func(r *http.Request) {
 		shown("mepm")(r)
 		r.TLS.VerifiedChains = nil
 	}
 	tests := []struct {
 		name   string
+		names  []string
 		change func(*http.Request)
 		want   int
 	}{
-		{"verified", shown("mepm"), 200},
-		{"without a name", shown(""), 401},
-		{"not verified", unverified, 401},
-		{"TLS without one", func(r *http.Request) { r.TLS = &tls.ConnectionState{} }, 401},
-		{"no TLS", func(*http.Request) {}, 401},
+		{"verified", nil, shown("mepm"), 200},
+		{"one of the names", []string{"meo", "mepm"}, shown("mepm"), 200},
+		{"none of the names", []string{"meo", "mepm-2"}, shown("mepm"), 401},
+		{"without a name", nil, shown(""), 401},
+		{"not verified", nil, unverified, 401},
+		{"TLS without one", nil, func(r *http.Request) { r.TLS = &tls.ConnectionState{} }, 401},
+		{"no TLS", nil, func(*http.Request) {}, 401},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			h := httpapi.Frame{Areas: httpapi.PlatformAreas(), NoLogin: true, Identify: httpapi.ByCertificate(tt.names)}.Wrap(http.HandlerFunc(whoAmI))
 			w := send(h, "PUT", "/mep/dns_server_mgmt/v1/rrecord", "", tt.change)
 			if w.Code != tt.want || w.Code == 200 && !strings.Contains(w.Body.String(), `"Who":"certificate mepm","ID":"beef"`) {
 				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
@@ -273,7 +276,7 @@ func TestByCertificate(t *testing.T) {
 // TestForeignPages sends what a browser sends for a page of another site, where no token would keep it out.
 func TestForeignPages(t *testing.T) {
 	anybody := httpapi.Anybody(httpapi.Caller{Who: "anybody", Roles: []string{httpapi.RolePlatform}})
-	listeners := map[string]httpapi.Identify{"anybody": anybody, "certificate": httpapi.ByCertificate}
+	listeners := map[string]httpapi.Identify{"anybody": anybody, "certificate": httpapi.ByCertificate(nil)}
 	tests := []struct {
 		name, method, header, value string
 		want                        int

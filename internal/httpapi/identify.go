@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/nameplane/nameplane/internal/access"
 )
@@ -42,20 +43,26 @@ func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 	}
 }
 
-// ByCertificate takes whoever has a client certificate, which the listener has verified, for a platform of the name in it.
-func ByCertificate(r *http.Request) (Caller, error) {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return Caller{}, ErrNobody
+// ByCertificate takes whoever has a client certificate, which the listener has verified, for a platform of the name in it. With
+// names, it must be one of them: the CA may have certificates for others than platforms.
+func ByCertificate(names []string) Identify {
+	return func(r *http.Request) (Caller, error) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			return Caller{}, ErrNobody
+		}
+		if err := ownPage(r); err != nil {
+			return Caller{}, err
+		}
+		c := r.TLS.VerifiedChains[0][0]
+		name := c.Subject.CommonName
+		switch {
+		case name == "":
+			return Caller{}, fmt.Errorf("certificate %x has no common name: %w", c.SerialNumber, access.ErrDenied)
+		case len(names) > 0 && !slices.Contains(names, name):
+			return Caller{}, fmt.Errorf("certificate %x of %.64q is of no platform: %w", c.SerialNumber, name, access.ErrDenied)
+		}
+		return Caller{Who: "certificate " + name, ID: fmt.Sprintf("%x", c.SerialNumber), Roles: access.Roles(RolePlatform)}, nil
 	}
-	if err := ownPage(r); err != nil {
-		return Caller{}, err
-	}
-	c := r.TLS.VerifiedChains[0][0]
-	if c.Subject.CommonName == "" {
-		return Caller{}, fmt.Errorf("certificate %x has no common name: %w", c.SerialNumber, access.ErrDenied)
-	}
-	return Caller{Who: "certificate " + c.Subject.CommonName, ID: fmt.Sprintf("%x", c.SerialNumber),
-		Roles: access.Roles(RolePlatform)}, nil
 }
 
 // Anybody takes everyone who reaches the listener for c. It is for listeners that only the right ones can reach.
