@@ -109,6 +109,15 @@ func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
 	if z.Kind == zone.Overlay {
 		l.Overlay()
 	}
+	if z.Kind == zone.Secondary {
+		s, err := SecondaryOf(v, z.ID)
+		if err != nil {
+			return nil, fmt.Errorf("load zone %s: %w", z.Name, err)
+		}
+		if s.Expired {
+			return zone.NewNodes(z.ID, z.Name), nil // without an SOA, so that the answer is SERVFAIL
+		}
+	}
 	if err := v.Served(z, l.Add); err != nil {
 		return nil, fmt.Errorf("load zone %s: %w", z.Name, err)
 	}

@@ -173,7 +173,7 @@ func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 }
 
 func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
-	if s.Type == rr.TypeSOA && len(s.Data) == 1 && len(was.Data) == 1 {
+	if s.Type == rr.TypeSOA && len(s.Data) == 1 && len(was.Data) == 1 && e.zone.Kind != zone.Secondary {
 		s.Data[0] = zone.WithSerial(s.Data[0], e.before.Serial) // the serial is ours to step
 	}
 	if equalPtr(was.TTL, s.TTL) && slices.Equal(was.Data, s.Data) && was.Hidden == s.Hidden {

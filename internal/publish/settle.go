@@ -98,7 +98,7 @@ func (tx *Tx) check(e *zoneEdit) error {
 				return err
 			}
 		}
-		if n == e.zone.Name && e.zone.Kind == zone.Primary {
+		if n == e.zone.Name && (e.zone.Kind == zone.Primary || e.zone.Kind == zone.Secondary) {
 			if err := zone.NeedsApex(n, sets); err != nil {
 				return err
 			}
@@ -142,6 +142,11 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	}
 	if len(soa.Data) != 1 {
 		return &zone.PlacementError{Reason: "zone " + e.zone.Name.String() + " must have exactly one SOA record"}
+	}
+	if e.zone.Kind == zone.Secondary { // the serial is its master's
+		given, _ := zone.ParseSOA(soa.Data[0])
+		e.zone.Serial = given.Serial
+		return nil
 	}
 	if e.zone.Serial == e.before.Serial {
 		old := e.before.Serial

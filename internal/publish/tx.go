@@ -188,6 +188,11 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 	if err := tx.DropChanges(id, -1); err != nil {
 		return err
 	}
+	if e.zone.Kind == zone.Secondary {
+		if err := tx.dropSecondary(id); err != nil {
+			return err
+		}
+	}
 	e.deleted = true
 	return tx.Edit.DeleteZone(e.zone)
 }
