@@ -20,7 +20,12 @@ func Nameplane(binary string) Program {
 		Binary: binary,
 		configure: func(s site) ([]string, error) {
 			dns := "127.0.0.1:" + strconv.Itoa(s.port)
-			return []string{"serve", "--data", filepath.Join(s.dir, "data"), "--dns", dns, "--http", s.http}, nil
+			args := []string{"serve", "--data", filepath.Join(s.dir, "data"), "--dns", dns, "--http", s.http}
+			if s.opts.Transfer {
+				conf, err := write(s.dir, "nameplane.yaml", "transfer: {allow: [127.0.0.0/8]}\n")
+				return append(args, "--config", conf), err
+			}
+			return args, nil
 		},
 		load: importZones,
 	}

@@ -26,9 +26,12 @@ type Zone struct {
 
 // Options are what a caller may ask of any server.
 type Options struct {
-	Core   string        // CPU list for taskset, such as "0"; empty leaves the scheduler free
-	Update bool          // accept dynamic updates from loopback (BIND only)
-	Ready  time.Duration // how long the zones may take to load; default 30s, because a cold disk is slow
+	Core   string // CPU list for taskset, such as "0"; empty leaves the scheduler free
+	Update bool   // accept dynamic updates from loopback (BIND only)
+
+	Transfer bool // let loopback transfer the zones (nameplane, Knot, NSD)
+
+	Ready time.Duration // how long the zones may take to load; default 30s, because a cold disk is slow
 
 	Primary string // where secondaries get their zones
 	Key     Key    // to sign what they say; the zero Key for none

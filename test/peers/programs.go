@@ -102,13 +102,18 @@ database:
     storage: %q
 control:
     listen: %q
+acl:
+  - id: transfers
+    address: 127.0.0.0/8
+    action: transfer
 template:
   - id: default
     semantic-checks: off
     journal-content: none
     zonefile-sync: -1
+    acl: [%s]
 zone:
-`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"))
+`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"), map[bool]string{true: "transfers"}[s.opts.Transfer])
 	for _, z := range s.zones {
 		fmt.Fprintf(&b, "  - domain: %q\n    file: %q\n", z.Name, z.File)
 	}
@@ -138,6 +143,9 @@ remote-control:
 `, s.port, s.dir, filepath.Join(s.dir, "zone.list"))
 	for _, z := range s.zones {
 		fmt.Fprintf(&b, "zone:\n    name: %q\n    zonefile: %q\n", z.Name, z.File)
+		if s.opts.Transfer {
+			b.WriteString("    provide-xfr: 127.0.0.0/8 NOKEY\n")
+		}
 	}
 	conf, err := write(s.dir, "nsd.conf", b.String())
 	return []string{"-d", "-c", conf}, err
