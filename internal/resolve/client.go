@@ -136,6 +136,10 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 		}
 		// What does not match was sent by a forger, or late. The reply may still come.
 		if c.matches(wire, buf[:n]) {
+			if buf[2]&flagTC != 0 {
+				// What is there counts for nothing (RFC 2181 §9), and may end in the middle of a record.
+				return &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}}, nil
+			}
 			return unpack(buf[:n])
 		}
 	}
@@ -153,12 +157,4 @@ func randomID() uint16 {
 	var b [2]byte
 	rand.Read(b[:])
 	return binary.BigEndian.Uint16(b[:])
-}
-
-func unpack(wire []byte) (*dns.Msg, error) {
-	m := new(dns.Msg)
-	if err := m.Unpack(wire); err != nil {
-		return nil, fmt.Errorf("%w: %w", errMalformed, err)
-	}
-	return m, nil
 }

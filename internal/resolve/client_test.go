@@ -217,3 +217,40 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestCutReplies: a reply that says it is truncated is asked for again, wherever it ends. One that only is so is an error.
+func TestCutReplies(t *testing.T) {
+	mx := "www.example.org. 300 IN MX 10 mail.example.net."
+	tests := []struct {
+		name   string
+		record string
+		data   int // octets that are left of it
+		tc     bool
+	}{
+		{"in an address, said", good, 2, true},
+		{"in an address", good, 2, false},
+		{"before the address", good, 0, false},
+		{"before the name of an MX", mx, 2, false},
+		{"before the name of an HTTPS", "www.example.org. 300 IN HTTPS 1 www.example.net.", 2, false},
+		{"before the second name of an SOA", "www.example.org. 300 IN SOA a. b. 1 2 3 4 5", 3, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serveBoth(t, func(p packet) {
+				wire := reply(t, p.query, tt.record)
+				const fixed = 33 + 17 + 10 // question, owner, and what stands before the data
+				wire = wire[:fixed+tt.data]
+				if tt.tc {
+					wire[2] |= 2
+				} else {
+					wire[fixed-1] = byte(tt.data)
+				}
+				p.send(wire)
+			}, func(conn net.Conn) { writeMessage(conn, reply(t, readMessage(conn), good)) })
+			m, err := exchange(t, &resolve.Client{}, s)
+			if tt.tc && (err != nil || len(m) != 1) || !tt.tc && err == nil {
+				t.Errorf("reply is %v (%v)", m, err)
+			}
+		})
+	}
+}

@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/miekg/dns"
 )
 
 const (
@@ -11,6 +16,7 @@ const (
 	// Of the third octet of the header: QR and opcode (RFC 1035 §4.1.1).
 	kindMask  = 0xf8
 	kindReply = 0x80
+	flagTC    = 0x02
 )
 
 // questionEnd is the octet behind the one question of a message that we packed.
@@ -64,4 +70,43 @@ func mixCase(name []byte) {
 			name[i] = c ^ ('a' - 'A')
 		}
 	}
+}
+
+func unpack(wire []byte) (*dns.Msg, error) {
+	m := new(dns.Msg)
+	if err := m.Unpack(wire); err != nil {
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	for _, section := range [][]dns.RR{m.Answer, m.Ns} {
+		if slices.ContainsFunc(section, isCut) {
+			return nil, fmt.Errorf("%w: a record ends before its data does", errMalformed)
+		}
+	}
+	return m, nil
+}
+
+// isCut reports whether a record lacks data that its type must have: all of them, or a name. The library reads such records,
+// as those without data are a part of updates (RFC 2136 §2.5), and packs them again into what nobody else can read.
+func isCut(r dns.RR) bool {
+	switch r.(type) {
+	case *dns.RFC3597, *dns.NULL, *dns.APL:
+		return false
+	}
+	return r.Header().Rdlength == 0 || lacksName(reflect.ValueOf(r).Elem())
+}
+
+func lacksName(data reflect.Value) bool {
+	for i := range data.NumField() {
+		switch field := data.Type().Field(i); {
+		case field.Anonymous:
+			if lacksName(data.Field(i)) {
+				return true
+			}
+		case field.Tag.Get("dns") == "domain-name", field.Tag.Get("dns") == "cdomain-name":
+			if field.Type.Kind() == reflect.String && data.Field(i).Len() == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
