@@ -51,6 +51,9 @@ type Options struct {
 	MaxGenerate int
 
 	MaxRecords int // bound on all records; 0 is none
+
+	// ReviveAlias reads comments that Write made of ALIAS records as such. The addresses that follow them are read too.
+	ReviveAlias bool
 }
 
 // Error is a mistake in a file, with its place. Columns count octets.
@@ -138,7 +141,7 @@ type fault struct {
 }
 
 func (f *file) parse(r io.Reader) error {
-	f.in = scanner{br: bufio.NewReaderSize(r, readSize)}
+	f.in = scanner{br: bufio.NewReaderSize(r, readSize), aliases: f.o.ReviveAlias}
 	for {
 		e, bad := f.in.next()
 		if bad != nil {

@@ -37,6 +37,8 @@ type scanner struct {
 	spill []byte
 	e     entry
 	open  []int // offsets of the parentheses that are open
+
+	aliases bool // comments of ALIAS records are records
 }
 
 // special are the octets of a line that need a closer look.
@@ -104,6 +106,11 @@ func (s *scanner) readLine() ([]byte, *fault) {
 		b = bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
 		if s.line == 1 {
 			b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the mark that some editors put before UTF-8
+		}
+		if s.aliases && len(s.open) == 0 && len(b) > 0 && b[0] == ';' {
+			if text := aliasComment(b); text != nil {
+				return text, nil
+			}
 		}
 		return b, nil
 	}

@@ -19,7 +19,8 @@ import (
 // them, so that a zone of any size is written as it is read; any other order is an error. Types of one name may
 // come in any order. They go out by number, SOA and NS before the others.
 //
-// Equal zones make equal files, and Parse reads back exactly what was given.
+// Equal zones make equal files, and Parse reads back exactly what was given; an ALIAS, which goes out as a comment, with
+// Options.ReviveAlias.
 func Write(w io.Writer, origin dnsname.Name, defaultTTL uint32, sets iter.Seq2[rr.Set, error]) error {
 	if origin.IsZero() || defaultTTL > rr.MaxTTL {
 		return fmt.Errorf("write zone file: origin %q or default TTL %d is not valid", origin, defaultTTL)
@@ -81,6 +82,8 @@ func (o *writer) flush() error {
 
 func rank(t rr.Type) int {
 	switch t {
+	case rr.TypeALIAS: // before the addresses
+		return 0
 	case rr.TypeSOA:
 		return -2
 	case rr.TypeNS:
@@ -92,6 +95,9 @@ func rank(t rr.Type) int {
 func (o *writer) write(set rr.Set) error {
 	if set.Name.IsZero() || !set.Type.IsData() || set.TTL > rr.MaxTTL {
 		return fmt.Errorf("%q %s with TTL %d cannot be written", set.Name, set.Type, set.TTL)
+	}
+	if set.Type == rr.TypeALIAS {
+		return o.writeAlias(set)
 	}
 	o.line = append(o.line[:0], o.owner(set.Name)...)
 	o.line = append(o.line, ' ')
