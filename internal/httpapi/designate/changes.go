@@ -43,6 +43,7 @@ func (c *call) applyChanges() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	c.refreshAliases(sets)
 	zoneReply, err := c.showZoneNow()
 	if err != nil {
 		return reply{}, err
@@ -158,7 +159,10 @@ func itemFault(i int, c *call, err error) error {
 
 func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (RecordSet, error) {
 	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
-	exists := err == nil
+	exists := err == nil && !was.Hidden
+	if was.Hidden {
+		was = zone.RecordSet{}
+	}
 	if err != nil && !errors.Is(err, zone.ErrNotFound) {
 		return RecordSet{}, err
 	}
@@ -166,7 +170,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 		return RecordSet{}, notFound("recordset", "RecordSet")
 	}
 	zs := zoneSet{z, was}
-	if ch.ifMatch != "" && (!exists || ch.ifMatch != tagOf(zs.wire()) && ch.ifMatch != "*") {
+	if ch.ifMatch != "" && (!exists || ch.ifMatch != tagOf(c.wire(zs)) && ch.ifMatch != "*") {
 		return RecordSet{}, zone.ErrChanged
 	}
 	if ch.action == "delete" {

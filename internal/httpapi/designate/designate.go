@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
@@ -18,7 +19,8 @@ import (
 type API struct {
 	Publisher *publish.Publisher
 	Settings  Settings
-	Log       *slog.Logger // default: none
+	Aliases   *alias.Service // what the publisher derives; nil: ALIAS record sets stay PENDING
+	Log       *slog.Logger   // default: none
 
 	once     sync.Once
 	routes   []Route

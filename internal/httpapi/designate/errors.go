@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -20,6 +21,8 @@ type fault struct {
 	message  string
 	problems []problem // of the fields of an object
 	allow    []string  // methods, with 405
+
+	retryAfter int // seconds; 0: the client may try again at once, or never
 }
 
 func (f *fault) Error() string { return f.kind + ": " + f.message }
@@ -133,6 +136,9 @@ func (c *call) fail(err error) {
 	}
 	if f.status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "60")
+	}
+	if f.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.retryAfter))
 	}
 	body := errorBody{Code: f.status, Type: f.kind, Message: f.message, RequestID: httpapi.RequestID(c.r.Context())}
 	if len(f.problems) > 0 {

@@ -180,6 +180,12 @@ func servedSets(v store.View, z zone.Zone) iter.Seq2[rr.Set, error] {
 	errStop := errors.New("the reader stopped")
 	return func(yield func(rr.Set, error) bool) {
 		err := v.Served(z, func(s rr.Set) error {
+			if s.Type == rr.TypeALIAS {
+				var err error
+				if s, err = aliasSet(v, z, s.Name); err != nil {
+					return err
+				}
+			}
 			if len(s.Data) > 0 && !yield(s, nil) {
 				return errStop
 			}

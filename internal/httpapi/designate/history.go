@@ -30,6 +30,8 @@ type SetChange struct {
 	Type   string     `json:"type"`
 	Before *SetValues `json:"before"`
 	After  *SetValues `json:"after"`
+
+	Flattened bool `json:"flattened,omitempty"` // made of an ALIAS: on the wire, and not in lists
 }
 
 // SetValues are what an owner says in a record set.
@@ -54,7 +56,7 @@ func wireSetChange(before, after *zone.RecordSet) SetChange {
 	if any == nil {
 		any = before
 	}
-	return SetChange{any.Name.String(), any.Type.String(), setValues(before), setValues(after)}
+	return SetChange{any.Name.String(), any.Type.String(), setValues(before), setValues(after), any.Hidden}
 }
 
 func setValues(s *zone.RecordSet) *SetValues {
@@ -243,7 +245,7 @@ func diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, error) {
 	}
 	out := []SetChange{}
 	for _, s := range sinceFrom {
-		if !sameValues(s.Before, s.After) {
+		if s = shownChange(s); !sameValues(s.Before, s.After) {
 			out = append(out, wireSetChange(s.Before, s.After))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
@@ -19,7 +20,8 @@ import (
 )
 
 // createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the zone
-// if that exists already, in one step.
+// if that exists already, in one step. With ?revive_alias=true the comments that an export has of ALIAS records become such
+// again, and the addresses that were made of them are left out.
 func (c *call) createImport() (reply, error) {
 	u, err := c.receive()
 	if err != nil {
@@ -49,12 +51,16 @@ type imported struct {
 	zone    zone.Zone
 	content *zonefile.Content
 	lowest  uint32 // TTL
+	aliases map[dnsname.Name]bool
 }
 
 // sets walks the record sets of the file. One that has the zone's TTL follows it from now on.
 func (in imported) sets() iter.Seq[zone.RecordSet] {
 	return func(yield func(zone.RecordSet) bool) {
 		for set := range in.content.All() {
+			if in.aliases[set.Name] && (set.Type == rr.TypeA || set.Type == rr.TypeAAAA) {
+				continue // made of the ALIAS, which makes them again
+			}
 			s := zone.RecordSet{Name: set.Name, Type: set.Type, Data: set.Data}
 			if ttl := set.TTL; ttl != in.zone.TTL {
 				s.TTL = &ttl
@@ -195,14 +201,15 @@ func (c *call) importQuota(v store.View, file imported) error {
 	if c.scope.caller.IsAdmin() {
 		return nil
 	}
-	records := 0
+	sets, records := 0, 0
 	for s := range file.sets() {
+		sets++
 		if err := c.recordQuota(v, zone.Zone{Project: file.zone.Project}, s, growth{}); err != nil {
 			return err
 		}
 		records += len(s.Data)
 	}
-	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{file.content.Sets(), records})
+	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{sets, records})
 }
 
 // finishImport notes why an import failed. One that succeeded has noted it itself.

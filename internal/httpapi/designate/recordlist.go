@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -64,6 +65,7 @@ func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, int, error)
 			return err
 		}
 		l = newSetList(v, q, in)
+		l.match.statusOf = c.api.statusOf
 		l.others = others
 		return l.read()
 	})
@@ -122,7 +124,7 @@ func (l *setList) read() error {
 	switch {
 	case l.match.none:
 		return nil
-	case l.match.name != nil || l.match.below != nil || l.sets <= small:
+	case l.match.name != nil || l.match.below != nil || l.match.aliases || l.sets <= small:
 	case l.match.any && l.q.count: // all must be seen to be counted
 	case l.others > 4*l.sets: // walking would mostly read what is not listed
 	case l.sort == nil:
@@ -140,7 +142,7 @@ func (l *setList) findMarker() error {
 	}
 	s, err := l.v.RecordSetByID(uuid.MustParse(l.q.marker))
 	z, listed := l.zones[s.Zone]
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !listed {
+	if errors.Is(err, zone.ErrNotFound) || err == nil && (!listed || s.Hidden) {
 		return markerNotFound(l.q.marker)
 	}
 	l.marker = &zoneSet{z, s}
@@ -261,12 +263,28 @@ func (l *setList) candidates(z zone.Zone, fn func(zone.RecordSet) (bool, error))
 			}
 		}
 		return err
+	case l.match.aliases:
+		return l.aliases(z, fn)
 	case l.match.below != nil && l.match.below.IsIn(z.Name):
 		return l.v.RecordSetsBelow(z.ID, *l.match.below, fn)
 	case l.match.below != nil && !z.Name.IsIn(*l.match.below):
 		return nil
 	}
 	return l.v.RecordSets(z.ID, fn)
+}
+
+// aliases walks the ALIAS sets of a zone.
+func (l *setList) aliases(z zone.Zone, fn func(zone.RecordSet) (bool, error)) error {
+	var failed error
+	err := l.v.SetsOfType(z.ID, rr.TypeALIAS, func(n dnsname.Name) bool {
+		s, err := l.v.RecordSet(z.ID, n, rr.TypeALIAS)
+		if err == nil {
+			_, err = fn(s)
+		}
+		failed = err
+		return err == nil
+	})
+	return errors.Join(err, failed)
 }
 
 func (l *setList) less(a, b zoneSet) bool { return l.compare(a, b) < 0 }
@@ -311,6 +329,10 @@ type setMatch struct {
 	name   *dnsname.Name // exactly this name
 	below  *dnsname.Name // only names at or below this one
 	others map[string]string
+
+	status   string                      // in upper case; empty: any
+	aliases  bool                        // only an ALIAS can be in such a status
+	statusOf func(zone.RecordSet) string // tells it
 }
 
 func newSetMatch(filters map[string]string) setMatch {
@@ -320,7 +342,8 @@ func newSetMatch(filters map[string]string) setMatch {
 		case "name":
 			m.setName(strings.ToLower(pattern))
 		case "status":
-			m.none = m.none || !glob(strings.ToUpper(pattern), statusActive)
+			m.status = strings.ToUpper(pattern)
+			m.aliases = !glob(m.status, statusActive)
 		default:
 			m.others[key] = strings.ToLower(pattern)
 		}
@@ -349,7 +372,10 @@ func (m *setMatch) setName(pattern string) {
 }
 
 func (m *setMatch) matches(s zone.RecordSet) bool {
-	if m.name != nil && s.Name != *m.name {
+	if s.Hidden || m.name != nil && s.Name != *m.name {
+		return false
+	}
+	if m.status != "" && !glob(m.status, m.statusOf(s)) {
 		return false
 	}
 	for key, pattern := range m.others {

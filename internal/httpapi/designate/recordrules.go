@@ -43,6 +43,9 @@ func (c *call) mayHold(s zone.RecordSet) error {
 	if s.Type == rr.TypeCNAME && len(s.Data) > 1 {
 		return badRequest("CNAME recordsets may not have more than 1 record")
 	}
+	if s.Type == rr.TypeALIAS && len(s.Data) != 1 {
+		return badRequest("ALIAS recordsets have exactly 1 record")
+	}
 	if s.TTL != nil && *s.TTL < c.settings.MinTTL {
 		return invalidTTL(c.settings)
 	}

@@ -18,8 +18,6 @@ type zoneSet struct {
 	set  zone.RecordSet
 }
 
-func (zs zoneSet) wire() RecordSet { return wireRecordSet(zs.zone, zs.set) }
-
 // recordSet is the set of the path, if the caller may see its zone.
 func (c *call) recordSet(v store.View) (zoneSet, error) {
 	z, err := c.zone(v)
@@ -31,7 +29,7 @@ func (c *call) recordSet(v store.View) (zoneSet, error) {
 		return zoneSet{}, err
 	}
 	s, err := v.RecordSetByID(id)
-	if errors.Is(err, zone.ErrNotFound) || err == nil && s.Zone != z.ID {
+	if errors.Is(err, zone.ErrNotFound) || err == nil && (s.Zone != z.ID || s.Hidden) {
 		return zoneSet{}, notFound("recordset", "RecordSet")
 	}
 	return zoneSet{z, s}, err
@@ -66,6 +64,9 @@ func (c *call) createRecordSet() (reply, error) {
 // addSet is a create inside a commit. g is the growth of the whole commit.
 func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet, g growth) (zone.RecordSet, error) {
 	s.Zone = z.ID
+	if err := uncover(tx, s); err != nil {
+		return s, err
+	}
 	if err := c.mayAdd(tx.View, z, s); err != nil {
 		return s, err
 	}
@@ -85,7 +86,7 @@ func (c *call) showRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.shown(zs.wire(), c.linkedSet(zs)), nil
+	return c.shown(c.wire(zs), c.wireShown(zs)), nil
 }
 
 func (c *call) updateRecordSet() (reply, error) {
@@ -99,9 +100,10 @@ func (c *call) updateRecordSet() (reply, error) {
 		if zs, err = c.recordSet(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return zs.wire() }); err != nil {
+		if err := c.ifMatch(func() any { return c.wire(zs) }); err != nil {
 			return err
 		}
+		delete(in.fields, "alias") // what is known of an ALIAS may have changed since it was read
 		if err := in.known(func() any { return c.linkedSet(zs) }, recordsetUpdateKeys...); err != nil {
 			return err
 		}
@@ -139,7 +141,7 @@ func (c *call) deleteRecordSet() (reply, error) {
 		if zs, err = c.recordSet(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return zs.wire() }); err != nil {
+		if err := c.ifMatch(func() any { return c.wire(zs) }); err != nil {
 			return err
 		}
 		if err := c.mayChange(zs.set); err != nil {
@@ -160,7 +162,10 @@ func (c *call) findRecordSet() (reply, error) {
 	}
 	var s zone.RecordSet
 	err = c.view(func(v store.View) (err error) {
-		if s, err = v.RecordSetByID(id); err == nil {
+		if s, err = v.RecordSetByID(id); err == nil && s.Hidden {
+			err = zone.ErrNotFound
+		}
+		if err == nil {
 			_, err = c.zoneByID(v, s.Zone)
 		}
 		return err
@@ -177,15 +182,15 @@ func setPath(zoneID, id uuid.UUID) string {
 
 // setReply is a reply with a record set. It is written once for its tag, which leaves the links out, and for the body.
 func (c *call) setReply(status int, zs zoneSet) reply {
-	w := zs.wire()
+	w := c.wire(zs)
 	b := append(appendRecordSet(make([]byte, 0, setOctets), &w), '\n')
 	tag := tagOfText(b)
 	b = appendLinks(b[:len(b)-len("}\n")], c.url(setPath(zs.zone.ID, zs.set.ID)))
-	return reply{status: status, body: json.RawMessage(append(b, "}\n"...)), etag: tag}
+	return reply{status: setStatus(status, w), body: json.RawMessage(append(b, "}\n"...)), etag: tag}
 }
 
 func (c *call) linkedSet(zs zoneSet) RecordSet {
-	w := zs.wire()
+	w := c.wire(zs)
 	w.Links = &Links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
 	return w
 }

@@ -41,7 +41,7 @@ func TestRecordTypes(t *testing.T) {
 		{"TLSA", "3 1 1 " + strings.Repeat("ab", 32), "3 1 1 " + strings.Repeat("ab", 32)}, {"TLSA", "4 1 1 abcd", ""}, {"TLSA", "3 1 1 abc", ""},
 		{"LOC", "51 30 12.748 N 0 7 39.611 W 0m 0m 0m 0m", "51 30 12.748 N 00 07 39.611 W 0m 0.00m 0.00m 0.00m"},
 		{"TYPE65400", `\# 2 abcd`, `\# 2 abcd`}, {"TYPE65400", `abcd`, ""},
-		{"ANY", "x", ""}, {"a", "192.0.2.1", ""}, {"ALIAS", "example.net.", ""}, {"TYPE1", "192.0.2.1", ""}, {"TYPE0", `\# 0`, ""},
+		{"ANY", "x", ""}, {"a", "192.0.2.1", ""}, {"ALIAS", "example.net", ""}, {"ALIAS", "192.0.2.1", ""}, {"alias", "example.net.", ""}, {"ALIAS", ".", ""}, {"TYPE1", "192.0.2.1", ""}, {"TYPE0", `\# 0`, ""},
 	}
 	for i, tt := range tests {
 		name := fmt.Sprintf("n%d.example.org.", i)

@@ -56,6 +56,9 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 	if s.Before == nil && s.After == nil {
 		return nil // made and deleted since
 	}
+	if s = shownChange(s); s.Before == nil && s.After == nil {
+		return nil // made of an ALIAS, which makes it again
+	}
 	if s.Before == nil {
 		return tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
 	}

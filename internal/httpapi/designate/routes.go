@@ -20,6 +20,7 @@ func routes() []Route {
 }
 
 var versionRoutes = []Route{
+	{get, "/v1/domains/{zone_id}/records", "List the records of a zone as version 1 did", needReader, (*call).listV1Records},
 	{get, "/", "List the versions of the API", needNothing, (*call).showVersions},
 	{get, "/v2", "Show this version of the API", needNothing, (*call).showVersion},
 }
@@ -46,6 +47,7 @@ var recordSetRoutes = []Route{
 // extensionRoutes are ours; clients of Designate do not know them.
 var extensionRoutes = []Route{
 	{post, "/v2/zones/{zone_id}/changes", "Apply many changes of record sets at once, or none", needMember, (*call).applyChanges},
+	{post, "/v2/zones/{zone_id}/recordsets/{recordset_id}/tasks/flatten", "Look the target of an ALIAS up now", needMember, (*call).flatten},
 	{get, "/v2/zones/{zone_id}/history", "List the changes of a zone, newest first", needReader, (*call).listHistory},
 	{get, "/v2/zones/{zone_id}/history/diff", "Compare a zone at two serials", needReader, (*call).showDiff},
 	{post, "/v2/zones/{zone_id}/history/rollback", "Make a zone what it was at a serial", needMember, (*call).rollback},

@@ -40,6 +40,10 @@ func appendRecordSet(b []byte, s *RecordSet) []byte {
 	b = strconv.AppendInt(append(b, `,"version":`...), int64(s.Version), 10)
 	b = s.CreatedAt.append(append(b, `,"created_at":`...))
 	b = s.UpdatedAt.append(append(b, `,"updated_at":`...))
+	if s.Alias != nil {
+		text, _ := marshalAny(s.Alias) // strings and numbers can always be written
+		b = append(append(b, `,"alias":`...), text[:len(text)-1]...)
+	}
 	if s.Links != nil {
 		b = appendLinks(b, s.Links.Self)
 	}

@@ -18,6 +18,7 @@ func TestAppendRecordSet(t *testing.T) {
 			Records: []string{"192.0.2.1", "192.0.2.2"}, Status: statusActive, Action: actionNone, Version: 3, CreatedAt: at, UpdatedAt: at,
 			Links: &Links{Self: "http://dns.test/v2/zones/2/recordsets/1"}}},
 		{"pointers", RecordSet{Records: []string{}, TTL: &ttl, Description: &empty}},
+		{"an ALIAS", RecordSet{Records: []string{}, Alias: &AliasState{Target: odd, Chain: []string{odd}, Since: at}, Links: &Links{Self: odd}}},
 		{"odd texts", RecordSet{ID: odd, ZoneID: odd, ZoneName: odd, ProjectID: odd, Name: odd, Type: odd, Records: []string{odd, "", odd},
 			Description: &odd, Status: odd, Action: odd, Version: -1, Links: &Links{Self: odd}}},
 	}

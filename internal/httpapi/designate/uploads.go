@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zonefile"
@@ -69,8 +70,9 @@ type upload struct {
 	attributes map[string]string
 	head       []byte // of the file
 	soa        *zonefile.Record
-	lowest     uint32 // TTL
-	bad        error  // what is wrong with the file: the import fails with it
+	lowest     uint32                // TTL
+	bad        error                 // what is wrong with the file: the import fails with it
+	aliases    map[dnsname.Name]bool // revived: their addresses are not the file's own
 }
 
 // receive reads the zone file of the request, and keeps its records in a file without a name, which is gone when it is
@@ -92,8 +94,9 @@ func (c *call) receive() (*upload, error) {
 	if err != nil {
 		return nil, noRoom(err)
 	}
-	u := &upload{records: f, attributes: attributes, lowest: rr.MaxTTL}
-	if err := u.read(bodyReader{body}, zonefile.Options{DefaultTTL: c.settings.DefaultTTL, MaxRecords: most}); err != nil {
+	u := &upload{records: f, attributes: attributes, lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
+	if err := u.read(bodyReader{body}, zonefile.Options{DefaultTTL: c.settings.DefaultTTL, MaxRecords: most,
+		ReviveAlias: isTrue(c.r.URL.Query().Get("revive_alias"))}); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -111,6 +114,9 @@ func (u *upload) read(r io.Reader, o zonefile.Options) error {
 	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
 		if rec.Type == rr.TypeSOA && u.soa == nil {
 			u.soa = new(rec)
+		}
+		if rec.Type == rr.TypeALIAS && o.ReviveAlias {
+			u.aliases[rec.Name] = true
 		}
 		u.lowest = min(u.lowest, rec.TTL)
 		b = zonefile.AppendKept(b[:0], rec)
@@ -149,7 +155,7 @@ func (u *upload) imported(s *Settings) (in imported, err error) {
 		return in, err
 	}
 	content, err := zonefile.NewContent(records.String())
-	return imported{zoneOf(*u.soa, u.head, s), content, u.lowest}, err
+	return imported{zoneOf(*u.soa, u.head, s), content, u.lowest, u.aliases}, err
 }
 
 // spoolFile is a file without a name in a folder, or in the system's folder for temporary files.

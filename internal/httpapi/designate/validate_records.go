@@ -45,6 +45,7 @@ var recordRules = map[string]func(string) bool{
 		a, err := netip.ParseAddr(s)
 		return err == nil && a.Is6() && a.Zone() == ""
 	},
+	"ALIAS": isHost,
 	"CNAME": isHost,
 	"NS":    isHost,
 	"PTR":   isHost,

@@ -84,7 +84,9 @@ type RecordSet struct {
 	Version     int      `json:"version"`
 	CreatedAt   Time     `json:"created_at"`
 	UpdatedAt   Time     `json:"updated_at"`
-	Links       *Links   `json:"links,omitempty"`
+
+	Alias *AliasState `json:"alias,omitempty"` // ours, where one ALIAS is shown
+	Links *Links      `json:"links,omitempty"`
 }
 
 // The states of things here: what is committed is served, so nothing is ever waiting.

@@ -1,0 +1,196 @@
+package designate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// AliasState is what is known of an ALIAS: an object that clients of Designate pass over.
+type AliasState struct {
+	Target      string        `json:"target"`
+	Cause       string        `json:"cause"` // of ERROR and STALE, for programs; empty: none
+	Detail      string        `json:"detail"`
+	Since       Time          `json:"since"` // of the status
+	Chain       []string      `json:"chain"` // names from the ALIAS to the addresses
+	Families    AliasFamilies `json:"families"`
+	NextAttempt Time          `json:"next_attempt"` // null: the target is in a zone of this server, and followed as it changes
+}
+
+// AliasFamilies are the two kinds of addresses.
+type AliasFamilies struct {
+	A    AliasFamily `json:"A"`
+	AAAA AliasFamily `json:"AAAA"`
+}
+
+// AliasFamily is what is known of one of them.
+type AliasFamily struct {
+	Addresses   []string `json:"addresses"` // that are served
+	Found       int      `json:"found"`     // that the target has; more than are served, when they are too many
+	TTL         uint32   `json:"ttl"`       // of the target
+	Answer      string   `json:"answer"`    // found, nodata; empty: none yet
+	Cause       string   `json:"cause"`     // why there is no newer answer
+	Detail      string   `json:"detail"`
+	Since       Time     `json:"since"`
+	LastSuccess Time     `json:"last_success"`
+	NextAttempt Time     `json:"next_attempt"`
+}
+
+func wireAlias(st alias.State) *AliasState {
+	w := &AliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: Time(st.Since), Chain: st.Chain,
+		Families: AliasFamilies{wireFamily(st, 0), wireFamily(st, 1)}}
+	for _, at := range st.NextAttempt {
+		if next := time.Time(w.NextAttempt); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			w.NextAttempt = Time(at)
+		}
+	}
+	return w
+}
+
+func wireFamily(st alias.State, i int) AliasFamily {
+	f := st.Families[i]
+	w := AliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer), Cause: string(f.Cause),
+		Detail: f.Detail, Since: Time(f.Since), LastSuccess: Time(f.LastSuccess), NextAttempt: Time(st.NextAttempt[i])}
+	for _, a := range f.Addrs {
+		w.Addresses = append(w.Addresses, a.String())
+	}
+	return w
+}
+
+// wire is a record set as it looks on the wire, without its links.
+func (c *call) wire(zs zoneSet) RecordSet {
+	w := wireRecordSet(zs.zone, zs.set)
+	if zs.set.Type == rr.TypeALIAS {
+		w.Status, w.Action = c.api.aliasStatus(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
+	}
+	return w
+}
+
+// wireShown is wire with all that is known of an ALIAS. That changes without the set, so no entity tag counts it.
+func (c *call) wireShown(zs zoneSet) RecordSet {
+	w := c.linkedSet(zs)
+	if zs.set.Type == rr.TypeALIAS && c.api.Aliases != nil {
+		if st, ok := c.api.Aliases.State(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name}); ok {
+			w.Alias = wireAlias(st)
+		}
+	}
+	return w
+}
+
+// aliasStatus is the status and action of an ALIAS.
+func (a *API) aliasStatus(k alias.Key) (status, action string) {
+	if a.Aliases != nil {
+		if status, action, ok := a.Aliases.Status(k); ok {
+			return string(status), action
+		}
+	}
+	return statusPending, alias.Create
+}
+
+// statusOf is the status of a record set.
+func (a *API) statusOf(s zone.RecordSet) string {
+	if s.Type != rr.TypeALIAS {
+		return statusActive
+	}
+	status, _ := a.aliasStatus(alias.Key{Zone: s.Zone, Name: s.Name})
+	return status
+}
+
+// setStatus is the HTTP status of a reply with a record set: 202 while it waits for its first lookup.
+func setStatus(done int, w RecordSet) int {
+	if w.Status == statusPending {
+		return http.StatusAccepted
+	}
+	return done
+}
+
+// refreshAliases writes the status of each ALIAS of a batch anew: inside the commit nobody knew it.
+func (c *call) refreshAliases(sets []RecordSet) {
+	for i := range sets {
+		w := &sets[i]
+		if w.Type != rr.TypeALIAS.String() || w.Action == actionDelete {
+			continue
+		}
+		id, err := uuid.Parse(w.ZoneID)
+		name, err2 := dnsname.Parse(w.Name)
+		if err == nil && err2 == nil {
+			w.Status, w.Action = c.api.aliasStatus(alias.Key{Zone: id, Name: name})
+		}
+	}
+}
+
+// uncover removes what an ALIAS left at the place of a new set. If the ALIAS is still there when the edit ends, the two
+// cannot stand together, and the edit fails.
+func uncover(tx *publish.Tx, s zone.RecordSet) error {
+	if s.Type != rr.TypeA && s.Type != rr.TypeAAAA {
+		return nil
+	}
+	have, err := tx.RecordSet(s.Zone, s.Name, s.Type)
+	if errors.Is(err, zone.ErrNotFound) || err == nil && !have.Hidden {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return tx.DeleteSet(s.Zone, s.Name, s.Type)
+}
+
+// flatten looks the target of an ALIAS up now.
+func (c *call) flatten() (reply, error) {
+	var zs zoneSet
+	err := c.view(func(v store.View) (err error) {
+		zs, err = c.recordSet(v)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	if zs.set.Type != rr.TypeALIAS {
+		return reply{}, badRequest("Only ALIAS recordsets can be flattened; this is %s", zs.set.Type)
+	}
+	if c.api.Aliases == nil {
+		return reply{}, badRequest("ALIAS recordsets are not flattened by this server")
+	}
+	wait, ok := c.api.Aliases.Refresh(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
+	switch {
+	case !ok:
+		return reply{}, notFound("recordset", "RecordSet")
+	case wait > 0:
+		s := int(math.Ceil(wait.Seconds()))
+		return reply{}, &fault{status: http.StatusTooManyRequests, kind: "over_limit", retryAfter: s,
+			message: fmt.Sprintf("The target was looked up just now; ask again in %d seconds.", s)}
+	}
+	return reply{status: http.StatusAccepted, body: c.wireShown(zs)}, nil
+}
+
+// shownChange is what the owner of a zone sees of a change: sets that are made of an ALIAS are not theirs.
+func shownChange(ch store.SetChange) store.SetChange {
+	if ch.Before != nil && ch.Before.Hidden {
+		ch.Before = nil
+	}
+	if ch.After != nil && ch.After.Hidden {
+		ch.After = nil
+	}
+	return ch
+}
+
+// aliasSet is an ALIAS with its target, for an export.
+func aliasSet(v store.View, z zone.Zone, n dnsname.Name) (rr.Set, error) {
+	s, err := v.RecordSet(z.ID, n, rr.TypeALIAS)
+	ttl := z.TTL
+	if s.TTL != nil {
+		ttl = *s.TTL
+	}
+	return rr.Set{Name: s.Name, Type: s.Type, TTL: ttl, Data: s.Data}, err
+}

@@ -1,0 +1,86 @@
+package designate
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// V1Record is a record as version 1 of the API showed them, where each stood for itself.
+type V1Record struct {
+	ID          string  `json:"id"`
+	DomainID    string  `json:"domain_id"`
+	Name        string  `json:"name"`
+	Type        string  `json:"type"`
+	TTL         *uint32 `json:"ttl"`
+	Priority    *int    `json:"priority"`
+	Data        string  `json:"data"`
+	Description *string `json:"description"`
+	CreatedAt   Time    `json:"created_at"`
+	UpdatedAt   Time    `json:"updated_at"`
+}
+
+// listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT record
+// in the place of an ALIAS, which tells that it is there and where it can be changed.
+func (c *call) listV1Records() (reply, error) {
+	var z zone.Zone
+	err := c.view(func(v store.View) (err error) {
+		z, err = c.zone(v)
+		return err
+	})
+	return reply{status: http.StatusOK, media: "application/json", stream: func(w io.Writer) error {
+		return c.view(func(v store.View) error { return writeV1(w, v, z) })
+	}}, err
+}
+
+// writeV1 writes records as they are read: version 1 had no pages.
+func writeV1(w io.Writer, v store.View, z zone.Zone) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	_, _ = out.WriteString(`{"records":[`)
+	comma := ""
+	err := v.RecordSets(z.ID, func(s zone.RecordSet) (bool, error) {
+		if s.Hidden {
+			return true, nil
+		}
+		for _, d := range s.Data {
+			_, _ = out.WriteString(comma) // Flush returns the error of any write before it
+			comma = ","
+			if err := enc.Encode(v1Record(s, d)); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = out.WriteString("]}\n")
+	return out.Flush()
+}
+
+func v1Record(s zone.RecordSet, data string) V1Record {
+	r := V1Record{ID: uuid.NewSHA1(s.ID, []byte(data)).String(), DomainID: s.Zone.String(), Name: s.Name.String(), Type: s.Type.String(),
+		TTL: s.TTL, Data: rr.DataText(s.Type, data), Description: s.Description, CreatedAt: Time(s.Created), UpdatedAt: Time(s.Updated)}
+	switch s.Type {
+	case rr.TypeALIAS:
+		r.Type = rr.TypeTXT.String()
+		r.Data = `"ALIAS ` + r.Data + ` (only editable via the V2 API)"`
+	case rr.TypeMX, rr.TypeSRV:
+		first, rest, _ := strings.Cut(r.Data, " ")
+		if n, err := strconv.Atoi(first); err == nil {
+			r.Priority, r.Data = &n, rest
+		}
+	}
+	return r
+}
