@@ -3,6 +3,7 @@ package mec
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,11 +37,13 @@ type CallbackOptions struct {
 	Extensions bool           // as in Settings
 }
 
-// Errors that an application may read. It chose the name of the host, and must not learn from us what the name leads to, nor
-// whom we ask about names.
+// Errors that an application may read. It chose the name and port of the host, and must not learn from us what the name leads
+// to, whom we ask about names, or what is said at a port that is no callback.
 var (
 	errOutside = errors.New("the host is in none of the networks that callbacks may be in")
 	errUnknown = errors.New("the name of the host leads to no address")
+	errLate    = errors.New("the callback did not answer in time")
+	errNotHTTP = errors.New("the callback did not answer as an HTTP server does")
 )
 
 // Times and sizes of a call. A receiver that is slower fails, and is tried again later.
@@ -118,14 +121,20 @@ func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.E
 
 // told is what an application learns of a call that failed.
 func told(err error) error {
-	var ue *url.Error
+	var timeout interface{ Timeout() bool }
+	var errno syscall.Errno
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errOutside):
 		return errOutside
 	case errors.As(err, new(*net.DNSError)):
 		return errUnknown
-	case errors.As(err, &ue):
-		return ue.Err
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errLate
+	case errors.As(err, &errno):
+		return errno // connection refused, and its like
+	case errors.As(err, &untrusted):
+		return untrusted
 	}
-	return err
+	return errNotHTTP
 }

@@ -3,6 +3,7 @@ package mec_test
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -131,6 +132,30 @@ func TestDeliverElsewhere(t *testing.T) {
 	inside := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
 	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
+	}
+}
+
+// TestDeliverToOthers wants an application to learn nothing of what is said at ports that are no callbacks.
+func TestDeliverToOthers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = c.Write([]byte("HTTP/1.1 secret-banner\r\n"))
+			_ = c.Close()
+		}
+	}()
+	cb := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
+	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
+	sub := rules.Subscription{Callback: "http://" + l.Addr().String()}
+	if err := cb.Deliver(t.Context(), sub, event); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a port that speaks something else: %v", err)
+	}
+	_ = l.Close()
+	if err := cb.Deliver(t.Context(), sub, event); err == nil || err.Error() != "connection refused" {
+		t.Errorf("a port where nobody is: %v", err)
 	}
 }
 
