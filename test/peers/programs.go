@@ -111,9 +111,8 @@ template:
     semantic-checks: off
     journal-content: none
     zonefile-sync: -1
-    acl: [%s]
-zone:
-`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"), map[bool]string{true: "transfers"}[s.opts.Transfer])
+%szone:
+`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"), map[bool]string{true: "    acl: transfers\n"}[s.opts.Transfer])
 	for _, z := range s.zones {
 		fmt.Fprintf(&b, "  - domain: %q\n    file: %q\n", z.Name, z.File)
 	}
