@@ -136,6 +136,9 @@ func (c *call) putBatch() error {
 	if err := c.decode(&zones); err != nil {
 		return err
 	}
+	if zones == nil {
+		return &mec.FieldError{Field: mecbody.Whole, Msg: "must be an array"}
+	}
 	var all []mec.Record
 	for i, raw := range zones {
 		var z struct {
@@ -143,6 +146,9 @@ func (c *call) putBatch() error {
 			Records []json.RawMessage `json:"rr"`
 		}
 		err := mecbody.Decode(raw, &z)
+		if err == nil && z.Records == nil { // misspelt, it would be a success that changes nothing
+			err = &mec.FieldError{Field: "rr", Msg: "is missing"}
+		}
 		for j := 0; err == nil && j < len(z.Records); j++ {
 			var r mec.Record
 			if r, err = parseRecord(z.Zone, z.Records[j]); err != nil {

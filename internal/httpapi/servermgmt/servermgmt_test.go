@@ -239,6 +239,9 @@ func TestBadRecords(t *testing.T) {
 	s.as(platform, 400, "GET /rrecord?zone=a..b", "")
 	s.as(platform, 400, "GET /rrecord/www.example.com./MX", "")
 	s.as(platform, 400, "PUT /rrecord", www)
+	for _, nothing := range []string{"null", "[null]", `[{"zone":".","records":[` + www + `]}]`, `[{"zone":".","rr":null}]`} {
+		s.as(platform, 400, "PUT /rrecord", nothing)
+	}
 	s.as(platform, 400, "PUT /rrecord", "")
 	s.as(platform, 400, "POST /rrecord", "null")
 	s.as(platform, 415, "POST /rrecord", www, "Content-Type: text/plain")
