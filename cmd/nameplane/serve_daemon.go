@@ -44,6 +44,7 @@ type daemon struct {
 	callbacks *mec.Callbacks     // nil: notifications are not sent
 	forwarder *forward.Forwarder // nil: names that are not ours are refused
 	notifier  *transfer.Notifier
+	refresher *transfer.Refresher
 	peers     *dnspeer.Server
 	dns       *dnsserver.Server
 	doors
@@ -206,6 +207,7 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.rules.Run(ctx) })
 	g.Go(func() error { return d.notifier.Run(ctx) })
+	g.Go(func() error { return d.refresher.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })
 	g.Go(func() error { return newTidyMemory().run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })

@@ -123,7 +123,7 @@ func platformBodies() map[string]int64 {
 
 // management is every door that an operator has.
 func (d *daemon) management(m *httpapi.Metrics) http.Handler {
-	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings()}
+	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings(), Peers: d.designatePeers()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
@@ -146,6 +146,7 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg.MustRegister(m.Collectors()...)
 	reg.MustRegister(d.peers.Collectors()...)
 	reg.MustRegister(d.notifier.Collectors()...)
+	reg.MustRegister(d.refresher.Collectors()...)
 	if d.forwarder != nil {
 		reg.MustRegister(d.forwarder.Collectors()...)
 	}

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"net/netip"
+
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnspeer"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
@@ -12,7 +17,9 @@ func (d *daemon) openTransfer() {
 	c := d.cfg.Transfer
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: transfer.Asker(d.publisher)})
+	d.refresher = transfer.NewRefresher(d.publisher, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone)})
 	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Rules: transferRules(c), Log: d.log,
+		Notified:  func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) },
 		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})
 }
 
@@ -37,4 +44,9 @@ func transferRules(c config.Transfer) dnspeer.Rules {
 func (d *daemon) reloadTransfer(c config.Transfer) {
 	d.peers.SetRules(transferRules(c))
 	d.notifier.SetSecondaries(secondaries(c))
+}
+
+// designatePeers is what the zones API tells of other servers.
+func (d *daemon) designatePeers() designate.Peers {
+	return designate.Peers{Progress: d.notifier.Progress, Refresh: d.refresher.Refresh, Copy: d.refresher.State}
 }

@@ -28,6 +28,9 @@ func Asker(pub *publish.Publisher) func(context.Context, Secondary, *dns.Msg) (*
 			c.Net = "tcp"
 			r, _, err = c.ExchangeContext(ctx, m, s.Addr.String())
 		}
+		if err == nil && c.TsigSecret != nil && r.IsTsig() == nil {
+			return nil, errUnsigned // the library verifies a signature, but misses none
+		}
 		return r, err
 	}
 }

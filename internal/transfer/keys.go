@@ -1,7 +1,12 @@
 package transfer
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
+	"encoding/hex"
+	"hash"
 	"strings"
 
 	"github.com/google/uuid"
@@ -83,3 +88,42 @@ func (k Key) For(z zone.Zone) bool {
 	}
 	return k.pool == z.Pool
 }
+
+// keyOf is the key that was made for one zone, with which its masters are asked; the zero Key when there is none. Keys of a pool
+// are for its secondaries.
+func keyOf(v store.View, z zone.Zone) (Key, error) {
+	keys, err := Keys(v)
+	if err != nil {
+		return Key{}, err
+	}
+	for _, k := range keys {
+		if k.zone == z.ID && z.ID != uuid.Nil {
+			return k, nil
+		}
+	}
+	return Key{}, nil
+}
+
+// verifyMAC compares a MAC with that of octets.
+func verifyMAC(secret string, octets []byte, t *dns.TSIG) error {
+	key, err := base64.StdEncoding.DecodeString(secret)
+	if err != nil {
+		return err
+	}
+	want, err := hex.DecodeString(t.MAC)
+	if err != nil {
+		return err
+	}
+	h, ok := hashes[dns.CanonicalName(t.Algorithm)]
+	if !ok {
+		return dns.ErrKeyAlg
+	}
+	m := hmac.New(h, key)
+	m.Write(octets)
+	if !hmac.Equal(m.Sum(nil), want) {
+		return dns.ErrSig
+	}
+	return nil
+}
+
+var hashes = map[string]func() hash.Hash{dns.HmacSHA256: sha256.New, dns.HmacSHA384: sha512.New384, dns.HmacSHA512: sha512.New}

@@ -39,3 +39,23 @@ func (n *Notifier) outOfSync() (count int) {
 	}
 	return count
 }
+
+// refreshStats count what comes from masters.
+type refreshStats struct {
+	done   *prometheus.CounterVec
+	failed prometheus.Counter
+}
+
+func newRefreshStats() *refreshStats {
+	return &refreshStats{
+		done: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_secondary_transfers_total",
+			Help: "Transfers of SECONDARY zones from their masters."}, []string{"kind"}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_secondary_refresh_failed_total",
+			Help: "Times that no master of a SECONDARY zone could be asked or transferred from."}),
+	}
+}
+
+// Collectors are the refresher's metrics.
+func (r *Refresher) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{r.stat.done, r.stat.failed}
+}

@@ -34,6 +34,7 @@ type Options struct {
 	Ready time.Duration // how long the zones may take to load; default 30s, because a cold disk is slow
 
 	Primary string // where secondaries get their zones
+	Notify  string // whom BIND tells of changes, and lets transfer
 	Key     Key    // to sign what they say; the zero Key for none
 }
 

@@ -52,6 +52,17 @@ func Command(name, binary string, args ...string) Program {
 
 func configureBIND(s site) ([]string, error) {
 	var b strings.Builder
+	allow, notify, key := "none", "notify no", ""
+	if s.opts.Notify != "" {
+		allow = "127.0.0.1"
+		if k := s.opts.Key; k.Name != "" {
+			fmt.Fprintf(&b, "key %q { algorithm hmac-sha256; secret %q; };\n", k.Name, k.Secret)
+			key = fmt.Sprintf(" key %q", k.Name)
+			allow = "key \"" + k.Name + "\""
+		}
+		host, port, _ := strings.Cut(s.opts.Notify, ":")
+		notify = fmt.Sprintf("notify explicit; notify-delay 0; also-notify { %s port %s%s; }", host, port, key)
+	}
 	fmt.Fprintf(&b, `options {
 	directory %q;
 	pid-file none;
@@ -60,15 +71,15 @@ func configureBIND(s site) ([]string, error) {
 	listen-on port %d { 127.0.0.1; };
 	listen-on-v6 { none; };
 	recursion no;
-	allow-transfer { none; };
+	allow-transfer { %s; };
 	minimal-responses yes;
 	zero-no-soa-ttl no;
 	empty-zones-enable no;
 	dnssec-validation no;
-	notify no;
+	%s;
 };
 controls { };
-`, s.dir, filepath.Join(s.dir, "session.key"), s.dir, s.port)
+`, s.dir, filepath.Join(s.dir, "session.key"), s.dir, s.port, allow, notify)
 	for _, z := range s.zones {
 		file, update := z.File, ""
 		if s.opts.Update {

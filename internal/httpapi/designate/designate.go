@@ -19,6 +19,7 @@ import (
 type API struct {
 	Publisher *publish.Publisher
 	Settings  Settings
+	Peers     Peers
 	Aliases   *alias.Service // what the publisher derives; nil: ALIAS record sets stay PENDING
 	Log       *slog.Logger   // default: none
 

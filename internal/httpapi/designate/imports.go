@@ -169,6 +169,9 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 		return z, invalidTTL(c.settings)
 	}
 	have, err := tx.ZoneByName(z.Name)
+	if err == nil && have.Kind == zone.Secondary && c.owns(have) {
+		return z, errSecondary()
+	}
 	if err == nil && replace && c.owns(have) {
 		have.Email, have.TTL = z.Email, z.TTL
 		return tx.UpdateZone(have)

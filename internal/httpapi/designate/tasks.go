@@ -32,18 +32,6 @@ func (c *call) abandon() (reply, error) {
 	return noContent, err
 }
 
-// transfer would fetch a zone from its masters.
-func (c *call) transfer() (reply, error) {
-	err := c.view(func(v store.View) error {
-		_, err := c.ownZone(v)
-		return err
-	})
-	if err == nil {
-		err = badRequest("Can't XFR a non Secondary zone.")
-	}
-	return reply{}, err
-}
-
 // movePool would give a zone to other servers; there is one pool.
 func (c *call) movePool() (reply, error) {
 	err := c.view(func(v store.View) error {

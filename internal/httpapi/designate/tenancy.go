@@ -22,7 +22,11 @@ func (c *call) zone(v store.View) (zone.Zone, error) {
 	if err != nil {
 		return zone.Zone{}, err
 	}
-	return c.zoneByID(v, id)
+	z, err := c.zoneByID(v, id)
+	if err == nil && z.Kind == zone.Secondary && c.writesRecords() { // here, so that no way to change them is forgotten
+		return z, errSecondary()
+	}
+	return z, err
 }
 
 func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {

@@ -63,8 +63,8 @@ func checkNewZone(z zone.Zone, s *Settings) error {
 		return invalidTTL(s)
 	case z.Pool != s.PoolID:
 		return notFound("pool", "Pool")
-	case z.Kind != zone.Primary:
-		return badRequest("This server takes zones of type PRIMARY for now; %s is not supported yet", z.Kind)
+	case z.Kind == zone.Catalog:
+		return badRequest("This server takes zones of type PRIMARY and SECONDARY; %s is not supported yet", z.Kind)
 	}
 	return nil
 }

@@ -65,6 +65,8 @@ type Zone struct {
 	UpdatedAt     Time              `json:"updated_at"`
 	Attributes    map[string]string `json:"attributes"`
 	Shared        bool              `json:"shared"`
+	Secondaries   []SecondaryState  `json:"secondaries,omitempty"`
+	Copy          *CopyState        `json:"copy,omitempty"`
 	Links         *Links            `json:"links,omitempty"`
 }
 

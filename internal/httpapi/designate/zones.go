@@ -20,7 +20,7 @@ var zoneListing = listing[zone.Zone]{
 		"name":        func(z zone.Zone) string { return z.Name.String() },
 		"type":        func(z zone.Zone) string { return string(z.Kind) },
 		"email":       func(z zone.Zone) string { return z.Email },
-		"status":      func(zone.Zone) string { return statusActive },
+		"status":      nil, // depends on other servers; see call.zoneListing
 		"description": func(z zone.Zone) string { return value(z.Description) },
 		"ttl":         func(z zone.Zone) string { return decimal(z.TTL) },
 	},
@@ -36,6 +36,7 @@ var zoneListing = listing[zone.Zone]{
 }
 
 func (c *call) listZones() (reply, error) {
+	zoneListing := c.zoneListing()
 	q, err := zoneListing.query(c)
 	if err != nil {
 		return reply{}, err
@@ -66,22 +67,30 @@ func (c *call) createZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if err := c.checkSecondary(z); err != nil {
+		return reply{}, err
+	}
 	z.Project = c.scope.project
 	err = c.commit(func(tx *publish.Tx) error {
 		tx.Note("create zone")
 		if err := c.mayCreate(tx.View, z); err != nil {
 			return err
 		}
-		z, err = tx.CreateZone(z, firstSets(z, c.settings)...)
+		var sets []zone.RecordSet
+		if z.Kind == zone.Primary {
+			sets = firstSets(z, c.settings)
+		}
+		z, err = tx.CreateZone(z, sets...)
 		return zoneExists(z, err)
 	})
 	if err != nil {
 		return reply{}, err
 	}
+	c.refresh(z)
 	w := c.linkedZone(z, false)
 	rep := created(w, w.Links.Self)
 	rep.etag = tagOf(wireZone(z, false))
-	return rep, nil
+	return pending(rep, w), nil
 }
 
 func zoneExists(z zone.Zone, err error) error {
@@ -111,15 +120,19 @@ func (c *call) updateZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	var z zone.Zone
 	err = c.commit(func(tx *publish.Tx) error {
 		tx.Note("update zone")
-		z, shared, err := c.ownZoneShared(tx.View)
-		if err != nil {
+		var shared bool
+		var err error
+		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
 			return err
 		}
 		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
 			return err
 		}
+		delete(in.fields, "secondaries") // what is known of other servers may have changed since it was read
+		delete(in.fields, "copy")
 		if err := in.known(func() any { return c.linkedZone(z, shared) }, zoneUpdateKeys...); err != nil {
 			return err
 		}
@@ -128,6 +141,7 @@ func (c *call) updateZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	c.refresh(z)
 	return c.showZoneNow()
 }
 
@@ -146,6 +160,9 @@ func (c *call) changeZone(tx *publish.Tx, in *input, z zone.Zone) error {
 	}
 	if in.has("ttl") && next.TTL < c.settings.MinTTL {
 		return invalidTTL(c.settings)
+	}
+	if err := checkMasters(next); err != nil {
+		return err
 	}
 	if _, err := tx.UpdateZone(next); err != nil || next.Email == z.Email {
 		return err
@@ -227,5 +244,6 @@ func (c *call) listNameservers() (reply, error) {
 func (c *call) linkedZone(z zone.Zone, shared bool) Zone {
 	w := wireZone(z, shared)
 	w.Links = &Links{Self: c.url("/v2/zones/" + w.ID)}
+	c.addState(z, &w)
 	return w
 }

@@ -1,0 +1,120 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// errMoved says that a zone is not what it was when the transfer began.
+var errMoved = errors.New("the zone was changed meanwhile")
+
+// apply makes what came the content of the zone, in one commit.
+func apply(ctx context.Context, pub *publish.Publisher, z zone.Zone, c *copied, from string) error {
+	actor := store.Actor{Who: "master " + from, Project: z.Project, Door: "transfer"}
+	commit := pub.Commit
+	if c.whole != nil {
+		commit = pub.CommitAlone
+	}
+	return commit(ctx, actor, func(tx *publish.Tx) error {
+		now, err := tx.Zone(z.ID)
+		if err != nil {
+			return err
+		}
+		if now.Kind != zone.Secondary || now.Serial != z.Serial || !slices.Equal(now.Masters, z.Masters) {
+			return errMoved
+		}
+		if c.whole != nil {
+			tx.Note("transferred serial %d from %s", c.serial, from)
+			err = tx.ReplaceSets(z.ID, c.sets())
+		} else {
+			tx.Note("transferred the difference to serial %d from %s", c.serial, from)
+			err = c.change(tx, z)
+		}
+		if err != nil {
+			return err
+		}
+		at := time.Now().UTC()
+		return tx.SetSecondary(z.ID, publish.Secondary{Checked: at, Transferred: at})
+	})
+}
+
+// sets is the whole zone.
+func (c *copied) sets() []zone.RecordSet {
+	out := make([]zone.RecordSet, 0, len(c.whole))
+	for _, s := range c.whole {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// change applies a difference. What it removes must be there: else our copy is not what the master takes it for.
+func (c *copied) change(tx *publish.Tx, z zone.Zone) error {
+	soa := c.soa
+	sets := map[owner]*zone.RecordSet{soa.owner: {Zone: z.ID, Name: soa.name, Type: soa.typ, TTL: &soa.ttl, Data: []string{soa.data}, Managed: true}}
+	for _, r := range c.steps {
+		if r.typ == rr.TypeALIAS {
+			continue
+		}
+		s, err := c.set(tx, z, sets, r.owner)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(s.Data, func(d string) bool { return rr.SameData(r.typ, d, r.data) })
+		switch {
+		case r.remove && i < 0:
+			return fmt.Errorf("the difference removes a record that is not there: %s %s", r.name, r.typ)
+		case r.remove:
+			s.Data = slices.Delete(s.Data, i, i+1)
+		case i < 0:
+			s.Data = append(s.Data, r.data)
+			s.TTL = new(r.ttl)
+		default:
+			s.TTL = new(r.ttl)
+		}
+	}
+	for o, s := range sets {
+		if err := put(tx, o, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set is a set of the zone as far as the difference has come.
+func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*zone.RecordSet, o owner) (*zone.RecordSet, error) {
+	if s := sets[o]; s != nil {
+		return s, nil
+	}
+	s, err := tx.RecordSet(z.ID, o.name, o.typ)
+	if errors.Is(err, zone.ErrNotFound) {
+		s, err = zone.RecordSet{Zone: z.ID, Name: o.name, Type: o.typ, Managed: o.name == c.apex && o.typ == rr.TypeNS}, nil
+	}
+	s.Data = slices.Clone(s.Data)
+	sets[o] = &s
+	return &s, err
+}
+
+func put(tx *publish.Tx, o owner, s *zone.RecordSet) error {
+	_, err := tx.RecordSet(s.Zone, o.name, o.typ)
+	switch {
+	case err != nil && !errors.Is(err, zone.ErrNotFound):
+		return err
+	case err != nil && len(s.Data) == 0:
+		return nil
+	case err != nil:
+		_, err = tx.CreateSet(*s)
+	case len(s.Data) == 0:
+		err = tx.DeleteSet(s.Zone, o.name, o.typ)
+	default:
+		_, err = tx.UpdateSet(*s)
+	}
+	return err
+}

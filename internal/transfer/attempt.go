@@ -1,0 +1,172 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// attempt is one look at the masters of a zone.
+type attempt struct {
+	*Refresher
+	id    uuid.UUID
+	force bool
+
+	zone  zone.Zone
+	key   Key
+	state publish.Secondary
+	has   bool     // there is a copy
+	soa   zone.SOA // of it
+}
+
+// load reads what we have.
+func (a *attempt) load() error {
+	return a.pub.View(func(v store.View) (err error) {
+		if a.zone, err = v.Zone(a.id); err != nil {
+			return err
+		}
+		if a.key, err = keyOf(v, a.zone); err != nil {
+			return err
+		}
+		if a.state, err = publish.SecondaryOf(v, a.id); err != nil {
+			return err
+		}
+		set, err := v.RecordSet(a.id, a.zone.Name, rr.TypeSOA)
+		if errors.Is(err, zone.ErrNotFound) {
+			return nil
+		}
+		if err == nil && len(set.Data) == 1 {
+			a.soa, a.has = zone.ParseSOA(set.Data[0])
+		}
+		return err
+	})
+}
+
+// run asks the masters one after the other until one has brought our copy up to date. It reports true when there is nothing to
+// be copied any more.
+func (a *attempt) run(ctx context.Context) (gone bool, err error) {
+	if err := a.load(); errors.Is(err, zone.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, text := range a.zone.Masters {
+		m, err := ParseMaster(text)
+		if err == nil {
+			err = a.from(ctx, m)
+		}
+		if err == nil {
+			return false, a.load()
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", text, err))
+	}
+	err = errors.Join(errs...)
+	a.stat.failed.Inc()
+	a.opts.Log.Warn("zone not refreshed", "zone", a.zone.Name.String(), "error", err)
+	return false, errors.Join(err, a.expire(ctx))
+}
+
+// from brings our copy up to date with one master.
+func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
+	serial, err := a.serialAt(ctx, m)
+	if err != nil {
+		return err
+	}
+	if a.has && !a.force && int32(serial-a.soa.Serial) <= 0 { // RFC 1982
+		return a.confirm(ctx)
+	}
+	if a.has && !a.force {
+		err := a.transfer(ctx, m, &a.soa.Serial)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		a.opts.Log.Info("difference not taken, the whole zone is transferred", "zone", a.zone.Name.String(), "master", m.String(), "error", err)
+	}
+	return a.transfer(ctx, m, nil)
+}
+
+// serialAt asks a master for its serial.
+func (a *attempt) serialAt(ctx context.Context, m netip.AddrPort) (uint32, error) {
+	q := new(dns.Msg).SetQuestion(a.zone.Name.String(), dns.TypeSOA)
+	q.RecursionDesired = false
+	r, err := Asker(a.pub)(ctx, Secondary{Addr: m, Key: a.key.Name}, q)
+	if err != nil {
+		return 0, err
+	}
+	if r.Rcode == dns.RcodeSuccess && r.Authoritative {
+		for _, rec := range r.Answer {
+			if soa, ok := rec.(*dns.SOA); ok {
+				return soa.Serial, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", dns.RcodeToString[r.Rcode])
+}
+
+// transfer takes the zone, or the difference to the serial that we have.
+func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) error {
+	start := time.Now()
+	c, err := fetch(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, limit: a.opts.MaxZone})
+	if err != nil {
+		return err
+	}
+	if c.count == 1 {
+		return a.confirm(ctx)
+	}
+	if err := apply(ctx, a.pub, a.zone, c, m.String()); err != nil {
+		return err
+	}
+	kind := "ixfr"
+	if c.whole != nil {
+		kind = "axfr"
+	}
+	a.stat.done.WithLabelValues(kind).Inc()
+	a.opts.Log.Info("zone transferred", "zone", a.zone.Name.String(), "kind", kind, "serial", c.serial, "master", m.String(), "took", time.Since(start))
+	return nil
+}
+
+// expires is when our copy is too old to be served.
+func (a *attempt) expires() time.Time {
+	return a.state.Checked.Add(time.Duration(a.soa.Expire) * time.Second)
+}
+
+// confirm notes that our copy is the newest. Not every time: nobody needs to know it so well, and each time is a write.
+func (a *attempt) confirm(ctx context.Context) error {
+	now := time.Now().UTC()
+	if !a.state.Expired && now.Sub(a.state.Checked) < time.Duration(a.soa.Expire)*time.Second/20 {
+		return nil
+	}
+	a.state.Checked, a.state.Expired = now, false
+	return a.note(ctx, "confirmed by a master")
+}
+
+// expire takes our copy out of service when it is too old (RFC 1035 §3.3.13).
+func (a *attempt) expire(ctx context.Context) error {
+	if !a.has || a.state.Expired || time.Now().Before(a.expires()) {
+		return nil
+	}
+	a.opts.Log.Error("zone expired: no master was heard of for too long", "zone", a.zone.Name.String(), "since", a.state.Checked)
+	a.state.Expired = true
+	return a.note(ctx, "expired")
+}
+
+func (a *attempt) note(ctx context.Context, what string) error {
+	return a.pub.Commit(ctx, store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}, func(tx *publish.Tx) error {
+		tx.Note("%s", what)
+		return tx.SetSecondary(a.id, a.state)
+	})
+}
