@@ -54,6 +54,7 @@ type forwards struct {
 	given *forward.Reply   // and what it said; nil when it was not
 
 	target [dnsname.MaxWire]byte
+	home   [dnsname.MaxWire]byte
 	probe  lookup.Reply
 	before [headerSize + dnsname.MaxWire]byte // the message of probe
 	moved  mover
@@ -191,6 +192,7 @@ func (h *handler) putRest(a *forward.Reply) int {
 		return h.failRest(a.EDE) // without the chain: alone it would say that there is no such type
 	}
 	r.Rcode = a.Rcode
+	begin, ours := len(r.Msg), r.Answers
 	switch {
 	case a.Truncated || !chain && len(a.Msg) > r.Limit:
 		r.Truncated = true
@@ -201,8 +203,9 @@ func (h *handler) putRest(a *forward.Reply) int {
 		r.Msg = append(r.Msg[:q.end], a.Msg[q.end:]...) // from octet to octet, so that pointers are right
 		r.Answers, r.Authorities = a.Answers, a.Authorities
 	}
+	home := h.comeHome(begin, ours)
 	// RFC 6840 §5.7, §5.8: to those who have shown that they know the bit. Our part of a chain is not signed.
-	h.authentic = a.AD && !chain && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
+	h.authentic = a.AD && !chain && !home && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
 	return a.EDE
 }
 

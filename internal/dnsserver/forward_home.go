@@ -1,0 +1,85 @@
+package dnsserver
+
+import (
+	"encoding/binary"
+
+	"github.com/nameplane/nameplane/internal/lookup"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// comeHome looks for a CNAME into our zones among the answers of others, which begin at an octet behind this many of ours,
+// and replaces what follows it by what our zones say. Others do not speak for them: they may not know them, or not as our
+// clients are to see them. It reports whether there was one.
+func (h *handler) comeHome(at, answers int) bool {
+	r, f := &h.reply, &h.forwards
+	if r.Truncated || h.q.qtype == rr.TypeCNAME {
+		return false
+	}
+	for answers < r.Answers {
+		t, data, next := recordAt(r.Msg, at)
+		at = next
+		answers++
+		if t != rr.TypeCNAME {
+			continue
+		}
+		target, ok := appendName(f.home[:0], r.Msg, data)
+		if !ok || h.isElsewhere(foldName(target)) {
+			continue
+		}
+		for answers < r.Answers { // with the signatures of the CNAME
+			if t, _, next = recordAt(r.Msg, at); t != rr.TypeRRSIG {
+				break
+			}
+			at = next
+			answers++
+		}
+		return h.answerHome(target, data, at, answers)
+	}
+	return false
+}
+
+// recordAt reads the record at an octet of a message that we wrote: its type, where its data begin, and where they end.
+func recordAt(msg []byte, at int) (t rr.Type, data, next int) {
+	fixed, _ := skipName(msg, at)
+	data = fixed + recordFixed
+	return rr.Type(binary.BigEndian.Uint16(msg[fixed:])), data, data + int(binary.BigEndian.Uint16(msg[fixed+8:]))
+}
+
+// answerHome answers a name of ours to which others have led. The name stands at an octet of the reply, of which this many
+// octets and answers stay. When our zones lead away again, they have no answer, and that of the others is left as it is.
+func (h *handler) answerHome(name []byte, at, end, answers int) bool {
+	r, f, p := &h.reply, &h.forwards, &h.forwards.probe
+	if f.buffer == nil {
+		f.buffer = make([]byte, usualReply)
+	}
+	h.lookHome(name, f.buffer)
+	if p.Truncated && r.Limit > usualReply {
+		h.lookHome(name, make([]byte, r.Limit))
+	}
+	if p.Rcode != rcodeNoError && p.Rcode != rcodeNXDomain {
+		return false
+	}
+	if p.Kind == lookup.Positive && !p.Truncated {
+		last, at := rr.Type(0), headerSize+len(name)+4
+		for range p.Answers {
+			last, _, at = recordAt(p.Msg, at)
+		}
+		if last == rr.TypeCNAME {
+			return false
+		}
+	}
+	r.Msg, r.Answers, r.Authorities, r.Rcode = r.Msg[:end], answers, 0, p.Rcode
+	f.moved.from, f.moved.name, f.moved.at = p.Msg, name, at
+	f.moved.move(r, p.Answers, p.Authorities)
+	r.Truncated = r.Truncated || p.Truncated
+	return true
+}
+
+// lookHome looks a name up in our zones, beside the reply.
+func (h *handler) lookHome(name, room []byte) {
+	p := &h.forwards.probe
+	p.Msg = appendQuestion(room[:0], name)
+	p.Limit, p.Turn = len(room), h.reply.Turn
+	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
+	p.Zone = nil
+}
