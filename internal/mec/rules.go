@@ -23,10 +23,7 @@ type App struct {
 func (s *Service) Apps(after string, limit int) ([]App, error) {
 	apps := []App{}
 	err := s.pub.View(func(v store.View) error {
-		return v.EachObject(kindApp, func(id string, value []byte) (bool, error) {
-			if id <= after && after != "" {
-				return true, nil
-			}
+		return v.EachObjectAfter(kindApp, after, func(id string, value []byte) (bool, error) {
 			if len(apps) == limit {
 				return false, nil
 			}

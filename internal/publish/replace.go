@@ -197,7 +197,7 @@ func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 	e.tally(after, +1)
 	e.freshWhole = e.derives
 	if e.count+len(e.sets) < limit {
-		e.sets = append(e.sets, store.SetChange{Before: before, After: after})
+		e.note(store.SetChange{Before: before, After: after})
 		return
 	}
 	e.count++

@@ -3,6 +3,8 @@ package publish
 import (
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -20,13 +22,47 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	if e.derives {
 		e.fresh = append(e.fresh, store.SetChange{Before: before, After: after})
 	}
-	for i := range e.sets {
-		if c := &e.sets[i]; c.After != nil && before != nil && c.After.ID == before.ID {
-			c.After = after
+	if before != nil {
+		if i := e.find(before.ID); i >= 0 {
+			e.sets[i].After = after
 			return
 		}
 	}
-	e.sets = append(e.sets, store.SetChange{Before: before, After: after})
+	e.note(store.SetChange{Before: before, After: after})
+}
+
+// fewSets is up to where a list is looked through, and not worth an index.
+const fewSets = 16
+
+// find is where in e.sets the change is that left the set with this id; -1 for none.
+func (e *zoneEdit) find(id uuid.UUID) int {
+	if e.changed == nil {
+		return slices.IndexFunc(e.sets, func(c store.SetChange) bool { return c.After != nil && c.After.ID == id })
+	}
+	if i, ok := e.changed[id]; ok {
+		return i
+	}
+	return -1
+}
+
+// note adds a change to e.sets.
+func (e *zoneEdit) note(c store.SetChange) {
+	e.sets = append(e.sets, c)
+	switch {
+	case e.changed != nil:
+		e.index(len(e.sets) - 1)
+	case len(e.sets) > fewSets:
+		e.changed = make(map[uuid.UUID]int, 2*len(e.sets))
+		for i := range e.sets {
+			e.index(i)
+		}
+	}
+}
+
+func (e *zoneEdit) index(i int) {
+	if after := e.sets[i].After; after != nil {
+		e.changed[after.ID] = i
+	}
 }
 
 // tally counts a set that comes or goes. Hidden ones are no business of whoever counts.
@@ -62,7 +98,9 @@ func (tx *Tx) settle(e *zoneEdit) error {
 	if err := tx.check(e); err != nil {
 		return err
 	}
-	e.sets = slices.DeleteFunc(e.sets, func(c store.SetChange) bool { return c.Before == nil && c.After == nil })
+	if gone := func(c store.SetChange) bool { return c.Before == nil && c.After == nil }; slices.ContainsFunc(e.sets, gone) {
+		e.sets, e.changed = slices.DeleteFunc(e.sets, gone), nil
+	}
 	e.served = e.served[:0]
 	for _, c := range e.sets {
 		if s, ok := servedChange(c, e.before.TTL, e.zone.TTL); ok {

@@ -39,6 +39,7 @@ type zoneEdit struct {
 	reload  bool // too much changed to follow set by set
 	touched bool // the zone's own row changed
 	sets    []store.SetChange
+	changed map[uuid.UUID]int     // where in sets each one is; nil while they are few
 	names   map[dnsname.Name]bool // whose sets must be checked
 	served  []rr.Set              // what changes on the wire; no data: removed
 	count   int                   // sets changed, when sets itself is not kept

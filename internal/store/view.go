@@ -263,9 +263,18 @@ func (v View) Object(kind, id string, out any) error {
 
 // EachObject walks the objects of a kind in order of their ids, as JSON, until fn returns false or an error.
 func (v View) EachObject(kind string, fn func(id string, value []byte) (bool, error)) error {
+	return v.EachObjectAfter(kind, "", fn)
+}
+
+// EachObjectAfter is EachObject from the first id after the given one.
+func (v View) EachObjectAfter(kind, after string, fn func(id string, value []byte) (bool, error)) error {
 	prefix := ObjectKey(kind, "")
+	var from []byte
+	if after != "" {
+		from = append(ObjectKey(kind, after), 0) // the least key that is greater
+	}
 	var err error
-	v.r.Scan(Objects, prefix, nil, func(key, value []byte) bool {
+	v.r.Scan(Objects, prefix, from, func(key, value []byte) bool {
 		var more bool
 		more, err = fn(string(key[len(prefix):]), value)
 		return more && err == nil
