@@ -29,12 +29,18 @@ var Actor = store.Actor{Who: "test", Door: "test"}
 // Open starts a rig in a temporary directory and stops it at the end of the test. Passwords are hashed cheaply.
 func Open(t testing.TB, log *slog.Logger) Rig {
 	t.Helper()
+	return OpenWith(t, log, publish.Options{})
+}
+
+// OpenWith is Open with a publisher of these options.
+func OpenWith(t testing.TB, log *slog.Logger, opts publish.Options) Rig {
+	t.Helper()
 	dir := t.TempDir()
 	st, err := boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub, err := publish.Open(st, publish.Options{})
+	pub, err := publish.Open(st, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,8 +185,23 @@ func (k *talk) recordSets(zone map[string]string) {
 	k.say(200, "listAllRecordSets", turn{query: "?description=mail&ttl=60"})
 	k.say(200, "listAllRecordSets", turn{query: "?sort_key=ttl"})
 	mx := map[string]string{"zone_id": zone["zone_id"], "recordset_id": str(sets[1], "id")}
+	k.aliases(zone)
 	k.say(202, "deleteRecordSet", turn{params: mx})
 	k.say(404, "deleteRecordSet", turn{params: mx})
+}
+
+func (k *talk) aliases(zone map[string]string) {
+	set := k.say(202, "createRecordSet", turn{params: zone, example: "alias"})
+	of := map[string]string{"zone_id": zone["zone_id"], "recordset_id": str(set, "id")}
+	if k.say(200, "showRecordSet", turn{params: of})["alias"] == nil {
+		k.t.Error("an ALIAS is shown without what is known of it")
+	}
+	k.say(202, "updateRecordSet", turn{params: of, example: "alias"})
+	k.say(202, "flatten", turn{params: of})
+	k.say(429, "flatten", turn{params: of})
+	k.say(200, "listRecordSets", turn{params: zone, query: "?status=PENDING"})
+	k.say(200, "listV1Records", turn{params: zone})
+	k.say(202, "deleteRecordSet", turn{params: of})
 }
 
 func (k *talk) history(zone map[string]string) {

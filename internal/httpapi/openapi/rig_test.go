@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nameplane/nameplane/internal/access/accesstest"
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
@@ -22,6 +24,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 // rig is every door behind the frame, on a store of its own, as the program has them.
@@ -33,8 +36,13 @@ type rig struct {
 
 func newRig(t *testing.T) rig {
 	t.Helper()
-	r := rig{Rig: accesstest.Open(t, nil)}
-	r.designate = &designate.API{Publisher: r.Pub}
+	aliases := alias.New(alias.Options{})
+	r := rig{Rig: accesstest.OpenWith(t, nil, publish.Options{Derive: aliases.Derive})}
+	if err := aliases.Open(r.Pub); err != nil {
+		t.Fatal(err)
+	}
+	aliases.SetTracker(follow.New(follow.Options{Changed: aliases.Changed})) // which never runs, so that lookups never end
+	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.designate.Run(ctx) }()
