@@ -50,10 +50,10 @@ const (
 	hasNS
 )
 
-// readZoneFile begins to read and check a zone file; "-" is in. origin is the zero Name when the file says it itself. The
+// readZoneFile begins to read and check a zone file; "-" is in. The origin is the zero Name when the file says it itself. The
 // caller reads the body and calls end.
-func readZoneFile(ctx context.Context, path string, in io.Reader, origin dnsname.Name, p *progress) (*outgoing, error) {
-	o := zonefile.Options{File: path, Origin: origin}
+func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options, p *progress) (*outgoing, error) {
+	o.File = path
 	f, root, err := openZone(ctx, path, in, p)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, origin dnsname
 		size = info.Size()
 	}
 	p.begin("sending", size)
-	s := newOutgoing(origin)
+	s := newOutgoing(o.Origin)
 	go func() {
 		defer f.Close()
 		if root != nil {

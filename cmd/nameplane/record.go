@@ -18,7 +18,7 @@ changed together. A change is on disk and served when the command returns.`,
 	conn := &connection{}
 	conn.addFlags(c)
 	conn.addProjectFlag(c)
-	c.AddCommand(newRecordList(conn), newRecordSet(conn), newRecordDelete(conn))
+	c.AddCommand(newRecordList(conn), newRecordSet(conn), newRecordDelete(conn), newRecordFlatten(conn))
 	return c
 }
 

@@ -18,6 +18,9 @@ written as in a zone file and as one argument: '10 mail.example.org.'. Names in 
 are whole names, and their final dot may be left out. The text of a TXT record may
 be given without quotes of its own.
 
+An ALIAS stands for the addresses of another name, also where a CNAME cannot stand. They
+are looked up and served as A and AAAA records, and kept what they are.
+
 Without --ttl a new set has the zone's TTL, and one that was there keeps its own.`
 
 func newRecordSet(conn *connection) *cobra.Command {
@@ -32,6 +35,7 @@ func newRecordSet(conn *connection) *cobra.Command {
 		Example: `  nameplane record set example.org www A 192.0.2.1 192.0.2.2 --ttl 300
   nameplane record set example.org @ MX '10 mail.example.org.' '20 mail.example.net.'
   nameplane record set example.org blog CNAME www.example.org
+  nameplane record set example.org @ ALIAS cdn.example.net
   nameplane record set example.org @ TXT 'v=spf1 mx -all'
   nameplane record set example.org '*' AAAA 2001:db8::1
   nameplane record set example.org _sip._tcp SRV '0 5 5060 sip.example.org.'`,

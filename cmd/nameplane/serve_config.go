@@ -132,6 +132,8 @@ func (d *daemon) reload() {
 	rest.Log.Level, rest.Apps.JWT = d.cfg.Log.Level, d.cfg.Apps.JWT
 	t := d.cfg.Transfer
 	rest.Transfer.Allow, rest.Transfer.AllowKeys, rest.Transfer.Secondaries = t.Allow, t.AllowKeys, t.Secondaries
+	rest.Follow = d.cfg.Follow
+	rest.Follow.MaxAddresses = next.Follow.MaxAddresses
 	if d.forwarder != nil {
 		rest.Forward = d.cfg.Forward
 		rest.Forward.MaxInFlight = next.Forward.MaxInFlight
@@ -156,6 +158,7 @@ func (d *daemon) prepare(next config.Config) (apply func(), err error) {
 		}
 		steps = append(steps, certs)
 	}
+	steps = append(steps, func() { d.following.reload(next.Follow) })
 	if d.forwarder != nil {
 		c, err := d.forwardConfig(next.Forward)
 		if err != nil {

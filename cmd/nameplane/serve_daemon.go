@@ -40,6 +40,7 @@ type daemon struct {
 	publisher *publish.Publisher
 	access    *access.Access
 	designate *designate.API
+	following *following
 	rules     *rules.Service
 	callbacks *mec.Callbacks     // nil: notifications are not sent
 	forwarder *forward.Forwarder // nil: names that are not ours are refused
@@ -94,9 +95,14 @@ func (d *daemon) openStore() (err error) {
 		return err
 	}
 	d.spare = newSpareThread(d.store.HoldsThread)
+	d.following = newFollowing(d)
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
-		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed})
+		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed,
+		Derive: d.following.aliases.Derive})
 	if err != nil {
+		return err
+	}
+	if err := d.following.aliases.Open(d.publisher); err != nil {
 		return err
 	}
 	d.openTransfer()
@@ -204,6 +210,7 @@ func (d *daemon) run(ctx context.Context) error {
 		g.Go(func() error { return d.forwarder.Run(forwarding) })
 	}
 	g.Go(func() error { return d.designate.Run(ctx) })
+	g.Go(func() error { return d.following.run(ctx, d.ownAddresses()) })
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.rules.Run(ctx) })
 	g.Go(func() error { return d.notifier.Run(ctx) })

@@ -123,7 +123,7 @@ func platformBodies() map[string]int64 {
 
 // management is every door that an operator has.
 func (d *daemon) management(m *httpapi.Metrics) http.Handler {
-	d.designate = &designate.API{Publisher: d.publisher, Log: d.log, Settings: d.designateSettings(), Peers: d.designatePeers()}
+	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log, Settings: d.designateSettings(), Peers: d.designatePeers()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
@@ -144,6 +144,8 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
 	reg.MustRegister(d.publisher.Collectors()...)
 	reg.MustRegister(m.Collectors()...)
+	reg.MustRegister(d.following.aliases.Collectors()...)
+	reg.MustRegister(d.following)
 	reg.MustRegister(d.peers.Collectors()...)
 	reg.MustRegister(d.notifier.Collectors()...)
 	reg.MustRegister(d.refresher.Collectors()...)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
 const zoneImportLong = `Import a zone from a zone file, with all its records, in one step. The zone must not
@@ -21,6 +23,9 @@ read, with $TTL, $GENERATE, types without a name (RFC 3597), and $INCLUDE of fil
 the zone file's own folder. The file begins with a SOA record with a whole name or after
 $ORIGIN; where it does neither, --zone names the zone.
 
+An export has each ALIAS in a comment above the addresses that were made of it. They
+are imported as plain addresses, or with --revive-alias as the ALIAS.
+
 FILE is - for standard input, from which $INCLUDE is not possible.
 
 While it works, the command shows how far it is: with a bar on a terminal, with a line
@@ -29,7 +34,8 @@ every few seconds elsewhere.`
 func newZoneImport(conn *connection) *cobra.Command {
 	var out format
 	var zone string
-	var replace, quiet bool
+	var how importHow
+	var quiet bool
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import a zone file",
@@ -53,11 +59,11 @@ func newZoneImport(conn *connection) *cobra.Command {
 			}
 			p := newProgress(cmd.ErrOrStderr(), quiet)
 			defer p.end()
-			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), origin, p)
+			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), zonefile.Options{Origin: origin, ReviveAlias: how.revive}, p)
 			if err != nil {
 				return err
 			}
-			z, err := cl.importZone(cmd.Context(), s, replace, p)
+			z, err := cl.importZone(cmd.Context(), s, how, p)
 			if err != nil {
 				return err
 			}
@@ -71,9 +77,16 @@ func newZoneImport(conn *connection) *cobra.Command {
 	}
 	out.addFlag(c)
 	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone, which relative names are relative to")
-	c.Flags().BoolVar(&replace, "replace", false, "let the file replace the content of a zone that exists")
+	c.Flags().BoolVar(&how.replace, "replace", false, "let the file replace the content of a zone that exists")
+	c.Flags().BoolVar(&how.revive, "revive-alias", false, "make ALIAS records of the comments that an export has of them")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the work is")
 	return c
+}
+
+// importHow is what may become of the records.
+type importHow struct {
+	replace bool // those that the zone has go
+	revive  bool // comments of ALIAS records are such, and their addresses are not in the file
 }
 
 type importSummary struct {
@@ -94,9 +107,9 @@ type task struct {
 const importsPath = "/v2/zones/tasks/imports"
 
 // importZone sends a zone and waits until it is served.
-func (c *client) importZone(ctx context.Context, s *outgoing, replace bool, p *progress) (zoneReply, error) {
+func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *progress) (zoneReply, error) {
 	var z zoneReply
-	t, err := c.sendZone(ctx, s, replace, p)
+	t, err := c.sendZone(ctx, s, how, p)
 	if bad := s.end(); bad != nil {
 		return z, bad // it is why sending failed
 	}
@@ -111,13 +124,20 @@ func (c *client) importZone(ctx context.Context, s *outgoing, replace bool, p *p
 }
 
 // sendZone sends a zone file as it is being read.
-func (c *client) sendZone(ctx context.Context, s *outgoing, replace bool, p *progress) (t task, err error) {
-	if err := c.mayImport(ctx, s.zone, replace); err != nil {
+func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *progress) (t task, err error) {
+	if err := c.mayImport(ctx, s.zone, how.replace); err != nil {
 		return t, err
 	}
+	q := url.Values{}
+	if how.replace {
+		q.Set("replace", "true")
+	}
+	if how.revive {
+		q.Set("revive_alias", "true")
+	}
 	path := importsPath
-	if replace {
-		path += "?replace=true"
+	if len(q) > 0 {
+		path += "?" + q.Encode()
 	}
 	req, err := c.request(ctx, http.MethodPost, path, s.body)
 	if err != nil {

@@ -141,8 +141,9 @@ func (s *Service) SetPolicy(p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.policy = p
-	for k, e := range s.index.entries {
-		if !e.outside.IsZero() {
+	for k, e := range s.index.entries { // not all of them: a start sets it too
+		refused := slices.ContainsFunc(e.rec.Families[:], func(f Family) bool { return f.Cause == Private || f.Cause == Own })
+		if refused || p.refusesAny(e.rec) {
 			s.dirty[k] = true
 		}
 	}

@@ -38,6 +38,7 @@ func (c Config) problems() []problem {
 	v.mep(c.MEP)
 	v.forward(c.Forward)
 	v.transfer(c.Transfer)
+	v.follow(c.Follow)
 	v.mec(c.MEC)
 	v.atLeast("journal.changes", c.Journal.Changes, 1)
 	v.atLeast("journal.record_sets", c.Journal.RecordSets, 1)

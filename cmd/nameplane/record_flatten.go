@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+const recordFlattenLong = `Look the target of an ALIAS up now, instead of when its TTL is over, and show what
+became of it. The addresses that are served change only if the target's have.
+
+Somebody who asks too often is told to wait. NAME is relative to the zone, or whole;
+@ is the zone itself. The exit code is 0 when the ALIAS is ACTIVE, 1 when it is STALE,
+and 2 when it has the status ERROR.`
+
+func newRecordFlatten(conn *connection) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "flatten ZONE NAME",
+		Short: "Look the target of an ALIAS up now",
+		Long:  recordFlattenLong,
+		Example: `  nameplane record flatten example.org @
+  nameplane record flatten example.org www -o json | jq .alias`,
+		Args: between(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, z, name, err := conn.openOwner(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			set, err := cl.findAlias(cmd.Context(), z, name)
+			if err != nil {
+				return err
+			}
+			path := "/v2/zones/" + z.ID + "/recordsets/" + set.ID
+			if err := cl.call(cmd.Context(), http.MethodPost, path+"/tasks/flatten", nil, nil); err != nil {
+				return err
+			}
+			raw, err := cl.awaitAlias(cmd.Context(), path)
+			if err != nil {
+				return err
+			}
+			if out.json() {
+				return printJSON(cmd.OutOrStdout(), raw)
+			}
+			return printAlias(cmd, raw)
+		},
+	}
+	out.addFlag(c)
+	return c
+}
+
+// aliasReply is as much of an ALIAS as the command line speaks of.
+type aliasReply struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Records []string `json:"records"`
+	Status  string   `json:"status"`
+	Alias   struct {
+		Cause    string                 `json:"cause"`
+		Detail   string                 `json:"detail"`
+		Chain    []string               `json:"chain"`
+		Families map[string]aliasFamily `json:"families"`
+	} `json:"alias"`
+}
+
+type aliasFamily struct {
+	Addresses   []string `json:"addresses"`
+	Cause       string   `json:"cause"`
+	Detail      string   `json:"detail"`
+	LastSuccess string   `json:"last_success"`
+	NextAttempt string   `json:"next_attempt"`
+}
+
+// findAlias is the ALIAS of a name.
+func (c *client) findAlias(ctx context.Context, z zoneReply, name dnsname.Name) (found aliasReply, err error) {
+	q := url.Values{"name": {name.String()}, "type": {"ALIAS"}, "limit": {"1000"}}
+	err = c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
+		for _, item := range items {
+			var s aliasReply
+			if err := json.Unmarshal(item, &s); err != nil {
+				return err
+			}
+			if s.Name == name.String() { // the filter may be a pattern: *.example.org.
+				found = s
+			}
+		}
+		return nil
+	})
+	if err == nil && found.ID == "" {
+		err = fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
+	}
+	return found, err
+}
+
+// awaitAlias waits a while for a lookup that was asked for: until the ALIAS is not PENDING, and its next attempt is not the
+// one that was due.
+func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessage, err error) {
+	due := ""
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		if err := c.call(ctx, http.MethodGet, path, nil, &raw); err != nil {
+			return nil, err
+		}
+		var s aliasReply
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, err
+		}
+		next := s.Alias.Families["A"].NextAttempt + s.Alias.Families["AAAA"].NextAttempt
+		if due == "" {
+			due = next
+		}
+		if s.Status != "PENDING" && (next != due || next == "") || wait >= 500*time.Millisecond {
+			return raw, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, c.unreachable(ctx.Err())
+		}
+	}
+}
+
+// printAlias tells how an ALIAS is, for people.
+func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
+	var s aliasReply
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return err
+	}
+	lines := []string{fmt.Sprintf("%s ALIAS %s %s", s.Name, strings.Join(s.Records, " "), s.Status)}
+	for _, typ := range []string{"A", "AAAA"} {
+		f := s.Alias.Families[typ]
+		if len(f.Addresses) > 0 {
+			lines = append(lines, fmt.Sprintf("%-5s%s", typ, strings.Join(f.Addresses, " ")))
+		}
+		if f.Cause != "" {
+			lines = append(lines, fmt.Sprintf("%-5s%s: %s", typ, f.Cause, f.Detail))
+		}
+	}
+	for _, l := range lines {
+		if err := say(cmd, "%s\n", l); err != nil {
+			return err
+		}
+	}
+	switch s.Status {
+	case "STALE":
+		return &failure{code: exitWarning, text: "the addresses are those of the last lookup that succeeded", hint: s.Alias.Detail}
+	case "ERROR":
+		return fail("", "%s: %s; the names on the way: %s", s.Alias.Cause, s.Alias.Detail, strings.Join(s.Alias.Chain, " -> "))
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"reflect"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// following is what keeps ALIAS records true: the service that flattens them, and the tracker of targets elsewhere.
+type following struct {
+	aliases *alias.Service
+	client  *resolve.Client
+	next    chan config.Follow // configurations that were read again
+
+	mu      sync.Mutex // guards the following
+	cfg     config.Follow
+	tracker *follow.Tracker // nil: there is nobody to ask
+}
+
+func newFollowing(d *daemon) *following {
+	c := d.cfg.Follow
+	f := &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), cfg: c,
+		aliases: alias.New(alias.Options{Log: d.log, MaxAddrs: c.MaxAddresses})}
+	return f
+}
+
+// newTracker is a tracker of a configuration; nil, if that names nobody to ask.
+func (f *following) newTracker(c config.Follow) *follow.Tracker {
+	if len(c.Resolvers) == 0 {
+		return nil
+	}
+	return follow.New(follow.Options{Exchanger: f.client, Servers: c.Servers(), Changed: f.aliases.Changed, Floor: c.TTLFloor,
+		Ceiling: c.Interval, Timeout: c.Timeout, Parallel: c.Parallel, Rate: c.Rate})
+}
+
+// set makes a configuration count. own are the addresses of this server.
+func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
+	f.aliases.SetPolicy(alias.Policy{AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own})
+	t := f.newTracker(c)
+	f.aliases.SetTracker(t)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cfg, f.tracker = c, t
+	return t
+}
+
+// reload takes a configuration over, if it is another.
+func (f *following) reload(c config.Follow) {
+	f.mu.Lock()
+	same := reflect.DeepEqual(f.cfg, c)
+	f.mu.Unlock()
+	if same {
+		return
+	}
+	select {
+	case <-f.next: // one that nobody has taken yet is old now
+	default:
+	}
+	f.next <- c
+}
+
+// Describe says nothing: the metrics of resolvers come and go with the configuration.
+func (f *following) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells the metrics of the tracker that runs.
+func (f *following) Collect(out chan<- prometheus.Metric) {
+	f.mu.Lock()
+	t := f.tracker
+	f.mu.Unlock()
+	if t == nil {
+		return
+	}
+	for _, c := range t.Collectors() {
+		c.Collect(out)
+	}
+}
+
+// run follows and flattens until ctx ends. A new configuration is a new tracker, which knows what the old one knew.
+func (f *following) run(ctx context.Context, own []netip.Addr) error {
+	defer f.client.CloseIdle()
+	var all sync.WaitGroup
+	all.Go(func() { _ = f.aliases.Run(ctx) })
+	defer all.Wait()
+	c := f.cfg
+	for {
+		t := f.set(c, own)
+		tctx, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			if t == nil {
+				<-tctx.Done()
+				ended <- nil
+				return
+			}
+			ended <- t.Run(tctx)
+		}()
+		select {
+		case c = <-f.next:
+			cancel()
+			<-ended
+		case err := <-ended:
+			cancel()
+			return err
+		}
+	}
+}
+
+// ownAddresses are those at which this server answers queries; all of the machine's, where it listens on all.
+func (d *daemon) ownAddresses() (out []netip.Addr) {
+	for _, a := range d.dns.Addrs() {
+		host, _, err := net.SplitHostPort(a.String())
+		if err != nil {
+			continue
+		}
+		addr, err := netip.ParseAddr(host)
+		if err != nil {
+			continue
+		}
+		if !addr.IsUnspecified() {
+			out = append(out, addr.Unmap())
+			continue
+		}
+		all, _ := net.InterfaceAddrs() // none is the worst that can be
+		for _, i := range all {
+			if p, err := netip.ParsePrefix(i.String()); err == nil {
+				out = append(out, p.Addr().Unmap())
+			}
+		}
+	}
+	return out
+}

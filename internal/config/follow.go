@@ -1,0 +1,46 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// Follow is how the targets of ALIAS records are looked up that are not in zones of this server.
+type Follow struct {
+	Resolvers    []string      `yaml:"resolvers"`
+	Interval     time.Duration `yaml:"interval"`
+	TTLFloor     time.Duration `yaml:"ttl_floor"`
+	Timeout      time.Duration `yaml:"timeout"`
+	Rate         int           `yaml:"rate"`
+	Parallel     int           `yaml:"parallel"`
+	MaxAddresses int           `yaml:"max_addresses"`
+	AllowPrivate bool          `yaml:"allow_private"`
+	AllowOwn     bool          `yaml:"allow_own"`
+}
+
+// Servers are the servers of Resolvers, which Parse has checked.
+func (f Follow) Servers() []resolve.Server {
+	var out []resolve.Server
+	for _, s := range f.Resolvers {
+		if srv, err := resolve.ParseServer(s); err == nil {
+			out = append(out, srv)
+		}
+	}
+	return out
+}
+
+func (v *checker) follow(f Follow) {
+	for i, s := range f.Resolvers {
+		_, err := resolve.ParseServer(s)
+		v.need(err == nil, fmt.Sprintf("follow.resolvers[%d]", i), "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or "+
+			"tls://192.0.2.1:853#dns.example.org")
+	}
+	v.within("follow.interval", f.Interval, 10*time.Second, 7*24*time.Hour)
+	v.within("follow.ttl_floor", f.TTLFloor, time.Second, time.Hour)
+	v.within("follow.timeout", f.Timeout, 100*time.Millisecond, 10*time.Second)
+	v.atLeast("follow.rate", f.Rate, 1)
+	v.atLeast("follow.parallel", f.Parallel, 1)
+	v.need(1 <= f.MaxAddresses && f.MaxAddresses <= 500, "follow.max_addresses", "must be from 1 to 500")
+}

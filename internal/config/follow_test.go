@@ -1,0 +1,35 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/config"
+)
+
+func TestFollow(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte("follow: {resolvers: ['127.0.0.1:5353', 'tls://192.0.2.1#dns.example.org'], interval: 10m, allow_private: true}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := c.Follow; len(f.Servers()) != 2 || f.Interval != 10*time.Minute || f.TTLFloor != 30*time.Second || !f.AllowPrivate || f.AllowOwn {
+		t.Errorf("follow = %+v", f)
+	}
+	if f := config.Default().Follow; f.Interval != 1800*time.Second || len(f.Servers()) != 0 || f.AllowPrivate {
+		t.Errorf("the default is %+v", f)
+	}
+	for line, want := range map[string]string{
+		"resolvers: [dns.example.org]": "c.yaml:2:15: follow.resolvers[0]: must be an address",
+		"interval: 1s":                 "follow.interval: must be a time from 10s",
+		"ttl_floor: 0s":                "follow.ttl_floor",
+		"timeout: 1h":                  "follow.timeout",
+		"rate: 0":                      "follow.rate: must be at least 1",
+		"parallel: 0":                  "follow.parallel: must be at least 1",
+		"max_addresses: 0":             "follow.max_addresses: must be from 1 to 500",
+	} {
+		if _, err := config.Parse("c.yaml", []byte("follow:\n  "+line+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
