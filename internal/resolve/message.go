@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 const (
@@ -78,35 +79,9 @@ func unpack(wire []byte) (*dns.Msg, error) {
 		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	for _, section := range [][]dns.RR{m.Answer, m.Ns} {
-		if slices.ContainsFunc(section, isCut) {
+		if slices.ContainsFunc(section, rr.IsCut) {
 			return nil, fmt.Errorf("%w: a record ends before its data does", errMalformed)
 		}
 	}
 	return m, nil
-}
-
-// isCut reports whether a record lacks data that its type must have: all of them, or a name. The library reads such records,
-// as those without data are a part of updates (RFC 2136 §2.5), and packs them again into what nobody else can read.
-func isCut(r dns.RR) bool {
-	switch r.(type) {
-	case *dns.RFC3597, *dns.NULL, *dns.APL:
-		return false
-	}
-	return r.Header().Rdlength == 0 || lacksName(reflect.ValueOf(r).Elem())
-}
-
-func lacksName(data reflect.Value) bool {
-	for i := range data.NumField() {
-		switch field := data.Type().Field(i); {
-		case field.Anonymous:
-			if lacksName(data.Field(i)) {
-				return true
-			}
-		case field.Tag.Get("dns") == "domain-name", field.Tag.Get("dns") == "cdomain-name":
-			if field.Type.Kind() == reflect.String && data.Field(i).Len() == 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

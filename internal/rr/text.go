@@ -266,12 +266,15 @@ func Check(t Type, data string) error {
 		return asAlias(Check(TypeCNAME, data))
 	}
 	_, known := dns.TypeToRR[uint16(t)]
-	if data == "" && known && t != typeAPL && t != typeNULL {
-		return fmt.Errorf("%s record has no data", t) // the library takes it for a part of a dynamic update
-	}
 	rec, err := unpack(t, data)
 	if err != nil || !known {
 		return err
+	}
+	if IsCut(rec) {
+		if data == "" {
+			return fmt.Errorf("%s record has no data", t)
+		}
+		return fmt.Errorf("%s record: the data ends too early", t)
 	}
 	b := make([]byte, rrHeader+len(data))
 	if end, err := dns.PackRR(rec, b, 0, nil, false); err != nil || string(b[rrHeader:end]) != data {
@@ -280,11 +283,8 @@ func Check(t Type, data string) error {
 	return nil
 }
 
-// These two may be empty (RFC 1035 §3.3.10, RFC 3123 §4).
-const (
-	typeNULL = Type(dns.TypeNULL)
-	typeAPL  = Type(dns.TypeAPL)
-)
+// typeAPL may be empty (RFC 3123 §4).
+const typeAPL = Type(dns.TypeAPL)
 
 // DataText is RDATA in presentation form, on one line; ParseData reads it back. Data that its type cannot read is
 // written as RFC 3597 does for unknown types.
