@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
@@ -20,7 +22,8 @@ import (
 type fault struct {
 	status int
 	detail string
-	allow  []string // methods, with 405
+	allow  []string      // methods, with 405
+	wait   time.Duration // with 429
 }
 
 func (f *fault) Error() string { return f.detail }
@@ -32,7 +35,7 @@ func (c *call) fail(err error) {
 		h.Set("Allow", strings.Join(f.allow, ", "))
 	}
 	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
-		h.Set("Retry-After", "5")
+		h.Set("Retry-After", strconv.Itoa(int(cmp.Or(f.wait, 4*time.Second).Seconds())+1))
 	}
 	httpapi.Problem(c.w, c.r, f.status, f.detail)
 }

@@ -18,7 +18,7 @@ import (
 // client, so that a token that was revoked is not good for ever.
 const (
 	heartbeat  = 15 * time.Second
-	streamLife = time.Hour
+	streamLife = 15 * time.Minute
 	perApp     = 8
 )
 

@@ -111,13 +111,14 @@ type door struct {
 	API
 	name    string // in the journal
 	streams *streams
+	pace    *pace
 }
 
 func newDoor(a API, name string, most int) *door {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	return &door{a, name, &streams{max: cmp.Or(a.Settings.Streams, most), apps: map[string]int{}}}
+	return &door{a, name, &streams{max: cmp.Or(a.Settings.Streams, most), apps: map[string]int{}}, &pace{}}
 }
 
 // register gives the mux one handler for each path, which knows the methods there: the mux's own 405 is no problem document.

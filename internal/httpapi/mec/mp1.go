@@ -1,7 +1,9 @@
 package mec
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
@@ -22,6 +24,10 @@ func (c *call) showRule() (reply, error) {
 
 // putOwnRule changes a rule as the settings allow an application to.
 func (c *call) putOwnRule() (reply, error) {
+	if wait, ok := c.pace.take(c.app, time.Now()); !ok {
+		return reply{}, &fault{status: http.StatusTooManyRequests, wait: wait, detail: fmt.Sprintf(
+			"this application has made more than %d changes in a short time", paceBurst)}
+	}
 	if c.Settings.Put == PutStateOnly {
 		return c.update(stateOnly)
 	}

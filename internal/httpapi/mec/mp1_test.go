@@ -265,3 +265,22 @@ func TestTooMany(t *testing.T) {
 	}
 	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules", "").json, "[]")
 }
+
+// An application that changes its rules without pause is slowed down, and nobody else is.
+func TestMp1Pace(t *testing.T) {
+	s := newServer(t, mec.Settings{})
+	path := s.rule("app1", rule1)
+	other := s.rule("app2", rule1)
+	var res response
+	for range 5000 {
+		if res = s.do(app1, "PUT "+path, "{"); res.Code == 429 {
+			break
+		}
+	}
+	if res.Code != 429 || res.Header().Get("Retry-After") == "" {
+		t.Fatalf("thousands of changes in a row: %d %v", res.Code, res.Header())
+	}
+	res.checkProblem(t)
+	s.as(app1, 200, "GET "+path, "")
+	s.as(app2, 400, "PUT "+other, "{")
+}
