@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func answering(ctx context.Context, s *peers.Server, q query) error {
 
 // edgeCalls measures single calls while ten thousand applications have ten rules each.
 func (b *bench) edgeCalls(ctx context.Context) error {
-	s, err := peers.Nameplane(b.nameplane).Start(ctx, nil, peers.Options{Ready: time.Minute})
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, nil, peers.Options{Ready: time.Minute, Config: "apps: {listen: \"127.0.0.1:0\"}\n"})
 	if err != nil {
 		return err
 	}
@@ -127,6 +128,11 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 	if load.Errors > 0 {
 		return fmt.Errorf("load applications: %s", load.First)
 	}
+	mp1, err := e.applications(s)
+	if err != nil {
+		return err
+	}
+	const last = "terminate an application of ten rules"
 	rows := [][]string{{"call", "calls/s", "p50", "p99", "errors"}}
 	rows = append(rows, load.row("an application of ten rules, 32 callers"))
 	app := func() string { return fmt.Sprintf("/mep/config/app-%d", rand.IntN(apps)) }
@@ -139,14 +145,28 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 		{"one rule", func(int) error { return e.call("GET", app()+"/dns_rules/rule3", "", nil) }},
 		{"switch one rule", func(n int) error { return e.call("PUT", app()+"/dns_rules/rule3", state(n), nil) }},
 		{"switch all ten rules of an application", func(n int) error { return e.call("PUT", app()+"/dns_rules", state(n), nil) }},
+		{"list a hundred applications with their rules", func(int) error {
+			return e.call("GET", fmt.Sprintf("/mep/config?limit=100&marker=app-%d", rand.IntN(apps)), "", nil)
+		}},
 		{"create a rule", func(n int) error {
 			return e.call("POST", app()+"/dns_rules", edgeRule(fmt.Sprintf("new%d", n), 1_000_000+n), nil)
+		}},
+		{"begin a task of ten rules", func(n int) error {
+			return e.call("POST", fmt.Sprintf("/mepcfg/app_lcm/v1/applications/task-%d/appd_configuration", n), edgeTask(n), nil)
+		}},
+		{"read a rule over Mp1", func(int) error {
+			return mp1.call("GET", fmt.Sprintf("/applications/app-%d/dns_rules/rule3", rand.IntN(apps)), "", nil)
 		}},
 		{"create a record by server management", func(n int) error {
 			return e.call("POST", "/mep/dns_server_mgmt/v1/rrecord?zone=.", edgeRecord(fmt.Sprintf("mgmt%d.edge.test.", n)), nil)
 		}},
+		{last, func(n int) error { return e.call("DELETE", fmt.Sprintf("/mep/config/app-%d", n-1), "", nil) }},
 	} {
-		got := writers{count: 1, length: b.seconds(5, 1)}.run(func(_, n int) error { return c.call(n) })
+		w := writers{count: 1, length: b.seconds(5, 1)}
+		if c.name == last {
+			w.calls = min(apps, 2000) // each can be ended once
+		}
+		got := w.run(func(_, n int) error { return c.call(n) })
 		if got.Errors > 0 {
 			return fmt.Errorf("%s: %s", c.name, got.First)
 		}
@@ -189,6 +209,24 @@ func (e *edge) call(method, path, body string, reply any) error {
 		return nil
 	}
 	return json.Unmarshal(text, reply)
+}
+
+// applications is the same caller at the applications' own listener.
+func (e *edge) applications(s *peers.Server) (*edge, error) {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "addresses.json"))
+	var at struct{ Apps string }
+	if err == nil {
+		err = json.Unmarshal(text, &at)
+	}
+	return &edge{at.Apps, e.token, e.http}, err
+}
+
+func edgeTask(n int) string {
+	rules := make([]string, rulesPerApp)
+	for i := range rules {
+		rules[i] = edgeRule(fmt.Sprintf("rule%d", i), 2_000_000+n)
+	}
+	return fmt.Sprintf(`{"appName":"task-%d","appSupportMp1":true,"appTrafficRule":[],"appDNSRule":[%s]}`, n, strings.Join(rules, ","))
 }
 
 // loadRecords brings the names of the document's test in by server management, a thousand a call.

@@ -21,11 +21,12 @@ func Nameplane(binary string) Program {
 		configure: func(s site) ([]string, error) {
 			dns := "127.0.0.1:" + strconv.Itoa(s.port)
 			args := []string{"serve", "--data", filepath.Join(s.dir, "data"), "--dns", dns, "--http", s.http}
+			text := s.opts.Config
 			if s.opts.Transfer {
-				conf, err := write(s.dir, "nameplane.yaml", "transfer: {allow: [127.0.0.0/8]}\n")
-				return append(args, "--config", conf), err
+				text += "transfer: {allow: [127.0.0.0/8]}\n"
 			}
-			return args, nil
+			conf, err := write(s.dir, "nameplane.yaml", text)
+			return append(args, "--config", conf), err
 		},
 		load: importZones,
 	}

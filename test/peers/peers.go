@@ -31,6 +31,8 @@ type Options struct {
 
 	Transfer bool // let loopback transfer the zones (nameplane, Knot, NSD)
 
+	Config string // more of a configuration, in YAML (nameplane only)
+
 	Ready time.Duration // how long the zones may take to load; default 30s, because a cold disk is slow
 
 	Primary string // where secondaries get their zones
