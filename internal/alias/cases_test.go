@@ -205,6 +205,24 @@ func TestCase51NoData(t *testing.T) {
 	})
 }
 
+// What was taken away by those who may does not come back when the name is gone, or nobody proves anything.
+func TestNoDataThenWorse(t *testing.T) {
+	for _, fault := range []string{"nxdomain", "empty", "servfail"} {
+		t.Run(fault, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, cdn+"at 10s drop cdn.example.net. A\nat 200s fault "+fault)
+				r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+				r.wait(100 * time.Second)
+				r.want("example.org.", "ACTIVE", "AAAA 120 2001:db8::1")
+				r.wait(400 * time.Second)
+				if got := r.rows("example.org."); got != "AAAA 120 2001:db8::1" {
+					t.Errorf("rows = %q", got)
+				}
+			})
+		})
+	}
+}
+
 // An answer that says nothing, without a SOA record, removes nothing.
 func TestUnprovenNoData(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func ofState(s follow.State) outcome {
 	switch {
 	case gone:
 		o.answer = follow.NoData
-	case len(s.Addrs) > 0:
+	case s.Answer == follow.Found: // after other answers the State still has addresses, which may have been gone before
 		o.answer, o.addrs, o.ttl, o.last = follow.Found, s.Addrs, s.TTL, s.LastSuccess
 	}
 	switch {
