@@ -27,7 +27,7 @@ var rows = [][]string{
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody"},
 	{"cmd/nameplane"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/secondaries", "deploy", "bench"},
+	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "deploy", "bench"},
 }
 
 // sideways are the arrows within a row.

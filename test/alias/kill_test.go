@@ -1,0 +1,104 @@
+package alias
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// TestKill kills servers while their aliases are flattened, made and deleted. The next one has each ALIAS with what was made of
+// it, whole, and nothing of those that are gone.
+func TestKill(t *testing.T) {
+	const cycles, aliases = 12, 40
+	rnd := rand.New(rand.NewPCG(1, 1))
+	a := newAuthority(t)
+	s := startServer(t, a.addr)
+	z := s.zone("example.org.")
+	address := 0
+	turn := func() {
+		address++
+		a.set(fmt.Sprintf("cdn.example.net. 1 IN A 203.0.%d.%d", address/250, address%250+1), fmt.Sprintf("cdn.example.net. 1 IN AAAA 2001:db8::%d", address))
+	}
+	turn()
+	for i := range aliases {
+		s.alias(z, fmt.Sprintf("a%d.example.org.", i), "cdn.example.net.")
+	}
+	flattened := 0
+	for range cycles {
+		eventually(t, "flattened aliases", func() bool { return s.answer("a0.example.org.", dns.TypeA) != "" })
+		var others sync.WaitGroup
+		others.Go(func() { churn(s, z) })
+		for began, d := time.Now(), 500*time.Millisecond+time.Duration(rnd.IntN(int(time.Second))); time.Since(began) < d; time.Sleep(50 * time.Millisecond) {
+			turn()
+		}
+		s.end(syscall.SIGKILL)
+		others.Wait()
+		s.run()
+		flattened += checkWhole(t, s, z)
+	}
+	if flattened < cycles*aliases {
+		t.Errorf("only %d aliases were seen flattened", flattened)
+	}
+}
+
+// churn makes and deletes an ALIAS until the server is gone.
+func churn(s *server, zone string) {
+	for i := 0; ; i++ {
+		code, out, err := s.do("POST", zone+"/recordsets", fmt.Sprintf(`{"name":"c%d.example.org.","type":"ALIAS","records":["cdn.example.net."]}`, i%5))
+		if err != nil {
+			return
+		}
+		if code/100 != 2 {
+			continue
+		}
+		if _, _, err := s.do("DELETE", zone+"/recordsets/"+out["id"].(string), ""); err != nil {
+			return
+		}
+	}
+}
+
+// checkWhole compares what is transferred with the aliases that the API lists, and returns how many have addresses. Those of
+// the zone are flattened in the same commits, so all must have the same addresses, of both families.
+func checkWhole(t *testing.T, s *server, zone string) int {
+	t.Helper()
+	// Lookups begin when the server does; they change all of the zone at once, so one transfer is one state.
+	records := s.transfer("example.org.")
+	have := map[string][]string{}
+	for _, rec := range records {
+		switch r := rec.(type) {
+		case *dns.A:
+			have[r.Hdr.Name] = append(have[r.Hdr.Name], r.A.String())
+		case *dns.AAAA:
+			have[r.Hdr.Name] = append(have[r.Hdr.Name], r.AAAA.String())
+		}
+	}
+	listed := map[string]bool{}
+	for _, item := range s.must("GET", zone+"/recordsets?type=ALIAS&limit=1000", "")["recordsets"].([]any) {
+		listed[item.(map[string]any)["name"].(string)] = true
+	}
+	one := ""
+	for name, addrs := range have {
+		text := strings.Join(addrs, " ")
+		if strings.HasPrefix(name, "c") { // made of what was known at that moment, which the others may get a commit later
+			text = one
+		}
+		if one == "" {
+			one = text
+		}
+		if !listed[name] || len(addrs) != 2 || text != one {
+			t.Errorf("%s has %v, listed %v, others have %s", name, addrs, listed[name], one)
+		}
+	}
+	for name := range listed {
+		if strings.HasPrefix(name, "a") && len(have[name]) == 0 {
+			t.Errorf("%s has lost its addresses", name)
+		}
+	}
+	return len(have)
+}
