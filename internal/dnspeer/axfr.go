@@ -14,7 +14,7 @@ import (
 
 const (
 	// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
-	// would have to spell it out; four times as many messages cost nothing that can be measured.
+	// would have to spell it out; four times as many messages cost nothing that can be measured. The packer relies on it.
 	messageSize = 16 << 10
 	maxMessage  = 65535
 )

@@ -13,9 +13,6 @@ import (
 // owner ends in two octets instead of the apex.
 const questionPointer = 0xC00C
 
-// maxPointer is the last offset that a pointer can name.
-const maxPointer = 0x3FFF
-
 // packer writes the messages of a transfer.
 type packer struct {
 	buf      []byte
@@ -69,10 +66,7 @@ func (p *packer) put(labels, record string, apexPointer bool) bool {
 		record = record[2:]
 	default:
 		p.buf = append(p.buf, labels...)
-		p.owner, p.ownerAt = labels, 0
-		if start <= maxPointer {
-			p.ownerAt = start
-		}
+		p.owner, p.ownerAt = labels, start
 	}
 	p.buf = append(p.buf, record...)
 	if apexPointer {

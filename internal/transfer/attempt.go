@@ -103,7 +103,7 @@ func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
 func (a *attempt) serialAt(ctx context.Context, m netip.AddrPort) (uint32, error) {
 	q := new(dns.Msg).SetQuestion(a.zone.Name.String(), dns.TypeSOA)
 	q.RecursionDesired = false
-	r, err := Asker(a.pub)(ctx, Secondary{Addr: m, Key: a.key.Name}, q)
+	r, err := a.ask(ctx, Secondary{Addr: m, Key: a.key.Name}, q)
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +120,7 @@ func (a *attempt) serialAt(ctx context.Context, m netip.AddrPort) (uint32, error
 // transfer takes the zone, or the difference to the serial that we have.
 func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) error {
 	start := time.Now()
-	c, err := fetch(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, limit: a.opts.MaxZone})
+	c, err := a.fetch(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, limit: a.opts.MaxZone})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
@@ -30,6 +31,9 @@ type Refresher struct {
 	room chan struct{}
 	stat *refreshStats
 
+	ask   func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // over the network, but for tests
+	fetch func(context.Context, request) (*copied, error)
+
 	mu    sync.Mutex // guards the rest
 	zones map[uuid.UUID]*watched
 	queue dueHeap
@@ -38,6 +42,7 @@ type Refresher struct {
 // watched is a zone that is copied.
 type watched struct {
 	next    time.Time
+	begun   time.Time // the last look at its masters
 	busy    bool
 	again   bool // somebody asked for it while it was busy
 	force   bool // the whole zone is wanted, whatever its serial
@@ -59,6 +64,10 @@ const (
 	longestRefresh  = 7 * 24 * time.Hour
 	longestRetry    = time.Hour
 	firstRetry      = 2 * time.Second // of a zone that was never transferred
+
+	// betweenLooks is how long a zone's masters are left alone: whoever sends NOTIFY in a master's name shall not have us
+	// keep it busy.
+	betweenLooks = 500 * time.Millisecond
 )
 
 // NewRefresher starts nothing.
@@ -73,7 +82,7 @@ func NewRefresher(pub *publish.Publisher, opts RefresherOptions) *Refresher {
 		opts.MaxZone = 256 << 20
 	}
 	return &Refresher{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel), stat: newRefreshStats(),
-		zones: map[uuid.UUID]*watched{}}
+		ask: Asker(pub), fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }
 
 // Refresh has a zone's masters asked at once: because it is new, because a master says that it has changed, or because
@@ -87,9 +96,18 @@ func (r *Refresher) Refresh(id uuid.UUID, force bool) {
 	}
 	w.force = w.force || force
 	w.again = w.busy
-	r.scheduleLocked(id, w, time.Now())
+	r.scheduleLocked(id, w, w.soon())
 	r.mu.Unlock()
 	r.poke()
+}
+
+// soon is when the masters may be asked again.
+func (w *watched) soon() time.Time {
+	now := time.Now()
+	if at := w.begun.Add(betweenLooks); at.After(now) {
+		return at
+	}
+	return now
 }
 
 func (r *Refresher) poke() {
@@ -156,7 +174,7 @@ func (r *Refresher) ready(now time.Time) (out []uuid.UUID, wait time.Duration) {
 		if w == nil || w.busy || !w.next.Equal(d.at) {
 			continue
 		}
-		w.busy = true
+		w.busy, w.begun = true, now
 		out = append(out, d.zone)
 	}
 	return out, longestPause
@@ -186,7 +204,7 @@ func (r *Refresher) step(ctx context.Context, id uuid.UUID) {
 	}
 	next := a.next(now, w.tries)
 	if w.again {
-		w.again, next = false, now
+		w.again, next = false, w.soon()
 	}
 	r.scheduleLocked(id, w, next)
 }

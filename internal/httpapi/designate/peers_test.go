@@ -1,0 +1,120 @@
+package designate_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/transfer"
+)
+
+// world is other name servers that are as a test says.
+type world struct {
+	progress []transfer.Progress
+	state    transfer.Copy
+	fetched  []string
+}
+
+func newWorld(t *testing.T) (*server, *world) {
+	w := &world{}
+	s := newServer(t, designate.Settings{})
+	s.api.Peers = designate.Peers{
+		Progress: func(uuid.UUID) []transfer.Progress { return w.progress },
+		Copy:     func(uuid.UUID) transfer.Copy { return w.state },
+		Refresh:  func(_ uuid.UUID, force bool) { w.fetched = append(w.fetched, fmt.Sprint(force)) },
+	}
+	return s, w
+}
+
+// TestZoneStatus: a zone is PENDING until all servers have it, and in ERROR when one lacks it for long; it says which.
+func TestZoneStatus(t *testing.T) {
+	one, two := transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.2:53")}
+	has := transfer.Progress{Secondary: one, InSync: true}
+	lacks := transfer.Progress{Secondary: two, Has: 7, Since: time.Now(), Next: time.Now(), Problem: "no answer"}
+	late := lacks
+	late.Since = time.Now().Add(-time.Hour)
+	tests := []struct {
+		name           string
+		progress       []transfer.Progress
+		status, action string
+	}{
+		{"no secondaries", nil, "ACTIVE", "NONE"},
+		{"all have it", []transfer.Progress{has, has}, "ACTIVE", "NONE"},
+		{"one lacks it", []transfer.Progress{has, lacks}, "PENDING", "CREATE"},
+		{"one lacks it for long", []transfer.Progress{late, lacks, has}, "ERROR", "CREATE"},
+	}
+	s, w := newWorld(t)
+	path := s.zone("example.org.")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w.progress = tt.progress
+			res := s.as(alice, 200, "GET "+path, "")
+			if res.str("status") != tt.status || res.str("action") != tt.action {
+				t.Errorf("%s %s, want %s %s", res.str("status"), res.str("action"), tt.status, tt.action)
+			}
+			list, _ := res.json["secondaries"].([]any)
+			if len(list) != len(tt.progress) {
+				t.Fatalf("secondaries %v", list)
+			}
+			for i, p := range tt.progress {
+				got := list[i].(map[string]any)
+				if got["address"] != p.Secondary.Addr.String() || got["in_sync"] != p.InSync || !p.InSync && (got["problem"] != p.Problem || got["serial"] != float64(7)) {
+					t.Errorf("secondary %v, want %+v", got, p)
+				}
+			}
+			found := s.as(alice, 200, "GET /v2/zones?status="+tt.status, "").json["zones"].([]any)
+			if len(found) != 1 {
+				t.Errorf("%d zones in the list of those that are %s", len(found), tt.status)
+			}
+		})
+	}
+	w.progress = []transfer.Progress{lacks}
+	s.as(alice, 202, "POST /v2/zones", `{"name":"new.test.","email":"a@new.test"}`)
+}
+
+// TestSecondaryZones: they are made of masters, fetched when made, changed or wanted, and changed only there.
+func TestSecondaryZones(t *testing.T) {
+	s, w := newWorld(t)
+	z := s.as(alice, 202, "POST /v2/zones", `{"name":"second.test.","type":"SECONDARY","masters":["192.0.2.1","192.0.2.2:5353","2001:db8::1"]}`)
+	path := "/v2/zones/" + z.str("id")
+	if z.str("status") != "PENDING" || z.str("action") != "CREATE" || len(z.json["masters"].([]any)) != 3 {
+		t.Errorf("made %s", z.Body)
+	}
+	for _, bad := range []string{`"ns.example.org."`, `"192.0.2.1:0"`, `""`} {
+		s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":[`+bad+`]}`)
+		s.as(alice, 400, "PATCH "+path, `{"masters":[`+bad+`]}`)
+	}
+	s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@b.test"}`)
+	s.as(alice, 200, "PATCH "+path, `{"masters":["192.0.2.9"]}`)
+	s.as(alice, 202, "POST "+path+"/tasks/xfr", "")
+	if fmt.Sprint(w.fetched) != "[false false true]" {
+		t.Errorf("fetched %v", w.fetched)
+	}
+	at := time.Now()
+	w.state = transfer.Copy{Secondary: publish.Secondary{Checked: at, Transferred: at}}
+	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ACTIVE" || res.json["transferred_at"] == nil {
+		t.Errorf("transferred %s", res.Body)
+	}
+	w.state.Expired, w.state.Problem = true, "no answer"
+	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ERROR" || res.json["copy"].(map[string]any)["problem"] != "no answer" {
+		t.Errorf("expired %s", res.Body)
+	}
+	set := `{"name":"www.second.test.","type":"A","records":["192.0.2.1"]}`
+	for _, who := range []string{"alice", "admin"} {
+		caller := alice
+		if who == "admin" {
+			caller = admin
+			caller.Project = "p1"
+		}
+		s.as(caller, 403, "POST "+path+"/recordsets", set)
+		s.as(caller, 403, "POST "+path+"/changes", `{"changes":[{"action":"create","name":"www.second.test.","type":"A","records":["192.0.2.1"]}]}`)
+		s.as(caller, 403, "POST "+path+"/history/rollback", `{"serial":1}`)
+	}
+	s.as(alice, 200, "GET "+path+"/recordsets", "")
+	s.as(alice, 202, "DELETE "+path, "")
+}

@@ -1,0 +1,347 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// master is a server with one zone, in memory. Its states are lists of records; the SOA says refresh 100, retry 10, expire 1000.
+type master struct {
+	mu     sync.Mutex
+	serial uint32
+	states map[uint32][]string // by serial
+	down   bool
+	noDiff bool // answers IXFR with nonsense
+	slow   time.Duration
+	looks  []time.Time
+	kinds  []string // of transfers
+}
+
+const apexName = "second.test."
+
+func soaText(serial uint32) string {
+	return fmt.Sprintf("%s 60 IN SOA ns.test. host.test. %d 100 10 1000 60", apexName, serial)
+}
+
+func (m *master) set(serial uint32, records ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.states == nil {
+		m.states = map[uint32][]string{}
+	}
+	m.serial, m.states[serial] = serial, append([]string{apexName + " 60 IN NS ns.test."}, records...)
+}
+
+func (m *master) setDown(down bool) { m.mu.Lock(); m.down = down; m.mu.Unlock() }
+
+func (m *master) seen() (looks int, kinds string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.looks), strings.Join(m.kinds, " ")
+}
+
+func (m *master) ask(_ context.Context, _ Secondary, q *dns.Msg) (*dns.Msg, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looks = append(m.looks, time.Now())
+	if m.down {
+		return nil, errors.New("no answer")
+	}
+	r := new(dns.Msg).SetReply(q)
+	r.Authoritative = true
+	r.Answer = []dns.RR{mustRR(soaText(m.serial))}
+	return r, nil
+}
+
+func mustRR(s string) dns.RR {
+	r, err := dns.NewRR(s)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// fetch answers as a server would: with the difference in one step when it knows the state.
+func (m *master) fetch(_ context.Context, r request) (*copied, error) {
+	m.mu.Lock()
+	defer func() {
+		slow := m.slow
+		m.mu.Unlock()
+		time.Sleep(slow)
+	}()
+	if m.down {
+		return nil, errors.New("no answer")
+	}
+	now := m.states[m.serial]
+	lines := append([]string{soaText(m.serial)}, now...)
+	kind := "axfr"
+	if r.has != nil {
+		kind = "ixfr"
+		was := m.states[*r.has]
+		lines = []string{soaText(m.serial), soaText(*r.has)}
+		for _, s := range was {
+			if !slices.Contains(now, s) || m.noDiff {
+				lines = append(lines, s)
+			}
+		}
+		if m.noDiff {
+			lines = append(lines, "never."+apexName+" 60 IN A 192.0.2.99")
+		}
+		lines = append(lines, soaText(m.serial))
+		for _, s := range now {
+			if !slices.Contains(was, s) {
+				lines = append(lines, s)
+			}
+		}
+	}
+	m.kinds = append(m.kinds, kind)
+	c := &copied{apex: r.zone, has: r.has}
+	for _, s := range append(lines, soaText(m.serial)) {
+		if err := c.add(mustRR(s)); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// rig is a refresher of one zone on fake time.
+type rig struct {
+	*Refresher
+	t    *testing.T
+	path string
+	stop func()
+	zone zone.Zone
+}
+
+func newRig(t *testing.T, m *master) *rig {
+	t.Helper()
+	g := &rig{t: t, path: filepath.Join(t.TempDir(), "db")}
+	g.start(m, true)
+	return g
+}
+
+func (g *rig) start(m *master, create bool) {
+	g.t.Helper()
+	st, err := boltstore.Open(g.path, boltstore.Options{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(g.t.Context())
+	commits, stopCommits := context.WithCancel(context.Background())
+	ended, committed := make(chan error), make(chan error)
+	go func() { committed <- pub.Run(commits) }()
+	g.Refresher = NewRefresher(pub, RefresherOptions{})
+	g.ask, g.fetch = m.ask, m.fetch
+	if create {
+		err := pub.Commit(ctx, store.Actor{}, func(tx *publish.Tx) (err error) {
+			g.zone, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(apexName), Kind: zone.Secondary, Masters: []string{"192.0.2.1"}})
+			return err
+		})
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	go func() { ended <- g.Run(ctx) }()
+	var once sync.Once
+	g.stop = func() {
+		once.Do(func() { cancel(); <-ended; stopCommits(); <-committed; st.Close() })
+	}
+	g.t.Cleanup(g.stop)
+}
+
+// records is what the copy has, without its SOA.
+func (g *rig) records() (out []string) {
+	g.t.Helper()
+	err := g.pub.View(func(v store.View) error {
+		return v.Served(g.zone, func(s rr.Set) error {
+			for _, d := range s.Data {
+				if s.Type != rr.TypeSOA {
+					out = append(out, fmt.Sprintf("%s %d IN %s %s", s.Name, s.TTL, s.Type, rr.DataText(s.Type, d)))
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (g *rig) served() uint32 { return g.pub.Snapshot().ZoneOf(g.zone.Name).Serial() }
+
+// wants fails unless the copy is the master's state of a serial.
+func (g *rig) wants(m *master, serial uint32) {
+	g.t.Helper()
+	m.mu.Lock()
+	want := slices.Sorted(slices.Values(m.states[serial]))
+	m.mu.Unlock()
+	if diff := cmp.Diff(want, g.records()); diff != "" || g.served() != serial {
+		g.t.Errorf("serial %d, want %d (-want +got)\n%s", g.served(), serial, diff)
+	}
+}
+
+func a(name, addr string) string { return name + "." + apexName + " 60 IN A " + addr }
+
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(7, a("www", "192.0.2.1"), a("www", "192.0.2.2"), a("old", "192.0.2.3"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		g.wants(m, 7)
+		m.set(9, a("www", "192.0.2.2"), a("www", "192.0.2.9"), a("new", "192.0.2.4"))
+		time.Sleep(50 * time.Second)
+		g.wants(m, 7) // it is not time yet
+		time.Sleep(60 * time.Second)
+		g.wants(m, 9) // after the refresh of the SOA
+		m.set(10, a("www", "192.0.2.10"))
+		g.Refresh(g.zone.ID, false) // NOTIFY
+		time.Sleep(time.Second)
+		g.wants(m, 10)
+		m.set(3, a("www", "192.0.2.77")) // older by RFC 1982: not taken,
+		g.Refresh(g.zone.ID, false)
+		time.Sleep(time.Second)
+		g.wants(m, 10)
+		g.Refresh(g.zone.ID, true) // but when somebody wants it
+		time.Sleep(time.Second)
+		g.wants(m, 3)
+		if _, kinds := m.seen(); kinds != "axfr ixfr ixfr axfr" {
+			t.Errorf("transfers %s", kinds)
+		}
+	})
+}
+
+// A NOTIFY that comes during a transfer is not lost.
+func TestRefreshAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{slow: 5 * time.Second}
+		m.set(1, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(2 * time.Second) // under way
+		m.set(2, a("www", "192.0.2.2"))
+		g.Refresh(g.zone.ID, false)
+		time.Sleep(4 * time.Second)
+		g.wants(m, 1)
+		time.Sleep(6 * time.Second)
+		g.wants(m, 2)
+	})
+}
+
+// A difference that does not fit our copy is not taken: the whole zone is.
+func TestRefreshFallsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(1, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		m.set(2, a("www", "192.0.2.2"))
+		m.mu.Lock()
+		m.noDiff = true
+		m.mu.Unlock()
+		g.Refresh(g.zone.ID, false)
+		time.Sleep(time.Second)
+		g.wants(m, 2)
+		if _, kinds := m.seen(); kinds != "axfr ixfr axfr" {
+			t.Errorf("transfers %s", kinds)
+		}
+	})
+}
+
+// A master that is away is asked by the retry of the SOA; after its expire the zone is not served, also after a restart; when it is
+// back, so is the zone.
+func TestExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(1, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		m.setDown(true)
+		before, _ := m.seen()
+		time.Sleep(900 * time.Second)
+		if looks, _ := m.seen(); looks-before < 60 || looks-before > 100 {
+			t.Errorf("the master was asked %d times in 900 seconds", looks-before)
+		}
+		if s := g.State(g.zone.ID); g.served() != 1 || s.Expired || s.Problem == "" || !s.Next.After(time.Now()) {
+			t.Errorf("before its time: serial %d, %+v", g.served(), s)
+		}
+		time.Sleep(120 * time.Second)
+		if s := g.State(g.zone.ID); g.served() != 0 || !s.Expired {
+			t.Errorf("after its time: serial %d, %+v", g.served(), s)
+		}
+		g.stop()
+		g.start(m, false)
+		time.Sleep(time.Second)
+		if g.served() != 0 {
+			t.Error("served again after a restart")
+		}
+		m.setDown(false)
+		time.Sleep(20 * time.Second)
+		g.wants(m, 1)
+		if s := g.State(g.zone.ID); s.Expired || s.Problem != "" {
+			t.Errorf("back, and still %+v", s)
+		}
+	})
+}
+
+// Nobody who sends NOTIFY in a master's name makes us ask it all the time.
+func TestRefreshIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(1)
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		before, _ := m.seen()
+		for range 1000 {
+			g.Refresh(g.zone.ID, false)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if looks, _ := m.seen(); looks-before > 22 {
+			t.Errorf("asked %d times in ten seconds", looks-before)
+		}
+	})
+}
+
+// A zone that was never there is asked for less and less often.
+func TestRefreshNeverThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{down: true}
+		g := newRig(t, m)
+		time.Sleep(24 * time.Hour)
+		if looks, _ := m.seen(); looks < 20 || looks > 50 || g.State(g.zone.ID).Problem == "" {
+			t.Errorf("asked %d times in a day: %+v", looks, g.State(g.zone.ID))
+		}
+		if err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error { return tx.DeleteZone(g.zone.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		before, _ := m.seen()
+		time.Sleep(24 * time.Hour)
+		if looks, _ := m.seen(); looks != before {
+			t.Error("a deleted zone is still asked for")
+		}
+	})
+}
