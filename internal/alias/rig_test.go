@@ -37,6 +37,38 @@ type rig struct {
 	tracker *follow.Tracker
 	store   *flaky
 	stop    func() // ends everything, as a clean stop does
+
+	mu  sync.Mutex // guards log
+	log []string   // of commits
+}
+
+// note writes down what a commit changed on the wire.
+func (r *rig) note(changes []store.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range changes {
+		for _, s := range c.Sets {
+			set, verb := s.After, "serves"
+			if set == nil {
+				set, verb = s.Before, "serves no more"
+			}
+			if set.Type != rr.TypeA && set.Type != rr.TypeAAAA {
+				continue
+			}
+			text := fmt.Sprintf("%v %s %s %s %d", r.net.Age(), verb, set.Name, set.Type, set.Served(c.ZoneTTL).TTL)
+			for _, d := range set.Data {
+				text += " " + rr.DataText(set.Type, d)
+			}
+			r.log = append(r.log, text)
+		}
+	}
+}
+
+// told writes a line of a story.
+func (r *rig) told(format string, a ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, fmt.Sprintf("%v ", r.net.Age())+fmt.Sprintf(format, a...))
 }
 
 // flaky is a store that can refuse changes.
@@ -96,7 +128,7 @@ func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo fol
 		t.Fatal(err)
 	}
 	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}}
-	if r.pub, err = publish.Open(r.store, publish.Options{Derive: r.Derive}); err != nil {
+	if r.pub, err = publish.Open(r.store, publish.Options{Derive: r.Derive, Committed: r.note}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Open(r.pub); err != nil {
