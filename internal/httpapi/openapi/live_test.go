@@ -148,6 +148,9 @@ func (k *talk) zones() map[string]string {
 	z := k.say(201, "createZone", turn{example: "short"})
 	k.say(201, "createZone", turn{example: "long"})
 	k.say(409, "createZone", turn{example: "short"})
+	second := k.say(202, "createZone", turn{example: "secondary"})
+	k.say(202, "transferZone", turn{params: map[string]string{"zone_id": str(second, "id")}})
+	k.say(202, "deleteZone", turn{params: map[string]string{"zone_id": str(second, "id")}})
 	zone := map[string]string{"zone_id": str(z, "id")}
 	tag := ""
 	k.say(200, "showZone", turn{params: zone, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})

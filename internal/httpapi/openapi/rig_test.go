@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/transfer"
 )
 
 // rig is every door behind the frame, on a store of its own, as the program has them.
@@ -42,7 +44,8 @@ func newRig(t *testing.T) rig {
 		t.Fatal(err)
 	}
 	aliases.SetTracker(follow.New(follow.Options{Changed: aliases.Changed})) // which never runs, so that lookups never end
-	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases}
+	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases, Peers: designate.Peers{Refresh: func(uuid.UUID, bool) {},
+		Copy: func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }}}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.designate.Run(ctx) }()
