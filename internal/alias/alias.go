@@ -17,6 +17,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
@@ -46,8 +47,8 @@ type Service struct {
 	wake      chan struct{}
 	metrics   *metrics
 
-	own  map[Key]bool // whose record sets the edit tx has written itself; only the committer touches it
-	ofTx *publish.Tx
+	own  map[Key]bool // whose record sets were written here in the edit ofTx; only the committer touches it
+	ofTx weak.Pointer[publish.Tx]
 
 	mu       sync.Mutex // guards the following
 	tracker  *follow.Tracker

@@ -3,6 +3,7 @@ package alias
 import (
 	"errors"
 	"slices"
+	"weak"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -17,9 +18,7 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 		return nil // not open yet
 	}
 	d := derivation{s: s, tx: tx, keys: map[Key]bool{}}
-	if s.ofTx != tx {
-		s.ofTx, s.own = tx, map[Key]bool{}
-	}
+	s.begin(tx)
 	for _, c := range changed {
 		if err := d.zone(c); err != nil {
 			return err
@@ -40,6 +39,13 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 		}
 	}
 	return nil
+}
+
+// begin forgets what was written in another edit.
+func (s *Service) begin(tx *publish.Tx) {
+	if of := weak.Make(tx); s.ofTx != of { // weak: the edit may have held a whole zone
+		s.ofTx, s.own = of, map[Key]bool{}
+	}
 }
 
 // derivation gathers the aliases that an edit concerns.

@@ -22,9 +22,7 @@ type flattener struct {
 }
 
 func (s *Service) flattener(tx *publish.Tx) *flattener {
-	if s.ofTx != tx {
-		s.ofTx, s.own = tx, map[Key]bool{}
-	}
+	s.begin(tx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy}
@@ -59,6 +57,9 @@ func (f *flattener) flatten(k Key) error {
 	z, err := f.tx.Zone(k.Zone)
 	if err != nil {
 		return err
+	}
+	if z.Kind != zone.Primary {
+		return f.remove(k) // the type of a private record of another's, in a copy of their zone
 	}
 	target, ok := rr.Target(rr.TypeALIAS, firstOf(set.Data))
 	if !ok {

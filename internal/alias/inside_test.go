@@ -360,3 +360,25 @@ func TestRowsComeAgain(t *testing.T) {
 		}
 	})
 }
+
+// In a copy of somebody else's zone the type is theirs, and what it means there is too.
+func TestSecondaryZone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		apex := "example.org."
+		r.must(r.commit(func(tx *publish.Tx) error {
+			_, err := tx.CreateZone(zone.Zone{Name: name(apex), Kind: zone.Secondary, TTL: 60},
+				r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true), r.set(apex+" 0 NS ns."+apex, true),
+				r.set(apex+" 60 ALIAS cdn.example.net.", false), r.set("www.example.org. 60 A 203.0.113.7", false))
+			return err
+		}))
+		r.zone("example.com.", "example.com. 60 ALIAS example.org.", "www.example.com. 60 ALIAS www.example.org.")
+		r.wait(time.Second)
+		r.want(apex, "none", "")
+		r.want("example.com.", "ERROR CREATE nodata", "")
+		r.want("www.example.com.", "ACTIVE", "A 60 203.0.113.7")
+		if n := len(r.net.History()); n > 0 {
+			t.Errorf("%d queries", n)
+		}
+	})
+}

@@ -250,7 +250,7 @@ func at(z zone.Zone, n dnsname.Name, sets []zone.RecordSet) place {
 	for _, s := range sets {
 		switch s.Type {
 		case rr.TypeALIAS, rr.TypeCNAME:
-			if len(s.Data) == 1 {
+			if len(s.Data) == 1 && (s.Type == rr.TypeCNAME || z.Kind == zone.Primary) {
 				p.next, _ = rr.Target(s.Type, s.Data[0])
 				p.ttl = ttlOf(z, s)
 			}
