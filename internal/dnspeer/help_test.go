@@ -33,7 +33,7 @@ var (
 // zone, "sha512-key." for the zone, and "old-key.", whose algorithm is too weak.
 type house struct {
 	*dnspeer.Server
-	t    *testing.T
+	t    testing.TB
 	pub  *publish.Publisher
 	zone zone.Zone
 	told []uuid.UUID
@@ -41,7 +41,7 @@ type house struct {
 
 var secret = base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two octets!!!"))
 
-func newHouse(t *testing.T, cfg dnspeer.Config, opts publish.Options) *house {
+func newHouse(t testing.TB, cfg dnspeer.Config, opts publish.Options) *house {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *house) put(lines ...string) {
 	})
 }
 
-func set(t *testing.T, name, typ string, ttl uint32, data ...string) zone.RecordSet {
+func set(t testing.TB, name, typ string, ttl uint32, data ...string) zone.RecordSet {
 	t.Helper()
 	n, err := dnsname.ParseIn(name, apex)
 	if err != nil {
@@ -193,7 +193,7 @@ func (h *house) ask(from netip.Addr, tcp bool, wire []byte) [][]byte {
 	return out
 }
 
-func parsed(t *testing.T, wire []byte) *dns.Msg {
+func parsed(t testing.TB, wire []byte) *dns.Msg {
 	t.Helper()
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {
@@ -202,7 +202,7 @@ func parsed(t *testing.T, wire []byte) *dns.Msg {
 	return m
 }
 
-func packed(t *testing.T, m *dns.Msg) []byte {
+func packed(t testing.TB, m *dns.Msg) []byte {
 	t.Helper()
 	b, err := m.Pack()
 	if err != nil {
@@ -218,7 +218,7 @@ func question(name string, typ uint16) *dns.Msg {
 }
 
 // signed is the message with a TSIG, and its MAC.
-func signed(t *testing.T, m *dns.Msg, key, algorithm string, at int64) ([]byte, string) {
+func signed(t testing.TB, m *dns.Msg, key, algorithm string, at int64) ([]byte, string) {
 	t.Helper()
 	m = m.Copy()
 	m.SetTsig(key, algorithm, 300, at)

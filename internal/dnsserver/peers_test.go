@@ -228,3 +228,29 @@ func TestPeersAnswer(t *testing.T) {
 		t.Errorf("AXFR through Answer: %v", r)
 	}
 }
+
+// TestPeersSlowReader: who does not read a transfer is cut off, and whoever sends it is told.
+func TestPeersSlowReader(t *testing.T) {
+	ended := make(chan error, 1)
+	addrs, _ := start(t, Config{TCP: TCPConfig{WriteTimeout: 100 * time.Millisecond}, Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+		message := append(peerReply(m.Wire, 0), make([]byte, 60000)...)
+		for range 10_000 { // more than any socket holds
+			if err := m.Send(message); err != nil {
+				ended <- err
+				return err
+			}
+		}
+		ended <- nil
+		return nil
+	})}})
+	c := dialTCP(t, addrs[0])
+	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("600 MB were sent to nobody")
+		}
+	case <-time.After(patience):
+		t.Fatal("a reader that does not read holds the transfer up")
+	}
+}
