@@ -60,6 +60,9 @@ func follow(t *testing.T, k peers.Key) {
 			}
 		}
 	}
+	s.eventually("an ACTIVE zone", func() bool { return s.zone(apex)["status"] == "ACTIVE" })
+	t.Logf("%v times a secondary was in sync, after %.3f s on average", s.metric("nameplane_secondary_sync_seconds_count"),
+		s.metric("nameplane_secondary_sync_seconds_sum")/s.metric("nameplane_secondary_sync_seconds_count"))
 	if n := s.metric(`nameplane_transfers_total{kind="axfr",result="done"}`); n != axfrs {
 		t.Errorf("%v whole transfers for small changes", n-axfrs)
 	}
