@@ -22,7 +22,8 @@ check: ## format, vet, staticcheck and all tests
 
 race: ## the packages that own goroutines, under the race detector
 	$(GO) test -race -timeout 20m $(RACE)
-RACE := ./internal/publish ./internal/dnsserver ./internal/dnspeer ./internal/transfer ./internal/access ./internal/httpapi/... ./internal/store/...
+RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/httpapi/... ./internal/store/... ./internal/mec ./internal/resolve \
+	./internal/forward ./internal/follow ./internal/transfer ./internal/alias ./internal/dnspeer
 
 fuzz: ## every fuzz target, a few seconds each
 	test/fuzz.sh 15s
