@@ -46,6 +46,7 @@ type Rules struct {
 type Server struct {
 	cfg   Config
 	rules atomic.Pointer[Rules]
+	keys  *transfer.Book
 	slots *slots
 	pace  *pacer
 	stat  *stats
@@ -70,7 +71,7 @@ func New(c Config) *Server {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
+	s := &Server{cfg: c, keys: transfer.NewBook(c.Publisher), slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
 }
@@ -124,12 +125,7 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 // authenticate finds out whether the message was signed by whom it says. It reports true when it was not, and that was
 // answered.
 func (c *conversation) authenticate(sig *signature) (bool, error) {
-	var key transfer.Key
-	found := false
-	err := c.cfg.Publisher.View(func(v store.View) (err error) {
-		key, found, err = transfer.FindKey(v, sig.key)
-		return err
-	})
+	key, found, err := c.keys.Find(sig.key)
 	if err != nil {
 		return true, c.fail("read the keys", err)
 	}

@@ -130,6 +130,9 @@ func (p *Publisher) serve(group []*request) {
 		for _, c := range r.tx.changes {
 			p.countJournal(c)
 		}
+		for _, kind := range r.tx.objects {
+			p.versions.of(kind).Add(1)
+		}
 		changes = append(changes, r.tx.changes...)
 	}
 	if len(working) > 0 {

@@ -46,6 +46,8 @@ type Publisher struct {
 	done    chan struct{} // closed when Run has ended
 	stats   *Stats
 
+	versions versions
+
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
 
 	mu     sync.Mutex // guards closed

@@ -27,7 +27,7 @@ type Tx struct {
 	zones   map[uuid.UUID]*zoneEdit
 	order   []*zoneEdit // in the order they were first touched
 	changes []store.Change
-	objects bool // objects were written
+	objects []string // kinds of those that were written
 }
 
 // zoneEdit is what a Tx does to one zone.
@@ -59,17 +59,24 @@ func (tx *Tx) Actor() store.Actor { return tx.actor }
 // Note says in the history what this edit was for.
 func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...) }
 
-func (tx *Tx) changed() bool { return tx.objects || len(tx.order) > 0 }
+func (tx *Tx) changed() bool { return len(tx.objects) > 0 || len(tx.order) > 0 }
 
 // PutObject writes an object as JSON.
 func (tx *Tx) PutObject(kind, id string, value any) error {
-	tx.objects = true
+	tx.wrote(kind)
 	return tx.Edit.PutObject(kind, id, value)
+}
+
+// wrote notes that objects of a kind were written.
+func (tx *Tx) wrote(kind string) {
+	if !slices.Contains(tx.objects, kind) {
+		tx.objects = append(tx.objects, kind)
+	}
 }
 
 // DeleteObject removes an object, or returns zone.ErrNotFound.
 func (tx *Tx) DeleteObject(kind, id string) error {
-	tx.objects = true
+	tx.wrote(kind)
 	return tx.Edit.DeleteObject(kind, id)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
-	"github.com/nameplane/nameplane/internal/store"
 )
 
 // askTime is how long another server has for an answer.
@@ -18,9 +17,10 @@ const askTime = 3 * time.Second
 
 // Asker asks other servers, signed with keys of the API. It is for NotifierOptions.Ask.
 func Asker(pub *publish.Publisher) func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) {
+	keys := NewBook(pub)
 	return func(ctx context.Context, s Secondary, m *dns.Msg) (*dns.Msg, error) {
 		c := dns.Client{Net: "udp", Timeout: askTime}
-		if err := signWith(pub, s.Key, m, &c.TsigSecret); err != nil {
+		if err := signWith(keys, s.Key, m, &c.TsigSecret); err != nil {
 			return nil, err
 		}
 		r, _, err := c.ExchangeContext(ctx, m, s.Addr.String())
@@ -36,16 +36,11 @@ func Asker(pub *publish.Publisher) func(context.Context, Secondary, *dns.Msg) (*
 }
 
 // signWith has the library sign a message with a key of the API.
-func signWith(pub *publish.Publisher, name dnsname.Name, m *dns.Msg, secrets *map[string]string) error {
+func signWith(keys *Book, name dnsname.Name, m *dns.Msg, secrets *map[string]string) error {
 	if name.IsZero() {
 		return nil
 	}
-	var key Key
-	found := false
-	err := pub.View(func(v store.View) (err error) {
-		key, found, err = FindKey(v, name)
-		return err
-	})
+	key, found, err := keys.Find(name)
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,12 @@ type attempt struct {
 }
 
 // load reads what we have.
-func (a *attempt) load() error {
+func (a *attempt) load() (err error) {
+	if a.key, err = a.keys.forZone(a.id); err != nil {
+		return err
+	}
 	return a.pub.View(func(v store.View) (err error) {
 		if a.zone, err = v.Zone(a.id); err != nil {
-			return err
-		}
-		if a.key, err = keyOf(v, a.zone); err != nil {
 			return err
 		}
 		if a.state, err = publish.SecondaryOf(v, a.id); err != nil {

@@ -41,9 +41,8 @@ type keyRow struct {
 // them; on the wire they are unknown.
 var algorithms = map[string]string{"hmac-sha256": dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512}
 
-// Keys are the keys that the server knows. There are few, and what asks for them is rare, so they are read when needed: a key
-// that was deleted is no key from that moment on.
-func Keys(v store.View) ([]Key, error) {
+// readKeys are the keys that the server knows.
+func readKeys(v store.View) ([]Key, error) {
 	rows, err := store.ObjectsOf[keyRow](v, keyKind)
 	if err != nil {
 		return nil, err
@@ -67,41 +66,12 @@ func Keys(v store.View) ([]Key, error) {
 	return out, nil
 }
 
-// FindKey is the key of this name.
-func FindKey(v store.View, name dnsname.Name) (Key, bool, error) {
-	keys, err := Keys(v)
-	if err != nil {
-		return Key{}, false, err
-	}
-	for _, k := range keys {
-		if k.Name == name {
-			return k, true, nil
-		}
-	}
-	return Key{}, false, nil
-}
-
 // For reports whether the key may be used for a zone.
 func (k Key) For(z zone.Zone) bool {
 	if k.zone != uuid.Nil {
 		return k.zone == z.ID
 	}
 	return k.pool == z.Pool
-}
-
-// keyOf is the key that was made for one zone, with which its masters are asked; the zero Key when there is none. Keys of a pool
-// are for its secondaries.
-func keyOf(v store.View, z zone.Zone) (Key, error) {
-	keys, err := Keys(v)
-	if err != nil {
-		return Key{}, err
-	}
-	for _, k := range keys {
-		if k.zone == z.ID && z.ID != uuid.Nil {
-			return k, nil
-		}
-	}
-	return Key{}, nil
 }
 
 // verifyMAC compares a MAC with that of octets.

@@ -30,6 +30,7 @@ type Refresher struct {
 	wake chan struct{}
 	room chan struct{}
 	stat *refreshStats
+	keys *Book
 
 	ask   func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // over the network, but for tests
 	fetch func(context.Context, request) (*copied, error)
@@ -82,7 +83,7 @@ func NewRefresher(pub *publish.Publisher, opts RefresherOptions) *Refresher {
 		opts.MaxZone = 256 << 20
 	}
 	return &Refresher{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel), stat: newRefreshStats(),
-		ask: Asker(pub), fetch: fetch, zones: map[uuid.UUID]*watched{}}
+		keys: NewBook(pub), ask: Asker(pub), fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }
 
 // Refresh has a zone's masters asked at once: because it is new, because a master says that it has changed, or because

@@ -100,7 +100,9 @@ func TestSecondaryZones(t *testing.T) {
 	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ACTIVE" || res.json["transferred_at"] == nil {
 		t.Errorf("transferred %s", res.Body)
 	}
+	tag := s.as(alice, 200, "GET "+path, "").Header().Get("ETag")
 	w.state.Expired, w.state.Problem = true, "no answer"
+	s.want(200, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + tag}}) // it is not as it was
 	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ERROR" || res.json["copy"].(map[string]any)["problem"] != "no answer" {
 		t.Errorf("expired %s", res.Body)
 	}

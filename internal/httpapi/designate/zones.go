@@ -112,7 +112,11 @@ func (c *call) showZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.shown(wireZone(z, shared), c.linkedZone(z, shared)), nil
+	w := c.linkedZone(z, shared)
+	if w.Secondaries != nil || w.Copy != nil {
+		c.r.Header.Del("If-None-Match") // its tag tells what the owner said, and not how it is elsewhere
+	}
+	return c.shown(wireZone(z, shared), w), nil
 }
 
 func (c *call) updateZone() (reply, error) {

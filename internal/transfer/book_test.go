@@ -1,0 +1,47 @@
+package transfer_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// TestBook: a key is good from the commit that makes it to the one that deletes it, for what it is for.
+func TestBook(t *testing.T) {
+	p := newPublisher(t, publish.Options{})
+	one, two := zone.Zone{ID: uuid.New(), Pool: uuid.New()}, zone.Zone{ID: uuid.New(), Pool: uuid.New()}
+	b := transfer.NewBook(p)
+	put := func(id, name, algorithm, scope string, resource uuid.UUID) {
+		t.Helper()
+		commit(t, p, func(tx *publish.Tx) error {
+			return tx.PutObject("tsigkey", id, map[string]any{"name": name, "algorithm": algorithm, "secret": "c2VjcmV0", "scope": scope, "resource_id": resource})
+		})
+	}
+	found := func(name string, want bool) transfer.Key {
+		t.Helper()
+		k, ok, err := b.Find(dnsname.MustParse(name))
+		if err != nil || ok != want {
+			t.Fatalf("%s is found: %v (%v)", name, ok, err)
+		}
+		return k
+	}
+	found("k1.", false)
+	put("1", "k1", "hmac-sha256", "ZONE", one.ID)
+	if k := found("K1.", true); k.Algorithm != "hmac-sha256." || !k.For(one) || k.For(two) {
+		t.Errorf("key %+v", k)
+	}
+	put("2", "k2.", "hmac-sha512", "POOL", two.Pool)
+	if k := found("k2.", true); k.For(one) || !k.For(two) {
+		t.Errorf("key %+v", k)
+	}
+	put("3", "weak.", "hmac-md5", "POOL", two.Pool)
+	found("weak.", false)
+	commit(t, p, func(tx *publish.Tx) error { return tx.DeleteObject("tsigkey", "1") })
+	found("k1.", false)
+	found("k2.", true)
+}
