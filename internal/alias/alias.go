@@ -27,8 +27,7 @@ import (
 
 // Options of a Service; the zero value works.
 type Options struct {
-	Log    *slog.Logger // default: none
-	Policy Policy
+	Log *slog.Logger // default: none
 
 	// MaxAddrs is how many addresses of one family are taken over; default 20, as many as a record set may have. More are
 	// counted in the Record.
@@ -71,7 +70,7 @@ func New(opts Options) *Service {
 	if opts.RefreshEvery <= 0 {
 		opts.RefreshEvery = 5 * time.Second
 	}
-	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), policy: opts.Policy, index: newIndex(),
+	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), index: newIndex(),
 		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{}}
 }
 
@@ -90,9 +89,6 @@ func (s *Service) Open(p *publish.Publisher) error {
 			e.rec = rec
 			s.index.depend(e, rec.deps())
 			s.followLocked(e, rec.outside())
-			if s.policy.refusesAny(rec) {
-				s.dirty[k] = true // the rules are stricter than they were
-			}
 			return true, nil
 		})
 	})
@@ -137,7 +133,8 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 	}
 }
 
-// SetPolicy changes which addresses are refused.
+// SetPolicy changes which addresses are refused; before the first call, Policy's zero value says it. What was taken over and
+// is refused now is taken back.
 func (s *Service) SetPolicy(p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +197,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // maxBatch is how many aliases one commit flattens, but for those of one zone, which are always flattened together: a target's
-// change is one step of each zone's serial. Others wait for the commit, some ten milliseconds for this many.
+// change is one step of each zone's serial. Others wait for the commit, some 75 ms for this many.
 const maxBatch = 1000
 
 // flattenDue flattens what lookups changed, in few commits.

@@ -188,6 +188,20 @@ func TestOneFamilyNeverAnswers(t *testing.T) {
 	})
 }
 
+// At first both families are served at once, when both are known or known to fail: one step of the serial.
+func TestBothAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"fault timeout cdn.example.net. AAAA\nat 3s heal")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		r.want("example.org.", "PENDING CREATE", "")
+		r.wait(1500 * time.Millisecond)
+		r.want("example.org.", "ACTIVE timeout", "A 60 203.0.113.1 203.0.113.2")
+		r.wait(10 * time.Second)
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
 // Case 51: a family that is taken away by those who may is gone, with a step of the serial.
 func TestCase51NoData(t *testing.T) {
 	bubble(t, func(t *testing.T) {

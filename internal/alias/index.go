@@ -233,11 +233,7 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	if outside.IsZero() {
 		return
 	}
-	if s.followed[outside]++; s.followed[outside] > 1 || s.tracker == nil {
-		if s.tracker != nil {
-			s.targets[outside] = true // it may be known already, and then nobody tells
-		}
-		return
+	if s.followed[outside]++; s.followed[outside] == 1 && s.tracker != nil {
+		s.tracker.Follow(outside, follow.Both)
 	}
-	s.tracker.Follow(outside, follow.Both)
 }

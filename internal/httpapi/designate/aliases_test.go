@@ -260,6 +260,10 @@ func TestAliasInBatches(t *testing.T) {
 		if set["status"] != "PENDING" || set["action"] != "CREATE" || len(res.json["recordsets"].([]any)) != 1 {
 			t.Errorf("batch = %s", res.Body)
 		}
+		res = s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.7"]},{"action":"create","name":"b.example.org.","type":"ALIAS","records":["a.example.org."]}]}`)
+		if got := res.items("recordsets", "status"); !slices.Equal(got, []string{"ACTIVE", "ACTIVE"}) {
+			t.Errorf("a target and its ALIAS in one batch are %v", got)
+		}
 		s.wait(2 * time.Second)
 		for _, action := range []string{"update", "delete"} { // what is not to be seen cannot be changed
 			s.as(alice, 404, "POST "+z+"/changes", `{"changes":[{"action":"`+action+`","name":"example.org.","type":"A","records":["192.0.2.1"]}]}`)

@@ -1,0 +1,90 @@
+package alias_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// benchPublisher has a zone of n aliases on one target in another zone, which change changes.
+func benchPublisher(b *testing.B, n int) (change func(i int)) {
+	b.Helper()
+	st, err := boltstore.Open(filepath.Join(b.TempDir(), "db"), boltstore.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := alias.New(alias.Options{})
+	pub, err := publish.Open(st, publish.Options{Derive: s.Derive})
+	if err == nil {
+		err = s.Open(pub)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); pub.Run(ctx) }()
+	b.Cleanup(func() { stop(); <-ended; st.Close() })
+	commit := func(fn func(*publish.Tx) error) {
+		b.Helper()
+		if err := pub.Commit(ctx, actor, fn); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var target zone.Zone
+	commit(func(tx *publish.Tx) (err error) {
+		target, err = tx.CreateZone(zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 60}, apex("example.net.")...)
+		if err != nil {
+			return err
+		}
+		_, err = tx.CreateSet(address(target, 0))
+		return err
+	})
+	commit(func(tx *publish.Tx) error {
+		z, err := tx.CreateZone(zone.Zone{Name: name("example.org."), Kind: zone.Primary, TTL: 60}, apex("example.org.")...)
+		for i := 0; i < n && err == nil; i++ {
+			_, err = tx.CreateSet(zone.RecordSet{Zone: z.ID, Name: name(fmt.Sprintf("a%d.example.org.", i)), Type: rr.TypeALIAS,
+				Data: []string{name("www.example.net.").Wire()}})
+		}
+		return err
+	})
+	return func(i int) {
+		commit(func(tx *publish.Tx) error {
+			_, err := tx.UpdateSet(address(target, i))
+			return err
+		})
+	}
+}
+
+func apex(of string) []zone.RecordSet {
+	n := dnsname.MustParse(of)
+	soa := zone.SOA{MName: n, RName: n, Refresh: 1, Retry: 1, Expire: 1, Minimum: 1}
+	return []zone.RecordSet{{Name: n, Type: rr.TypeSOA, Data: []string{soa.Data()}}, {Name: n, Type: rr.TypeNS, Data: []string{n.Wire()}}}
+}
+
+func address(z zone.Zone, i int) zone.RecordSet {
+	return zone.RecordSet{Zone: z.ID, Name: name("www.example.net."), Type: rr.TypeA, Data: []string{string([]byte{192, 0, byte(i >> 8), byte(i)})}}
+}
+
+// BenchmarkDerive is one change of an address that so many aliases in one zone have, until it is durable and served.
+func BenchmarkDerive(b *testing.B) {
+	for _, n := range []int{0, 1, 100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			change := benchPublisher(b, n)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				change(i)
+			}
+		})
+	}
+}
