@@ -19,12 +19,12 @@ type Peers interface {
 // PeersConfig says who speaks with other servers, and how many messages may be on its hands. Beyond that they get SERVFAIL.
 type PeersConfig struct {
 	By           Peers // nil: transfers are REFUSED, signatures are of unknown keys, the rest is NOTIMP
-	MaxMessages  int   // at a time; default 256
+	MaxMessages  int   // at a time; default 1024: most wait for their turn to transfer, which costs little
 	MaxPerClient int   // of one IPv4 address or IPv6 /64; default a quarter of all
 }
 
 func (c *PeersConfig) complete() {
-	c.MaxMessages = orDefault(c.MaxMessages, 256)
+	c.MaxMessages = orDefault(c.MaxMessages, 1024)
 	c.MaxPerClient = orDefault(c.MaxPerClient, (c.MaxMessages+3)/4)
 }
 

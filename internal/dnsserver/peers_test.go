@@ -41,18 +41,20 @@ func TestWhatIsForPeers(t *testing.T) {
 		m       *dns.Msg
 		peers   bool
 		without int // RCODE when there are none
+		with    int // when there are, and it is not for them
 	}{
-		{"a query", question("www.example.org.", dns.TypeA), false, rcodeNoError},
-		{"AXFR", question("example.org.", dns.TypeAXFR), true, rcodeRefused},
-		{"IXFR", question("example.org.", dns.TypeIXFR), true, rcodeRefused},
-		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, rcodeRefused},
-		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, rcodeNotImp},
-		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, rcodeNotImp},
-		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, rcodeNotImp},
-		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, rcodeNotImp},
-		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, rcodeNotAuth},
-		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, rcodeBadVers},
-		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp},
+		{"a query", question("www.example.org.", dns.TypeA), false, rcodeNoError, rcodeNoError},
+		{"AXFR", question("example.org.", dns.TypeAXFR), true, rcodeRefused, 0},
+		{"IXFR", question("example.org.", dns.TypeIXFR), true, rcodeRefused, 0},
+		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, rcodeRefused, rcodeRefused},
+		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, rcodeNotImp, 0},
+		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, rcodeNotImp, 0},
+		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, rcodeNotImp, rcodeFormErr},
+		{"UPDATE of two zones", two(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp, rcodeFormErr},
+		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, rcodeNotImp, rcodeNotImp},
+		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, rcodeNotAuth, 0},
+		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, rcodeBadVers, rcodeBadVers},
+		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp, rcodeBadVers},
 	}
 	const mark = dns.RcodeYXDomain // no other reply has it
 	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
@@ -62,7 +64,7 @@ func TestWhatIsForPeers(t *testing.T) {
 	for _, tt := range tests {
 		for _, network := range []string{"udp", "tcp"} {
 			t.Run(tt.name+" "+network, func(t *testing.T) {
-				if r := exchangeRaw(t, network, addrs[0], packed(t, tt.m)); (r.Rcode == mark) != tt.peers {
+				if r := exchangeRaw(t, network, addrs[0], packed(t, tt.m)); (r.Rcode == mark) != tt.peers || !tt.peers && r.Rcode != tt.with {
 					t.Errorf("with peers: %v", r)
 				}
 				if r := exchangeRaw(t, network, plain[0], packed(t, tt.m)); r.Rcode != tt.without {
@@ -71,6 +73,12 @@ func TestWhatIsForPeers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// two puts the question of a message twice.
+func two(m *dns.Msg) *dns.Msg {
+	m.Question = append(m.Question, m.Question[0])
+	return m
 }
 
 func badVersion(m *dns.Msg) *dns.Msg {

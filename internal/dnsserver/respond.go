@@ -201,11 +201,12 @@ func (h *handler) refuse(ede int) int {
 
 // otherOpcode answers what is not a query.
 func (h *handler) otherOpcode(whole bool) int {
+	opcode := h.q.flags & opcodeMask >> 11
 	switch {
-	case !h.forPeers():
+	case h.settings.peers == nil || opcode != opcodeNotify && opcode != opcodeUpdate:
 		return h.fail(rcodeNotImp)
-	case !whole || h.q.edns.present && h.q.edns.broken:
-		return h.fail(rcodeFormErr)
+	case !whole || !h.q.asked || h.q.edns.present && h.q.edns.broken:
+		return h.fail(rcodeFormErr) // RFC 2136 §3.1.1: one zone, no more and no less
 	case h.q.edns.present && h.q.edns.version != 0:
 		return h.fail(rcodeBadVers)
 	}

@@ -91,6 +91,13 @@ func followNameplane(t *testing.T, k peers.Key) {
 	if got := answers(second.DNS[0], "new."+apex, dns.TypeTXT); got != `"text"` {
 		t.Errorf("after a restart new is %s", got)
 	}
+	// So does the master's journal outlive one.
+	primary.restart()
+	primary.put(apex, "after", "A", "192.0.2.4")
+	second.hasSerial(apex, newest)
+	if n := second.metric(`nameplane_secondary_transfers_total{kind="axfr"}`); n != 0 {
+		t.Errorf("%v whole transfers after the restarts", n)
+	}
 }
 
 func (s *server) restart() {
