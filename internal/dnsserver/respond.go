@@ -27,7 +27,7 @@ const (
 // Kinds of replies that no lookup made.
 const (
 	kindNone      = lookup.Kind(lookup.NumKinds) + iota
-	kindForwarded // with what the forwarder found
+	kindForwarded // with what the forwarder found, or Peers
 	numKinds
 )
 

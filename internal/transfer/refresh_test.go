@@ -193,6 +193,21 @@ func (g *rig) records() (out []string) {
 
 func (g *rig) served() uint32 { return g.pub.Snapshot().ZoneOf(g.zone.Name).Serial() }
 
+// tellsSince fails unless our journal has so many differences since a serial.
+func (g *rig) tellsSince(serial uint32, want int) {
+	g.t.Helper()
+	err := g.pub.View(func(v store.View) error {
+		z, err := v.Zone(g.zone.ID)
+		if d, ok := Since(v, z, serial, 1<<20); !ok || len(d) != want {
+			g.t.Errorf("%d differences since serial %d (%v), want %d", len(d), serial, ok, want)
+		}
+		return err
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
 // wants fails unless the copy is the master's state of a serial.
 func (g *rig) wants(m *master, serial uint32) {
 	g.t.Helper()
@@ -222,6 +237,8 @@ func TestRefresh(t *testing.T) {
 		g.Refresh(g.zone.ID, false) // NOTIFY
 		time.Sleep(time.Second)
 		g.wants(m, 10)
+		g.tellsSince(7, 2) // those who copy from us get differences too
+		g.tellsSince(9, 1)
 		m.set(3, a("www", "192.0.2.77")) // older by RFC 1982: not taken,
 		g.Refresh(g.zone.ID, false)
 		time.Sleep(time.Second)
