@@ -22,13 +22,13 @@ type following struct {
 	next    chan config.Follow // configurations that were read again
 
 	mu      sync.Mutex // guards the following
-	cfg     config.Follow
+	wanted  config.Follow
 	tracker *follow.Tracker // nil: there is nobody to ask
 }
 
 func newFollowing(d *daemon) *following {
 	c := d.cfg.Follow
-	f := &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), cfg: c,
+	f := &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), wanted: c,
 		aliases: alias.New(alias.Options{Log: d.log, MaxAddrs: c.MaxAddresses})}
 	return f
 }
@@ -49,14 +49,15 @@ func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	f.aliases.SetTracker(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cfg, f.tracker = c, t
+	f.tracker = t
 	return t
 }
 
 // reload takes a configuration over, if it is another.
 func (f *following) reload(c config.Follow) {
 	f.mu.Lock()
-	same := reflect.DeepEqual(f.cfg, c)
+	same := reflect.DeepEqual(f.wanted, c)
+	f.wanted = c
 	f.mu.Unlock()
 	if same {
 		return
@@ -90,7 +91,9 @@ func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	var all sync.WaitGroup
 	all.Go(func() { _ = f.aliases.Run(ctx) })
 	defer all.Wait()
-	c := f.cfg
+	f.mu.Lock()
+	c := f.wanted
+	f.mu.Unlock()
 	for {
 		t := f.set(c, own)
 		tctx, cancel := context.WithCancel(ctx)
