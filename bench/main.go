@@ -40,7 +40,7 @@ func main() {
 	if len(os.Args) == 5 && os.Args[1] == documentArg {
 		exit(document(os.Args[2], os.Args[3], os.Args[4]))
 	}
-	only := flag.String("only", "dns,changing,mec,transfer,rest,scale", "what to measure")
+	only := flag.String("only", "dns,changing,mec,transfer,alias,rest,scale", "what to measure")
 	quick := flag.Bool("quick", false, "shorter rounds: for trying the harness, not for figures")
 	write := flag.Bool("write", false, "also write the report to "+reportFile)
 	ours := flag.String("nameplane", "bin/nameplane", "the program under test")
@@ -81,11 +81,11 @@ func (b *bench) run(ctx context.Context, sections []string) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir = dir
-	measures := map[string]func(context.Context) error{"dns": b.dns, "changing": b.changing, "mec": b.mec, "rest": b.rest, "transfer": b.transfer, "scale": b.scale}
+	measures := map[string]func(context.Context) error{"dns": b.dns, "changing": b.changing, "mec": b.mec, "alias": b.alias, "rest": b.rest, "transfer": b.transfer, "scale": b.scale}
 	for _, name := range sections {
 		measure, ok := measures[name]
 		if !ok {
-			return fmt.Errorf("-only %s: there are dns, changing, mec, transfer, rest and scale", name)
+			return fmt.Errorf("-only %s: there are dns, changing, mec, transfer, alias, rest and scale", name)
 		}
 		if err := measure(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
