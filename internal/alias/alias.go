@@ -45,6 +45,7 @@ type Service struct {
 	publisher *publish.Publisher
 	wake      chan struct{}
 	metrics   *metrics
+	stale     staleNames
 
 	own  map[Key]bool // whose record sets were written here in the edit ofTx; only the committer touches it
 	ofTx weak.Pointer[publish.Tx]
@@ -86,7 +87,7 @@ func (s *Service) Open(p *publish.Publisher) error {
 				return false, err
 			}
 			e := s.index.entry(k)
-			e.rec = rec
+			s.setRecord(e, rec)
 			s.index.depend(e, rec.deps())
 			s.followLocked(e, rec.outside())
 			return true, nil

@@ -102,7 +102,8 @@ func (s *Service) note(k Key, rec Record, names []dnsname.Name, outside dnsname.
 	e := s.index.entry(k)
 	e.turn++
 	news := !e.rec.same(rec)
-	e.rec, e.gone = rec, false
+	s.setRecord(e, rec)
+	e.gone = false
 	s.index.depend(e, names)
 	if news || outside != e.outside || len(e.deps) > len(names) {
 		s.index.changed[k] = true
@@ -207,10 +208,12 @@ func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record, names []dnsn
 		s.index.changed[k] = true
 		s.nudge()
 	case w == nil:
+		s.setRecord(e, Record{})
 		s.followLocked(e, dnsname.Name{})
 		s.index.drop(e)
 	default:
-		e.rec, e.gone = rec, false
+		s.setRecord(e, rec)
+		e.gone = false
 		s.index.only(e, names)
 		s.followLocked(e, w.outside)
 	}

@@ -345,6 +345,9 @@ func (r *rig) want(owner, status, rows string) {
 	if got := r.rows(owner); got != rows {
 		r.t.Errorf("at %v, %s has %q, want %q", r.net.Age(), owner, got, rows)
 	}
+	if got := r.Service.Stale([]byte(name(owner).Wire())); got != strings.HasPrefix(status, "STALE") {
+		r.t.Errorf("at %v, answers of %s are told as stale: %v", r.net.Age(), owner, got)
+	}
 }
 
 // asked counts the queries for a name since the history was forgotten.

@@ -17,6 +17,7 @@ const (
 // INFO-CODEs of extended errors (RFC 8914 §4).
 const (
 	edeNone             = -1
+	edeStale            = 3
 	edeNotReady         = 14
 	edeNotAuthoritative = 20
 	edeNotSupported     = 21

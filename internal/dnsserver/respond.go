@@ -249,6 +249,10 @@ func (h *handler) lookup() int {
 		return edeNotAuthoritative
 	case lookup.ServFail:
 		return edeNotReady
+	case lookup.Positive:
+		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name) {
+			return edeStale
+		}
 	}
 	return edeNone
 }

@@ -353,6 +353,22 @@ func TestKeepaliveOverTCPOnly(t *testing.T) {
 	}
 }
 
+// Answers that are known to be old say so, to those who understand it.
+func TestStaleAnswers(t *testing.T) {
+	h := newHandler(t, Config{Stale: func(name []byte) bool { return string(name) == "\x03www\x07example\x03org\x00" }})
+	for name, want := range map[string]int{"WWW.example.org.": edeStale, "ns1.example.org.": edeNone} {
+		if got := summarise(unpacked(t, ask(h, packed(t, withOPT(question(name, dns.TypeA), 1232))))).EDE; got != want {
+			t.Errorf("%s: extended error %d, want %d", name, got, want)
+		}
+	}
+	if m := unpacked(t, ask(h, packed(t, question("www.example.org.", dns.TypeA)))); m.IsEdns0() != nil || len(m.Answer) != 1 {
+		t.Errorf("without EDNS: %v", m)
+	}
+	if got := summarise(unpacked(t, ask(h, packed(t, withOPT(question("www.example.org.", dns.TypeMX), 1232))))).EDE; got != edeNone {
+		t.Errorf("no data: extended error %d", got)
+	}
+}
+
 func TestNSIDAndDO(t *testing.T) {
 	h := newHandler(t, Config{NSID: "ns1.lab"})
 	in := withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})

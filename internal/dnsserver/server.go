@@ -20,12 +20,13 @@ import (
 
 // Config says where and how to serve. The zero value of each field is safe.
 type Config struct {
-	Listen   []string              // addresses with ports; without a host, all addresses of both families; default ":53"
-	Snapshot func() *zone.Snapshot // the zones; nil, or a nil Snapshot, answers SERVFAIL
-	Version  string                // shown to those who ask version.bind in class CH; default hidden
-	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                   // largest reply over UDP; default 1232, which no usual path fragments
-	Workers  int                   // sockets for each address; default one for each CPU in use
+	Listen   []string               // addresses with ports; without a host, all addresses of both families; default ":53"
+	Snapshot func() *zone.Snapshot  // the zones; nil, or a nil Snapshot, answers SERVFAIL
+	Stale    func(name []byte) bool // whether the addresses of a name are known to be old; default: none are
+	Version  string                 // shown to those who ask version.bind in class CH; default hidden
+	NSID     string                 // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
+	UDPSize  int                    // largest reply over UDP; default 1232, which no usual path fragments
+	Workers  int                    // sockets for each address; default one for each CPU in use
 	RRL      RRLConfig
 	TCP      TCPConfig
 	Forward  ForwardConfig
@@ -43,8 +44,9 @@ type settings struct {
 	nsid     string
 	udpSize  int
 	secret   cookieSecret
-	waiting  *waiting // nil when nothing is forwarded
-	peers    *peering // nil when nobody speaks with other servers
+	stale    func(name []byte) bool // nil when nothing ever is
+	waiting  *waiting               // nil when nothing is forwarded
+	peers    *peering               // nil when nobody speaks with other servers
 }
 
 // Server is a set of bound sockets, and what serves them.
@@ -100,7 +102,7 @@ func Listen(cfg Config) (*Server, error) {
 
 // settings needs a complete Config.
 func (c *Config) settings() *settings {
-	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), nil, nil}
+	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), c.Stale, nil, nil}
 	if c.Forward.By != nil {
 		s.waiting = newWaiting(c.Forward, s)
 	}
