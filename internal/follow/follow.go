@@ -72,6 +72,7 @@ type Tracker struct {
 	timing    timing
 	upstreams upstreams
 	limiter   *limiter
+	jumps     *limiter // of the queue, by Refresh
 	metrics   *metrics
 	wake      chan struct{}  // Run has something new to look at
 	running   sync.WaitGroup // lookups and callbacks
@@ -90,6 +91,7 @@ func New(opts Options) *Tracker {
 		opts:    opts,
 		timing:  timing{opts.Floor, opts.Ceiling, opts.Rand},
 		limiter: newLimiter(opts.Rate),
+		jumps:   newLimiter(max(2, opts.Rate/4)), // 2: the families of one name
 		wake:    make(chan struct{}, 1),
 		names:   map[dnsname.Name]*node{},
 	}
@@ -158,8 +160,9 @@ func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
 	}
 }
 
-// Refresh asks for a followed name now, before all others, unless it is being asked for already. It reports whether the
-// name is followed.
+// Refresh asks for a followed name now, before all others, unless it is being asked for already. Of many that are refreshed at
+// once only some go before all others, and the rest wait like a name that is due now: else whoever may refresh could keep
+// other names from ever being asked for. It reports whether the name is followed.
 func (t *Tracker) Refresh(name dnsname.Name) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,14 +170,18 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 	if n == nil {
 		return false
 	}
-	followed := false
+	followed, now := false, time.Now()
 	for _, e := range n.entries {
 		if e == nil || e.followers == 0 {
 			continue
 		}
 		followed = true
-		if !e.inFlight {
+		switch {
+		case e.inFlight:
+		case t.jumps.allow(now):
 			t.queue.move(e, time.Time{})
+		case e.due.After(now):
+			t.queue.move(e, now)
 		}
 	}
 	t.nudge()

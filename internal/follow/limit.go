@@ -29,6 +29,18 @@ func (l *limiter) reserve(now time.Time) time.Time {
 	return at
 }
 
+// allow reports whether one more may go now, and counts it if so.
+func (l *limiter) allow(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sent[l.next].Add(time.Second).After(now) {
+		return false
+	}
+	l.sent[l.next] = now
+	l.next = (l.next + 1) % len(l.sent)
+	return true
+}
+
 // wait returns when one more query may go, and reports whether it was held up. A caller who gives up has used its turn.
 func (l *limiter) wait(ctx context.Context) (bool, error) {
 	now := time.Now()

@@ -172,6 +172,28 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestRefreshFlood refreshes more names all the time than the tracker may ask for. Another is asked for nevertheless.
+func TestRefreshFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		names := targets(t, net, 201, 60)
+		r := newRig(net, follow.Options{Rate: 20, Parallel: 64}, "192.0.2.53")
+		for _, n := range names {
+			r.Follow(n, follow.Both)
+		}
+		r.start(t)
+		for age := 30; age < 300; age += 5 {
+			r.until(time.Duration(age) * time.Second)
+			for _, n := range names[1:] {
+				r.Refresh(n)
+			}
+		}
+		if s, _ := r.State(names[0], follow.IPv4); time.Since(s.LastSuccess) > 90*time.Second {
+			t.Errorf("asked for %v ago, with a TTL of a minute", time.Since(s.LastSuccess))
+		}
+	})
+}
+
 // TestSpread restarts with 5,000 names whose TTL of an hour is over: they are asked for all through the interval.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
