@@ -17,7 +17,7 @@ func (d *daemon) openTransfer() {
 	c := d.cfg.Transfer
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: transfer.Asker(d.publisher)})
-	d.refresher = transfer.NewRefresher(d.publisher, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone)})
+	d.refresher = transfer.NewRefresher(d.publisher, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone), MaxTime: c.MaxTime})
 	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Rules: transferRules(c), Log: d.log,
 		Notified:  func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) },
 		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})

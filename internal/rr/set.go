@@ -58,6 +58,9 @@ func (s Set) Equal(o Set) bool {
 // RFC 4034 §6.2 says so.
 func SameData(t Type, a, b string) bool { return fold(t, a) == fold(t, b) }
 
+// DataKey is the same for all RDATA of type t that SameData takes for one record.
+func DataKey(t Type, data string) string { return fold(t, data) }
+
 // nameAt says at which octet of the RDATA the one embedded domain name begins that closes it, for the types whose
 // embedded name compares without case (RFC 4034 §6.2).
 func nameAt(t Type) (int, bool) {

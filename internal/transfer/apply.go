@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,10 +56,18 @@ func (c *copied) sets() []zone.RecordSet {
 	return out
 }
 
+// changing is a set that a difference changes, with its records by rr.DataKey: a master may send millions for one set, and all
+// other changes wait meanwhile.
+type changing struct {
+	zone.RecordSet
+	data map[string]string
+}
+
 // change applies a difference. What it removes must be there: else our copy is not what the master takes it for.
 func (c *copied) change(tx *publish.Tx, z zone.Zone) error {
 	soa := c.soa
-	sets := map[owner]*zone.RecordSet{soa.owner: {Zone: z.ID, Name: soa.name, Type: soa.typ, TTL: &soa.ttl, Data: []string{soa.data}, Managed: true}}
+	sets := map[owner]*changing{soa.owner: {zone.RecordSet{Zone: z.ID, Name: soa.name, Type: soa.typ, TTL: &soa.ttl, Managed: true},
+		map[string]string{soa.data: soa.data}}}
 	for _, r := range c.steps {
 		if r.typ == rr.TypeALIAS {
 			continue
@@ -67,21 +76,22 @@ func (c *copied) change(tx *publish.Tx, z zone.Zone) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(s.Data, func(d string) bool { return rr.SameData(r.typ, d, r.data) })
+		key := rr.DataKey(r.typ, r.data)
+		_, there := s.data[key]
 		switch {
-		case r.remove && i < 0:
+		case r.remove && !there:
 			return fmt.Errorf("the difference removes a record that is not there: %s %s", r.name, r.typ)
 		case r.remove:
-			s.Data = slices.Delete(s.Data, i, i+1)
-		case i < 0:
-			s.Data = append(s.Data, r.data)
-			s.TTL = new(r.ttl)
-		default:
-			s.TTL = new(r.ttl)
+			delete(s.data, key)
+			continue
+		case !there:
+			s.data[key] = r.data
 		}
+		s.TTL = new(r.ttl)
 	}
 	for o, s := range sets {
-		if err := put(tx, o, s); err != nil {
+		s.Data = slices.Collect(maps.Values(s.data)) // in no order, which the edit puts right
+		if err := put(tx, o, &s.RecordSet); err != nil {
 			return err
 		}
 	}
@@ -89,7 +99,7 @@ func (c *copied) change(tx *publish.Tx, z zone.Zone) error {
 }
 
 // set is a set of the zone as far as the difference has come.
-func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*zone.RecordSet, o owner) (*zone.RecordSet, error) {
+func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*changing, o owner) (*changing, error) {
 	if s := sets[o]; s != nil {
 		return s, nil
 	}
@@ -97,9 +107,12 @@ func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*zone.RecordSet
 	if errors.Is(err, zone.ErrNotFound) {
 		s, err = zone.RecordSet{Zone: z.ID, Name: o.name, Type: o.typ, Managed: o.name == c.apex && o.typ == rr.TypeNS}, nil
 	}
-	s.Data = slices.Clone(s.Data)
-	sets[o] = &s
-	return &s, err
+	w := &changing{s, make(map[string]string, len(s.Data))}
+	for _, d := range s.Data {
+		w.data[rr.DataKey(o.typ, d)] = d
+	}
+	sets[o] = w
+	return w, err
 }
 
 func put(tx *publish.Tx, o owner, s *zone.RecordSet) error {

@@ -26,6 +26,9 @@ func Asker(pub *publish.Publisher) func(context.Context, Secondary, *dns.Msg) (*
 		r, _, err := c.ExchangeContext(ctx, m, s.Addr.String())
 		if err == nil && r.Truncated {
 			c.Net = "tcp"
+			if err := signWith(keys, s.Key, m, &c.TsigSecret); err != nil { // the library has taken the signature off
+				return nil, err
+			}
 			r, _, err = c.ExchangeContext(ctx, m, s.Addr.String())
 		}
 		if err == nil && c.TsigSecret != nil && r.IsTsig() == nil {

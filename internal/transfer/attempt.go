@@ -60,11 +60,13 @@ func (a *attempt) run(ctx context.Context) (gone bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
+	looking, cancel := context.WithTimeout(ctx, a.opts.MaxTime)
+	defer cancel()
 	var errs []error
 	for _, text := range a.zone.Masters {
 		m, err := ParseMaster(text)
 		if err == nil {
-			err = a.from(ctx, m)
+			err = a.from(looking, m)
 		}
 		if err == nil {
 			return false, a.load()
@@ -167,6 +169,9 @@ func (a *attempt) expire(ctx context.Context) error {
 func (a *attempt) note(ctx context.Context, what string) error {
 	return a.pub.Commit(ctx, store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}, func(tx *publish.Tx) error {
 		tx.Note("%s", what)
+		if _, err := tx.Zone(a.id); err != nil { // deleted meanwhile: nobody would ever forget what is known of it
+			return err
+		}
 		return tx.SetSecondary(a.id, a.state)
 	})
 }

@@ -31,6 +31,9 @@ type copied struct {
 	has  *uint32 // our serial, when a difference was asked for
 	done bool
 
+	// Names are counted as they are kept: a message can have thousands of pointers to one long name.
+	size, limit int // octets; 0: no limit
+
 	soa    record // the newest
 	serial uint32
 	count  int
@@ -39,6 +42,9 @@ type copied struct {
 	adding bool                      // the part of it that comes in adds records
 	at     uint32                    // serial of the SOA that began it
 }
+
+// recordFixed is how many octets a record has besides its name and data.
+const recordFixed = 10
 
 var errOrder = errors.New("the transfer is not in order")
 
@@ -132,6 +138,9 @@ func (c *copied) read(rec dns.RR) (record, error) {
 	data, err := rr.FromRR(rec)
 	if err != nil {
 		return record{}, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	if c.size += len(name.Wire()) + recordFixed + len(data); c.limit > 0 && c.size > c.limit {
+		return record{}, fmt.Errorf("the zone has more than %d octets, which is the limit (transfer.max_zone)", c.limit)
 	}
 	return record{owner: owner{name, t}, ttl: min(h.Ttl, rr.MaxTTL), data: data}, nil
 }

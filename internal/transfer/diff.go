@@ -26,13 +26,19 @@ func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, b
 	var out []Difference
 	at, size, found := z.Serial, 0, false
 	err := v.Changes(z.ID, 0, func(c store.Change) (bool, error) {
-		if c.To == c.From {
-			return true, nil // nothing of it was on the wire
+		if c.To == c.From && !c.Whole && len(c.Sets) == 0 {
+			return true, nil
 		}
 		if c.Whole || c.To != at || c.From == 0 {
 			return false, nil
 		}
 		d, n := difference(c)
+		if c.To == c.From { // nothing of it was on the wire, unless a master has changed a zone and not its serial
+			return n == 0, nil
+		}
+		if int32(c.To-c.From) < 0 { // RFC 1982: it was taken anew from a master that had begun again
+			return false, nil
+		}
 		size += n
 		if size > limit || len(d.Removed) == 0 || d.Removed[0].Type != rr.TypeSOA {
 			return false, nil

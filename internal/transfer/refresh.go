@@ -17,9 +17,10 @@ import (
 
 // RefresherOptions say how masters are asked.
 type RefresherOptions struct {
-	Log      *slog.Logger // default: none
-	Parallel int          // zones at once; default 16
-	MaxZone  int          // octets of the largest zone that is taken; default 256 MiB
+	Log      *slog.Logger  // default: none
+	Parallel int           // zones at once; default 16
+	MaxZone  int           // octets of the largest zone that is taken; default 256 MiB
+	MaxTime  time.Duration // for one look at the masters of a zone, with all that is transferred; default 1h
 }
 
 // Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and transfers what is
@@ -82,6 +83,9 @@ func NewRefresher(pub *publish.Publisher, opts RefresherOptions) *Refresher {
 	if opts.MaxZone == 0 {
 		opts.MaxZone = 256 << 20
 	}
+	if opts.MaxTime == 0 {
+		opts.MaxTime = time.Hour
+	}
 	return &Refresher{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel), stat: newRefreshStats(),
 		keys: NewBook(pub), ask: Asker(pub), fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }
@@ -96,8 +100,13 @@ func (r *Refresher) Refresh(id uuid.UUID, force bool) {
 		r.zones[id] = w
 	}
 	w.force = w.force || force
-	w.again = w.busy
-	r.scheduleLocked(id, w, w.soon())
+	// What is in the queue already is not put there again: a flood of NOTIFY would fill it faster than it is emptied.
+	switch at := w.soon(); {
+	case w.busy:
+		w.again = true
+	case w.next.IsZero() || at.Before(w.next):
+		r.scheduleLocked(id, w, at)
+	}
 	r.mu.Unlock()
 	r.poke()
 }

@@ -1,0 +1,64 @@
+package transfer
+
+import (
+	"encoding/base64"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+)
+
+// A server that limits its rate, or has much to say, sends askers to TCP; there the question is signed again.
+func TestAskSignedOverTCP(t *testing.T) {
+	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := base64.StdEncoding.EncodeToString([]byte("a secret of some length, for all"))
+	err = st.Update(func(w store.Writer) error {
+		return store.NewEdit(w).PutObject(keyKind, "1", keyRow{"key.test", "hmac-sha256", secret, "POOL", uuid.New()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := net.ListenPacket("udp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*dns.Server{{Listener: l}, {PacketConn: pc}} {
+		udp := s.PacketConn != nil
+		s.TsigSecret = map[string]string{"key.test.": secret}
+		s.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+			r := new(dns.Msg).SetReply(q)
+			r.Truncated = udp
+			if q.IsTsig() != nil && w.TsigStatus() == nil {
+				r.SetTsig("key.test.", dns.HmacSHA256, 300, int64(q.IsTsig().TimeSigned))
+			}
+			w.WriteMsg(r)
+		})
+		ended := make(chan error)
+		go func() { ended <- s.ActivateAndServe() }()
+		defer func() { s.Shutdown(); <-ended }()
+	}
+	r, err := Asker(pub)(t.Context(), Secondary{l.Addr().(*net.TCPAddr).AddrPort(), dnsname.MustParse("key.test.")},
+		new(dns.Msg).SetQuestion(apexName, dns.TypeSOA))
+	if err != nil || r.Truncated || r.IsTsig() == nil {
+		t.Errorf("%v, %v", r, err)
+	}
+}
