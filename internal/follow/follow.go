@@ -80,8 +80,10 @@ type Tracker struct {
 	mu        sync.Mutex // guards the following, and all nodes and entries
 	names     map[dnsname.Name]*node
 	queue     queue
+	doubtful  queue // names whose last attempt failed
 	followers int
 	inFlight  int
+	doubts    int // of inFlight
 }
 
 // New makes a Tracker. It begins to ask with Run.
@@ -120,7 +122,7 @@ func (t *Tracker) Follow(name dnsname.Name, f Family) {
 			n.entries[i] = e
 		}
 		if e.followers == 0 && !e.inFlight {
-			t.queue.push(e)
+			t.pushLocked(e)
 		}
 		e.followers++
 		t.followers++
@@ -179,9 +181,9 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 		switch {
 		case e.inFlight:
 		case t.jumps.allow(now):
-			t.queue.move(e, time.Time{})
+			t.lineOf(e).move(e, time.Time{})
 		case e.due.After(now):
-			t.queue.move(e, now)
+			t.lineOf(e).move(e, now)
 		}
 	}
 	t.nudge()

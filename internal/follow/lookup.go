@@ -48,7 +48,7 @@ func (t *Tracker) resume() {
 				continue
 			}
 			if due := now.Add(t.timing.some(lastRest)); due.Before(e.due) {
-				t.queue.move(e, due)
+				t.lineOf(e).move(e, due)
 			}
 		}
 	}

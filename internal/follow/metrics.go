@@ -92,9 +92,11 @@ func (t *Tracker) failingLocked() int {
 
 func (t *Tracker) overdueLocked() int {
 	n, now := 0, time.Now()
-	for _, e := range t.queue {
-		if e.due.Before(now) {
-			n++
+	for _, q := range []queue{t.queue, t.doubtful} {
+		for _, e := range q {
+			if e.due.Before(now) {
+				n++
+			}
 		}
 	}
 	return n

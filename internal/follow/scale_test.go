@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -190,6 +191,39 @@ func TestRefreshFlood(t *testing.T) {
 		}
 		if s, _ := r.State(names[0], follow.IPv4); time.Since(s.LastSuccess) > 90*time.Second {
 			t.Errorf("asked for %v ago, with a TTL of a minute", time.Since(s.LastSuccess))
+		}
+	})
+}
+
+// TestDeadNames follows names on which the resolver is silent, as their owners can arrange, beside others. These neither
+// fail nor wait.
+func TestDeadNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ex := exchange(func(ctx context.Context, _ resolve.Server, m *dns.Msg) (*dns.Msg, error) {
+			if strings.HasPrefix(m.Question[0].Name, "dead") {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return replyOf(t, m, "NOERROR\n"+m.Question[0].Name+" 60 A 203.0.113.1"), nil
+		})
+		r := newRig(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
+		r.start(t)
+		var good []dnsname.Name
+		for i := range 20 {
+			good = append(good, name(fmt.Sprintf("good%d.example.net.", i)))
+			r.Follow(good[i], follow.IPv4)
+			r.until(time.Duration(i) * time.Second)
+		}
+		for i := range 200 {
+			r.Follow(name(fmt.Sprintf("dead%d.example.net.", i)), follow.Both)
+		}
+		for age := 120; age < 1200; age += 5 { // 120: when each of them has been asked for once
+			r.until(time.Duration(age) * time.Second)
+			for _, n := range good {
+				if s, _ := r.State(n, follow.IPv4); s.Err != nil || time.Since(s.ValidUntil) > 0 {
+					t.Fatalf("after %d s, %s is %s, over for %v", age, n, brief(s), time.Since(s.ValidUntil))
+				}
+			}
 		}
 	})
 }

@@ -27,6 +27,7 @@ type entry struct {
 	due      time.Time // zero: before all others
 	place    int       // in the queue
 	inFlight bool      // is being asked for, and not in the queue
+	doubtful bool      // waits in the queue of those that failed, or is in flight as one of them
 	cached   bool      // the resolver has it in a cache, where it cannot be renewed before its TTL is over
 }
 
@@ -47,18 +48,54 @@ func (t *Tracker) startDue(ctx context.Context) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	for len(t.queue) > 0 && t.inFlight < t.upstreams.slots() {
-		e := t.queue[0]
+	for {
+		e := t.nextLocked()
+		if e == nil {
+			return 0, false
+		}
 		if e.due.After(now) {
 			return e.due.Sub(now), true
 		}
-		t.queue.remove(e)
+		t.lineOf(e).remove(e)
 		e.inFlight = true
 		t.inFlight++
+		if e.doubtful {
+			t.doubts++
+		}
 		name, f := e.node.name, e.family()
 		t.running.Go(func() { t.finish(ctx, e, t.look(ctx, name, f)) })
 	}
-	return 0, false
+}
+
+// nextLocked is the entry to ask for next, now or later; nil, if there is none, or no slot for it. Names that failed get half of
+// the slots: each may hold one until it times out, and so many of them as one pleases would hold up all others.
+func (t *Tracker) nextLocked() *entry {
+	slots := t.upstreams.slots()
+	if t.inFlight >= slots {
+		return nil
+	}
+	var next *entry
+	if len(t.queue) > 0 {
+		next = t.queue[0]
+	}
+	if len(t.doubtful) > 0 && t.doubts < max(1, slots/2) && (next == nil || t.doubtful[0].due.Before(next.due)) {
+		next = t.doubtful[0]
+	}
+	return next
+}
+
+// pushLocked makes an entry wait.
+func (t *Tracker) pushLocked(e *entry) {
+	e.doubtful = e.state.Err != nil
+	t.lineOf(e).push(e)
+}
+
+// lineOf is the queue that an entry waits in.
+func (t *Tracker) lineOf(e *entry) *queue {
+	if e.doubtful {
+		return &t.doubtful
+	}
+	return &t.queue
 }
 
 // finish takes in what came of a lookup.
@@ -68,6 +105,9 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	defer t.nudge()
 	t.inFlight--
 	e.inFlight = false
+	if e.doubtful {
+		t.doubts--
+	}
 	if e.followers == 0 {
 		t.dropLocked(e)
 		return
@@ -75,7 +115,7 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	now := time.Now()
 	if ctx.Err() != nil { // given up, which says nothing of the name
 		e.due = now
-		t.queue.push(e)
+		t.pushLocked(e)
 		return
 	}
 	t.metrics.looked(e.family(), o)
@@ -83,7 +123,7 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	e.due = now.Add(t.waitLocked(e, &s, o, now))
 	s.NextAttempt = e.due
 	e.state = &s
-	t.queue.push(e)
+	t.pushLocked(e)
 	if !s.differs(e.told) {
 		e.told = e.state // so that the old one is not kept
 	} else if !e.node.telling {
@@ -119,7 +159,7 @@ func (t *Tracker) dropLocked(e *entry) {
 	}
 	n := e.node
 	if i := slices.Index(n.entries[:], e); i >= 0 {
-		t.queue.remove(e)
+		t.lineOf(e).remove(e)
 		n.entries[i] = nil
 	}
 	t.dropNameLocked(n)

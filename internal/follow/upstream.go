@@ -109,7 +109,8 @@ func (u *upstream) lastErr() *Error {
 type upstreams []*upstream
 
 // take chooses a resolver that was not tried and takes one of its slots: the first that has one free, or else the first that
-// gets one. It returns nil when there is none left to try, or ctx has ended.
+// gets one. When all are down it is the first of them nevertheless: silence on some names, which their owners can arrange,
+// must not keep others from being asked for. It returns nil when there is none left to try, or ctx has ended.
 func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 	for _, u := range us {
 		if len(u.slots) == cap(u.slots) || slices.Contains(tried, u) || !u.claim(time.Now()) {
@@ -131,6 +132,17 @@ func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 			return u
 		case <-ctx.Done():
 			u.unclaim()
+			return nil
+		}
+	}
+	for _, u := range us {
+		if slices.Contains(tried, u) {
+			continue
+		}
+		select {
+		case u.slots <- struct{}{}:
+			return u
+		case <-ctx.Done():
 			return nil
 		}
 	}
