@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -17,7 +16,8 @@ type owner struct {
 
 // prerequisites checks what must hold before an update (RFC 2136 §3.2). Sets that must have exactly some records are
 // collected first and compared at the end.
-func prerequisites(tx *publish.Tx, z zone.Zone, list []Record) error {
+func (d *desk) prerequisites(list []Record) error {
+	z := d.z
 	exact := map[owner][]string{}
 	var order []owner
 	for _, p := range list {
@@ -32,7 +32,7 @@ func prerequisites(tx *publish.Tx, z zone.Zone, list []Record) error {
 			if p.Data != "" {
 				return refuse(FormErr, "a prerequisite of class %d about %s has data", p.Class, p.Name)
 			}
-			if err := exists(tx, z, p); err != nil {
+			if err := d.exists(p); err != nil {
 				return err
 			}
 		case ClassIN:
@@ -52,7 +52,7 @@ func prerequisites(tx *publish.Tx, z zone.Zone, list []Record) error {
 		}
 	}
 	for _, o := range order {
-		if err := equals(tx, z, o, exact[o]); err != nil {
+		if err := d.equals(o, exact[o]); err != nil {
 			return err
 		}
 	}
@@ -60,14 +60,19 @@ func prerequisites(tx *publish.Tx, z zone.Zone, list []Record) error {
 }
 
 // onWire are the sets of a name that an asker could see.
-func onWire(tx *publish.Tx, z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
-	sets, err := tx.RecordSetsAt(z.ID, n)
-	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return len(s.Served(z.TTL).Data) == 0 }), err
+func (d *desk) onWire(n dnsname.Name) (out []zone.RecordSet, err error) {
+	sets, err := d.at(n)
+	for _, s := range sets {
+		if len(s.set.Served(d.z.TTL).Data) > 0 {
+			out = append(out, s.set)
+		}
+	}
+	return out, err
 }
 
 // exists checks whether a name or a set is there, or is not, as the class wants.
-func exists(tx *publish.Tx, z zone.Zone, p Record) error {
-	sets, err := onWire(tx, z, p.Name)
+func (d *desk) exists(p Record) error {
+	sets, err := d.onWire(p.Name)
 	if err != nil {
 		return err
 	}
@@ -91,8 +96,8 @@ func exists(tx *publish.Tx, z zone.Zone, p Record) error {
 }
 
 // equals checks whether a set has exactly these records.
-func equals(tx *publish.Tx, z zone.Zone, o owner, data []string) error {
-	sets, err := onWire(tx, z, o.name)
+func (d *desk) equals(o owner, data []string) error {
+	sets, err := d.onWire(o.name)
 	if err != nil {
 		return err
 	}

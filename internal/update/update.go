@@ -5,7 +5,6 @@ package update
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -73,7 +72,8 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 	if z.Kind != zone.Primary {
 		return refuse(NotAuth, "zone %s is not changed here", z.Name)
 	}
-	if err := prerequisites(tx, z, m.Prerequisites); err != nil {
+	d := &desk{tx: tx, z: z, names: map[dnsname.Name][]*sheet{}}
+	if err := d.prerequisites(m.Prerequisites); err != nil {
 		return err
 	}
 	for _, r := range m.Updates {
@@ -82,11 +82,11 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 		}
 	}
 	for _, r := range m.Updates {
-		if err := apply(tx, z, r); err != nil {
-			return reword(err)
+		if err := d.apply(r); err != nil {
+			return err
 		}
 	}
-	return nil
+	return reword(d.finish())
 }
 
 // scan refuses what no state of the zone could allow (RFC 2136 §3.4.1).
@@ -118,30 +118,30 @@ func scan(z zone.Zone, r Record) error {
 }
 
 // apply makes one change (RFC 2136 §3.4.2).
-func apply(tx *publish.Tx, z zone.Zone, r Record) error {
-	sets, err := tx.RecordSetsAt(z.ID, r.Name)
+func (d *desk) apply(r Record) error {
+	sets, err := d.at(r.Name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case r.Class == ClassIN:
-		return add(tx, z, r, sets)
+		return d.add(r, sets)
 	case r.Class == ClassANY && r.Type == rr.TypeANY:
 		for _, s := range sets {
-			if err := remove(tx, z, s); err != nil {
+			if err := d.remove(s); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	i := slices.IndexFunc(sets, func(s zone.RecordSet) bool { return s.Type == r.Type })
-	if i < 0 {
+	s := find(sets, r.Type)
+	if s == nil || !s.there {
 		return nil // RFC 2136 §3.4.2.3: nothing to delete is no error
 	}
 	if r.Class == ClassANY {
-		return remove(tx, z, sets[i])
+		return d.remove(s)
 	}
-	return removeOne(tx, z, r, sets[i])
+	return d.removeOne(r, s)
 }
 
 // mayChange refuses what the program made itself. The SOA is left alone in silence, as the RFC has it: its serial is ours.
@@ -155,72 +155,66 @@ func mayChange(s zone.RecordSet) error {
 	return nil
 }
 
-func add(tx *publish.Tx, z zone.Zone, r Record, sets []zone.RecordSet) error {
+func (d *desk) add(r Record, sets []*sheet) error {
 	if r.Type == rr.TypeSOA {
 		return nil
 	}
 	for _, s := range sets {
-		cname := s.Type == rr.TypeCNAME && len(s.Data) > 0
-		if cname != (r.Type == rr.TypeCNAME) && s.Type != rr.TypeRRSIG && s.Type != rr.TypeNSEC && (cname || r.Type == rr.TypeCNAME) {
+		cname := s.set.Type == rr.TypeCNAME
+		if s.there && cname != (r.Type == rr.TypeCNAME) && s.set.Type != rr.TypeRRSIG && s.set.Type != rr.TypeNSEC && (cname || r.Type == rr.TypeCNAME) {
 			return nil // RFC 2136 §3.4.2.2: a CNAME and other data do not meet, and the update is silently ignored
 		}
 	}
-	ttl := r.TTL
-	i := slices.IndexFunc(sets, func(s zone.RecordSet) bool { return s.Type == r.Type })
-	if i < 0 {
-		_, err := tx.CreateSet(zone.RecordSet{Zone: z.ID, Name: r.Name, Type: r.Type, TTL: &ttl, Data: []string{r.Data}})
-		return err
+	s := find(sets, r.Type)
+	if s == nil {
+		s = d.put(zone.RecordSet{Zone: d.z.ID, Name: r.Name, Type: r.Type}, false)
 	}
-	s := sets[i]
-	if err := mayChange(s); err != nil {
-		return err
+	if s.there {
+		if err := mayChange(s.set); err != nil {
+			return err
+		}
 	}
-	s.TTL = &ttl
 	if r.Type == rr.TypeCNAME || r.Type == rr.TypeDNAME {
-		s.Data = []string{r.Data} // there is one, and the new one replaces it
-	} else {
-		// What is equal but for the case of a name comes first and so stays: the last word in an update is the newest.
-		s.Data = append([]string{r.Data}, s.Data...)
+		clear(s.data) // there is one, and the new one replaces it
 	}
-	_, err := tx.UpdateSet(s)
-	return err
+	// A TTL that no zone file could have is the longest there is, as it is in transfers.
+	s.set.TTL = new(min(r.TTL, rr.MaxTTL))
+	s.data[rr.DataKey(r.Type, r.Data)] = r.Data // of two spellings the newest
+	s.there, s.changed = true, true
+	return nil
 }
 
 // remove deletes a set. The apex keeps its SOA and NS whatever an update says (RFC 2136 §3.4.2.3).
-func remove(tx *publish.Tx, z zone.Zone, s zone.RecordSet) error {
-	if s.Name == z.Name && (s.Type == rr.TypeSOA || s.Type == rr.TypeNS) {
+func (d *desk) remove(s *sheet) error {
+	if !s.there || s.set.Name == d.z.Name && (s.set.Type == rr.TypeSOA || s.set.Type == rr.TypeNS) {
 		return nil
 	}
-	if err := mayChange(s); err != nil {
+	if err := mayChange(s.set); err != nil {
 		return err
 	}
-	if s.Type == rr.TypeALIAS {
+	if s.set.Type == rr.TypeALIAS {
 		return refuse(Refused, "ALIAS records are changed by the zones API")
 	}
-	return tx.DeleteSet(z.ID, s.Name, s.Type)
+	clear(s.data)
+	s.there, s.changed = false, true
+	return nil
 }
 
 // removeOne deletes one record of a set.
-func removeOne(tx *publish.Tx, z zone.Zone, r Record, s zone.RecordSet) error {
-	if r.Type == rr.TypeSOA {
+func (d *desk) removeOne(r Record, s *sheet) error {
+	key := rr.DataKey(r.Type, r.Data)
+	if _, ok := s.data[key]; !ok || r.Type == rr.TypeSOA {
 		return nil
 	}
-	rest := slices.DeleteFunc(slices.Clone(s.Data), func(d string) bool { return rr.SameData(r.Type, d, r.Data) })
-	if len(rest) == len(s.Data) {
-		return nil
-	}
-	if len(rest) == 0 && s.Name == z.Name && s.Type == rr.TypeNS {
+	if len(s.data) == 1 && s.set.Name == d.z.Name && s.set.Type == rr.TypeNS {
 		return nil // RFC 2136 §3.4.2.4: the last NS of a zone stays
 	}
-	if err := mayChange(s); err != nil {
+	if err := mayChange(s.set); err != nil {
 		return err
 	}
-	if len(rest) == 0 {
-		return tx.DeleteSet(z.ID, s.Name, s.Type)
-	}
-	s.Data = rest
-	_, err := tx.UpdateSet(s)
-	return err
+	delete(s.data, key)
+	s.there, s.changed = len(s.data) > 0, true
+	return nil
 }
 
 // reword turns what the zone cannot hold into the answer for it.
