@@ -140,13 +140,8 @@ func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) time.
 	case o.answer != Found:
 		return t.timing.negative(o.ttl)
 	}
-	// The same addresses with less of their TTL, and an end that we knew: a cache gave us the rest of what we had.
-	was := e.state
-	rest := o.ttl < was.TTL && slices.Equal(was.Addrs, o.addrs) && !s.ValidUntil.After(was.ValidUntil.Add(ttlUnit))
-	if rest && now.Before(was.ValidUntil) {
-		e.cached = true
-	}
-	if rest {
+	if o.ttl < s.TTL { // a cache gave us the rest of what we had, or of what it fetched for somebody else
+		e.cached = e.cached || now.Before(e.state.ValidUntil)
 		return t.timing.rest(o.ttl)
 	}
 	return t.timing.fresh(o.ttl, e.cached)

@@ -152,10 +152,9 @@ func (s State) after(o outcome, now time.Time) State {
 		s.Answer, s.Proven, s.Way, s.Err, s.Failures = o.answer, o.proven, o.chain, nil, 0
 	}
 	if o.answer == Found {
-		s.TTL = o.ttl
-		if slices.Equal(was.Addrs, o.addrs) {
-			s.TTL = wholeTTL(was, o.ttl, now)
-		} else {
+		same := slices.Equal(was.Addrs, o.addrs)
+		s.TTL = wholeTTL(was, o.ttl, now, same)
+		if !same {
 			s.Addrs, s.Learned = o.addrs, now
 		}
 		s.Chain, s.ValidUntil, s.LastSuccess = o.chain, now.Add(o.ttl), now
@@ -166,14 +165,17 @@ func (s State) after(o outcome, now time.Time) State {
 	return s
 }
 
-// wholeTTL is the TTL as its owner set it, given the same addresses with less of it. A resolver's cache counts TTLs down,
-// and followers must not take that for the owner's doing: a zone that publishes the TTL would change with every refresh.
+// wholeTTL is the TTL as its owner set it, given an answer with less of it. A resolver's cache counts TTLs down, and
+// followers must not take that for the owner's doing: a zone that publishes the TTL would change with every refresh.
 //
-// While the last answer is valid, less may always be the rest of it. Once it is over, the resolver asked again in the
-// meantime, and only what has passed since can be missing; if more is, the owner has shortened the TTL.
-func wholeTTL(was State, ttl time.Duration, now time.Time) time.Duration {
+// While the last answer is valid, less may always be the rest of it. Caches count whole seconds, so it may be given out for
+// most of a second more, with nothing left. Once it is over, the resolver asked again in the meantime, perhaps for somebody
+// else, and only what has passed since can be missing; if more is, the owner has shortened the TTL.
+func wholeTTL(was State, ttl time.Duration, now time.Time, same bool) time.Duration {
 	missing, over := was.TTL-ttl, now.Sub(was.ValidUntil)
-	if missing > 0 && (over < 0 || missing <= over+ttlUnit) {
+	rest := same && over < ttlUnit
+	again := over >= 0 && missing <= over+ttlUnit
+	if missing > 0 && (rest || again) {
 		return was.TTL
 	}
 	return ttl

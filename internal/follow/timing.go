@@ -43,10 +43,11 @@ func (t timing) fresh(ttl time.Duration, cached bool) time.Duration {
 	return t.bound(wait)
 }
 
-// rest is how long to wait after a cache gave the rest of an answer that we had. The floor does not count, because the name
-// is asked once more than its TTL wants, and not more often: who is asked after that long cannot give the same rest again.
+// rest is how long to wait after a cache gave the rest of an answer that we had: a second more than is left, because caches
+// count whole seconds. The floor does not count, because the name is asked once more than its TTL wants, and not more
+// often: who is asked after that long cannot give the same rest again.
 func (t timing) rest(ttl time.Duration) time.Duration {
-	return min(max(ttl, ttlUnit)+late+t.some(late), t.ceiling)
+	return min(ttl+ttlUnit+t.some(late/2), t.ceiling)
 }
 
 // negative is how long to wait after an answer without addresses: to its end, because nobody waits for what is not there.
