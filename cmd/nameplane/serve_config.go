@@ -95,14 +95,19 @@ func (d *daemon) designateSettings() designate.Settings {
 	return s
 }
 
-// reloadOnHangup reads the configuration and the certificates again at each SIGHUP.
-func (d *daemon) reloadOnHangup(ctx context.Context) error {
+// catchHangups is for the very beginning: a SIGHUP before anybody waits for it would end the process.
+func catchHangups() chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	return hangup
+}
+
+// reloadOnHangup reads the configuration and the certificates again at each SIGHUP.
+func (d *daemon) reloadOnHangup(ctx context.Context) error {
+	defer signal.Stop(d.hangup)
 	for {
 		select {
-		case <-hangup:
+		case <-d.hangup:
 			d.reload()
 		case <-ctx.Done():
 			return nil

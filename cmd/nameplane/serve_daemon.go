@@ -34,6 +34,7 @@ type daemon struct {
 	spare     *spareThread
 	log       *slog.Logger
 	level     *slog.LevelVar
+	hangup    chan os.Signal
 	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
 	data      *os.Root                      // the data directory
 	store     *boltstore.Store
@@ -57,7 +58,7 @@ type daemon struct {
 
 // newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
 func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{})}
+	d := &daemon{cfg: cfg, log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{}), hangup: catchHangups()}
 	defer func() {
 		if err != nil {
 			d.close()
