@@ -34,7 +34,8 @@ func (c *conversation) ixfr() error {
 	if !ok {
 		return c.reply(dns.RcodeFormatError, noEDE)
 	}
-	if int32(has.Serial-n.Serial()) >= 0 { // RFC 1982
+	_, served := n.Find(nil).Find(rr.TypeSOA)
+	if !served || int32(has.Serial-n.Serial()) >= 0 { // RFC 1982; a copy that has expired is in the journal still
 		return c.sendSOA(n)
 	}
 	var diffs []transfer.Difference

@@ -10,8 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnspeer"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 func ixfr(serial uint32) *dns.Msg {
@@ -169,6 +172,32 @@ func TestIXFRMalformed(t *testing.T) {
 	for _, m := range []*dns.Msg{none, other} {
 		if r := parsed(t, h.ask(friend, true, packed(t, m))[0]); r.Rcode != dns.RcodeFormatError {
 			t.Errorf("reply %v", r)
+		}
+	}
+}
+
+// TestExpiredIsNotTransferred: what is not answered is not given away either, whatever serial the client has.
+func TestExpiredIsNotTransferred(t *testing.T) {
+	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+	z := h.addZone(zone.Zone{Name: dnsname.MustParse("copy.test."), Kind: zone.Secondary, TTL: 300, Masters: []string{"192.0.2.1"}})
+	for _, serial := range []uint32{3_000_000_000, 3_000_000_001} {
+		h.commit(func(tx *publish.Tx) error {
+			s, err := tx.RecordSet(z.ID, z.Name, rr.TypeSOA)
+			if err == nil {
+				s.Data = []string{zone.WithSerial(s.Data[0], serial)}
+				_, err = tx.UpdateSet(s)
+			}
+			return err
+		})
+	}
+	ask := new(dns.Msg).SetIxfr("copy.test.", 3_000_000_000, ".", ".")
+	if recs := records(t, h.ask(friend, true, packed(t, ask))); len(recs) != 4 {
+		t.Fatalf("before: %v", recs)
+	}
+	h.commit(func(tx *publish.Tx) error { return tx.SetSecondary(z.ID, publish.Secondary{Expired: true}) })
+	for _, tcp := range []bool{true, false} {
+		if r := parsed(t, h.ask(friend, tcp, packed(t, ask))[0]); r.Rcode != dns.RcodeServerFailure || len(r.Answer) > 0 {
+			t.Errorf("TCP %v: %v", tcp, r)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Secondary struct {
 	Checked     time.Time `json:"checked"`     // when a master last said that the copy is the newest
 	Transferred time.Time `json:"transferred"` // when it last changed
+	Masters     string    `json:"masters"`     // those of the zone when it was transferred; empty: not known
 	Expired     bool      `json:"expired"`     // no master was heard of for so long that it is kept, and not served
 }
 

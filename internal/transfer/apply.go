@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
@@ -43,7 +44,7 @@ func apply(ctx context.Context, pub *publish.Publisher, z zone.Zone, c *copied, 
 			return err
 		}
 		at := time.Now().UTC()
-		return tx.SetSecondary(z.ID, publish.Secondary{Checked: at, Transferred: at})
+		return tx.SetSecondary(z.ID, publish.Secondary{Checked: at, Transferred: at, Masters: strings.Join(z.Masters, " ")})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -60,6 +61,8 @@ func (a *attempt) run(ctx context.Context) (gone bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
+	// Serials of other masters say nothing about what our copy has.
+	a.force = a.force || a.state.Masters != "" && a.state.Masters != strings.Join(a.zone.Masters, " ")
 	looking, cancel := context.WithTimeout(ctx, a.opts.MaxTime)
 	defer cancel()
 	var errs []error

@@ -39,6 +39,10 @@ func TestBook(t *testing.T) {
 	if k := found("k2.", true); k.For(one) || !k.For(two) {
 		t.Errorf("key %+v", k)
 	}
+	put("4", "nobody.", "hmac-sha256", "ZONE", uuid.Nil)
+	if k := found("nobody.", true); k.For(zone.Zone{ID: one.ID}) { // a zone of no pool
+		t.Errorf("key %+v is for a zone that it was not made for", k)
+	}
 	put("3", "weak.", "hmac-md5", "POOL", two.Pool)
 	found("weak.", false)
 	commit(t, p, func(tx *publish.Tx) error { return tx.DeleteObject("tsigkey", "1") })

@@ -198,3 +198,37 @@ func TestNoteOfDeletedZone(t *testing.T) {
 		}
 	})
 }
+
+// A copy is taken anew from masters that are others now, though their serial is older, and though they are not there at first.
+func TestOtherMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(9, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		m.setDown(true)
+		m.set(5, a("www", "192.0.2.5"))
+		err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+			z := g.zone
+			z.Masters = []string{"192.0.2.77"}
+			_, err := tx.UpdateZone(z)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Refresh(g.zone.ID, false)
+		time.Sleep(5 * time.Second)
+		m.setDown(false)
+		g.stop()
+		g.start(m, false)
+		time.Sleep(5 * time.Second)
+		g.wants(m, 5)
+		_, before := m.seen()
+		g.Refresh(g.zone.ID, false)
+		time.Sleep(time.Second)
+		if _, kinds := m.seen(); kinds != before {
+			t.Errorf("transferred %s after %s", kinds, before)
+		}
+	})
+}

@@ -68,10 +68,7 @@ func readKeys(v store.View) ([]Key, error) {
 
 // For reports whether the key may be used for a zone.
 func (k Key) For(z zone.Zone) bool {
-	if k.zone != uuid.Nil {
-		return k.zone == z.ID
-	}
-	return k.pool == z.Pool
+	return k.zone != uuid.Nil && k.zone == z.ID || k.pool != uuid.Nil && k.pool == z.Pool
 }
 
 // verifyMAC compares a MAC with that of octets.

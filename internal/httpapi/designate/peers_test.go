@@ -3,6 +3,7 @@ package designate_test
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,9 +91,12 @@ func TestSecondaryZones(t *testing.T) {
 		s.as(alice, 400, "PATCH "+path, `{"masters":[`+bad+`]}`)
 	}
 	s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@b.test"}`)
+	s.as(alice, 400, "PATCH "+path, `{"masters":[]}`)
+	s.as(alice, 400, "PATCH "+path, `{"masters":["192.0.2.1"`+strings.Repeat(`,"192.0.2.1"`, 16)+`]}`)
+	s.as(alice, 200, "PATCH "+path, `{"description":"a copy"}`)
 	s.as(alice, 200, "PATCH "+path, `{"masters":["192.0.2.9"]}`)
 	s.as(alice, 202, "POST "+path+"/tasks/xfr", "")
-	if fmt.Sprint(w.fetched) != "[false false true]" {
+	if fmt.Sprint(w.fetched) != "[false false false true]" {
 		t.Errorf("fetched %v", w.fetched)
 	}
 	at := time.Now()

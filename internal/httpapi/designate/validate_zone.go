@@ -109,13 +109,19 @@ func readEmail(in *input, z *zone.Zone) {
 	z.Email = *e
 }
 
+// maxMasters is how many masters a zone may have: they are asked one after the other, and other zones wait meanwhile.
+const maxMasters = 16
+
 func readMasters(in *input, z *zone.Zone) {
 	masters := in.texts("masters")
 	switch {
-	case z.Kind == zone.Secondary && len(masters) == 0 && len(z.Masters) == 0:
+	case z.Kind == zone.Secondary && len(masters) == 0 && (in.has("masters") || len(z.Masters) == 0):
 		in.note("masters", "'masters' is a required property", "required", []string{"masters"})
 	case z.Kind != zone.Secondary && len(masters) > 0:
 		in.note("masters", fmt.Sprintf("'masters' is not allowed for a %s zone", z.Kind), "not_allowed", nil)
+	}
+	if len(masters) > maxMasters {
+		in.note("masters", fmt.Sprintf("a zone has at most %d masters", maxMasters), "maxItems", maxMasters)
 	}
 	for i, m := range masters {
 		if !isMaster(m) {
