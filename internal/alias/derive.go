@@ -17,7 +17,7 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	if s.publisher == nil {
 		return nil // not open yet
 	}
-	d := derivation{s: s, tx: tx, keys: map[Key]bool{}}
+	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, seen: map[dnsname.Name]bool{}}
 	s.begin(tx)
 	for _, c := range changed {
 		if err := d.zone(c); err != nil {
@@ -53,6 +53,7 @@ type derivation struct {
 	s    *Service
 	tx   *publish.Tx
 	keys map[Key]bool
+	seen map[dnsname.Name]bool // by below
 }
 
 func (d *derivation) zone(c publish.Changed) error {
@@ -104,12 +105,13 @@ func (d *derivation) around(z zone.Zone, s *zone.RecordSet, came bool) error {
 			break
 		}
 	}
-	switch {
-	case s.Type == rr.TypeSOA && came, s.Type == rr.TypeDNAME, s.Type == rr.TypeNS && s.Name != z.Name:
+	if s.Type == rr.TypeSOA && came || s.Type == rr.TypeDNAME || s.Type == rr.TypeNS && s.Name != z.Name {
 		d.below(s.Name) // a zone, a cut or a DNAME decides about all below it
-	case s.Name.IsWildcard():
+	}
+	if s.Name.IsWildcard() {
 		d.below(s.Name.Parent())
-	case came:
+	}
+	if came {
 		return d.wildcards(z, s.Name)
 	}
 	return nil
@@ -142,7 +144,12 @@ func (d *derivation) at(n dnsname.Name) {
 	}
 }
 
+// below adds what depends on a name or on one below it. It looks at every name there is, so once for each of an edit.
 func (d *derivation) below(n dnsname.Name) {
+	if d.seen[n] {
+		return
+	}
+	d.seen[n] = true
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
 	for name, entries := range d.s.index.byName {

@@ -210,7 +210,7 @@ func redirect(z zone.Zone, n dnsname.Name, s zone.RecordSet) (place, error) {
 
 // match is the sets of a name, or of the wildcard that stands for it; none, if it does not exist or has none.
 func (w *walker) match(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
-	sets, err := w.v.RecordSetsAt(z.ID, n)
+	sets, err := w.setsAt(z, n)
 	if err != nil || len(sets) > 0 || n == z.Name {
 		return sets, err
 	}
@@ -231,15 +231,21 @@ func (w *walker) match(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
 		if err != nil {
 			return nil, nil
 		}
-		return w.v.RecordSetsAt(z.ID, star)
+		return w.setsAt(z, star)
 	}
+}
+
+// setsAt is the sets of a name, without what was made of an ALIAS: where the ALIAS is gone, that is about to go in this edit.
+func (w *walker) setsAt(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
+	sets, err := w.v.RecordSetsAt(z.ID, n)
+	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return s.Hidden }), err
 }
 
 // exists reports whether a name or one below it has records.
 func (w *walker) exists(z zone.Zone, n dnsname.Name) (found bool, err error) {
-	err = w.v.RecordSetsBelow(z.ID, n, func(zone.RecordSet) (bool, error) {
-		found = true
-		return false, nil
+	err = w.v.RecordSetsBelow(z.ID, n, func(s zone.RecordSet) (bool, error) {
+		found = !s.Hidden
+		return !found, nil
 	})
 	return found, err
 }
@@ -259,10 +265,8 @@ func at(z zone.Zone, n dnsname.Name, sets []zone.RecordSet) place {
 			if s.Type == rr.TypeAAAA {
 				family = 1
 			}
-			if !s.Hidden {
-				p.sets[family] = s.Served(z.TTL)
-				p.sets[family].Name = n
-			}
+			p.sets[family] = s.Served(z.TTL)
+			p.sets[family].Name = n
 		}
 	}
 	return p
