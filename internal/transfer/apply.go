@@ -18,11 +18,15 @@ import (
 // errMoved says that a zone is not what it was when the transfer began.
 var errMoved = errors.New("the zone was changed meanwhile")
 
+// manySets is from where on a zone is worth a commit of its own, which gives memory back to the system. For every small one that
+// would take more time than all the rest.
+const manySets = 10_000
+
 // apply makes what came the content of the zone, in one commit.
 func apply(ctx context.Context, pub *publish.Publisher, z zone.Zone, c *copied, from string) error {
 	actor := store.Actor{Who: "master " + from, Project: z.Project, Door: "transfer"}
 	commit := pub.Commit
-	if c.whole != nil {
+	if c.whole != nil && len(c.whole)+z.Sets > manySets {
 		commit = pub.CommitAlone
 	}
 	return commit(ctx, actor, func(tx *publish.Tx) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -229,6 +230,31 @@ func TestOtherMasters(t *testing.T) {
 		time.Sleep(time.Second)
 		if _, kinds := m.seen(); kinds != before {
 			t.Errorf("transferred %s after %s", kinds, before)
+		}
+	})
+}
+
+// Ten thousand small zones are not ten thousand times all memory looked through; and one that cannot be served leaves nothing behind.
+func TestSmallZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forced := func() uint32 { var s runtime.MemStats; runtime.ReadMemStats(&s); return s.NumForcedGC }
+		m := &master{}
+		m.set(1, a("old", "192.0.2.1"), a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		before := forced()
+		g.Refresh(g.zone.ID, true)
+		time.Sleep(time.Second)
+		g.wants(m, 1)
+		m.set(2, a("new", "192.0.2.1"), a("www", "192.0.2.2"), a("x", "192.0.2.1"), "x."+apexName+" 60 IN CNAME www.test.")
+		g.Refresh(g.zone.ID, true)
+		time.Sleep(time.Second)
+		g.wants(m, 1)
+		if s := g.State(g.zone.ID); !strings.Contains(s.Problem, "CNAME") {
+			t.Errorf("problem %q", s.Problem)
+		}
+		if n := forced() - before; n != 0 {
+			t.Errorf("memory was looked through %d times", n)
 		}
 	})
 }
