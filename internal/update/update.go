@@ -161,7 +161,7 @@ func (d *desk) add(r Record, sets []*sheet) error {
 	}
 	for _, s := range sets {
 		cname := s.set.Type == rr.TypeCNAME
-		if s.there && cname != (r.Type == rr.TypeCNAME) && s.set.Type != rr.TypeRRSIG && s.set.Type != rr.TypeNSEC && (cname || r.Type == rr.TypeCNAME) {
+		if len(s.data) > 0 && cname != (r.Type == rr.TypeCNAME) && s.set.Type != rr.TypeRRSIG && s.set.Type != rr.TypeNSEC && (cname || r.Type == rr.TypeCNAME) {
 			return nil // RFC 2136 §3.4.2.2: a CNAME and other data do not meet, and the update is silently ignored
 		}
 	}

@@ -54,6 +54,7 @@ func newWorld(t *testing.T) *world {
 		r := w.record("IN " + line)
 		sets = append(sets, zone.RecordSet{Name: r.Name, Type: r.Type, TTL: &r.TTL, Data: []string{r.Data}, Managed: r.Type == rr.TypeSOA})
 	}
+	sets = append(sets, zone.RecordSet{Name: dnsname.MustParse("empty.example.org."), Type: rr.TypeCNAME})
 	a := w.record("IN alias.example.org. 60 A 192.0.2.7")
 	sets = append(sets, zone.RecordSet{Name: a.Name, Type: a.Type, TTL: &a.TTL, Data: []string{a.Data}, Managed: true, Hidden: true})
 	err = pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) (err error) {
@@ -130,6 +131,8 @@ func TestApply(t *testing.T) {
 		{name: "a CNAME beside data is ignored", updates: list{"IN www.example.org. 60 CNAME c.example.org."}},
 		{name: "a CNAME replaces a CNAME", updates: list{"IN c.example.org. 60 CNAME ns.example.org."},
 			gone: list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 CNAME ns.example.org."}},
+		{name: "a CNAME set without records is in nobody's way", updates: list{"IN empty.example.org. 60 CNAME ns.example.org."},
+			come: list{"empty.example.org. 60 CNAME ns.example.org."}},
 		{name: "SOA is ours", updates: list{"IN example.org. 60 SOA ns.example.org. h.example.org. 4000000000 1 1 1 1"}},
 		{name: "delete a set", updates: list{"ANY www.example.org. 0 A"}, gone: list{"www.example.org. 300 A 192.0.2.1"}},
 		{name: "delete a name", updates: list{"ANY www.example.org. 0 ANY"},
