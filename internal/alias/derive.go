@@ -17,13 +17,14 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	if s.publisher == nil {
 		return nil // not open yet
 	}
-	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, seen: map[dnsname.Name]bool{}}
+	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, tops: map[dnsname.Name]bool{}}
 	s.begin(tx)
 	for _, c := range changed {
 		if err := d.zone(c); err != nil {
 			return err
 		}
 	}
+	d.addBelow()
 	if len(d.keys) == 0 {
 		return nil
 	}
@@ -53,7 +54,7 @@ type derivation struct {
 	s    *Service
 	tx   *publish.Tx
 	keys map[Key]bool
-	seen map[dnsname.Name]bool // by below
+	tops map[dnsname.Name]bool // of below
 }
 
 func (d *derivation) zone(c publish.Changed) error {
@@ -144,16 +145,22 @@ func (d *derivation) at(n dnsname.Name) {
 	}
 }
 
-// below adds what depends on a name or on one below it. It looks at every name there is, so once for each of an edit.
-func (d *derivation) below(n dnsname.Name) {
-	if d.seen[n] {
+// below has what depends on a name or on one below it added, by addBelow.
+func (d *derivation) below(n dnsname.Name) { d.tops[n] = true }
+
+// addBelow looks at every name that something depends on, which takes its time, so once for all of an edit.
+func (d *derivation) addBelow() {
+	if len(d.tops) == 0 {
 		return
 	}
-	d.seen[n] = true
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
 	for name, entries := range d.s.index.byName {
-		if !name.IsIn(n) {
+		top := name
+		for !top.IsZero() && !d.tops[top] {
+			top = top.Parent()
+		}
+		if top.IsZero() {
 			continue
 		}
 		for e := range entries {
