@@ -117,7 +117,9 @@ var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha2
 var tsigKeys = resource[TSIGKey, *TSIGKey]{
 	kind: kindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
 	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
-	same: func(a, b TSIGKey) bool { return strings.EqualFold(a.Name, b.Name) },
+	same: func(a, b TSIGKey) bool { // on the wire both spellings are one key
+		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
+	},
 	listing: listing[TSIGKey]{
 		name: "tsigkeys",
 		id:   func(k TSIGKey) string { return k.ID },

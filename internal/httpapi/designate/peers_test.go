@@ -124,3 +124,12 @@ func TestSecondaryZones(t *testing.T) {
 	s.as(alice, 200, "GET "+path+"/recordsets", "")
 	s.as(alice, 202, "DELETE "+path, "")
 }
+
+// TestOneKeyOfAName: with and without a dot it is one name on the wire, where there can be one key of it.
+func TestOneKeyOfAName(t *testing.T) {
+	s, _ := newWorld(t)
+	key := `{"name":"%s","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"ZONE","resource_id":"` + uuid.NewString() + `"}`
+	s.as(admin, 201, "POST /v2/tsigkeys", fmt.Sprintf(key, "key.example.org"))
+	s.as(admin, 409, "POST /v2/tsigkeys", fmt.Sprintf(key, "Key.example.org."))
+	s.as(alice, 403, "POST /v2/tsigkeys", fmt.Sprintf(key, "mine.example.org"))
+}
