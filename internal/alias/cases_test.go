@@ -356,6 +356,24 @@ func TestPolicyOfIPv6(t *testing.T) {
 	})
 }
 
+// Addresses of IPv6 that lead to one of IPv4 are refused where that is.
+func TestPolicyOfIPv4InIPv6(t *testing.T) {
+	for addr, status := range map[string]string{
+		"64:ff9b::7f00:1": "ERROR CREATE private-address", "2002:a00:1::1": "ERROR CREATE private-address", "::a00:1": "ERROR CREATE private-address",
+		"64:ff9b::c633:6435": "ERROR CREATE own-address", "64:ff9b::cb00:7101": "ACTIVE", "2002:cb00:7101::1": "ACTIVE",
+	} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, "zone example.net.\ncdn.example.net. 60 AAAA "+addr)
+			r.SetPolicy(alias.Policy{Own: follows("198.51.100.53")})
+			r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+			r.wait(time.Second)
+			if got := r.status("example.org."); got != status {
+				t.Errorf("with %s it is %s, want %s", addr, got, status)
+			}
+		})
+	}
+}
+
 // Case 61: more addresses than a record set may have are cut, and said to be.
 func TestCase61Cap(t *testing.T) {
 	bubble(t, func(t *testing.T) {

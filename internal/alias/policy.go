@@ -22,9 +22,16 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("fec0::/10"),
 }
 
+// Networks of IPv6 whose addresses hold one of IPv4.
+var (
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour  = netip.MustParsePrefix("2002::/16")
+	compatible = netip.MustParsePrefix("::/96")
+)
+
 // refuses is why an address is refused; empty: it is not.
 func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
-	plain := a.Unmap()
+	plain := within(a)
 	if !p.AllowOwn && slices.Contains(p.Own, plain) {
 		return Own, fmt.Sprintf("%s is an address of this server", a)
 	}
@@ -45,6 +52,25 @@ func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 		return "", ""
 	}
 	return Private, fmt.Sprintf("%s is %s address", a, word)
+}
+
+// within is the address that packets to an address end at: those of IPv6 that stand for one of IPv4 (RFC 4291 §2.5.5, RFC 6052
+// §2.1, RFC 3056 §2) lead to where that does.
+func within(a netip.Addr) netip.Addr {
+	plain := a.Unmap()
+	if plain.Is4() {
+		return plain
+	}
+	b := plain.As16()
+	switch {
+	case nat64.Contains(plain):
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case sixToFour.Contains(plain):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case compatible.Contains(plain) && !plain.IsUnspecified() && !plain.IsLoopback():
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return plain
 }
 
 // refusesOne is refuses for any of several.
