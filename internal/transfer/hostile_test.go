@@ -113,6 +113,7 @@ func TestRefreshGivesUp(t *testing.T) {
 		m.set(1)
 		g := newRig(t, m)
 		time.Sleep(time.Second)
+		synctest.Wait() // nobody reads what is written now
 		g.fetch = func(ctx context.Context, _ request) (*copied, error) { <-ctx.Done(); return nil, ctx.Err() }
 		g.Refresh(g.zone.ID, true)
 		time.Sleep(g.opts.MaxTime + time.Second)
