@@ -90,6 +90,9 @@ func (s *Service) Open(p *publish.Publisher) error {
 			s.setRecord(e, rec)
 			s.index.depend(e, rec.deps())
 			s.followLocked(e, rec.outside())
+			if rec.cutElsewhere(s.opts.MaxAddrs) {
+				s.dirty[k] = true
+			}
 			return true, nil
 		})
 	})
