@@ -26,7 +26,7 @@ func (s *Service) flattener(tx *publish.Tx) *flattener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy}
-	f.walker = walker{v: tx.View, known: f.links, ways: map[dnsname.Name]*way{}}
+	f.walker = walker{v: tx.View, known: f.links, ways: map[start]*way{}}
 	return f
 }
 
@@ -70,7 +70,7 @@ func (f *flattener) flatten(k Key) error {
 		return err
 	}
 	rec := was.aimed(target)
-	w, err := f.walk(target)
+	w, err := f.walk(z.Project, target)
 	if err != nil {
 		return err
 	}

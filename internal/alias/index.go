@@ -161,7 +161,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 	s.mu.Lock()
 	t := s.tracker
 	s.mu.Unlock()
-	w := walker{v: v, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[dnsname.Name]*way{}}
+	w := walker{v: v, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[start]*way{}}
 	for k, turn := range turns {
 		target, ok, err := targetOf(v, k)
 		if err != nil {
@@ -171,7 +171,11 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 			s.settleOne(k, turn, nil, Record{}, nil)
 			continue
 		}
-		way, err := w.walk(target)
+		z, err := v.Zone(k.Zone)
+		if err != nil {
+			return err
+		}
+		way, err := w.walk(z.Project, target)
 		if err != nil {
 			return err
 		}

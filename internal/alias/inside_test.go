@@ -397,3 +397,36 @@ func TestSecondaryZone(t *testing.T) {
 		}
 	})
 }
+
+// Anybody can make a zone of any name on this server. It must not catch what others' names follow, and where a zone of the same
+// project is, its coming and going counts.
+func TestZonesOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		mine := r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "www.example.org. 300 ALIAS cdn.example.net.")
+		const outside = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
+		r.wait(0)
+		r.want("example.org.", "ACTIVE", outside)
+		other := zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 3600, Project: "another"}
+		r.must(r.commit(func(tx *publish.Tx) (err error) {
+			other, err = tx.CreateZone(other, r.set("example.net. 0 SOA ns.example.net. host.example.net. 1 3600 600 86400 60", true),
+				r.set("example.net. 0 NS ns.example.net.", true), r.set("cdn.example.net. 100 A 203.0.113.66", false))
+			return err
+		}))
+		r.want("example.org.", "ACTIVE", outside)
+		r.wait(time.Hour)
+		r.want("example.org.", "ACTIVE", outside)
+		give := func(project string) {
+			r.must(r.commit(func(tx *publish.Tx) error {
+				other.Project = project
+				_, err := tx.UpdateZone(other)
+				return err
+			}))
+		}
+		give(mine.Project)
+		r.want("example.org.", "ACTIVE", "A 100 203.0.113.66")
+		give("another")
+		r.wait(time.Minute)
+		r.want("example.org.", "ACTIVE", outside)
+	})
+}

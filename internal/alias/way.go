@@ -53,14 +53,23 @@ func (w *way) ttl(t time.Duration) time.Duration {
 type walker struct {
 	v     store.View
 	known func(dnsname.Name) []follow.Link // the CNAMEs behind an outside name, as last seen
-	ways  map[dnsname.Name]*way            // gone already: many aliases share a target
+	ways  map[start]*way                   // gone already: many aliases share a target
+
+	project string // for whom the way is gone
 }
 
-// walk is the way from a target.
-func (w *walker) walk(target dnsname.Name) (*way, error) {
-	if got := w.ways[target]; got != nil {
+// start is where a way begins, and for which project: zones of others are not believed.
+type start struct {
+	project string
+	target  dnsname.Name
+}
+
+// walk is the way from a target of a project's ALIAS.
+func (w *walker) walk(project string, target dnsname.Name) (*way, error) {
+	if got := w.ways[start{project, target}]; got != nil {
 		return got, nil
 	}
+	w.project = project
 	got := &way{}
 	next := target
 	for {
@@ -73,7 +82,7 @@ func (w *walker) walk(target dnsname.Name) (*way, error) {
 		}
 		next = on
 	}
-	w.ways[target] = got
+	w.ways[start{project, target}] = got
 	return got, nil
 }
 
@@ -139,7 +148,9 @@ type place struct {
 	sets      [2]rr.Set
 }
 
-// find looks a name up as queries do (RFC 1034 §4.3.2), with ALIAS in the place of what is made of it.
+// find looks a name up as queries do (RFC 1034 §4.3.2), with ALIAS in the place of what is made of it. A zone of another
+// project is elsewhere: anybody can make a zone of any name here, but only its real owner has the world ask for it. So the
+// name is looked up as the world does. Overlays are the platform's.
 func (w *walker) find(n dnsname.Name) (place, error) {
 	for apex := n; !apex.IsZero(); apex = apex.Parent() {
 		z, err := w.v.ZoneByName(apex)
@@ -150,6 +161,9 @@ func (w *walker) find(n dnsname.Name) (place, error) {
 			return place{}, err
 		}
 		if z.Kind != zone.Overlay {
+			if z.Project != w.project {
+				return place{elsewhere: true}, nil
+			}
 			return w.in(z, n)
 		}
 		if sets, err := w.match(z, n); err != nil || len(sets) > 0 {

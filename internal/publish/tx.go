@@ -159,6 +159,9 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 		e.reload = true // every set without a TTL of its own
 		e.freshWhole = e.derives
 	}
+	if next.Project != e.zone.Project {
+		e.freshWhole = e.derives // what may be believed of a zone depends on whose it is
+	}
 	next.Version++
 	next.Updated = tx.now
 	e.zone, e.touched = next, true
