@@ -117,14 +117,21 @@ func (c *call) checkSecondary(z zone.Zone) error {
 	if z.Kind == zone.Secondary && c.api.Peers.Refresh == nil {
 		return badRequest("This server has no zones of type SECONDARY")
 	}
-	return checkMasters(z)
+	return c.checkMasters(z)
 }
 
-// checkMasters refuses names: who answers for one could give us any zone.
-func checkMasters(z zone.Zone) error {
+// checkMasters refuses names: who answers for one could give us any zone. Inner addresses are an administrator's to name: from
+// where we stand, servers there may trust us with what they would not give to a tenant.
+func (c *call) checkMasters(z zone.Zone) error {
 	for i, m := range z.Masters {
-		if _, err := transfer.ParseMaster(m); err != nil {
+		at, err := transfer.ParseMaster(m)
+		if err != nil {
 			return invalid(problem{[]any{"masters", i}, err.Error(), "format", "ip"})
+		}
+		a := at.Addr()
+		inner := a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
+		if inner && !c.scope.caller.IsAdmin() {
+			return forbidden("The master %s is no public address; only an administrator may name it.", m)
 		}
 	}
 	return nil

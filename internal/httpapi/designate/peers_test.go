@@ -91,6 +91,10 @@ func TestSecondaryZones(t *testing.T) {
 		s.as(alice, 400, "PATCH "+path, `{"masters":[`+bad+`]}`)
 	}
 	s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@b.test"}`)
+	for _, inner := range []string{"127.0.0.1", "10.0.0.1:5353", "192.168.1.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "::ffff:127.0.0.1"} {
+		s.as(alice, 403, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["`+inner+`"]}`)
+		s.as(alice, 403, "PATCH "+path, `{"masters":["`+inner+`"]}`)
+	}
 	s.as(alice, 400, "PATCH "+path, `{"masters":[]}`)
 	s.as(alice, 400, "PATCH "+path, `{"masters":["192.0.2.1"`+strings.Repeat(`,"192.0.2.1"`, 16)+`]}`)
 	s.as(alice, 200, "PATCH "+path, `{"description":"a copy"}`)
@@ -99,6 +103,7 @@ func TestSecondaryZones(t *testing.T) {
 	if fmt.Sprint(w.fetched) != "[false false false true]" {
 		t.Errorf("fetched %v", w.fetched)
 	}
+	s.as(admin, 202, "POST /v2/zones", `{"name":"inner.test.","type":"SECONDARY","masters":["10.0.0.1"]}`)
 	at := time.Now()
 	w.state = transfer.Copy{Secondary: publish.Secondary{Checked: at, Transferred: at}}
 	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ACTIVE" || res.json["transferred_at"] == nil {

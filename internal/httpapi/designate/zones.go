@@ -165,7 +165,7 @@ func (c *call) changeZone(tx *publish.Tx, in *input, z zone.Zone) error {
 	if in.has("ttl") && next.TTL < c.settings.MinTTL {
 		return invalidTTL(c.settings)
 	}
-	if err := checkMasters(next); err != nil {
+	if err := c.checkMasters(next); err != nil {
 		return err
 	}
 	if _, err := tx.UpdateZone(next); err != nil || next.Email == z.Email {
