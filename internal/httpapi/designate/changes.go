@@ -170,7 +170,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 		return RecordSet{}, notFound("recordset", "RecordSet")
 	}
 	zs := zoneSet{z, was}
-	if ch.ifMatch != "" && (!exists || ch.ifMatch != tagOf(c.wire(zs)) && ch.ifMatch != "*") {
+	if ch.ifMatch != "" && (!exists || !sameWritten(ch.ifMatch, tagOf(c.wire(zs))) && ch.ifMatch != "*") {
 		return RecordSet{}, zone.ErrChanged
 	}
 	if ch.action == "delete" {

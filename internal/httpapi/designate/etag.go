@@ -9,14 +9,35 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
+// aliasType is how the API writes the type.
+const aliasType = "ALIAS"
+
 // tagOf is the strong entity tag of a zone or record set without its links: of all that a client sees of it, so that no
 // change goes unnoticed.
+//
+// An ALIAS changes its status by itself. Its tag is in two parts: what its owner wrote, then all of it. The first is what a
+// condition for a change is about.
 func tagOf(v any) string {
 	b, err := marshal(v)
 	if err != nil {
 		return ""
 	}
-	return tagOfText(b)
+	set, ok := v.(RecordSet)
+	if !ok || set.Type != aliasType {
+		return tagOfText(b)
+	}
+	set.Status, set.Action, set.Alias = "", "", nil
+	if written, err := marshal(set); err == nil {
+		return strings.TrimSuffix(tagOfText(written), `"`) + "-" + strings.TrimPrefix(tagOfText(b), `"`)
+	}
+	return ""
+}
+
+// sameWritten reports whether two tags are of the same thing as its owner wrote it.
+func sameWritten(a, b string) bool {
+	a, _, _ = strings.Cut(strings.Trim(a, `"`), "-")
+	b, _, _ = strings.Cut(strings.Trim(b, `"`), "-")
+	return a == b
 }
 
 func tagOfText(b []byte) string {
@@ -52,7 +73,7 @@ func tagListed(lists []string, tag string, weak bool) bool {
 		if weak {
 			t = strings.TrimPrefix(t, "W/")
 		}
-		if t == "*" || t == tag {
+		if t == "*" || t == tag || !weak && sameWritten(t, tag) {
 			return true
 		}
 	}

@@ -185,6 +185,9 @@ func (c *call) setReply(status int, zs zoneSet) reply {
 	w := c.wire(zs)
 	b := append(appendRecordSet(make([]byte, 0, setOctets), &w), '\n')
 	tag := tagOfText(b)
+	if w.Type == aliasType {
+		tag = tagOf(w)
+	}
 	b = appendLinks(b[:len(b)-len("}\n")], c.url(setPath(zs.zone.ID, zs.set.ID)))
 	return reply{status: setStatus(status, w), body: json.RawMessage(append(b, "}\n"...)), etag: tag}
 }
