@@ -64,7 +64,8 @@ type Reply struct {
 	// Turn says with which record an overlay's sets begin. The caller steps it from question to question.
 	Turn uint32
 
-	root int // where in the message the root label stands
+	root int   // where in the message the root label stands
+	held place // what an overlay has of the name
 
 	cur     name
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
@@ -146,15 +147,18 @@ func (r *Reply) findZone(s *zone.Snapshot, t rr.Type) *zone.Nodes {
 	return child
 }
 
-// inOverlay reports whether an overlay answers the name: it, or the wildcard that stands for it, has records there.
+// inOverlay reports whether an overlay answers the name: it, or the wildcard that stands for it, has records there. step goes
+// on with the node that was found.
 func (r *Reply) inOverlay(z *zone.Nodes, apex int) bool {
 	p := r.descend(z, apex, rr.TypeANY)
-	if p.what == missing && p.node.HasWildcard() {
-		p.node = z.Find(r.wildcard(p.off, apex))
-	} else if p.what == missing {
+	if p.what == missing && !p.node.HasWildcard() {
 		return false
 	}
+	if p.what == missing {
+		p.node = z.Find(r.wildcard(p.off, apex))
+	}
 	_, has := p.node.First()
+	r.held = p
 	return has
 }
 
@@ -166,6 +170,10 @@ func (r *Reply) wildcard(off, apex int) []byte {
 // step is one turn of RFC 1034 §4.3.2 step 3 in zone z. It reports whether a CNAME or DNAME leads on to another name.
 func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 	apex := len(r.cur.wire) - len(z.Apex().Wire())
+	if z.IsOverlay() {
+		r.Synthesized = r.Synthesized || r.held.what == missing
+		return r.at(z, r.held.node, apex, t)
+	}
 	p := r.descend(z, apex, t)
 	switch p.what {
 	case cut:
