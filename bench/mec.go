@@ -84,10 +84,11 @@ func (b *bench) edgeQueries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"server", "queries/s", "to the document's design", "CPU µs/query", "to it", "memory MB"}}
+	rows := [][]string{{"server", "queries/s", "CPU µs/query", "queries for a second of CPU", "to the document's 8740", "memory MB"}}
 	for i, f := range results {
-		rows = append(rows, []string{servers[i].Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, results[1].qps),
-			fmt.Sprintf("%.2f", f.cpu), ratio(results[1].cpu, f.cpu), fmt.Sprintf("%.0f", f.memory)})
+		perCPU := 1e6 / f.cpu // the document's server had one CPU, and took all of it
+		rows = append(rows, []string{servers[i].Name, fmt.Sprintf("%.0f", f.qps), fmt.Sprintf("%.2f", f.cpu), fmt.Sprintf("%.0f", perCPU),
+			ratio(perCPU, 8740), fmt.Sprintf("%.0f", f.memory)})
 	}
 	b.report.table(fmt.Sprintf("Edge rules: %d names, one client, server on one core", edgeNames), rows)
 	b.report.disturbed(results)
@@ -145,8 +146,8 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 		{"one rule", func(int) error { return e.call("GET", app()+"/dns_rules/rule3", "", nil) }},
 		{"switch one rule", func(n int) error { return e.call("PUT", app()+"/dns_rules/rule3", state(n), nil) }},
 		{"switch all ten rules of an application", func(n int) error { return e.call("PUT", app()+"/dns_rules", state(n), nil) }},
-		{"list a hundred applications with their rules", func(int) error {
-			return e.call("GET", fmt.Sprintf("/mep/config?limit=100&marker=app-%d", rand.IntN(apps)), "", nil)
+		{"a page of applications with their rules", func(int) error {
+			return e.call("GET", fmt.Sprintf("/mep/config?marker=app-%d", rand.IntN(apps)), "", nil)
 		}},
 		{"create a rule", func(n int) error {
 			return e.call("POST", app()+"/dns_rules", edgeRule(fmt.Sprintf("new%d", n), 1_000_000+n), nil)

@@ -49,7 +49,7 @@ type appReply struct {
 
 func (c *client) listApps(cmd *cobra.Command, out format) error {
 	l := newListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
-	err := c.pages(cmd.Context(), "/mep/config?limit=100", "applications", func(items []json.RawMessage) error {
+	err := c.pages(cmd.Context(), "/mep/config", "applications", func(items []json.RawMessage) error {
 		return l.page(items, func(item json.RawMessage) ([][]string, error) {
 			var a appReply
 			if err := json.Unmarshal(item, &a); err != nil {

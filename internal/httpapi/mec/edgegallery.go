@@ -233,10 +233,13 @@ type consumer struct {
 
 const dnsCapability = "dns"
 
+// maxConsumers is how many applications a capability names.
+const maxConsumers = 1000
+
 // capabilityDNS tells of the first of the applications that have rules, of which there may be very many.
 func (c *call) capabilityDNS() (capability, error) {
 	out := capability{dnsCapability, "DNS rules", "ACTIVE", "v1", []consumer{}}
-	apps, err := c.Service.Apps("", maxApps)
+	apps, err := c.Service.Apps("", maxConsumers)
 	for _, a := range apps {
 		if a.Rules > 0 {
 			out.Consumers = append(out.Consumers, consumer{a.ID})

@@ -32,8 +32,8 @@ var configRoutes = []Route{
 
 // Bounds of a page of applications: how many, and of how many rules, because one may have a thousand.
 const (
-	pageApps  = 100
-	maxApps   = 1000
+	pageApps  = 50
+	maxApps   = 50
 	pageRules = 5000
 )
 
