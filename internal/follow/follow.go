@@ -36,8 +36,8 @@ type Options struct {
 	Timeout time.Duration // of one query; default 2 s
 
 	Parallel int // names asked at once of one server; default 16
-	// Rate bounds the queries that go in any second, to all servers together; default 100. A reply over UDP that is cut
-	// off is asked for again over TCP by the Exchanger, as part of the same query.
+	// Rate bounds the queries that go in any second, to all servers together; default 100. Those that ask again over TCP for a
+	// reply that was cut off are among them.
 	Rate int
 
 	Rand func() float64 // chance in [0, 1), drawn by one goroutine at a time; default math/rand/v2
@@ -60,6 +60,9 @@ func (o Options) withDefaults() Options {
 	if o.Rate <= 0 {
 		o.Rate = 100
 	}
+	// A query over TCP waits for its turn within the time of the one that was cut off: no more may be before it than go in
+	// three quarters of that.
+	o.Parallel = min(o.Parallel, max(1, int(0.75*float64(o.Rate)*o.Timeout.Seconds())))
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}

@@ -173,6 +173,27 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestRateOverTCP has every reply over UDP cut off: what is asked again counts too.
+func TestRateOverTCP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		names := targets(t, net, 200, 3600)
+		net.MustServer("192.0.2.53", "fault truncate")
+		r := newRig(net, follow.Options{Rate: 50, Parallel: 64}, "192.0.2.53")
+		for _, n := range names {
+			r.Follow(n, follow.IPv4)
+		}
+		r.start(t)
+		r.until(20 * time.Second)
+		if n := len(r.toldSince(0)); n != 200 {
+			t.Errorf("%d of 200 were told", n)
+		}
+		if n := busiest(net.History()); n > 50 {
+			t.Errorf("%d queries in the busiest second, want at most 50", n)
+		}
+	})
+}
+
 // TestRefreshFlood refreshes more names all the time than the tracker may ask for. Another is asked for nevertheless.
 func TestRefreshFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

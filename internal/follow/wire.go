@@ -12,20 +12,17 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 )
 
 // This is the only file that knows messages.
 
 // ask sends one query, when the limit of queries per second lets it.
 func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, f Family) (*dns.Msg, *Error) {
-	held, err := t.limiter.wait(ctx)
-	if held {
-		t.metrics.held.Inc()
-	}
-	if err != nil {
+	if err := t.turn(ctx); err != nil {
 		return nil, failure(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
+	ctx, cancel := context.WithTimeout(resolve.BeforeAgain(ctx, t.turn), t.opts.Timeout)
 	defer cancel()
 	began := time.Now()
 	reply, err := t.opts.Exchanger.Exchange(ctx, u.server, query(name, f))
@@ -34,6 +31,15 @@ func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, f Fam
 		return nil, failure(err)
 	}
 	return reply, nil
+}
+
+// turn waits until one more query may go.
+func (t *Tracker) turn(ctx context.Context) error {
+	held, err := t.limiter.wait(ctx)
+	if held {
+		t.metrics.held.Inc()
+	}
+	return err
 }
 
 func query(name dnsname.Name, f Family) *dns.Msg {

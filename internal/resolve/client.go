@@ -108,6 +108,9 @@ func (c *Client) exchange(ctx context.Context, server Server, wire []byte) (*dns
 	if err != nil || !reply.Truncated {
 		return reply, err
 	}
+	if err := Again(ctx); err != nil {
+		return nil, err
+	}
 	return c.exchangeStream(ctx, Server{Transport: TCP, Addr: server.Addr}, wire)
 }
 

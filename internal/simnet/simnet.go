@@ -155,6 +155,9 @@ func (n *Net) exchange(ctx context.Context, tr resolve.Transport, addr netip.Add
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case p.msg.Truncated && tr == resolve.UDP:
+		if err := resolve.Again(ctx); err != nil {
+			return nil, err
+		}
 		return n.exchange(ctx, resolve.TCP, addr, query)
 	}
 	return p.msg, nil
