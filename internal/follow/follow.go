@@ -61,8 +61,8 @@ func (o Options) withDefaults() Options {
 		o.Rate = 100
 	}
 	// A query over TCP waits for its turn within the time of the one that was cut off: no more may be before it than go in
-	// three quarters of that.
-	o.Parallel = min(o.Parallel, max(1, int(0.75*float64(o.Rate)*o.Timeout.Seconds())))
+	// half of that.
+	o.Parallel = min(o.Parallel, max(1, int(float64(o.Rate)*o.Timeout.Seconds()/2)))
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}

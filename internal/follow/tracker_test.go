@@ -285,9 +285,9 @@ func TestMetrics(t *testing.T) {
 			a.example.net. 60 A 203.0.113.2
 			b.example.net. 60 A 203.0.113.3
 			fault timeout
-			at 4s heal
+			at 5s heal
 		`)
-		r := newRig(net, follow.Options{Rand: noJitter, Rate: 2}, "192.0.2.53", "192.0.2.53")
+		r := newRig(net, follow.Options{Rand: noJitter, Rate: 2, Timeout: 3 * time.Second}, "192.0.2.53", "192.0.2.53")
 		r.Follow(name(target), follow.IPv4)
 		r.Follow(name(target), follow.IPv4)
 		r.Follow(name("a.example.net."), follow.IPv4)
@@ -298,7 +298,7 @@ func TestMetrics(t *testing.T) {
 			"nameplane_follow_resolver_up": 0, "nameplane_follow_queries_total": 3, "nameplane_follow_queries_held_total": 1,
 			"nameplane_follow_lookups_total": 3, "nameplane_follow_changes_total": 3, "nameplane_follow_query_duration_seconds": 0,
 		}
-		r.until(3500 * time.Millisecond)
+		r.until(4500 * time.Millisecond)
 		if diff := cmp.Diff(want, gather(t, r.Tracker)); diff != "" {
 			t.Errorf("while the resolver is down (-want +got):\n%s", diff)
 		}
