@@ -33,11 +33,17 @@ func TestAskSignedOverTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var l net.Listener
+	var pc net.PacketConn
+	for range 20 { // a port that is free for TCP may be taken for UDP
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		if pc, err = net.ListenPacket("udp", l.Addr().String()); err == nil {
+			break
+		}
+		_ = l.Close()
 	}
-	pc, err := net.ListenPacket("udp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

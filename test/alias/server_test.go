@@ -126,20 +126,30 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{}
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.addr = conn.LocalAddr().String()
-	l, err := net.Listen("tcp", a.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, conn := listenBoth(t)
+	a.addr = l.Addr().String()
 	for _, s := range []*dns.Server{{PacketConn: conn, Handler: dns.HandlerFunc(a.serve)}, {Listener: l, Handler: dns.HandlerFunc(a.serve)}} {
 		go func() { _ = s.ActivateAndServe() }()
 		t.Cleanup(func() { _ = s.Shutdown() })
 	}
 	return a
+}
+
+// listenBoth binds one port for TCP and UDP. One that is free for the one may be taken for the other.
+func listenBoth(t *testing.T) (net.Listener, net.PacketConn) {
+	t.Helper()
+	for range 20 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := net.ListenPacket("udp", l.Addr().String()); err == nil {
+			return l, conn
+		}
+		_ = l.Close()
+	}
+	t.Fatal("no port is free for both TCP and UDP")
+	return nil, nil
 }
 
 // set gives the zone these records and no others.
@@ -200,12 +210,10 @@ func (a *authority) answer(q *dns.Msg) *dns.Msg {
 // freePort is a port of loopback that nobody has at the moment.
 func freePort(t *testing.T) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, conn := listenBoth(t)
+	defer l.Close()
 	defer conn.Close()
-	_, port, err := net.SplitHostPort(conn.LocalAddr().String())
+	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
