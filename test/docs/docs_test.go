@@ -104,7 +104,7 @@ const startServer = `make --dry-run test >/dev/null
 make build
 bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053 >server.log 2>&1 &
 SERVER=$!
-make --dry-run run | grep -qx 'bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053'
+make --dry-run run | grep -x 'bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053' >/dev/null
 for i in $(seq 100); do
 	curl -sf http://127.0.0.1:8053/readyz >/dev/null && break
 	[ "$i" != 100 ] || { cat server.log; exit 1; }
