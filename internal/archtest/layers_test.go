@@ -18,16 +18,18 @@ const module = "github.com/nameplane/nameplane/"
 // rows are the layers, lowest first. A package imports only packages of rows below its own; the arrows that are allowed
 // within a row are in sideways.
 var rows = [][]string{
-	{"internal/dnsname", "internal/rr", "internal/zone"}, // nouns
+	{"internal/dnsname", "internal/rr", "internal/zone", "api/v1", "api/v1alpha1", "api/dns/v1alpha1", "api/crds"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
-		"internal/alias"},
+		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
-		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody"},
-	{"cmd/nameplane"},
+		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
+		"internal/enforce/ovn", "internal/enforce/hold", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
+		"plugin/dnsnameresolver"},
+	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "deploy", "bench"},
+	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/cluster", "test/egress", "deploy", "bench", "bench/egress"},
 }
 
 // sideways are the arrows within a row.
@@ -42,6 +44,12 @@ var sideways = map[string][]string{
 	"internal/mec":                {"internal/publish"},
 	"internal/alias":              {"internal/publish", "internal/follow"},
 	"internal/forward":            {"internal/resolve"},
+	"internal/enforce/match":      {"internal/enforce"},
+	"internal/enforce/learn":      {"internal/enforce"},
+	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
+	"plugin/dnsnameresolver":      {"internal/enforce/hold"},
+	"test/egress":                 {"test/cluster", "test/peers"},
+	"bench/egress":                {"test/cluster", "test/peers"},
 	"internal/httpapi/mec":        {"internal/httpapi", "internal/httpapi/mecbody"},
 	"internal/httpapi/servermgmt": {"internal/httpapi", "internal/httpapi/mecbody"},
 	"internal/httpapi/designate":  {"internal/httpapi"},
@@ -57,17 +65,25 @@ var sideways = map[string][]string{
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
 // what it does not use.
 var fenced = map[string][]string{
-	"go.etcd.io/bbolt":          {"internal/store/boltstore", "bench"},
-	"go.etcd.io/etcd":           {},
-	"github.com/miekg/dns":      {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "test/compare", "test/peers", "bench"},
-	"github.com/golang-jwt/jwt": {"internal/access"},
-	"k8s.io/":                   {},
-	"sigs.k8s.io/":              {},
-	"github.com/coredns/":       {},
-	"github.com/spf13/":         {"cmd/nameplane"},
-	"gopkg.in/yaml.v3":          {"internal/config", "internal/mec"},
-	"golang.org/x/crypto/":      {"internal/access"},
-	"golang.org/x/sys/unix":     {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
+	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
+	"go.etcd.io/etcd":            {},
+	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "bench", "bench/egress"},
+	"github.com/golang-jwt/jwt":  {"internal/access"},
+	"k8s.io/":                    kubernetes,
+	"sigs.k8s.io/":               kubernetes,
+	"github.com/coredns/":        {"plugin/dnsnameresolver", "cmd/nameplane-coredns"},
+	"github.com/ovn-kubernetes/": {"internal/enforce/ovn"},
+	"github.com/spf13/":          {"cmd/nameplane", "cmd/nameplane-egress"},
+	"gopkg.in/yaml.v3":           {"internal/config", "internal/mec"},
+	"golang.org/x/crypto/":       {"internal/access"},
+	"golang.org/x/sys/unix":      {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
+}
+
+// kubernetes are the packages that may know of Kubernetes.
+var kubernetes = []string{
+	"api/v1", "api/v1alpha1", "api/dns/v1alpha1",
+	"internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
+	"plugin/dnsnameresolver", "cmd/nameplane-egress", "cmd/nameplane-coredns", "test/cluster", "test/egress", "bench/egress",
 }
 
 // source is one Go file of the tree.
