@@ -112,7 +112,7 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 		}
 	}
 	for k, e := range s.index.entries {
-		if !e.outside.IsZero() && (t == nil || old == nil && e.rec.Cause == NoResolver) {
+		if !e.outside.IsZero() && (t == nil || old == nil && e.newest().Cause == NoResolver) {
 			s.dirty[k] = true
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 			}
 		}
 		for e := range s.index.byName[name] {
-			if st, ok := e.rec.seed(i); ok && e.outside == name {
+			if st, ok := e.newest().seed(i); ok && e.outside == name {
 				s.tracker.Seed(name, f, st)
 				break
 			}
@@ -144,8 +144,9 @@ func (s *Service) SetPolicy(p Policy) {
 	defer s.mu.Unlock()
 	s.policy = p
 	for k, e := range s.index.entries { // not all of them: a start sets it too
-		refused := slices.ContainsFunc(e.rec.Families[:], func(f Family) bool { return f.Cause == Private || f.Cause == Own })
-		if refused || p.refusesAny(e.rec) {
+		rec := e.newest()
+		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool { return f.Cause == Private || f.Cause == Own })
+		if refused || p.refusesAny(rec) {
 			s.dirty[k] = true
 		}
 	}

@@ -74,13 +74,16 @@ func (f *flattener) flatten(k Key) error {
 	if err != nil {
 		return err
 	}
+	aimed := rec.Families
 	rec = f.judge(rec, w, k.Name, target)
-	if rec.Status != Pending { // both families at once, and the old ones until then
+	if rec.Status == Pending { // both families at once, and the old ones until then
+		rec.Families = aimed
+	} else {
 		if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
 			return err
 		}
 	}
-	f.s.note(k, rec, w.names(target), w.outside)
+	f.s.note(k, z.Name, rec, w)
 	if rec.same(was) {
 		return nil
 	}

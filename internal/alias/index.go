@@ -27,7 +27,10 @@ type index struct {
 // entry is an ALIAS.
 type entry struct {
 	key     Key
-	rec     Record
+	apex    dnsname.Name   // of its zone; zero until an edit touches it
+	rec     Record         // that is told
+	next    *Record        // what an edit made of it that may not be served yet; nil: nothing
+	during  *zone.Snapshot // what was served in that edit
 	deps    []dnsname.Name
 	outside dnsname.Name // followed for it
 	turn    uint64       // steps with each edit that touches it
@@ -95,17 +98,25 @@ func (s *Service) any() bool {
 	return len(s.index.entries) > 0
 }
 
-// note takes in what an edit made of an ALIAS.
-func (s *Service) note(k Key, rec Record, names []dnsname.Name, outside dnsname.Name) {
+// note takes in what an edit made of an ALIAS in the zone with this apex. That it waits for its addresses may be told at once,
+// and more when the edit is served.
+func (s *Service) note(k Key, apex dnsname.Name, rec Record, w *way) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entry(k)
 	e.turn++
-	news := !e.rec.same(rec)
-	s.setRecord(e, rec)
+	e.apex = apex
+	s.shownLocked(e) // of an edit before this one
+	news := !e.newest().same(rec)
+	if rec.Status == Pending || rec.same(e.rec) {
+		s.settledLocked(e, rec)
+	} else {
+		e.next, e.during = &rec, s.publisher.Snapshot()
+	}
 	e.gone = false
+	names := w.names()
 	s.index.depend(e, names)
-	if news || outside != e.outside || len(e.deps) > len(names) {
+	if news || w.outside != e.outside || len(e.deps) > len(names) {
 		s.index.changed[k] = true
 		s.nudge()
 	}
@@ -168,7 +179,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 			return err
 		}
 		if !ok {
-			s.settleOne(k, turn, nil, Record{}, nil)
+			s.settleOne(k, turn, nil, Record{})
 			continue
 		}
 		z, err := v.Zone(k.Zone)
@@ -183,7 +194,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 		if err := v.Object(kindAlias, k.id(), &rec); err != nil && !errors.Is(err, zone.ErrNotFound) {
 			return err
 		}
-		s.settleOne(k, turn, way, rec, way.names(target))
+		s.settleOne(k, turn, way, rec)
 	}
 	return nil
 }
@@ -202,7 +213,7 @@ func targetOf(v store.View, k Key) (dnsname.Name, bool, error) {
 }
 
 // settleOne settles an entry that no edit has touched in the meantime; else it comes again. Without a way it is gone.
-func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record, names []dnsname.Name) {
+func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entries[k]
@@ -212,13 +223,13 @@ func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record, names []dnsn
 		s.index.changed[k] = true
 		s.nudge()
 	case w == nil:
-		s.setRecord(e, Record{})
+		s.settledLocked(e, Record{})
 		s.followLocked(e, dnsname.Name{})
 		s.index.drop(e)
 	default:
-		s.setRecord(e, rec)
+		s.settledLocked(e, rec)
 		e.gone = false
-		s.index.only(e, names)
+		s.index.only(e, w.names())
 		s.followLocked(e, w.outside)
 	}
 }

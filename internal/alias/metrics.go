@@ -38,7 +38,7 @@ func (s *Service) count(status Status) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.index.entries {
-		if e.rec.Status == status {
+		if s.shownLocked(e).Status == status {
 			n++
 		}
 	}

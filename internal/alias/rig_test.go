@@ -74,18 +74,22 @@ func (r *rig) told(format string, a ...any) {
 // flaky is a store that can refuse changes.
 type flaky struct {
 	store.Store
-	mu     sync.Mutex // guards broken and writes
+	mu     sync.Mutex // guards the following
 	broken bool
 	writes int
+	before func() // when edits are made, and not yet on the disk
 }
 
 func (f *flaky) Update(fn func(store.Writer) error) error {
 	f.mu.Lock()
-	broken := f.broken
+	broken, before := f.broken, f.before
 	f.mu.Unlock()
 	err := f.Store.Update(func(w store.Writer) error {
 		if err := fn(w); err != nil {
 			return err
+		}
+		if before != nil {
+			before()
 		}
 		if broken {
 			return fmt.Errorf("no room: %w", store.ErrUnavailable)
@@ -104,6 +108,13 @@ func (f *flaky) breaks(b bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.broken = b
+}
+
+// on has fn called in each commit, before it reaches the disk.
+func (f *flaky) on(fn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before = fn
 }
 
 func (f *flaky) commits() int {

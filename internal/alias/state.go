@@ -15,12 +15,12 @@ type State struct {
 // State of an ALIAS; not ok, if there is none.
 func (s *Service) State(k Key) (State, bool) {
 	s.mu.Lock()
-	e := s.index.entries[k]
-	if e == nil || e.gone {
+	e, rec, ok := s.toldLocked(k)
+	if !ok {
 		s.mu.Unlock()
 		return State{}, false
 	}
-	st, outside, tracker := State{Record: e.rec}, e.outside, s.tracker
+	st, outside, tracker := State{Record: rec}, e.outside, s.tracker
 	s.mu.Unlock()
 	if outside.IsZero() || tracker == nil {
 		return st, true
@@ -40,11 +40,17 @@ func (s *Service) State(k Key) (State, bool) {
 func (s *Service) Status(k Key) (status Status, action string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.index.entries[k]
-	if e == nil || e.gone {
-		return "", "", false
+	_, rec, ok := s.toldLocked(k)
+	return rec.Status, rec.Action, ok
+}
+
+// toldLocked is an ALIAS and what may be told of it; not ok, if there is none, or none that was ever served.
+func (s *Service) toldLocked(k Key) (e *entry, rec Record, ok bool) {
+	if e = s.index.entries[k]; e == nil || e.gone {
+		return nil, Record{}, false
 	}
-	return e.rec.Status, e.rec.Action, true
+	rec = s.shownLocked(e)
+	return e, rec, rec.Status != ""
 }
 
 // Refresh looks the target of an ALIAS up now. wait is not zero when that was asked for too often: it is how long to wait

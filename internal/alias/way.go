@@ -19,6 +19,7 @@ const maxChain = 16
 // way is where a target leads: to addresses in our zones, or out of them. It does not depend on the ALIAS it is gone for: one
 // that leads back to its own ALIAS comes to the target again.
 type way struct {
+	target  dnsname.Name
 	chain   []follow.Link
 	outside dnsname.Name // where it left our zones first; zero: it did not
 	back    bool         // and came back: the addresses are ours nevertheless
@@ -31,8 +32,8 @@ type way struct {
 func (w *way) inside() bool { return w.outside.IsZero() || w.back }
 
 // names are the names on the way.
-func (w *way) names(target dnsname.Name) []dnsname.Name {
-	out := []dnsname.Name{target}
+func (w *way) names() []dnsname.Name {
+	out := []dnsname.Name{w.target}
 	for _, l := range w.chain {
 		if !slices.Contains(out, l.Target) {
 			out = append(out, l.Target)
@@ -70,7 +71,7 @@ func (w *walker) walk(project string, target dnsname.Name) (*way, error) {
 		return got, nil
 	}
 	w.project = project
-	got := &way{}
+	got := &way{target: target}
 	next := target
 	for {
 		on, err := w.step(got, next)
