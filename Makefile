@@ -2,13 +2,16 @@
 GO ?= go
 SETUP := test/setup.sh
 
-.PHONY: run build test check race fuzz bench clean
+.PHONY: run build generate test check race fuzz bench clean
 
 run: build ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
 build: ## bin/nameplane
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+generate: ## deep copies and CRDs, from the types in api/
+	api/generate.sh
 
 test: ## install what the tests need, then run everything
 	$(SETUP) test

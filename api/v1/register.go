@@ -1,0 +1,17 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of all types here.
+var GroupVersion = schema.GroupVersion{Group: "k8s.ovn.org", Version: "v1"}
+
+// AddToScheme makes the types known to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &EgressFirewall{}, &EgressFirewallList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
