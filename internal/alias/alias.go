@@ -88,6 +88,7 @@ func (s *Service) Open(p *publish.Publisher) error {
 			}
 			e := s.index.entry(k)
 			s.setRecord(e, rec)
+			e.stored = true
 			s.index.depend(e, rec.deps())
 			s.followLocked(e, rec.outside())
 			if rec.cutElsewhere(s.opts.MaxAddrs) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/alias"
@@ -31,7 +32,13 @@ func benchPublisher(b *testing.B, n int) (change func(i int)) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); pub.Run(ctx) }()
+	go func() {
+		defer close(ended)
+		var all sync.WaitGroup
+		all.Go(func() { pub.Run(ctx) })
+		all.Go(func() { s.Run(ctx) })
+		all.Wait()
+	}()
 	b.Cleanup(func() { stop(); <-ended; st.Close() })
 	commit := func(fn func(*publish.Tx) error) {
 		b.Helper()

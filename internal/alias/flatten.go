@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -19,13 +21,14 @@ type flattener struct {
 	tx      *publish.Tx
 	tracker *follow.Tracker
 	policy  Policy
+	zones   map[uuid.UUID]zone.Zone // read already: aliases are flattened by zone
 }
 
 func (s *Service) flattener(tx *publish.Tx) *flattener {
 	s.begin(tx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy}
+	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy, zones: map[uuid.UUID]zone.Zone{}}
 	f.walker = walker{v: tx.View, known: f.links, ways: map[start]*way{}}
 	return f
 }
@@ -54,7 +57,7 @@ func (f *flattener) flatten(k Key) error {
 	if err != nil {
 		return err
 	}
-	z, err := f.tx.Zone(k.Zone)
+	z, err := f.zone(k.Zone)
 	if err != nil {
 		return err
 	}
@@ -83,8 +86,9 @@ func (f *flattener) flatten(k Key) error {
 			return err
 		}
 	}
-	f.s.note(k, z.Name, rec, w)
-	if rec.same(was) {
+	same := rec.same(was)
+	f.s.note(k, z.Name, rec, w, same)
+	if same {
 		return nil
 	}
 	if rec.Status != was.Status {
@@ -100,8 +104,23 @@ func firstOf(data []string) string {
 	return data[0]
 }
 
-// record is the row of an ALIAS, or an empty one.
+func (f *flattener) zone(id uuid.UUID) (zone.Zone, error) {
+	z, ok := f.zones[id]
+	if ok {
+		return z, nil
+	}
+	z, err := f.tx.Zone(id)
+	if err == nil {
+		f.zones[id] = z
+	}
+	return z, err
+}
+
+// record is the row of an ALIAS, or an empty one. It is known without reading, but for what was changed a moment ago.
 func (f *flattener) record(k Key) (Record, error) {
+	if rec, ok := f.s.stored(k); ok {
+		return rec, nil
+	}
 	var rec Record
 	err := f.tx.Object(kindAlias, k.id(), &rec)
 	if errors.Is(err, zone.ErrNotFound) {

@@ -33,6 +33,7 @@ type entry struct {
 	during  *zone.Snapshot // what was served in that edit
 	deps    []dnsname.Name
 	outside dnsname.Name // followed for it
+	stored  bool         // rec is in the store, but for newer times
 	turn    uint64       // steps with each edit that touches it
 	gone    bool         // an edit has removed it
 }
@@ -98,14 +99,15 @@ func (s *Service) any() bool {
 	return len(s.index.entries) > 0
 }
 
-// note takes in what an edit made of an ALIAS in the zone with this apex. That it waits for its addresses may be told at once,
-// and more when the edit is served.
-func (s *Service) note(k Key, apex dnsname.Name, rec Record, w *way) {
+// note takes in what an edit made of an ALIAS in the zone with this apex, which may be the same as before. That it waits for its
+// addresses may be told at once, and more when the edit is served.
+func (s *Service) note(k Key, apex dnsname.Name, rec Record, w *way, same bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entry(k)
 	e.turn++
 	e.apex = apex
+	e.stored = e.stored && same
 	s.shownLocked(e) // of an edit before this one
 	news := !e.newest().same(rec)
 	if rec.Status == Pending || rec.same(e.rec) {
@@ -122,13 +124,24 @@ func (s *Service) note(k Key, apex dnsname.Name, rec Record, w *way) {
 	}
 }
 
+// stored is what the store has of an ALIAS, if that is known: no edit that may have failed has changed it.
+func (s *Service) stored(k Key) (Record, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.index.entries[k]
+	if e == nil || !e.stored {
+		return Record{}, false
+	}
+	return e.rec, true
+}
+
 // forget takes in that an edit removed an ALIAS.
 func (s *Service) forget(k Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.index.entries[k]; e != nil {
 		e.turn++
-		e.gone = true
+		e.gone, e.stored = true, false
 		s.index.changed[k] = true
 		s.nudge()
 	}
@@ -228,7 +241,7 @@ func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record) {
 		s.index.drop(e)
 	default:
 		s.settledLocked(e, rec)
-		e.gone = false
+		e.gone, e.stored = false, true
 		s.index.only(e, w.names())
 		s.followLocked(e, w.outside)
 	}
