@@ -1,0 +1,136 @@
+package learn
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Entry is what is stored of one name.
+type Entry struct {
+	Name     string
+	Addrs    []Held
+	Failures int32     // lookups that failed since the last that did not
+	Degraded Condition // the zero Condition: none is stored
+}
+
+// Held is a stored address. Times are kept to the second, as the API keeps them.
+type Held struct {
+	Addr netip.Addr
+	TTL  int32
+	Last time.Time
+}
+
+// Until is when h is no longer valid.
+func (h Held) Until() time.Time { return h.Last.Add(time.Duration(h.TTL) * time.Second) }
+
+// hold is an address that is valid until a moment, seen now. It is never valid for shorter than that: the API cuts the
+// moment to whole seconds, so the TTL is counted from there and rounded up.
+func hold(a netip.Addr, until, now time.Time) Held {
+	last := now.Truncate(time.Second)
+	left := min(max(until.Sub(last), 0)+time.Second-1, maxTTL)
+	return Held{Addr: a, TTL: int32(left / time.Second), Last: last}
+}
+
+// maxTTL is the longest lifetime (RFC 8767 §4: caches cap at a week or less).
+const maxTTL = 7 * 24 * time.Hour
+
+// Condition is the Degraded condition of a name.
+type Condition struct {
+	Failed          bool
+	Reason, Message string
+	Since           time.Time
+}
+
+// Stored reports whether c is a condition at all.
+func (c Condition) Stored() bool { return c.Reason != "" }
+
+// messages are the words for response codes that readers of the API know.
+var messages = map[int]string{
+	dns.RcodeSuccess:        "No Error",
+	dns.RcodeFormatError:    "Format Error",
+	dns.RcodeServerFailure:  "Server Failure",
+	dns.RcodeNameError:      "Non-Existent Domain",
+	dns.RcodeNotImplemented: "Not Implemented",
+	dns.RcodeRefused:        "Query Refused",
+	dns.RcodeYXDomain:       "Name Exists when it should not",
+	dns.RcodeYXRrset:        "RR Set Exists when it should not",
+	dns.RcodeNXRrset:        "RR Set that should exist does not",
+	dns.RcodeNotAuth:        "Server Not Authoritative for zone",
+	dns.RcodeNotZone:        "Name not contained in zone",
+	dns.RcodeBadSig:         "TSIG Signature Failure",
+	dns.RcodeBadKey:         "Key not recognized",
+	dns.RcodeBadTime:        "Signature out of time window",
+	dns.RcodeBadMode:        "Bad TKEY Mode",
+	dns.RcodeBadName:        "Duplicate key name",
+	dns.RcodeBadAlg:         "Algorithm not supported",
+	dns.RcodeBadTrunc:       "Bad Truncation",
+	dns.RcodeBadCookie:      "Bad/missing Server Cookie",
+}
+
+// condition is the condition after a lookup that ended with rcode. The moment of the last change stays when there is none: a
+// failure that goes on for the same reason is no change, and neither is a success after a success.
+func condition(old Condition, rcode int, now time.Time) Condition {
+	c := Condition{Failed: rcode != dns.RcodeSuccess, Reason: dns.RcodeToString[rcode], Message: messages[rcode], Since: now.Truncate(time.Second)}
+	if c.Reason == "" {
+		c.Reason = fmt.Sprintf("RCODE%d", rcode)
+	}
+	if c.Message == "" {
+		c.Message = "Response code " + c.Reason
+	}
+	if old.Stored() && old.Failed == c.Failed && (!c.Failed || old.Reason == c.Reason) {
+		return old
+	}
+	return c
+}
+
+// expired reports whether no address of e is valid.
+func (e Entry) expired(now time.Time) bool {
+	for _, h := range e.Addrs {
+		if h.Until().After(now) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e Entry) find(a netip.Addr) int {
+	for i, h := range e.Addrs {
+		if h.Addr == a {
+			return i
+		}
+	}
+	return -1
+}
+
+// covers reports whether e holds all of addrs for at least as long as they are promised.
+func (e Entry) covers(m *Memory, now time.Time) bool {
+	for a, p := range m.addrs {
+		if !p.until.After(now) {
+			continue
+		}
+		if i := e.find(a); i < 0 || p.until.After(e.Addrs[i].Until().Add(slack)) {
+			return false
+		}
+	}
+	return true
+}
+
+// size is about how many octets e takes in the stored object. Each field of it is there twice: as itself, and in the record
+// of who set it (metadata.managedFields), which is the larger part.
+func (e Entry) size() int {
+	n := 430 + 2*len(e.Name)
+	for _, h := range e.Addrs {
+		n += addrSize(h.Addr)
+	}
+	return n
+}
+
+func addrSize(a netip.Addr) int {
+	if a.Is4() {
+		return 175
+	}
+	return 220
+}

@@ -1,0 +1,140 @@
+package learn
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Memory is what one replica knows about a name beyond what is stored: until when answers that it let pass are good, and
+// what of that has still to be written. The zero Memory knows nothing.
+type Memory struct {
+	addrs   map[netip.Addr]promise
+	ok      [2]time.Time // when IPv4 and IPv6 addresses were last given
+	counted time.Time    // when a failure was last counted
+	failure int          // the response code to be counted; 0: none
+	success bool         // a success is to be noted
+	own     bool         // a lookup of the name itself succeeded, as opposed to addresses folded into it
+}
+
+// promise is an address that clients were given.
+type promise struct {
+	until time.Time // the latest moment one of them may use it
+	since time.Time // it was in every answer since then; zero: an answer came without it
+}
+
+// Rules are the constants of the arithmetic.
+type Rules struct {
+	MinTTL    time.Duration // for answers with TTL 0, and how long addresses live on when a lookup fails
+	Threshold int32         // failures after which an entry without valid addresses goes
+	// Lease is for how long a stable address is not written again. Zero: its TTL is stored as it is.
+	Lease time.Duration
+	// MaxNames and MaxBytes bound the status of one object; zero: not at all.
+	MaxNames, MaxBytes int
+}
+
+// Note takes a lesson into m. e is what is stored of the name.
+func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
+	if l.Failed {
+		r.noteFailure(m, e, l, now)
+		return
+	}
+	if m.addrs == nil {
+		m.addrs = map[netip.Addr]promise{}
+	}
+	for _, a := range l.Addrs {
+		p := m.addrs[a.Addr]
+		if until := now.Add(min(a.TTL, maxTTL)); until.After(p.until) {
+			p.until = until
+		}
+		if p.since.IsZero() {
+			p.since = now
+		}
+		m.addrs[a.Addr] = p
+		m.ok[family(a.Addr)] = now
+	}
+	m.noteAbsent(l, now)
+	if len(l.Addrs) > 0 {
+		m.failure = 0
+		m.success, m.own = true, true
+	}
+}
+
+// noteAbsent marks the addresses that an answer should have had. Hints of HTTPS records are a choice, and a reply that was cut
+// is not the whole answer. What nobody may use any more is forgotten.
+func (m *Memory) noteAbsent(l Lesson, now time.Time) {
+	v4, v6 := l.Family()
+	whole := !l.Partial && v4 != v6
+	for a, p := range m.addrs {
+		if whole && a.Is4() == v4 && !slices.ContainsFunc(l.Addrs, func(x Address) bool { return x.Addr == a }) {
+			p.since = time.Time{}
+			m.addrs[a] = p
+		}
+		if p.since.IsZero() && !p.until.After(now) {
+			delete(m.addrs, a)
+		}
+	}
+}
+
+// noteFailure decides whether a failure says something about the name.
+//
+//   - One of a single family (a server that cannot do AAAA) says nothing while the other family's addresses are valid.
+//     NXDOMAIN is about the name as a whole (RFC 8020), but servers that give it for AAAA only exist, so it does not count right
+//     after a success of the other family.
+//   - Clients that ask again and again must not use up the failures in a second, so that one is counted in MinTTL.
+func (r Rules) noteFailure(m *Memory, e Entry, l Lesson, now time.Time) {
+	v4, _ := l.Family()
+	other := 0
+	if v4 {
+		other = 1
+	}
+	if now.Sub(m.ok[other]) < r.MinTTL {
+		return
+	}
+	if l.Rcode != dns.RcodeNameError && slices.ContainsFunc(e.Addrs, func(h Held) bool { return family(h.Addr) == other && h.Until().After(now) }) {
+		return
+	}
+	for a, p := range m.addrs {
+		p.since = time.Time{}
+		m.addrs[a] = p
+	}
+	if now.Sub(m.counted) < r.MinTTL {
+		return
+	}
+	m.counted, m.failure, m.success = now, l.Rcode, false
+}
+
+// Written tells m that what it had to say is stored.
+func (m *Memory) Written() { m.failure, m.success = 0, false }
+
+// Idle reports whether m is of no more use: nothing to write, and no client with a valid address.
+func (m *Memory) Idle(now time.Time) bool {
+	if m.failure != 0 || m.success {
+		return false
+	}
+	for _, p := range m.addrs {
+		if p.until.After(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// Alive reports whether an address of m may still be in use.
+func (m *Memory) Alive(now time.Time) bool {
+	for _, p := range m.addrs {
+		if p.until.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,258 @@
+package learn
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Object is whose status is written.
+type Object struct {
+	Name     string // spec.name
+	Wildcard bool
+	Turn     func(name string) float64 // this replica's place among others, from 0 to 1
+	// Plain says that the API takes names of letters, digits and inner hyphens only: the stock definition refuses a status
+	// with an underscore in any name of it. Other names are folded into the wildcard's own entry.
+	Plain bool
+}
+
+// Result is what a status becomes.
+type Result struct {
+	Entries []Entry
+	Changed bool
+	Due     time.Time // when to look again without a new lesson; zero: no need
+	Left    []string  // names there was no room for; their addresses live by leases alone
+}
+
+// Merge brings what is known of some names into the entries of an object, which are not changed themselves. Names that are in
+// known are in the object. Nothing that is valid is removed to make room.
+func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.Time) Result {
+	s := status{rules: r, object: o, entries: slices.Clone(have), now: now}
+	for _, e := range have {
+		s.size += e.size()
+	}
+	names := make([]string, 0, len(known))
+	for n := range known {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		s.merge(n, known[n])
+	}
+	if own := known[o.Name]; o.Wildcard && own != nil && own.own {
+		s.dropCovered(known)
+	}
+	return Result{s.entries, s.changed, s.due, s.left}
+}
+
+// status is a status that is being changed.
+type status struct {
+	rules   Rules
+	object  Object
+	now     time.Time
+	entries []Entry
+	size    int
+	changed bool
+	pruned  bool
+	due     time.Time
+	left    []string
+}
+
+func (s *status) index(name string) int {
+	return slices.IndexFunc(s.entries, func(e Entry) bool { return strings.EqualFold(e.Name, name) })
+}
+
+func (s *status) merge(name string, m *Memory) {
+	own := -1
+	if s.object.Wildcard {
+		own = s.index(s.object.Name)
+	}
+	i := s.index(name)
+	if i < 0 && own >= 0 && name != s.object.Name && s.entries[own].covers(m, s.now) {
+		s.due = earlier(s.due, s.coveredUntil(own, m))
+		return
+	}
+	if i < 0 && !s.fits(name) {
+		s.fold(name, own, m)
+		return
+	}
+	e := Entry{Name: name}
+	if i >= 0 {
+		e = s.entries[i]
+	} else if m.failure != 0 { // there is nothing to count it in
+		m = &Memory{addrs: m.addrs}
+	}
+	c := s.rules.apply(e, m, s.object.Turn(name), s.now)
+	s.due = earlier(s.due, c.due)
+	switch {
+	case !c.changed, i < 0 && len(c.entry.Addrs) == 0:
+		return
+	case c.remove:
+		s.remove(i)
+	case i >= 0:
+		s.replace(i, c.entry)
+	default:
+		s.add(name, c.entry, own, m)
+	}
+}
+
+// coveredUntil is when m must be looked at again, since the own entry that covers it is renewed by lookups of the wildcard only.
+func (s *status) coveredUntil(own int, m *Memory) time.Time {
+	var due time.Time
+	for a, p := range m.addrs {
+		if i := s.entries[own].find(a); i >= 0 && p.until.After(s.now) {
+			due = earlier(due, s.entries[own].Addrs[i].Until())
+		}
+	}
+	return due
+}
+
+// fits reports whether the API takes an entry of that name.
+func (s *status) fits(name string) bool {
+	if name == s.object.Name {
+		return true
+	}
+	for l := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(name, "*."), "."), ".") {
+		if l == "" || s.object.Plain && (l[0] == '-' || l[len(l)-1] == '-') {
+			return false
+		}
+		for i := range len(l) {
+			if c := l[i]; c != '-' && (c != '_' || s.object.Plain) && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// add makes a new entry when there is room for one. Entries of single names may take three fifths of the room; the rest is for
+// addresses that are folded, which take a third of the octets.
+func (s *status) add(name string, e Entry, own int, m *Memory) {
+	r := s.rules
+	for {
+		full := r.MaxNames > 0 && len(s.entries) >= r.MaxNames || r.MaxBytes > 0 && s.size+e.size() > r.MaxBytes*3/5
+		if !full || name == s.object.Name {
+			break
+		}
+		if s.prune() {
+			continue
+		}
+		s.fold(name, s.index(s.object.Name), m)
+		return
+	}
+	at := len(s.entries)
+	if s.object.Wildcard && name == s.object.Name {
+		at = 0 // readers expect the wildcard's own entry first
+	}
+	s.entries = slices.Insert(s.entries, at, e)
+	s.size += e.size()
+	s.changed = true
+}
+
+func (s *status) replace(i int, e Entry) {
+	grown := e.size() - s.entries[i].size()
+	over := func() bool { return grown > 0 && s.rules.MaxBytes > 0 && s.size+grown > s.rules.MaxBytes }
+	if over() {
+		s.pruneAllBut(i)
+	}
+	if over() {
+		s.left = append(s.left, e.Name)
+		return
+	}
+	s.entries[s.index(e.Name)] = e
+	s.size += grown
+	s.changed = true
+}
+
+func (s *status) remove(i int) {
+	s.size -= s.entries[i].size()
+	s.entries = slices.Delete(s.entries, i, i+1)
+	s.changed = true
+}
+
+// fold puts the addresses of a name into the wildcard's own entry. Whoever programs switches sees no difference.
+func (s *status) fold(name string, own int, m *Memory) {
+	if !s.object.Wildcard || !m.Alive(s.now) {
+		return
+	}
+	e := Entry{Name: s.object.Name}
+	if own >= 0 {
+		e = s.entries[own]
+	}
+	// Only the addresses: a success or a failure of another name is none of the wildcard's.
+	c := s.rules.apply(e, &Memory{addrs: m.addrs}, s.object.Turn(name), s.now)
+	s.due = earlier(s.due, c.due)
+	if !c.changed {
+		return
+	}
+	grown := c.entry.size()
+	if own >= 0 {
+		grown -= e.size()
+	}
+	if s.rules.MaxBytes > 0 && s.size+grown > s.rules.MaxBytes {
+		if s.prune() {
+			s.fold(name, s.index(s.object.Name), m)
+			return
+		}
+		s.left = append(s.left, name)
+		return
+	}
+	if own >= 0 {
+		s.entries[own] = c.entry
+	} else {
+		s.entries = slices.Insert(s.entries, 0, c.entry)
+	}
+	s.size += grown
+	s.changed = true
+}
+
+// prune makes room once: entries of which no address is in use go, and such addresses of the wildcard's own entry.
+func (s *status) prune() bool { return s.pruneAllBut(-1) }
+
+func (s *status) pruneAllBut(keep int) bool {
+	if s.pruned {
+		return false
+	}
+	s.pruned = true
+	before, out := s.size, make([]Entry, 0, len(s.entries))
+	dead := s.now.Add(-Grace)
+	for i, e := range s.entries {
+		switch {
+		case i == keep:
+		case e.Name == s.object.Name:
+			old := e.size()
+			e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return !h.Until().After(dead) })
+			s.size += e.size() - old
+		case e.expired(dead):
+			s.size -= e.size()
+			continue
+		}
+		out = append(out, e)
+	}
+	s.entries = out
+	s.changed = s.changed || s.size != before
+	return s.size != before
+}
+
+// dropCovered removes the entries whose addresses the wildcard's own entry holds for as long.
+func (s *status) dropCovered(known map[string]*Memory) {
+	own := s.index(s.object.Name)
+	if own < 0 {
+		return
+	}
+	o := s.entries[own]
+	before := len(s.entries)
+	s.entries = slices.DeleteFunc(s.entries, func(e Entry) bool {
+		if e.Name == o.Name || len(e.Addrs) == 0 {
+			return false
+		}
+		for _, h := range e.Addrs {
+			if i := o.find(h.Addr); i < 0 || h.Until().After(o.Addrs[i].Until().Add(slack)) {
+				return false
+			}
+		}
+		m := known[e.Name]
+		return m == nil || o.covers(m, s.now)
+	})
+	s.changed = s.changed || len(s.entries) != before
+}

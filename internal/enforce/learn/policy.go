@@ -1,0 +1,85 @@
+package learn
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Policy says which addresses of answers must not open a firewall. Whoever answers for an allowed name could otherwise let
+// pods reach the node, the cluster or the cloud's metadata by giving their addresses.
+//
+// Private addresses (RFC 1918, RFC 4193) are not refused: names of a company's own network are what many egress rules are
+// about. A cluster's ranges of pods, services and nodes are mostly private too and are refused by naming them in Refuse.
+type Policy struct {
+	Refuse []netip.Prefix // beyond those that are always refused
+	Permit []netip.Prefix // not refused after all; the more specific word of an administrator
+}
+
+// Special networks that netip has no word for.
+var (
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")    // RFC 791: Linux sends it to itself
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")  // RFC 1112, broadcast included
+	siteLocal   = netip.MustParsePrefix("fec0::/10")    // RFC 3879
+	nat64       = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052 §2.1
+	sixToFour   = netip.MustParsePrefix("2002::/16")    // RFC 3056 §2
+	compatible  = netip.MustParsePrefix("::/96")        // RFC 4291 §2.5.5.1
+)
+
+// metadata are the addresses at which clouds give machines their credentials, beyond the link-local 169.254.169.254.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
+
+// Refused tells why addr is refused; empty when it is not. An IPv6 address that leads to one of IPv4 is judged as that
+// one. IPv4-mapped ones are always refused: what a host does with them is an IPv4 connection, which no AAAA record may allow.
+func (p Policy) Refused(addr netip.Addr) string {
+	if addr.Is4In6() {
+		return "an IPv4 address written as one of IPv6"
+	}
+	end := within(addr)
+	for _, a := range []netip.Addr{addr, end} {
+		if slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(a) }) {
+			return ""
+		}
+	}
+	for _, a := range []netip.Addr{addr, end} {
+		if why := special(a); why != "" {
+			return why
+		}
+		if slices.ContainsFunc(p.Refuse, func(n netip.Prefix) bool { return n.Contains(a) }) {
+			return "in a range that is refused"
+		}
+	}
+	return ""
+}
+
+func special(a netip.Addr) string {
+	switch {
+	case a.IsUnspecified(), thisNetwork.Contains(a):
+		return "the unspecified address"
+	case a.IsLoopback():
+		return "a loopback address"
+	case a.IsLinkLocalUnicast():
+		return "a link-local address"
+	case slices.Contains(metadata, a):
+		return "an address of cloud metadata"
+	case a.IsMulticast():
+		return "a multicast address"
+	case reserved.Contains(a), siteLocal.Contains(a):
+		return "a reserved address"
+	}
+	return ""
+}
+
+// within is the IPv4 address that packets to an IPv6 address end at, or the address itself.
+func within(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	b := a.As16()
+	switch {
+	case nat64.Contains(a), compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback():
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return a
+}
