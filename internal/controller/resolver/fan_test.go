@@ -1,0 +1,145 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+const zone = "zone example.net.\nwww.example.net. 60 A 203.0.113.1\n"
+
+// testFan is a fan over pods that each answer by a script. Pods are chosen in the order of their addresses.
+func testFan(net *simnet.Net, width int, scripts ...string) *fan {
+	p := newPods(time.Now())
+	p.shuffle = func(int, func(i, j int)) {}
+	var addrs []netip.AddrPort
+	for i, s := range scripts {
+		addrs = append(addrs, net.MustServer(fmt.Sprintf("10.0.0.%d", i+1), s).Addr().Addr)
+	}
+	p.set(addrs)
+	return &fan{client: net, pods: p, width: func(dnsname.Name) int { return width }}
+}
+
+func askFan(t *testing.T, f *fan, name string) (*dns.Msg, time.Duration, error) {
+	t.Helper()
+	q := new(dns.Msg)
+	q.SetQuestion(name, dns.TypeA)
+	begin := time.Now()
+	reply, err := f.Exchange(context.Background(), resolve.Server{}, q)
+	return reply, time.Since(begin), err
+}
+
+func TestFan(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		width   int
+		scripts []string
+		rcode   int
+		took    time.Duration
+		asked   int // pods
+	}{
+		{"one pod is enough for one address", 1, []string{zone, zone, zone}, dns.RcodeSuccess, 0, 1},
+		{"several pods learn", 2, []string{zone, zone, zone}, dns.RcodeSuccess, 0, 2},
+		{"a silent pod costs a moment", 1, []string{zone + "fault timeout *", zone}, dns.RcodeSuccess, hedgeAfter, 2},
+		{"a dead pod costs nothing", 1, []string{zone + "fault unreachable *", zone}, dns.RcodeSuccess, 0, 2},
+		{"a slow pod is not waited for", 2, []string{zone + "latency 1s", zone}, dns.RcodeSuccess, 0, 2},
+		{"who knows the name is right", 2, []string{zone + "fault nxdomain *", zone + "latency 20ms"}, dns.RcodeSuccess, 20 * time.Millisecond, 2},
+		{"a failure is an answer when there is no better", 2, []string{zone + "fault servfail *", zone + "fault nxdomain *"}, dns.RcodeNameError, 0, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := simnet.New(1)
+				f := testFan(net, tc.width, tc.scripts...)
+				reply, took, err := askFan(t, f, "www.example.net.")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * askTimeout) // the slow ones, too
+				if reply.Rcode != tc.rcode || took != tc.took {
+					t.Errorf("%s after %v, want %s after %v", dns.RcodeToString[reply.Rcode], took, dns.RcodeToString[tc.rcode], tc.took)
+				}
+				servers := map[netip.AddrPort]bool{}
+				for _, q := range net.History() {
+					servers[q.Server] = true
+				}
+				if len(servers) != tc.asked {
+					t.Errorf("%d pods were asked, want %d", len(servers), tc.asked)
+				}
+			})
+		})
+	}
+}
+
+func TestFanWithoutPods(t *testing.T) {
+	f := testFan(simnet.New(1), 1)
+	if _, _, err := askFan(t, f, "www.example.net."); !errors.Is(err, errNoPods) {
+		t.Errorf("got %v, want %v", err, errNoPods)
+	}
+}
+
+// TestSilentPodIsLeftAlone asks for many names while one pod is silent: after the first few nobody waits for it, and when
+// it is back it is used again.
+func TestSilentPodIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		f := testFan(net, 1, zone+"fault timeout *", zone)
+		waited := 0
+		for range 20 {
+			if _, took, err := askFan(t, f, "www.example.net."); err != nil {
+				t.Fatal(err)
+			} else if took > 0 {
+				waited++
+			}
+			time.Sleep(3 * time.Second)
+		}
+		if waited != downAfter {
+			t.Errorf("%d of 20 lookups waited for the silent pod, want %d", waited, downAfter)
+		}
+		if n, _ := f.pods.up(time.Now()); n != 1 {
+			t.Errorf("%d pods are up, want 1", n)
+		}
+		net.MustServer("10.0.0.1", "heal")
+		time.Sleep(lastRest)
+		askFan(t, f, "www.example.net.")
+		time.Sleep(askTimeout)
+		if n, _ := f.pods.up(time.Now()); n != 2 {
+			t.Errorf("%d pods are up after the silent one came back, want 2", n)
+		}
+	})
+}
+
+// TestPodsChange sees to it that a pod keeps its health when others come and go.
+func TestPodsChange(t *testing.T) {
+	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
+	now := time.Now()
+	p := newPods(now)
+	p.set([]netip.AddrPort{a})
+	for range downAfter {
+		p.report(p.all[0], false, now)
+	}
+	p.set([]netip.AddrPort{b, a, b})
+	if len(p.all) != 2 {
+		t.Fatalf("%d pods, want 2", len(p.all))
+	}
+	if n, _ := p.up(now); n != 1 {
+		t.Errorf("%d pods are up, want 1", n)
+	}
+	p.set([]netip.AddrPort{a})
+	if n, since := p.up(now.Add(time.Second)); n != 0 || !since.Equal(now.Add(time.Second)) {
+		t.Errorf("%d pods are up, none was until %v; want 0 until now", n, since)
+	}
+	chosen, _ := p.pick(1, now)
+	if len(chosen) != 1 {
+		t.Error("when all pods are down one must be asked nevertheless")
+	}
+}

@@ -1,0 +1,137 @@
+package resolver
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+const (
+	// maxPods is how many pods are asked for a name that has several addresses: each may know other ones of them.
+	maxPods = 5
+
+	// A name that resolves, but of which the plugin has written nothing, is asked for again after firstAgain, and after twice as
+	// long each time, up to lastAgain: the plugin may not have known of the object yet.
+	firstAgain = time.Second
+	lastAgain  = 30 * time.Second
+)
+
+// names are the names that objects want to be asked for.
+type names struct {
+	follow, unfollow func(dnsname.Name)
+
+	mu    sync.Mutex // guards the following
+	of    map[types.NamespacedName][]dnsname.Name
+	addrs map[dnsname.Name]int // the most addresses that an object has of a name
+	again map[types.NamespacedName]wait
+}
+
+// wait is when to ask again for a name that was not learned, and how long the wait after that is.
+type wait struct {
+	at   time.Time
+	step time.Duration
+}
+
+func newNames(follow, unfollow func(dnsname.Name)) *names {
+	return &names{
+		follow: follow, unfollow: unfollow,
+		of:    map[types.NamespacedName][]dnsname.Name{},
+		addrs: map[dnsname.Name]int{},
+		again: map[types.NamespacedName]wait{},
+	}
+}
+
+// wanted are the names to ask for because of an object: its own, be it a wildcard, and those that it has addresses of.
+func wanted(r *v1alpha1.DNSNameResolver) []dnsname.Name {
+	var out []dnsname.Name
+	add := func(s v1alpha1.DNSName) {
+		if n, err := dnsname.Parse(string(s)); err == nil && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	if !strings.HasPrefix(string(r.Spec.Name), "**.") { // which is no name one could ask for
+		add(r.Spec.Name)
+	}
+	for _, n := range r.Status.ResolvedNames {
+		add(n.DNSName)
+	}
+	return out
+}
+
+// set follows the names of an object, and no longer those that it does not have any more. An object that is gone is nil.
+func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var now []dnsname.Name
+	if r != nil {
+		now = wanted(r)
+		for _, n := range r.Status.ResolvedNames {
+			if name, err := dnsname.Parse(string(n.DNSName)); err == nil {
+				s.addrs[name] = len(n.ResolvedAddresses)
+			}
+		}
+	} else {
+		delete(s.again, key)
+	}
+	had := make(map[dnsname.Name]bool, len(s.of[key]))
+	for _, n := range s.of[key] {
+		had[n] = true
+	}
+	for _, n := range now {
+		if !had[n] {
+			s.follow(n)
+		}
+		delete(had, n)
+	}
+	for n := range had {
+		s.unfollow(n)
+		delete(s.addrs, n)
+	}
+	if s.of[key] = now; len(now) == 0 {
+		delete(s.of, key)
+	}
+}
+
+// width is how many pods are asked for a name: with one address or none there is nothing that another pod could add.
+func (s *names) width(n dnsname.Name) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addrs[n] <= 1 {
+		return 1
+	}
+	return maxPods
+}
+
+// len is how many objects there are.
+func (s *names) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of)
+}
+
+// unlearned reports when to ask once more for the name of an object that has nothing although the name resolves; due says
+// that it is time. A name that was learned starts over.
+func (s *names) unlearned(key types.NamespacedName, learned bool, now time.Time) (due bool, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if learned {
+		delete(s.again, key)
+		return false, time.Time{}
+	}
+	w, ok := s.again[key]
+	switch {
+	case !ok:
+		w = wait{now.Add(firstAgain), 2 * firstAgain}
+	case !now.Before(w.at):
+		due = true
+		w = wait{now.Add(w.step), min(2*w.step, lastAgain)}
+	}
+	s.again[key] = w
+	return due, w.at
+}

@@ -1,0 +1,124 @@
+package resolver
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// downAfter is how many queries in a row a pod must leave unanswered before it is left alone.
+	downAfter = 3
+
+	// A pod that is down is tried again after firstRest, and after twice as long each time, up to lastRest. What waits for it
+	// is one query, not a name: whoever tries it has asked another pod as well.
+	firstRest = time.Second
+	lastRest  = 30 * time.Second
+)
+
+// pods are the CoreDNS pods that may be asked, and how they fare.
+type pods struct {
+	shuffle func(n int, swap func(i, j int))
+
+	mu   sync.Mutex // guards the following
+	all  []*pod
+	dark time.Time // when none was up last
+}
+
+// pod is one of them. Its fields are guarded by the mutex of its set.
+type pod struct {
+	addr   netip.AddrPort
+	silent int // queries in a row that it did not answer
+	rests  int
+	until  time.Time // when it may be tried again
+}
+
+func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, dark: now} }
+
+// set makes these the pods there are. Those that stay keep their health.
+func (p *pods) set(addrs []netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := make([]*pod, 0, len(addrs))
+	for _, a := range slices.Compact(slices.SortedFunc(slices.Values(addrs), netip.AddrPort.Compare)) {
+		i := slices.IndexFunc(p.all, func(q *pod) bool { return q.addr == a })
+		if i >= 0 {
+			next = append(next, p.all[i])
+		} else {
+			next = append(next, &pod{addr: a})
+		}
+	}
+	p.all = next
+}
+
+func (p *pods) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.all)
+}
+
+// pick chooses n pods by chance among those that are up, and puts all other pods behind them, those that are up first. A
+// pod that is down and has rested is chosen besides the n, so that it can show that it is back and nobody waits for it
+// alone.
+func (p *pods) pick(n int, now time.Time) (chosen, others []*pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var up, down, back []*pod
+	for _, q := range p.all {
+		switch {
+		case q.silent < downAfter:
+			up = append(up, q)
+		case !now.Before(q.until):
+			q.rest(now) // others shall not try it at the same time
+			back = append(back, q)
+		default:
+			down = append(down, q)
+		}
+	}
+	p.shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
+	n = min(n, len(up))
+	chosen = append(slices.Clone(up[:n]), back...)
+	others = append(slices.Clone(up[n:]), down...)
+	if len(chosen) == 0 { // all are down: some must be asked nevertheless
+		k := min(max(n, 1), len(others))
+		chosen, others = others[:k], others[k:]
+	}
+	return chosen, others
+}
+
+// report tells whether a pod answered.
+func (p *pods) report(q *pod, answered bool, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if answered {
+		q.silent, q.rests = 0, 0
+		return
+	}
+	q.silent++
+	if q.silent == downAfter {
+		q.rest(now)
+	}
+}
+
+// rest leaves a pod alone for a while.
+func (q *pod) rest(now time.Time) {
+	q.until = now.Add(min(firstRest<<min(q.rests, 10), lastRest))
+	q.rests++
+}
+
+// up is how many pods answer, and since when there has been one.
+func (p *pods) up(now time.Time) (n int, since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.all {
+		if q.silent < downAfter {
+			n++
+		}
+	}
+	if n == 0 {
+		p.dark = now
+	}
+	return n, p.dark
+}
