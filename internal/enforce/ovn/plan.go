@@ -222,10 +222,7 @@ func (p *planner) mayGo(uuid string) bool {
 	if !ok {
 		return false
 	}
-	if a.ours() {
-		return !p.frozen[a.IDs[nameKey]]
-	}
-	return a.IDs[idKey] == "" && (strings.HasPrefix(a.Name, "EF:") || strings.HasPrefix(a.Name, "EFK:"))
+	return a.ours() || a.IDs[idKey] == "" && (strings.HasPrefix(a.Name, "EF:") || strings.HasPrefix(a.Name, "EFK:"))
 }
 
 // members are what is to be done to a group besides its ACLs. Ids that others put there stay.

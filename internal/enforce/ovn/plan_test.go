@@ -347,7 +347,7 @@ func TestPlanReorders(t *testing.T) {
 func TestPlanLeavesOthersAlone(t *testing.T) {
 	others := Rows{
 		Sets:   []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"}, IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
-		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}},
+		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3", IDs: groupIDs("ns3")}},
 		ACLs: []ACL{{UUID: "x", Name: "NP:ns1:0", IDs: map[string]string{idKey: "i", controllerKey: stockController, typeKey: "NetworkPolicy"}},
 			{UUID: "y", Name: "by hand"}},
 	}
@@ -387,5 +387,21 @@ func TestPlanFreezes(t *testing.T) {
 	d.apply(txs)
 	if len(d.rows.ACLs) != 2 || len(d.rows.Sets) != 4 || len(d.rows.Groups) != 1 {
 		t.Errorf("%d ACLs, %d sets, %d groups", len(d.rows.ACLs), len(d.rows.Sets), len(d.rows.Groups))
+	}
+}
+
+// TestPlanDuplicates keeps the one of two ACLs with the same id that is in use.
+func TestPlanDuplicates(t *testing.T) {
+	f := Features{ManageGroups: true}
+	w := denies(t, 1)
+	d := rig(t, w, f)
+	twin := d.rows.ACLs[0]
+	twin.UUID = "twin"
+	d.rows.ACLs = slices.Insert(d.rows.ACLs, 0, twin)
+	d.rows.Groups = append(d.rows.Groups, PortGroup{UUID: "other", Name: "other", ACLs: []string{"twin"}})
+	txs, _ := Plan(Render(w, f), d.rows, f)
+	want := []Tx{{Ops: []Op{{Verb: Remove, Table: groupTable, Row: "other", Column: "acls", Values: []string{"twin"}}}}}
+	if diff := cmp.Diff(want, txs); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

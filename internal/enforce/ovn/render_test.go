@@ -175,28 +175,28 @@ func TestRenderKept(t *testing.T) {
 	name := enforce.MustPattern("www.example.com")
 	w := World{
 		Firewalls: []enforce.Firewall{firewall(t, "ns1",
-			enforce.RuleInput{Type: "Deny", DNSName: "www.example.com"},
+			enforce.RuleInput{Type: "Deny", DNSName: "bad.example.com"},
 			enforce.RuleInput{Type: "Allow", DNSName: "www.example.com", Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}}})},
 		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1")},
 		Kept:    map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.7")},
 		V4:      true, V6: true,
 	}
-	if rows := Render(w, Features{Tier: true}); len(rows.ACLs) != 2 || len(rows.Sets) != 2 {
+	if rows := Render(w, Features{Tier: true}); len(rows.ACLs) != 2 || len(rows.Sets) != 4 {
 		t.Errorf("%d ACLs, %d sets that nobody asked for", len(rows.ACLs), len(rows.Sets))
 	}
 	rows := Render(w, Features{Tier: true, Keep: true})
-	if len(rows.ACLs) != 3 || len(rows.Sets) != 4 {
+	if len(rows.ACLs) != 3 || len(rows.Sets) != 6 {
 		t.Fatalf("%d ACLs, %d sets", len(rows.ACLs), len(rows.Sets))
 	}
 	kept := rows.ACLs[2]
 	want := ACL{Name: "EFK:ns1:1", Direction: "to-lport", Priority: 9999, Tier: 2, Action: "allow-related", Meter: "acl-logging",
-		Match: "(ip4.dst == $" + rows.Sets[1].Name + " || ip6.dst == $" + rows.Sets[3].Name + ") && inport == @a9633447981174624809 && ((tcp && ( tcp.dst == 443 ))) && ct.est && !ct.new && ct_mark.blocked == 0",
+		Match: "(ip4.dst == $" + rows.Sets[3].Name + " || ip6.dst == $" + rows.Sets[5].Name + ") && inport == @a9633447981174624809 && ((tcp && ( tcp.dst == 443 ))) && ct.est && !ct.new && ct_mark.blocked == 0",
 		IDs: map[string]string{"k8s.ovn.org/id": "nameplane:EgressFirewallKept:ns1:1", "k8s.ovn.org/owner-controller": "nameplane",
 			"k8s.ovn.org/owner-type": "EgressFirewallKept", "k8s.ovn.org/name": "ns1", "rule-index": "1"}}
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"192.0.2.7"}, rows.Sets[1].Addresses); diff != "" {
+	if diff := cmp.Diff([]string{"192.0.2.7"}, rows.Sets[3].Addresses); diff != "" {
 		t.Errorf("kept set (-want +got)\n%s", diff)
 	}
 }
