@@ -16,28 +16,55 @@ import (
 // errNothing ends an Update in which no edit changed anything, so that it costs no fsync.
 var errNothing = errors.New("nothing changed")
 
-// commit makes a group durable and served, and lets its callers go. Edits that must be alone split the group.
-func (p *Publisher) commit(group []*request) {
-	for len(group) > 0 {
-		n := 1
-		if !group[0].alone {
-			for n < len(group) && !group[n].alone {
-				n++
+// group are edits that share a step of the store.
+type group struct {
+	edits  []*request
+	start  time.Time
+	staged *store.Staged
+	next   *request // came while they ran, and must be alone
+}
+
+// commit runs a group that begins with r, and those behind it that cannot wait for the next turn. The group before is served
+// meanwhile; the last one is on its way to the disk when commit returns.
+func (p *Publisher) commit(r *request) {
+	for r != nil {
+		if p.air != nil && (r.alone || !p.air.staged.Beside()) {
+			_ = p.land() // the callers are told
+		}
+		g := &group{start: time.Now()}
+		err := p.stage(g, r)
+		// What these edits saw may have been the group before, so nobody is told anything before that is durable.
+		if before := p.land(); before != nil {
+			for _, r := range g.edits {
+				r.err = nil // an error may have had its reason in what is gone
 			}
+			err = before
 		}
-		p.commitTogether(group[:n])
-		for _, r := range group[:n] {
-			close(r.done)
+		switch {
+		case err == nil:
+			p.air = g
+		case errors.Is(err, errNothing):
+			g.release()
+		default:
+			p.fail(g, err)
 		}
-		group = group[n:]
+		if r = g.next; r != nil || p.landed() {
+			_ = p.land() // the callers are told
+		}
 	}
 }
 
-func (p *Publisher) commitTogether(group []*request) {
-	start := time.Now()
-	err := p.store.Update(func(w store.Writer) error {
+// stage runs the edits of a group. A caller who is alone waits least when this goroutine waits for the disk.
+func (p *Publisher) stage(g *group, first *request) (err error) {
+	stage := p.store.Stage
+	if p.air == nil && len(p.queue) == 0 && p.lonely {
+		stage = updater{p.store}.Stage
+	}
+	defer func() { p.lonely = len(g.edits) == 1 }()
+	g.staged, err = stage(func(w store.Writer) error {
 		changed := false
-		for _, r := range group {
+		for r := first; r != nil; r = p.another(g) {
+			g.edits = append(g.edits, r)
 			if err := p.attempt(w, r); err != nil {
 				return err
 			}
@@ -48,20 +75,76 @@ func (p *Publisher) commitTogether(group []*request) {
 		}
 		return nil
 	})
-	if errors.Is(err, errNothing) {
-		return
+	return err
+}
+
+// another is the next edit of a group; nil when there is none, or the disk waits for the group.
+func (p *Publisher) another(g *group) (r *request) {
+	if len(g.edits) == groupLimit || g.edits[0].alone {
+		return nil
 	}
-	if err != nil {
-		p.stats.failed.Add(1)
-		for _, r := range group {
-			if r.err == nil {
-				r.err = err
-			}
+	select {
+	case r = <-p.queue:
+	default:
+		if p.air == nil {
+			return nil
 		}
-		return
+		select {
+		case r = <-p.queue:
+		case <-p.air.staged.Done():
+			return nil
+		}
 	}
-	p.serve(group)
-	p.stats.commit(len(group), time.Since(start))
+	if r.alone {
+		g.next = r
+		return nil
+	}
+	return r
+}
+
+// land waits for the group that is on its way to the disk, serves it and lets its callers go.
+func (p *Publisher) land() error {
+	g := p.air
+	if g == nil {
+		return nil
+	}
+	p.air = nil
+	if err := g.staged.Err(); err != nil {
+		p.fail(g, err)
+		return err
+	}
+	p.serve(g.edits)
+	p.stats.commit(len(g.edits), time.Since(g.start))
+	g.release()
+	return nil
+}
+
+// landed reports whether the group on its way to the disk is there.
+func (p *Publisher) landed() bool {
+	select {
+	case <-p.landing():
+		return true
+	default:
+		return false
+	}
+}
+
+// fail tells the callers of a group that nothing of it was kept.
+func (p *Publisher) fail(g *group, err error) {
+	p.stats.failed.Add(1)
+	clear(p.journal) // the group was counted
+	for _, r := range g.edits {
+		if r.err == nil {
+			r.err = err
+		}
+	}
+	g.release()
+}
+
+func (g *group) release() {
+	for _, r := range g.edits {
+		close(r.done)
+	}
 }
 
 // attempt runs one edit. An error of the edit is noted in r and taken back; an error of the store is returned and ends
@@ -81,6 +164,7 @@ func (p *Publisher) attempt(w store.Writer, r *request) error {
 		r.err = r.tx.finish()
 	}
 	if r.err == nil {
+		p.countJournal(r.tx.changes)
 		return nil
 	}
 	if errors.Is(r.err, store.ErrUnavailable) || r.alone {
@@ -126,9 +210,6 @@ func (p *Publisher) serve(group []*request) {
 				// The rows were just written by this program; not being able to read them is no state to go on in.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
 			}
-		}
-		for _, c := range r.tx.changes {
-			p.countJournal(c)
 		}
 		for _, kind := range r.tx.objects {
 			p.versions.of(kind).Add(1)

@@ -14,8 +14,7 @@ func (tx *Tx) commitNumber() (uint64, error) {
 	return tx.commit, nil
 }
 
-// trimJournal cuts a zone's journal to its bound. The publisher's count lags behind within a group, which lets a
-// journal exceed its bound by a group at most.
+// trimJournal cuts a zone's journal to its bound.
 func (tx *Tx) trimJournal(e *zoneEdit) error {
 	id := e.zone.ID
 	have, ok := tx.p.journal[id]
@@ -29,9 +28,11 @@ func (tx *Tx) trimJournal(e *zoneEdit) error {
 	return nil
 }
 
-// countJournal notes that a change is durable.
-func (p *Publisher) countJournal(c store.Change) {
-	if n, ok := p.journal[c.Zone]; ok {
-		p.journal[c.Zone] = min(n+1, p.opts.JournalLimit)
+// countJournal notes the changes of an edit. When they turn out not to be durable, all is counted anew.
+func (p *Publisher) countJournal(changes []store.Change) {
+	for _, c := range changes {
+		if n, ok := p.journal[c.Zone]; ok {
+			p.journal[c.Zone] = min(n+1, p.opts.JournalLimit)
+		}
 	}
 }

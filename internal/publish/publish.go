@@ -38,7 +38,7 @@ type Options struct {
 
 // Publisher owns the store and the snapshot that queries read.
 type Publisher struct {
-	store   store.Store
+	store   store.Stager
 	opts    Options
 	snap    atomic.Pointer[zone.Snapshot]
 	swapped atomic.Int64 // when snap was last replaced, unix nanoseconds
@@ -49,6 +49,8 @@ type Publisher struct {
 	versions versions
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
+	air     *group            // on its way to the disk; only the committer touches it
+	lonely  bool              // the last group was one edit; only the committer touches it
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -82,7 +84,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 	if err := store.Init(st); err != nil {
 		return nil, err
 	}
-	p := &Publisher{store: st, opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
+	p := &Publisher{store: stager(st), opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
 		stats: newStats(), journal: map[uuid.UUID]int{}}
 	zones, err := p.load()
 	if err != nil {
@@ -187,35 +189,57 @@ func (p *Publisher) Run(ctx context.Context) error {
 	for {
 		select {
 		case r := <-p.queue:
-			p.commit(p.group(r))
+			p.commit(r)
+		case <-p.landing():
+			_ = p.land() // the callers are told
 		case <-ctx.Done():
 			p.mu.Lock()
 			p.closed = true
 			p.mu.Unlock()
-			for {
-				select {
-				case r := <-p.queue:
-					p.commit(p.group(r))
-				default:
-					return nil
-				}
-			}
+			p.commitWaiting()
+			return nil
 		}
 	}
 }
 
-// group takes what waits behind r, as long as it can share a commit.
-func (p *Publisher) group(r *request) []*request {
-	g := []*request{r}
-	for len(g) < groupLimit {
+// landing is ready when the group on its way to the disk is there.
+func (p *Publisher) landing() <-chan struct{} {
+	if p.air == nil {
+		return nil
+	}
+	return p.air.staged.Done()
+}
+
+func (p *Publisher) commitWaiting() {
+	for {
 		select {
 		case r := <-p.queue:
-			g = append(g, r)
+			p.commit(r)
 		default:
-			return g
+			_ = p.land() // the callers are told
+			return
 		}
 	}
-	return g
+}
+
+// stager is the store as a store.Stager: one that can only Update takes one step after the other.
+func stager(st store.Store) store.Stager {
+	if s, ok := st.(store.Stager); ok {
+		return s
+	}
+	return updater{st}
+}
+
+type updater struct{ store.Store }
+
+// Stage implements store.Stager.
+func (u updater) Stage(fn func(store.Writer) error) (*store.Staged, error) {
+	if err := u.Update(fn); err != nil {
+		return nil, err
+	}
+	done := store.NewStaged(false)
+	done.End(nil)
+	return done, nil
 }
 
 // Check reports whether the store can be read.

@@ -38,6 +38,7 @@ const maxUpdate = 1 << 30
 
 // ready sees to it that there is an open transaction with everything acknowledged in it, and room in the log.
 func (s *Store) ready() error {
+	_ = s.land() // whoever staged it is told
 	switch {
 	case s.stuck != nil:
 		return s.stuck
@@ -49,7 +50,7 @@ func (s *Store) ready() error {
 		return err
 	}
 	if s.tx != nil {
-		if s.logged && !s.wal.failed && !s.wal.torn && s.wal.room(s.walSize) {
+		if s.logged && !s.wal.failed && !s.wal.torn && s.wal.room(s.walSize) && !s.full() {
 			s.w.next()
 			return nil
 		}
@@ -64,6 +65,12 @@ func (s *Store) ready() error {
 		return err
 	}
 	return s.catchUp()
+}
+
+// full reports whether it is time for bbolt to commit.
+func (s *Store) full() bool {
+	over := s.over.Load()
+	return over != nil && over.ops >= s.maxPending
 }
 
 // beginOpen starts a transaction, after a checkpoint if one is due.
@@ -220,9 +227,8 @@ func (s *Store) save() error {
 	if over == nil {
 		over = &overlay{base: s.tx.ID() - 1}
 	}
-	over = over.with(&log)
-	s.over.Store(over)
-	if over.ops >= s.maxPending {
+	s.over.Store(over.with(&log))
+	if s.full() {
 		// The change is durable and visible, whatever comes of this; if it fails, the next Update will say so.
 		_ = s.commitOpen()
 	}

@@ -44,6 +44,7 @@ type Store struct {
 	wal    *wal     // nil until the first Update
 	tx     *bolt.Tx // holds what over has, not yet committed; nil when there is none, or it failed
 	w      *writer  // of tx
+	air    *flight  // what Stage has begun, until land
 	logged bool     // tx's Updates go to the log
 	pin    *bolt.Tx // read transaction of the log's checkpoint, while the log is in use
 	early  uint64   // the log's seq when flushEarly ran last
@@ -112,6 +113,7 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 // does not count as resident memory.
 func (s *Store) Backup(w io.Writer) error {
 	s.write.Lock()
+	_ = s.land() // whoever staged it is told
 	err := s.drain()
 	s.write.Unlock()
 	if err != nil {
@@ -159,6 +161,7 @@ func (s *Store) Close() error {
 	if s.closed {
 		return nil
 	}
+	_ = s.land() // whoever staged it is told
 	defer func() { s.closed = true }()
 	if s.dead.Load() != nil {
 		// bbolt's Close would wait for ever for a lock that the fault left held. Closing the descriptor frees

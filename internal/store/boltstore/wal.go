@@ -214,4 +214,9 @@ func (w *wal) entries(fn func(payload []byte) error) error {
 }
 
 // room reports whether the longest entry fits.
-func (w *wal) room(size int64) bool { return w.off+2*walEntryHead+maxEntry <= size }
+func (w *wal) room(size int64) bool { return w.roomBehind(-walEntryHead, size) }
+
+// roomBehind is room behind an entry of n octets that is not kept yet.
+func (w *wal) roomBehind(n int, size int64) bool {
+	return w.off+walEntryHead+int64(n)+2*walEntryHead+maxEntry <= size
+}

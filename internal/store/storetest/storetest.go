@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 		{"BatchesAreWhole", testBatchesAreWhole},
 		{"UpdatesRunAlone", testUpdatesRunAlone},
 		{"Durable", testDurable},
+		{"Stage", RunStage},
 		{"BackupWhileWriting", testBackupWhileWriting},
 		{"BackupPassesErrors", testBackupPassesErrors},
 		{"BigTransaction", testBigTransaction},
