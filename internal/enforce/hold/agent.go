@@ -1,0 +1,149 @@
+package hold
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Handler is what an agent does with what it is told. Its methods are called from several goroutines.
+type Handler interface {
+	// Prefixes are those of the pods the agent serves, and a channel that is closed when they are no longer true.
+	Prefixes() ([]netip.Prefix, <-chan struct{})
+	// Program returns when the switch has the addresses.
+	Program(context.Context, Learned) error
+	// Explain tells what is known of an address of a pattern.
+	Explain(ctx context.Context, pattern string, addr netip.Addr) (Explanation, error)
+}
+
+const (
+	maxConns      = 256 // plugins, and people who ask why
+	maxPrograms   = 256 // of one connection at a time; more are not read until one is done
+	handshakeTime = 2 * time.Second
+	agentIdle     = 30 * time.Second // plugins ping every five
+)
+
+// Serve answers all who connect to ln, until ctx ends. It closes ln. conf asks for and checks certificates of clients; see
+// Files.Server.
+func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) error {
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, maxConns)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		conn, err := ln.Accept()
+		if err != nil {
+			<-slots
+			if ctx.Err() != nil {
+				return nil
+			}
+			var ne net.Error
+			if errors.As(err, &ne) && ne.Timeout() {
+				continue
+			}
+			return err
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			defer conn.Close()
+			t := tls.Server(conn, conf)
+			hctx, cancel := context.WithTimeout(ctx, handshakeTime)
+			defer cancel()
+			if t.HandshakeContext(hctx) == nil {
+				_ = serve(ctx, t, h)
+			}
+		})
+	}
+}
+
+// serve speaks with one plugin. It returns when all it started has ended.
+func serve(ctx context.Context, conn net.Conn, h Handler) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	a := &agentStream{stream: newStream(conn), handler: h, slots: make(chan struct{}, maxPrograms), cancel: cancel}
+	wg.Go(func() { cancel(a.write(ctx)) })
+	wg.Go(func() { a.announce(ctx) })
+	for {
+		m, err := a.read(agentIdle)
+		if err != nil {
+			return err
+		}
+		switch m.Op {
+		case opPing:
+			a.reply(message{Op: opPong, ID: m.ID})
+		case opProgram, opExplain:
+			select {
+			case a.slots <- struct{}{}:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			wg.Go(func() {
+				defer func() { <-a.slots }()
+				a.reply(a.handle(ctx, m))
+			})
+		}
+	}
+}
+
+// agentStream is one plugin, seen from the agent.
+type agentStream struct {
+	*stream
+	handler Handler
+	slots   chan struct{}
+	cancel  context.CancelCauseFunc
+}
+
+// reply queues an answer; a plugin that takes none is dropped.
+func (a *agentStream) reply(m message) {
+	if err := a.send(m); err != nil {
+		a.cancel(err)
+	}
+}
+
+// announce tells the prefixes, now and whenever they change.
+func (a *agentStream) announce(ctx context.Context) {
+	op := opHello
+	for {
+		prefixes, changed := a.handler.Prefixes()
+		a.reply(message{Op: op, Version: version, Prefixes: prefixes})
+		op = opPrefixes
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *agentStream) handle(ctx context.Context, m message) message {
+	if m.Op == opExplain {
+		if len(m.Addrs) != 1 {
+			return message{Op: opExplained, ID: m.ID, Error: "one address is expected"}
+		}
+		e, err := a.handler.Explain(ctx, m.Pattern, m.Addrs[0])
+		return message{Op: opExplained, ID: m.ID, Explained: &e, Error: text(err)}
+	}
+	err := a.handler.Program(ctx, Learned{Pattern: m.Pattern, Name: m.Name, Addrs: m.Addrs, Lease: time.Duration(m.LeaseMS) * time.Millisecond})
+	return message{Op: opDone, ID: m.ID, Error: text(err)}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

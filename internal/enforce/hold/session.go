@@ -1,0 +1,140 @@
+package hold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// connect is one connection to an agent, from its beginning to its end.
+func (a *agent) connect(ctx context.Context) error {
+	dctx, cancelDial := context.WithTimeout(ctx, handshakeTime)
+	conn, err := a.client.opts.Dial(dctx, a.endpoint)
+	cancelDial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, drop := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer drop(nil)
+	s := newStream(conn)
+	wg.Go(func() { drop(s.write(ctx)) })
+	hello, err := s.read(handshakeTime)
+	if err != nil {
+		return fmt.Errorf("no hello: %w", err)
+	}
+	if hello.Op != opHello || hello.Version != version {
+		return fmt.Errorf("it says %q of version %d, not hello of version %d", hello.Op, hello.Version, version)
+	}
+	a.attach(s, drop, hello)
+	defer a.detach()
+	wg.Go(func() { a.pings(ctx) })
+	for {
+		m, err := s.read(clientIdle)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			return err
+		}
+		a.take(m)
+	}
+}
+
+// attach begins with a new connection: all that waits is sent again. Leases are gone with the old one, since the agent may
+// have started anew.
+func (a *agent) attach(s *stream, drop context.CancelCauseFunc, hello message) {
+	a.mu.Lock()
+	a.stream, a.drop = s, drop
+	a.prefixes = hello.Prefixes
+	clear(a.leases)
+	a.closeBreakerLocked()
+	now := time.Now()
+	for _, f := range a.flightsLocked() {
+		a.sendLocked(f, now)
+	}
+	a.mu.Unlock()
+	a.client.opts.Log.Info("connected to agent", "agent", a.endpoint, "prefixes", len(hello.Prefixes))
+	a.client.buildView()
+}
+
+// flightsLocked are all flights, oldest first.
+func (a *agent) flightsLocked() []*flight {
+	out := make([]*flight, 0, len(a.byID))
+	for _, f := range a.byID {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(x, y *flight) int { return int(int64(x.id) - int64(y.id)) })
+	return out
+}
+
+func (a *agent) detach() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stream, a.drop = nil, nil
+	clear(a.leases)
+}
+
+// take is one message of the agent.
+func (a *agent) take(m message) {
+	switch m.Op {
+	case opPrefixes:
+		a.mu.Lock()
+		a.prefixes = m.Prefixes
+		a.mu.Unlock()
+		a.client.buildView()
+	case opPong:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.open && m.ID >= a.trial {
+			a.closeBreakerLocked()
+		}
+	case opDone:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		f := a.byID[m.ID]
+		if f == nil {
+			return // given up long ago
+		}
+		if m.Error != "" {
+			a.endLocked(f, fmt.Errorf("%w: %s", ErrRefused, m.Error))
+			return
+		}
+		a.closeBreakerLocked()
+		a.endLocked(f, nil)
+	}
+}
+
+// pings asks for a sign of life, more often while the breaker is open, and clears away what is over.
+func (a *agent) pings(ctx context.Context) {
+	tick := time.NewTicker(pingBroken)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		a.abandon(ErrTimeout, func(f *flight) bool { return time.Since(f.born) > flightLife })
+		a.mu.Lock()
+		if a.open || n%int(pingEvery/pingBroken) == 0 {
+			a.lastID++
+			a.queueLocked(message{Op: opPing, ID: a.lastID})
+		}
+		if n%30 == 0 {
+			now := time.Now()
+			for k, until := range a.leases {
+				if !until.After(now) {
+					delete(a.leases, k)
+				}
+			}
+		}
+		a.mu.Unlock()
+	}
+}

@@ -1,0 +1,80 @@
+package hold
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// The names that certificates of the two sides have, unless told otherwise. Addresses say nothing here: agents are reached by
+// addresses of nodes, which come and go.
+const (
+	AgentName  = "nameplane-egress-agent"
+	PluginName = "nameplane-coredns"
+)
+
+// Files are where one side finds its certificate, its key, and the authority that must have signed the other side's. They are
+// read again for each connection, so that they can be renewed in place.
+type Files struct {
+	Cert, Key, CA string
+	Peers         []string // names of which the other side's certificate must have one
+}
+
+func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
+	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	pem, err := os.ReadFile(f.CA)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return tls.Certificate{}, nil, fmt.Errorf("%s has no certificate in it", f.CA)
+	}
+	if len(f.Peers) == 0 {
+		return tls.Certificate{}, nil, errors.New("no name of the other side is given")
+	}
+	return cert, pool, nil
+}
+
+// Client is the configuration of a plugin, for one connection.
+func (f Files) Client() (*tls.Config, error) {
+	cert, pool, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: f.Peers[0]}, nil
+}
+
+// Server is the configuration of an agent. It fails at once when the files are not good.
+func (f Files) Server() (*tls.Config, error) {
+	if _, _, err := f.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		cert, pool, err := f.load()
+		if err != nil {
+			return nil, err
+		}
+		return &tls.Config{
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+			// A resumed session would not be asked for its certificate again after that was replaced.
+			SessionTicketsDisabled: true,
+			VerifyConnection:       f.verify,
+		}, nil
+	}}, nil
+}
+
+// verify holds the name of a client against those that may connect. That an authority signed it is checked before.
+func (f Files) verify(cs tls.ConnectionState) error {
+	leaf := cs.PeerCertificates[0]
+	if slices.ContainsFunc(f.Peers, func(name string) bool { return leaf.VerifyHostname(name) == nil }) {
+		return nil
+	}
+	return fmt.Errorf("the certificate is of %v, not of one of %v", leaf.DNSNames, f.Peers)
+}
