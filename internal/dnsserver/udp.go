@@ -21,7 +21,7 @@ const (
 	// socketBuffer is asked of the kernel for each direction: 4,000 small queries, a few milliseconds of work.
 	socketBuffer = 4 << 20
 
-	controlSize = 64 // room for one IP_PKTINFO or IPV6_PKTINFO
+	controlSize = 64 // room for one IP_PKTINFO or IPV6_PKTINFO, and one UDP_SEGMENT
 )
 
 // answersPort reports whether a client may have that port. On 0 there is nobody; on the others are services that answer

@@ -107,6 +107,7 @@ type batch struct {
 	parts   [2][batchSize]unix.Iovec
 	names   [batchSize]unix.RawSockaddrInet6 // the larger of the two
 	control [batchSize][controlSize]byte
+	joined  segments
 	buffers []byte // readSize for each query
 	replies []byte // replySize for each reply
 }
@@ -133,8 +134,10 @@ func newBatch(u *udpSocket, replySize int) (*batch, error) {
 		}
 	}
 	var err error
-	b.raw, err = u.conn.SyscallConn()
-	return b, err
+	if b.raw, err = u.conn.SyscallConn(); err != nil {
+		return nil, err
+	}
+	return b, b.joined.probe(b.raw)
 }
 
 // serveBatches serves a socket until its read deadline, as many messages at a time as have arrived.
@@ -209,7 +212,7 @@ func (b *batch) answer(h *handler, u *udpSocket) int {
 			in.hdr.SetControllen(controlSize)
 		}
 	}
-	b.pending = b.out[:replies]
+	b.pending = b.joined.join(b.out[:replies])
 	return replies
 }
 
@@ -276,13 +279,26 @@ func (b *batch) flush(u *udpSocket, h *handler) {
 		case 0:
 			b.pending = b.pending[b.sent:]
 		case unix.EAGAIN:
-			h.count.dropped[dropSend].Add(uint64(len(b.pending)))
+			for i := range b.pending {
+				h.count.dropped[dropSend].Add(uint64(b.pending[i].hdr.Iovlen))
+			}
 			return
 		default:
-			h.count.drop(dropSend)
-			b.pending = b.pending[1:]
+			b.refused(u, h)
 		}
 	}
+}
+
+// refused leaves the first of the pending replies out, or sends one by one those that were refused together.
+func (b *batch) refused(u *udpSocket, h *handler) {
+	first, rest := &b.pending[0], b.pending[1:]
+	if first.together() {
+		b.pending = b.joined.refuse(first, b.errno)
+		b.flush(u, h)
+	} else {
+		h.count.drop(dropSend)
+	}
+	b.pending = rest
 }
 
 func (b *batch) send(fd uintptr) bool {
