@@ -15,8 +15,10 @@ import (
 
 	discovery "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -26,6 +28,12 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
+
+// DefaultNamespace is where OVN-Kubernetes has its DNSNameResolvers.
+const DefaultNamespace = "ovn-kubernetes"
+
+// LeaderElectionID is the name of the lease that the one who works holds.
+const LeaderElectionID = "resolver.egress.nameplane"
 
 // Options of the controller. Zeros are the defaults of the command.
 type Options struct {
@@ -41,7 +49,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, "ovn-kubernetes")
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.ServiceNamespace = cmp.Or(o.ServiceNamespace, "kube-system")
 	o.ServiceName = cmp.Or(o.ServiceName, "kube-dns")
 	o.Port = cmp.Or(o.Port, 53)
@@ -50,6 +58,18 @@ func (o Options) withDefaults() Options {
 		o.Exchanger = &resolve.Client{}
 	}
 	return o
+}
+
+// Cache says what a manager needs to watch for the controller, and no more: that is what its role lets it read.
+func Cache(opts Options) cache.Options {
+	opts = opts.withDefaults()
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&v1alpha1.DNSNameResolver{}: {Namespaces: map[string]cache.Config{opts.Namespace: {}}},
+		&discovery.EndpointSlice{}: {
+			Namespaces: map[string]cache.Config{opts.ServiceNamespace: {}},
+			Label:      labels.SelectorFromSet(labels.Set{discovery.LabelServiceName: opts.ServiceName}),
+		},
+	}}
 }
 
 // reconciler looks at one DNSNameResolver at a time.
