@@ -21,6 +21,7 @@ type figures struct {
 	memory float64 // MB
 	lost   float64 // percent of queries without an answer
 	others float64 // percent of the machine that went to other programs
+	busy   float64 // percent of its core that the server took
 }
 
 // disturbed: 10 % is more than the harness and the kernel's own threads take.
@@ -50,29 +51,41 @@ func (b *bench) dns(ctx context.Context) error {
 		servers = append(servers, s)
 	}
 	for _, transport := range []string{"udp", "tcp"} {
-		results, err := b.rounds(ctx, servers, dnsperf{file: file, transport: transport})
+		results, err := b.rounds(ctx, servers, dnsperf{file: file, transport: transport, length: b.seconds(5, 2)})
 		if err != nil {
-			return err
+			return fmt.Errorf("over %s: %w", transport, err)
 		}
 		b.report.servers(transport, servers, results)
 	}
-	return nil
+	return b.limits(ctx, servers, file)
+}
+
+// asking is a program that asks a server, and tells how that went.
+type asking interface {
+	run(ctx context.Context, addr string) (outcome, error)
+}
+
+// outcome is what the asking side saw of one run.
+type outcome struct {
+	queries float64 // answered
+	qps     float64
+	lost    float64 // percent
+	cpu     time.Duration
 }
 
 // rounds asks the servers in turn, several times around, so that a slow moment
 // of the machine falls on all of them, and takes the median of each figure.
-func (b *bench) rounds(ctx context.Context, servers []*peers.Server, perf dnsperf) ([]figures, error) {
+func (b *bench) rounds(ctx context.Context, servers []*peers.Server, by asking) ([]figures, error) {
 	rounds := 5
 	if b.quick {
 		rounds = 1
 	}
-	perf.length = b.seconds(5, 2)
 	all := make([][]figures, len(servers))
 	for round := range rounds + 1 {
 		for i, s := range servers {
-			f, err := perf.measure(ctx, s)
+			f, err := measure(ctx, s, by)
 			if err != nil {
-				return nil, fmt.Errorf("%s over %s: %w", s.Name, perf.transport, err)
+				return nil, fmt.Errorf("%s: %w", s.Name, err)
 			}
 			if round > 0 { // the first one warms caches up
 				all[i] = append(all[i], f)
@@ -105,6 +118,7 @@ func medians(list []figures) figures {
 		memory: pick(func(f figures) float64 { return f.memory }),
 		lost:   pick(func(f figures) float64 { return f.lost }),
 		others: pick(func(f figures) float64 { return f.others }),
+		busy:   pick(func(f figures) float64 { return f.busy }),
 	}
 }
 
@@ -114,6 +128,40 @@ func median(values []float64) float64 {
 	}
 	slices.Sort(values)
 	return values[len(values)/2]
+}
+
+// measure has a server asked, and reads its CPU time before and after.
+func measure(ctx context.Context, s *peers.Server, by asking) (figures, error) {
+	clock, err := startClock()
+	if err != nil {
+		return figures{}, err
+	}
+	before, err := s.Usage()
+	if err != nil {
+		return figures{}, err
+	}
+	got, err := by.run(ctx, s.Addr)
+	if err != nil {
+		return figures{}, err
+	}
+	after, err := s.Usage()
+	if err != nil {
+		return figures{}, err
+	}
+	spent := after.CPU - before.CPU
+	others, err := clock.others(got.cpu + spent)
+	if err != nil {
+		return figures{}, err
+	}
+	each := float64(spent.Microseconds()) / got.queries
+	return figures{
+		qps:    got.qps,
+		cpu:    each,
+		memory: float64(after.Memory) / 1e6,
+		lost:   got.lost,
+		others: others,
+		busy:   each * got.qps / 1e4,
+	}, nil
 }
 
 // dnsperf is one run of that program.
@@ -129,62 +177,34 @@ var (
 	perSecond = regexp.MustCompile(`Queries per second:\s+([\d.]+)`)
 )
 
-// measure runs dnsperf on the clients' core and reads the server's CPU time
-// before and after.
 func (d dnsperf) measure(ctx context.Context, s *peers.Server) (figures, error) {
-	clock, err := startClock()
-	if err != nil {
-		return figures{}, err
-	}
-	before, err := s.Usage()
-	if err != nil {
-		return figures{}, err
-	}
-	out, client, err := d.run(ctx, s.Addr)
-	if err != nil {
-		return figures{}, err
-	}
-	after, err := s.Usage()
-	if err != nil {
-		return figures{}, err
-	}
-	others, err := clock.others(client + after.CPU - before.CPU)
-	if err != nil {
-		return figures{}, err
-	}
-	done, qps := completed.FindSubmatch(out), perSecond.FindSubmatch(out)
-	if done == nil || qps == nil {
-		return figures{}, fmt.Errorf("cannot read what dnsperf said:\n%s", out)
-	}
-	queries, answered, rate := number(done[1]), number(done[2]), number(qps[1])
-	if queries == 0 {
-		return figures{}, fmt.Errorf("no query was answered:\n%s", out)
-	}
-	return figures{
-		qps:    rate,
-		cpu:    float64((after.CPU - before.CPU).Microseconds()) / queries,
-		memory: float64(after.Memory) / 1e6,
-		lost:   100 - answered,
-		others: others,
-	}, nil
+	return measure(ctx, s, d)
 }
 
-// run returns what dnsperf said and the CPU time it took. 200 outstanding
-// queries: Linux gives a socket room for about 270 small datagrams, and a lost
-// one blocks its place among the outstanding until it times out.
-func (d dnsperf) run(ctx context.Context, addr string) ([]byte, time.Duration, error) {
+// run asks on the clients' core. 200 outstanding queries: Linux gives a socket
+// room for about 270 small datagrams, and a lost one blocks its place among the
+// outstanding until it times out.
+func (d dnsperf) run(ctx context.Context, addr string) (outcome, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, 0, err
+		return outcome{}, err
 	}
 	args := []string{"-c", clientCore, "dnsperf", "-s", host, "-p", port, "-d", d.file, "-m", d.transport,
 		"-l", strconv.Itoa(int(d.length.Seconds())), "-T", "1", "-c", strconv.Itoa(cmp.Or(d.clients, 20)), "-q", "200"}
 	cmd := exec.CommandContext(ctx, "taskset", args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, 0, fmt.Errorf("dnsperf (run make test, which installs it): %w\n%s", err, out)
+		return outcome{}, fmt.Errorf("dnsperf (run make test, which installs it): %w\n%s", err, out)
 	}
-	return out, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+	done, qps := completed.FindSubmatch(out), perSecond.FindSubmatch(out)
+	if done == nil || qps == nil {
+		return outcome{}, fmt.Errorf("cannot read what dnsperf said:\n%s", out)
+	}
+	queries := number(done[1])
+	if queries == 0 {
+		return outcome{}, fmt.Errorf("no query was answered:\n%s", out)
+	}
+	return outcome{queries, number(qps[1]), 100 - number(done[2]), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
 }
 
 // number reads what a pattern has already found to be one.

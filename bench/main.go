@@ -37,6 +37,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == generateArg {
 		exit(generate(os.Stdin, os.Stdout))
 	}
+	if len(os.Args) == 2 && os.Args[1] == askArg {
+		exit(ask(os.Stdin, os.Stdout))
+	}
 	if len(os.Args) == 5 && os.Args[1] == documentArg {
 		exit(document(os.Args[2], os.Args[3], os.Args[4]))
 	}

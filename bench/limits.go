@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/nameplane/nameplane/test/peers"
+)
+
+// window is how many questions are open at a time, as with dnsperf.
+const window = 200
+
+// limits measures every server where it is the limit: beside a client that takes less CPU for a question than the server.
+func (b *bench) limits(ctx context.Context, servers []*peers.Server, file string) error {
+	for _, clients := range []struct {
+		count int
+		what  string
+	}{
+		{20, "20 clients that keep their sockets and share 200 open questions, as forwarders do"},
+		{window, "200 clients with one open question each"},
+	} {
+		results, err := b.rounds(ctx, servers, asker{file, clients.count, b.seconds(5, 2)})
+		if err != nil {
+			return err
+		}
+		b.report.disturbed(results)
+		b.report.table("Queries over UDP that come faster than they are answered: "+clients.what, limitRows(servers, results))
+	}
+	return nil
+}
+
+// limitRows compares with the better of Knot and NSD, and with CoreDNS. The server was the limit where its core was used
+// up.
+func limitRows(servers []*peers.Server, results []figures) [][]string {
+	var best, coredns figures
+	for i, s := range servers {
+		switch f := results[i]; s.Name {
+		case "Knot", "NSD":
+			best.qps = max(best.qps, f.qps)
+			if best.cpu == 0 || f.cpu < best.cpu {
+				best.cpu = f.cpu
+			}
+		case "CoreDNS":
+			coredns = f
+		}
+	}
+	rows := [][]string{{"server", "queries/s", "to the better of Knot and NSD", "to CoreDNS", "CPU µs/query", "to the better", "of its core", "lost %"}}
+	for i, s := range servers {
+		f := results[i]
+		rows = append(rows, []string{s.Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, best.qps), ratio(f.qps, coredns.qps),
+			fmt.Sprintf("%.2f", f.cpu), ratio(f.cpu, best.cpu), fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.lost)})
+	}
+	return rows
+}
+
+// asker runs this program as the client.
+type asker struct {
+	file    string
+	clients int
+	length  time.Duration
+}
+
+func (a asker) run(ctx context.Context, addr string) (outcome, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return outcome{}, err
+	}
+	in, err := json.Marshal(askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length})
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd := exec.CommandContext(ctx, "taskset", "-c", clientCore, self, askArg)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return outcome{}, fmt.Errorf("ask: %w", err)
+	}
+	var r askResult
+	if err := json.Unmarshal(out, &r); err != nil {
+		return outcome{}, err
+	}
+	if r.Answered == 0 || r.Wrong > r.Lost { // what was lost may only be late
+		return outcome{}, fmt.Errorf("%d questions were answered, and %d replies were to none", r.Answered, r.Wrong)
+	}
+	answered := float64(r.Answered)
+	return outcome{answered, answered / r.Seconds, 100 * float64(r.Lost) / (answered + float64(r.Lost)),
+		cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
