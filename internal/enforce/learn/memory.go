@@ -19,6 +19,10 @@ type Memory struct {
 	own     bool         // a lookup of the name itself succeeded, as opposed to addresses folded into it
 }
 
+// maxRemembered is how many addresses of one name are remembered. A server that makes up a new one with a long TTL for each
+// question must not fill the memory; addresses beyond live by their leases alone.
+const maxRemembered = 4096
+
 // promise is an address that clients were given.
 type promise struct {
 	until time.Time // the latest moment one of them may use it
@@ -45,7 +49,10 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 		m.addrs = map[netip.Addr]promise{}
 	}
 	for _, a := range l.Addrs {
-		p := m.addrs[a.Addr]
+		p, known := m.addrs[a.Addr]
+		if !known && len(m.addrs) >= maxRemembered {
+			continue
+		}
 		if until := now.Add(min(a.TTL, maxTTL)); until.After(p.until) {
 			p.until = until
 		}
@@ -106,8 +113,25 @@ func (r Rules) noteFailure(m *Memory, e Entry, l Lesson, now time.Time) {
 	m.counted, m.failure, m.success = now, l.Rcode, false
 }
 
-// Written tells m that what it had to say is stored.
-func (m *Memory) Written() { m.failure, m.success = 0, false }
+// Pending is what of a Memory is being written.
+type Pending struct {
+	failure int
+	success bool
+}
+
+// Take gives what is to be written away, so that what comes meanwhile is told from it.
+func (m *Memory) Take() Pending {
+	p := Pending{m.failure, m.success}
+	m.failure, m.success = 0, false
+	return p
+}
+
+// Put gives back what could not be written. What was learned since then is newer.
+func (m *Memory) Put(p Pending) {
+	if m.failure == 0 && !m.success {
+		m.failure, m.success = p.failure, p.success
+	}
+}
 
 // Idle reports whether m is of no more use: nothing to write, and no client with a valid address.
 func (m *Memory) Idle(now time.Time) bool {

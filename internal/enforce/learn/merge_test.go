@@ -96,7 +96,7 @@ func (r *rig) write(replica int, names ...string) {
 		r.stored = res.Entries
 	}
 	for _, m := range known {
-		m.Written()
+		m.Take()
 	}
 }
 
@@ -386,4 +386,39 @@ func TestMergeDoesNotWriteInPlace(t *testing.T) {
 	}
 	r.stored, r.now = old, start
 	r.want(was)
+}
+
+// TestPut: what could not be written is written later, unless something newer was learned.
+func TestPut(t *testing.T) {
+	r := newRig(t, "a.example.com.", 1)
+	r.sees(0, "a.example.com.", "192.0.2.1/10s")
+	r.wait(10 * time.Second)
+	m := r.replicas[0]["a.example.com."]
+	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
+	m.Put(m.Take())
+	r.write(0, "a.example.com.")
+	r.want("a.example.com. 192.0.2.1/5s failures=1 NXDOMAIN")
+	r.wait(5 * time.Second)
+	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
+	lost := m.Take()
+	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.1"), TTL: 10 * time.Second}}}, r.now)
+	m.Put(lost)
+	r.write(0, "a.example.com.")
+	r.want("a.example.com. 192.0.2.1/10s NOERROR")
+}
+
+// TestRemembered: a server that makes up addresses does not fill the memory.
+func TestRemembered(t *testing.T) {
+	r := newRig(t, "a.example.com.", 1)
+	l := learn.Lesson{Name: "a.example.com.", Type: dns.TypeA}
+	for i := range 10_000 {
+		l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), TTL: time.Hour})
+	}
+	m := &learn.Memory{}
+	r.rules.Note(m, learn.Entry{}, l, r.now)
+	r.replicas[0]["a.example.com."] = m
+	r.write(0, "a.example.com.")
+	if n := len(r.entry("a.example.com.").Addrs); n != 4096 {
+		t.Errorf("%d addresses are remembered", n)
+	}
 }
