@@ -44,7 +44,8 @@ func (f *following) newTracker(c config.Follow) *follow.Tracker {
 
 // set makes a configuration count. own are the addresses of this server.
 func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
-	f.aliases.SetPolicy(alias.Policy{AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own})
+	f.aliases.SetPolicy(alias.Policy{AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own, StaleLimit: c.StaleLimit,
+		AllZones: c.OwnZones == config.OwnZonesAll})
 	t := f.newTracker(c)
 	f.aliases.SetTracker(t)
 	f.mu.Lock()

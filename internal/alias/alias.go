@@ -58,6 +58,8 @@ type Service struct {
 	dirty    map[Key]bool          // to be flattened again
 	asked    map[dnsname.Name]time.Time
 	followed map[dnsname.Name]int // by how many
+	strikes  strikes
+	believed bool // the store knows that ways went through zones of all projects
 }
 
 // New makes a Service without aliases.
@@ -72,7 +74,8 @@ func New(opts Options) *Service {
 		opts.RefreshEvery = 5 * time.Second
 	}
 	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), index: newIndex(),
-		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{}}
+		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
+		strikes: strikes{since: map[*entry]time.Time{}}}
 }
 
 // Open reads the rows of all aliases. It comes before the publisher runs.
@@ -81,6 +84,9 @@ func (s *Service) Open(p *publish.Publisher) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.View(func(v store.View) error {
+		if err := s.readBelieved(v); err != nil {
+			return err
+		}
 		return v.EachObject(kindAlias, func(id string, value []byte) (bool, error) {
 			k, rec, err := readRecord(id, value)
 			if err != nil {
@@ -143,11 +149,15 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 func (s *Service) SetPolicy(p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	old := s.policy
 	s.policy = p
+	s.aimStrikesLocked()
 	for k, e := range s.index.entries { // not all of them: a start sets it too
 		rec := e.newest()
-		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool { return f.Cause == Private || f.Cause == Own })
-		if refused || p.refusesAny(rec) {
+		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool {
+			return f.Cause == Private || f.Cause == Own || f.Cause == StaleLimit && p.StaleLimit != old.StaleLimit
+		})
+		if refused || p.refusesAny(rec) || p.AllZones != old.AllZones {
 			s.dirty[k] = true
 		}
 	}
@@ -179,13 +189,12 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-s.wake:
+		case <-s.nextStrike():
+			s.strike(time.Now())
 		case <-ctx.Done():
 			return nil
 		}
-		err := s.settle(ctx)
-		if err == nil {
-			err = s.flattenDue(ctx)
-		}
+		err := s.work(ctx)
 		switch {
 		case err == nil:
 		case errors.Is(err, publish.ErrClosed), ctx.Err() != nil:
@@ -200,6 +209,20 @@ func (s *Service) Run(ctx context.Context) error {
 			s.nudge()
 		}
 	}
+}
+
+// work does what there is to do.
+func (s *Service) work(ctx context.Context) error {
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	all := s.policy.AllZones // before what is due because of it is taken
+	s.mu.Unlock()
+	if err := s.flattenDue(ctx); err != nil {
+		return err
+	}
+	return s.keepBelieved(ctx, all)
 }
 
 // maxBatch is how many aliases one commit flattens, but for those of one zone, which are always flattened together: a target's

@@ -29,7 +29,7 @@ func (s *Service) flattener(tx *publish.Tx) *flattener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy, zones: map[uuid.UUID]zone.Zone{}}
-	f.walker = walker{v: tx.View, known: f.links, ways: map[start]*way{}}
+	f.walker = walker{v: tx.View, known: f.links, all: s.policy.AllZones, ways: map[start]*way{}}
 	return f
 }
 
@@ -175,7 +175,7 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name) Record
 		out = [2]outcome{}
 	}
 	rec.Chain = chainText(owner, target, links)
-	return rec.judge(w, out, f.s.opts.MaxAddrs, f.tx.Now())
+	return rec.judge(w, out, bounds{f.s.opts.MaxAddrs, f.policy.StaleLimit}, f.tx.Now())
 }
 
 // outside is the outcome of a family that is looked up elsewhere. Where the way comes back to our zones, the addresses are
@@ -187,7 +187,7 @@ func (f *flattener) outside(st follow.State, w *way, family int) outcome {
 	}
 	here := ofWay(w, family, f.tx.Now())
 	if st.Err != nil && here.cause == "" {
-		here.cause, here.detail = st.Err.Cause, st.Err.Detail
+		here.cause, here.detail, here.asked = o.cause, o.detail, o.asked
 	}
 	return here
 }
@@ -210,7 +210,7 @@ func (f *flattener) allowed(o outcome, was *Family, w *way) outcome {
 		return o
 	}
 	if cause, _ := f.policy.refusesOne(was.Addrs); cause != "" {
-		was.Addrs, was.Answer, was.TTL, was.Found = nil, "", 0, 0
+		*was = was.without()
 	}
 	if cause, detail := f.policy.refusesOne(o.addrs); cause != "" {
 		return outcome{known: true, cause: cause, detail: detail}

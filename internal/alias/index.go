@@ -183,9 +183,9 @@ func (s *Service) takeChanged() map[Key]uint64 {
 
 func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 	s.mu.Lock()
-	t := s.tracker
+	t, all := s.tracker, s.policy.AllZones
 	s.mu.Unlock()
-	w := walker{v: v, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[start]*way{}}
+	w := walker{v: v, all: all, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[start]*way{}}
 	for k, turn := range turns {
 		target, ok, err := targetOf(v, k)
 		if err != nil {

@@ -20,6 +20,7 @@ type outcome struct {
 
 	cause  follow.Cause // why there is nothing newer; empty: it is as new as can be
 	detail string
+	asked  string
 }
 
 // ofState is the outcome of what the tracker knows. The last good addresses stand until somebody who knows says that there
@@ -36,7 +37,7 @@ func ofState(s follow.State) outcome {
 	}
 	switch {
 	case s.Err != nil:
-		o.cause, o.detail = s.Err.Cause, s.Err.Detail
+		o.cause, o.detail, o.asked = s.Err.Cause, plain(s.Err.Cause), asked(s.Err)
 	case s.Answer == follow.NXDomain:
 		o.cause, o.detail = follow.NXDomain, "the target does not exist"
 	case s.Answer == follow.NoData && !gone:
@@ -65,12 +66,13 @@ func ofWay(w *way, family int, now time.Time) outcome {
 }
 
 // judge is what becomes of a record when this is known of its target. It is pure, but for the order of Since.
-func (r Record) judge(w *way, outcomes [2]outcome, most int, now time.Time) Record {
+func (r Record) judge(w *way, outcomes [2]outcome, b bounds, now time.Time) Record {
 	for i, o := range outcomes {
-		r.Families[i] = r.Families[i].after(o, w, most, now)
+		was := r.Families[i]
+		r.Families[i] = was.after(o, w, b.addrs, now).bounded(was, w, b.stale, now)
 	}
 	before := r.Status
-	r.Status, r.Cause, r.Detail = r.status(w)
+	r.status(w)
 	if r.addresses() {
 		for i := range r.Families { // of the former target: never mix addresses of two
 			if r.Families[i].Answer == "" {
@@ -93,7 +95,7 @@ func (f Family) after(o outcome, w *way, most int, now time.Time) Family {
 		return f
 	}
 	was := f
-	f.Cause, f.Detail = o.cause, o.detail
+	f.Cause, f.Detail, f.Asked = o.cause, o.detail, o.asked
 	switch o.answer {
 	case follow.Found:
 		f.Answer, f.Addrs, f.Found = o.answer, o.addrs, 0
@@ -116,35 +118,38 @@ func (r Record) addresses() bool {
 	return slices.ContainsFunc(r.Families[:], func(f Family) bool { return f.Answer == follow.Found && len(f.Addrs) > 0 })
 }
 
-// status is the state of an ALIAS by those of its families.
-func (r Record) status(w *way) (Status, follow.Cause, string) {
+// status makes the state of an ALIAS that of its families, and its reason that of the first that has one.
+func (r *Record) status(w *way) {
+	set := func(s Status, why Family) { r.Status, r.Cause, r.Detail, r.Asked = s, why.Cause, why.Detail, why.Asked }
 	if w.cause != "" {
-		return Error, w.cause, w.detail
+		set(Error, Family{Cause: w.cause, Detail: w.detail})
+		return
 	}
-	var cause follow.Cause
-	var detail string
-	stale, endless := false, false
+	var why Family
+	stale, failed := false, false
 	for _, f := range r.Families {
 		if f.Answer == "" && f.Cause == "" {
-			return Pending, "", ""
+			set(Pending, Family{})
+			return
 		}
-		if cause == "" {
-			cause, detail = f.Cause, f.Detail
+		if why.Cause == "" || f.Cause == StaleLimit {
+			why = f
 		}
 		stale = stale || f.Cause != "" && f.Answer != ""
-		endless = endless || f.Cause == follow.Loop || f.Cause == follow.ChainTooLong
+		failed = failed || f.Cause == follow.Loop || f.Cause == follow.ChainTooLong || f.Cause == StaleLimit
 	}
 	switch {
-	case endless:
-		return Error, cause, detail
-	case !r.addresses() && cause == "":
-		return Error, follow.NoData, "the target has no addresses"
+	case failed:
+		set(Error, why)
+	case !r.addresses() && why.Cause == "":
+		set(Error, Family{Cause: follow.NoData, Detail: "the target has no addresses"})
 	case !r.addresses():
-		return Error, cause, detail
+		set(Error, why)
 	case stale:
-		return Stale, cause, detail
+		set(Stale, why)
+	default:
+		set(Active, why) // a cause here is of a family that never had an answer
 	}
-	return Active, cause, detail // a cause here is of a family that never had an answer
 }
 
 // chainText is the names from the ALIAS to the addresses.

@@ -4,16 +4,21 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
-// Policy says which addresses of outside targets are refused. Whoever owns a target could otherwise make names of ours lead
-// into networks that trust them. Addresses in our own zones are their owners' to choose.
+// Policy is what an operator decides about targets: which addresses of outside ones are refused, how long the last good ones
+// stay, and which zones are ours. Whoever owns a target could otherwise make names of ours lead into networks that trust them.
+// Addresses in our own zones are their owners' to choose.
 type Policy struct {
 	AllowPrivate bool         // private, loopback, link-local and other special addresses
 	AllowOwn     bool         // the addresses of this server
 	Own          []netip.Addr // which they are
+
+	StaleLimit time.Duration // addresses are withdrawn when nothing newer came for that long; 0: they stay
+	AllZones   bool          // the zones of all projects are ours, and not only those of the ALIAS's own
 }
 
 // special are networks that no address of the public internet is in, beyond those that netip knows (RFC 6890).

@@ -67,6 +67,7 @@ const (
 	NoResolver follow.Cause = "no-resolver"
 	Private    follow.Cause = "private-address"
 	Own        follow.Cause = "own-address"
+	StaleLimit follow.Cause = "stale-limit" // the last good addresses were withdrawn
 )
 
 // families are those of Record.Families.
@@ -83,6 +84,7 @@ type Record struct {
 	Since    time.Time    `json:"since"` // of Status
 	Cause    follow.Cause `json:"cause,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
+	Asked    string       `json:"asked,omitempty"` // what resolvers said, and which: not for everybody
 	Chain    []string     `json:"chain,omitempty"` // names from the ALIAS to the addresses
 	Families [2]Family    `json:"families"`        // A, AAAA
 }
@@ -92,11 +94,13 @@ type Family struct {
 	Answer      follow.Cause `json:"answer,omitempty"` // the last there was of this target
 	Cause       follow.Cause `json:"cause,omitempty"`  // why there is no newer one; empty: it is as new as can be
 	Detail      string       `json:"detail,omitempty"`
-	Since       time.Time    `json:"since,omitzero"` // of Answer and Cause
+	Asked       string       `json:"asked,omitempty"` // as in Record
+	Since       time.Time    `json:"since,omitzero"`  // of Answer and Cause
 	Addrs       []netip.Addr `json:"addrs,omitempty"`
 	TTL         uint32       `json:"ttl,omitempty"`   // on the way to Addrs; the ALIAS's own is not counted
 	Found       int          `json:"found,omitempty"` // how many there were, when that is more than Addrs has
 	LastSuccess time.Time    `json:"last_success,omitzero"`
+	StaleSince  time.Time    `json:"stale_since,omitzero"` // when the first lookup after that failed; zero: none did
 }
 
 func readRecord(id string, value []byte) (Key, Record, error) {
@@ -114,12 +118,13 @@ func readRecord(id string, value []byte) (Key, Record, error) {
 // same reports whether two records tell the same, but for the times of what goes on.
 func (r Record) same(o Record) bool {
 	if r.Target != o.Target || r.Outside != o.Outside || r.Status != o.Status || r.Action != o.Action || r.Cause != o.Cause ||
-		r.Detail != o.Detail || !slices.Equal(r.Chain, o.Chain) {
+		r.Detail != o.Detail || r.Asked != o.Asked || !slices.Equal(r.Chain, o.Chain) {
 		return false
 	}
 	for i, f := range r.Families {
 		g := o.Families[i]
-		if f.Answer != g.Answer || f.Cause != g.Cause || f.Detail != g.Detail || f.TTL != g.TTL || f.Found != g.Found ||
+		if f.Answer != g.Answer || f.Cause != g.Cause || f.Detail != g.Detail || f.Asked != g.Asked ||
+			!f.StaleSince.Equal(g.StaleSince) || f.TTL != g.TTL || f.Found != g.Found ||
 			!slices.Equal(f.Addrs, g.Addrs) {
 			return false
 		}
@@ -173,10 +178,10 @@ func (r Record) seed(family int) (follow.State, bool) {
 	case "":
 	case follow.NXDomain:
 		st.Answer = follow.NXDomain
-	case Private, Own, NoResolver: // not of the tracker's making: it shall look and tell again
+	case Private, Own, NoResolver, StaleLimit: // not of the tracker's making: it shall look and tell again
 		return follow.State{}, false
 	default:
-		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Detail}
+		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Asked}
 	}
 	return st, true
 }

@@ -46,4 +46,5 @@ func (s *Service) setRecord(e *entry, rec Record) {
 		s.stale.set(e.key.Name.Wire(), is)
 	}
 	e.rec = rec
+	s.failing(e)
 }

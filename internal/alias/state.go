@@ -10,6 +10,7 @@ import (
 type State struct {
 	Record
 	NextAttempt [2]time.Time // of each family; zero: the target is ours and needs none
+	StaleUntil  [2]time.Time // when its addresses are, or were, withdrawn for want of newer ones; zero: never
 }
 
 // State of an ALIAS; not ok, if there is none.
@@ -21,6 +22,9 @@ func (s *Service) State(k Key) (State, bool) {
 		return State{}, false
 	}
 	st, outside, tracker := State{Record: rec}, e.outside, s.tracker
+	for i, f := range rec.Families {
+		st.StaleUntil[i] = f.staleUntil(s.policy.StaleLimit)
+	}
 	s.mu.Unlock()
 	if outside.IsZero() || tracker == nil {
 		return st, true

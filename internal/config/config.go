@@ -132,7 +132,7 @@ func Default() Config {
 		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}, MaxTransfers: 32, MaxPerClient: 8,
 			MaxTime: time.Hour, MaxZone: 256 << 20},
 		Follow: Follow{Resolvers: []string{}, Interval: 1800 * time.Second, TTLFloor: 30 * time.Second, Timeout: 2 * time.Second, Rate: 100,
-			Parallel: 16, MaxAddresses: 20},
+			Parallel: 16, MaxAddresses: 20, OwnZones: OwnZonesProject},
 		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, Callbacks: Callbacks{Networks: []string{}}},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,

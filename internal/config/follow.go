@@ -18,7 +18,15 @@ type Follow struct {
 	MaxAddresses int           `yaml:"max_addresses"`
 	AllowPrivate bool          `yaml:"allow_private"`
 	AllowOwn     bool          `yaml:"allow_own"`
+	StaleLimit   time.Duration `yaml:"stale_limit"` // 0: none
+	OwnZones     string        `yaml:"own_zones"`
 }
+
+// Values of Follow.OwnZones: whose zones on this server are believed for targets that are in them.
+const (
+	OwnZonesProject = "project"
+	OwnZonesAll     = "all"
+)
 
 // Servers are the servers of Resolvers, which Parse has checked.
 func (f Follow) Servers() []resolve.Server {
@@ -43,4 +51,7 @@ func (v *checker) follow(f Follow) {
 	v.atLeast("follow.rate", f.Rate, 1)
 	v.atLeast("follow.parallel", f.Parallel, 1)
 	v.need(1 <= f.MaxAddresses && f.MaxAddresses <= 500, "follow.max_addresses", "must be from 1 to 500")
+	v.need(f.StaleLimit == 0 || time.Minute <= f.StaleLimit && f.StaleLimit <= 365*24*time.Hour, "follow.stale_limit",
+		"must be 0s for none, or a time from 1m to 8760h, such as 72h")
+	v.oneOf("follow.own_zones", f.OwnZones, OwnZonesProject, OwnZonesAll)
 }
