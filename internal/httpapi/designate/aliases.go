@@ -45,9 +45,17 @@ type AliasFamily struct {
 	Since       Time     `json:"since"`
 	LastSuccess Time     `json:"last_success"`
 	NextAttempt Time     `json:"next_attempt"`
+	StaleUntil  Time     `json:"stale_until"` // when the addresses are withdrawn, if nothing newer comes, or were; null: never
 }
 
-func wireAlias(st alias.State) *AliasState {
+// wireAlias is the state of an ALIAS. Which resolvers were asked, and what they said, is an administrator's to know.
+func wireAlias(st alias.State, admin bool) *AliasState {
+	if admin {
+		st.Detail = withAsked(st.Detail, st.Asked)
+		for i, f := range st.Families {
+			st.Families[i].Detail = withAsked(f.Detail, f.Asked)
+		}
+	}
 	w := &AliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: Time(st.Since), Chain: st.Chain,
 		Families: AliasFamilies{wireFamily(st, 0), wireFamily(st, 1)}}
 	for _, at := range st.NextAttempt {
@@ -58,10 +66,18 @@ func wireAlias(st alias.State) *AliasState {
 	return w
 }
 
+func withAsked(detail, asked string) string {
+	if asked == "" {
+		return detail
+	}
+	return detail + " (" + asked + ")"
+}
+
 func wireFamily(st alias.State, i int) AliasFamily {
 	f := st.Families[i]
 	w := AliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer), Cause: string(f.Cause),
-		Detail: f.Detail, Since: Time(f.Since), LastSuccess: Time(f.LastSuccess), NextAttempt: Time(st.NextAttempt[i])}
+		Detail: f.Detail, Since: Time(f.Since), LastSuccess: Time(f.LastSuccess), NextAttempt: Time(st.NextAttempt[i]),
+		StaleUntil: Time(st.StaleUntil[i])}
 	for _, a := range f.Addrs {
 		w.Addresses = append(w.Addresses, a.String())
 	}
@@ -82,7 +98,7 @@ func (c *call) wireShown(zs zoneSet) RecordSet {
 	w := c.linkedSet(zs)
 	if zs.set.Type == rr.TypeALIAS && c.api.Aliases != nil {
 		if st, ok := c.api.Aliases.State(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name}); ok {
-			w.Alias = wireAlias(st)
+			w.Alias = wireAlias(st, c.scope.caller.IsAdmin())
 		}
 	}
 	return w
