@@ -1,0 +1,195 @@
+package ovn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// DB is a northbound database that we stay connected to.
+type DB struct {
+	o       Options
+	changed chan struct{} // of one element
+
+	mu    sync.Mutex
+	conn  *conn         // nil while there is none
+	moved chan struct{} // closed and replaced when conn or what it confirmed changed
+}
+
+// Options say where the database is and what we do there.
+type Options struct {
+	Address      string      // unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
+	TLS          *tls.Config // for ssl
+	ManageGroups bool
+	Keep         bool // see Features
+	Log          *slog.Logger
+}
+
+// ErrNoSet says that an address set is not there yet.
+var ErrNoSet = errors.New("no such address set")
+
+// errLost says that the connection ended before the switch confirmed. What was written may be there.
+var errLost = errors.New("the connection to the northbound database was lost")
+
+// retry is the pause between attempts to connect: the database is a socket of the same machine, or nearly so.
+const retry = 500 * time.Millisecond
+
+// NewDB makes a DB, which does nothing before Run.
+func NewDB(o Options) *DB {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &DB{o: o, changed: make(chan struct{}, 1), moved: make(chan struct{})}
+}
+
+// Run stays connected until ctx ends.
+func (d *DB) Run(ctx context.Context) error {
+	told := "" // the last error, which is not told again twice a second
+	for ctx.Err() == nil {
+		c, err := dial(ctx, d.o, d.notify)
+		if err != nil {
+			if err.Error() != told {
+				d.o.Log.Warn("no northbound database", "address", d.o.Address, "err", err)
+			}
+			told = err.Error()
+		} else {
+			told = ""
+			d.o.Log.Info("connected to the northbound database", "address", d.o.Address, "tier", c.features.Tier)
+			d.set(c)
+			c.wait(ctx)
+			d.set(nil)
+			d.o.Log.Info("left the northbound database", "address", d.o.Address)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+	return nil
+}
+
+// Changed tells that rows may differ from what was read last, by whoever's hand, also ours.
+func (d *DB) Changed() <-chan struct{} { return d.changed }
+
+// notify is called for every change that is seen; rows tells whether it was one of rows, or only of what is confirmed.
+func (d *DB) notify(rows bool) {
+	if rows {
+		select {
+		case d.changed <- struct{}{}:
+		default:
+		}
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.moved)
+	d.moved = make(chan struct{})
+}
+
+func (d *DB) set(c *conn) {
+	d.mu.Lock()
+	d.conn = c
+	d.mu.Unlock()
+	d.notify(false)
+	d.notify(true)
+}
+
+func (d *DB) current() (*conn, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conn, d.moved
+}
+
+// connected waits for a connection.
+func (d *DB) connected(ctx context.Context) (*conn, error) {
+	for {
+		c, moved := d.current()
+		if c != nil {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("northbound database %s: %w", d.o.Address, ctx.Err())
+		case <-moved:
+		}
+	}
+}
+
+// Have reads the rows there are, and the switch ports of each namespace's pods.
+func (d *DB) Have(ctx context.Context) (Rows, map[string][]string, Features, error) {
+	c, err := d.connected(ctx)
+	if err != nil {
+		return Rows{}, nil, Features{}, err
+	}
+	rows, err := c.rows(ctx)
+	if err != nil {
+		return Rows{}, nil, Features{}, err
+	}
+	ports, err := c.ports(ctx)
+	return rows, ports, c.features, err
+}
+
+// Apply does the transactions in their order, and stops at the first that fails. The number it returns is for Confirm.
+func (d *DB) Apply(ctx context.Context, txs []Tx) (cfg int64, err error) {
+	c, err := d.connected(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, tx := range txs {
+		n, err := c.transact(ctx, c.operations(tx.Ops))
+		if err != nil {
+			return cfg, &TxError{tx.Namespace, err}
+		}
+		cfg = n
+	}
+	return cfg, nil
+}
+
+// TxError says whose transaction failed.
+type TxError struct {
+	Namespace string
+	Err       error
+}
+
+func (e *TxError) Error() string {
+	if e.Namespace == "" {
+		return fmt.Sprintf("address sets: %v", e.Err)
+	}
+	return fmt.Sprintf("firewall of %s: %v", e.Namespace, e.Err)
+}
+
+func (e *TxError) Unwrap() error { return e.Err }
+
+// Extend adds addresses to sets, by their names, in one transaction. It neither reads what is there nor waits for a turn, so it
+// costs one round trip. When a set is missing, the others are written all the same, and the error is ErrNoSet.
+func (d *DB) Extend(ctx context.Context, sets map[string][]string) (cfg int64, err error) {
+	c, err := d.connected(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.extend(ctx, sets)
+}
+
+// Confirm waits until every switch has what Apply or Extend wrote: ovn-northd shows the lowest number of all of them in
+// hv_cfg, and its own when there is none.
+func (d *DB) Confirm(ctx context.Context, cfg int64) error {
+	first, _ := d.current()
+	for {
+		c, moved := d.current()
+		switch {
+		case c == nil || c != first:
+			return errLost
+		case c.confirmed() >= cfg:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", c.confirmed(), cfg, ctx.Err())
+		case <-moved:
+		}
+	}
+}
