@@ -98,6 +98,12 @@ func (c *call) dispatch(methods map[string]Route) error {
 	if route.Pattern != health && !who.IsAdmin() && !slices.Contains(who.Roles, httpapi.RolePlatform) {
 		return &fault{status: http.StatusForbidden, detail: "this needs the role platform"}
 	}
+	if method != http.MethodGet {
+		// EdgeGallery's mepserver neither reads nor closes the reply to a change, so that its HTTP client cannot use the
+		// connection again: it opens one for each call and leaves it, until all that this listener has are taken and it
+		// hangs. An empty reply would let it go on with one; but people and scripts look for the word.
+		c.w.Header().Set("Connection", "close")
+	}
 	return route.handle(c)
 }
 

@@ -166,6 +166,29 @@ func TestSecondGeneration(t *testing.T) {
 	s.as(platform, 404, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
 }
 
+// TestConnectionEnds looks whether connections are kept that a mepserver would not use again.
+func TestConnectionEnds(t *testing.T) {
+	s := newServer(t, servermgmt.API{})
+	for _, tt := range []struct {
+		call, body string
+		status     int
+		want       string
+	}{
+		{"POST /rrecord?zone=.", www, 200, "close"},
+		{"POST /rrecord?zone=.", www, 409, "close"},
+		{"PUT /rrecord", batch, 200, "close"},
+		{"PUT /rrecord/www.example.com./A?zone=.", www, 200, "close"},
+		{"DELETE /rrecord/www.example.com./A?zone=.", "{}", 200, "close"},
+		{"GET /rrecord", "", 200, ""},
+		{"GET /health", "", 200, ""},
+	} {
+		res := s.do(platform, tt.call, tt.body)
+		if got := res.Header().Get("Connection"); res.Code != tt.status || got != tt.want {
+			t.Errorf("%s = %d with Connection %q, want %d with %q", tt.call, res.Code, got, tt.status, tt.want)
+		}
+	}
+}
+
 // TestZones has one name in two zones: each is deleted for itself, and what is answered is that of the longer one.
 func TestZones(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
@@ -245,7 +268,7 @@ func TestBadRecords(t *testing.T) {
 	s.as(platform, 400, "PUT /rrecord", "")
 	s.as(platform, 400, "POST /rrecord", "null")
 	s.as(platform, 415, "POST /rrecord", www, "Content-Type: text/plain")
-	s.as(platform, 415, "POST /rrecord", www, "Content-Type: ")
+	s.as(platform, 415, "POST /rrecord", www, "Content-Type: ", "Origin: https://example.org")
 	s.as(platform, 413, "PUT /rrecord", batch+strings.Repeat(" ", 1<<20))
 	s.want(s.as(platform, 200, "GET /rrecord", ""), "[]")
 }
