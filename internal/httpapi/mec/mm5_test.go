@@ -44,7 +44,7 @@ func TestMm5(t *testing.T) {
 		s.as(member, 403, who, sent)
 	}
 	s.as(platform, 405, "PATCH "+one, sent)
-	s.as(platform, 415, "POST "+all, sent, "Content-Type: ")
+	s.as(platform, 415, "POST "+all, sent, "Content-Type: ", "Origin: https://example.org")
 }
 
 // TestAllRules replaces and switches all rules of an application at once.

@@ -36,12 +36,20 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// isJSON refuses bodies of other types. A POST must say what it is: a page of another site can make a browser post
-// anything, but only with types that its forms have, or none.
+// isJSON refuses bodies of other types. Who says no type at all is believed, because EdgeGallery's MEPM posts so, unless a
+// browser sends it: a page of another site can make one post anything, but only with types that its forms have, or none.
 func isJSON(r *http.Request) bool {
 	given := r.Header.Get("Content-Type")
+	if given == "" {
+		return r.Method != http.MethodPost || !fromPage(r)
+	}
 	media, _, err := mime.ParseMediaType(given)
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) || given == "" && r.Method != http.MethodPost
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}
+
+// fromPage reports whether a browser sends the request for a page. With a POST each of them says the page's origin.
+func fromPage(r *http.Request) bool {
+	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
 // Whole is the field of errors that are in no member.
