@@ -43,6 +43,10 @@ func (c *call) dispatch(methods map[string]Route, admit func(*call) error) (repl
 			allow: slices.Sorted(maps.Keys(methods))}
 	}
 	c.route = route
+	if strings.HasPrefix(route.Pattern, "/mepcfg/") {
+		// EdgeGallery's MEPM makes an HTTP client for each call, and leaves its connection until all of the listener are taken.
+		c.w.Header().Set("Connection", "close")
+	}
 	if strings.Contains(route.Pattern, "{app}") {
 		c.app = c.r.PathValue("app")
 		if err := rules.CheckApp(c.app); err != nil {

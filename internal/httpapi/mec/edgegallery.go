@@ -152,6 +152,9 @@ func (in appdInput) config() (rules.Config, error) {
 		if len(r.ID) > maxRuleID {
 			return bad(fmt.Sprintf("appDNSRule[%d].dnsRuleId", i), "must have 1 to %d octets", maxRuleID)
 		}
+		if r.TTL != nil && *r.TTL == 0 { // its MEPM says so of a rule without one
+			list[i].TTL = nil
+		}
 	}
 	extra, err := json.Marshal(appdExtra{in.SupportMp1})
 	return rules.Config{Name: in.Name, Rules: list, Extra: extra}, err
