@@ -29,3 +29,12 @@ func YAML() []byte {
 	}
 	return out.Bytes()
 }
+
+// The patterns of names in rules and in specs begin so. That of names in a status begins otherwise: it has "**." already.
+const (
+	wildcard = `pattern: ^(\*\.)?(`
+	deep     = `pattern: ^(\*\*?\.)?(`
+)
+
+// DeepYAML is YAML with patterns that also take "**.", which no stock definition does.
+func DeepYAML() []byte { return bytes.ReplaceAll(YAML(), []byte(wildcard), []byte(deep)) }

@@ -41,13 +41,13 @@ type EgressFirewallDNSNameStatus struct {
 	// +optional
 	ResolvedNames []EgressFirewallDNSNameStatusItem `json:"resolvedNames,omitempty"`
 
-	// addressesVersion is the resource version of the DNSNameResolver in which the manager first saw this set of addresses. It
-	// changes with the set, not with the lifetimes. The source document does not have it, nor programmed.
+	// addressesVersion is the largest of those of the names; agents report it back when they have programmed it. The source
+	// document has neither this nor programmed.
 	// +optional
 	AddressesVersion string `json:"addressesVersion,omitempty"`
 
-	// programmed has an entry of each agent, which the agent writes by server-side apply as its own field manager, when the
-	// switch has confirmed all addresses of addressesVersion.
+	// programmed has an entry of each agent, which the agent writes by server-side apply as its own field manager, when
+	// addressesVersion is larger than in its entry and the switch has confirmed all addresses of the DNSNameResolver of that version.
 	// +listType=map
 	// +listMapKey=zone
 	// +optional
@@ -62,6 +62,10 @@ type EgressFirewallDNSNameStatusItem struct {
 	// +listType=map
 	// +listMapKey=ip
 	Info []EgressFirewallDNSNameInfo `json:"info"`
+	// addressesVersion is the resource version of the DNSNameResolver in which the manager first saw the newest of the addresses.
+	// It does not change with their lifetimes.
+	// +optional
+	AddressesVersion string `json:"addressesVersion,omitempty"`
 	// conditions has one type, Available: true exactly when every agent has programmed every address of the name.
 	// +listType=map
 	// +listMapKey=type
@@ -83,7 +87,7 @@ type EgressFirewallDNSNameInfo struct {
 type EgressFirewallDNSNameProgrammed struct {
 	// zone is the agent's, as in the messages of an EgressFirewall.
 	Zone string `json:"zone"`
-	// addressesVersion is the one of the status whose addresses the agent has programmed.
+	// addressesVersion is the resource version of the DNSNameResolver whose addresses, and those before, are programmed.
 	AddressesVersion string `json:"addressesVersion"`
 }
 

@@ -1,0 +1,35 @@
+package manager
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics count what the manager does.
+type metrics struct {
+	writes     *prometheus.CounterVec
+	collisions prometheus.Counter
+	badRules   *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_egress_manager_writes_total",
+			Help: "Writes to the API server, by the resource, the verb, and whether they succeeded."}, []string{"resource", "verb", "result"}),
+		collisions: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_egress_name_collisions_total",
+			Help: "Times that the object name of a DNS name was taken by another DNS name."}),
+		badRules: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "nameplane_egress_invalid_rules",
+			Help: "Rules of EgressFirewalls that are left out because something is wrong with them."}, []string{"namespace"}),
+	}
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.writes, m.collisions, m.badRules}
+}
+
+// wrote counts a write and passes on how it ended.
+func (m *metrics) wrote(resource, verb string, err error) error {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.writes.WithLabelValues(resource, verb, result).Inc()
+	return err
+}

@@ -1,0 +1,112 @@
+package manager
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The zone of a node, as OVN-Kubernetes says it.
+const (
+	zoneAnnotation = "k8s.ovn.org/zone-name"
+	defaultZone    = "global"
+)
+
+// zones are those of the cluster's nodes: who has to say that a firewall is applied.
+type zones struct {
+	mu   sync.Mutex // guards all below
+	node map[string]string
+	size map[string]int // nodes in a zone
+	gone map[string]bool
+}
+
+func newZones() *zones {
+	return &zones{node: map[string]string{}, size: map[string]int{}, gone: map[string]bool{}}
+}
+
+// put notes the zone of a node, "" when there is no such node any more, and reports whether there are other zones now.
+func (z *zones) put(node, zone string) (changed bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	old := z.node[node]
+	if old == zone {
+		return false
+	}
+	if zone != "" {
+		z.node[node] = zone
+		z.size[zone]++
+		delete(z.gone, zone)
+		changed = z.size[zone] == 1
+	} else {
+		delete(z.node, node)
+	}
+	if old == "" {
+		return changed
+	}
+	if z.size[old]--; z.size[old] == 0 {
+		delete(z.size, old)
+		z.gone[old] = true
+		changed = true
+	}
+	return changed
+}
+
+// list are the zones there are.
+func (z *zones) list() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	out := make([]string, 0, len(z.size))
+	for zone := range z.size {
+		out = append(out, zone)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// left are those of the given zones that were seen to go. A zone that was never seen is not among them: it may be that of an agent
+// with a name that no node bears, and to remove what it writes would be answered by writing it again, for ever.
+func (z *zones) left(of []string) []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(of), func(zone string) bool { return !z.gone[zone] })
+}
+
+// nodeMetadata is a Node of which only the metadata is watched.
+func nodeMetadata() *metav1.PartialObjectMetadata {
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return n
+}
+
+// handler follows the nodes, and asks for everything to be reconciled when there are other zones.
+func (z *zones) handler(everything func(context.Context) []reconcile.Request) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	put := func(ctx context.Context, node client.Object, zone string, q queue) {
+		if z.put(node.GetName(), zone) {
+			for _, r := range everything(ctx) {
+				q.Add(r)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { put(ctx, e.Object, zoneOf(e.Object), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { put(ctx, e.ObjectNew, zoneOf(e.ObjectNew), q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { put(ctx, e.Object, "", q) },
+	}
+}
+
+func zoneOf(node client.Object) string {
+	if zone := node.GetAnnotations()[zoneAnnotation]; zone != "" {
+		return zone
+	}
+	return defaultZone
+}
