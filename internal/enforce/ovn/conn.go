@@ -307,12 +307,7 @@ func (c *conn) ports(ctx context.Context) (map[string][]string, error) {
 	return out, errors.Join(ctx.Err(), c.alive())
 }
 
-// transact does ops and counts nb_cfg up in one transaction, and returns what it is then.
-func (c *conn) transact(ctx context.Context, ops []ovsdb.Operation) (cfg int64, err error) {
-	cfg, _, err = c.commit(ctx, ops)
-	return cfg, err
-}
-
+// commit does ops and counts nb_cfg up in one transaction, and returns what it is then.
 func (c *conn) commit(ctx context.Context, ops []ovsdb.Operation) (cfg int64, _ []ovsdb.OperationResult, err error) {
 	global := []ovsdb.Condition{ovsdb.NewCondition("_uuid", ovsdb.ConditionEqual, ovsdb.UUID{GoUUID: c.global})}
 	ops = append(ops,

@@ -17,6 +17,7 @@ type DB struct {
 
 	mu    sync.Mutex
 	conn  *conn         // nil while there is none
+	epoch uint64        // counts connections
 	moved chan struct{} // closed and replaced when conn or what it confirmed changed
 }
 
@@ -93,27 +94,28 @@ func (d *DB) notify(rows bool) {
 func (d *DB) set(c *conn) {
 	d.mu.Lock()
 	d.conn = c
+	d.epoch++
 	d.mu.Unlock()
 	d.notify(false)
 	d.notify(true)
 }
 
-func (d *DB) current() (*conn, <-chan struct{}) {
+func (d *DB) current() (*conn, uint64, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.conn, d.moved
+	return d.conn, d.epoch, d.moved
 }
 
 // connected waits for a connection.
-func (d *DB) connected(ctx context.Context) (*conn, error) {
+func (d *DB) connected(ctx context.Context) (*conn, uint64, error) {
 	for {
-		c, moved := d.current()
+		c, epoch, moved := d.current()
 		if c != nil {
-			return c, nil
+			return c, epoch, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("northbound database %s: %w", d.o.Address, ctx.Err())
+			return nil, 0, fmt.Errorf("northbound database %s: %w", d.o.Address, ctx.Err())
 		case <-moved:
 		}
 	}
@@ -121,7 +123,7 @@ func (d *DB) connected(ctx context.Context) (*conn, error) {
 
 // Have reads the rows there are, and the switch ports of each namespace's pods.
 func (d *DB) Have(ctx context.Context) (Rows, map[string][]string, Features, error) {
-	c, err := d.connected(ctx)
+	c, _, err := d.connected(ctx)
 	if err != nil {
 		return Rows{}, nil, Features{}, err
 	}
@@ -133,20 +135,26 @@ func (d *DB) Have(ctx context.Context) (Rows, map[string][]string, Features, err
 	return rows, ports, c.features, err
 }
 
-// Apply does the transactions in their order, and stops at the first that fails. The number it returns is for Confirm.
-func (d *DB) Apply(ctx context.Context, txs []Tx) (cfg int64, err error) {
-	c, err := d.connected(ctx)
+// Mark is a moment of the database: that of a write. The zero Mark is before all writes.
+type Mark struct {
+	Epoch uint64 // of the connection; others count anew, perhaps in another database
+	Cfg   int64
+}
+
+// Apply does the transactions in their order, and stops at the first that fails. The Mark is for Confirm.
+func (d *DB) Apply(ctx context.Context, txs []Tx) (m Mark, err error) {
+	c, epoch, err := d.connected(ctx)
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	for _, tx := range txs {
-		n, err := c.transact(ctx, c.operations(tx.Ops))
+		n, _, err := c.commit(ctx, operations(tx.Ops))
 		if err != nil {
-			return cfg, &TxError{tx.Namespace, err}
+			return m, &TxError{tx.Namespace, err}
 		}
-		cfg = n
+		m = Mark{epoch, n}
 	}
-	return cfg, nil
+	return m, nil
 }
 
 // TxError says whose transaction failed.
@@ -166,30 +174,37 @@ func (e *TxError) Unwrap() error { return e.Err }
 
 // Extend adds addresses to sets, by their names, in one transaction. It neither reads what is there nor waits for a turn, so it
 // costs one round trip. When a set is missing, the others are written all the same, and the error is ErrNoSet.
-func (d *DB) Extend(ctx context.Context, sets map[string][]string) (cfg int64, err error) {
-	c, err := d.connected(ctx)
+func (d *DB) Extend(ctx context.Context, sets map[string][]string) (Mark, error) {
+	c, epoch, err := d.connected(ctx)
 	if err != nil {
-		return 0, err
+		return Mark{}, err
 	}
-	return c.extend(ctx, sets)
+	n, err := c.extend(ctx, sets)
+	return Mark{epoch, n}, err
 }
 
-// Confirm waits until every switch has what Apply or Extend wrote: ovn-northd shows the lowest number of all of them in
-// hv_cfg, and its own when there is none.
-func (d *DB) Confirm(ctx context.Context, cfg int64) error {
-	first, _ := d.current()
-	for {
-		c, moved := d.current()
+// Current tells whether m can still be confirmed.
+func (d *DB) Current(m Mark) bool {
+	_, epoch, _ := d.current()
+	return m == Mark{} || m.Epoch == epoch
+}
+
+// Confirm waits until every switch has what was written by m: ovn-northd shows the lowest number of all of them in hv_cfg,
+// and its own when there is none.
+func (d *DB) Confirm(ctx context.Context, m Mark) error {
+	for m != (Mark{}) {
+		c, epoch, moved := d.current()
 		switch {
-		case c == nil || c != first:
+		case c == nil || epoch != m.Epoch:
 			return errLost
-		case c.confirmed() >= cfg:
+		case c.confirmed() >= m.Cfg:
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", c.confirmed(), cfg, ctx.Err())
+			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", c.confirmed(), m.Cfg, ctx.Err())
 		case <-moved:
 		}
 	}
+	return nil
 }

@@ -119,7 +119,7 @@ func start(t *testing.T, o Options) *DB {
 }
 
 // bring writes a world into the database.
-func bring(t *testing.T, db *DB, w World) (ops int, cfg int64) {
+func bring(t *testing.T, db *DB, w World) (ops int, m Mark) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -132,13 +132,13 @@ func bring(t *testing.T, db *DB, w World) (ops int, cfg int64) {
 	if len(waiting) > 0 {
 		t.Fatalf("waiting for %v", waiting)
 	}
-	if cfg, err = db.Apply(ctx, txs); err != nil {
+	if m, err = db.Apply(ctx, txs); err != nil {
 		t.Fatal(err)
 	}
 	for _, tx := range txs {
 		ops += len(tx.Ops)
 	}
-	return ops, cfg
+	return ops, m
 }
 
 func named(t *testing.T, list ...string) World {
@@ -180,19 +180,19 @@ func TestDB(t *testing.T) {
 func TestDBConfirms(t *testing.T) {
 	address, hand := serve(t, false)
 	db := start(t, Options{Address: address, ManageGroups: true})
-	_, cfg := bring(t, db, named(t, "192.0.2.1"))
+	_, wrote := bring(t, db, named(t, "192.0.2.1"))
 	set := SetName(enforce.MustPattern("www.example.com"), netip.IPv4Unspecified())
 	next, err := db.Extend(t.Context(), map[string][]string{set: {"192.0.2.9", "192.0.2.1"}})
-	if err != nil || next != cfg+1 {
-		t.Fatalf("Extend = %d, %v after %d", next, err, cfg)
+	if err != nil || next.Cfg != wrote.Cfg+1 {
+		t.Fatalf("Extend = %v, %v after %v", next, err, wrote)
 	}
 	done := make(chan error, 1)
 	go func() { done <- db.Confirm(t.Context(), next) }()
 	arrive := func(n int64) {
 		byHand(t, hand, ovsdb.Operation{Op: "update", Table: globalTable, Where: []ovsdb.Condition{ovsdb.NewCondition("nb_cfg", ovsdb.ConditionGreaterThan, -1)}, Row: ovsdb.Row{"hv_cfg": n}})
 	}
-	arrive(cfg)
-	if err := db.Confirm(t.Context(), cfg); err != nil {
+	arrive(wrote.Cfg)
+	if err := db.Confirm(t.Context(), wrote); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -200,13 +200,13 @@ func TestDBConfirms(t *testing.T) {
 		t.Fatalf("confirmed too early: %v", err)
 	default:
 	}
-	arrive(next)
+	arrive(next.Cfg)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := db.Confirm(short, next+1); !errors.Is(err, context.DeadlineExceeded) {
+	if err := db.Confirm(short, Mark{next.Epoch, next.Cfg + 1}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Confirm of what never comes: %v", err)
 	}
 	have, _, _, err := db.Have(t.Context())
@@ -258,15 +258,18 @@ func TestDBRepairs(t *testing.T) {
 func TestDBReconnects(t *testing.T) {
 	address, _ := serve(t, false)
 	db := start(t, Options{Address: address, ManageGroups: true})
-	_, cfg := bring(t, db, named(t, "192.0.2.1"))
+	_, wrote := bring(t, db, named(t, "192.0.2.1"))
 	waits := make(chan error, 1)
-	go func() { waits <- db.Confirm(t.Context(), cfg+100) }()
-	c, _ := db.current()
+	go func() { waits <- db.Confirm(t.Context(), Mark{wrote.Epoch, wrote.Cfg + 100}) }()
+	c, _, _ := db.current()
 	c.client.Close()
 	if err := <-waits; !errors.Is(err, errLost) {
 		t.Errorf("Confirm = %v, want %v", err, errLost)
 	}
 	if n, _ := bring(t, db, named(t, "192.0.2.1")); n != 0 {
 		t.Errorf("%d operations after nothing changed", n)
+	}
+	if db.Current(wrote) || !db.Current(Mark{}) {
+		t.Error("a write of the old connection still counts")
 	}
 }

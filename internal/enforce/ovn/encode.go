@@ -7,7 +7,7 @@ import (
 )
 
 // operations writes ops the way the database reads them.
-func (c *conn) operations(ops []Op) []ovsdb.Operation {
+func operations(ops []Op) []ovsdb.Operation {
 	out := make([]ovsdb.Operation, 0, len(ops)+2)
 	for _, op := range ops {
 		o := ovsdb.Operation{Table: op.Table}

@@ -38,6 +38,7 @@ type Op struct {
 // Tx are operations that are done together or not at all.
 type Tx struct {
 	Namespace string // whose firewall it is about; empty for address sets
+	Takes     bool   // it takes addresses away, and is the last one
 	Ops       []Op
 }
 
@@ -59,7 +60,7 @@ func Plan(want, have Rows, f Features) (txs []Tx, waiting []string) {
 	for _, g := range have.Groups {
 		txs = appendTx(txs, p.stale(g))
 	}
-	return appendTx(txs, Tx{Ops: gone}), waiting
+	return appendTx(txs, Tx{Takes: true, Ops: gone}), waiting
 }
 
 func appendTx(txs []Tx, tx Tx) []Tx {

@@ -318,7 +318,7 @@ func TestPlanDelta(t *testing.T) {
 	set := d.rows.Sets[0].UUID
 	want := []Tx{
 		{Ops: []Op{{Verb: Add, Table: setTable, Row: set, Column: "addresses", Values: []string{"192.0.2.3"}}}},
-		{Ops: []Op{{Verb: Remove, Table: setTable, Row: set, Column: "addresses", Values: []string{"192.0.2.1"}}}},
+		{Takes: true, Ops: []Op{{Verb: Remove, Table: setTable, Row: set, Column: "addresses", Values: []string{"192.0.2.1"}}}},
 	}
 	if diff := cmp.Diff(want, txs); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -383,8 +383,16 @@ func TestPlanFreezes(t *testing.T) {
 		firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"}),
 		firewall(t, "ns2", enforce.RuleInput{Type: "Allow", DNSName: "b.example.com"}),
 	}, V4: true, V6: true}, f)
+	name := enforce.MustPattern("a.example.com")
 	txs, _ := Plan(Render(World{Frozen: []string{"ns1"}, V4: true, V6: true}, f), d.rows, f)
 	d.apply(txs)
+	frozen := World{Frozen: []string{"ns1"}, Names: []enforce.Pattern{name}, Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "2001:db8::1")}, V4: true, V6: true}
+	txs, _ = Plan(Render(frozen, f), d.rows, f)
+	d.apply(txs)
+	learned, kept := d.rows.Addresses()
+	if len(learned[name]) != 2 || len(kept) != 0 {
+		t.Errorf("learned %v, kept %v", learned, kept)
+	}
 	if len(d.rows.ACLs) != 2 || len(d.rows.Sets) != 4 || len(d.rows.Groups) != 1 {
 		t.Errorf("%d ACLs, %d sets, %d groups", len(d.rows.ACLs), len(d.rows.Sets), len(d.rows.Groups))
 	}

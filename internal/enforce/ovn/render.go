@@ -27,6 +27,9 @@ const (
 func Render(w World, f Features) Rows {
 	out := Rows{Frozen: w.Frozen}
 	named := map[enforce.Pattern]bool{} // whether a rule that allows names it
+	for _, p := range w.Names {
+		named[p] = true
+	}
 	for _, fw := range w.Firewalls {
 		group := PortGroup{Name: groupName(fw.Namespace), IDs: groupIDs(fw.Namespace)}
 		if f.ManageGroups {

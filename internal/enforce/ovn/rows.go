@@ -17,6 +17,8 @@ type World struct {
 	Firewalls []enforce.Firewall // at most one of a namespace
 	// Frozen are namespaces whose firewall cannot be read as a whole. Their rows stay as they are.
 	Frozen []string
+	// Names are names whose sets are kept up to date for the rules of frozen firewalls.
+	Names []enforce.Pattern
 	// Learned are the addresses that a name has now.
 	Learned map[enforce.Pattern][]netip.Addr
 	// Kept are addresses that a name had. Connections that were made then live on; new ones are not made. See Features.Keep.
@@ -67,6 +69,27 @@ type ACL struct {
 	Priority, Tier, Label                                 int
 	Log                                                   bool
 	IDs, Options                                          map[string]string
+}
+
+// Addresses are what names have and had, as the sets in r say it.
+func (r Rows) Addresses() (learned, kept map[enforce.Pattern][]netip.Addr) {
+	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
+	for _, s := range r.Sets {
+		p, err := enforce.ParsePattern(s.IDs[nameKey], enforce.PatternOptions{Deep: true})
+		if err != nil || !s.ours() {
+			continue
+		}
+		to := learned
+		if s.IDs[typeKey] == keptSetType {
+			to = kept
+		}
+		for _, text := range s.Addresses {
+			if a, err := netip.ParseAddr(text); err == nil {
+				to[p] = append(to[p], a)
+			}
+		}
+	}
+	return learned, kept
 }
 
 // Keys and values of external_ids, as OVN-Kubernetes has them.
