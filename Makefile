@@ -2,7 +2,7 @@
 GO ?= go
 SETUP := test/setup.sh
 
-.PHONY: run build generate test check race fuzz bench clean
+.PHONY: run build generate test check race fuzz bench bench-egress clean
 
 run: build ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
@@ -34,6 +34,10 @@ fuzz: ## every fuzz target, a few seconds each
 bench: build ## ratios against the servers people run; docs/bench.md has the last results
 	$(SETUP) bench
 	$(GO) run ./bench -write
+
+bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
+	$(SETUP) test
+	$(GO) run ./bench/egress
 
 clean: ## what was built; ./data stays
 	rm -rf bin .cache

@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 
 programs() { # program:package
 	echo ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound pdns_server:pdns-server sqlite3:sqlite3 openstack:python3-openstackclient curl:curl mount:mount
+	echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch nsenter:util-linux ethtool:ethtool ping:iputils-ping
 	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
 	return 0
 }
@@ -51,6 +52,21 @@ if [ -n "$need" ]; then
 fi
 
 retry go mod download
+
+tool() { # name package [ldflags]: builds a program from the module test/tools/NAME, unless it is there and newer than its versions
+	local out=$PWD/.cache/bin/$1
+	[ -x "$out" ] && [ "$out" -nt "test/tools/$1/go.mod" ] && return 0
+	mkdir -p .cache/bin
+	echo "building $1" >&2
+	(cd "test/tools/$1" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
+}
+
+# A kube-apiserver that does not know its version has other features. Some minutes when nothing of it was ever compiled here.
+kube=$(cd test/tools/kube-apiserver && retry go list -m -f '{{.Version}}' k8s.io/kubernetes)
+minor=${kube#v*.}
+v=k8s.io/component-base/version
+tool etcd go.etcd.io/etcd/server/v3
+tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 
 if [ "${1:-test}" = bench ] && [ ! -x .cache/bin/coredns ]; then
 	mkdir -p .cache/bin
