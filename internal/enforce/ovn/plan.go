@@ -3,8 +3,11 @@ package ovn
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/nameplane/nameplane/internal/enforce"
 )
 
 // Verb is what an operation does.
@@ -282,6 +285,29 @@ func minus(a, b []string) []string {
 		if !in[s] {
 			out = append(out, s)
 		}
+	}
+	return out
+}
+
+// Spare is tx without taking those addresses from their names that stays says yes to. It asks for each that would go.
+func (tx Tx) Spare(have Rows, stays func(enforce.Pattern, netip.Addr) bool) Tx {
+	names := map[string]enforce.Pattern{} // by UUID of the set
+	for _, s := range have.Sets {
+		if p, err := enforce.ParsePattern(s.IDs[nameKey], enforce.PatternOptions{Deep: true}); err == nil && s.IDs[typeKey] == setType {
+			names[s.UUID] = p
+		}
+	}
+	out := Tx{Namespace: tx.Namespace, Takes: tx.Takes}
+	for _, op := range tx.Ops {
+		if p, ok := names[op.Row]; ok && op.Verb == Remove {
+			op.Values = slices.DeleteFunc(slices.Clone(op.Values), func(text string) bool {
+				a, err := netip.ParseAddr(text)
+				return err == nil && stays(p, a)
+			})
+			out.Ops = appendSet(out.Ops, Remove, op)
+			continue
+		}
+		out.Ops = append(out.Ops, op)
 	}
 	return out
 }

@@ -323,6 +323,22 @@ func TestPlanDelta(t *testing.T) {
 	if diff := cmp.Diff(want, txs); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	var asked []string
+	spare := func(stays bool) Tx {
+		return txs[1].Spare(d.rows, func(p enforce.Pattern, a netip.Addr) bool {
+			asked = append(asked, p.String()+a.String())
+			return stays
+		})
+	}
+	if diff := cmp.Diff(want[1], spare(false)); diff != "" {
+		t.Errorf("nothing spared (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(Tx{Takes: true}, spare(true)); diff != "" {
+		t.Errorf("spared (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a.example.com.192.0.2.1", "a.example.com.192.0.2.1"}, asked); diff != "" {
+		t.Errorf("asked (-want +got)\n%s", diff)
+	}
 }
 
 // TestPlanReorders swaps two rules in one transaction, so that there is no moment with the second one first.
