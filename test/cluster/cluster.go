@@ -1,0 +1,289 @@
+// Package cluster is the rig of the egress firewall: a real Kubernetes API server, and a real OVN with pods and an
+// internet, each in temporary folders, on loopback or in network namespaces of their own. All of it ends with the test, also
+// with one that is killed.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// T is what the rig needs of a test. A program that is no test gets one from Run.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
+var _ T = testing.TB(nil)
+
+// readyIn is how long a part may take to answer for the first time. Alone it takes three seconds at most; other packages may
+// be compiling beside it.
+const readyIn = 90 * time.Second
+
+// Options of a Cluster.
+type Options struct {
+	Fsync bool // let etcd wait for the disk, as in production; a test need not
+}
+
+// Cluster is an API server and its etcd. There are no controllers: namespaces get no default service account, deleted
+// ones stay until FinalizeNamespace, and nothing is collected by owner.
+type Cluster struct {
+	Config *rest.Config  // an administrator's, without a rate limit
+	Client client.Client // of Config; knows the built-in types, and others as unstructured
+	API    *Process      // to stop, kill, pause and start again
+	Etcd   *Process
+	Dir    string // temporary folder; logs are in it
+
+	ca    []byte
+	audit string
+}
+
+// Start starts a cluster and returns when it is ready.
+func Start(t T, opts Options) *Cluster {
+	t.Helper()
+	begun := time.Now()
+	c := &Cluster{Dir: tempDir(t)}
+	if err := c.start(t, opts); err != nil {
+		t.Fatalf("start the API server: %v", err)
+	}
+	t.Logf("the API server was ready after %v", time.Since(begun).Round(time.Millisecond))
+	return c
+}
+
+func (c *Cluster) start(t T, opts Options) error {
+	keys, err := makeKeys()
+	if err != nil {
+		return err
+	}
+	if err := c.writeFiles(keys); err != nil {
+		return err
+	}
+	var ports [3]int
+	for i := range ports {
+		if ports[i], err = reservePort(t); err != nil {
+			return err
+		}
+	}
+	c.ca, c.audit = keys.caCert, c.file("audit.log")
+	c.Config = c.config(fmt.Sprintf("https://127.0.0.1:%d", ports[0]), keys.token)
+	c.Config.QPS = -1
+	store := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	if c.Etcd, err = c.process(t, "etcd", etcdArgs(c.file("etcd"), store, ports[2], opts)); err != nil {
+		return err
+	}
+	if c.API, err = c.process(t, "kube-apiserver", c.apiArgs(store, ports[0])); err != nil {
+		return err
+	}
+	if err := c.Ready(); err != nil {
+		return fmt.Errorf("%w\n%s\n%s", err, c.Etcd.Log(), c.API.Log())
+	}
+	c.Client, err = client.New(c.Config, client.Options{})
+	return err
+}
+
+func (c *Cluster) file(name string) string { return filepath.Join(c.Dir, name) }
+
+// auditPolicy records who asked for what and what came of it, once for each request that is about a resource.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  users: ["system:apiserver"]
+- level: None
+  nonResourceURLs: ["*"]
+- level: Metadata
+`
+
+func (c *Cluster) writeFiles(k keys) error {
+	for name, data := range map[string][]byte{
+		"audit.yaml": []byte(auditPolicy),
+		"tokens.csv": []byte(k.token + ",admin,admin,system:masters\n"),
+		"server.crt": k.serverCert,
+		"server.key": k.serverKey,
+		"sa.key":     k.accounts,
+		"audit.log":  nil,
+	} {
+		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) process(t T, name string, args []string) (*Process, error) {
+	path, err := tool(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Name: name, log: c.file(name + ".log"), command: append([]string{path}, args...)}
+	t.Cleanup(p.Kill)
+	return p, p.Start()
+}
+
+func etcdArgs(dir, url string, peer int, opts Options) []string {
+	other := fmt.Sprintf("http://127.0.0.1:%d", peer)
+	args := []string{
+		"--data-dir=" + dir, "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+		"--listen-peer-urls=" + other, "--initial-advertise-peer-urls=" + other, "--initial-cluster=default=" + other,
+		"--socket-reuse-port=true", "--log-level=warn",
+	}
+	if !opts.Fsync {
+		args = append(args, "--unsafe-no-fsync=true")
+	}
+	return args
+}
+
+func (c *Cluster) apiArgs(store string, port int) []string {
+	return []string{
+		"--etcd-servers=" + store,
+		fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1", "--permit-port-sharing=true",
+		"--cert-dir=" + c.Dir, "--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + c.file("sa.key"),
+		"--service-account-signing-key-file=" + c.file("sa.key"),
+		"--authorization-mode=RBAC", "--token-auth-file=" + c.file("tokens.csv"),
+		"--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
+		// There is nobody who makes the service account that a pod would have to have.
+		"--disable-admission-plugins=ServiceAccount",
+		// Otherwise it looks for an address of the machine to tell others.
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+		"--audit-policy-file=" + c.file("audit.yaml"), "--audit-log-path=" + c.audit, "--audit-log-mode=blocking",
+		"--audit-log-maxsize=8192", // MB; the reader does not follow a log that is rotated
+	}
+}
+
+// Ready waits until the API server serves: after API.Start, for instance.
+func (c *Cluster) Ready() error {
+	hc, err := rest.HTTPClientFor(c.Config)
+	if err != nil {
+		return err
+	}
+	defer hc.CloseIdleConnections()
+	return wait(readyIn, func(ctx context.Context) error {
+		if c.API.Ended() || c.Etcd.Ended() {
+			return fatal{errors.New("a process ended")}
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config.Host+"/readyz", nil)
+		if err != nil {
+			return fatal{err}
+		}
+		resp, err := hc.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz says %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+// fatal is an error that no more waiting helps against.
+type fatal struct{ error }
+
+// wait tries until there is no error, and returns the last one when the time is over.
+func wait(limit time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if f := (fatal{}); errors.As(err, &f) {
+			return f.error
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %w", limit, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// tempDir has a short path: those of sockets may not exceed 107 octets, which a test's own folder can.
+func tempDir(t T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rig-")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// reservePort finds a free TCP port of loopback and keeps it for the test, also while the server behind it is down: the
+// socket is bound but does not listen, and lets only those in who share ports, as the servers here do.
+func reservePort(t T) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return 0, err
+	}
+	addr, err := unix.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	return addr.(*unix.SockaddrInet4).Port, nil
+}
+
+// Run gives a program that is no test a T, for the time of f. Fatalf ends f, and comes back as the error.
+func Run(log func(string), f func(T)) error {
+	r := &run{log: log}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.end()
+		f(r)
+	}()
+	<-done
+	return r.err
+}
+
+type run struct {
+	log     func(string)
+	err     error
+	cleanup []func()
+}
+
+func (r *run) Helper() {}
+
+func (r *run) Logf(format string, args ...any) {
+	r.log(strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+func (r *run) Fatalf(format string, args ...any) {
+	r.err = fmt.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *run) Cleanup(f func()) { r.cleanup = append(r.cleanup, f) }
+
+func (r *run) end() {
+	for i := len(r.cleanup) - 1; i >= 0; i-- {
+		r.cleanup[i]()
+	}
+}
