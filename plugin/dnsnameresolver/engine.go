@@ -1,0 +1,295 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce"
+	"github.com/nameplane/nameplane/internal/enforce/hold"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
+	"github.com/nameplane/nameplane/internal/enforce/match"
+)
+
+const (
+	syncWait    = 5 * time.Second // for the first list of objects; after that we serve without
+	maxDeparted = 1024
+	// coalesce is how long the first lesson of an object waits for others to go with it. In a burst the write before it
+	// takes longer than that anyway.
+	coalesce = 10 * time.Millisecond
+)
+
+// engine is what stands behind all server blocks with the same options.
+type engine struct {
+	opts    options
+	log     clog.P
+	store   *store
+	hold    *hold.Client // nil: no agents
+	policy  learn.Policy
+	rules   learn.Rules
+	replica string
+	tree    atomic.Pointer[match.Tree[*object]] // of active objects
+	recent  recent
+	queue   workqueue.TypedDelayingInterface[*object]
+	changed chan struct{} // the objects are not those of the tree; holds one
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex // guards all below
+	objects  map[types.NamespacedName]*object
+	departed map[place]*object // deleted ones, of which clients may still use addresses
+	fresh    []*object         // not in the tree yet
+	seq      uint64
+}
+
+// place is a pattern in a namespace. There is one active object for it: the one seen first.
+type place struct {
+	namespace string
+	pattern   enforce.Pattern
+}
+
+func newEngine(o options, s *store) *engine {
+	e := &engine{
+		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit},
+		rules:   learn.Rules{MinTTL: o.minTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
+		queue:   workqueue.NewTypedDelayingQueue[*object](),
+		changed: make(chan struct{}, 1), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
+	}
+	e.replica, _ = os.Hostname()
+	if len(o.agents) > 0 || o.service.name != "" {
+		e.hold = hold.NewClient(hold.Options{TLS: o.tls.Client, Timeout: o.timeout, Log: slogTo(e.log)})
+		e.hold.SetAgents(o.agents)
+	}
+	return e
+}
+
+// learn takes the lesson of a reply for all objects that its name is in, and waits for what the options say. waited tells
+// whether there was something to wait for, and err how that failed.
+func (e *engine) learn(ctx context.Context, objects []*object, l learn.Lesson, asker netip.Addr) (waited bool, err error) {
+	tickets, what := e.take(objects, l)
+	if e.hold != nil && len(what) > 0 {
+		if e.opts.wait == waitAgent {
+			return true, e.hold.Hold(ctx, asker, what)
+		}
+		e.hold.Tell(what)
+	}
+	if e.opts.wait == waitStatus && len(what) > 0 && len(tickets) > 0 {
+		return true, e.waitStored(ctx, tickets)
+	}
+	return false, nil
+}
+
+// tell is learn without waiting.
+func (e *engine) tell(objects []*object, l learn.Lesson) {
+	if _, what := e.take(objects, l); e.hold != nil && len(what) > 0 {
+		e.hold.Tell(what)
+	}
+}
+
+// ticket is a write that will carry a lesson.
+type ticket struct {
+	object *object
+	gen    uint64
+}
+
+// take brings a lesson to its objects, and makes what agents are told of it.
+func (e *engine) take(objects []*object, l learn.Lesson) (tickets []ticket, what []hold.Learned) {
+	now := e.store.clock.now()
+	l.Addrs = e.allowed(objects, l, now)
+	var patterns []string
+	for _, o := range objects {
+		gen, due := o.note(e.rules, l, now)
+		switch {
+		case gen > 0:
+			tickets = append(tickets, ticket{o, gen})
+			e.enqueue(o)
+		case !due.IsZero():
+			e.queue.AddAfter(o, due.Sub(now))
+		}
+		if !slices.Contains(patterns, o.text) {
+			patterns = append(patterns, o.text)
+			what = append(what, leases(o.text, l)...)
+		}
+	}
+	return tickets, what
+}
+
+// enqueue asks for a write of an object.
+func (e *engine) enqueue(o *object) {
+	if e.opts.wait == waitStatus {
+		e.queue.Add(o)
+		return
+	}
+	e.queue.AddAfter(o, coalesce)
+}
+
+// leases are what an agent is told: addresses that live equally long in one message.
+func leases(pattern string, l learn.Lesson) []hold.Learned {
+	var out []hold.Learned
+	for _, a := range l.Addrs {
+		lease := a.TTL + learn.Grace
+		i := slices.IndexFunc(out, func(x hold.Learned) bool { return x.Lease == lease })
+		if i < 0 {
+			i = len(out)
+			out = append(out, hold.Learned{Pattern: pattern, Name: l.Name, Lease: lease})
+		}
+		out[i].Addrs = append(out[i].Addrs, a.Addr)
+	}
+	return out
+}
+
+// allowed are the addresses of a lesson that the policy does not refuse.
+func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []learn.Address {
+	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
+		why := e.policy.Refused(a.Addr)
+		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) {
+			why = "an address of a pod"
+		}
+		if why == "" {
+			return false
+		}
+		refusedAddresses.WithLabelValues(why).Inc()
+		for _, o := range objects {
+			if o.warn(a.Addr, now) {
+				e.warn(o, "AddressRefused", "%s has the address %s, which is not allowed: %s", l.Name, a.Addr, why)
+			}
+		}
+		return true
+	})
+}
+
+// warn makes an Event at an object.
+func (e *engine) warn(o *object, reason, format string, args ...any) {
+	o.mu.Lock()
+	live := o.live
+	o.mu.Unlock()
+	if e.store.events != nil {
+		e.store.events.Eventf(live, "Warning", reason, format, args...)
+	}
+	e.log.Warningf("%s: "+format, append([]any{o.key}, args...)...)
+}
+
+// waitStored returns when all tickets are stored.
+func (e *engine) waitStored(ctx context.Context, tickets []ticket) error {
+	timer := time.NewTimer(e.opts.timeout)
+	defer timer.Stop()
+	for _, t := range tickets {
+		for {
+			ok, moved := t.object.isStored(t.gen)
+			if ok {
+				break
+			}
+			select {
+			case <-moved:
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-timer.C:
+				return hold.ErrTimeout
+			}
+		}
+	}
+	return nil
+}
+
+// OnAdd, OnUpdate and OnDelete are how the watch tells of objects.
+func (e *engine) OnAdd(v any, _ bool) { e.upsert(v) }
+
+func (e *engine) OnUpdate(_, v any) { e.upsert(v) }
+
+func (e *engine) OnDelete(v any) {
+	if unknown, ok := v.(cache.DeletedFinalStateUnknown); ok {
+		v = unknown.Obj // the watch missed the deletion itself
+	}
+	live, ok := v.(*v1alpha1.DNSNameResolver)
+	if !ok {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.removeLocked(types.NamespacedName{Namespace: live.Namespace, Name: live.Name})
+}
+
+func (e *engine) upsert(v any) {
+	live, ok := v.(*v1alpha1.DNSNameResolver)
+	if !ok {
+		return
+	}
+	key := types.NamespacedName{Namespace: live.Namespace, Name: live.Name}
+	p, err := enforce.ParsePattern(string(live.Spec.Name), enforce.PatternOptions{Deep: e.opts.deep})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o := e.objects[key]; o != nil && err == nil && o.pattern == p && o.uid() == live.UID {
+		o.set(live)
+		return
+	}
+	e.removeLocked(key)
+	if err != nil {
+		e.log.Warningf("%s is ignored: %v", key, err)
+		return
+	}
+	e.seq++
+	o := newObject(live, p, e.replica, e.seq)
+	e.objects[key] = o
+	e.fresh = append(e.fresh, o)
+	at := place{key.Namespace, p}
+	if old := e.departed[at]; old != nil {
+		delete(e.departed, at)
+		if o.inherit(old, e.store.clock.now()) {
+			e.enqueue(o)
+		}
+	}
+	e.signal()
+}
+
+func (e *engine) removeLocked(key types.NamespacedName) {
+	o := e.objects[key]
+	if o == nil {
+		return
+	}
+	o.leave()
+	delete(e.objects, key)
+	if len(e.departed) >= maxDeparted {
+		clear(e.departed)
+	}
+	e.departed[place{key.Namespace, o.pattern}] = o
+	e.signal()
+}
+
+func (e *engine) signal() {
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// rebuild makes the tree of what there is now, and returns what is new in it.
+func (e *engine) rebuild() []*object {
+	e.mu.Lock()
+	first := map[place]*object{}
+	for _, o := range e.objects {
+		at := place{o.key.Namespace, o.pattern}
+		if have := first[at]; have == nil || o.seq < have.seq {
+			first[at] = o
+		}
+	}
+	fresh := e.fresh
+	e.fresh = nil
+	e.mu.Unlock()
+	entries := make([]match.Entry[*object], 0, len(first))
+	for at, o := range first {
+		entries = append(entries, match.Entry[*object]{Pattern: at.pattern, Value: o})
+	}
+	e.tree.Store(match.Build(entries))
+	objectCount.Set(float64(len(entries)))
+	return fresh
+}

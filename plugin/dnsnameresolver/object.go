@@ -1,0 +1,336 @@
+package dnsnameresolver
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
+)
+
+const (
+	maxMemories = 8192 // names remembered for one object; addresses of others live by their leases
+	maxWarned   = 64   // addresses of one object for which an Event was made lately
+	warnEvery   = 10 * time.Minute
+)
+
+// object is one DNSNameResolver: what is stored in it, and what is known beyond that.
+type object struct {
+	key     types.NamespacedName
+	pattern enforce.Pattern
+	text    string // pattern, as it is written
+	seq     uint64 // order in which they were seen
+	replica string
+
+	mu      sync.Mutex // guards all below
+	live    *v1alpha1.DNSNameResolver
+	entries []learn.Entry // of live
+	index   map[string]int
+	names   map[string]*memory
+	due     time.Time // when the next of names must be looked at
+	gen     uint64    // counts lessons that need a write
+	written uint64    // up to which of them all is stored
+	moved   chan struct{}
+	plain   bool // the API takes plain names only
+	refused int  // writes in a row that the API server did not take
+	failed  int  // writes in a row that failed
+	gone    bool
+	warned  map[netip.Addr]time.Time
+	full    time.Time // when an Event was last made about names there was no room for
+}
+
+// memory is what is known of one name.
+type memory struct {
+	learn.Memory
+	dirty bool
+	due   time.Time
+}
+
+func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
+	o := &object{
+		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
+		names: map[string]*memory{}, moved: make(chan struct{}), warned: map[netip.Addr]time.Time{},
+	}
+	o.setLocked(live)
+	return o
+}
+
+// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch.
+func (o *object) set(live *v1alpha1.DNSNameResolver) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c, err := resourceversion.CompareResourceVersion(live.ResourceVersion, o.live.ResourceVersion); err == nil && c < 0 && live.UID == o.live.UID {
+		return
+	}
+	o.setLocked(live)
+}
+
+func (o *object) setLocked(live *v1alpha1.DNSNameResolver) {
+	o.live, o.entries = live, fromStatus(live.Status)
+	o.index = make(map[string]int, len(o.entries))
+	for i, e := range o.entries {
+		o.index[strings.ToLower(e.Name)] = i
+	}
+}
+
+func (o *object) uid() types.UID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live.UID
+}
+
+func (o *object) wildcard() bool { return o.pattern.Kind() != enforce.Exact }
+
+// turn is this replica's place among others for a name.
+func (o *object) turn(name string) float64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.replica + " " + name))
+	return float64(h.Sum32()) / (1 << 32)
+}
+
+func (o *object) learnObject() learn.Object {
+	return learn.Object{Name: o.text, Wildcard: o.wildcard(), Turn: o.turn, Plain: o.plain}
+}
+
+// note takes a lesson. It returns the number of the write that will have it, 0 when none is needed, and when the object must be
+// looked at again; zero for never.
+func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64, due time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i, stored := o.index[l.Name]
+	m := o.names[l.Name]
+	if o.gone || m == nil && (!stored && len(l.Addrs) == 0 || !o.roomLocked(now)) {
+		return 0, time.Time{}
+	}
+	if m == nil {
+		m = &memory{}
+		o.names[l.Name] = m
+	}
+	e := learn.Entry{Name: l.Name}
+	if stored {
+		e = o.entries[i]
+	}
+	r.Note(&m.Memory, e, l, now)
+	res := o.lookLocked(r, l.Name, m, now)
+	m.due = res.Due
+	if !res.Changed {
+		if !m.dirty {
+			m.Take()
+		}
+		return 0, o.dueLocked(res.Due)
+	}
+	m.dirty = true
+	o.gen++
+	return o.gen, time.Time{}
+}
+
+// lookLocked tells what becomes of one name, with only the entries that this needs: an object may have a thousand.
+func (o *object) lookLocked(r learn.Rules, name string, m *memory, now time.Time) learn.Result {
+	var near []learn.Entry
+	if own, ok := o.index[o.text]; ok && o.wildcard() && name != o.text {
+		near = append(near, o.entries[own])
+	}
+	if i, ok := o.index[name]; ok {
+		near = append(near, o.entries[i])
+	}
+	r.MaxNames, r.MaxBytes = 0, 0
+	return r.Merge(near, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
+}
+
+// roomLocked makes room for the memory of one more name, if it can.
+func (o *object) roomLocked(now time.Time) bool {
+	if len(o.names) < maxMemories {
+		return true
+	}
+	for n, m := range o.names {
+		if !m.dirty && m.Idle(now) {
+			delete(o.names, n)
+		}
+	}
+	return len(o.names) < maxMemories
+}
+
+// dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
+func (o *object) dueLocked(at time.Time) time.Time {
+	if at.IsZero() || !o.due.IsZero() && !at.Before(o.due) {
+		return time.Time{}
+	}
+	o.due = at
+	return at
+}
+
+// write is what one write of an object carries.
+type write struct {
+	gen     uint64
+	live    *v1alpha1.DNSNameResolver
+	ops     []operation
+	want    []learn.Entry
+	pending map[string]learn.Pending
+	left    []string
+}
+
+// begin collects what is to be written. It returns nil when there is nothing.
+func (o *object) begin(r learn.Rules, now time.Time) *write {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return nil
+	}
+	known := map[string]*learn.Memory{}
+	for n, m := range o.names {
+		switch {
+		case m.dirty, !m.due.IsZero() && !m.due.After(now):
+			known[n] = &m.Memory
+		case m.Idle(now):
+			delete(o.names, n)
+		}
+	}
+	res := r.Merge(o.entries, o.learnObject(), known, now)
+	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
+	for n := range known {
+		m := o.names[n]
+		w.pending[n] = m.Take()
+		m.dirty, m.due = false, time.Time{}
+	}
+	o.due = time.Time{}
+	if !res.Changed {
+		o.storedLocked(w.gen)
+		o.redueLocked(res.Due)
+		return w
+	}
+	if w.ops = diff(o.live, o.entries, res.Entries); o.refused > 2 {
+		w.ops = replaceAll(o.live, res.Entries)
+	}
+	return w
+}
+
+// redueLocked looks for the earliest moment at which a name must be looked at again.
+func (o *object) redueLocked(at time.Time) {
+	o.dueLocked(at)
+	for _, m := range o.names {
+		o.dueLocked(m.due)
+	}
+}
+
+// done takes the result of a write.
+func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
+	o.set(got)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refused, o.failed = 0, 0
+	o.storedLocked(w.gen)
+	for n := range w.pending {
+		if m := o.names[n]; m != nil && !m.dirty {
+			m.due = o.lookLocked(r, n, m, now).Due
+		}
+	}
+	o.redueLocked(time.Time{})
+}
+
+// undo gives back what could not be written.
+func (o *object) undo(w *write) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n, p := range w.pending {
+		if m := o.names[n]; m != nil {
+			m.Put(p)
+			m.dirty = true
+		}
+	}
+}
+
+func (o *object) storedLocked(gen uint64) {
+	if gen > o.written {
+		o.written = gen
+		close(o.moved)
+		o.moved = make(chan struct{})
+	}
+}
+
+// isStored reports whether the lesson of that number is stored, and a channel that is closed when more is.
+func (o *object) isStored(gen uint64) (bool, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gone || o.written >= gen, o.moved
+}
+
+// nextDue is when the object must be looked at without a lesson; zero: never.
+func (o *object) nextDue() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.due
+}
+
+// alive reports whether a write that failed is worth another attempt: while clients may use an address of it.
+func (o *object) alive(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		if m.dirty && m.Alive(now) {
+			return !o.gone
+		}
+	}
+	return false
+}
+
+// leave marks the object as deleted, and lets go who waits for it.
+func (o *object) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.gone {
+		o.gone = true
+		close(o.moved)
+		o.moved = make(chan struct{})
+	}
+}
+
+// inherit takes what was known for an object of the same name that was deleted: clients still use those addresses.
+func (o *object) inherit(old *object, now time.Time) (anything bool) {
+	old.mu.Lock()
+	names := old.names
+	old.names = map[string]*memory{}
+	old.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n, m := range names {
+		if m.Alive(now) && o.names[n] == nil {
+			o.names[n] = m
+			m.Again()
+			m.dirty, anything = true, true
+			o.gen++
+		}
+	}
+	return anything
+}
+
+// warn reports whether it is time for an Event about an address.
+func (o *object) warn(addr netip.Addr, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.warned[addr]) < warnEvery {
+		return false
+	}
+	if len(o.warned) >= maxWarned {
+		clear(o.warned)
+	}
+	o.warned[addr] = now
+	return true
+}
+
+// warnFull is the same about names there was no room for.
+func (o *object) warnFull(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.full) < warnEvery {
+		return false
+	}
+	o.full = now
+	return true
+}

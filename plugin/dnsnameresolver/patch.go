@@ -1,0 +1,129 @@
+package dnsnameresolver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
+)
+
+// degraded is the only condition of a resolved name.
+const degraded = "Degraded"
+
+// fromStatus reads what is stored. An address that is none is left out, and goes with the next write of its entry.
+func fromStatus(s v1alpha1.DNSNameResolverStatus) []learn.Entry {
+	out := make([]learn.Entry, 0, len(s.ResolvedNames))
+	for _, n := range s.ResolvedNames {
+		e := learn.Entry{Name: string(n.DNSName), Failures: n.ResolutionFailures}
+		for _, a := range n.ResolvedAddresses {
+			addr, err := netip.ParseAddr(a.IP)
+			if err != nil {
+				continue
+			}
+			h := learn.Held{Addr: addr, TTL: a.TTLSeconds}
+			if a.LastLookupTime != nil {
+				h.Last = a.LastLookupTime.UTC()
+			}
+			e.Addrs = append(e.Addrs, h)
+		}
+		if c := meta.FindStatusCondition(n.Conditions, degraded); c != nil {
+			e.Degraded = learn.Condition{Failed: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.UTC()}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// toStatus is an entry as it is stored. What old has beside is kept.
+func toStatus(e learn.Entry, old v1alpha1.DNSNameResolverResolvedName) v1alpha1.DNSNameResolverResolvedName {
+	n := *old.DeepCopy()
+	n.DNSName, n.ResolutionFailures = v1alpha1.DNSName(e.Name), e.Failures
+	n.ResolvedAddresses = make([]v1alpha1.DNSNameResolverResolvedAddress, 0, len(e.Addrs))
+	for _, h := range e.Addrs {
+		n.ResolvedAddresses = append(n.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{
+			IP: h.Addr.String(), TTLSeconds: h.TTL, LastLookupTime: &metav1.Time{Time: h.Last}})
+	}
+	if !e.Degraded.Stored() {
+		return n
+	}
+	c := metav1.Condition{Type: degraded, Status: metav1.ConditionFalse, Reason: e.Degraded.Reason, Message: e.Degraded.Message, LastTransitionTime: metav1.Time{Time: e.Degraded.Since}}
+	if e.Degraded.Failed {
+		c.Status = metav1.ConditionTrue
+	}
+	n.Conditions = slices.DeleteFunc(n.Conditions, func(c metav1.Condition) bool { return c.Type == degraded })
+	n.Conditions = slices.Insert(n.Conditions, 0, c) // readers of the API look at the first one
+	return n
+}
+
+// operation is one of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+const listPath = "/status/resolvedNames"
+
+// diff makes the operations that lead from what live holds to want. Each entry that is changed or removed is tested to be what we
+// think it is, so that a write of somebody else in between fails ours and nothing is lost; what others add does not. A name
+// that two add at once is refused by the API server, which knows names to be keys.
+func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation {
+	stored := live.Status.ResolvedNames
+	if len(stored) == 0 {
+		return replaceAll(live, want)
+	}
+	var changes, removals, additions []operation
+	for i, h := range have {
+		at := fmt.Sprintf("%s/%d", listPath, i)
+		test := operation{"test", at, stored[i]}
+		w := slices.IndexFunc(want, func(e learn.Entry) bool { return e.Name == h.Name })
+		switch {
+		case w < 0:
+			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...) // the last one first, so that places stay
+		case !equal(h, want[w]):
+			changes = append(changes, test, operation{"replace", at, toStatus(want[w], stored[i])})
+		}
+	}
+	for i, w := range want {
+		if slices.ContainsFunc(have, func(e learn.Entry) bool { return e.Name == w.Name }) {
+			continue
+		}
+		at := listPath + "/-"
+		if i == 0 {
+			at = listPath + "/0"
+		}
+		additions = append(additions, operation{"add", at, toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
+	}
+	return slices.Concat(changes, removals, additions)
+}
+
+// replaceAll makes the list what is wanted, unless the object changed in any way. It is for the first write, which has nothing
+// else to test, and for when finer tests failed too often.
+func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
+	return []operation{
+		{"test", "/metadata/resourceVersion", live.ResourceVersion},
+		{"add", "/status", v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)}},
+	}
+}
+
+// listOf is want as it is stored.
+func listOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
+	out := make([]v1alpha1.DNSNameResolverResolvedName, 0, len(want))
+	for _, w := range want {
+		var old v1alpha1.DNSNameResolverResolvedName
+		if i := slices.IndexFunc(live.Status.ResolvedNames, func(n v1alpha1.DNSNameResolverResolvedName) bool { return string(n.DNSName) == w.Name }); i >= 0 {
+			old = live.Status.ResolvedNames[i]
+		}
+		out = append(out, toStatus(w, old))
+	}
+	return out
+}
+
+func equal(a, b learn.Entry) bool {
+	return a.Name == b.Name && a.Failures == b.Failures && a.Degraded == b.Degraded && slices.Equal(a.Addrs, b.Addrs)
+}

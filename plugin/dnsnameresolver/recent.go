@@ -1,0 +1,116 @@
+package dnsnameresolver
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	recentSlots = 4096
+	recentAge   = 30 * time.Second
+)
+
+// recent remembers which names of no rule were asked for lately. When a rule for one of them appears, the name is asked for
+// again, behind the scenes: the pod that asked a moment too early has its address by then, and would ask again only when its
+// TTL is over. The answer itself is not kept: to see it, every reply would have to pass through a writer of ours, and the
+// `cache` plugin has it anyway.
+//
+// A name has one slot, by its hash. Nobody waits for a slot: who finds it taken leaves it alone.
+type recent struct{ slots [recentSlots]slot }
+
+type slot struct {
+	busy  atomic.Bool // guards all below
+	name  [255]byte   // in lower case
+	n     uint8
+	types uint8 // bits of learnable types that were asked for
+	at    int64 // Unix time in nanoseconds
+	from  *Plugin
+	asker netip.AddrPort
+}
+
+// learnable are the types that are remembered, by their bits.
+var learnable = [...]uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB}
+
+// note remembers a question, without allocating.
+func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
+	if len(q.Name) > 255 {
+		return
+	}
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(q.Name) {
+		h = (h ^ uint32(lower(q.Name[i]))) * 16777619
+	}
+	s := &r.slots[h%recentSlots]
+	if !s.busy.CompareAndSwap(false, true) {
+		return
+	}
+	defer s.busy.Store(false)
+	same := int(s.n) == len(q.Name)
+	for i := range len(q.Name) {
+		c := lower(q.Name[i])
+		same = same && s.name[i] == c
+		s.name[i] = c
+	}
+	if !same || s.from != p {
+		s.types = 0
+	}
+	s.n, s.from, s.at = uint8(len(q.Name)), p, time.Now().UnixNano()
+	for bit, t := range learnable {
+		if t == q.Qtype {
+			s.types |= 1 << bit
+		}
+	}
+	s.asker = addrPort(asker)
+}
+
+// asked is a question that is asked again.
+type asked struct {
+	name  string
+	types []uint16
+	from  *Plugin
+	asker netip.AddrPort
+}
+
+// all are the questions that are young enough.
+func (r *recent) all(now time.Time) []asked {
+	var out []asked
+	for i := range r.slots {
+		s := &r.slots[i]
+		if !s.busy.CompareAndSwap(false, true) {
+			continue
+		}
+		if s.n > 0 && now.UnixNano()-s.at < int64(recentAge) {
+			a := asked{name: string(s.name[:s.n]), from: s.from, asker: s.asker}
+			for bit, t := range learnable {
+				if s.types&(1<<bit) != 0 {
+					a.types = append(a.types, t)
+				}
+			}
+			out = append(out, a)
+		}
+		s.busy.Store(false)
+	}
+	return out
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// addrPort is the address of a client; the zero one when it has none of IP.
+func addrPort(a net.Addr) netip.AddrPort {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		return a.AddrPort()
+	case *net.TCPAddr:
+		return a.AddrPort()
+	}
+	return netip.AddrPort{}
+}

@@ -1,0 +1,262 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/nameplane/nameplane/internal/enforce/match"
+)
+
+const (
+	writers     = 8 // at most one of them for an object
+	recallers   = 8
+	recallTime  = 5 * time.Second
+	minRetry    = 20 * time.Millisecond
+	maxRetry    = 5 * time.Second
+	rebuildRest = 10 * time.Millisecond // after a rebuild, or three times as long as that took
+)
+
+// start runs all of the engine and waits for the first list of objects, but not for ever: DNS must come up without the API.
+func (e *engine) start() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
+	e.store.record(ctx)
+	namespaces := e.opts.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var synced []cache.InformerSynced
+	for _, ns := range namespaces {
+		c := e.store.informer(ns, e)
+		synced = append(synced, c.HasSynced)
+		e.running.Go(func() { c.RunWithContext(ctx) })
+	}
+	e.running.Go(func() { e.follow(ctx) })
+	for range writers {
+		e.running.Go(func() { e.write(ctx) })
+	}
+	if e.hold != nil {
+		e.running.Go(func() { _ = e.hold.Run(ctx) })
+		e.running.Go(func() { e.measure(ctx) })
+	}
+	if e.opts.service.name != "" {
+		e.running.Go(func() { e.watchAgents(ctx) })
+	}
+	wctx, done := context.WithTimeout(ctx, syncWait)
+	defer done()
+	if !cache.WaitForCacheSync(wctx.Done(), synced...) {
+		e.log.Warning("starting without having seen all DNSNameResolvers: the Kubernetes API did not answer in time")
+	}
+	return nil
+}
+
+// shutdown ends all that start began.
+func (e *engine) shutdown() error {
+	if e.stop != nil {
+		e.stop()
+	}
+	e.queue.ShutDown()
+	e.running.Wait()
+	return nil
+}
+
+// follow keeps the tree true to the objects.
+func (e *engine) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.changed:
+		}
+		began := time.Now()
+		if fresh := e.rebuild(); len(fresh) > 0 {
+			e.running.Go(func() { e.recall(ctx, fresh) })
+		}
+		pause(ctx, max(rebuildRest, min(3*time.Since(began), time.Second)))
+	}
+}
+
+// recall asks again for names that were asked for shortly before there was an object for them.
+func (e *engine) recall(ctx context.Context, fresh []*object) {
+	entries := make([]match.Entry[*object], 0, len(fresh))
+	for _, o := range fresh {
+		entries = append(entries, match.Entry[*object]{Pattern: o.pattern, Value: o})
+	}
+	tree := match.Build(entries)
+	slots := make(chan struct{}, recallers)
+	for _, q := range e.recent.all(time.Now()) {
+		objects := tree.Append(nil, q.name)
+		if len(objects) == 0 {
+			continue
+		}
+		for _, t := range q.types {
+			slots <- struct{}{}
+			recalled.Inc()
+			e.running.Go(func() {
+				defer func() { <-slots }()
+				actx, cancel := context.WithTimeout(ctx, recallTime)
+				defer cancel()
+				q.from.ask(actx, objects, q.name, t, q.asker)
+			})
+		}
+	}
+}
+
+// write is one writer.
+func (e *engine) write(ctx context.Context) {
+	for {
+		o, stopped := e.queue.Get()
+		if stopped {
+			return
+		}
+		after := e.writeOne(ctx, o)
+		e.queue.Done(o)
+		if after > 0 && ctx.Err() == nil {
+			e.queue.AddAfter(o, after)
+		}
+	}
+}
+
+// writeOne writes what an object has to be written, and returns after how long to look at it again; zero: not by itself.
+func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
+	w := o.begin(e.rules, e.store.clock.now())
+	if w == nil {
+		return 0
+	}
+	if len(w.left) > 0 {
+		leasedOnly.Add(float64(len(w.left)))
+		if o.warnFull(e.store.clock.now()) {
+			e.warn(o, "NoRoom", "the status has no room for more; addresses of %s and others are allowed for as long as their leases last", w.left[0])
+		}
+	}
+	if len(w.ops) > 0 {
+		got, err := e.store.write(ctx, o.key, w)
+		if err != nil {
+			return e.failed(ctx, o, w, err)
+		}
+		writes.WithLabelValues("ok").Inc()
+		o.done(w, got, e.rules, e.store.clock.now())
+	}
+	if due := o.nextDue(); !due.IsZero() {
+		return max(due.Sub(e.store.clock.now()), time.Millisecond)
+	}
+	return 0
+}
+
+// failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
+// address of it.
+func (e *engine) failed(ctx context.Context, o *object, w *write, err error) time.Duration {
+	o.undo(w)
+	o.mu.Lock()
+	o.failed++
+	n := o.failed
+	o.mu.Unlock()
+	backoff := min(minRetry<<min(n-1, 10), maxRetry)
+	switch {
+	case apierrors.IsNotFound(err):
+		return 0 // the watch will tell
+	case apierrors.IsForbidden(err) && !e.store.putOnly.Load():
+		e.log.Warningf("patches of the status are forbidden, so it is replaced as a whole: %v", err)
+		e.store.putOnly.Store(true)
+		backoff = time.Millisecond
+	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
+		writes.WithLabelValues("lost").Inc()
+		e.reread(ctx, o, apierrors.IsConflict(err))
+		backoff = min(backoff, 500*time.Millisecond)
+	default:
+		writes.WithLabelValues("error").Inc()
+		if n == 1 || n%20 == 0 {
+			e.log.Warningf("%s: the status could not be written, and will be tried again: %v", o.key, err)
+		}
+	}
+	if !o.alive(e.store.clock.now()) {
+		return 0
+	}
+	return backoff/2 + rand.N(backoff/2+1)
+}
+
+// reread gets the newest state after somebody else was first. An API server that refuses again and again what is tested
+// against the newest state refuses a name in it: the definition may be the stock one, which takes plain names only.
+func (e *engine) reread(ctx context.Context, o *object, conflict bool) {
+	if live, err := e.store.get(ctx, o.key); err == nil {
+		o.set(live)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if conflict {
+		return
+	}
+	if o.refused++; o.refused > 4 {
+		o.plain = true
+	}
+}
+
+// isUnprocessable reports whether an operation of a patch did not apply; the API server has no reason of its own for that.
+func isUnprocessable(err error) bool {
+	var s apierrors.APIStatus
+	return errors.As(err, &s) && s.Status().Code == 422
+}
+
+// measure keeps the gauges about agents true.
+func (e *engine) measure(ctx context.Context) {
+	for ctx.Err() == nil {
+		countAgents(e.hold.Agents())
+		pause(ctx, time.Second)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// slogTo is a logger that writes to CoreDNS's.
+func slogTo(p clog.P) *slog.Logger { return slog.New(slogHandler{log: p}) }
+
+// slogHandler is a slog.Handler on CoreDNS's log.
+type slogHandler struct {
+	log   clog.P
+	attrs []slog.Attr
+}
+
+// Enabled is part of slog.Handler.
+func (h slogHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+// Handle is part of slog.Handler.
+func (h slogHandler) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	add := func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	if r.Level >= slog.LevelWarn {
+		h.log.Warning(text)
+	} else {
+		h.log.Info(text)
+	}
+	return nil
+}
+
+// WithAttrs is part of slog.Handler.
+func (h slogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return slogHandler{h.log, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
+}
+
+// WithGroup is part of slog.Handler; groups are not used.
+func (h slogHandler) WithGroup(string) slog.Handler { return h }

@@ -1,0 +1,174 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+)
+
+const (
+	resource     = "dnsnameresolvers"
+	fieldManager = "nameplane-coredns" // one for all replicas, or each would be recorded for every entry
+	writeTimeout = 10 * time.Second
+	// A client that is slower than the answers loses them: the default of 5 requests a second did (facts: D24). The API
+	// server's own fairness is the bound that matters.
+	clientQPS, clientBurst = 200, 400
+)
+
+// store is the API server.
+type store struct {
+	objects *rest.RESTClient
+	core    kubernetes.Interface
+	events  record.EventRecorder
+	clock   clock
+	putOnly atomic.Bool // patches are forbidden: the rights are those of the stock plugin
+	scheme  *runtime.Scheme
+}
+
+// newStore connects to the cluster of a kubeconfig, or to the one we run in. It does not wait for an answer.
+func newStore(kubeconfig string) (*store, error) {
+	var conf *rest.Config
+	var err error
+	if kubeconfig != "" {
+		conf, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	} else {
+		conf, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newStoreFor(conf)
+}
+
+func newStoreFor(conf *rest.Config) (*store, error) {
+	s := &store{scheme: runtime.NewScheme()}
+	conf = rest.CopyConfig(conf)
+	conf.QPS, conf.Burst = clientQPS, clientBurst
+	conf.UserAgent = fieldManager
+	conf.Wrap(s.clock.watch)
+	if err := v1alpha1.AddToScheme(s.scheme); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.core, err = kubernetes.NewForConfig(conf); err != nil {
+		return nil, err
+	}
+	typed := rest.CopyConfig(conf)
+	typed.GroupVersion, typed.APIPath = &v1alpha1.GroupVersion, "/apis"
+	typed.NegotiatedSerializer = serializer.NewCodecFactory(s.scheme).WithoutConversion()
+	s.objects, err = rest.RESTClientFor(typed)
+	return s, err
+}
+
+// record starts to send Events, until ctx ends.
+func (s *store) record(ctx context.Context) {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.core.CoreV1().Events("")})
+	s.events = b.NewRecorder(s.scheme, corev1.EventSource{Component: Name})
+}
+
+// informer tells h of all objects in a namespace.
+func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.Controller {
+	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewFilteredListWatchFromClient(s.objects, resource, namespace, func(*metav1.ListOptions) {}),
+		ObjectType:    &v1alpha1.DNSNameResolver{},
+		Handler:       h,
+		ResyncPeriod:  24 * time.Hour,
+		Transform: func(o any) (any, error) {
+			if d, ok := o.(*v1alpha1.DNSNameResolver); ok {
+				d.ManagedFields = nil // larger than all the rest, and of no use here
+			}
+			return o, nil
+		},
+	})
+	return c
+}
+
+// write sends what is to be written, and returns the object as it is then.
+func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (*v1alpha1.DNSNameResolver, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var req *rest.Request
+	if s.putOnly.Load() {
+		live := w.live.DeepCopy()
+		live.Status.ResolvedNames = listOf(w.live, w.want)
+		req = s.objects.Put().Body(live)
+	} else {
+		body, err := json.Marshal(w.ops)
+		if err != nil {
+			return nil, err
+		}
+		req = s.objects.Patch(types.JSONPatchType).Body(body)
+	}
+	got := &v1alpha1.DNSNameResolver{}
+	err := req.Namespace(key.Namespace).Resource(resource).Name(key.Name).SubResource("status").
+		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec).Do(ctx).Into(got)
+	got.ManagedFields = nil
+	return got, err
+}
+
+// get reads an object, past all caches.
+func (s *store) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.DNSNameResolver, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	got := &v1alpha1.DNSNameResolver{}
+	err := s.objects.Get().Namespace(key.Namespace).Resource(resource).Name(key.Name).Do(ctx).Into(got)
+	got.ManagedFields = nil
+	return got, err
+}
+
+// clock is that of the API server, as far as it is known. Moments in the status are compared by programs on other machines;
+// if each replica wrote its own clock's, one that is wrong would let addresses end early for all. Differences that the
+// resolution of the header or a slow reply explain are ignored.
+type clock struct{ offset atomic.Int64 }
+
+const clockSlack = 2 * time.Second
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+// watch reads the Date of all replies.
+func (c *clock) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		began := time.Now()
+		resp, err := next.RoundTrip(r)
+		if err == nil {
+			c.note(resp.Header.Get("Date"), began, time.Now())
+		}
+		return resp, err
+	})
+}
+
+func (c *clock) note(header string, began, ended time.Time) {
+	date, err := http.ParseTime(header)
+	if err != nil || ended.Sub(began) > clockSlack {
+		return
+	}
+	// The header has whole seconds; half a second is its mean error.
+	offset := date.Add(500 * time.Millisecond).Sub(began.Add(ended.Sub(began) / 2))
+	if offset.Abs() < clockSlack {
+		offset = 0
+	}
+	if d := offset - time.Duration(c.offset.Load()); d.Abs() >= time.Second {
+		c.offset.Store(int64(offset))
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

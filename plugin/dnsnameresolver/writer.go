@@ -1,0 +1,81 @@
+package dnsnameresolver
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
+)
+
+// heldWriter keeps a reply back, until it is written to the writer below it.
+type heldWriter struct {
+	dns.ResponseWriter
+	msg *dns.Msg
+	raw []byte // not nil: the message came as octets
+}
+
+// WriteMsg keeps a message. A plugin that writes a second one gets the first sent.
+func (w *heldWriter) WriteMsg(m *dns.Msg) error {
+	err := w.release()
+	w.msg = m
+	return err
+}
+
+// Write keeps a message in wire form.
+func (w *heldWriter) Write(b []byte) (int, error) {
+	m := new(dns.Msg)
+	if err := m.Unpack(b); err != nil {
+		return w.ResponseWriter.Write(b)
+	}
+	err := w.release()
+	w.msg, w.raw = m, b
+	return len(b), err
+}
+
+// release writes what was kept.
+func (w *heldWriter) release() error {
+	m, raw := w.msg, w.raw
+	w.msg, w.raw = nil, nil
+	switch {
+	case raw != nil:
+		_, err := w.ResponseWriter.Write(raw)
+		return err
+	case m != nil:
+		return w.ResponseWriter.WriteMsg(m)
+	}
+	return nil
+}
+
+// SetPlugin and GetPlugin let CoreDNS count which plugin answered.
+func (w *heldWriter) SetPlugin(name string) {
+	if t, ok := w.ResponseWriter.(plugin.PluginTracker); ok {
+		t.SetPlugin(name)
+	}
+}
+
+func (w *heldWriter) GetPlugin() string {
+	if t, ok := w.ResponseWriter.(plugin.PluginTracker); ok {
+		return t.GetPlugin()
+	}
+	return ""
+}
+
+// nobody is the client of a question that we ask ourselves in the name of one who asked before.
+type nobody struct{ asker netip.AddrPort }
+
+func (n nobody) LocalAddr() net.Addr {
+	return net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:53"))
+}
+func (n nobody) RemoteAddr() net.Addr {
+	if !n.asker.IsValid() {
+		return n.LocalAddr()
+	}
+	return net.UDPAddrFromAddrPort(n.asker)
+}
+func (nobody) WriteMsg(*dns.Msg) error     { return nil }
+func (nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (nobody) Close() error                { return nil }
+func (nobody) TsigStatus() error           { return nil }
+func (nobody) TsigTimersOnly(bool)         {}
+func (nobody) Hijack()                     {}
