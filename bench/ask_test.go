@@ -116,6 +116,50 @@ func TestAskChecks(t *testing.T) {
 	}
 }
 
+// TestAskKnowsItsClients: a reply that another client waits for is none.
+func TestAskKnowsItsClients(t *testing.T) {
+	file, err := writeQueries(t.TempDir(), mix(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	q, err := newQuestioner(askSpec{Addr: server.LocalAddr().String(), File: file, Clients: 2, Window: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.close()
+	var from [2]net.Addr
+	b := [2][]byte{make([]byte, 512), make([]byte, 512)}
+	for i := range from {
+		if err := q.send(i); err != nil {
+			t.Fatal(err)
+		}
+		n, addr, err := server.ReadFrom(b[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[i], from[i] = b[i][:n], addr
+		b[i][2] |= 0x80
+	}
+	for i := range from {
+		if _, err := server.WriteTo(b[i], from[1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); q.result.Wrong+q.result.Answered < 2 && time.Now().Before(end); {
+		if _, err := q.turn(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(askResult{Wrong: 2}, q.result); diff != "" {
+		t.Errorf("result (-want +got)\n%s", diff)
+	}
+}
+
 // TestAsk runs the whole client.
 func TestAsk(t *testing.T) {
 	file, err := writeQueries(t.TempDir(), mix(1000))
