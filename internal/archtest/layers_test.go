@@ -76,7 +76,7 @@ var fenced = map[string][]string{
 	"github.com/spf13/":          {"cmd/nameplane", "cmd/nameplane-egress"},
 	"gopkg.in/yaml.v3":           {"internal/config", "internal/mec"},
 	"golang.org/x/crypto/":       {"internal/access"},
-	"golang.org/x/sys/unix":      {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers"},
+	"golang.org/x/sys/unix":      {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "test/cluster"},
 }
 
 // kubernetes are the packages that may know of Kubernetes.
