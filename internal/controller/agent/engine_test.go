@@ -1,0 +1,500 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/enforce"
+	"github.com/nameplane/nameplane/internal/enforce/hold"
+	"github.com/nameplane/nameplane/internal/enforce/ovn"
+)
+
+// tables is a northbound database and the switch behind it. Only address sets are looked into.
+type tables struct {
+	mu        sync.Mutex
+	rows      ovn.Rows
+	epoch     uint64
+	cfg, hv   int64
+	moved     chan struct{}
+	changed   chan struct{}
+	trip      time.Duration // of a write
+	lag       time.Duration // of the switch
+	writes    int
+	refuse    error
+	extending int // requests in one Extend, at most
+}
+
+func newTables() *tables {
+	return &tables{epoch: 1, moved: make(chan struct{}), changed: make(chan struct{}, 1), trip: time.Millisecond, lag: 2 * time.Millisecond}
+}
+
+func (d *tables) Changed() <-chan struct{} { return d.changed }
+func (d *tables) Current(m ovn.Mark) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return m == ovn.Mark{} || m.Epoch == d.epoch
+}
+
+func (d *tables) Have(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := ovn.Rows{ACLs: slices.Clone(d.rows.ACLs)}
+	for _, g := range d.rows.Groups {
+		g.ACLs = slices.Clone(g.ACLs)
+		out.Groups = append(out.Groups, g)
+	}
+	for _, s := range d.rows.Sets {
+		s.Addresses = slices.Clone(s.Addresses)
+		out.Sets = append(out.Sets, s)
+	}
+	return out, nil, ovn.Features{ManageGroups: true, Keep: true}, nil
+}
+
+// write is what all writes have in common; the switch follows later.
+func (d *tables) write(f func()) (ovn.Mark, error) {
+	time.Sleep(d.trip)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refuse != nil {
+		return ovn.Mark{}, d.refuse
+	}
+	f()
+	d.cfg++
+	d.writes++
+	n := d.cfg
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+	time.AfterFunc(d.lag, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.hv = max(d.hv, n)
+		close(d.moved)
+		d.moved = make(chan struct{})
+	})
+	return ovn.Mark{Epoch: d.epoch, Cfg: n}, nil
+}
+
+func (d *tables) Apply(_ context.Context, txs []ovn.Tx) (m ovn.Mark, err error) {
+	for _, tx := range txs {
+		m, err = d.write(func() {
+			for _, op := range tx.Ops {
+				d.op(op)
+			}
+		})
+	}
+	return m, err
+}
+
+// op knows what a test of one firewall needs: rows come, address sets and attached ACLs change, ACLs do not.
+func (d *tables) op(op ovn.Op) {
+	resolve := func(refs []string) (out []string) {
+		for _, r := range refs {
+			if strings.HasPrefix(r, "row") {
+				r = fmt.Sprint("u", d.cfg, r)
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	text := func(column string) string { s, _ := op.Columns[column].(string); return s }
+	ids, _ := op.Columns["external_ids"].(map[string]string)
+	uuid := resolve([]string{op.Row})[0]
+	change := func(set *[]string, values []string) {
+		*set = slices.DeleteFunc(*set, func(a string) bool { return slices.Contains(values, a) })
+		if op.Verb == ovn.Add {
+			*set = append(*set, values...)
+		}
+	}
+	switch op.Table {
+	case "ACL":
+		d.rows.ACLs = append(d.rows.ACLs, ovn.ACL{UUID: uuid, Name: text("name"), Direction: text("direction"), Match: text("match"), Action: text("action"),
+			Meter: text("meter"), Priority: op.Columns["priority"].(int), IDs: ids})
+	case "Port_Group":
+		if op.Verb == ovn.Insert {
+			d.rows.Groups = append(d.rows.Groups, ovn.PortGroup{UUID: uuid, Name: text("name"), ACLs: resolve(op.Columns["acls"].([]string)), IDs: ids})
+			return
+		}
+		change(&d.rows.Groups[0].ACLs, resolve(op.Values))
+	case "Address_Set":
+		i := slices.IndexFunc(d.rows.Sets, func(s ovn.AddressSet) bool { return s.UUID == uuid })
+		switch op.Verb {
+		case ovn.Insert:
+			d.rows.Sets = append(d.rows.Sets, ovn.AddressSet{UUID: uuid, Name: text("name"), Addresses: slices.Clone(op.Columns["addresses"].([]string)), IDs: ids})
+		case ovn.Delete:
+			d.rows.Sets = slices.Delete(d.rows.Sets, i, i+1)
+		default:
+			change(&d.rows.Sets[i].Addresses, op.Values)
+		}
+	}
+}
+
+func (d *tables) Extend(_ context.Context, sets map[string][]string) (ovn.Mark, error) {
+	missing := false
+	m, err := d.write(func() {
+		for name, addrs := range sets {
+			d.extending = max(d.extending, len(addrs))
+			i := slices.IndexFunc(d.rows.Sets, func(s ovn.AddressSet) bool { return s.Name == name })
+			if i < 0 {
+				missing = true
+				continue
+			}
+			for _, a := range addrs {
+				if !slices.Contains(d.rows.Sets[i].Addresses, a) {
+					d.rows.Sets[i].Addresses = append(d.rows.Sets[i].Addresses, a)
+				}
+			}
+		}
+	})
+	if missing {
+		return m, ovn.ErrNoSet
+	}
+	return m, err
+}
+
+func (d *tables) Confirm(ctx context.Context, m ovn.Mark) error {
+	for {
+		d.mu.Lock()
+		hv, moved := d.hv, d.moved
+		d.mu.Unlock()
+		if hv >= m.Cfg {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-moved:
+		}
+	}
+}
+
+// set are the addresses that the switch has of a name.
+func (d *tables) set(p enforce.Pattern) []netip.Addr {
+	rows, _, _, _ := d.Have(context.Background())
+	all, _ := rows.Addresses()
+	return all[p]
+}
+
+func (d *tables) kept(p enforce.Pattern) []netip.Addr {
+	rows, _, _, _ := d.Have(context.Background())
+	_, all := rows.Addresses()
+	return all[p]
+}
+
+// world is what the engine of a test reads.
+type world struct {
+	mu sync.Mutex
+	in reading
+}
+
+func (w *world) set(e *engine, names []enforce.Pattern, status learned) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in := reading{status: status, used: map[enforce.Pattern]bool{}, errs: map[string][]error{"ns1": nil}}
+	in.world = ovn.World{V4: true, ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}}
+	f := enforce.Firewall{Namespace: "ns1"}
+	for i, p := range names {
+		f.Rules = append(f.Rules, enforce.Rule{Index: i, Action: enforce.Allow, Kind: enforce.ByName, Pattern: p})
+		in.used[p] = true
+	}
+	in.world.Firewalls = []enforce.Firewall{f}
+	w.in = in
+	e.Changed()
+}
+
+func start(t *testing.T, d *tables) (*engine, *world) {
+	t.Helper()
+	e := newEngine(d, time.Hour)
+	w := &world{}
+	e.read = func(context.Context) (reading, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.in, nil
+	}
+	w.set(e, []enforce.Pattern{www}, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	return e, w
+}
+
+func program(e *engine, p enforce.Pattern, lease time.Duration, addrs ...string) error {
+	l := hold.Learned{Pattern: p.String(), Lease: lease}
+	for _, a := range addrs {
+		l.Addrs = append(l.Addrs, addr(a))
+	}
+	return e.Program(context.Background(), l)
+}
+
+func settle() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func expect(t *testing.T, d *tables, p enforce.Pattern, want ...string) {
+	t.Helper()
+	var list []netip.Addr
+	for _, s := range want {
+		list = append(list, addr(s))
+	}
+	if diff := cmp.Diff(list, d.set(p), same); diff != "" {
+		t.Errorf("set of %s (-want +got)\n%s", p, diff)
+	}
+}
+
+// TestProgram is the short way: one write, its confirmation, and a lease that ends; then old connections only.
+func TestProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		settle()
+		before, begun := d.writes, time.Now()
+		if err := program(e, www, 10*time.Second, "192.0.2.1", "10.128.0.5", "2001:db8::1"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != d.trip+d.lag {
+			t.Errorf("took %v, want one write and its confirmation", took)
+		}
+		expect(t, d, www, "192.0.2.1") // neither pods nor families that the cluster has not
+		settle()
+		begun = time.Now()
+		if err := program(e, www, 10*time.Second, "192.0.2.1"); err != nil || time.Since(begun) != 0 {
+			t.Errorf("known address: %v after %v", err, time.Since(begun))
+		}
+		if n := d.writes - before; n != 1 {
+			t.Errorf("%d writes for one address", n)
+		}
+		time.Sleep(9 * time.Second)
+		expect(t, d, www, "192.0.2.1")
+		settle()
+		settle()
+		expect(t, d, www)
+		if diff := cmp.Diff([]netip.Addr{addr("192.0.2.1")}, d.kept(www), same); diff != "" {
+			t.Errorf("kept (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestProgramWaitsForTheSwitch does not take a write for its effect, nor for known addresses.
+func TestProgramWaitsForTheSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		settle()
+		d.lag = 300 * time.Millisecond
+		first := make(chan error, 1)
+		go func() { first <- program(e, www, time.Minute, "192.0.2.1") }()
+		time.Sleep(100 * time.Millisecond)
+		begun := time.Now()
+		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil || time.Since(begun) < 200*time.Millisecond {
+			t.Errorf("the second asker overtook: %v after %v", err, time.Since(begun))
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		d.lag = time.Hour
+		if err := program(e, www, time.Minute, "192.0.2.2"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a switch that does not answer: %v", err)
+		}
+	})
+}
+
+// TestProgramCoalesces does with one write what came during another.
+func TestProgramCoalesces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		settle()
+		before := d.writes
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if err := program(e, www, time.Minute, fmt.Sprintf("192.0.2.%d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := d.writes - before; n > 3 || d.extending < 30 {
+			t.Errorf("%d writes, of at most %d addresses", n, d.extending)
+		}
+		if len(d.set(www)) != 100 {
+			t.Errorf("%d addresses", len(d.set(www)))
+		}
+	})
+}
+
+// TestProgramBeforeTheRule is case 44: the answer comes before the firewall, and counts when that is there. A name with a rule but no
+// set yet waits for the pass.
+func TestProgramBeforeTheRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, w := start(t, d)
+		settle()
+		if err := program(e, wild, time.Minute, "192.0.2.7"); err != nil {
+			t.Error(err)
+		}
+		w.set(e, []enforce.Pattern{www, wild}, nil)
+		settle()
+		expect(t, d, wild, "192.0.2.7")
+		d.mu.Lock()
+		d.rows.Sets = nil // by hand
+		d.mu.Unlock()
+		if err := program(e, www, time.Minute, "192.0.2.8"); err != nil {
+			t.Error(err)
+		}
+		expect(t, d, www, "192.0.2.8")
+		settle()
+		expect(t, d, wild, "192.0.2.7")
+	})
+}
+
+// TestProgramWhileLeaving asks for an address in the moment it is taken away: whenever that is, the acknowledged one is there.
+func TestProgramWhileLeaving(t *testing.T) {
+	for at := 900 * time.Millisecond; at < 1200*time.Millisecond; at += time.Millisecond / 2 {
+		synctest.Test(t, func(t *testing.T) {
+			d := newTables()
+			d.trip = 20 * time.Millisecond
+			e, _ := start(t, d)
+			settle()
+			if err := program(e, www, time.Second, "192.0.2.1"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(at)
+			if err := program(e, www, 10*time.Second, "192.0.2.1"); err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				if len(d.set(www)) != 1 {
+					t.Fatalf("%v: acknowledged, and not there", at)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestPasses follows the statuses of DNSNameResolvers, and repairs what others do.
+func TestPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, w := start(t, d)
+		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1"), addr("192.0.2.2")}})
+		settle()
+		expect(t, d, www, "192.0.2.1", "192.0.2.2")
+		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.2")}})
+		settle()
+		expect(t, d, www, "192.0.2.2")
+		if _, err := d.write(func() { d.rows.Sets[0].Addresses = []string{"203.0.113.1"} }); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		expect(t, d, www, "192.0.2.2")
+		w.set(e, nil, nil)
+		settle()
+		if len(d.rows.Sets) != 0 {
+			t.Errorf("sets of no rule: %+v", d.rows.Sets)
+		}
+	})
+}
+
+// TestPassesFailAndRecover is a database that refuses everything for a while.
+func TestPassesFailAndRecover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, w := start(t, d)
+		var said []map[string]error
+		e.report = func(o outcome) { said = append(said, maps.Clone(o.failed)) }
+		settle()
+		d.refuse = errors.New("no")
+		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1")}})
+		settle()
+		if last := said[len(said)-1]; last["ns1"] == nil {
+			t.Errorf("said %v", said)
+		}
+		if err := program(e, www, time.Minute, "192.0.2.9"); err == nil {
+			t.Error("programmed by a database that refuses")
+		}
+		d.refuse = nil
+		settle()
+		expect(t, d, www, "192.0.2.1", "192.0.2.9")
+		if last := said[len(said)-1]; len(last) != 0 {
+			t.Errorf("still said %v", last)
+		}
+	})
+}
+
+// TestAnotherDatabase does not believe that a database has what the one before it had.
+func TestAnotherDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		settle()
+		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		d.rows, d.epoch, d.cfg, d.hv = ovn.Rows{}, 2, 0, 0
+		d.mu.Unlock()
+		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
+			t.Error(err)
+		}
+		expect(t, d, www, "192.0.2.1")
+	})
+}
+
+func TestExplain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		e.node = "node1"
+		settle()
+		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		got, err := e.Explain(t.Context(), www.String(), addr("192.0.2.1"))
+		if err != nil || !got.Programmed || got.Node != "node1" || got.Lease.Round(time.Second) != 50*time.Second || got.Age.Round(time.Second) != 10*time.Second {
+			t.Errorf("Explain = %+v, %v", got, err)
+		}
+		if got, err := e.Explain(t.Context(), www.String(), addr("192.0.2.2")); err != nil || got.Programmed || got.Lease != 0 {
+			t.Errorf("Explain of another = %+v, %v", got, err)
+		}
+	})
+}
+
+func TestMessage(t *testing.T) {
+	bad := []error{&enforce.RuleError{Index: 1, Field: "type", Reason: "no"}}
+	tests := []struct {
+		bad    []error
+		failed error
+		want   string
+	}{
+		{nil, nil, "z: EgressFirewall Rules applied"},
+		{bad, nil, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no"},
+		{bad, errNoGroup, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no; the namespace has no port group yet"},
+		{slices.Repeat(bad, 7), nil, "z: EgressFirewall Rules not correctly applied: " +
+			"spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; and 2 more"},
+	}
+	for _, tt := range tests {
+		if got := message("z", tt.bad, tt.failed); got != tt.want {
+			t.Errorf("message = %q, want %q", got, tt.want)
+		}
+	}
+}
