@@ -21,7 +21,10 @@ type group struct {
 	edits  []*request
 	start  time.Time
 	staged *store.Staged
-	next   *request // came while they ran, and must be alone
+	next   *request         // came while they ran, and must be alone
+	before error            // of the group before, when it landed while these ran
+	late   <-chan time.Time // no more is waited for
+	ran    time.Time        // when the last of them had
 }
 
 // commit runs a group that begins with r, and those behind it that cannot wait for the next turn. The group before is served
@@ -34,7 +37,7 @@ func (p *Publisher) commit(r *request) {
 		g := &group{start: time.Now()}
 		err := p.stage(g, r)
 		// What these edits saw may have been the group before, so nobody is told anything before that is durable.
-		if before := p.land(); before != nil {
+		if before := errors.Join(g.before, p.land()); before != nil {
 			for _, r := range g.edits {
 				r.err = nil // an error may have had its reason in what is gone
 			}
@@ -57,10 +60,9 @@ func (p *Publisher) commit(r *request) {
 // stage runs the edits of a group. A caller who is alone waits least when this goroutine waits for the disk.
 func (p *Publisher) stage(g *group, first *request) (err error) {
 	stage := p.store.Stage
-	if p.air == nil && len(p.queue) == 0 && p.lonely {
+	if p.air == nil && len(p.queue) == 0 && p.last == 1 {
 		stage = updater{p.store}.Stage
 	}
-	defer func() { p.lonely = len(g.edits) == 1 }()
 	g.staged, err = stage(func(w store.Writer) error {
 		changed := false
 		for r := first; r != nil; r = p.another(g) {
@@ -70,6 +72,7 @@ func (p *Publisher) stage(g *group, first *request) (err error) {
 			}
 			changed = changed || r.err == nil && r.tx.changed()
 		}
+		g.ran = time.Now()
 		if !changed {
 			return errNothing
 		}
@@ -86,20 +89,43 @@ func (p *Publisher) another(g *group) (r *request) {
 	select {
 	case r = <-p.queue:
 	default:
-		if p.air == nil {
-			return nil
-		}
-		select {
-		case r = <-p.queue:
-		case <-p.air.staged.Done():
-			return nil
-		}
+		r = p.await(g)
 	}
-	if r.alone {
+	if r != nil && r.alone {
 		g.next = r
 		return nil
 	}
 	return r
+}
+
+// await is another that is yet to come: as long as the disk is busy, and a little longer when most callers were in the
+// group before. They come back at once, and would wait for a step of a few and then for their own.
+func (p *Publisher) await(g *group) *request {
+	if p.air != nil {
+		select {
+		case r := <-p.queue:
+			return r
+		case <-p.air.staged.Done():
+		}
+		if 2*len(g.edits) >= len(p.air.edits) {
+			return nil
+		}
+		if g.before = p.land(); g.before != nil {
+			return nil
+		}
+	}
+	if 2*len(g.edits) >= p.last {
+		return nil
+	}
+	if g.late == nil {
+		g.late = time.After(p.took / 2)
+	}
+	select {
+	case r := <-p.queue:
+		return r
+	case <-g.late:
+		return nil
+	}
 }
 
 // land waits for the group that is on its way to the disk, serves it and lets its callers go.
@@ -113,6 +139,7 @@ func (p *Publisher) land() error {
 		p.fail(g, err)
 		return err
 	}
+	p.last, p.took = len(g.edits), time.Since(g.ran)
 	p.serve(g.edits)
 	p.stats.commit(len(g.edits), time.Since(g.start))
 	g.release()

@@ -50,7 +50,8 @@ type Publisher struct {
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
 	air     *group            // on its way to the disk; only the committer touches it
-	lonely  bool              // the last group was one edit; only the committer touches it
+	last    int               // edits of the group that came to the disk last; only the committer touches it
+	took    time.Duration     // how long the disk took for it
 
 	mu     sync.Mutex // guards closed
 	closed bool

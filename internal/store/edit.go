@@ -87,11 +87,10 @@ func (e *Edit) note(t Table, key []byte) {
 	if e.bulk {
 		return
 	}
-	var was []byte
-	if b := e.w.Get(t, key); b != nil {
-		was = append([]byte{}, b...)
+	if e.undo == nil {
+		e.undo = make([]old, 0, 8) // what a change of one record set writes
 	}
-	e.undo = append(e.undo, old{t, key, was})
+	e.undo = append(e.undo, old{t, key, e.w.Get(t, key)})
 }
 
 func (e *Edit) put(t Table, key, value []byte) error {

@@ -40,8 +40,8 @@ type Store interface {
 	Close() error
 }
 
-// Reader reads tables. The slices it hands out are valid until the function it was given to returns, and must not
-// be changed.
+// Reader reads tables. The slices it hands out are valid until the function it was given to returns, whatever is written
+// meanwhile, and must not be changed.
 type Reader interface {
 	// Get returns nil when there is no such key. An empty value is not nil.
 	Get(t Table, key []byte) []byte

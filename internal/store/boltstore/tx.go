@@ -12,17 +12,28 @@ import (
 // reader is a store.Reader on a bbolt transaction.
 type reader struct {
 	tx      *bolt.Tx
-	buckets map[store.Table]*bolt.Bucket // bbolt searches its root for each request; a transaction needs it once
+	buckets map[store.Table]*table // bbolt searches its root for each request; a transaction needs it once
+}
+
+// table is a bucket, and a cursor for Get: bbolt makes a new one for each request, which grows as it descends.
+type table struct {
+	*bolt.Bucket
+	at *bolt.Cursor
 }
 
 func newReader(tx *bolt.Tx) *reader {
-	return &reader{tx: tx, buckets: make(map[store.Table]*bolt.Bucket, len(store.Tables))}
+	return &reader{tx: tx, buckets: make(map[store.Table]*table, len(store.Tables))}
 }
 
 func (r *reader) Get(t store.Table, key []byte) []byte {
-	b := r.bucket(t)
-	defer trap()
-	return b.Get(key)
+	b := r.table(t)
+	if b.at == nil {
+		b.at = b.Cursor()
+	}
+	if k, v := seek(b.at, key); bytes.Equal(k, key) && k != nil {
+		return v
+	}
+	return nil
 }
 
 func (r *reader) Scan(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
@@ -55,17 +66,21 @@ func (r *reader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value
 	}
 }
 
-// bucket finds a table. Open made all of them, so a missing one is a mistake in the program.
-func (r *reader) bucket(t store.Table) *bolt.Bucket {
-	b := r.buckets[t]
-	if b == nil {
-		if b = openBucket(r.tx, t); b == nil {
+func (r *reader) bucket(t store.Table) *bolt.Bucket { return r.table(t).Bucket }
+
+// table finds a table. Open made all of them, so a missing one is a mistake in the program.
+func (r *reader) table(t store.Table) *table {
+	found := r.buckets[t]
+	if found == nil {
+		b := openBucket(r.tx, t)
+		if b == nil {
 			panic(fmt.Sprintf("boltstore: no table %q", t))
 		}
 		b.FillPercent = fillPercent(t)
-		r.buckets[t] = b
+		found = &table{Bucket: b}
+		r.buckets[t] = found
 	}
-	return b
+	return found
 }
 
 // fillPercent is how full a page is left when it splits. The keys of two tables only ever grow (for the journal:

@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	}{
 		{"GetPutDelete", testGetPutDelete},
 		{"EmptyValue", testEmptyValue},
+		{"ValuesStay", testValuesStay},
 		{"TablesAreApart", testTablesAreApart},
 		{"BuffersAreTheCallers", testBuffers},
 		{"Scan", testScan},
@@ -184,6 +185,34 @@ func testTablesAreApart(t *testing.T, open Opener) {
 		}
 		wantContent(t, s, table, "k="+string(table))
 	}
+}
+
+// testValuesStay: what was read stays as it was while it is written over, many times and beside much else.
+func testValuesStay(t *testing.T, open Opener) {
+	s := openNew(t, open)
+	update(t, s, func(w store.Writer) {
+		for i := range 100 {
+			put(t, w, store.Sets, fmt.Sprintf("%03d", i), "old")
+		}
+	})
+	update(t, s, func(w store.Writer) {
+		var had [][]byte
+		for i := range 100 {
+			had = append(had, w.Get(store.Sets, fmt.Appendf(nil, "%03d", i)))
+		}
+		for round := range 3 {
+			for i := range 1000 {
+				put(t, w, store.Sets, fmt.Sprintf("%03d", i*7%1000), "new")
+			}
+			del(t, w, store.Sets, fmt.Sprintf("%03d", round))
+			content(w, store.Sets) // scans let the store put what it kept in order
+		}
+		for i, v := range had {
+			if string(v) != "old" {
+				t.Fatalf("value %d that was read before has become %q", i, v)
+			}
+		}
+	})
 }
 
 // testBuffers: a caller may use its slices again once Put or Delete has returned.
