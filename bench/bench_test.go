@@ -99,9 +99,10 @@ func TestSourceAnswersItself(t *testing.T) {
 func TestChangingRows(t *testing.T) {
 	all := []load{{name: "no changes"}, {"single", 1, false}, {"control", 1, true}}
 	results := [][]figures{{{qps: 100_000, cpu: 8}}, {{qps: 50_000, cpu: 12}}, {{qps: 80_000, cpu: 8}}}
-	applied := [][]changes{{{}}, {{PerSec: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond}}, {{PerSec: 1000}}}
+	one := changes{PerSec: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond}
+	applied := [][]sourced{{{}}, {{one, 0.06}}, {{one, 0.05}}}
 	got := changingRows(all, results, applied)[2]
-	want := []string{"single", "50000", "0.50x", "0.62x", "12.00", "0.20", "1000", "1.00 ms", "2.00 ms", "0"}
+	want := []string{"single", "50000", "0.50x", "0.62x", "12.00", "0.20", "0.06", "1000", "1.00 ms", "2.00 ms", "0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("row (-want +got)\n%s", diff)
 	}
@@ -140,10 +141,17 @@ func TestAddressSetsFollowsPages(t *testing.T) {
 	if err != nil || len(sets) != 2 {
 		t.Fatalf("addressSets = %v, %v, want both pages", sets, err)
 	}
-	if err := d.put(sets[1], "192.0.2.1"); err != nil || put != "192.0.2.1" {
-		t.Errorf("put: %v, the server got %q", err, put)
+	conns, err := dialDirect(server.URL, "secret", 1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := d.put(recordset{ID: "3", zone: "z"}, "192.0.2.1"); err == nil {
+	defer conns[0].conn.Close()
+	for _, address := range []string{"192.0.2.1", "192.0.2.2"} { // the second on what the first left of the connection
+		if err := conns[0].put(sets[1], address); err != nil || put != address {
+			t.Errorf("put: %v, the server got %q", err, put)
+		}
+	}
+	if err := conns[0].put(recordset{ID: "3", zone: "z"}, "192.0.2.1"); err == nil {
 		t.Error("put of an unknown record set succeeded, want an error")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/nameplane/nameplane/test/peers"
@@ -19,6 +20,23 @@ type load struct {
 	name  string
 	batch int  // changes in a request; 0: there are none
 	idle  bool // nobody applies them: the control
+}
+
+// sourced is what a source of changes did, and its own CPU for each in
+// milliseconds. That is taken from dnsperf, not from the server: where dnsperf
+// is what limits queries, they lose so much of its core and no more.
+type sourced struct {
+	changes
+	Each float64
+}
+
+// ownCPU is the CPU time of this process.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0 // it cannot fail with these arguments
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // loads: the issue is how many changes are applied, not in how many requests
@@ -66,7 +84,7 @@ func (b *bench) changing(ctx context.Context) error {
 		return err
 	}
 	results := make([][]figures, len(all))
-	applied := make([][]changes, len(all))
+	applied := make([][]sourced, len(all))
 	for range rounds {
 		for i, l := range all {
 			f, c, err := whileChanging(ctx, perf, s, l)
@@ -87,41 +105,44 @@ func (b *bench) changing(ctx context.Context) error {
 // changingRows compares each load with no changes, and with its control, which
 // is the row behind it. What the server's CPU for a change is follows from what
 // a query takes without changes.
-func changingRows(all []load, results [][]figures, applied [][]changes) [][]string {
-	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "CPU µs/query", "CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+func changingRows(all []load, results [][]figures, applied [][]sourced) [][]string {
+	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	quiet := medians(results[0])
 	for i, l := range all {
 		f, c := medians(results[i]), middle(applied[i])
-		control, each := "-", "-"
+		control, each, source := "-", "-", "-"
+		if l.batch > 0 {
+			source = fmt.Sprintf("%.2f", c.Each)
+		}
 		if l.batch > 0 && !l.idle {
 			control = ratio(f.qps, medians(results[i+1]).qps)
 			each = fmt.Sprintf("%.2f", (f.cpu-quiet.cpu)*f.qps/c.PerSec/1000)
 		}
-		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.2f", f.cpu), each}
+		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.2f", f.cpu), each, source}
 		rows = append(rows, append(row, c.row("")[1:]...))
 	}
 	return rows
 }
 
 // middle are the medians of what a source did.
-func middle(list []changes) changes {
-	pick := func(of func(changes) float64) float64 {
+func middle(list []sourced) sourced {
+	pick := func(of func(sourced) float64) float64 {
 		values := make([]float64, len(list))
 		for i, c := range list {
 			values[i] = of(c)
 		}
 		return median(values)
 	}
-	return changes{
-		PerSec: pick(func(c changes) float64 { return c.PerSec }),
-		P50:    time.Duration(pick(func(c changes) float64 { return float64(c.P50) })),
-		P99:    time.Duration(pick(func(c changes) float64 { return float64(c.P99) })),
-	}
+	return sourced{changes{
+		PerSec: pick(func(c sourced) float64 { return c.PerSec }),
+		P50:    time.Duration(pick(func(c sourced) float64 { return float64(c.P50) })),
+		P99:    time.Duration(pick(func(c sourced) float64 { return float64(c.P99) })),
+	}, pick(func(c sourced) float64 { return c.Each })}
 }
 
 // whileChanging starts the source a moment before dnsperf and lets it outlast it.
-func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l load) (figures, changes, error) {
-	var c changes
+func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l load) (figures, sourced, error) {
+	var c sourced
 	if l.batch == 0 {
 		f, err := perf.measure(ctx, asked)
 		return f, c, err

@@ -112,14 +112,8 @@ func (d *designate) addressSets(zone string, n int) ([]recordset, error) {
 	return found[:min(n, len(found))], nil
 }
 
-// put replaces the addresses of a set. It returns when the change is durable and served.
-func (d *designate) put(set recordset, address string) error {
-	target := fmt.Sprintf("%s/v2/zones/%s/recordsets/%s", d.base, set.zone, set.ID)
-	return d.call(http.MethodPut, target, map[string]any{"records": []string{address}}, nil)
-}
-
-// post replaces the addresses of count sets, from number first on, all or none.
-func (d *designate) post(sets []recordset, first, count int) error {
+// batch replaces the addresses of count sets, from number first on, all or none.
+func batch(sets []recordset, first, count int) any {
 	type change struct {
 		Action  string   `json:"action"`
 		Name    string   `json:"name"`
@@ -131,6 +125,5 @@ func (d *designate) post(sets []recordset, first, count int) error {
 		n := first + i
 		list[i] = change{"upsert", sets[n%len(sets)].Name, "A", []string{newAddress(n)}}
 	}
-	target := fmt.Sprintf("%s/v2/zones/%s/changes", d.base, sets[0].zone)
-	return d.call(http.MethodPost, target, map[string]any{"changes": list}, nil)
+	return map[string]any{"changes": list}
 }

@@ -60,16 +60,23 @@ func (b *bench) restChanges(ctx context.Context, zone peers.Zone) ([][]string, e
 		if err != nil {
 			return nil, err
 		}
+		conns, err := dialDirect(d.base, d.token, count)
+		if err != nil {
+			return nil, err
+		}
 		last := make([]int, count) // each writer's last acknowledged change
 		c := writers{count: count, length: b.seconds(10, 3)}.run(func(writer, n int) error {
 			n += offset
-			err := d.put(sets[n%len(sets)], newAddress(n))
+			err := conns[writer].put(sets[n%len(sets)], newAddress(n))
 			if err == nil {
 				last[writer] = n
 			}
 			return err
 		})
 		offset += c.Done + c.Errors + count
+		for _, conn := range conns {
+			conn.conn.Close()
+		}
 		for _, n := range last {
 			if err := served(s.Addr, sets[n%len(sets)].Name, newAddress(n)); err != nil {
 				return nil, err

@@ -47,14 +47,19 @@ func generate(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	done := writers{count: sourceConns, length: s.Length, rate: s.Rate / s.Batch}.run(func(_, n int) error {
+	conns, err := dialDirect(s.URL, s.Token, sourceConns)
+	if err != nil {
+		return err
+	}
+	before := ownCPU()
+	done := writers{count: sourceConns, length: s.Length, rate: s.Rate / s.Batch}.run(func(writer, n int) error {
 		if s.Batch == 1 {
-			return d.put(sets[n%len(sets)], newAddress(n))
+			return conns[writer].put(sets[n%len(sets)], newAddress(n))
 		}
-		return d.post(sets, n*s.Batch, s.Batch)
+		return conns[writer].post(sets, n*s.Batch, s.Batch)
 	})
 	done.PerSec *= float64(s.Batch)
-	return json.NewEncoder(out).Encode(done)
+	return json.NewEncoder(out).Encode(sourced{done, (ownCPU() - before).Seconds() * 1000 / float64(max(1, done.Done*s.Batch))})
 }
 
 // answerAll says yes to every request of a connection and does nothing, for as
