@@ -55,22 +55,26 @@ func CallerFor(p access.Principal) Caller {
 
 // WithCaller is ctx for a request of c.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey, c)
+	return context.WithValue(ctx, callerKey, &c)
 }
 
 // CallerOf is who makes the request of ctx; the zero Caller, who may do nothing, when nobody was authenticated.
 func CallerOf(ctx context.Context) Caller {
-	c, _ := ctx.Value(callerKey).(Caller)
-	return c
+	if c, ok := ctx.Value(callerKey).(*Caller); ok {
+		return *c
+	}
+	return Caller{}
 }
 
 // WithRequestID is ctx for a request with an id.
 func WithRequestID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestIDKey, id)
+	return context.WithValue(ctx, requestIDKey, &id)
 }
 
 // RequestID is the id of the request of ctx, "req-" and a UUID.
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey).(string)
-	return id
+	if id, ok := ctx.Value(requestIDKey).(*string); ok {
+		return *id
+	}
+	return ""
 }

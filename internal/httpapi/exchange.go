@@ -11,6 +11,7 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	req     *http.Request
+	ctx     exchangeContext // of req
 	caller  Caller
 	area    Area
 	id      string
@@ -19,10 +20,27 @@ type exchange struct {
 	octets  int64
 	control *http.ResponseController
 	stall   time.Duration
+	until   time.Time // the deadline of writes
 }
 
-func withExchange(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, exchangeKey, x)
+// exchangeContext is the context of a request: one for all that doors ask of it, in place of one for each.
+type exchangeContext struct {
+	context.Context
+	x      *exchange
+	caller *Caller // nil when nobody was authenticated
+}
+
+// Value implements context.Context.
+func (c *exchangeContext) Value(key any) any {
+	switch {
+	case key == exchangeKey:
+		return c.x
+	case key == requestIDKey:
+		return &c.x.id
+	case key == callerKey && c.caller != nil:
+		return c.caller
+	}
+	return c.Context.Value(key)
 }
 
 // NoteCaller puts who was found to call into the audit line of a request that came without a token: a login.
@@ -67,8 +85,16 @@ func (x *exchange) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// extendWrite gives the peer another while to take what we send. Recorders in tests have no deadlines, which is well.
-func (x *exchange) extendWrite() { _ = x.control.SetWriteDeadline(time.Now().Add(x.stall)) }
+// extendWrite gives the peer another while to take what we send, unless it has nearly all of one. Recorders in tests have no
+// deadlines, which is well.
+func (x *exchange) extendWrite() {
+	until := time.Now().Add(x.stall)
+	if until.Sub(x.until) < x.stall/16 {
+		return
+	}
+	x.until = until
+	_ = x.control.SetWriteDeadline(until)
+}
 
 // finish covers what the server sends after the handler: headers of an empty reply, the last buffer.
 func (x *exchange) finish() {

@@ -101,19 +101,26 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin gives the request its id. An id of the client's is not taken: what is in our log must be ours.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path)}
-	ctx := WithRequestID(withExchange(r.Context(), x), x.id)
-	x.req = r.WithContext(ctx)
+	x.ctx = exchangeContext{Context: r.Context(), x: x}
+	x.req = r.WithContext(&x.ctx)
 	x.control = http.NewResponseController(w)
 	x.stall = f.Limits.Stall
 	h := w.Header()
 	h.Set("X-Openstack-Request-Id", x.id)
 	// For what a browser does with a reply: it is not guessed at, not kept, not framed and runs nothing. Doors with pages
 	// replace these. There is no CORS header: no other site's script may read us.
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
+	for name, value := range safeHeaders {
+		h[name] = value
+	}
 	return x
+}
+
+// safeHeaders are the same for all replies, so they share them. Who adds to one gets a new list, because each is full.
+var safeHeaders = http.Header{
+	"X-Content-Type-Options":  {"nosniff"},
+	"Cache-Control":           {"no-store"},
+	"Content-Security-Policy": {"default-src 'none'; frame-ancestors 'none'"},
+	"Referrer-Policy":         {"no-referrer"},
 }
 
 // admit decides whether the request may go on to its door; if not it was answered.
@@ -164,8 +171,7 @@ func (f *frame) authenticate(x *exchange) error {
 		}
 		return err
 	}
-	x.caller = c
-	x.req = x.req.WithContext(WithCaller(x.req.Context(), x.caller))
+	x.caller, x.ctx.caller = c, &c
 	return nil
 }
 

@@ -63,6 +63,9 @@ func parseInput(resource string, b []byte) (*input, error) {
 		return nil, refuse("invalid_json", "The body is not UTF-8")
 	}
 	in := &input{resource: resource}
+	if in.fields = plainObject(b); in.fields != nil {
+		return in, nil
+	}
 	if err := json.Unmarshal(b, &in.fields); err != nil {
 		if t, ok := err.(*json.UnmarshalTypeError); ok {
 			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
@@ -209,6 +212,9 @@ func (in *input) number(key string, least, most int64) *int64 {
 
 // texts reads a list of strings.
 func (in *input) texts(key string) []string {
+	if out, ok := plainTexts(in.fields[key]); ok {
+		return out
+	}
 	var list []*string
 	if !in.get(key, "array", &list) {
 		return nil
