@@ -23,7 +23,7 @@ func BenchmarkCalls(b *testing.B) {
 				for i := range rules {
 					list = append(list, rule(b, "", fmt.Sprintf("r%d n%d.app%d.example.com 192.0.2.%d", i, i, a, i+1)))
 				}
-				if _, err := g.Replace(b.Context(), actor, fmt.Sprintf("app%d", a), list); err != nil {
+				if _, err := g.Replace(b.Context(), actor, fmt.Sprintf("app%d", a), list, nil); err != nil {
 					b.Error(err)
 				}
 			}
@@ -48,7 +48,7 @@ func BenchmarkCalls(b *testing.B) {
 			})
 			return err
 		},
-		"states": func(i int) error { _, err := g.SetStates(b.Context(), actor, app(i), state(i)); return err },
+		"states": func(i int) error { _, err := g.SetStates(b.Context(), actor, app(i), state(i), nil); return err },
 		"create and terminate": func(i int) error {
 			if _, err := g.Create(b.Context(), actor, rule(b, fmt.Sprintf("new%d", i), "r new.example.com 192.0.2.1"), nil); err != nil {
 				return err

@@ -16,6 +16,7 @@ type breakable struct {
 	store.Store
 	full atomic.Bool
 	slow atomic.Int64 // nanoseconds of an update
+	look func()       // called with each row that is written, and when all are on the disk; set before the store is used
 }
 
 func (b *breakable) Update(fn func(store.Writer) error) error {
@@ -23,7 +24,23 @@ func (b *breakable) Update(fn func(store.Writer) error) error {
 		return store.ErrUnavailable
 	}
 	time.Sleep(time.Duration(b.slow.Load()))
-	return b.Store.Update(fn)
+	if b.look == nil {
+		return b.Store.Update(fn)
+	}
+	err := b.Store.Update(func(w store.Writer) error { return fn(watched{w, b.look}) })
+	b.look()
+	return err
+}
+
+// watched is a writer that somebody looks at.
+type watched struct {
+	store.Writer
+	look func()
+}
+
+func (w watched) Put(t store.Table, key, value []byte) error {
+	w.look()
+	return w.Writer.Put(t, key, value)
 }
 
 // While the store takes no changes, answers stay; what has to be done by itself is done when it takes them again.

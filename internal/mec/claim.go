@@ -47,10 +47,11 @@ func (k claimKey) id() string {
 
 // ledger collects what one edit claims and gives up. Only what it leaves behind is judged, so an edit can swap names.
 type ledger struct {
-	tx    *publish.Tx
-	limit int
-	pages map[claimKey]*page
-	order []*page
+	tx     *publish.Tx
+	limit  int
+	pages  map[claimKey]*page
+	order  []*page
+	judged func(claims int) // nil: nobody counts them
 }
 
 // page is the claims on one key: as they were, and as they will be.
@@ -112,11 +113,17 @@ func (l *ledger) settle() error {
 		slices.SortFunc(p.now, func(a, b claim) int {
 			return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Rule, b.Rule))
 		})
-		if len(p.now) == len(p.was) && (len(p.now) == 0 || reflect.DeepEqual(p.now, p.was)) {
-			continue
+		same := len(p.now) == len(p.was) && (len(p.now) == 0 || reflect.DeepEqual(p.now, p.was))
+		if !same {
+			if err := p.judge(l.limit); err != nil {
+				return err
+			}
 		}
-		if err := p.judge(l.limit); err != nil {
-			return err
+		if l.judged != nil {
+			l.judged(len(p.made))
+		}
+		if same {
+			continue
 		}
 		z, err := l.tx.Overlay(p.key.zone)
 		if err != nil {

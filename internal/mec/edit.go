@@ -49,6 +49,8 @@ type edit struct {
 	apps   map[string]*appEdit
 	feed   *feedRow
 	timed  bool // the end of a rule was written
+
+	checked func(rules int) // counts those that were found good; nil: nobody counts
 }
 
 type appEdit struct {

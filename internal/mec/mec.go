@@ -59,10 +59,11 @@ type Service struct {
 	pub  *publish.Publisher
 	opts Options
 
-	changed signal // the feed has grown
-	expires signal // a rule's end was written
-	jobs    jobs
-	post    post
+	changed  signal // the feed has grown
+	expires  signal // a rule's end was written
+	jobs     jobs
+	progress progress
+	post     post
 }
 
 // own is the actor of what the service does by itself.

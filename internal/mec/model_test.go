@@ -234,7 +234,7 @@ func (p *player) step() string {
 			return ok
 		})
 	case "states":
-		p.try(what, func() error { _, err := p.SetStates(ctx, actor, app, r.State); return err }, func(m *model) outcome {
+		p.try(what, func() error { _, err := p.SetStates(ctx, actor, app, r.State, nil); return err }, func(m *model) outcome {
 			for k, have := range m.rules {
 				if have.State = r.State; k[0] == app {
 					m.rules[k] = have
@@ -277,7 +277,7 @@ func (p *player) replace(what, app string) {
 			_, err := p.Terminate(p.t.Context(), actor, app)
 			return err
 		}
-		_, err := p.Replace(p.t.Context(), actor, app, rules)
+		_, err := p.Replace(p.t.Context(), actor, app, rules, nil)
 		return err
 	}, func(m *model) outcome {
 		maps.DeleteFunc(m.rules, func(k [2]string, _ mec.Rule) bool { return k[0] == app })

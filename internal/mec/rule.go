@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -62,6 +63,17 @@ func (r Rule) ETag() string {
 		panic(err) // strings, numbers and times of this century
 	}
 	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// ETagOf is a strong entity tag of all rules of an application, in whatever order they come.
+func ETagOf(rules []Rule) string {
+	tags := make([]string, len(rules))
+	for i, r := range rules {
+		tags[i] = r.ETag()
+	}
+	slices.Sort(tags)
+	sum := sha256.Sum256([]byte(strings.Join(tags, " ")))
 	return hex.EncodeToString(sum[:16])
 }
 

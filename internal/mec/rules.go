@@ -133,12 +133,18 @@ func (s *Service) Delete(ctx context.Context, actor store.Actor, app, id string,
 	return was, err
 }
 
-// SetStates gives all rules of an application one state in one commit, and returns them.
-func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, to State) ([]Rule, error) {
+// SetStates gives all rules of an application one state in one commit, and returns them. check may be nil, or refuse inside the
+// commit.
+func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, to State, check func([]Rule) error) ([]Rule, error) {
 	var rules []Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
 		if rules, err = readRules(e.tx.View, app); err != nil {
 			return err
+		}
+		if check != nil {
+			if err := check(rules); err != nil {
+				return err
+			}
 		}
 		e.tx.Note("set all rules %s", to)
 		for i, was := range rules {
@@ -154,10 +160,19 @@ func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, 
 }
 
 // Replace makes rules all that an application has, in one commit. Rules with the id of an old one change it, and keep its
-// state when they have none.
-func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule) ([]Rule, error) {
+// state when they have none. check may be nil, or refuse inside the commit what it is given: the rules that are there.
+func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule, check func([]Rule) error) ([]Rule, error) {
 	var out []Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
+		if check != nil {
+			old, err := readRules(e.tx.View, app)
+			if err == nil {
+				err = check(old)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		e.tx.Note("replace rules")
 		out, err = e.replaceRules(app, rules)
 		return err
@@ -194,6 +209,9 @@ func (e *edit) replaceRules(app string, rules []Rule) ([]Rule, error) {
 		r.App = app
 		if out[i], err = e.putRule(have[r.ID], r); err != nil {
 			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), err)
+		}
+		if unjudged := out[i].State != Active || have[r.ID] != nil && have[r.ID].Version == out[i].Version; unjudged && e.checked != nil {
+			e.checked(1) // it claims nothing new; others are found good or not when all is claimed
 		}
 	}
 	return out, nil

@@ -230,7 +230,7 @@ func TestSetStates(t *testing.T) {
 	}
 	g.create("app2", "r n0.example.com 192.0.2.1")
 	before := g.commits(".")
-	rules, err := g.SetStates(t.Context(), actor, "app1", mec.Inactive)
+	rules, err := g.SetStates(t.Context(), actor, "app1", mec.Inactive, nil)
 	if err != nil || len(rules) != 10 || rules[3].State != mec.Inactive || rules[3].Version != 2 {
 		t.Fatalf("SetStates = %v, %v", rules, err)
 	}
@@ -241,11 +241,11 @@ func TestSetStates(t *testing.T) {
 	g.wantAnswer("n1.example.com.", rr.TypeA, "refused")
 	// One of them is taken: none comes back.
 	g.create("app3", "r n5.example.com 192.0.2.99")
-	_, err = g.SetStates(t.Context(), actor, "app1", mec.Active)
+	_, err = g.SetStates(t.Context(), actor, "app1", mec.Active, nil)
 	wantConflict(t, err)
 	g.wantAnswer("n1.example.com.", rr.TypeA, "refused")
 	g.delete("app3", "r")
-	if _, err = g.SetStates(t.Context(), actor, "app1", mec.Active); err != nil {
+	if _, err = g.SetStates(t.Context(), actor, "app1", mec.Active, nil); err != nil {
 		t.Fatal(err)
 	}
 	g.wantAnswer("n5.example.com.", rr.TypeA, "30 192.0.2.6")
@@ -265,18 +265,18 @@ func TestReplace(t *testing.T) {
 		}
 		return rules
 	}
-	_, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "x x.example.com 192.0.2.1"))
+	_, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "x x.example.com 192.0.2.1"), nil)
 	wantConflict(t, err)
 	g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
-	_, err = g.Replace(t.Context(), actor, "app1", list("a a.example.com 192.0.2.1", "a x.example.com 192.0.2.1"))
+	_, err = g.Replace(t.Context(), actor, "app1", list("a a.example.com 192.0.2.1", "a x.example.com 192.0.2.1"), nil)
 	wantField(t, err, "appDNSRule[1].dnsRuleId")
-	_, err = g.Replace(t.Context(), actor, "app1", list("1 a.example.com 192.0.2.1", "2 b.example.com 192.0.2.1", "3 c.example.com 192.0.2.1", "4 d.example.com 192.0.2.1"))
+	_, err = g.Replace(t.Context(), actor, "app1", list("1 a.example.com 192.0.2.1", "2 b.example.com 192.0.2.1", "3 c.example.com 192.0.2.1", "4 d.example.com 192.0.2.1"), nil)
 	var limit *mec.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("four rules of three: %v", err)
 	}
 
-	got, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "c a.example.com 192.0.2.3", "b b.example.com 192.0.2.4"))
+	got, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "c a.example.com 192.0.2.3", "b b.example.com 192.0.2.4"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestReplace(t *testing.T) {
 	g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.3")
 	g.wantAnswer("c.example.com.", rr.TypeA, "30 192.0.2.1")
 	g.wantAnswer("b.example.com.", rr.TypeA, "refused")
-	if _, err := g.Replace(t.Context(), actor, "app1", list("d d.example.com 192.0.2.4")); err != nil {
+	if _, err := g.Replace(t.Context(), actor, "app1", list("d d.example.com 192.0.2.4"), nil); err != nil {
 		t.Fatal(err)
 	}
 	g.wantAnswer("a.example.com.", rr.TypeA, "refused")

@@ -265,7 +265,7 @@ func TestDeliveryGoesOn(t *testing.T) {
 		for i := range 3 {
 			rules = append(rules, rule(t, "", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i)))
 		}
-		if _, err := g.Replace(t.Context(), actor, "app1", rules); err != nil {
+		if _, err := g.Replace(t.Context(), actor, "app1", rules, nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -318,7 +318,7 @@ func TestDeliveryTooFast(t *testing.T) {
 		for i := range 10 {
 			rules = append(rules, rule(t, "", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i)))
 		}
-		if _, err := g.Replace(t.Context(), actor, "app1", rules); err != nil {
+		if _, err := g.Replace(t.Context(), actor, "app1", rules, nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

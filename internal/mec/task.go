@@ -43,7 +43,7 @@ type Task struct {
 	Kind     TaskKind
 	State    TaskState
 	Progress int    // percent
-	Detail   string // what went wrong
+	Detail   string // what went wrong, or is being done
 	Created  time.Time
 	Ended    time.Time // zero while Processing
 }
@@ -272,9 +272,13 @@ func (s *Service) Configuration(app string) (Config, error) {
 
 // Task is the task with this id, or zone.ErrNotFound.
 func (s *Service) Task(id string) (t Task, err error) {
+	at, working := s.progress.get(id) // before the row, or the end of it would be told as its beginning
 	err = s.pub.View(func(v store.View) error { return v.Object(kindTask, id, &t) })
 	if errors.Is(err, zone.ErrNotFound) {
 		err = fmt.Errorf("task %.80q: %w", id, zone.ErrNotFound)
+	}
+	if working && err == nil {
+		t = at.shown(t)
 	}
 	return t, err
 }
@@ -353,8 +357,11 @@ func (s *Service) runJobs(ctx context.Context) error {
 // runJob does what a task asks for, and writes the outcome. While the store takes no changes the task goes on: nobody could
 // be told otherwise.
 func (s *Service) runJob(ctx context.Context, j job) {
+	defer s.progress.end(j.task.ID)
 	for {
 		err := s.commit(ctx, j.actor, func(e *edit) error {
+			s.progress.begin(j.task.ID, len(j.cfg.Rules))
+			e.count(func(rules int) { s.progress.check(j.task.ID, rules) })
 			e.tx.Note("%s configuration", j.task.Kind)
 			err := e.endTask(j.task.ID, Success, "")
 			if errors.Is(err, zone.ErrNotFound) {
@@ -373,6 +380,9 @@ func (s *Service) runJob(ctx context.Context, j job) {
 		}
 	}
 }
+
+// count has rules counted as they are found good.
+func (e *edit) count(checked func(rules int)) { e.checked, e.claims.judged = checked, checked }
 
 // explain is the text of an error for the platform.
 func explain(err error) string {

@@ -1,0 +1,63 @@
+package mec
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// progress is how far the tasks are that are worked on. The store has only how they began and ended: to write each step there
+// would make what it tells of late, and the steps are inside one commit.
+type progress struct {
+	mu sync.Mutex // guards of
+	of map[string]phase
+}
+
+// phase is a task on its way. Its steps are: each rule was checked beside all others, all is on the disk, it is served.
+type phase struct{ checked, rules int }
+
+func (p phase) percent(steps int) int { return steps * 100 / (p.rules + 2) }
+
+// begin is for a task with so many rules that is begun, perhaps again.
+func (p *progress) begin(task string, rules int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string]phase{}
+	}
+	p.of[task] = phase{rules: rules}
+}
+
+// check counts rules that were found good.
+func (p *progress) check(task string, rules int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.of[task]
+	at.checked += rules
+	p.of[task] = at
+}
+
+func (p *progress) end(task string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, task)
+}
+
+func (p *progress) get(task string) (phase, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.of[task]
+	return at, ok
+}
+
+// shown is a task as it is told: a row that says success is on the disk a moment before it is served.
+func (p phase) shown(t Task) Task {
+	switch t.State {
+	case Processing:
+		t.Progress, t.Detail = p.percent(p.checked), fmt.Sprintf("%d of %d rules checked", p.checked, p.rules)
+	case Success:
+		t.State, t.Progress, t.Detail, t.Ended = Processing, p.percent(p.rules+1), "written", time.Time{}
+	case Failure:
+	}
+	return t
+}
