@@ -29,6 +29,7 @@ type tables struct {
 	moved     chan struct{}
 	changed   chan struct{}
 	trip      time.Duration // of a write
+	passTrip  time.Duration // of a write by a pass, if it is another
 	lag       time.Duration // of the switch
 	writes    int
 	refuse    error
@@ -62,8 +63,10 @@ func (d *tables) Have(context.Context) (ovn.Rows, map[string][]string, ovn.Featu
 }
 
 // write is what all writes have in common; the switch follows later.
-func (d *tables) write(f func()) (ovn.Mark, error) {
-	time.Sleep(d.trip)
+func (d *tables) write(f func()) (ovn.Mark, error) { return d.writeIn(d.trip, f) }
+
+func (d *tables) writeIn(trip time.Duration, f func()) (ovn.Mark, error) {
+	time.Sleep(trip)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuse != nil {
@@ -89,7 +92,7 @@ func (d *tables) write(f func()) (ovn.Mark, error) {
 
 func (d *tables) Apply(_ context.Context, txs []ovn.Tx) (m ovn.Mark, err error) {
 	for _, tx := range txs {
-		m, err = d.write(func() {
+		m, err = d.writeIn(max(d.trip, d.passTrip), func() {
 			for _, op := range tx.Ops {
 				d.op(op)
 			}
@@ -370,7 +373,7 @@ func TestProgramWhileLeaving(t *testing.T) {
 	for at := 900 * time.Millisecond; at < 1200*time.Millisecond; at += time.Millisecond / 2 {
 		synctest.Test(t, func(t *testing.T) {
 			d := newTables()
-			d.trip = 20 * time.Millisecond
+			d.passTrip = 20 * time.Millisecond // so that the short way could overtake
 			e, _ := start(t, d)
 			settle()
 			if err := program(e, www, time.Second, "192.0.2.1"); err != nil {
@@ -455,6 +458,28 @@ func TestAnotherDatabase(t *testing.T) {
 		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
 			t.Error(err)
 		}
+		expect(t, d, www, "192.0.2.1")
+	})
+}
+
+// TestRestart finds rows of an agent before it: nothing leaves at once, and nothing is taken for confirmed.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, _ := start(t, d)
+		settle()
+		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		d.lag = 100 * time.Millisecond
+		e, w := start(t, d) // the other one is idle
+		w.set(e, []enforce.Pattern{www}, nil)
+		begun := time.Now()
+		if err := program(e, www, time.Second, "192.0.2.1"); err != nil || time.Since(begun) < d.lag {
+			t.Errorf("confirmed after %v, %v", time.Since(begun), err)
+		}
+		time.Sleep(restartLease - 2*time.Second)
 		expect(t, d, www, "192.0.2.1")
 	})
 }
