@@ -70,6 +70,7 @@ func (c *call) createOld() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	c.warn(r)
 	return c.told(http.StatusOK, r), nil
 }
 
@@ -179,6 +180,7 @@ func (c *call) configure(kind rules.TaskKind) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	c.warn(cfg.Rules...)
 	t, err := c.Service.Configure(c.r.Context(), c.actor(), c.app, kind, cfg)
 	return ok(fromTask(t)), err
 }
@@ -217,6 +219,9 @@ func (c *call) showTask() (reply, error) {
 
 // terminateOld removes everything of an application. EdgeGallery answers so for an unknown one too.
 func (c *call) terminateOld() (reply, error) {
+	if _, err := c.revoke(c.app); err != nil {
+		return reply{}, err
+	}
 	_, err := c.Service.Terminate(c.r.Context(), c.actor(), c.app)
 	return ok(""), err
 }

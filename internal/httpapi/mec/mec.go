@@ -4,11 +4,13 @@ package mec
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
 
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // API is both doors over a Service. Each is registered with the mux of the listener it belongs to.
@@ -17,6 +19,9 @@ type API struct {
 	Callbacks *Callbacks // the ones that the Service delivers with; nil: none
 	Settings  Settings
 	Log       *slog.Logger // default: none
+
+	// Revoke ends the tokens of an application that is terminated, and tells how many; nil: it has none.
+	Revoke func(ctx context.Context, actor store.Actor, app string) (int, error)
 
 	// Done is closed when the server is about to stop, so that event streams end by themselves; nil: they do not.
 	Done <-chan struct{}

@@ -87,14 +87,18 @@ func (c *call) listApps() (reply, error) {
 	return ok(out), nil
 }
 
-// terminate removes everything of an application.
+// terminate removes everything of an application, and revokes its tokens.
 func (c *call) terminate() (reply, error) {
 	app := c.app
 	if app == "" {
 		app = "events"
 	}
+	revoked, err := c.revoke(app)
+	if err != nil {
+		return reply{}, err
+	}
 	gone, err := c.Service.Terminate(c.r.Context(), c.actor(), app)
-	if err == nil && gone == (rules.Removed{}) {
+	if err == nil && gone == (rules.Removed{}) && revoked == 0 {
 		err = &fault{status: http.StatusNotFound, detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
 	}
 	return reply{status: http.StatusNoContent}, err
@@ -117,6 +121,7 @@ func (c *call) createRule() (reply, error) {
 	if r, err = c.Service.Create(c.r.Context(), c.actor(), r, nil); err != nil {
 		return reply{}, err
 	}
+	c.warn(r)
 	rep := c.told(http.StatusCreated, r)
 	rep.location = c.url(c.r.URL.EscapedPath() + "/" + url.PathEscape(r.ID))
 	return rep, nil
@@ -142,8 +147,8 @@ func (c *call) putRules() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state)
-	return ok(c.wireAll(list)), err
+	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state, c.ifMatchAll)
+	return c.toldAll(list), err
 }
 
 func (c *call) replaceRules(b []byte) (reply, error) {
@@ -155,8 +160,8 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	list, err = c.Service.Replace(c.r.Context(), c.actor(), c.app, list)
-	return ok(c.wireAll(list)), err
+	list, err = c.Service.Replace(c.r.Context(), c.actor(), c.app, list, c.ifMatchAll)
+	return c.toldAll(list), err
 }
 
 // parseRules reads the rules of a list. Errors name the one they are in.

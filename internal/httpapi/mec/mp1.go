@@ -11,7 +11,10 @@ import (
 // listRules answers with an empty array for an application without rules, known or not.
 func (c *call) listRules() (reply, error) {
 	list, err := c.Service.Rules(c.app)
-	return ok(c.wireAll(list)), err
+	if err != nil {
+		return reply{}, err
+	}
+	return c.shownAll(list), nil
 }
 
 func (c *call) showRule() (reply, error) {
@@ -67,6 +70,7 @@ func (c *call) update(change func(rules.Rule, ruleInput) (rules.Rule, error)) (r
 	if err != nil {
 		return reply{}, err
 	}
+	c.warn(r)
 	return c.told(http.StatusOK, r), nil
 }
 

@@ -24,6 +24,7 @@ type server struct {
 	t       testing.TB
 	mux     *http.ServeMux
 	service *rules.Service
+	pub     *publish.Publisher
 }
 
 // The callers of tests.
@@ -80,7 +81,7 @@ func openServer(t testing.TB, api mec.API, opts rules.Options) *server {
 	if api.Service, err = rules.Open(ctx, pub, opts); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t, http.NewServeMux(), api.Service}
+	s := &server{t, http.NewServeMux(), api.Service, pub}
 	api.RegisterMp1(s.mux)
 	api.RegisterMm5(s.mux)
 	return s

@@ -16,6 +16,7 @@ type wireRule struct {
 	State       string     `json:"state"`
 	LoadBalance bool       `json:"loadBalance,omitempty"` // ours
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`   // ours
+	SilencedBy  string     `json:"silencedBy,omitempty"`  // ours: the zone that is asked before the rule
 }
 
 func fromRule(r rules.Rule, extensions bool) wireRule {
@@ -31,7 +32,12 @@ func fromRule(r rules.Rule, extensions bool) wireRule {
 
 // wire is a rule as this door shows it: the platform sees what its own calls can set.
 func (c *call) wire(r rules.Rule) wireRule {
-	return fromRule(r, c.name == "mm5" || c.Settings.Extensions)
+	extensions := c.name == "mm5" || c.Settings.Extensions
+	w := fromRule(r, extensions)
+	if z := c.Service.SilencedBy(r.Name); extensions && !z.IsZero() {
+		w.SilencedBy = z.String()
+	}
+	return w
 }
 
 func (c *call) wireAll(list []rules.Rule) []wireRule {

@@ -1,0 +1,68 @@
+package mec
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+	rules "github.com/nameplane/nameplane/internal/mec"
+)
+
+// tagAll is the entity tag of all rules of an application.
+func tagAll(list []rules.Rule) string { return `"` + rules.ETagOf(list) + `"` }
+
+// ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
+func (c *call) ifMatchAll(list []rules.Rule) error {
+	want := c.r.Header.Values("If-Match")
+	if len(want) == 0 || tagListed(want, tagAll(list), false) {
+		return nil
+	}
+	return &fault{status: http.StatusPreconditionFailed, detail: "the rules are not those that If-Match names; read them again and " +
+		"repeat the change"}
+}
+
+// shownAll is the reply to a GET of all rules: 304 when the client has them already.
+func (c *call) shownAll(list []rules.Rule) reply {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tagAll(list), true) {
+		return reply{status: http.StatusNotModified, etag: tagAll(list)}
+	}
+	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
+}
+
+// toldAll is the reply to a change of all rules.
+func (c *call) toldAll(list []rules.Rule) reply {
+	c.warn(list...)
+	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
+}
+
+// warn says in the log, with the request id of the audit line, when a rule is not answered because of a zone.
+func (c *call) warn(list ...rules.Rule) {
+	n, first := 0, ""
+	for _, r := range list {
+		z := c.Service.SilencedBy(r.Name)
+		if z.IsZero() || r.State == rules.Inactive {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("rule %s for %s is not answered while zone %s is there", r.ID, r.Name, z)
+		}
+	}
+	if n > 1 {
+		first += fmt.Sprintf(", and %d more", n-1)
+	}
+	if n > 0 {
+		c.Log.Warn("a zone silences what was asked for", "warning", first, "who", httpapi.CallerOf(c.r.Context()).Who, "request_id",
+			httpapi.RequestID(c.r.Context()))
+	}
+}
+
+// revoke ends the tokens of an application, before what it has is removed: with them it could make new things meanwhile.
+func (c *call) revoke(app string) (int, error) {
+	if c.Revoke == nil {
+		return 0, nil
+	}
+	if err := rules.CheckApp(app); err != nil {
+		return 0, err
+	}
+	return c.Revoke(c.r.Context(), c.actor(), app)
+}
