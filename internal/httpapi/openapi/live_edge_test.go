@@ -25,6 +25,7 @@ func (k *talk) edgeApplication() {
 	made := k.say(201, "createRule", turn{params: app, example: "active"})
 	rule := map[string]string{"app": "app1", "rule": str(made, "dnsRuleId")}
 	k.say(200, "listOwnRules", turn{as: own, params: app})
+	k.say(304, "listOwnRules", turn{as: own, params: app, headers: map[string]string{"If-None-Match": "*"}})
 	k.say(403, "listOwnRules", turn{as: other, params: app})
 	k.say(401, "listOwnRules", turn{as: "nobody", params: app})
 	tag := ""
@@ -69,6 +70,7 @@ func (k *talk) edgePlatform() {
 	k.say(409, "updateRule", turn{as: platform, params: rule, example: "whole", change: func(b map[string]any) { b["state"] = "ACTIVE" }})
 	k.say(200, "putRules", turn{as: platform, params: app, example: "state"})
 	k.say(200, "listRules", turn{as: platform, params: app})
+	k.say(304, "listRules", turn{as: platform, params: app, headers: map[string]string{"If-None-Match": "*"}})
 	k.say(201, "createRule", turn{as: platform, params: map[string]string{"app": "app4"}, example: "wildcard"})
 	k.say(409, "createRule", turn{as: platform, params: map[string]string{"app": "app4"}, example: "wildcard"})
 	k.say(400, "createRule", turn{as: platform, params: app, example: "active", bad: true, change: func(b map[string]any) { delete(b, "domainName") }})
@@ -92,6 +94,7 @@ func (k *talk) edgeGallery() {
 	rule := map[string]string{"app": "app5", "rule": str(made, "dnsRuleId")}
 	k.say(422, "createRuleEG", turn{params: map[string]string{"app": "app5"}, example: "rule"})
 	k.say(200, "listRulesEG", turn{params: app})
+	k.say(304, "listRulesEG", turn{params: app, headers: map[string]string{"If-None-Match": "*"}})
 	tag := ""
 	k.say(200, "showRuleEG", turn{params: rule, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.say(304, "showRuleEG", turn{params: rule, headers: map[string]string{"If-None-Match": tag}})
