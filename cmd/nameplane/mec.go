@@ -41,6 +41,7 @@ type ruleReply struct {
 	State    string  `json:"state,omitempty"`
 	Balance  bool    `json:"loadBalance,omitempty"`
 	Expires  string  `json:"expiresAt,omitempty"`
+	Silenced string  `json:"silencedBy,omitempty"`
 }
 
 // cells are the columns of a table of rules, after that of the application.
@@ -49,7 +50,11 @@ func (r ruleReply) cells() []string {
 	if r.TTL != nil {
 		ttl = strconv.FormatUint(uint64(*r.TTL), 10)
 	}
-	return []string{r.ID, r.State, r.Domain, ttl, r.Addr}
+	state := r.State
+	if r.Silenced != "" {
+		state += " (silenced by " + r.Silenced + ")"
+	}
+	return []string{r.ID, state, r.Domain, ttl, r.Addr}
 }
 
 // appFlag adds --app. It must be given where required says so.

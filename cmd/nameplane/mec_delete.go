@@ -44,7 +44,7 @@ func newMecTerminate(conn *connection) *cobra.Command {
 		Use:   "terminate --app ID",
 		Short: "Remove an application with all its rules",
 		Long: `Remove everything of an application instance that has ended: its rules, its
-subscriptions and its tasks, in one step.`,
+subscriptions and its tasks, in one step. Its tokens are revoked.`,
 		Example: `  nameplane mec terminate --app game-1`,
 		Args:    between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

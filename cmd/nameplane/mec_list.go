@@ -14,7 +14,8 @@ func newMecList(conn *connection) *cobra.Command {
 		Use:   "list [--app ID]",
 		Short: "List the rules of applications",
 		Long: `List the rules of one application instance, or of all of them. A rule without a TTL
-never expires, and is served with a TTL of 30 seconds.
+never expires, and is served with a TTL of 30 seconds. A rule whose name is in a zone
+of this server is silenced by it: kept, and not answered while the zone is there.
 
 With -o json and --app the output is an array of rules as MEC 011 describes them.
 Without --app it is an array of applications, each with its rules.`,

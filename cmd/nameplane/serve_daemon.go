@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,8 +44,9 @@ type daemon struct {
 	designate *designate.API
 	following *following
 	rules     *rules.Service
-	callbacks *mec.Callbacks     // nil: notifications are not sent
-	forwarder *forward.Forwarder // nil: names that are not ours are refused
+	silenced  atomic.Pointer[rules.Service] // the same, for commits, which there are before it
+	callbacks *mec.Callbacks                // nil: notifications are not sent
+	forwarder *forward.Forwarder            // nil: names that are not ours are refused
 	notifier  *transfer.Notifier
 	refresher *transfer.Refresher
 	peers     *dnspeer.Server

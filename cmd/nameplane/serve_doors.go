@@ -19,6 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Bounds on the bodies of applications and platforms, in octets. For applications it is EdgeGallery's own; for platforms all the
@@ -164,12 +165,27 @@ func (d *daemon) openRules(ctx context.Context) (err error) {
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)
+	d.silenced.Store(d.rules)
 	return err
+}
+
+// revokeApp ends the tokens of an application instance.
+func (d *daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (n int, err error) {
+	for _, t := range d.access.Tokens() {
+		if t.App != app || !t.Revoked.IsZero() {
+			continue
+		}
+		if err := d.access.RevokeToken(ctx, actor, t.ID); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 func (d *daemon) rulesAPI() mec.API {
 	c := d.cfg.Apps
-	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping,
+	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
 		Settings: mec.Settings{Put: c.Put, AppHeader: c.AppHeader, Extensions: c.Extensions}}
 }
 

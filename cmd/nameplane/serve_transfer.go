@@ -27,6 +27,9 @@ func (d *daemon) openTransfer() {
 func (d *daemon) changed(changes []store.Change) {
 	d.spare.changed(changes)
 	d.notifier.Committed(changes)
+	if s := d.silenced.Load(); s != nil {
+		s.Committed(changes)
+	}
 }
 
 func secondaries(c config.Transfer) (out []transfer.Secondary) {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTerminatedTokens terminates an application on both ways: its tokens are good for nothing from then on, those of others
+// are.
+func TestTerminatedTokens(t *testing.T) {
+	h := openHouse(t, nil)
+	at := h.endpoints()
+	tokens := map[string]string{"app-1": h.token("app", "app-1"), "app-2": h.token("app", "app-2"), "app-3": h.token("app", "app-3")}
+	second := h.token("app", "app-1")
+	h.addRule()
+	want := func(app, token string, status int) {
+		t.Helper()
+		if code, body := h.call(plain, at.Apps, "GET", "/applications/"+app+"/dns_rules", token, ""); code != status {
+			t.Errorf("%s reads its rules: %d %s, want %d", app, code, body, status)
+		}
+	}
+	for app, token := range tokens {
+		want(app, token, 200)
+	}
+	if code, body := h.call(plain, at.MEP, "DELETE", "/mep/config/app-1", h.token("platform", ""), ""); code != 204 {
+		t.Fatalf("terminate: %d %s", code, body)
+	}
+	h.do("DELETE", "/mep/mec_app_support/v1/applications/app-2/AppInstanceTermination", "")
+	want("app-1", tokens["app-1"], 401)
+	want("app-1", second, 401)
+	want("app-2", tokens["app-2"], 401)
+	want("app-3", tokens["app-3"], 200)
+}
+
+// TestSilencedRules tells in the log of rules that a zone silences, whichever comes first.
+func TestSilencedRules(t *testing.T) {
+	h := openHouse(t, nil)
+	h.addRule()
+	h.do("POST", "/v2/zones", `{"name":"example.org.","email":"a@example.org"}`)
+	if strings.Contains(h.log.String(), "silence") || strings.Contains(h.log.String(), "warning=") {
+		t.Errorf("the log warns of nothing:\n%s", h.log)
+	}
+	h.do("POST", "/v2/zones", `{"name":"example.com.","email":"a@example.org"}`)
+	h.do("POST", "/mep/config/app-2/dns_rules", strings.ReplaceAll(strings.Replace(someRule, "example.com", "example.org", 1), "camera", "door"))
+	for _, want := range []string{
+		`level=WARN msg="a zone silences rules of edge applications" zone=example.com. names=1 who="token admin" door=designate request_id=req-`,
+		`level=WARN msg="a zone silences what was asked for" warning="rule one for door.example.org. is not answered while zone example.org. is there" who="token admin" request_id=req-`,
+	} {
+		if !strings.Contains(h.log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, h.log)
+		}
+	}
+}
+
+func TestSilencedCells(t *testing.T) {
+	r := ruleReply{ID: "one", State: "ACTIVE", Domain: "a.example.com", Addr: "192.0.2.1"}
+	if got := strings.Join(r.cells(), ","); got != "one,ACTIVE,a.example.com,,192.0.2.1" {
+		t.Errorf("cells = %s", got)
+	}
+	r.Silenced = "example.com."
+	if got := r.cells()[1]; got != "ACTIVE (silenced by example.com.)" {
+		t.Errorf("state = %s", got)
+	}
+}
