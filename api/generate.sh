@@ -12,3 +12,6 @@ sed -i '/^          metadata:$/{n;s/.*/&\n            properties:\n             
 # and that an address has one of two formats.
 sed -i '/^ *ip:$/,/^ *type: string$/s/^\( *\)type: string$/\1anyOf:\n\1- format: ipv4\n\1- format: ipv6\n&/' \
 	api/crds/network.openshift.io_dnsnameresolvers.yaml
+
+# kubectl takes nothing from outside of the folder it is given.
+cat api/crds/*.yaml >deploy/kubernetes/egress/crds.yaml

@@ -77,13 +77,21 @@ func (f *firewalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err := f.apply(ctx, req.NamespacedName, fieldManager, want); err != nil {
 		return ctrl.Result{}, err
 	}
-	for _, m := range want.messages {
-		if !slices.Contains(have, m) {
-			m = strings.TrimPrefix(m, ownZone+": ")
-			f.events.Eventf(&ef, nil, corev1.EventTypeWarning, "InvalidRule", "Validate", "%s", cut(m, 1024))
-		}
-	}
+	f.tell(&ef, want.messages, have)
 	return ctrl.Result{}, nil
+}
+
+// tell makes an Event of each complaint that is new. The place of the rule is part of the action, because Events that differ only in
+// their note are taken for one that happened several times, and the notes of all but the first are lost.
+func (f *firewalls) tell(ef *apiv1.EgressFirewall, want, have []string) {
+	for _, m := range want {
+		if slices.Contains(have, m) {
+			continue
+		}
+		m = strings.TrimPrefix(m, ownZone+": "+notApplied+": ")
+		place, _, _ := strings.Cut(m, ": ")
+		f.events.Eventf(ef, nil, corev1.EventTypeWarning, "InvalidRule", cut("Validate "+place, 128), "%s", cut(m, 1024))
+	}
 }
 
 func (f *firewalls) count(namespace string, wrong int) {
