@@ -3,10 +3,12 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -20,6 +22,7 @@ type heldStore struct {
 	store.Store
 	disk chan error // how each Stage goes; nil: at once
 	air  *store.Staged
+	sent int // Stages on their way to the disk, since the beginning
 }
 
 // Stage implements store.Stager.
@@ -33,6 +36,7 @@ func (h *heldStore) Stage(fn func(store.Writer) error) (*store.Staged, error) {
 		}
 	}
 	h.air = store.NewStaged(true)
+	h.sent++
 	go func(s *store.Staged, disk chan error) {
 		if disk == nil {
 			s.End(nil)
@@ -101,6 +105,54 @@ func TestStaged(t *testing.T) {
 				}
 				if got := served(p, "example.org.", "www.example.org.", rr.TypeA); !strings.HasSuffix(got, tt.after) {
 					t.Errorf("served = %q, want %q", got, tt.after)
+				}
+			})
+		})
+	}
+}
+
+// TestGroupWaits: when three callers shared the last step, one who comes back first waits for another, but not for long.
+func TestGroupWaits(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		t.Run(fmt.Sprint(comes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, p, z := openHeld(t)
+				h.disk = make(chan error)
+				add := func(i int) func(*publish.Tx) error {
+					s := set(t, z.ID, fmt.Sprintf("host%d.example.org.", i), "A", 0, "192.0.2.1")
+					return func(tx *publish.Tx) error { _, err := tx.CreateSet(s); return err }
+				}
+				const took = 10 * time.Millisecond
+				ready := make(chan struct{})
+				var callers [5]caller
+				callers[0].commit(p, func(tx *publish.Tx) error { <-ready; return add(0)(tx) })
+				callers[1].commit(p, add(1))
+				callers[2].commit(p, add(2))
+				close(ready)
+				time.Sleep(took)
+				h.disk <- nil
+				synctest.Wait()
+				sent := h.sent
+				callers[3].commit(p, add(3))
+				if h.sent != sent {
+					t.Error("the first to come back is on its way to the disk, alone")
+				}
+				if comes {
+					callers[4].commit(p, add(4))
+				} else {
+					callers[4].told = true
+					time.Sleep(took / 2)
+					synctest.Wait()
+				}
+				if h.sent != sent+1 {
+					t.Errorf("%d steps when more than half are there, or half a step has passed, want 1", h.sent-sent)
+				}
+				h.disk <- nil
+				synctest.Wait()
+				for i, c := range callers {
+					if c.err != nil || !c.told {
+						t.Errorf("caller %d: %v, told %v", i, c.err, c.told)
+					}
 				}
 			})
 		})
