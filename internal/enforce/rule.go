@@ -211,3 +211,24 @@ func parseCIDR(s string) (netip.Prefix, error) {
 	}
 	return p.Masked(), nil
 }
+
+// String is the rule for a person.
+func (r Rule) String() string {
+	out := fmt.Sprintf("rule %d: %s ", r.Index, r.Action)
+	switch r.Kind {
+	case ByCIDR:
+		out += "cidrSelector " + r.CIDR.String()
+	case ByName:
+		out += "dnsName " + r.Pattern.String()
+	case ByNodes:
+		out += fmt.Sprintf("nodeSelector (%d addresses)", len(r.Nodes))
+	}
+	for i, p := range r.Ports {
+		sep := ", "
+		if i == 0 {
+			sep = " ports "
+		}
+		out += fmt.Sprintf("%s%s/%d", sep, p.Protocol, p.Port)
+	}
+	return out
+}

@@ -126,3 +126,20 @@ func TestParseFirewallBound(t *testing.T) {
 		t.Errorf("8001 rules: %d taken, %v", len(f.Rules), errs)
 	}
 }
+
+func TestRuleString(t *testing.T) {
+	f, errs := enforce.ParseFirewall("ns1", []enforce.RuleInput{
+		{Type: "Allow", DNSName: "*.example.com", Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}, {Protocol: "UDP", Port: 53}}},
+		{Type: "Deny", CIDR: "192.0.2.0/24"},
+		{Type: "Deny", HasNodeSelector: true},
+	})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := []string{"rule 0: Allow dnsName *.example.com. ports TCP/443, UDP/53", "rule 1: Deny cidrSelector 192.0.2.0/24", "rule 2: Deny nodeSelector (0 addresses)"}
+	for i, r := range f.Rules {
+		if r.String() != want[i] {
+			t.Errorf("%q, want %q", r, want[i])
+		}
+	}
+}

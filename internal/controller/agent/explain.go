@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiv1 "github.com/nameplane/nameplane/api/v1"
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/enforce"
+)
+
+// Question is what somebody wants to know: may a pod of the namespace connect there, and why.
+type Question struct {
+	Namespace string
+	Name      dnsname.Name // or
+	Addr      netip.Addr
+	Protocol  enforce.Protocol // zero: any
+	Port      uint16           // zero: any
+
+	Resolvers      string         // namespace of the DNSNameResolvers; default DefaultNamespace
+	ClusterSubnets []netip.Prefix // default: those of all nodes
+	Deep           bool
+	// Ask asks the agents about an address of a name; nil: they are not asked.
+	Ask   func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
+	asked int
+}
+
+// Report is the answer, in the form programs read.
+type Report struct {
+	Namespace   string   `json:"namespace"`
+	Destination string   `json:"destination"`
+	Answers     []Answer `json:"answers"`            // one for each address
+	Warnings    []string `json:"warnings,omitempty"` // what keeps the answers from being the whole truth
+	Unknown     string   `json:"unknown,omitempty"`  // why there is no answer
+}
+
+// Answer is about one address.
+type Answer struct {
+	Address string        `json:"address,omitempty"`
+	Action  string        `json:"action"` // Allow or Deny
+	Rule    *int          `json:"rule,omitempty"`
+	Text    string        `json:"text"`              // the rule in words, or why there is none
+	Depends []string      `json:"depends,omitempty"` // rules before it that decide for some ports
+	Name    string        `json:"name,omitempty"`    // the rule's
+	Object  string        `json:"dnsNameResolver,omitempty"`
+	Learned []LearnedName `json:"learned,omitempty"`
+	Nodes   []NodeState   `json:"nodes,omitempty"` // absent when agents were not asked
+}
+
+// LearnedName is a name through which an address is one of the rule's.
+type LearnedName struct {
+	Name  string    `json:"name"`
+	At    time.Time `json:"learned"`
+	Until time.Time `json:"validUntil"`
+}
+
+// NodeState is what one agent said.
+type NodeState struct {
+	Agent      string        `json:"agent"`
+	Node       string        `json:"node,omitempty"`
+	Programmed bool          `json:"programmed"`
+	Age        time.Duration `json:"ageNanoseconds,omitempty"`
+	Lease      time.Duration `json:"leaseNanoseconds,omitempty"`
+	Error      string        `json:"error,omitempty"`
+}
+
+// Explain reads the cluster and answers.
+func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
+	q.Resolvers = cmp.Or(q.Resolvers, DefaultNamespace)
+	var efs apiv1.EgressFirewallList
+	var names v1alpha1.DNSNameResolverList
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &efs, client.InNamespace(q.Namespace)); err != nil {
+		return Report{}, fmt.Errorf("list EgressFirewalls: %w", err)
+	}
+	if err := c.List(ctx, &names, client.InNamespace(q.Resolvers)); err != nil {
+		return Report{}, fmt.Errorf("list DNSNameResolvers: %w", err)
+	}
+	if err := c.List(ctx, &nodes); err != nil {
+		return Report{}, fmt.Errorf("list Nodes: %w", err)
+	}
+	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items}, q, time.Now()), nil
+}
+
+func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
+	r := Report{Namespace: q.Namespace, Destination: q.destination()}
+	if len(q.ClusterSubnets) == 0 {
+		q.ClusterSubnets = allPrefixes(o.nodes)
+	}
+	in := newReader(Options{ClusterSubnets: q.ClusterSubnets, Deep: q.Deep}).read(o)
+	for _, err := range in.errs[q.Namespace] {
+		r.Warnings = append(r.Warnings, "not in force: "+err.Error())
+	}
+	if slices.Contains(in.world.Frozen, q.Namespace) {
+		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force"
+		return r
+	}
+	r.Warnings = append(r.Warnings, statusOf(o.firewalls, q.Namespace)...)
+	addrs := []netip.Addr{q.Addr}
+	if !q.Name.IsZero() {
+		if addrs = addressesOf(o.resolvers, q.Name); len(addrs) == 0 {
+			r.Unknown = unlearned(in, q.Name)
+			return r
+		}
+	}
+	for _, a := range addrs {
+		answer := in.answer(ctx, q, a)
+		answer.add(ctx, o.resolvers, q, a)
+		for _, l := range answer.Learned {
+			if l.Until.Before(now) {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
+			}
+		}
+		for _, n := range answer.Nodes {
+			if !n.Programmed {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
+			}
+		}
+		r.Answers = append(r.Answers, answer)
+	}
+	return r
+}
+
+func (q Question) destination() string {
+	out := q.Name.String()
+	if q.Name.IsZero() {
+		out = q.Addr.String()
+	}
+	if q.Port != 0 {
+		out += fmt.Sprintf(" port %d", q.Port)
+	}
+	if q.Protocol != enforce.AnyProtocol {
+		out += " " + q.Protocol.String()
+	}
+	return out
+}
+
+// answer finds the rule that decides about one address.
+func (in reading) answer(ctx context.Context, q Question, a netip.Addr) Answer {
+	i := slices.IndexFunc(in.world.Firewalls, func(f enforce.Firewall) bool { return f.Namespace == q.Namespace })
+	if i < 0 {
+		return Answer{Address: a.String(), Action: enforce.Allow.String(), Text: "the namespace has no EgressFirewall"}
+	}
+	known := enforce.Known{ClusterSubnets: q.ClusterSubnets, Learned: func(p enforce.Pattern) []netip.Addr { return in.known(ctx, &q, p, a) }}
+	d := enforce.Decide(in.world.Firewalls[i], known, enforce.Packet{To: a, Protocol: q.Protocol, Port: q.Port})
+	out := Answer{Address: a.String(), Action: d.Action.String(), Text: "no rule is about it"}
+	for _, r := range d.Depends {
+		out.Depends = append(out.Depends, r.String())
+	}
+	if d.Rule != nil {
+		out.Rule, out.Text = &d.Rule.Index, d.Rule.String()
+		if d.Rule.Kind == enforce.ByName {
+			out.Name = d.Rule.Pattern.String()
+		}
+	} else if in.world.InCluster(a) {
+		out.Text = "it is an address of a pod, which rules by address and name are not about"
+	}
+	return out
+}
+
+// known are the addresses of a name, as far as one of them is a. Agents may have it by a lease that is in no status yet; of them only so
+// much is asked that a firewall of thousands of names does not take minutes.
+func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a netip.Addr) []netip.Addr {
+	if slices.Contains(in.status[p], a) || q.Ask == nil || q.asked >= maxAsked {
+		return in.status[p]
+	}
+	q.asked++
+	if slices.ContainsFunc(q.Ask(ctx, p, a), func(n NodeState) bool { return n.Programmed }) {
+		return []netip.Addr{a}
+	}
+	return nil
+}
+
+const maxAsked = 32
+
+// add adds what is known of the rule's name.
+func (out *Answer) add(ctx context.Context, resolvers []v1alpha1.DNSNameResolver, q Question, a netip.Addr) {
+	if out.Name == "" {
+		return
+	}
+	for _, r := range resolvers {
+		if string(r.Spec.Name) != out.Name {
+			continue
+		}
+		out.Object = r.Namespace + "/" + r.Name
+		for _, n := range r.Status.ResolvedNames {
+			for _, ra := range n.ResolvedAddresses {
+				if ip, err := netip.ParseAddr(ra.IP); err == nil && ip == a && ra.LastLookupTime != nil {
+					at := ra.LastLookupTime.Time
+					out.Learned = append(out.Learned, LearnedName{string(n.DNSName), at, at.Add(time.Duration(ra.TTLSeconds) * time.Second)})
+				}
+			}
+		}
+	}
+	if p, err := enforce.ParsePattern(out.Name, enforce.PatternOptions{Deep: true}); err == nil && q.Ask != nil {
+		out.Nodes = q.Ask(ctx, p, a)
+	}
+}
+
+// addressesOf are the addresses of a name, whatever pattern it was learned by.
+func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []netip.Addr {
+	var out []netip.Addr
+	for _, r := range resolvers {
+		for _, n := range r.Status.ResolvedNames {
+			if got, err := dnsname.Parse(string(n.DNSName)); err != nil || got != name {
+				continue
+			}
+			for _, ra := range n.ResolvedAddresses {
+				if a, err := netip.ParseAddr(ra.IP); err == nil {
+					out = append(out, a)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// unlearned says what is missing to decide about a name.
+func unlearned(in reading, name dnsname.Name) string {
+	var by []string
+	for _, f := range in.world.Firewalls {
+		for _, r := range f.Rules {
+			if r.Kind == enforce.ByName && r.Pattern.Matches(name) {
+				by = append(by, r.String())
+			}
+		}
+	}
+	if len(by) == 0 {
+		return fmt.Sprintf("no rule names %s, and its addresses are not known here; ask about an address", name)
+	}
+	return fmt.Sprintf("no address of %s is known yet; it is learned when a pod looks the name up, and then this is about it: %s", name, strings.Join(by, "; "))
+}
+
+// statusOf warns when a zone says that a firewall is not in force.
+func statusOf(firewalls []apiv1.EgressFirewall, namespace string) []string {
+	var out []string
+	for _, f := range firewalls {
+		for _, m := range f.Status.Messages {
+			if f.Namespace == namespace && f.Name == theOnly && strings.Contains(m, notApplied) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// allPrefixes are the subnets of the pods of all nodes.
+func allPrefixes(nodes []corev1.Node) []netip.Prefix {
+	var out []netip.Prefix
+	for i := range nodes {
+		for _, s := range nodeSubnets(&nodes[i]) {
+			if p, err := netip.ParsePrefix(s); err == nil {
+				out = append(out, p.Masked())
+			}
+		}
+	}
+	return out
+}

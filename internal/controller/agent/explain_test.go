@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apiv1 "github.com/nameplane/nameplane/api/v1"
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/enforce"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestExplainReport(t *testing.T) {
+	at := metav1.NewTime(t0)
+	names := resolver("*.example.com.", "5", "a.example.com. 192.0.2.1", "b.example.com. 192.0.2.1 192.0.2.2")
+	names.Namespace = DefaultNamespace
+	for i := range names.Status.ResolvedNames {
+		for j := range names.Status.ResolvedNames[i].ResolvedAddresses {
+			names.Status.ResolvedNames[i].ResolvedAddresses[j].LastLookupTime = &at
+			names.Status.ResolvedNames[i].ResolvedAddresses[j].TTLSeconds = int32(30 * (i + 1))
+		}
+	}
+	web := allow("*.example.com")
+	web.Ports = []apiv1.EgressFirewallPort{{Protocol: "TCP", Port: 443}}
+	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	o := objects{
+		firewalls: []apiv1.EgressFirewall{ef("ns1", 1, web, allow("com"), deny)},
+		resolvers: []v1alpha1.DNSNameResolver{names},
+		nodes:     []corev1.Node{node("n", map[string]string{subnetsAnnotation: `{"default":"10.128.0.0/24"}`})},
+	}
+	by := func(i int) *int { return &i }
+	learnedAt := []LearnedName{{"a.example.com.", t0, t0.Add(30 * time.Second)}, {"b.example.com.", t0, t0.Add(time.Minute)}}
+	warned := []string{`not in force: spec.egress[1].to.dnsName: "com": a name needs at least two labels, as in example.com; whole top-level domains and single words are refused`}
+	const webText, denyText = "rule 0: Allow dnsName *.example.com. ports TCP/443", "rule 2: Deny cidrSelector 0.0.0.0/0"
+	tests := []struct {
+		name string
+		q    Question
+		want Report
+	}{
+		{"address, right port", Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Protocol: enforce.TCP, Port: 443},
+			Report{Namespace: "ns1", Destination: "192.0.2.1 port 443 TCP", Warnings: warned, Answers: []Answer{{Address: "192.0.2.1", Action: "Allow", Rule: by(0), Text: webText,
+				Name: "*.example.com.", Object: "ovn-kubernetes/dns-5", Learned: learnedAt}}}},
+		{"address, no port", Question{Namespace: "ns1", Addr: addr("192.0.2.1")},
+			Report{Namespace: "ns1", Destination: "192.0.2.1", Warnings: warned, Answers: []Answer{{Address: "192.0.2.1", Action: "Deny", Rule: by(2), Text: denyText, Depends: []string{webText}}}}},
+		{"another address", Question{Namespace: "ns1", Addr: addr("203.0.113.1"), Protocol: enforce.TCP, Port: 443},
+			Report{Namespace: "ns1", Destination: "203.0.113.1 port 443 TCP", Warnings: warned, Answers: []Answer{{Address: "203.0.113.1", Action: "Deny", Rule: by(2), Text: denyText}}}},
+		{"name", Question{Namespace: "ns1", Name: dnsname.MustParse("a.example.com"), Protocol: enforce.TCP, Port: 443},
+			Report{Namespace: "ns1", Destination: "a.example.com. port 443 TCP", Warnings: warned, Answers: []Answer{{Address: "192.0.2.1", Action: "Allow", Rule: by(0), Text: webText,
+				Name: "*.example.com.", Object: "ovn-kubernetes/dns-5", Learned: learnedAt}}}},
+		{"name that nobody asked for", Question{Namespace: "ns1", Name: dnsname.MustParse("z.example.com")},
+			Report{Namespace: "ns1", Destination: "z.example.com.", Warnings: warned, Unknown: "no address of z.example.com. is known yet; it is learned when a pod looks the name up, and then this is about it: " + webText}},
+		{"name of no rule", Question{Namespace: "ns1", Name: dnsname.MustParse("example.net")},
+			Report{Namespace: "ns1", Destination: "example.net.", Warnings: warned, Unknown: "no rule names example.net., and its addresses are not known here; ask about an address"}},
+		{"pod", Question{Namespace: "ns1", Addr: addr("10.128.0.7")},
+			Report{Namespace: "ns1", Destination: "10.128.0.7", Warnings: warned, Answers: []Answer{{Address: "10.128.0.7", Action: "Allow", Text: "it is an address of a pod, which rules by address and name are not about"}}}},
+		{"no firewall", Question{Namespace: "ns9", Addr: addr("192.0.2.1")},
+			Report{Namespace: "ns9", Destination: "192.0.2.1", Answers: []Answer{{Address: "192.0.2.1", Action: "Allow", Text: "the namespace has no EgressFirewall"}}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := explain(t.Context(), o, tt.q, t0.Add(time.Second))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+	late := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Protocol: enforce.TCP, Port: 443}, t0.Add(45*time.Second))
+	if len(late.Warnings) != 2 || !strings.Contains(late.Warnings[1], "a.example.com. is over since 2026-01-01T00:00:30Z") {
+		t.Errorf("after one TTL: %v", late.Warnings)
+	}
+}
+
+// TestExplainAsks has an address that only an agent knows, by a lease.
+func TestExplainAsks(t *testing.T) {
+	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), deny)}}
+	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Ask: func(_ context.Context, p enforce.Pattern, a netip.Addr) []NodeState {
+		return []NodeState{{Agent: "x", Programmed: p == www && a == addr("192.0.2.1")}, {Agent: "y"}}
+	}}
+	got := explain(t.Context(), o, q, t0)
+	if len(got.Answers) != 1 || got.Answers[0].Action != "Allow" || len(got.Answers[0].Nodes) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if len(got.Warnings) != 1 || got.Warnings[0] != "192.0.2.1: not programmed by the agent y" {
+		t.Errorf("warnings %v", got.Warnings)
+	}
+}
