@@ -52,6 +52,8 @@ func newRootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		newManagerCommand(),
+		newAgentCommand(),
+		newExplainCommand(),
 		newCRDsCommand(),
 	)
 	return root

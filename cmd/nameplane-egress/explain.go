@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/internal/controller/agent"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/enforce"
+	"github.com/nameplane/nameplane/internal/enforce/hold"
+)
+
+const explainLong = `Says whether pods of a namespace may connect to a destination, which rule of the
+EgressFirewall decides, through which name, when that was learned and until when it
+is valid.
+
+DESTINATION is a name, or an address (IPv6 in brackets when a port follows). A name
+is not looked up: what counts is what pods were answered.
+
+With --agents it also asks whether the switches have it. The certificate must be one
+the agents let connect.
+
+Exit status: 0 told, 1 told with a warning, 3 could not tell.`
+
+// explainFlags are those of explain.
+type explainFlags struct {
+	cluster   clusterFlags
+	protocol  string
+	output    string
+	subnets   []string
+	agents    []string
+	stream    hold.Files
+	agentName string
+	timeout   time.Duration
+}
+
+func newExplainCommand() *cobra.Command {
+	var f explainFlags
+	var q agent.Question
+	c := &cobra.Command{
+		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Say which rule decides about a destination", Long: explainLong, Args: between(2, 2),
+		Example: `  nameplane-egress explain shop api.example.com:443
+  nameplane-egress explain shop 192.0.2.7 --protocol udp -o json
+  nameplane-egress explain shop '[2001:db8::7]:443' --agents 192.0.2.10:9500 \
+    --tls-cert me.pem --tls-key me.key --tls-ca ca.pem`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.question(c, &q, args); err != nil {
+				return err
+			}
+			return f.explain(c, q)
+		},
+	}
+	fl := c.Flags()
+	f.cluster.addConfig(fl)
+	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
+	fl.StringVarP(&f.output, "output", "o", "text", "`FORMAT` of the answer: text or json")
+	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
+	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
+	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\"")
+	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
+	addStreamFlags(fl, &f.stream)
+	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` that the certificates of agents have")
+	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long it may take")
+	return c
+}
+
+// question reads the command line.
+func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
+	q.Namespace = args[0]
+	if f.output != "text" && f.output != "json" {
+		return usage(c, "--output %s: it is text or json", f.output)
+	}
+	if q.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
+		return usage(c, "--cluster-subnets %s", err)
+	}
+	host, port, err := splitDestination(args[1])
+	if err != nil {
+		return usage(c, "%s: %s", args[1], err)
+	}
+	q.Port = port
+	if addr, err := netip.ParseAddr(host); err == nil {
+		q.Addr = addr.Unmap().WithZone("")
+	} else if q.Name, err = dnsname.Parse(host); err != nil {
+		return usage(c, "%s is neither an address nor a name: %s", host, err)
+	}
+	if f.protocol == "" && port != 0 {
+		f.protocol = "tcp"
+	}
+	switch strings.ToLower(f.protocol) {
+	case "":
+	case "tcp":
+		q.Protocol = enforce.TCP
+	case "udp":
+		q.Protocol = enforce.UDP
+	case "sctp":
+		q.Protocol = enforce.SCTP
+	default:
+		return usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
+	}
+	if len(f.agents) > 0 {
+		if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
+			return usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
+		}
+		f.stream.Peers = []string{f.agentName}
+		q.Ask = f.ask
+	}
+	return nil
+}
+
+// splitDestination separates a port, if there is one. An IPv6 address without brackets has none.
+func splitDestination(s string) (host string, port uint16, err error) {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, 0, nil
+	}
+	if !strings.Contains(s, ":") {
+		return s, 0, nil
+	}
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		return s[1 : len(s)-1], 0, nil
+	}
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, errors.New("it is NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or [IPV6]:PORT")
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, fmt.Errorf("%q is not a port", text)
+	}
+	return host, uint16(n), nil
+}
+
+// ask asks all agents at once.
+func (f *explainFlags) ask(ctx context.Context, p enforce.Pattern, addr netip.Addr) []agent.NodeState {
+	out := make([]agent.NodeState, len(f.agents))
+	var wg sync.WaitGroup
+	for i, endpoint := range f.agents {
+		wg.Go(func() {
+			out[i].Agent = endpoint
+			e, err := hold.Options{TLS: f.stream.Client}.Explain(ctx, endpoint, p.String(), addr)
+			if err != nil {
+				out[i].Error = err.Error()
+				return
+			}
+			out[i].Node, out[i].Programmed, out[i].Age, out[i].Lease = e.Node, e.Programmed, e.Age, e.Lease
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
+	f.cluster.logFormat = "text"
+	if _, err := f.cluster.logger(c, io.Discard); err != nil { // libraries would otherwise complain of having none
+		return err
+	}
+	config, err := f.cluster.config()
+	if err != nil {
+		return err
+	}
+	s, err := scheme()
+	if err != nil {
+		return err
+	}
+	cl, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "is the cluster up, and is --kubeconfig the right one?"}
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
+	defer cancel()
+	r, err := agent.Explain(ctx, cl, q)
+	if err != nil {
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers and Nodes"}
+	}
+	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
+		return err
+	}
+	switch {
+	case r.Unknown != "":
+		return &failure{code: exitUnknown, text: r.Unknown}
+	case len(r.Warnings) > 0:
+		return &failure{code: exitWarning, text: fmt.Sprintf("told, with %d warnings", len(r.Warnings))}
+	}
+	return nil
+}
+
+// exitWarning is that something was told, and something about it is not well.
+const exitWarning = 1
+
+func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
+	if f.output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "pods of %s to %s\n", r.Namespace, r.Destination)
+	for _, a := range r.Answers {
+		fmt.Fprintf(&b, "\n%s: %s\n  decided by  %s\n", a.Address, a.Action, a.Text)
+		for _, d := range a.Depends {
+			fmt.Fprintf(&b, "  unless      %s\n", d)
+		}
+		if a.Name == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "  name        %s", a.Name)
+		if a.Object != "" {
+			fmt.Fprintf(&b, " (DNSNameResolver %s)", a.Object)
+		}
+		b.WriteString("\n")
+		for _, l := range a.Learned {
+			fmt.Fprintf(&b, "  learned     as %s at %s, valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339), l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
+		}
+		if a.Nodes == nil {
+			b.WriteString("  programmed  not asked; --agents asks\n")
+		}
+		for _, n := range a.Nodes {
+			fmt.Fprintf(&b, "  programmed  %s\n", nodeText(n))
+		}
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "\nwarning: %s\n", warning)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func left(until, now time.Time) string {
+	if d := until.Sub(now).Round(time.Second); d > 0 {
+		return d.String() + " from now"
+	}
+	return "over"
+}
+
+func nodeText(n agent.NodeState) string {
+	who := n.Agent
+	if n.Node != "" {
+		who = fmt.Sprintf("%s (%s)", n.Node, n.Agent)
+	}
+	switch {
+	case n.Error != "":
+		return who + ": " + n.Error
+	case !n.Programmed:
+		return who + ": no"
+	case n.Lease > 0:
+		return fmt.Sprintf("%s: for %s, leased for %s more", who, n.Age.Round(time.Second), n.Lease.Round(time.Second))
+	}
+	return fmt.Sprintf("%s: for %s", who, n.Age.Round(time.Second))
+}

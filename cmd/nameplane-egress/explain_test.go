@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/controller/agent"
+)
+
+func TestSplitDestination(t *testing.T) {
+	tests := []struct {
+		in, host string
+		port     uint16
+		ok       bool
+	}{
+		{"example.com", "example.com", 0, true},
+		{"example.com:443", "example.com", 443, true},
+		{"192.0.2.1", "192.0.2.1", 0, true},
+		{"192.0.2.1:53", "192.0.2.1", 53, true},
+		{"2001:db8::1", "2001:db8::1", 0, true},
+		{"[2001:db8::1]", "2001:db8::1", 0, true},
+		{"[2001:db8::1]:443", "2001:db8::1", 443, true},
+		{"example.com:https", "", 0, false},
+		{"example.com:0", "", 0, false},
+		{"example.com:65536", "", 0, false},
+		{"a:b:c", "", 0, false},
+	}
+	for _, tt := range tests {
+		host, port, err := splitDestination(tt.in)
+		if (err == nil) != tt.ok || host != tt.host || port != tt.port {
+			t.Errorf("splitDestination(%q) = %q, %d, %v", tt.in, host, port, err)
+		}
+	}
+}
+
+// TestExplainText compares what a person reads with a golden file.
+func TestExplainText(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)
+	rule := 0
+	r := agent.Report{Namespace: "shop", Destination: "api.example.com. port 443 TCP", Warnings: []string{"192.0.2.1: not programmed by the agent 192.0.2.11:9500"},
+		Answers: []agent.Answer{
+			{Address: "192.0.2.1", Action: "Allow", Rule: &rule, Text: "rule 0: Allow dnsName *.example.com. ports TCP/443", Name: "*.example.com.", Object: "ovn-kubernetes/dns-86b778d444",
+				Learned: []agent.LearnedName{{Name: "api.example.com.", At: now.Add(-10 * time.Second), Until: now.Add(20 * time.Second)}, {Name: "old.example.com.", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)}},
+				Nodes: []agent.NodeState{{Agent: "192.0.2.10:9500", Node: "node1", Programmed: true, Age: 9 * time.Second, Lease: 20 * time.Second},
+					{Agent: "192.0.2.11:9500", Node: "node2"}, {Agent: "192.0.2.12:9500", Error: "connection refused"}}},
+			{Address: "192.0.2.2", Action: "Deny", Rule: &rule, Text: "rule 3: Deny cidrSelector 0.0.0.0/0", Depends: []string{"rule 1: Allow dnsName www.example.com. ports TCP/80"}},
+		}}
+	for _, format := range []string{"text", "json"} {
+		var b bytes.Buffer
+		if err := (&explainFlags{output: format}).print(&b, r, now); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", "explain."+format), b.String())
+	}
+}
+
+func TestAgentAndExplainNotUnderstood(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	tests := []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"explain", "shop"}, exitUsage, "too few arguments"},
+		{[]string{"explain", "shop", "a..b"}, exitUsage, "a..b is neither an address nor a name"},
+		{[]string{"explain", "shop", "example.com", "--protocol", "icmp"}, exitUsage, "--protocol icmp"},
+		{[]string{"explain", "shop", "example.com", "-o", "yaml"}, exitUsage, "--output yaml"},
+		{[]string{"explain", "shop", "example.com", "--agents", "127.0.0.1:1"}, exitUsage, "--agents needs --tls-cert"},
+		{[]string{"explain", "shop", "example.com"}, exitUnknown, "no cluster: "},
+		{[]string{"agent", "--nb", "/var/run/x"}, exitUsage, "--nb /var/run/x: it is unix:PATH"},
+		{[]string{"agent", "--nb", "ssl:127.0.0.1:1"}, exitError, "--nb-cert, --nb-key, --nb-ca: "},
+		{[]string{"agent", "--cluster-subnets", "10.0.0.0"}, exitUsage, "--cluster-subnets 10.0.0.0: it is a prefix"},
+		{[]string{"agent", "--cluster-subnets", ""}, exitUsage, "--cluster-subnets is empty"},
+		{[]string{"agent", "--keep-established", "-1s"}, exitUsage, "--keep-established -1s"},
+		{[]string{"agent", "--listen", "127.0.0.1:0"}, exitUsage, "--listen needs --tls-cert"},
+		{[]string{"agent", "--listen", "127.0.0.1:0", "--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"}, exitError, "the stream's certificate: "},
+		{[]string{"agent", "--cluster-subnets", "10.128.0.0/14/23,fd00::/48"}, exitUnknown, "no cluster: "},
+	}
+	for _, tt := range tests {
+		code, _, stderr := try(tt.args...)
+		if code != tt.code || !strings.Contains(stderr, "nameplane-egress: "+tt.says) || !strings.Contains(stderr, "\nhint: ") {
+			t.Errorf("%v = %d %s, want %d %s and a hint", tt.args, code, stderr, tt.code, tt.says)
+		}
+	}
+}
