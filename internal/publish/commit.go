@@ -34,8 +34,8 @@ func (p *Publisher) commit(r *request) {
 		if p.air != nil && (r.alone || !p.air.staged.Beside()) {
 			_ = p.land() // the callers are told
 		}
-		g := &group{start: time.Now()}
-		err := p.stage(g, r)
+		g := &group{edits: []*request{r}, start: time.Now()}
+		err := p.stage(g)
 		// What these edits saw may have been the group before, so nobody is told anything before that is durable.
 		if before := errors.Join(g.before, p.land()); before != nil {
 			for _, r := range g.edits {
@@ -58,15 +58,14 @@ func (p *Publisher) commit(r *request) {
 }
 
 // stage runs the edits of a group. A caller who is alone waits least when this goroutine waits for the disk.
-func (p *Publisher) stage(g *group, first *request) (err error) {
+func (p *Publisher) stage(g *group) (err error) {
 	stage := p.store.Stage
 	if p.air == nil && len(p.queue) == 0 && p.last == 1 {
 		stage = updater{p.store}.Stage
 	}
 	g.staged, err = stage(func(w store.Writer) error {
 		changed := false
-		for r := first; r != nil; r = p.another(g) {
-			g.edits = append(g.edits, r)
+		for r := g.edits[0]; r != nil; r = p.another(g) {
 			if err := p.attempt(w, r); err != nil {
 				return err
 			}
@@ -91,9 +90,12 @@ func (p *Publisher) another(g *group) (r *request) {
 	default:
 		r = p.await(g)
 	}
-	if r != nil && r.alone {
-		g.next = r
-		return nil
+	switch {
+	case r == nil:
+	case r.alone:
+		g.next, r = r, nil
+	default:
+		g.edits = append(g.edits, r)
 	}
 	return r
 }

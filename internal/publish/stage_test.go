@@ -23,6 +23,15 @@ type heldStore struct {
 	disk chan error // how each Stage goes; nil: at once
 	air  *store.Staged
 	sent int // Stages on their way to the disk, since the beginning
+	full error
+}
+
+// Update implements store.Store.
+func (h *heldStore) Update(fn func(store.Writer) error) error {
+	if h.full != nil {
+		return h.full
+	}
+	return h.Store.Update(fn)
 }
 
 // Stage implements store.Stager.
@@ -109,6 +118,23 @@ func TestStaged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRefusedBeforeItRan: the store does not even begin. The caller is told, and the next one is served again.
+func TestRefusedBeforeItRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, p, z := openHeld(t)
+		www := set(t, z.ID, "www.example.org.", "A", 0, "192.0.2.2")
+		update := func(tx *publish.Tx) error { _, err := tx.UpdateSet(www); return err }
+		h.full = store.ErrUnavailable
+		var refused, taken caller
+		refused.commit(p, update)
+		h.full = nil
+		taken.commit(p, update)
+		if !refused.told || !errors.Is(refused.err, store.ErrUnavailable) || !taken.told || taken.err != nil {
+			t.Errorf("Commit = %+v on a full disk and %+v after it, want ErrUnavailable and nil", refused, taken)
+		}
+	})
 }
 
 // TestGroupWaits: when three callers shared the last step, one who comes back first waits for another, but not for long.
