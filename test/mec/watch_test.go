@@ -63,6 +63,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 	s.end(syscall.SIGKILL)
 	s = start(t, data, settings)
 	s.want(204, "DELETE "+s.MEP+"/mep/config/app1", "")
+	token = s.appToken("app1") // the one before went with the application
 	got, _ = s.events(2, s.Apps+"/applications/app1/dns_rules/events", token, "Last-Event-ID: "+last)
 	if strings.Join(got, ", ") != "UPDATED INACTIVE, DELETED INACTIVE" {
 		t.Errorf("events %v", got)
