@@ -152,7 +152,7 @@ func leases(pattern string, l learn.Lesson) []hold.Learned {
 func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []learn.Address {
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
 		why := e.policy.Refused(a.Addr)
-		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) {
+		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) && !e.policy.Permits(a.Addr) {
 			why = "an address of a pod"
 		}
 		if why == "" {

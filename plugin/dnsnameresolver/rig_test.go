@@ -10,6 +10,9 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
 )
 
 // authority is the rest of the chain: answers by question.
@@ -168,4 +171,31 @@ func (r *rig) wait(d time.Duration, replicas ...*Plugin) {
 	for _, p := range append(replicas, r.plugin) {
 		p.engine.store.clock.offset.Add(int64(d))
 	}
+}
+
+// still is a client whose address is made once, as a socket's is.
+type still struct {
+	*client
+	addr net.UDPAddr
+}
+
+func (s *still) RemoteAddr() net.Addr { return &s.addr }
+
+// stored adds an entry whose address is at its end.
+func stored(name, addr string) func(*v1alpha1.DNSNameResolver) {
+	now := metav1.Now()
+	return func(o *v1alpha1.DNSNameResolver) {
+		o.Status.ResolvedNames = append(o.Status.ResolvedNames, v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
+			ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: addr, TTLSeconds: 1, LastLookupTime: &now}}})
+	}
+}
+
+// wordsOf is what words says of one name.
+func wordsOf(o *v1alpha1.DNSNameResolver, name string) string {
+	for s := range strings.SplitSeq(words(o), "; ") {
+		if strings.HasPrefix(s, name) {
+			return s
+		}
+	}
+	return ""
 }

@@ -34,12 +34,10 @@ func (p Policy) Refused(addr netip.Addr) string {
 	if addr.Is4In6() {
 		return "an IPv4 address written as one of IPv6"
 	}
-	end := within(addr)
-	for _, a := range []netip.Addr{addr, end} {
-		if slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(a) }) {
-			return ""
-		}
+	if p.Permits(addr) {
+		return ""
 	}
+	end := within(addr)
 	for _, a := range []netip.Addr{addr, end} {
 		if why := special(a); why != "" {
 			return why
@@ -49,6 +47,12 @@ func (p Policy) Refused(addr netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// Permits reports whether addr is permitted by name of its network.
+func (p Policy) Permits(addr netip.Addr) bool {
+	end := within(addr)
+	return slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(addr) || n.Contains(end) })
 }
 
 func special(a netip.Addr) string {
