@@ -52,6 +52,7 @@ func newRootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		newManagerCommand(),
+		newResolverCommand(),
 		newAgentCommand(),
 		newExplainCommand(),
 		newCRDsCommand(),
