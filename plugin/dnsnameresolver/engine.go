@@ -2,6 +2,7 @@ package dnsnameresolver
 
 import (
 	"context"
+	"crypto/rand"
 	"net/netip"
 	"os"
 	"slices"
@@ -24,9 +25,9 @@ import (
 const (
 	syncWait    = 5 * time.Second // for the first list of objects; after that we serve without
 	maxDeparted = 1024
-	// coalesce is how long the first lesson of an object waits for others to go with it. In a burst the write before it
-	// takes longer than that anyway.
-	coalesce = 10 * time.Millisecond
+	// A lesson waits for others to go with it, from the first to the second of these, by the replica's turn: when the resolver
+	// asks several replicas for a name, the later ones see the write of the first and need not make theirs.
+	minCoalesce, maxCoalesce = 5 * time.Millisecond, 50 * time.Millisecond
 )
 
 // engine is what stands behind all server blocks with the same options.
@@ -65,7 +66,8 @@ func newEngine(o options, s *store) *engine {
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
 		changed: make(chan struct{}, 1), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
 	}
-	e.replica, _ = os.Hostname()
+	host, _ := os.Hostname()
+	e.replica = host + " " + rand.Text() // several may run on one host
 	if len(o.agents) > 0 || o.service.name != "" {
 		e.hold = hold.NewClient(hold.Options{TLS: o.tls.Client, Timeout: o.timeout, Log: slogTo(e.log)})
 		e.hold.SetAgents(o.agents)
@@ -130,7 +132,7 @@ func (e *engine) enqueue(o *object) {
 		e.queue.Add(o)
 		return
 	}
-	e.queue.AddAfter(o, coalesce)
+	e.queue.AddAfter(o, minCoalesce+time.Duration(o.turn(o.text)*float64(maxCoalesce-minCoalesce)))
 }
 
 // leases are what an agent is told: addresses that live equally long in one message.
