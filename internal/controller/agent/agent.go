@@ -89,6 +89,11 @@ func stripNode(obj any) (any, error) {
 
 // Setup adds the agent to a manager whose cache was made with Cache.
 func Setup(mgr ctrl.Manager, o Options) error {
+	_, err := setup(mgr, o)
+	return err
+}
+
+func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 	o = o.withDefaults()
 	db := ovn.NewDB(o.NB)
 	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor), outcomes: make(latest, 1), changed: make(chan struct{})}
@@ -96,7 +101,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Metrics != nil {
 		for _, c := range a.engine.metrics.collectors() {
 			if err := o.Metrics.Register(c); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
@@ -115,10 +120,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	for _, run := range runs {
 		if err := mgr.Add(everywhere{manager.RunnableFunc(run)}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return a, nil
 }
 
 // everywhere is a runnable that needs no leader: each zone has its own agent.

@@ -76,15 +76,20 @@ func (a *agent) reports(ctx context.Context) error {
 	}
 }
 
-// report tells on each firewall how it went, and, once the switch has confirmed it, on each EgressFirewallDNSName. It is false when that
-// is to be done again.
+// report tells on each firewall how it went, and on each EgressFirewallDNSName, once the switch has confirmed it. It is false when that is
+// to be done again.
 func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	var efs apiv1.EgressFirewallList
 	if err := a.client.List(ctx, &efs, client.UnsafeDisableDeepCopy); err != nil {
 		a.opts.Log.Error("report", "err", err)
 		return false
 	}
-	done = true
+	type saying struct {
+		ef   *apiv1.EgressFirewall
+		said string
+	}
+	var todo []saying
+	claims := false // that something is in force
 	for i := range efs.Items {
 		ef := &efs.Items[i]
 		bad, read := out.reading.errs[ef.Namespace]
@@ -95,8 +100,16 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 		if mine := a.mine(ef.Status.Messages); len(mine) == 1 && mine[0] == said {
 			continue
 		}
-		if err := a.say(ctx, ef, map[string]any{"messages": []any{said}}); err != nil {
-			a.opts.Log.Error("report on firewall", "namespace", ef.Namespace, "err", err)
+		todo = append(todo, saying{ef, said})
+		claims = claims || out.failed[ef.Namespace] == nil
+	}
+	if claims && !a.confirmed(ctx, out) {
+		return false
+	}
+	done = true
+	for _, t := range todo {
+		if err := a.say(ctx, t.ef, map[string]any{"messages": []any{t.said}}); err != nil {
+			a.opts.Log.Error("report on firewall", "namespace", t.ef.Namespace, "err", err)
 			done = false
 		}
 	}
@@ -104,6 +117,17 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 		done = a.reportNames(ctx, out) && done
 	}
 	return done
+}
+
+// confirmed waits for the switch: nobody is told that rules are in force which are only written down.
+func (a *agent) confirmed(ctx context.Context, out outcome) bool {
+	short, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	err := a.db.Confirm(short, out.mark)
+	if err != nil && ctx.Err() == nil {
+		a.opts.Log.Warn("nothing is reported", "err", err)
+	}
+	return err == nil
 }
 
 func (a *agent) mine(messages []string) []string {
@@ -131,9 +155,7 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 	if len(behind) == 0 {
 		return true
 	}
-	short, cancel := context.WithTimeout(ctx, confirmTime)
-	defer cancel()
-	if a.db.Confirm(short, out.mark) != nil {
+	if !a.confirmed(ctx, out) {
 		return false
 	}
 	var failed atomic.Bool

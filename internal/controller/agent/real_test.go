@@ -1,0 +1,274 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/nameplane/nameplane/api/crds"
+	dnsv1alpha1 "github.com/nameplane/nameplane/api/dns/v1alpha1"
+	apiv1 "github.com/nameplane/nameplane/api/v1"
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/ovn"
+	"github.com/nameplane/nameplane/test/cluster"
+)
+
+// rig is an agent between a real API server and a real switch.
+type rig struct {
+	*testing.T
+	agent  *agent
+	client client.Client
+	ovn    *cluster.OVN
+	pod    *cluster.Pod
+}
+
+const port = 7
+
+func startRig(t *testing.T) *rig {
+	cluster.Need(t)
+	c := cluster.Start(t, cluster.Options{})
+	r := &rig{T: t, ovn: cluster.StartOVN(t, cluster.OVNOptions{})}
+	r.ovn.External.Echo(t, port)
+	r.must(c.ApplyYAML(crds.YAML()))
+	r.must(c.CreateNamespace("shop", map[string]string{logAnnotation: `{"deny":"info"}`}))
+	r.must(c.CreateNamespace(DefaultNamespace, nil))
+	r.pod = r.ovn.Pod(t, "shop", "web")
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
+		r.must(add(s))
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	o := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
+		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true}}
+	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(o), Metrics: metricsserver.Options{BindAddress: "0"}})
+	r.must(err)
+	r.agent, err = setup(mgr, o)
+	r.must(err)
+	r.client, err = client.New(c.Config, client.Options{Scheme: s})
+	r.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		r.must(<-done)
+	})
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// soon waits for something that others do, and tells how long it took.
+func (r *rig) soon(what string, f func() bool) time.Duration {
+	r.Helper()
+	begun := time.Now()
+	for !f() {
+		if time.Since(begun) > 20*time.Second {
+			acls, _ := r.ovn.NBCtl("list", "ACL")
+			r.Fatalf("not in time: %s\n%s", what, acls)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
+func (r *rig) nb(args ...string) string {
+	r.Helper()
+	out, err := r.ovn.NBCtl(args...)
+	r.must(err)
+	return out
+}
+
+// learn writes the status of a DNSNameResolver, as the plugin would.
+func (r *rig) learn(name string, ips ...string) {
+	r.Helper()
+	obj := &v1alpha1.DNSNameResolver{}
+	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: DefaultNamespace, Name: name}, obj))
+	now := metav1.Now()
+	entry := v1alpha1.DNSNameResolverResolvedName{DNSName: obj.Spec.Name, ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
+	for _, ip := range ips {
+		entry.ResolvedAddresses = append(entry.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 30, LastLookupTime: &now})
+	}
+	obj.Status.ResolvedNames = []v1alpha1.DNSNameResolverResolvedName{entry}
+	r.must(r.client.Status().Update(r.Context(), obj))
+}
+
+func (r *rig) reaches(ip string) bool {
+	d := r.pod.Dial(netip.AddrPortFrom(addr(ip), port), 300*time.Millisecond)
+	if d.Conn != nil {
+		_ = d.Conn.Close()
+	}
+	return d.Conn != nil
+}
+
+func alive(c net.Conn) bool {
+	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+	if _, err := c.Write([]byte("x")); err != nil {
+		return false
+	}
+	_, err := c.Read(make([]byte, 1))
+	return err == nil
+}
+
+// TestReal is an agent's day: a firewall comes, addresses come by the stream and by the API, leave, rows are vandalized, the database
+// restarts, the firewall goes.
+func TestReal(t *testing.T) {
+	r := startRig(t)
+	r.must(r.client.Create(t.Context(), &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "dns-1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
+	deny4 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	deny6 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "::/0"}}
+	firewall := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"},
+		Spec: apiv1.EgressFirewallSpec{Egress: []apiv1.EgressFirewallRule{allow("www.example.com"), deny4, deny6}}}
+	if !r.reaches("192.0.2.1") {
+		t.Fatal("the internet is not there")
+	}
+	r.must(r.client.Create(t.Context(), firewall))
+	r.soon("the zone says applied", func() bool {
+		r.must(r.client.Get(t.Context(), client.ObjectKeyFromObject(firewall), firewall))
+		return slices.Equal(firewall.Status.Messages, []string{r.ovn.Node + ": EgressFirewall Rules applied"})
+	})
+	if r.reaches("192.0.2.1") || r.reaches("2001:db8::1") {
+		t.Error("denied, and still reached")
+	}
+	r.stream()
+	r.established()
+	r.reports()
+	r.repairs()
+	r.restarts()
+	r.must(r.client.Delete(t.Context(), firewall))
+	r.soon("no row is left", func() bool {
+		return r.nb("--bare", "--columns=_uuid", "list", "ACL")+r.nb("--bare", "--columns=_uuid", "list", "Address_Set")+r.nb("--bare", "--columns=_uuid", "list", "Port_Group") == ""
+	})
+	if !r.reaches("192.0.2.77") {
+		t.Error("no firewall, and not reached")
+	}
+}
+
+// stream programs fresh addresses and connects at once: no SYN is lost.
+func (r *rig) stream() {
+	var took []time.Duration
+	lost := 0
+	for i := range 100 {
+		ip := fmt.Sprintf("198.18.0.%d", i)
+		if i%2 == 1 {
+			ip = fmt.Sprintf("2001:db8::%x", 256+i)
+		}
+		begun := time.Now()
+		r.must(program(r.agent.engine, www, time.Minute, ip))
+		took = append(took, time.Since(begun))
+		d := r.pod.Dial(netip.AddrPortFrom(addr(ip), port), 3*time.Second)
+		r.must(d.Err)
+		_ = d.Conn.Close()
+		lost += d.Lost
+	}
+	slices.Sort(took)
+	r.Logf("programmed: p50 %v, p90 %v, p99 %v; lost SYNs %d of %d", took[50], took[90], took[99], lost, len(took))
+	if lost > 0 {
+		r.Errorf("%d first SYNs were lost", lost)
+	}
+}
+
+// established is cases 48 and 70: a connection outlives its address, a new one is not made.
+func (r *rig) established() {
+	r.learn("dns-1", "192.0.2.7", "2001:db8::7")
+	for _, ip := range []string{"192.0.2.7", "2001:db8::7"} {
+		r.soon(ip+" is reached", func() bool { return r.reaches(ip) })
+	}
+	old4 := r.pod.Dial(netip.AddrPortFrom(addr("192.0.2.7"), port), 3*time.Second)
+	old6 := r.pod.Dial(netip.AddrPortFrom(addr("2001:db8::7"), port), 3*time.Second)
+	r.must(old4.Err)
+	r.must(old6.Err)
+	defer func() { _ = old4.Conn.Close(); _ = old6.Conn.Close() }()
+	if !alive(old4.Conn) || !alive(old6.Conn) {
+		r.Fatal("connected, and dead")
+	}
+	r.learn("dns-1", "192.0.2.8")
+	for _, ip := range []string{"192.0.2.7", "2001:db8::7"} {
+		r.soon(ip+" is no longer reached", func() bool { return !r.reaches(ip) })
+	}
+	for range 3 {
+		if !alive(old4.Conn) || !alive(old6.Conn) {
+			r.Error("the connection died with its address")
+		}
+	}
+	if r.reaches("192.0.2.7") || !r.reaches("192.0.2.8") {
+		r.Error("new connections follow the addresses")
+	}
+}
+
+// reports tells an EgressFirewallDNSName that the version its manager waits for is in the switch.
+func (r *rig) reports() {
+	names := &v1alpha1.DNSNameResolver{}
+	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: DefaultNamespace, Name: "dns-1"}, names))
+	old := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "dns-1"}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: "www.example.com."}}
+	r.must(r.client.Create(r.Context(), old))
+	old.Status.AddressesVersion = names.ResourceVersion
+	r.must(r.client.Status().Update(r.Context(), old))
+	r.soon("the zone says programmed", func() bool {
+		r.must(r.client.Get(r.Context(), client.ObjectKeyFromObject(old), old))
+		return len(old.Status.Programmed) == 1 && old.Status.Programmed[0].Zone == r.ovn.Node && reaches(old.Status.Programmed[0].AddressesVersion, names.ResourceVersion)
+	})
+}
+
+// repairs is cases 61 and 62.
+func (r *rig) repairs() {
+	edits := map[string][]string{
+		"address sets deleted": {"--all", "destroy", "Address_Set"},
+		"ACL edited":           {"set", "ACL", "EF:shop:1", "action=allow"},
+		"group emptied":        {"clear", "Port_Group", ovnGroup(r), "ports", "acls"},
+	}
+	for what, edit := range edits {
+		before := r.shape()
+		r.nb(edit...)
+		took := r.soon(what+" is repaired", func() bool { return r.shape() == before })
+		r.Logf("%s: repaired after %v", what, took.Round(time.Millisecond))
+		if r.reaches("203.0.113.5") || !r.reaches("192.0.2.8") {
+			r.Errorf("%s: not enforced as before", what)
+		}
+	}
+}
+
+func ovnGroup(r *rig) string { return r.nb("--bare", "--columns=name", "list", "Port_Group") }
+
+// shape is all that matters of our rows, in one order.
+func (r *rig) shape() string {
+	var out []string
+	for _, args := range [][]string{{"--columns=name,action,match,priority", "list", "ACL"}, {"--columns=name,addresses", "list", "Address_Set"}, {"--columns=name,ports", "list", "Port_Group"}} {
+		rows := strings.Split(r.nb(append([]string{"--format=csv", "--no-headings"}, args...)...), "\n")
+		slices.Sort(rows)
+		out = append(out, rows...)
+	}
+	return strings.Join(out, "\n")
+}
+
+// restarts kills the northbound database; the agent comes back to it.
+func (r *rig) restarts() {
+	r.ovn.NBServer.Kill()
+	_ = os.Remove(strings.TrimPrefix(r.ovn.NB, "unix:"))
+	r.must(r.ovn.NBServer.Start())
+	begun := time.Now()
+	r.soon("an address is programmed again", func() bool { return program(r.agent.engine, www, time.Minute, "192.0.2.77") == nil })
+	r.Logf("database restarted: programmed again after %v", time.Since(begun).Round(time.Millisecond))
+	if !r.reaches("192.0.2.77") {
+		r.Error("acknowledged, and not reached")
+	}
+}
