@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ type heldStore struct {
 	store.Store
 	disk chan error // how each Stage goes; nil: at once
 	air  *store.Staged
-	sent int // Stages on their way to the disk, since the beginning
+	sent atomic.Int64 // Stages on their way to the disk, since the beginning
 	full error
 }
 
@@ -45,7 +46,7 @@ func (h *heldStore) Stage(fn func(store.Writer) error) (*store.Staged, error) {
 		}
 	}
 	h.air = store.NewStaged(true)
-	h.sent++
+	h.sent.Add(1)
 	go func(s *store.Staged, disk chan error) {
 		if disk == nil {
 			s.End(nil)
@@ -158,9 +159,9 @@ func TestGroupWaits(t *testing.T) {
 				time.Sleep(took)
 				h.disk <- nil
 				synctest.Wait()
-				sent := h.sent
+				sent := h.sent.Load()
 				callers[3].commit(p, add(3))
-				if h.sent != sent {
+				if h.sent.Load() != sent {
 					t.Error("the first to come back is on its way to the disk, alone")
 				}
 				if comes {
@@ -170,8 +171,8 @@ func TestGroupWaits(t *testing.T) {
 					time.Sleep(took / 2)
 					synctest.Wait()
 				}
-				if h.sent != sent+1 {
-					t.Errorf("%d steps when more than half are there, or half a step has passed, want 1", h.sent-sent)
+				if h.sent.Load() != sent+1 {
+					t.Errorf("%d steps when more than half are there, or half a step has passed, want 1", h.sent.Load()-sent)
 				}
 				h.disk <- nil
 				synctest.Wait()
