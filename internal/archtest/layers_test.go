@@ -29,7 +29,7 @@ var rows = [][]string{
 		"plugin/dnsnameresolver"},
 	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/cluster", "test/egress", "deploy", "bench", "bench/egress"},
+	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress"},
 }
 
 // sideways are the arrows within a row.
@@ -49,7 +49,9 @@ var sideways = map[string][]string{
 	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
 	"plugin/dnsnameresolver":      {"internal/enforce/hold"},
 	"test/egress":                 {"test/cluster", "test/peers"},
-	"bench/egress":                {"test/cluster", "test/peers"},
+	"test/egress/rig":             {"test/cluster"},
+	"test/egress/system":          {"test/cluster", "test/egress/rig"},
+	"bench/egress":                {"test/cluster", "test/egress/rig", "test/peers"},
 	"internal/httpapi/mec":        {"internal/httpapi", "internal/httpapi/mecbody"},
 	"internal/httpapi/servermgmt": {"internal/httpapi", "internal/httpapi/mecbody"},
 	"internal/httpapi/designate":  {"internal/httpapi"},
@@ -67,7 +69,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":            {},
-	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "bench", "bench/egress"},
+	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
 	"github.com/golang-jwt/jwt":  {"internal/access"},
 	"k8s.io/":                    kubernetes,
 	"sigs.k8s.io/":               kubernetes,
@@ -83,7 +85,7 @@ var fenced = map[string][]string{
 var kubernetes = []string{
 	"api/v1", "api/v1alpha1", "api/dns/v1alpha1",
 	"internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
-	"plugin/dnsnameresolver", "cmd/nameplane-egress", "cmd/nameplane-coredns", "test/cluster", "test/egress", "bench/egress",
+	"plugin/dnsnameresolver", "cmd/nameplane-egress", "cmd/nameplane-coredns", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench/egress",
 }
 
 // source is one Go file of the tree.
