@@ -86,6 +86,13 @@ func (o *object) uid() types.UID {
 	return o.live.UID
 }
 
+// count is how many entries are stored.
+func (o *object) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.entries)
+}
+
 func (o *object) wildcard() bool { return o.pattern.Kind() != enforce.Exact }
 
 // turn is this replica's place among others for a name.
