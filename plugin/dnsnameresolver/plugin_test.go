@@ -85,7 +85,7 @@ func TestFailures(t *testing.T) {
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 	for n, failure := range []string{"NXDOMAIN", "none", "REFUSED", "SERVFAIL", "NXDOMAIN"} {
-		r.wait(6 * time.Second)
+		r.wait(10 * time.Second)
 		r.authority.set("a.example.com. A", failure)
 		if m := r.ask(r.plugin, "a.example.com. A"); m == nil != (failure == "none") {
 			t.Errorf("%s: reply is %v", failure, m)
@@ -96,7 +96,7 @@ func TestFailures(t *testing.T) {
 		}
 		r.want(name, fmt.Sprintf("a.example.com. 192.0.2.1 failures=%d Degraded=True/%s", n+1, reason))
 	}
-	r.wait(6 * time.Second)
+	r.wait(10 * time.Second)
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "")
 }
