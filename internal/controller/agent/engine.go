@@ -99,6 +99,10 @@ func (e *engine) Run(ctx context.Context) error {
 const (
 	// between is the shortest time between two passes: what comes meanwhile goes with the next one.
 	between = 50 * time.Millisecond
+	// Passes take at most one part in share+1 of the time, unless that would make them rarer than longest: hand edits are undone
+	// within a second.
+	share   = 4
+	longest = 500 * time.Millisecond
 	// again is when a pass that failed is tried again.
 	again = 500 * time.Millisecond
 	// passTime is the longest a pass may take; OVN-Kubernetes gives transactions ten seconds.
@@ -119,7 +123,10 @@ func (e *engine) passes(ctx context.Context) error {
 		case <-e.db.Changed():
 			repair = len(e.wake) == 0
 		}
+		begun := time.Now()
 		next, err := e.pass(ctx, repair)
+		// A large cluster must not spend its time comparing: who programs an address meanwhile does not wait for passes.
+		pause := min(max(between, share*time.Since(begun)), longest)
 		wait := time.Hour
 		if !next.IsZero() {
 			wait = max(0, time.Until(next))
@@ -133,7 +140,7 @@ func (e *engine) passes(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(between):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -126,6 +126,9 @@ func (p *planner) sets() (come, gone []Op) {
 		if !maps.Equal(w.IDs, h.IDs) {
 			come = append(come, Op{Verb: Update, Table: setTable, Row: h.UUID, Columns: map[string]any{"external_ids": w.IDs}})
 		}
+		if slices.Equal(w.Addresses, h.Addresses) { // both are sorted, nearly always
+			continue
+		}
 		come = appendSet(come, Add, Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(w.Addresses, h.Addresses)})
 		gone = appendSet(gone, Remove, Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(h.Addresses, w.Addresses)})
 	}
@@ -154,15 +157,19 @@ func (p *planner) firewall(want PortGroup) (Tx, bool) {
 	if !ok && !p.f.ManageGroups {
 		return Tx{}, false
 	}
-	stay := map[string]bool{} // UUIDs
+	attached := make(map[string]bool, len(have.ACLs)) // UUIDs
+	for _, uuid := range have.ACLs {
+		attached[uuid] = true
+	}
+	stay := make(map[string]bool, len(want.ACLs))
 	var attach []string
 	for _, id := range want.ACLs {
-		uuid, op := p.acl(id, have)
+		uuid, op := p.acl(id, attached)
 		stay[uuid] = true
 		if op != nil {
 			tx.Ops = append(tx.Ops, *op)
 		}
-		if !slices.Contains(have.ACLs, uuid) {
+		if !attached[uuid] {
 			attach = append(attach, uuid)
 		}
 	}
@@ -180,27 +187,27 @@ func (p *planner) firewall(want PortGroup) (Tx, bool) {
 }
 
 // acl finds the row of a wanted ACL, or makes it, and says what has to be done to it.
-func (p *planner) acl(id string, group PortGroup) (uuid string, _ *Op) {
-	want := p.wanted[id].columns(p.f)
+func (p *planner) acl(id string, attached map[string]bool) (uuid string, _ *Op) {
 	for _, u := range p.byID[id] {
 		// Of several with one id, the one that is attached.
-		if uuid == "" || !slices.Contains(group.ACLs, uuid) && slices.Contains(group.ACLs, u) {
+		if uuid == "" || !attached[uuid] && attached[u] {
 			uuid = u
 		}
 	}
+	want := p.wanted[id]
 	if uuid == "" {
-		op := p.insert(aclTable, want)
+		op := p.insert(aclTable, want.columns(p.f))
 		return op.Row, &op
+	}
+	if want.same(p.acls[uuid]) {
+		return uuid, nil
 	}
 	changed := map[string]any{}
 	have := p.acls[uuid].columns(p.f)
-	for column, v := range want {
+	for column, v := range want.columns(p.f) {
 		if !equal(v, have[column]) {
 			changed[column] = v
 		}
-	}
-	if len(changed) == 0 {
-		return uuid, nil
 	}
 	return uuid, &Op{Verb: Update, Table: aclTable, Row: uuid, Columns: changed}
 }
@@ -256,6 +263,12 @@ func (a ACL) columns(f Features) map[string]any {
 		m["tier"] = a.Tier
 	}
 	return m
+}
+
+// same tells whether two rows differ in nothing but their UUIDs. Nearly all of nearly all passes are.
+func (a ACL) same(b ACL) bool {
+	return a.Name == b.Name && a.Direction == b.Direction && a.Match == b.Match && a.Action == b.Action && a.Severity == b.Severity && a.Meter == b.Meter &&
+		a.Priority == b.Priority && a.Tier == b.Tier && a.Label == b.Label && a.Log == b.Log && maps.Equal(a.IDs, b.IDs) && maps.Equal(a.Options, b.Options)
 }
 
 func equal(a, b any) bool {

@@ -429,3 +429,36 @@ func TestPlanDuplicates(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestPlanColumns edits one column of an ACL at a time: that one is put right, and no other.
+func TestPlanColumns(t *testing.T) {
+	f := Features{ManageGroups: true, Tier: true}
+	edits := map[string]func(*ACL){
+		"name":      func(a *ACL) { a.Name = "x" },
+		"direction": func(a *ACL) { a.Direction = "from-lport" },
+		"match":     func(a *ACL) { a.Match = "1" },
+		"action":    func(a *ACL) { a.Action = "allow" },
+		"severity":  func(a *ACL) { a.Severity = "alert" },
+		"meter":     func(a *ACL) { a.Meter = "" },
+		"priority":  func(a *ACL) { a.Priority++ },
+		"tier":      func(a *ACL) { a.Tier = 0 },
+		"label":     func(a *ACL) { a.Label = 1 },
+		"log":       func(a *ACL) { a.Log = true },
+		"options":   func(a *ACL) { a.Options = map[string]string{"x": "y"} },
+		"external_ids": func(a *ACL) {
+			a.IDs = maps.Clone(a.IDs)
+			a.IDs["x"] = "y"
+		},
+	}
+	if len(edits) != len((ACL{}).columns(f)) {
+		t.Errorf("%d columns are edited, of %d", len(edits), len((ACL{}).columns(f)))
+	}
+	for column, edit := range edits {
+		d := rig(t, denies(t, 1), f)
+		edit(&d.rows.ACLs[0])
+		txs, _ := Plan(Render(denies(t, 1), f), d.rows, f)
+		if len(txs) != 1 || len(txs[0].Ops) != 1 || !slices.Equal(slices.Collect(maps.Keys(txs[0].Ops[0].Columns)), []string{column}) {
+			t.Errorf("%s: %+v", column, txs)
+		}
+	}
+}

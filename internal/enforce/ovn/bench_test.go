@@ -1,0 +1,34 @@
+package ovn
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/enforce"
+)
+
+// BenchmarkPass renders a large world and compares it with a database that has it already, which is what nearly every pass does.
+func BenchmarkPass(b *testing.B) {
+	w := World{Learned: map[enforce.Pattern][]netip.Addr{}, V4: true, ClusterSubnets: prefixes("10.128.0.0/14")}
+	var in []enforce.RuleInput
+	for i := range 1000 {
+		name := fmt.Sprintf("n%d.example.com", i)
+		in = append(in, enforce.RuleInput{Type: "Allow", DNSName: name})
+		for j := range 10 {
+			w.Learned[enforce.MustPattern(name)] = append(w.Learned[enforce.MustPattern(name)], netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j)}))
+		}
+	}
+	in = append(in, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})
+	w.Firewalls = []enforce.Firewall{firewall(b, "ns1", in...)}
+	f := Features{ManageGroups: true, Keep: true}
+	have := Render(w, f)
+	for i := range have.ACLs {
+		have.ACLs[i].UUID = have.ACLs[i].id()
+	}
+	for b.Loop() {
+		if txs, _ := Plan(Render(w, f), have, f); len(txs) > 0 {
+			b.Fatalf("%d transactions", len(txs))
+		}
+	}
+}
