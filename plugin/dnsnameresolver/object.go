@@ -41,6 +41,7 @@ type object struct {
 	plain   bool // the API takes plain names only
 	refused int  // writes in a row that the API server did not take
 	failed  int  // writes in a row that failed
+	writing bool // a write is on its way
 	gone    bool
 	warned  map[netip.Addr]time.Time
 	full    time.Time // when an Event was last made about names there was no room for
@@ -127,7 +128,8 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	r.Note(&m.Memory, e, l, now)
 	res := o.lookLocked(r, l.Name, m, now)
 	m.due = res.Due
-	if !res.Changed {
+	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
+	if !res.Changed && !(o.writing && m.Failing()) {
 		if !m.dirty {
 			m.Take()
 		}
@@ -212,6 +214,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 		o.redueLocked(res.Due)
 		return w
 	}
+	o.writing = true
 	if w.ops = diff(o.live, o.entries, res.Entries); o.refused > 2 {
 		w.ops = replaceAll(o.live, res.Entries)
 	}
@@ -231,7 +234,7 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 	o.set(got)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.refused, o.failed = 0, 0
+	o.refused, o.failed, o.writing = 0, 0, false
 	o.storedLocked(w.gen)
 	for n := range w.pending {
 		if m := o.names[n]; m != nil && !m.dirty {
@@ -245,6 +248,7 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 func (o *object) undo(w *write) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.writing = false
 	for n, p := range w.pending {
 		if m := o.names[n]; m != nil {
 			m.Put(p)

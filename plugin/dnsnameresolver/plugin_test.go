@@ -366,3 +366,22 @@ func TestRawReply(t *testing.T) {
 	}
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
+
+// TestFailureMeanwhile: a failure that comes while the entry it is about is on its way is counted.
+func TestFailureMeanwhile(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("a.example.com.")
+	r.authority.set("a.example.com. A", "a.example.com. 1 A 192.0.2.1")
+	r.api.set(func() { r.api.delay = 300 * time.Millisecond })
+	r.ask(r.plugin, "a.example.com. A")
+	o := r.plugin.engine.tree.Load().Append(nil, "a.example.com.")[0]
+	eventually(t, "the write to begin", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.writing
+	})
+	r.authority.set("a.example.com. A", "NXDOMAIN")
+	r.plugin.engine.store.clock.offset.Add(int64(5 * time.Second)) // the address is over by then
+	r.ask(r.plugin, "a.example.com. A")
+	r.want(name, "a.example.com. 192.0.2.1 failures=1 Degraded=True/NXDOMAIN")
+}

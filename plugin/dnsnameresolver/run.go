@@ -21,6 +21,7 @@ const (
 	recallTime  = 5 * time.Second
 	minRetry    = 20 * time.Millisecond
 	maxRetry    = 5 * time.Second
+	maxRetries  = 8
 	rebuildRest = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
 
@@ -152,7 +153,7 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 }
 
 // failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
-// address of it.
+// address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
 func (e *engine) failed(ctx context.Context, o *object, w *write, err error) time.Duration {
 	o.undo(w)
 	o.mu.Lock()
@@ -177,7 +178,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 			e.log.Warningf("%s: the status could not be written, and will be tried again: %v", o.key, err)
 		}
 	}
-	if !o.alive(e.store.clock.now()) {
+	if n > maxRetries && !o.alive(e.store.clock.now()) {
 		return 0
 	}
 	return backoff/2 + rand.N(backoff/2+1)

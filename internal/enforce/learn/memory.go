@@ -136,6 +136,9 @@ func (m *Memory) Put(p Pending) {
 // Again lets all that is known be written once more, into a status that has nothing of it.
 func (m *Memory) Again() { m.success = m.success || m.failure == 0 }
 
+// Failing reports whether a failure is to be counted.
+func (m *Memory) Failing() bool { return m.failure != 0 }
+
 // Idle reports whether m is of no more use: nothing to write, and no client with a valid address.
 func (m *Memory) Idle(now time.Time) bool {
 	if m.failure != 0 || m.success {
