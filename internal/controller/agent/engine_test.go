@@ -217,9 +217,12 @@ func (w *world) set(e *engine, names []enforce.Pattern, status learned) {
 	e.Changed()
 }
 
-func start(t *testing.T, d *tables) (*engine, *world) {
+func start(t *testing.T, d *tables, options ...func(*engine)) (*engine, *world) {
 	t.Helper()
 	e := newEngine(d, time.Hour)
+	for _, o := range options {
+		o(e)
+	}
 	w := &world{}
 	e.read = func(context.Context) (reading, error) {
 		w.mu.Lock()
@@ -370,7 +373,7 @@ func TestProgramBeforeTheRule(t *testing.T) {
 
 // TestProgramWhileLeaving asks for an address in the moment it is taken away: whenever that is, the acknowledged one is there.
 func TestProgramWhileLeaving(t *testing.T) {
-	for at := 900 * time.Millisecond; at < 1200*time.Millisecond; at += time.Millisecond / 2 {
+	for at := 990 * time.Millisecond; at < 1100*time.Millisecond; at += time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			d := newTables()
 			d.passTrip = 20 * time.Millisecond // so that the short way could overtake
@@ -417,27 +420,49 @@ func TestPasses(t *testing.T) {
 	})
 }
 
+// latestSaid is what was reported last.
+type latestSaid struct {
+	mu     sync.Mutex
+	failed map[string]error
+}
+
+func (l *latestSaid) put(o outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = maps.Clone(o.failed)
+}
+
+func (l *latestSaid) get() map[string]error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
 // TestPassesFailAndRecover is a database that refuses everything for a while.
 func TestPassesFailAndRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
-		e, w := start(t, d)
-		var said []map[string]error
-		e.report = func(o outcome) { said = append(said, maps.Clone(o.failed)) }
+		var said latestSaid
+		e, w := start(t, d, func(e *engine) { e.report = said.put })
+		refuse := func(err error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.refuse = err
+		}
 		settle()
-		d.refuse = errors.New("no")
+		refuse(errors.New("no"))
 		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1")}})
 		settle()
-		if last := said[len(said)-1]; last["ns1"] == nil {
-			t.Errorf("said %v", said)
+		if last := said.get(); last["ns1"] == nil {
+			t.Errorf("said %v", last)
 		}
 		if err := program(e, www, time.Minute, "192.0.2.9"); err == nil {
 			t.Error("programmed by a database that refuses")
 		}
-		d.refuse = nil
+		refuse(nil)
 		settle()
 		expect(t, d, www, "192.0.2.1", "192.0.2.9")
-		if last := said[len(said)-1]; len(last) != 0 {
+		if last := said.get(); len(last) != 0 {
 			t.Errorf("still said %v", last)
 		}
 	})
