@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -10,13 +11,23 @@ import (
 	"github.com/nameplane/nameplane/test/cluster"
 )
 
-// Ask asks a server from a pod, once, and tells how long the answer took.
-func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit time.Duration) (*dns.Msg, time.Duration, error) {
+// Asker is a socket in a pod that asks one server, one question after the other.
+type Asker struct {
+	conn *net.UDPConn
+	buf  []byte
+}
+
+// NewAsker opens the socket.
+func NewAsker(p *cluster.Pod, server netip.AddrPort) (*Asker, error) {
 	c, err := p.DialUDP(server)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { _ = c.Close() }()
+	return &Asker{conn: c, buf: make([]byte, 4096)}, err
+}
+
+// Close closes it.
+func (a *Asker) Close() { _ = a.conn.Close() }
+
+// Ask asks once, and tells how long the answer took.
+func (a *Asker) Ask(name string, qtype uint16, limit time.Duration) (*dns.Msg, time.Duration, error) {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
 	q.SetEdns0(1232, false)
 	out, err := q.Pack()
@@ -24,24 +35,33 @@ func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit
 		return nil, 0, err
 	}
 	begun := time.Now()
-	if err := c.SetDeadline(begun.Add(limit)); err != nil {
+	if err := a.conn.SetDeadline(begun.Add(limit)); err != nil {
 		return nil, 0, err
 	}
-	if _, err := c.Write(out); err != nil {
+	if _, err := a.conn.Write(out); err != nil {
 		return nil, 0, err
 	}
-	buf := make([]byte, 4096)
 	for {
-		n, err := c.Read(buf)
+		n, err := a.conn.Read(a.buf)
 		took := time.Since(begun)
 		if err != nil {
-			return nil, took, fmt.Errorf("ask %s for %s: %w", server, name, err)
+			return nil, took, fmt.Errorf("ask %s for %s: %w", a.conn.RemoteAddr(), name, err)
 		}
 		m := new(dns.Msg)
-		if m.Unpack(buf[:n]) == nil && m.Id == q.Id {
+		if m.Unpack(a.buf[:n]) == nil && m.Id == q.Id {
 			return m, took, nil
 		}
 	}
+}
+
+// Ask asks a server from a pod, once, and tells how long the answer took.
+func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit time.Duration) (*dns.Msg, time.Duration, error) {
+	a, err := NewAsker(p, server)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer a.Close()
+	return a.Ask(name, qtype, limit)
 }
 
 // Addrs are the addresses in an answer.

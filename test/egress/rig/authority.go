@@ -28,7 +28,7 @@ type Script func(name string, now time.Time) Answer
 
 // Authority is a DNS server of the internet that answers as it is told. Names that it was told nothing about do not exist.
 type Authority struct {
-	Addr netip.AddrPort
+	Addr, Slow netip.AddrPort
 
 	mu      sync.Mutex // guards what follows
 	scripts map[string]Script
@@ -38,32 +38,47 @@ type Authority struct {
 	fresh   uint32
 }
 
-// authorityAt is one of the addresses that the internet answers for.
-var authorityAt = netip.MustParseAddrPort("198.51.100.53:53")
+// Addresses of the internet at which it answers: at once, and after SlowBy.
+var (
+	authorityAt = netip.MustParseAddrPort("198.51.100.53:53")
+	slowAt      = netip.MustParseAddrPort("198.51.100.54:53")
+)
+
+// SlowBy is what the slow address takes.
+const SlowBy = 4 * time.Second
 
 // StartAuthority starts it in the internet.
 func StartAuthority(t cluster.T, ext *cluster.External) *Authority {
 	t.Helper()
-	a := &Authority{Addr: authorityAt, scripts: map[string]Script{}, last: map[netip.Addr]time.Time{}}
-	pc, err := ext.ListenPacket(a.Addr.String())
-	if err != nil {
-		t.Fatalf("authority: %v", err)
-	}
-	l, err := ext.Listen(a.Addr.String())
-	if err != nil {
-		t.Fatalf("authority: %v", err)
-	}
-	for _, s := range []*dns.Server{{PacketConn: pc, Handler: a}, {Listener: l, Handler: a}} {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = s.ActivateAndServe()
-		}()
-		t.Cleanup(func() {
-			_ = pc.Close()
-			_ = l.Close()
-			<-done
-		})
+	a := &Authority{Addr: authorityAt, Slow: slowAt, scripts: map[string]Script{}, last: map[netip.Addr]time.Time{}}
+	for _, at := range []netip.AddrPort{authorityAt, slowAt} {
+		pc, err := ext.ListenPacket(at.String())
+		if err != nil {
+			t.Fatalf("authority: %v", err)
+		}
+		l, err := ext.Listen(at.String())
+		if err != nil {
+			t.Fatalf("authority: %v", err)
+		}
+		h := dns.Handler(a)
+		if at == slowAt {
+			h = dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+				time.Sleep(SlowBy)
+				a.ServeDNS(w, q)
+			})
+		}
+		for _, s := range []*dns.Server{{PacketConn: pc, Handler: h}, {Listener: l, Handler: h}} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = s.ActivateAndServe()
+			}()
+			t.Cleanup(func() {
+				_ = pc.Close()
+				_ = l.Close()
+				<-done
+			})
+		}
 	}
 	return a
 }
@@ -95,7 +110,7 @@ func (a *Authority) Fresh(suffix string, ttl time.Duration) {
 	})
 }
 
-// Addr is an address of each family that nobody had.
+// New is an address of each family that nobody had.
 func (a *Authority) New() []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -151,8 +166,7 @@ func (a *Authority) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if len(q.Question) != 1 {
 		return
 	}
-	_, udp := w.RemoteAddr().(interface{ AddrPort() netip.AddrPort })
-	answer := a.answer(q.Question[0], udp && w.LocalAddr().Network() == "udp")
+	answer := a.answer(q.Question[0], w.LocalAddr().Network() == "udp")
 	if answer.Delay > 0 {
 		time.Sleep(answer.Delay)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/test/cluster"
@@ -143,7 +144,7 @@ func (s *System) startDNS() error {
 		}
 		s.DNS = append(s.DNS, r)
 	}
-	if err := s.publish(); err != nil {
+	if err := s.Publish(); err != nil {
 		return err
 	}
 	for _, r := range s.DNS {
@@ -161,6 +162,15 @@ const Hold = "hold 5s\non_timeout servfail"
 // Replica starts one more CoreDNS, which the resolver does not know of, with lines for the directive of the plugin besides
 // those that say where things are. None: Hold.
 func (s *System) Replica(lines string) (*Replica, error) {
+	return s.Corefile(s.directive(lines), s.Authority.Addr)
+}
+
+// SlowReplica is one whose upstream takes SlowBy.
+func (s *System) SlowReplica() (*Replica, error) {
+	return s.Corefile(s.directive(""), s.Authority.Slow)
+}
+
+func (s *System) directive(lines string) string {
 	var agents []string
 	for _, n := range s.Nodes {
 		agents = append(agents, n.At.String())
@@ -168,18 +178,18 @@ func (s *System) Replica(lines string) (*Replica, error) {
 	if lines == "" {
 		lines = Hold
 	}
-	return s.Corefile(fmt.Sprintf(`
+	return fmt.Sprintf(`
 	ocp_dnsnameresolver {
 		namespaces %s
 		kubeconfig DIR/kubeconfig
 		agents %s
 		tls %s %s %s
 		%s
-	}`, Namespace, strings.Join(agents, " "), s.plugin.cert, s.plugin.key, s.plugin.ca, strings.ReplaceAll(lines, "\n", "\n\t\t")))
+	}`, Namespace, strings.Join(agents, " "), s.plugin.cert, s.plugin.key, s.plugin.ca, strings.ReplaceAll(lines, "\n", "\n\t\t"))
 }
 
 // Corefile starts one more CoreDNS, with these directives besides what every one has.
-func (s *System) Corefile(directives string) (*Replica, error) {
+func (s *System) Corefile(directives string, upstream netip.AddrPort) (*Replica, error) {
 	name := fmt.Sprintf("coredns-%d", s.parts+1)
 	dir := s.partDir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -196,7 +206,7 @@ func (s *System) Corefile(directives string) (*Replica, error) {
 	}
 	forward . %s
 }
-`, strings.ReplaceAll(strings.TrimSpace(directives), "DIR", dir), s.Authority.Addr)
+`, strings.ReplaceAll(strings.TrimSpace(directives), "DIR", dir), upstream)
 	if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -207,8 +217,8 @@ func (s *System) Corefile(directives string) (*Replica, error) {
 	return &Replica{Part: p, At: netip.AddrPortFrom(p.Pod.Addrs[0], 53)}, nil
 }
 
-// publish makes the endpoints of CoreDNS, by which the resolver finds it.
-func (s *System) publish() error {
+// Publish makes the endpoints of CoreDNS those in DNS: by them the resolver finds it.
+func (s *System) Publish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: DNSNamespace, Name: "kube-dns-1",
@@ -216,7 +226,11 @@ func (s *System) publish() error {
 	for _, r := range s.DNS {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{r.At.Addr().String()}})
 	}
-	return s.Admin.Create(ctx, slice)
+	err := s.Admin.Create(ctx, slice)
+	if apierrors.IsAlreadyExists(err) {
+		err = s.Admin.Update(ctx, slice)
+	}
+	return err
 }
 
 // Answers waits until a replica answers, and has heard from every agent.

@@ -189,6 +189,11 @@ func (s *System) Logs() string {
 	for _, p := range s.Parts() {
 		out += p.Log() + "\n"
 	}
+	for _, n := range s.Nodes {
+		for _, p := range []*cluster.Process{n.Vswitchd, n.Controller, n.Northd} {
+			out += fmt.Sprintf("%s, ended %v: %s\n", n.Node, p.Ended(), p.Log())
+		}
+	}
 	return out
 }
 

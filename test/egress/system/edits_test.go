@@ -72,8 +72,8 @@ func connectAlways(ctx context.Context, s *story, to ...netip.Addr) error {
 
 // repairedByHand is cases 57, 58, 61 and 62: somebody deletes or edits what is ours.
 func repairedByHand(s *story) {
-	s.firewall()
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
+	s.firewall()
 	node := s.sys.Nodes[0]
 	addr := s.reaches(s.pod, s.server, s.name("www"), dns.TypeA)
 	wild := "*." + s.ns + ".test"
@@ -137,8 +137,8 @@ func repairedByHand(s *story) {
 
 // namespaceLeaves is case 78: a namespace is deleted with all that is in it.
 func namespaceLeaves(s *story) {
-	s.firewall()
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
+	s.firewall()
 	s.reaches(s.pod, s.server, s.name("www"), dns.TypeA)
 	ctx := s.Context()
 	for _, obj := range []client.Object{

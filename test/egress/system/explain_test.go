@@ -26,7 +26,7 @@ func explained(s *story) {
 			dst = append(dst, rig.Addrs(m)[0])
 		}
 	}
-	s.within(soon, "all was stored", func() error { return s.storedAll("*."+s.ns+".test", 12) })
+	s.storedAll("*."+s.ns+".test", dst[5:])
 	tuples, err := s.sys.Judge(s.sys.Nodes[0], s.pod, dst, rand.New(rand.NewPCG(1, 2)), 200)
 	if err != nil {
 		s.Fatal(err)

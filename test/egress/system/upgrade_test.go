@@ -46,9 +46,9 @@ func upgradeNamesFirst(s *story) {
 // upgradeNamesLast is the second order of the seed: rules are enforced while a CoreDNS has no plugin yet. It answers as ever, and what it
 // answers stays closed until it is replaced; what others learned is open to all.
 func upgradeNamesLast(s *story) {
-	s.firewall()
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
-	stock, err := s.sys.Corefile("")
+	s.firewall()
+	stock, err := s.sys.Corefile("", s.sys.Authority.Addr)
 	if err != nil {
 		s.Fatal(err)
 	}
