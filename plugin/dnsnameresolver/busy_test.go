@@ -2,9 +2,9 @@ package dnsnameresolver
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +33,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 			default:
 				r.plugin.engine.OnAdd(object(i), false)
 				r.plugin.engine.OnDelete(object(i + 25))
-				time.Sleep(100 * time.Microsecond)
+				runtime.Gosched()
 			}
 		}
 	})

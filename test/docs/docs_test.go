@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,9 +203,10 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-var testName = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0-9_]+)`")
+var testName = regexp.MustCompile("`([a-z/-]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0-9_]+)(/[^`]+)?`")
 
-// TestConformance wants every test that docs/conformance.md names to exist in the package it names.
+// TestConformance wants every test that docs/conformance.md names to exist in the package it names, and every subtest to be named
+// there.
 func TestConformance(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root, "docs/conformance.md"))
 	if err != nil {
@@ -222,6 +224,12 @@ func TestConformance(t *testing.T) {
 		})
 		if !found {
 			t.Errorf("docs/conformance.md: there is no %s in %s", m[2], m[1])
+		}
+		if sub := strings.TrimPrefix(m[3], "/"); sub != "" && !slices.ContainsFunc(files, func(f string) bool {
+			text, err := os.ReadFile(f)
+			return err == nil && strings.Contains(string(text), strconv.Quote(sub))
+		}) {
+			t.Errorf("docs/conformance.md: %s in %s has no %q", m[2], m[1], sub)
 		}
 	}
 }
