@@ -37,7 +37,7 @@ bench: build ## ratios against the servers people run; docs/bench.md has the las
 
 bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
 	$(SETUP) test
-	$(GO) run ./bench/egress
+	$(GO) run ./bench/egress -bin bin -write docs/bench-egress.md
 
 clean: ## what was built; ./data stays
 	rm -rf bin .cache

@@ -120,10 +120,16 @@ func (s *System) Stored(name string) ([]string, error) {
 	return out, nil
 }
 
-// Settled waits until everything is as the firewalls say: in the northbound databases, in the custom resources and in CoreDNS.
+// Settled waits until everything is as the firewalls say: in the northbound databases, in the switches, in the custom resources
+// and in CoreDNS.
 func (s *System) Settled(limit time.Duration) error {
 	if err := Within(limit, func() error { return s.Check(time.Now().Add(-time.Hour)) }); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.Logs())
+	}
+	for _, n := range s.Nodes {
+		if err := n.Sync(); err != nil {
+			return err
+		}
 	}
 	return Within(limit, s.matched)
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/egress/rig"
+)
+
+// watchRefresh breaks what is to be broken, and looks every second for names that are gone. Names are live from the first time
+// their address was seen in a set.
+func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) string, l *load) figure {
+	live, dead := map[netip.Addr]string{}, map[netip.Addr]string{}
+	for i := range n {
+		addr := s.addrOf(name(i))
+		if i%20 == 7 {
+			dead[addr] = name(i)
+			s.Authority.Say(name(i), rig.Answer{Rcode: dns.RcodeNameError})
+		} else {
+			live[addr] = name(i)
+		}
+	}
+	f.row("questions of pods, before", "%s", l.String())
+	_ = s.DNS[3].Signal(syscall.SIGSTOP)
+	begun, seen, gone, looks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
+	deadLeft := 0
+	for time.Since(begun) < long {
+		rows, _, _, err := s.Nodes[0].Rows()
+		if err != nil {
+			f.row("error", "%v", err)
+			return f
+		}
+		learned, _ := rows.Addresses()
+		now := map[netip.Addr]bool{}
+		for _, addrs := range learned {
+			for _, a := range addrs {
+				now[a] = true
+			}
+		}
+		for a, name := range live {
+			if now[a] {
+				seen[a] = true
+			} else if seen[a] {
+				gone[name] = true
+			}
+		}
+		deadLeft = 0
+		for a := range dead {
+			if now[a] {
+				deadLeft++
+			}
+		}
+		looks++
+		time.Sleep(time.Second)
+	}
+	f.row("live names seen in their set", "%d of %d", len(seen), len(live))
+	f.row("looks", "%d", looks)
+	f.row("live names that left their set at any time", "%d", len(gone))
+	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
+	f.met = len(gone) == 0 && len(seen) == len(live) && l.failed.Load()+l.late.Load() == 0
+	return f
+}
+
+// addrOf is the IPv4 address that the authority gives a name. Asked from a pod of CoreDNS, which no firewall is about.
+func (s site) addrOf(name string) netip.Addr {
+	m, _, err := rig.Ask(s.DNS[0].Pod, s.Authority.Addr, name, dns.TypeA, 5*time.Second)
+	if err != nil || len(rig.Addrs(m)) == 0 {
+		panic(fmt.Sprintf("the authority does not answer for %s: %v", name, err))
+	}
+	return rig.Addrs(m)[0]
+}

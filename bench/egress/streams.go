@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/cluster"
+	"github.com/nameplane/nameplane/test/egress/rig"
+)
+
+const (
+	poolTTL = 2 * time.Second
+	grace   = 5 * time.Second // facts of the seed: addresses stay so long after their TTL
+)
+
+// streams keeps connections open while the name behind them goes through a pool of addresses.
+func streams(t cluster.T, o options) figure {
+	long := o.long(5*time.Minute, time.Minute)
+	f := figure{title: fmt.Sprintf("Streams: a pool of 300 addresses, TTL 2 s, 20 connections that stay, for %v", long),
+		want: "none broken, new connections to expired addresses refused within TTL + grace + 1 s"}
+	s := start(t, o, rig.Options{Plugin: hold}, append([]string{"allow pool." + suffix}, rig.DenyRest...)...)
+	var pool []netip.Addr
+	for range 300 {
+		pool = append(pool, s.Authority.New()[0])
+	}
+	const name = "pool." + suffix
+	s.Authority.Script(name, rig.Rotate(pool, 5, poolTTL, poolTTL))
+	end := time.Now().Add(long)
+	var all sync.WaitGroup
+	results := make(chan error, 20)
+	var watch []netip.Addr
+	lost, failed := 0, 0
+	for i := range 20 { // one each second, so that they are to many addresses
+		time.Sleep(time.Second)
+		got := rig.Try(s.pod, s.DNS[i%2].At, name, dns.TypeA, 5*time.Second)
+		if got.Problem != nil || got.Dialed.Err != nil {
+			failed++
+			continue
+		}
+		lost += got.Dialed.Lost
+		d := s.pod.Dial(netip.AddrPortFrom(got.Addr, 80), 5*time.Second)
+		if d.Conn == nil {
+			failed++
+			continue
+		}
+		watch = append(watch, got.Addr)
+		all.Go(func() {
+			defer func() { _ = d.Conn.Close() }()
+			results <- keepTalking(d.Conn, end)
+		})
+	}
+	after, never := s.expiries(watch)
+	all.Wait()
+	close(results)
+	broken := 0
+	for err := range results {
+		if err != nil {
+			broken++
+			t.Logf("broken: %v", err)
+		}
+	}
+	limit := poolTTL + grace + time.Second
+	f.row("connections", "%d, and %d that could not be made", len(watch), failed)
+	f.row("first SYNs lost while the addresses changed", "%d", lost)
+	f.row("broken", "%d", broken)
+	f.row("addresses whose expiry was watched", "%d", len(after)+never)
+	f.row("refused after the last answer with the address: p50, most", "%v, %v", share(after, .5).Round(10*time.Millisecond), share(after, 1).Round(10*time.Millisecond))
+	f.row("of them still open 10 s after the limit", "%d", never)
+	f.met = broken == 0 && failed == 0 && never == 0 && len(after) > 0 && share(after, 1) <= limit
+	return f
+}
+
+type conn interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+func keepTalking(c conn, end time.Time) error {
+	buf := make([]byte, 5)
+	for time.Now().Before(end) {
+		if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			return err
+		}
+		if _, err := c.Write([]byte("hello")); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, buf); err != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil
+}
+
+// expiries finds out how long after the authority named an address for the last time a new connection to it can be made. Addresses
+// come again when the pool is through; the last time is the one of before that.
+func (s site) expiries(addrs []netip.Addr) (after []time.Duration, never int) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, a := range addrs {
+		wg.Go(func() {
+			told := s.Authority.Told(a)
+			for end := told.Add(poolTTL + grace + 11*time.Second); time.Now().Before(end); {
+				if again := s.Authority.Told(a); again.After(told) {
+					told, end = again, again.Add(poolTTL+grace+11*time.Second)
+				}
+				tried := time.Now()
+				if !rig.Connects(s.pod, a, 80, 400*time.Millisecond) {
+					mu.Lock()
+					defer mu.Unlock()
+					after = append(after, tried.Sub(told))
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			never++
+		})
+	}
+	wg.Wait()
+	return after, never
+}
