@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ type stage struct {
 	upstream *upstream
 	dns      string // address of CoreDNS
 	nb       string // path of the northbound database's socket
+	hold     string // address of the agent
 }
 
 // testParts runs the programs with the arguments in the manifests, each with the token of its account, through the life of a name. Nobody
@@ -42,10 +44,10 @@ func testParts(t *testing.T, c *rig.Cluster) {
 	if err := c.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	hold := freePort(t)
-	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+hold, "--manage-port-groups=true",
+	s.hold = freePort(t)
+	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
 		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
-	coredns := s.startCoreDNS(t, hold)
+	coredns := s.startCoreDNS(t)
 	manager := s.startPart(t, "manager.yaml")
 	// First as it is in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
 	resolver := s.startPart(t, "resolver.yaml")
@@ -82,6 +84,7 @@ func (s *stage) lifeOfAName(t *testing.T) {
 		}
 		return nil
 	})
+	s.explain(t)
 	s.upstream.set("127.0.0.99")
 	soon(t, "a loopback address is refused", func() error { return s.asked(pluginUser, "create", "events") })
 	s.upstream.set("192.0.2.11")
@@ -96,6 +99,30 @@ func (s *stage) lifeOfAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "the objects go with the firewall", func() error { return s.asked(managerUser, "delete", "dnsnameresolvers") })
+}
+
+// explain asks as somebody who has the ClusterRole for it and nothing else.
+func (s *stage) explain(t *testing.T) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "curious"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nameplane-egress-explain"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "curious"}}}
+	if err := s.Client.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	config := s.kubeconfig(t, "shop", "curious")
+	soon(t, "it is explained", func() error {
+		out, err := exec.Command(s.file("nameplane-egress"), "explain", "shop", "api.example.com:443", "--kubeconfig", config, "--agents", s.hold,
+			"--tls-cert", s.file("egress-tls/nameplane-coredns.crt"), "--tls-key", s.file("egress-tls/nameplane-coredns.key"), "--tls-ca", s.file("egress-tls/ca.crt")).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for _, want := range []string{"\n192.0.2.10: Allow\n", "rule 0: Allow dnsName api.example.com.", "programmed  n1 ("} {
+			if !strings.Contains(string(out), want) {
+				return fmt.Errorf("there is no %q in\n%s", want, out)
+			}
+		}
+		return nil
+	})
 }
 
 func (s *stage) object(version, kind, namespace string) *unstructured.Unstructured {

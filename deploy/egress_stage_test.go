@@ -234,7 +234,7 @@ func (s *stage) certificates(t *testing.T) {
 
 // startCoreDNS runs CoreDNS with the Corefile of the examples, with addresses of loopback in place of the cluster's. Its other plugins
 // read the cluster as an administrator, since what they may is not our business.
-func (s *stage) startCoreDNS(t *testing.T, agent string) *part {
+func (s *stage) startCoreDNS(t *testing.T) *part {
 	t.Helper()
 	s.dns = freePort(t)
 	_, port, _ := net.SplitHostPort(s.dns)
@@ -251,7 +251,7 @@ func (s *stage) startCoreDNS(t *testing.T, agent string) *part {
 		{"    ready\n", "    ready 127.0.0.1:0\n"},
 		{"pods insecure", "kubeconfig " + admin},
 		{"prometheus :9153", "prometheus 127.0.0.1:0"},
-		{"namespaces ovn-kubernetes\n", "namespaces ovn-kubernetes\n        agents " + agent + "\n        kubeconfig " + s.kubeconfig(t, "kube-system", "coredns") + "\n"},
+		{"namespaces ovn-kubernetes\n", "namespaces ovn-kubernetes\n        agents " + s.hold + "\n        kubeconfig " + s.kubeconfig(t, "kube-system", "coredns") + "\n"},
 		{"/etc/nameplane-tls/tls.crt /etc/nameplane-tls/tls.key /etc/nameplane-tls/ca.crt", tls + "/nameplane-coredns.crt " + tls + "/nameplane-coredns.key " + tls + "/ca.crt"},
 		{"forward . /etc/resolv.conf", "forward . " + s.upstream.addr},
 	} {

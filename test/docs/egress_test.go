@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -234,5 +235,31 @@ func TestEgressExample(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the example (-file +page):\n%s", diff)
+	}
+}
+
+var firstCell = regexp.MustCompile(`(?m)^\| ((?:D?[0-9]+a?(?:, )?)+) \|`)
+
+// TestEgressCases wants every defect and every case to be on the page of conformance, once.
+func TestEgressCases(t *testing.T) {
+	_, section, ok := strings.Cut(text(t, "docs/conformance.md"), "\n## Enforce")
+	if !ok {
+		t.Fatal("docs/conformance.md has no part about enforce")
+	}
+	var got, want []string
+	for _, m := range firstCell.FindAllStringSubmatch(section, -1) {
+		got = append(got, strings.Split(m[1], ", ")...)
+	}
+	for i := range 24 {
+		want = append(want, "D"+strconv.Itoa(i+1))
+	}
+	for i := range 80 {
+		want = append(want, strconv.Itoa(i+1))
+	}
+	want = append(want, "69a")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/conformance.md (-want +got):\n%s", diff)
 	}
 }
