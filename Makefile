@@ -1,14 +1,16 @@
 # Everything a person needs is a target here; each is a few lines, so that this file can be read in one go.
 GO ?= go
 SETUP := test/setup.sh
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -o bin/
 
 .PHONY: run build generate test check race fuzz bench bench-egress clean
 
-run: build ## start a server on loopback, with its data in ./data
+run: ## start a server on loopback, with its data in ./data
+	$(BUILD) ./cmd/nameplane
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
-build: ## bin/nameplane
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+build: ## all three programs, into bin
+	$(BUILD) ./cmd/...
 
 generate: ## deep copies and CRDs, from the types in api/
 	api/generate.sh
@@ -26,13 +28,15 @@ check: ## format, vet, staticcheck and all tests
 race: ## the packages that own goroutines, under the race detector
 	$(GO) test -race -timeout 20m $(RACE)
 RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/httpapi/... ./internal/store/... ./internal/mec ./internal/resolve \
-	./internal/forward ./internal/follow ./internal/transfer ./internal/alias ./internal/dnspeer
+	./internal/forward ./internal/follow ./internal/transfer ./internal/alias ./internal/dnspeer \
+	./internal/enforce/... ./internal/controller/... ./plugin/...
 
 fuzz: ## every fuzz target, a few seconds each
 	test/fuzz.sh 15s
 
-bench: build ## ratios against the servers people run; docs/bench.md has the last results
+bench: ## ratios against the servers people run; docs/bench.md has the last results
 	$(SETUP) bench
+	$(BUILD) ./cmd/nameplane
 	$(GO) run ./bench -write
 
 bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
