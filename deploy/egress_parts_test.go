@@ -47,6 +47,7 @@ func testParts(t *testing.T, c *rig.Cluster) {
 	s.hold = freePort(t)
 	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
 		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
+	s.tryCorefiles(t)
 	coredns := s.startCoreDNS(t)
 	manager := s.startPart(t, "manager.yaml")
 	// First as it is in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.

@@ -35,9 +35,9 @@ func (s *stage) startOVN(t *testing.T) {
 		if out, err := exec.Command("ovsdb-tool", "create", name+".db", "/usr/share/ovn/"+schema+".ovsschema").CombinedOutput(); err != nil {
 			t.Fatalf("ovsdb-tool: %v\n%s", err, out)
 		}
-		s.start(t, schema, "ovsdb-server", "--unixctl="+name+".ctl", "--remote=punix:"+name, name+".db")
+		s.start(t, schema, program("ovsdb-server"), "--unixctl="+name+".ctl", "--remote=punix:"+name, name+".db")
 	}
-	s.start(t, "northd", "ovn-northd", "--unixctl="+s.nb+".northd", "--ovnnb-db=unix:"+s.nb, "--ovnsb-db=unix:"+s.file("ovnsb_db.sock"))
+	s.start(t, "northd", program("ovn-northd"), "--unixctl="+s.nb+".northd", "--ovnnb-db=unix:"+s.nb, "--ovnsb-db=unix:"+s.file("ovnsb_db.sock"))
 	soon(t, "OVN", func() error {
 		out, err := exec.Command("ovn-nbctl", "--db=unix:"+s.nb, "--timeout=10", "--wait=sb", "sync").CombinedOutput()
 		if err != nil {
@@ -45,6 +45,14 @@ func (s *stage) startOVN(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// program finds a server, which is not in everybody's PATH.
+func program(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	return "/usr/sbin/" + name
 }
 
 // part is a running program.
@@ -232,42 +240,64 @@ func (s *stage) certificates(t *testing.T) {
 	t.Fatal("docs/egress.md does not say how certificates are made")
 }
 
-// startCoreDNS runs CoreDNS with the Corefile of the examples, with addresses of loopback in place of the cluster's. Its other plugins
-// read the cluster as an administrator, since what they may is not our business.
+// startCoreDNS runs CoreDNS with the Corefile of the examples. Its other plugins read the cluster as an administrator, since what they may
+// is not our business.
 func (s *stage) startCoreDNS(t *testing.T) *part {
 	t.Helper()
-	s.dns = freePort(t)
-	_, port, _ := net.SplitHostPort(s.dns)
-	admin := s.file("admin.conf")
+	admin, tls := s.file("admin.conf"), s.file("egress-tls")
 	if err := s.Kubeconfig(s.Config, admin); err != nil {
 		t.Fatal(err)
 	}
-	tls := s.file("egress-tls")
-	text := string(read(t, egressDir+"/examples/Corefile"))
-	for _, change := range [][2]string{
-		{".:53 {", ".:" + port + " {\n    bind 127.0.0.1"},
+	var p *part
+	p, s.dns = s.coredns(t, string(read(t, egressDir+"/examples/Corefile")), [][2]string{
 		{"health {", "health " + freePort(t) + " {"},
 		{"lameduck 5s", "lameduck 0s"},
 		{"    ready\n", "    ready 127.0.0.1:0\n"},
 		{"pods insecure", "kubeconfig " + admin},
 		{"prometheus :9153", "prometheus 127.0.0.1:0"},
-		{"namespaces ovn-kubernetes\n", "namespaces ovn-kubernetes\n        agents " + s.hold + "\n        kubeconfig " + s.kubeconfig(t, "kube-system", "coredns") + "\n"},
+		{"agents service", "agents " + s.hold + "\n        agents service"},
 		{"/etc/nameplane-tls/tls.crt /etc/nameplane-tls/tls.key /etc/nameplane-tls/ca.crt", tls + "/nameplane-coredns.crt " + tls + "/nameplane-coredns.key " + tls + "/ca.crt"},
 		{"forward . /etc/resolv.conf", "forward . " + s.upstream.addr},
-	} {
+	})
+	return p
+}
+
+var corefileBlock = regexp.MustCompile("(?ms)^```corefile\n(.*?)^```$")
+
+// tryCorefiles starts CoreDNS with every Corefile of the documentation.
+func (s *stage) tryCorefiles(t *testing.T) {
+	t.Helper()
+	all := corefileBlock.FindAllStringSubmatch(string(read(t, "../docs/egress.md")), -1)
+	if len(all) == 0 {
+		t.Error("docs/egress.md has no Corefile")
+	}
+	for _, m := range all {
+		p, _ := s.coredns(t, m[1], [][2]string{{"namespaces openshift-ovn-kubernetes", "namespaces ovn-kubernetes"}, {"forward . 192.0.2.53", "forward . " + s.upstream.addr}})
+		p.stop()
+	}
+}
+
+// coredns runs CoreDNS with a Corefile, changed so that it stays on loopback, and returns when it answers.
+func (s *stage) coredns(t *testing.T, text string, changes [][2]string) (p *part, at string) {
+	t.Helper()
+	at = freePort(t)
+	_, port, _ := net.SplitHostPort(at)
+	for _, change := range append(changes, [2]string{".:53 {", ".:" + port + " {\n    bind 127.0.0.1"},
+		[2]string{"ocp_dnsnameresolver {", "ocp_dnsnameresolver {\n        kubeconfig " + s.kubeconfig(t, "kube-system", "coredns")}) {
 		if strings.Count(text, change[0]) != 1 {
 			t.Fatalf("the Corefile has not one %q", change[0])
 		}
 		text = strings.Replace(text, change[0], change[1], 1)
 	}
-	if err := os.WriteFile(s.file("Corefile"), []byte(text), 0o600); err != nil {
+	file := s.file("Corefile." + port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := s.start(t, "coredns", s.file("nameplane-coredns"), "-conf", s.file("Corefile"))
+	p = s.start(t, "coredns", s.file("nameplane-coredns"), "-conf", file)
 	soon(t, "CoreDNS answers", func() error {
 		m := new(dns.Msg)
 		m.SetQuestion("www.example.org.", dns.TypeA)
-		r, err := dns.Exchange(m, s.dns)
+		r, err := dns.Exchange(m, at)
 		if err != nil {
 			return err
 		}
@@ -276,5 +306,5 @@ func (s *stage) startCoreDNS(t *testing.T) *part {
 		}
 		return nil
 	})
-	return p
+	return p, at
 }
