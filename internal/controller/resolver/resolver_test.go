@@ -247,4 +247,3 @@ func TestReadyPods(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
-
