@@ -36,7 +36,7 @@ type operation struct {
 func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool) lapse {
 	var l lapse
 	var removals []operation // to be done from the end, so that positions stay true
-	wildcard := strings.HasPrefix(string(r.Spec.Name), "*.")
+	wildcard := strings.HasPrefix(string(r.Spec.Name), "*") // deep ones, too
 	for i, n := range r.Status.ResolvedNames {
 		over := l.look(n, now, keep)
 		path := fmt.Sprintf("/status/resolvedNames/%d", i)

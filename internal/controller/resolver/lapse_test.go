@@ -55,6 +55,7 @@ func TestLapsed(t *testing.T) {
 		{name: "a name keeps its entry", object: "www.example.net. www.example.net.=192.0.2.1@-5", removed: "0/resolvedAddresses/0", gone: 1},
 		{name: "a name of a wildcard goes", object: "*.example.net. a.example.net.=192.0.2.1@-5 b.example.net.=192.0.2.2@9 c.example.net.=192.0.2.3@-9,192.0.2.4@-9",
 			removed: "2 0", gone: 3, next: 9 * time.Second},
+		{name: "a name of a deep wildcard, too", object: "**.example.net. a.b.example.net.=192.0.2.1@-5", removed: "0", gone: 1},
 		{name: "and one without addresses", object: "*.example.net. a.example.net.= b.example.net.=192.0.2.2@9", removed: "0", next: 9 * time.Second},
 		{name: "nothing goes in the dark", object: "*.example.net. a.example.net.=192.0.2.1@-50 b.example.net.=", keep: true, ended: "a.example.net.", next: grace},
 	} {
