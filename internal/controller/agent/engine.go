@@ -210,9 +210,14 @@ func (e *engine) bring(ctx context.Context, out *outcome, repair bool) (next tim
 		}
 	}
 	e.present(w)
-	out.mark = e.last()
+	if out.mark = e.last(); out.mark == (ovn.Mark{}) {
+		return next, errUnsure
+	}
 	return next, nil
 }
+
+// errUnsure says that the connection was lost after the last write. A zero mark must not stand for it: it needs no confirmation.
+var errUnsure = errors.New("the connection to the northbound database was lost before it was confirmed")
 
 // look fills in what is learned at this moment.
 func (e *engine) look(in reading, have ovn.Rows) (w ovn.World, next time.Time) {

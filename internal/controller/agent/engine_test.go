@@ -33,6 +33,7 @@ type tables struct {
 	lag       time.Duration // of the switch
 	writes    int
 	refuse    error
+	after     func() // once, after the next write, before who wrote hears of it
 	extending int // requests in one Extend, at most
 }
 
@@ -44,7 +45,7 @@ func (d *tables) Changed() <-chan struct{} { return d.changed }
 func (d *tables) Current(m ovn.Mark) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return m == ovn.Mark{} || m.Epoch == d.epoch
+	return m.Epoch == d.epoch
 }
 
 func (d *tables) Have(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error) {
@@ -87,7 +88,12 @@ func (d *tables) writeIn(trip time.Duration, f func()) (ovn.Mark, error) {
 		close(d.moved)
 		d.moved = make(chan struct{})
 	})
-	return ovn.Mark{Epoch: d.epoch, Cfg: n}, nil
+	m := ovn.Mark{Epoch: d.epoch, Cfg: n}
+	if after := d.after; after != nil {
+		d.after = nil
+		after()
+	}
+	return m, nil
 }
 
 func (d *tables) Apply(_ context.Context, txs []ovn.Tx) (m ovn.Mark, err error) {
@@ -170,9 +176,14 @@ func (d *tables) Extend(_ context.Context, sets map[string][]string) (ovn.Mark, 
 func (d *tables) Confirm(ctx context.Context, m ovn.Mark) error {
 	for {
 		d.mu.Lock()
-		hv, moved := d.hv, d.moved
+		hv, moved, epoch := d.hv, d.moved, d.epoch
 		d.mu.Unlock()
-		if hv >= m.Cfg {
+		switch {
+		case m == ovn.Mark{}:
+			return nil
+		case m.Epoch != epoch:
+			return errors.New("lost")
+		case hv >= m.Cfg:
 			return nil
 		}
 		select {
@@ -482,6 +493,32 @@ func TestAnotherDatabase(t *testing.T) {
 		d.mu.Unlock()
 		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
 			t.Error(err)
+		}
+		expect(t, d, www, "192.0.2.1")
+	})
+}
+
+// TestLostAfterWrite loses the connection after the last write of a pass: nobody is told that it is in force before it was
+// confirmed, nor takes its addresses for known.
+func TestLostAfterWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		unconfirmed := 0
+		e, w := start(t, d, func(e *engine) {
+			e.report = func(o outcome) {
+				if o.mark == (ovn.Mark{}) && len(o.failed) == 0 {
+					unconfirmed++
+				}
+			}
+		})
+		settle()
+		d.mu.Lock()
+		d.after = func() { d.epoch++ }
+		d.mu.Unlock()
+		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1")}})
+		settle()
+		if unconfirmed > 0 {
+			t.Errorf("%d outcomes are good, and nobody could confirm them", unconfirmed)
 		}
 		expect(t, d, www, "192.0.2.1")
 	})

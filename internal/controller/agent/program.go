@@ -118,17 +118,29 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 	}
 	if errors.Is(r.err, ovn.ErrNoSet) {
 		r.err = e.nextPass(ctx)
-		r.mark = e.last()
+		if r.mark = e.last(); r.mark == (ovn.Mark{}) && r.err == nil {
+			r.err = errUnsure
+		}
 	}
 	if r.err != nil {
 		return ovn.Mark{}, r.err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.used[p] {
+		return r.mark, nil // its rule went meanwhile, and its set with it
+	}
 	for _, a := range addrs {
-		if at := (place{p, a}); e.there[at].since.IsZero() || !e.db.Current(e.there[at].mark) {
-			e.there[at] = presence{r.mark, time.Now()}
+		at := place{p, a}
+		was, ok := e.there[at]
+		if !ok || !e.db.Current(was.mark) {
+			was.since = time.Now()
 		}
+		// A pass may have seen it in the database before we heard that we wrote it, and taken an earlier write for the one.
+		if was.mark.Epoch != r.mark.Epoch || was.mark.Cfg < r.mark.Cfg {
+			was.mark = r.mark
+		}
+		e.there[at] = was
 	}
 	return r.mark, nil
 }

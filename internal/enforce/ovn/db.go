@@ -183,10 +183,10 @@ func (d *DB) Extend(ctx context.Context, sets map[string][]string) (Mark, error)
 	return Mark{epoch, n}, err
 }
 
-// Current tells whether m can still be confirmed.
+// Current tells whether m is a write that can still be confirmed.
 func (d *DB) Current(m Mark) bool {
 	_, epoch, _ := d.current()
-	return m == Mark{} || m.Epoch == epoch
+	return m != Mark{} && m.Epoch == epoch
 }
 
 // Confirm waits until every switch has what was written by m: ovn-northd shows the lowest number of all of them in hv_cfg,
