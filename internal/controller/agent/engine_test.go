@@ -34,7 +34,7 @@ type tables struct {
 	writes    int
 	refuse    error
 	after     func() // once, after the next write, before who wrote hears of it
-	extending int // requests in one Extend, at most
+	extending int    // requests in one Extend, at most
 }
 
 func newTables() *tables {

@@ -123,7 +123,7 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 		return nil, fmt.Errorf("%s has %d rows, not one: the database is not initialized (%w)", globalTable, len(globals), err)
 	}
 	c.global = globals[0].UUID
-	c.hv.Store(max(c.hv.Load(), int64(globals[0].HvCfg)))
+	c.hv.Store(max(c.hv.Load(), globals[0].confirmed()))
 	return c, nil
 }
 
@@ -214,9 +214,18 @@ func (c *conn) saw(table string, m model.Model) {
 		c.notify(true)
 		return
 	}
-	if g, ok := m.(*globalRow); ok && int64(g.HvCfg) != c.hv.Swap(int64(g.HvCfg)) {
+	if g, ok := m.(*globalRow); ok && g.confirmed() != c.hv.Swap(g.confirmed()) {
 		c.notify(false)
 	}
+}
+
+// confirmed is what all switches have. When they are ahead of the database it was restored from a copy, or set back, and they
+// speak of what was before; they follow in a moment.
+func (g *globalRow) confirmed() int64 {
+	if g.HvCfg > g.NbCfg {
+		return 0
+	}
+	return int64(g.HvCfg)
 }
 
 func (c *conn) confirmed() int64 { return c.hv.Load() }

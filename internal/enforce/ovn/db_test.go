@@ -191,6 +191,8 @@ func TestDBConfirms(t *testing.T) {
 	arrive := func(n int64) {
 		byHand(t, hand, ovsdb.Operation{Op: "update", Table: globalTable, Where: []ovsdb.Condition{ovsdb.NewCondition("nb_cfg", ovsdb.ConditionGreaterThan, -1)}, Row: ovsdb.Row{"hv_cfg": n}})
 	}
+	// Switches that are ahead have not seen a database of before: one that was restored from a copy.
+	arrive(next.Cfg + 1000)
 	arrive(wrote.Cfg)
 	if err := db.Confirm(t.Context(), wrote); err != nil {
 		t.Error(err)

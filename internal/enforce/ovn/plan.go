@@ -236,9 +236,13 @@ func (p *planner) mayGo(uuid string) bool {
 	return a.ours() || a.IDs[idKey] == "" && (strings.HasPrefix(a.Name, "EF:") || strings.HasPrefix(a.Name, "EFK:"))
 }
 
-// members are what is to be done to a group besides its ACLs. Ids that others put there stay.
+// members are what is to be done to a group besides its ACLs. Ids that others put there stay. A group that others made does not become
+// ours by having a firewall, or we would delete it with that; one that has no id any more was ours or nobody's.
 func members(want, have PortGroup) (ops []Op) {
 	all := maps.Clone(want.IDs)
+	if have.IDs[idKey] != "" && have.IDs[madeKey] == "" {
+		delete(all, madeKey)
+	}
 	for k, v := range have.IDs {
 		if _, ok := all[k]; !ok {
 			all[k] = v

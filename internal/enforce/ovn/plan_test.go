@@ -359,18 +359,21 @@ func TestPlanReorders(t *testing.T) {
 	}
 }
 
-// TestPlanLeavesOthersAlone has rows of network policies, of namespaces and of another group around ours.
+// TestPlanLeavesOthersAlone has rows of network policies, of namespaces and of another group around ours, and groups of namespaces with
+// a firewall that somebody else made, one of them with nothing in it but what we put there.
 func TestPlanLeavesOthersAlone(t *testing.T) {
 	others := Rows{
 		Sets:   []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"}, IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
-		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3", IDs: groupIDs("ns3")}},
+		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3", IDs: groupIDs("ns3")},
+			{UUID: "b", Name: groupName("ns4"), Ports: []string{"q"}, IDs: groupIDs("ns4")}},
 		ACLs: []ACL{{UUID: "x", Name: "NP:ns1:0", IDs: map[string]string{idKey: "i", controllerKey: stockController, typeKey: "NetworkPolicy"}},
 			{UUID: "y", Name: "by hand"}},
 	}
 	for _, f := range []Features{{}, {ManageGroups: true}} {
 		d := &database{t: t, rows: Rows{slices.Clone(others.Sets), slices.Clone(others.Groups), slices.Clone(others.ACLs), nil}}
 		w := denies(t, 1)
-		w.Ports = map[string][]string{"ns1": {"p"}}
+		w.Firewalls = append(w.Firewalls, firewall(t, "ns4", enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"}))
+		w.Ports = map[string][]string{"ns1": {"p"}, "ns4": {"q"}}
 		txs, waiting := Plan(Render(w, f), d.rows, f)
 		d.apply(txs)
 		if len(waiting) > 0 || len(d.rows.Groups[0].ACLs) != 2 {
@@ -378,7 +381,6 @@ func TestPlanLeavesOthersAlone(t *testing.T) {
 		}
 		txs, _ = Plan(Rows{}, d.rows, f)
 		d.apply(txs)
-		d.rows.Groups = slices.DeleteFunc(d.rows.Groups, func(g PortGroup) bool { delete(g.IDs, madeKey); return false })
 		if diff := cmp.Diff(others, d.rows, unordered); diff != "" {
 			t.Errorf("%+v (-want +got)\n%s", f, diff)
 		}
