@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -169,7 +170,11 @@ func (a *agent) watch(ctx context.Context, c cache.Cache) error {
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { a.engine.Changed() },
-			UpdateFunc: func(any, any) { a.engine.Changed() },
+			UpdateFunc: func(old, now any) {
+				if a.matters(old, now) {
+					a.engine.Changed()
+				}
+			},
 			DeleteFunc: func(any) { a.engine.Changed() },
 		}); err != nil {
 			return err
@@ -177,6 +182,27 @@ func (a *agent) watch(ctx context.Context, c cache.Cache) error {
 	}
 	c.WaitForCacheSync(ctx)
 	return nil
+}
+
+// matters tells whether a change may change rows, or what this zone has to say. Kubelets and other zones write into the same objects all the
+// time, and a pass for each of that would keep every agent of a large cluster busy.
+func (a *agent) matters(old, now any) bool {
+	switch now := now.(type) {
+	case *apiv1.EgressFirewall:
+		if old, ok := old.(*apiv1.EgressFirewall); ok && now.Generation != 0 {
+			return old.UID != now.UID || old.Generation != now.Generation || !slices.Equal(a.mine(old.Status.Messages), a.mine(now.Status.Messages))
+		}
+	case *corev1.Node:
+		if old, ok := old.(*corev1.Node); ok {
+			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[zoneAnnotation] != now.Annotations[zoneAnnotation] ||
+				!slices.Equal(hostAddrs(old), hostAddrs(now)) || !slices.Equal(nodeSubnets(old), nodeSubnets(now))
+		}
+	case *metav1.PartialObjectMetadata:
+		if old, ok := old.(*metav1.PartialObjectMetadata); ok {
+			return old.Annotations[logAnnotation] != now.Annotations[logAnnotation]
+		}
+	}
+	return true
 }
 
 // read reads the cache.

@@ -198,14 +198,16 @@ func hostAddrs(n *corev1.Node) []netip.Addr {
 	if json.Unmarshal([]byte(n.Annotations[hostsAnnotation]), &cidrs) == nil && len(cidrs) > 0 {
 		for _, c := range cidrs {
 			if p, err := netip.ParsePrefix(c); err == nil {
-				out = append(out, p.Addr())
+				out = append(out, p.Addr().Unmap())
 			}
 		}
 		return out
 	}
 	for _, a := range n.Status.Addresses {
-		if addr, err := netip.ParseAddr(a.Address); err == nil && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
-			out = append(out, addr)
+		addr, err := netip.ParseAddr(a.Address)
+		// A zone is any text, and would be part of an expression of OVN; a kubelet must not write those.
+		if err == nil && addr.Zone() == "" && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
+			out = append(out, addr.Unmap())
 		}
 	}
 	return out

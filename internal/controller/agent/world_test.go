@@ -95,6 +95,77 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadNodes takes from a node nothing that is not an address: it ends in an expression of OVN.
+func TestReadNodes(t *testing.T) {
+	tests := []struct {
+		name string
+		node corev1.Node
+		want []netip.Addr
+	}{
+		{"a zone that closes the bracket", node("a", nil, "fe80::1%eth0) || (ip4", "198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
+		{"a link of its own", node("a", nil, "fe80::1%eth0"), nil},
+		{"IPv4 inside IPv6", node("a", map[string]string{hostsAnnotation: `["::ffff:198.51.100.1/120"]`}, "198.51.100.9"), []netip.Addr{addr("198.51.100.1")}},
+		{"IPv4 inside IPv6, by the kubelet", node("a", nil, "::ffff:198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
+		{"nothing readable", node("a", map[string]string{hostsAnnotation: `["x) || (ip4"]`}, "198.51.100.1", "1 || 1"), nil},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, hostAddrs(&tt.node), same); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestMatters makes no pass for what other zones and kubelets write.
+func TestMatters(t *testing.T) {
+	a := &agent{opts: Options{Zone: "z1"}}
+	said := func(messages ...string) *apiv1.EgressFirewall {
+		f := ef("ns1", 1)
+		f.Status.Messages = messages
+		return &f
+	}
+	rules := ef("ns1", 2)
+	space := func(logging, other string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{logAnnotation: logging, "other": other}}}
+	}
+	nodes := func(annotation, value, ip string) *corev1.Node {
+		n := node("a", map[string]string{annotation: value}, ip)
+		return &n
+	}
+	named := func(version string) *v1alpha1.DNSNameResolver {
+		r := resolver("www.example.com.", version)
+		return &r
+	}
+	const ip = "198.51.100.1"
+	tests := []struct {
+		name     string
+		old, now any
+		want     bool
+	}{
+		{"another zone speaks", said("z1: a"), said("z1: a", "z2: b"), false},
+		{"our word is gone", said("z1: a", "z2: b"), said("z2: b"), true},
+		{"our word is another", said("z1: a"), said("z1: b"), true},
+		{"other rules", said("z1: a"), &rules, true},
+		{"heartbeat", nodes("heartbeat", "1", ip), nodes("heartbeat", "2", ip), false},
+		{"node address", nodes("heartbeat", "1", ip), nodes("heartbeat", "1", "198.51.100.2"), true},
+		{"host addresses", nodes(hostsAnnotation, `["198.51.100.1/24"]`, ip), nodes(hostsAnnotation, `["198.51.100.2/24"]`, ip), true},
+		{"pods of a node", nodes(subnetsAnnotation, `{"default":"10.128.0.0/24"}`, ip), nodes(subnetsAnnotation, `{"default":"10.128.1.0/24"}`, ip), true},
+		{"zone", nodes(zoneAnnotation, "z1", ip), nodes(zoneAnnotation, "z2", ip), true},
+		{"logging", space(`{}`, ""), space(`{"deny":"info"}`, ""), true},
+		{"another annotation", space(`{}`, "1"), space(`{}`, "2"), false},
+		{"addresses of a name", named("1"), named("2"), true},
+	}
+	for _, tt := range tests {
+		if got := a.matters(tt.old, tt.now); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+	labelled := node("a", nil)
+	labelled.Labels = map[string]string{"name": "b"}
+	if first := node("a", nil); !a.matters(&first, &labelled) {
+		t.Error("labels decide which nodes a rule selects")
+	}
+}
+
 // TestReadFreezes is case 56: a firewall that is too large is left as it was, and its names stay up to date.
 func TestReadFreezes(t *testing.T) {
 	rules := make([]apiv1.EgressFirewallRule, enforce.MaxRules+1)
