@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -24,6 +25,8 @@ const (
 	maxConns      = 256 // plugins, and people who ask why
 	maxPrograms   = 256 // of one connection at a time; more are not read until one is done
 	handshakeTime = 2 * time.Second
+	acceptPause   = 50 * time.Millisecond
+	maxLease      = 24 * time.Hour   // clients ask for no more, and an agent that acknowledged more would have to keep it
 	agentIdle     = 30 * time.Second // plugins ping every five
 )
 
@@ -47,11 +50,11 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 			if ctx.Err() != nil {
 				return nil
 			}
-			var ne net.Error
-			if errors.As(err, &ne) && ne.Timeout() {
-				continue
+			if errors.Is(err, net.ErrClosed) {
+				return err
 			}
-			return err
+			sleep(ctx, acceptPause) // too many open files, or the like: that passes
+			continue
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -137,8 +140,27 @@ func (a *agentStream) handle(ctx context.Context, m message) message {
 		e, err := a.handler.Explain(ctx, m.Pattern, m.Addrs[0])
 		return message{Op: opExplained, ID: m.ID, Explained: &e, Error: text(err)}
 	}
-	err := a.handler.Program(ctx, Learned{Pattern: m.Pattern, Name: m.Name, Addrs: m.Addrs, Lease: time.Duration(m.LeaseMS) * time.Millisecond})
+	l, err := m.learned()
+	if err == nil {
+		err = a.handler.Program(ctx, l)
+	}
 	return message{Op: opDone, ID: m.ID, Error: text(err)}
+}
+
+// learned is what a message says was learned, if that can be.
+func (m message) learned() (Learned, error) {
+	if m.LeaseMS <= 0 || m.LeaseMS > maxLease.Milliseconds() {
+		return Learned{}, fmt.Errorf("a lease of %d ms", m.LeaseMS)
+	}
+	if len(m.Addrs) == 0 || len(m.Addrs) > maxAddrs {
+		return Learned{}, fmt.Errorf("%d addresses in one message", len(m.Addrs))
+	}
+	for _, a := range m.Addrs {
+		if !a.IsValid() || a.Is4In6() || a.Zone() != "" {
+			return Learned{}, fmt.Errorf("%q is no address of a host", a)
+		}
+	}
+	return Learned{Pattern: m.Pattern, Name: m.Name, Addrs: m.Addrs, Lease: time.Duration(m.LeaseMS) * time.Millisecond}, nil
 }
 
 func text(err error) string {

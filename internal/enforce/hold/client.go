@@ -18,7 +18,7 @@ import (
 // Why a reply was not held until all was programmed.
 var (
 	ErrTimeout = errors.New("the agent did not acknowledge in time")
-	ErrBroken  = errors.New("the agent is not waited for, since it did not answer before")
+	ErrBroken  = errors.New("there is no agent to wait for, or it did not answer before")
 	ErrRefused = errors.New("the agent could not program the addresses")
 )
 
@@ -37,15 +37,16 @@ type Client struct {
 	changed chan struct{} // of the agents that should run; holds one
 	view    atomic.Pointer[view]
 
-	mu     sync.Mutex // guards agents and the making of views
+	mu     sync.Mutex // guards all below, and the making of views
 	agents map[string]*agent
+	left   map[netip.Prefix]bool // of agents that are gone: their pods may not be
 }
 
 // view is what Hold reads: never changed, swapped as a whole.
 type view struct {
 	agents []*agent
-	routes map[netip.Prefix]*agent
-	bits   [2][]int // lengths of prefixes in routes, longest first: IPv4, IPv6
+	routes map[netip.Prefix][]*agent // none: of agents that are gone
+	bits   [2][]int                  // lengths of prefixes in routes: IPv4, IPv6
 }
 
 // NewClient makes a client that has no agents yet.
@@ -59,7 +60,7 @@ func NewClient(o Options) *Client {
 	if o.Dial == nil {
 		o.Dial = o.dial
 	}
-	c := &Client{opts: o, changed: make(chan struct{}, 1), agents: map[string]*agent{}}
+	c := &Client{opts: o, changed: make(chan struct{}, 1), agents: map[string]*agent{}, left: map[netip.Prefix]bool{}}
 	c.view.Store(&view{})
 	return c
 }
@@ -83,6 +84,7 @@ func (c *Client) SetAgents(endpoints []string) {
 	for e, a := range c.agents {
 		if !slices.Contains(endpoints, e) {
 			delete(c.agents, e)
+			c.rememberLocked(a)
 			a.end()
 		}
 	}
@@ -94,6 +96,16 @@ func (c *Client) SetAgents(endpoints []string) {
 	}
 }
 
+// rememberLocked keeps the prefixes of an agent that goes, until another one has them: the agent may be replaced by a newer
+// one, and until that is there nobody programs what the pods of its node ask for.
+func (c *Client) rememberLocked(a *agent) {
+	for _, p := range a.announced() {
+		if len(c.left) < maxLeft {
+			c.left[p] = true
+		}
+	}
+}
+
 // buildView is called when agents or their prefixes changed.
 func (c *Client) buildView() {
 	c.mu.Lock()
@@ -102,38 +114,47 @@ func (c *Client) buildView() {
 }
 
 func (c *Client) buildViewLocked() {
-	v := &view{routes: map[netip.Prefix]*agent{}}
+	v := &view{routes: map[netip.Prefix][]*agent{}}
 	for _, a := range c.agents {
 		v.agents = append(v.agents, a)
 		for _, p := range a.announced() {
-			v.routes[p.Masked()] = a
-			if f := familyOf(p.Addr()); !slices.Contains(v.bits[f], p.Bits()) {
-				v.bits[f] = append(v.bits[f], p.Bits())
-			}
+			v.add(p, a)
+			delete(c.left, p)
 		}
 	}
+	for p := range c.left {
+		v.add(p, nil)
+	}
 	slices.SortFunc(v.agents, func(a, b *agent) int { return strings.Compare(a.endpoint, b.endpoint) })
-	for _, b := range v.bits {
-		slices.Sort(b)
-		slices.Reverse(b)
+	share := maxLeases / max(len(v.agents), 1)
+	for _, a := range v.agents {
+		a.room.Store(int64(max(share, minLeases)))
 	}
 	c.view.Store(v)
 }
 
-// route is the agent whose pod an address is; nil when it is nobody's.
-func (v *view) route(addr netip.Addr) *agent {
+// add makes a route; of a nil agent one that leads nowhere.
+func (v *view) add(p netip.Prefix, a *agent) {
+	v.routes[p] = append(v.routes[p], a)
+	if f := familyOf(p.Addr()); !slices.Contains(v.bits[f], p.Bits()) {
+		v.bits[f] = append(v.bits[f], p.Bits())
+	}
+}
+
+// route are the agents that say that an address is their pod's; a nil one is an agent that is gone. There may be several, and
+// all of them count: an agent that claims the pods of another one must not be the only one that is waited for.
+func (v *view) route(addr netip.Addr) []*agent {
 	addr = addr.Unmap()
 	if !addr.IsValid() {
 		return nil
 	}
+	var out []*agent
 	for _, bits := range v.bits[familyOf(addr)] {
 		if p, err := addr.Prefix(bits); err == nil {
-			if a := v.routes[p]; a != nil {
-				return a
-			}
+			out = append(out, v.routes[p]...)
 		}
 	}
-	return nil
+	return out
 }
 
 // Run keeps connections to all agents until ctx ends.
@@ -155,32 +176,31 @@ func (c *Client) Run(ctx context.Context) error {
 }
 
 // Serves reports whether addr is one of the pods that agents announced.
-func (c *Client) Serves(addr netip.Addr) bool { return c.view.Load().route(addr) != nil }
+func (c *Client) Serves(addr netip.Addr) bool { return len(c.view.Load().route(addr)) > 0 }
 
 // Hold returns when the agent of the asker's node has programmed what was learned, and with nil in that case; or when that took
 // too long. All other agents are told without waiting for them. An asker that is nobody's pod waits for all agents.
 func (c *Client) Hold(ctx context.Context, asker netip.Addr, what []Learned) error {
 	v := c.view.Load()
-	if len(v.agents) == 0 {
-		return nil
-	}
-	target := v.route(asker)
+	targets := v.route(asker)
 	var waits []wait
-	broken := 0
+	// Without any agent there is nobody who could have programmed it, and no more is there when the one of the asker is gone.
+	broken := len(v.agents) == 0 || len(targets) > 0 && !slices.ContainsFunc(targets, func(a *agent) bool { return a != nil })
 	for _, a := range v.agents {
 		flights, open := a.program(what)
 		switch {
-		case target != nil && a != target, len(flights) == 0:
+		case len(flights) == 0, len(targets) > 0 && !slices.Contains(targets, a):
 		case open:
-			broken++
+			// One that said whose agent it is said so of others. One that never did may be the asker's.
+			broken = broken || len(targets) > 0 || len(a.announced()) == 0
 		default:
 			waits = append(waits, wait{a, flights})
 		}
 	}
-	if len(waits) == 0 && broken > 0 {
-		return ErrBroken
+	if err := c.wait(ctx, waits); err != nil || !broken {
+		return err
 	}
-	return c.wait(ctx, waits)
+	return ErrBroken
 }
 
 // Tell is Hold without waiting.

@@ -211,23 +211,34 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// TestNoAgents: what nobody programmed is not said to be.
 func TestNoAgents(t *testing.T) {
 	run(t, map[string]*switchboard{}, func(r *rig) {
-		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, nil)
+		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
 	})
 }
 
-// TestAgentLeaves: nobody waits for an agent that is no longer one.
+// TestAgentLeaves: nobody waits for an agent that is no longer one, and nobody takes another one for it.
 func TestAgentLeaves(t *testing.T) {
 	agents := one()
+	agents["n2"] = newSwitchboard("10.2.0.0/24")
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(-1, nil)
 		go func() {
 			time.Sleep(30 * ms)
-			r.client.SetAgents(nil)
+			r.client.SetAgents([]string{"n2"})
 		}()
-		r.want("10.1.0.7", "192.0.2.1", time.Minute, 30*ms, nil)
-		r.want("10.1.0.7", "192.0.2.2", time.Minute, 0, nil)
+		r.want("10.1.0.7", "192.0.2.1", time.Minute, 30*ms, ErrBroken)
+		r.want("10.1.0.7", "192.0.2.2", time.Minute, 0, ErrBroken)
+		r.want("10.2.0.7", "192.0.2.2", time.Minute, 0, nil)
+		if !r.client.Serves(netip.MustParseAddr("10.1.0.7")) {
+			t.Error("the pods of the agent that left are nobody's")
+		}
+		agents["n1"].set(10*ms, nil)
+		r.agents["n3"] = agents["n1"]
+		r.client.SetAgents([]string{"n2", "n3"})
+		synctest.Wait()
+		r.want("10.1.0.7", "192.0.2.3", time.Minute, 10*ms, nil)
 	})
 }
 

@@ -11,16 +11,22 @@ import (
 )
 
 const (
-	maxFlights = 4096    // of one agent; more holds than that end at once
-	maxLeases  = 200_000 // remembered of one agent; others are asked for again, and again held
-	flightLife = 10 * time.Second
-	pingEvery  = 5 * time.Second
-	pingBroken = time.Second
-	clientIdle = 15 * time.Second
-	minBackoff = 100 * time.Millisecond
-	maxBackoff = time.Second // so that an agent that comes back is waited for within a second
-	tripAfter  = 3           // holds in a row that ran out
-	leaseSlack = time.Second // of a lease must be left for a reply to pass at once
+	maxFlights = 4096 // of one agent; more holds than that end at once
+	// Leases beyond these are not remembered: their addresses are told again, and replies with them held again. They are for
+	// all agents together, each of which has a share, but not too small a one.
+	maxLeases, minLeases = 2_000_000, 20_000
+	maxLeft              = 10_000 // prefixes of agents that are gone
+	flightLife           = 10 * time.Second
+	pingEvery            = 5 * time.Second
+	pingBroken           = time.Second
+	clientIdle           = 15 * time.Second
+	minBackoff           = 100 * time.Millisecond
+	maxBackoff           = time.Second // so that an agent that comes back is waited for within a second
+	tripAfter            = 3           // holds in a row that ran out
+	leaseSlack           = time.Second // of a lease must be left for a reply to pass at once
+	// maxLag is by how much a lease may be shorter than a new answer asks for without being renewed. Those who lease add as
+	// much to the time for which clients may use an address, so that no client ever has one whose lease is over.
+	maxLag = 5 * time.Second
 )
 
 // agent is one agent, seen from a plugin.
@@ -28,6 +34,7 @@ type agent struct {
 	endpoint string
 	client   *Client
 	started  atomic.Bool
+	room     atomic.Int64    // for leases
 	gone     context.Context // ends when the agent is no longer one of ours
 	end      context.CancelFunc
 
@@ -73,6 +80,7 @@ func (a *agent) program(what []Learned) (waits []*flight, open bool) {
 	defer a.mu.Unlock()
 	now := time.Now()
 	for _, l := range what {
+		l.Lease = min(l.Lease, maxLease)
 		waits = a.programLocked(waits, l, now)
 	}
 	return waits, a.open
@@ -92,7 +100,7 @@ func (a *agent) programLocked(waits []*flight, l Learned, now time.Time) []*flig
 			continue
 		}
 		// A third: often enough that no reply waits for a renewal, seldom enough that a busy name costs little.
-		if known && now.Add(l.Lease).Sub(until) <= l.Lease/3 {
+		if known && now.Add(l.Lease).Sub(until) <= min(l.Lease/3, maxLag) {
 			continue
 		}
 		fresh = append(fresh, addr)
@@ -157,7 +165,7 @@ func (a *agent) endLocked(f *flight, err error) {
 		if a.flights[k] == f {
 			delete(a.flights, k)
 		}
-		if until := f.sent.Add(f.what.Lease); err == nil && until.After(a.leases[k]) && len(a.leases) < maxLeases {
+		if until := f.sent.Add(f.what.Lease); err == nil && until.After(a.leases[k]) && int64(len(a.leases)) < a.room.Load() {
 			a.leases[k] = until
 		}
 	}
@@ -204,7 +212,7 @@ func (a *agent) run(ctx context.Context) {
 	defer cancel()
 	stop := context.AfterFunc(a.gone, cancel)
 	defer stop()
-	defer a.abandon(nil, func(*flight) bool { return true })
+	defer a.abandon(ErrBroken, func(*flight) bool { return true })
 	backoff := minBackoff
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -228,7 +236,6 @@ func (a *agent) abandon(err error, which func(*flight) bool) {
 	defer a.mu.Unlock()
 	for _, f := range a.byID {
 		if which(f) {
-			// An agent that is no longer one has nothing to program: those who wait need not.
 			a.endLocked(f, err)
 		}
 	}

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ func (a *agent) connect(ctx context.Context) error {
 func (a *agent) attach(s *stream, drop context.CancelCauseFunc, hello message) {
 	a.mu.Lock()
 	a.stream, a.drop = s, drop
-	a.prefixes = hello.Prefixes
+	a.prefixes = sane(hello.Prefixes)
 	clear(a.leases)
 	a.closeBreakerLocked()
 	now := time.Now()
@@ -81,12 +82,27 @@ func (a *agent) detach() {
 	clear(a.leases)
 }
 
+// sane are the prefixes that can be those of a node's pods. One that has half the world in it would make all addresses ones
+// of pods, which no answer may lead to.
+func sane(prefixes []netip.Prefix) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range prefixes {
+		if p = p.Masked(); p.IsValid() && p.Bits() >= minBits[familyOf(p.Addr())] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// minBits are the shortest prefixes that are believed, of IPv4 and IPv6. A whole cluster has 10.0.0.0/8 at most.
+var minBits = [2]int{8, 16}
+
 // take is one message of the agent.
 func (a *agent) take(m message) {
 	switch m.Op {
 	case opPrefixes:
 		a.mu.Lock()
-		a.prefixes = m.Prefixes
+		a.prefixes = sane(m.Prefixes)
 		a.mu.Unlock()
 		a.client.buildView()
 	case opPong:

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 )
 
@@ -41,7 +42,9 @@ const version = 1
 const (
 	maxLine  = 256 << 10 // of JSON
 	maxAddrs = 1000      // in one message; those beyond go with another one
-	maxQueue = 1024      // messages that wait to be sent, after which the peer counts as dead
+	// maxQueue is how many messages wait to be sent before the peer counts as dead. All flights of an agent go into it at
+	// once when a connection begins, and what comes meanwhile behind them.
+	maxQueue = 2 * maxFlights
 	sendTime = 5 * time.Second
 )
 
@@ -75,25 +78,33 @@ var errFull = errors.New("too many messages wait to be sent")
 
 // stream is one connection: lines in, and a queue of lines out.
 type stream struct {
-	conn net.Conn
-	in   *bufio.Scanner
-	out  chan message
+	conn  net.Conn
+	in    *bufio.Scanner
+	ready chan struct{} // there is something in the queue; holds one
+
+	mu    sync.Mutex
+	queue []message
 }
 
 func newStream(conn net.Conn) *stream {
-	s := &stream{conn: conn, in: bufio.NewScanner(conn), out: make(chan message, maxQueue)}
+	s := &stream{conn: conn, in: bufio.NewScanner(conn), ready: make(chan struct{}, 1)}
 	s.in.Buffer(make([]byte, 0, 4<<10), maxLine)
 	return s
 }
 
 // send queues m and never waits.
 func (s *stream) send(m message) error {
-	select {
-	case s.out <- m:
-		return nil
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) >= maxQueue {
 		return errFull
 	}
+	s.queue = append(s.queue, m)
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // write sends what is queued until ctx ends or the peer does not take it.
@@ -102,7 +113,13 @@ func (s *stream) write(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case m := <-s.out:
+		case <-s.ready:
+		}
+		s.mu.Lock()
+		queue := s.queue
+		s.queue = nil
+		s.mu.Unlock()
+		for _, m := range queue {
 			line, err := json.Marshal(m)
 			if err != nil {
 				return err

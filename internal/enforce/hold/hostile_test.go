@@ -1,0 +1,180 @@
+package hold
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestNeverSeen: an asker that is nobody's may be a pod of an agent that was never heard of, however often that was not there.
+func TestNeverSeen(t *testing.T) {
+	agents := map[string]*switchboard{"n1": newSwitchboard(), "n2": newSwitchboard("10.2.0.0/24")}
+	agents["n1"].frozen = make(chan struct{})
+	run(t, agents, func(r *rig) {
+		for range 3 {
+			r.want("10.1.0.7", "192.0.2.1", time.Minute, 250*ms, ErrTimeout)
+		}
+		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
+		r.want("10.2.0.7", "192.0.2.1", time.Minute, 0, nil)
+		agents["n2"].set(20*ms, nil)
+		r.want("10.1.0.7", "192.0.2.2", time.Minute, 20*ms, ErrBroken) // of the others it waits for those who answer
+	})
+}
+
+// TestClaims: an agent that claims the pods of another one does not let their replies go.
+func TestClaims(t *testing.T) {
+	for _, claim := range []string{"10.1.0.0/24", "10.1.0.7/32", "10.0.0.0/8"} {
+		agents := one()
+		agents["n2"] = newSwitchboard(claim)
+		run(t, agents, func(r *rig) {
+			agents["n1"].set(70*ms, nil)
+			r.want("10.1.0.7", "192.0.2.1", time.Minute, 70*ms, nil)
+		})
+	}
+}
+
+// TestAllTheWorld: an agent cannot make all addresses ones of pods.
+func TestAllTheWorld(t *testing.T) {
+	agents := one()
+	agents["n2"] = newSwitchboard("0.0.0.0/0", "128.0.0.0/1", "::/0", "2000::/3", "10.2.0.9/24")
+	run(t, agents, func(r *rig) {
+		for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
+			if r.client.Serves(netip.MustParseAddr(a)) {
+				t.Errorf("%s is the address of a pod", a)
+			}
+		}
+		if !r.client.Serves(netip.MustParseAddr("10.2.0.1")) {
+			t.Error("a pod is none")
+		}
+	})
+}
+
+// TestManyWaited: an agent that was away while many addresses were learned is told all of them when it is back.
+func TestManyWaited(t *testing.T) {
+	agents := one()
+	back := agents["n1"]
+	run(t, agents, func(r *rig) {
+		r.kill("n1", nil)
+		synctest.Wait()
+		for i := range maxFlights - 1 {
+			r.client.Tell(learned(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String(), time.Minute))
+		}
+		r.mu.Lock()
+		r.agents["n1"] = back
+		r.dials = 0
+		r.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := r.client.Agents()[0]; s.Flights != 0 || s.Leases != maxFlights-1 || r.dials != 1 {
+			t.Errorf("after %d connections: %+v", r.dials, s)
+		}
+	})
+}
+
+// TestLongLease: a lease does not end before a client may have used the last answer, however long that is good for.
+func TestLongLease(t *testing.T) {
+	agents := one()
+	run(t, agents, func(r *rig) {
+		r.want("10.1.0.7", "192.0.2.1", 305*time.Second, 0, nil)
+		time.Sleep(5 * time.Second)
+		r.want("10.1.0.7", "192.0.2.1", 305*time.Second, 0, nil)
+		synctest.Wait()
+		if n := agents["n1"].programs(); n != 1 {
+			t.Errorf("programmed %d times", n)
+		}
+		time.Sleep(time.Second)
+		r.want("10.1.0.7", "192.0.2.1", 305*time.Second, 0, nil)
+		synctest.Wait()
+		if n := agents["n1"].programs(); n != 2 {
+			t.Errorf("programmed %d times", n)
+		}
+		r.want("10.1.0.7", "192.0.2.2", 70*365*24*time.Hour, 0, nil)
+		if got := agents["n1"].got[2].Lease; got != maxLease {
+			t.Errorf("a lease of %v was asked for", got)
+		}
+	})
+}
+
+// TestHostilePrograms: what cannot have been learned does not come to the agent.
+func TestHostilePrograms(t *testing.T) {
+	good := message{Op: opProgram, ID: 7, Pattern: "*.example.com.", Name: "a.example.com.", Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, LeaseMS: 1000}
+	tests := map[string]func(*message){
+		"":                       func(*message) {},
+		"a lease of 0 ms":        func(m *message) { m.LeaseMS = 0 },
+		"a lease of -1 ms":       func(m *message) { m.LeaseMS = -1 },
+		"a lease of 31536000000": func(m *message) { m.LeaseMS = 31536000000 },
+		"a lease of 92233720368": func(m *message) { m.LeaseMS = 1<<63 - 1 },
+		"0 addresses":            func(m *message) { m.Addrs = nil },
+		"1001 addresses":         func(m *message) { m.Addrs = slices.Repeat(m.Addrs, maxAddrs+1) },
+		"\"invalid IP\"":         func(m *message) { m.Addrs = []netip.Addr{{}} },
+		"\"::ffff:192.0.2.1\"":   func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.1")} },
+		"\"fe80::1%eth0\"":       func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")} },
+	}
+	for want, change := range tests {
+		m := good
+		change(&m)
+		s := newSwitchboard()
+		got := (&agentStream{handler: s}).handle(t.Context(), m)
+		if got.Op != opDone || got.ID != 7 || !strings.HasPrefix(got.Error, want) || s.programs() != 0 != (want == "") {
+			line, _ := json.Marshal(got)
+			t.Errorf("%q: the agent says %s, after %d programs", want, line, s.programs())
+		}
+	}
+}
+
+// TestAcceptFails: a listener that fails for a while is not given up.
+func TestAcceptFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &tiredListener{closed: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, l, &tls.Config{}, newSwitchboard()) }()
+		time.Sleep(time.Second)
+		select {
+		case err := <-ended:
+			t.Fatalf("Serve ended: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// tiredListener has no files left, until it is closed.
+type tiredListener struct{ closed chan struct{} }
+
+func (l *tiredListener) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed:
+		return nil, net.ErrClosed
+	default:
+		return nil, errors.New("too many open files")
+	}
+}
+func (l *tiredListener) Close() error   { close(l.closed); return nil }
+func (l *tiredListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestLeaseBound: leases there is no room for are not remembered, so that replies wait again.
+func TestLeaseBound(t *testing.T) {
+	agents := one()
+	run(t, agents, func(r *rig) {
+		agents["n1"].set(10*ms, nil)
+		r.client.agents["n1"].room.Store(1)
+		for range 2 {
+			r.want("10.1.0.7", "192.0.2.2", time.Minute, 10*ms, nil)
+			r.client.agents["n1"].room.Store(0)
+			r.want("10.1.0.7", "192.0.2.1", time.Minute, 10*ms, nil)
+			r.client.agents["n1"].leases = map[key]time.Time{}
+		}
+	})
+}
