@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,6 +115,7 @@ func (e *engine) passes(ctx context.Context) error {
 	e.Changed()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
+	told := "" // the last failure, which is not told again twice a second
 	for {
 		repair := false // only the database changed
 		select {
@@ -132,9 +135,15 @@ func (e *engine) passes(ctx context.Context) error {
 			wait = max(0, time.Until(next))
 		}
 		if err != nil && ctx.Err() == nil {
-			e.log.Error("pass failed", "err", err)
+			if text := rowID.ReplaceAllString(err.Error(), "…"); text != told {
+				e.log.Error("pass failed", "err", err)
+				told = text
+			}
 			e.metrics.failures.Inc()
 			wait = min(wait, again)
+		} else if told != "" {
+			e.log.Info("passes succeed again")
+			told = ""
 		}
 		due.Reset(wait)
 		select {
@@ -167,8 +176,8 @@ func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err err
 	if err != nil {
 		return next, err
 	}
-	for ns, failure := range out.failed {
-		err = errors.Join(err, fmt.Errorf("%s: %w", ns, failure))
+	for _, ns := range slices.Sorted(maps.Keys(out.failed)) {
+		err = errors.Join(err, fmt.Errorf("%s: %w", ns, out.failed[ns]))
 	}
 	return next, err
 }

@@ -576,6 +576,8 @@ func TestMessage(t *testing.T) {
 		{nil, nil, "z: EgressFirewall Rules applied"},
 		{bad, nil, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no"},
 		{bad, errNoGroup, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no; the namespace has no port group yet"},
+		{nil, errors.New("row 3f2504e0-4f89-11d3-9a0c-0305e82c3301 is there, 5C0a0c3e-aaaa-bbbb-cccc-0123456789ab is not"),
+			"z: EgressFirewall Rules not correctly applied: row … is there, … is not"},
 		{slices.Repeat(bad, 7), nil, "z: EgressFirewall Rules not correctly applied: " +
 			"spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; and 2 more"},
 	}

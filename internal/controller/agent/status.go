@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,10 @@ const (
 // maxComplaints keeps a firewall of a thousand bad rules from filling its own status.
 const maxComplaints = 5
 
+// rowID finds what differs from one attempt to the next: the database names rows that it did not let in. Each would be another
+// message, and another write of the firewall's status, twice a second.
+var rowID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // message is what the zone says of a firewall.
 func message(zone string, bad []error, failed error) string {
 	var said []string
@@ -39,7 +44,7 @@ func message(zone string, bad []error, failed error) string {
 		said = append(said, err.Error())
 	}
 	if failed != nil {
-		said = append(said, failed.Error())
+		said = append(said, rowID.ReplaceAllString(failed.Error(), "…"))
 	}
 	if len(said) == 0 {
 		return zone + ": " + applied
