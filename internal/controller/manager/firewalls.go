@@ -109,10 +109,12 @@ func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error 
 		zone, _, _ := strings.Cut(m, ": ")
 		said = append(said, zone)
 	}
-	for _, zone := range f.zones.left(said) {
-		if err := f.apply(ctx, client.ObjectKeyFromObject(ef), zone, verdict{}); err != nil {
+	key := client.ObjectKeyFromObject(ef)
+	for _, zone := range f.zones.left(key, said) {
+		if err := f.apply(ctx, key, zone, verdict{}); err != nil {
 			return err
 		}
+		f.zones.removed(key, zone)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (m *mirror) update(ctx context.Context, r *v1alpha1.DNSNameResolver, d *dns
 	for i, p := range d.Status.Programmed {
 		said[i] = p.Zone
 	}
-	left := m.zones.left(said)
+	left := m.zones.left(client.ObjectKeyFromObject(d), said)
 	d.Status.Programmed = slices.DeleteFunc(d.Status.Programmed, func(p programmed) bool {
 		return slices.Contains(left, p.Zone)
 	})
@@ -106,5 +106,6 @@ func (m *mirror) update(ctx context.Context, r *v1alpha1.DNSNameResolver, d *dns
 	if client.IgnoreNotFound(m.metrics.wrote("egressfirewalldnsnames", "patch", err)) != nil {
 		return ctrl.Result{}, fmt.Errorf("patch status of %s: %w", d.Name, err)
 	}
+	m.zones.removed(client.ObjectKeyFromObject(d), left...)
 	return ctrl.Result{}, nil
 }

@@ -131,6 +131,14 @@ func TestReconcileMirror(t *testing.T) {
 	if d = step(1); len(d.Status.Programmed) != 1 || d.Status.Programmed[0].Zone != "z0" {
 		t.Errorf("the word of a zone that has gone is kept: %v", d.Status.Programmed)
 	}
+	// The agent of z1 still runs, and says it again. To take it away again would go on for ever.
+	d.Status.Programmed = append(d.Status.Programmed, programmed{Zone: "z1", AddressesVersion: d.Status.AddressesVersion})
+	if err := c.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if d = step(1); len(d.Status.Programmed) != 2 {
+		t.Errorf("an agent that does not know that its zone has gone is fought: %v", d.Status.Programmed)
+	}
 	rv := d.ResourceVersion
 	if d = step(1); d.ResourceVersion != rv {
 		t.Error("written without need")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestJudge(t *testing.T) {
@@ -66,8 +67,18 @@ func TestZones(t *testing.T) {
 		if diff := cmp.Diff(s.list, z.list()); diff != "" {
 			t.Errorf("step %d: list (-want +got)\n%s", i, diff)
 		}
-		if diff := cmp.Diff(s.left, z.left([]string{"a", "b", "c", "never"})); diff != "" {
+		if diff := cmp.Diff(s.left, z.left(client.ObjectKey{Name: "x"}, []string{"a", "b", "c", "never"})); diff != "" {
 			t.Errorf("step %d: left (-want +got)\n%s", i, diff)
 		}
+	}
+	x, y := client.ObjectKey{Name: "x"}, client.ObjectKey{Name: "y"}
+	z.removed(x, "b")
+	if diff := cmp.Diff([][]string{{}, {"b"}}, [][]string{z.left(x, []string{"a", "b"}), z.left(y, []string{"a", "b"})}); diff != "" {
+		t.Errorf("left after its word was removed from x (-want +got)\n%s", diff)
+	}
+	z.put("n5", "b")
+	z.put("n5", "")
+	if diff := cmp.Diff([]string{"b"}, z.left(x, []string{"a", "b"})); diff != "" {
+		t.Errorf("left after it came and went (-want +got)\n%s", diff)
 	}
 }

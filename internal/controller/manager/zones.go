@@ -25,12 +25,12 @@ const (
 type zones struct {
 	mu   sync.Mutex // guards all below
 	node map[string]string
-	size map[string]int // nodes in a zone
-	gone map[string]bool
+	size map[string]int                       // nodes in a zone
+	gone map[string]map[client.ObjectKey]bool // and the objects from which their word was removed
 }
 
 func newZones() *zones {
-	return &zones{node: map[string]string{}, size: map[string]int{}, gone: map[string]bool{}}
+	return &zones{node: map[string]string{}, size: map[string]int{}, gone: map[string]map[client.ObjectKey]bool{}}
 }
 
 // put notes the zone of a node, "" when there is no such node any more, and reports whether there are other zones now.
@@ -54,7 +54,7 @@ func (z *zones) put(node, zone string) (changed bool) {
 	}
 	if z.size[old]--; z.size[old] == 0 {
 		delete(z.size, old)
-		z.gone[old] = true
+		z.gone[old] = map[client.ObjectKey]bool{}
 		changed = true
 	}
 	return changed
@@ -72,12 +72,27 @@ func (z *zones) list() []string {
 	return out
 }
 
-// left are those of the given zones that were seen to go. A zone that was never seen is not among them: it may be that of an agent
-// with a name that no node bears, and to remove what it writes would be answered by writing it again, for ever.
-func (z *zones) left(of []string) []string {
+// left are those of the given zones that were seen to go, and whose word is still on the object. A zone that was never seen is not
+// among them: it may be that of an agent with a name that no node bears, and to remove what it writes would be answered by
+// writing it again, for ever. So it is with an agent that outlives its node, whose word is removed once.
+func (z *zones) left(on client.ObjectKey, of []string) []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(of), func(zone string) bool { return !z.gone[zone] })
+	return slices.DeleteFunc(slices.Clone(of), func(zone string) bool {
+		removed, gone := z.gone[zone]
+		return !gone || removed[on]
+	})
+}
+
+// removed notes that the word of zones was removed from an object.
+func (z *zones) removed(on client.ObjectKey, zones ...string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for _, zone := range zones {
+		if m, gone := z.gone[zone]; gone {
+			m[on] = true
+		}
+	}
 }
 
 // nodeMetadata is a Node of which only the metadata is watched.
