@@ -26,7 +26,7 @@ func testFan(net *simnet.Net, width int, scripts ...string) *fan {
 	for i, s := range scripts {
 		addrs = append(addrs, net.MustServer(fmt.Sprintf("10.0.0.%d", i+1), s).Addr().Addr)
 	}
-	p.set(addrs)
+	p.set(addrs, time.Now())
 	return &fan{client: net, pods: p, width: func(dnsname.Name) int { return width }}
 }
 
@@ -123,23 +123,73 @@ func TestPodsChange(t *testing.T) {
 	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
 	now := time.Now()
 	p := newPods(now)
-	p.set([]netip.AddrPort{a})
+	p.set([]netip.AddrPort{a}, now)
 	for range downAfter {
 		p.report(p.all[0], false, now)
 	}
-	p.set([]netip.AddrPort{b, a, b})
+	p.set([]netip.AddrPort{b, a, b}, now)
 	if len(p.all) != 2 {
 		t.Fatalf("%d pods, want 2", len(p.all))
 	}
 	if n, _ := p.up(now); n != 1 {
 		t.Errorf("%d pods are up, want 1", n)
 	}
-	p.set([]netip.AddrPort{a})
+	p.set([]netip.AddrPort{a}, now)
 	if n, since := p.up(now.Add(time.Second)); n != 0 || !since.Equal(now.Add(time.Second)) {
 		t.Errorf("%d pods are up, none was until %v; want 0 until now", n, since)
 	}
 	chosen, _ := p.pick(1, now)
 	if len(chosen) != 1 {
 		t.Error("when all pods are down one must be asked nevertheless")
+	}
+}
+
+// TestInTheDark is when nobody can tell what is still true, whether or not somebody looked while it was so.
+func TestInTheDark(t *testing.T) {
+	a := netip.MustParseAddrPort("10.0.0.1:53")
+	t0 := time.Now()
+	const long = time.Hour
+	tests := []struct {
+		name string
+		do   func(p *pods, now time.Time)
+		dark bool
+	}{
+		{"answers", func(p *pods, now time.Time) { p.report(p.all[0], true, now) }, false},
+		{"quiet for a moment", func(p *pods, now time.Time) { p.report(p.all[0], true, now.Add(-grace)) }, false},
+		{"silent, not often enough to be down", func(p *pods, now time.Time) {
+			p.report(p.all[0], true, now.Add(-2*grace))
+			p.report(p.all[0], false, now)
+		}, true},
+		{"down until a moment ago, and nobody looked", func(p *pods, now time.Time) {
+			for range downAfter {
+				p.report(p.all[0], false, now.Add(-long/2))
+			}
+			p.report(p.all[0], true, now.Add(-time.Second))
+		}, true},
+		{"down until a while ago", func(p *pods, now time.Time) {
+			for range downAfter {
+				p.report(p.all[0], false, now.Add(-long/2))
+			}
+			p.report(p.all[0], true, now.Add(-2*grace))
+			p.report(p.all[0], true, now)
+		}, false},
+		{"there was none until a moment ago", func(p *pods, now time.Time) {
+			p.set(nil, now.Add(-long/2))
+			p.set([]netip.AddrPort{a}, now.Add(-time.Second))
+			p.report(p.all[0], true, now)
+		}, true},
+		{"we work since a moment ago", func(p *pods, now time.Time) {
+			p.begin(now.Add(-time.Second))
+			p.report(p.all[0], true, now)
+		}, true},
+	}
+	for _, tt := range tests {
+		p := newPods(t0)
+		p.set([]netip.AddrPort{a}, t0)
+		now := t0.Add(long)
+		tt.do(p, now)
+		if got := p.inTheDark(now); got != tt.dark {
+			t.Errorf("%s: in the dark is %v", tt.name, got)
+		}
 	}
 }

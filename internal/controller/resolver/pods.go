@@ -22,9 +22,10 @@ const (
 type pods struct {
 	shuffle func(n int, swap func(i, j int))
 
-	mu   sync.Mutex // guards the following
-	all  []*pod
-	dark time.Time // when none was up last
+	mu       sync.Mutex // guards the following
+	all      []*pod
+	dark     time.Time // when none was up last
+	answered time.Time // when one answered last
 }
 
 // pod is one of them. Its fields are guarded by the mutex of its set.
@@ -37,10 +38,18 @@ type pod struct {
 
 func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, dark: now} }
 
-// set makes these the pods there are. Those that stay keep their health.
-func (p *pods) set(addrs []netip.AddrPort) {
+// begin says that it is asked from now on: before, another leader did, or nobody.
+func (p *pods) begin(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dark = now
+}
+
+// set makes these the pods there are. Those that stay keep their health.
+func (p *pods) set(addrs []netip.AddrPort, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upLocked(now)
 	next := make([]*pod, 0, len(addrs))
 	for _, a := range slices.Compact(slices.SortedFunc(slices.Values(addrs), netip.AddrPort.Compare)) {
 		i := slices.IndexFunc(p.all, func(q *pod) bool { return q.addr == a })
@@ -92,8 +101,10 @@ func (p *pods) pick(n int, now time.Time) (chosen, others []*pod) {
 func (p *pods) report(q *pod, answered bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.upLocked(now)
 	if answered {
 		q.silent, q.rests = 0, 0
+		p.answered = now
 		return
 	}
 	q.silent++
@@ -112,6 +123,11 @@ func (q *pod) rest(now time.Time) {
 func (p *pods) up(now time.Time) (n int, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.upLocked(now), p.dark
+}
+
+// upLocked notes when none is up, also before that changes: nobody may look in between.
+func (p *pods) upLocked(now time.Time) (n int) {
 	for _, q := range p.all {
 		if q.silent < downAfter {
 			n++
@@ -120,5 +136,13 @@ func (p *pods) up(now time.Time) (n int, since time.Time) {
 	if n == 0 {
 		p.dark = now
 	}
-	return n, p.dark
+	return n
+}
+
+// inTheDark reports whether no pod answers, or none did until a moment ago, so that what is true could not be learned. What was
+// asked for when its TTL ended was answered within the grace after it, or nothing was.
+func (p *pods) inTheDark(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.upLocked(now) == 0 || now.Sub(p.dark) < 2*grace || now.Sub(p.answered) > grace+time.Second
 }

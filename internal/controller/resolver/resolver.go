@@ -90,10 +90,14 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			return err
 		}
 	}
-	if err := mgr.Add(manager.RunnableFunc(r.tracker.Run)); err != nil {
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		r.pods.begin(time.Now())
+		return r.tracker.Run(ctx)
+	}))
+	if err != nil {
 		return err
 	}
-	err := ctrl.NewControllerManagedBy(mgr).Named("dnsnameresolver").For(&v1alpha1.DNSNameResolver{}).Complete(r)
+	err = ctrl.NewControllerManagedBy(mgr).Named("dnsnameresolver").For(&v1alpha1.DNSNameResolver{}).Complete(r)
 	if err != nil || len(opts.Servers) > 0 {
 		return err
 	}
@@ -103,7 +107,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 func newReconciler(c client.Client, opts Options) *reconciler {
 	opts = opts.withDefaults()
 	r := &reconciler{client: c, opts: opts, pods: newPods(time.Now()), count: newCounters()}
-	r.pods.set(opts.Servers)
+	r.pods.set(opts.Servers, time.Now())
 	r.tracker = follow.New(follow.Options{
 		Exchanger: &fan{client: opts.Exchanger, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }},
 		Servers:   []resolve.Server{nowhere(opts.Port)},
@@ -134,7 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.names.set(req.NamespacedName, &obj)
 
 	now := time.Now()
-	l := lapsed(&obj, now, r.inTheDark(now))
+	l := lapsed(&obj, now, r.pods.inTheDark(now))
 	for _, name := range l.ended {
 		r.refresh(name)
 	}
@@ -155,12 +159,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// A little late rather than a little early, or the same is found once more.
 	return ctrl.Result{RequeueAfter: max(next.Sub(now), 0) + 10*time.Millisecond}, nil
-}
-
-// inTheDark reports whether no pod answers, or none did until a moment ago, so that what is true could not be learned.
-func (r *reconciler) inTheDark(now time.Time) bool {
-	n, since := r.pods.up(now)
-	return n == 0 || now.Sub(since) < 2*grace
 }
 
 func (r *reconciler) refresh(name string) {
@@ -204,7 +202,7 @@ func (w podWatcher) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	w.pods.set(ready(slices.Items, w.opts.Port))
+	w.pods.set(ready(slices.Items, w.opts.Port), time.Now())
 	return ctrl.Result{}, nil
 }
 
