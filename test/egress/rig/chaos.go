@@ -60,9 +60,6 @@ func (c *Chaos) Schedule(r *rand.Rand) error {
 	if err := Within(Soon, func() error { return c.sys.Check(time.Now().Add(-2 * time.Minute)) }); err != nil {
 		return fmt.Errorf("after %v: %w", c.did, err)
 	}
-	if err := Within(Soon, c.sys.matched); err != nil {
-		return fmt.Errorf("after %v: %w", c.did, err)
-	}
 	return c.reach(r, i)
 }
 
@@ -77,6 +74,9 @@ func (c *Chaos) name(i int) string {
 func (c *Chaos) reach(r *rand.Rand, i int) error {
 	server := c.sys.DNS[r.IntN(len(c.sys.DNS))]
 	var got Tried
+	if err := Within(Soon, func() error { return server.Holds(c.pods[i], c.name(i)) }); err != nil {
+		return fmt.Errorf("after %v: %w", c.did, err)
+	}
 	if err := Within(Soon, func() error {
 		got = Try(c.pods[i], server.At, c.name(i), dns.TypeA, 20*time.Second)
 		return got.Problem
@@ -84,7 +84,8 @@ func (c *Chaos) reach(r *rand.Rand, i int) error {
 		return fmt.Errorf("after %v: %w", c.did, err)
 	}
 	if got.Dialed.Err != nil || got.Dialed.Lost > 0 {
-		return fmt.Errorf("after %v: %s: %v with %d SYNs lost", c.did, got.Addr, got.Dialed.Err, got.Dialed.Lost)
+		return fmt.Errorf("after %v: %s of %s, answered by %s in %v: connected in %v, %v, with %d SYNs lost", c.did, got.Addr, c.pods[i].Port, server.Pod.Name,
+			got.Asked, got.Dialed.Took, got.Dialed.Err, got.Dialed.Lost)
 	}
 	if Connects(c.pods[i], c.sys.Authority.New()[0], 80, 300*time.Millisecond) {
 		return fmt.Errorf("after %v: an address of no name is reached", c.did)

@@ -247,6 +247,32 @@ func (s *System) Answers(r *Replica) error {
 	return nil
 }
 
+// Holds tells whether a replica holds the answer to a name that nobody asked for before: whether it knows of a rule for it.
+func (r *Replica) Holds(p *cluster.Pod, name string) error {
+	before, err := r.held()
+	if err != nil {
+		return err
+	}
+	if _, _, err := Ask(p, r.At, name, dns.TypeA, 10*time.Second); err != nil {
+		return err
+	}
+	after, err := r.held()
+	if err == nil && after == before {
+		err = fmt.Errorf("%s knows of no rule for %s", r.Pod.Name, name)
+	}
+	return err
+}
+
+func (r *Replica) held() (n float64, err error) {
+	m, err := r.Metrics()
+	for name, v := range m {
+		if strings.HasPrefix(name, "coredns_dnsnameresolver_hold_duration_seconds_count") {
+			n += v
+		}
+	}
+	return n, err
+}
+
 // Metrics are those of a part, by their names with labels.
 func (p *Part) Metrics() (map[string]float64, error) {
 	hc := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,

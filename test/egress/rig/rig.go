@@ -142,11 +142,28 @@ func (s *System) startNodes() error {
 			<-done
 		})
 		s.Nodes = append(s.Nodes, n)
-		if err := s.announce(n); err != nil {
+		if err := errors.Join(withoutZeroSNAT(n.OVN), s.announce(n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withoutZeroSNAT keeps OVN from letting the switch choose another source port for a connection that looks like an older one. The
+// userspace datapath of OVS 3.1 dies of that after some thousand connections: "conntrack.c:1063: assertion conn->conn_type ==
+// CT_CONN_TYPE_DEFAULT failed". The kernel's does not.
+func withoutZeroSNAT(o *cluster.OVN) error {
+	return Within(Soon, func() error {
+		id, err := o.VSCtl("--bare", "--columns=_uuid", "list", "Datapath")
+		if err == nil && id == "" {
+			err = errors.New("there is no datapath yet")
+		}
+		if err != nil {
+			return err
+		}
+		_, err = o.VSCtl("set", "Datapath", id, "capabilities:ct_zero_snat=false")
+		return err
+	})
 }
 
 // announce makes the Node object, with what OVN-Kubernetes writes on it.
