@@ -35,7 +35,7 @@ type operation struct {
 // Keep says that nothing is to be removed now: while no CoreDNS pod answers, nobody can tell what is still true.
 func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool) lapse {
 	var l lapse
-	var removals []operation // to be done from the end, so that positions stay true
+	var removals []operation                                // to be done from the end, so that positions stay true
 	wildcard := strings.HasPrefix(string(r.Spec.Name), "*") // deep ones, too
 	for i, n := range r.Status.ResolvedNames {
 		over := l.look(n, now, keep)

@@ -1,7 +1,6 @@
 package resolver
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,8 @@ type names struct {
 	follow, unfollow func(dnsname.Name)
 
 	mu    sync.Mutex // guards the following
-	of    map[types.NamespacedName][]dnsname.Name
-	addrs map[dnsname.Name]int // the most addresses that an object has of a name
+	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a name
+	many  map[dnsname.Name]int                           // how many objects have several addresses of a name
 	again map[types.NamespacedName]wait
 }
 
@@ -41,60 +40,69 @@ type wait struct {
 func newNames(follow, unfollow func(dnsname.Name)) *names {
 	return &names{
 		follow: follow, unfollow: unfollow,
-		of:    map[types.NamespacedName][]dnsname.Name{},
-		addrs: map[dnsname.Name]int{},
+		of:    map[types.NamespacedName]map[dnsname.Name]bool{},
+		many:  map[dnsname.Name]int{},
 		again: map[types.NamespacedName]wait{},
 	}
 }
 
-// wanted are the names to ask for because of an object: its own, be it a wildcard, and those that it has addresses of.
-func wanted(r *v1alpha1.DNSNameResolver) []dnsname.Name {
-	var out []dnsname.Name
-	add := func(s v1alpha1.DNSName) {
-		if n, err := dnsname.Parse(string(s)); err == nil && !slices.Contains(out, n) {
-			out = append(out, n)
+// wanted are the names to ask for because of an object: its own, be it a wildcard, and those that it has addresses of; and whether
+// it has several of them.
+func wanted(r *v1alpha1.DNSNameResolver) map[dnsname.Name]bool {
+	out := make(map[dnsname.Name]bool, len(r.Status.ResolvedNames)+1)
+	add := func(s v1alpha1.DNSName, several bool) {
+		if n, err := dnsname.Parse(string(s)); err == nil {
+			out[n] = out[n] || several
 		}
 	}
 	if !strings.HasPrefix(string(r.Spec.Name), "**.") { // which is no name one could ask for
-		add(r.Spec.Name)
+		add(r.Spec.Name, false)
 	}
 	for _, n := range r.Status.ResolvedNames {
-		add(n.DNSName)
+		add(n.DNSName, len(n.ResolvedAddresses) > 1)
 	}
 	return out
 }
 
 // set follows the names of an object, and no longer those that it does not have any more. An object that is gone is nil.
 func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var now []dnsname.Name
+	var now map[dnsname.Name]bool
 	if r != nil {
 		now = wanted(r)
-		for _, n := range r.Status.ResolvedNames {
-			if name, err := dnsname.Parse(string(n.DNSName)); err == nil {
-				s.addrs[name] = len(n.ResolvedAddresses)
-			}
-		}
-	} else {
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r == nil {
 		delete(s.again, key)
 	}
-	had := make(map[dnsname.Name]bool, len(s.of[key]))
-	for _, n := range s.of[key] {
-		had[n] = true
-	}
-	for _, n := range now {
-		if !had[n] {
+	had := s.of[key]
+	for n, several := range now {
+		before, known := had[n]
+		if !known {
 			s.follow(n)
 		}
-		delete(had, n)
+		s.count(n, before, several)
 	}
-	for n := range had {
-		s.unfollow(n)
-		delete(s.addrs, n)
+	for n, several := range had {
+		if _, stays := now[n]; !stays {
+			s.unfollow(n)
+			s.count(n, several, false)
+		}
 	}
 	if s.of[key] = now; len(now) == 0 {
 		delete(s.of, key)
+	}
+}
+
+// count notes that an object has several addresses of a name, or no longer.
+func (s *names) count(n dnsname.Name, before, now bool) {
+	switch {
+	case now && !before:
+		s.many[n]++
+	case before && !now:
+		if s.many[n]--; s.many[n] == 0 {
+			delete(s.many, n)
+		}
 	}
 }
 
@@ -102,7 +110,7 @@ func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
 func (s *names) width(n dnsname.Name) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.addrs[n] <= 1 {
+	if s.many[n] == 0 {
 		return 1
 	}
 	return maxPods

@@ -228,7 +228,7 @@ func TestObjectGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		reconcile()
-		if w.r.names.len() != 0 || len(w.r.names.addrs) != 0 || len(w.r.names.again) != 0 {
+		if w.r.names.len() != 0 || len(w.r.names.many) != 0 || len(w.r.names.again) != 0 {
 			t.Error("something is left of an object that is gone")
 		}
 	})

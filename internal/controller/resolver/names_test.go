@@ -1,0 +1,64 @@
+package resolver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// TestNamesShared has a name in two objects: it is followed as often as there are objects, and asked for at several pods as long
+// as one of them has several addresses of it.
+func TestNamesShared(t *testing.T) {
+	followed := map[dnsname.Name]int{}
+	s := newNames(func(n dnsname.Name) { followed[n]++ }, func(n dnsname.Name) { followed[n]-- })
+	exact, wild := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"}
+	www := dnsname.MustParse("www.example.net")
+	const many, one = "www.example.net.=192.0.2.1@3,192.0.2.2@3", "www.example.net.=192.0.2.1@3"
+	steps := []struct {
+		key             types.NamespacedName
+		object          string
+		followed, width int
+	}{
+		{exact, "www.example.net. " + many, 1, maxPods},
+		{wild, "*.example.net. " + one, 2, maxPods},
+		{wild, "*.example.net.", 1, maxPods},
+		{wild, "*.example.net. " + many, 2, maxPods},
+		{exact, "www.example.net. " + one, 2, maxPods},
+		{exact, "", 1, maxPods},
+		{wild, "*.example.net. " + one, 1, 1},
+		{wild, "", 0, 1},
+	}
+	for i, step := range steps {
+		if step.object == "" {
+			s.set(step.key, nil)
+		} else {
+			s.set(step.key, object(step.object))
+		}
+		if followed[www] != step.followed || s.width(www) != step.width {
+			t.Errorf("step %d: followed %d times, asked for at %d pods; want %d and %d", i, followed[www], s.width(www), step.followed, step.width)
+		}
+	}
+	if len(s.many) != 0 || len(s.of) != 0 {
+		t.Errorf("left: %v, %v", s.many, s.of)
+	}
+}
+
+func BenchmarkNames(b *testing.B) {
+	var line strings.Builder
+	line.WriteString("*.example.net.")
+	for i := range 2000 {
+		fmt.Fprintf(&line, " n%d.example.net.=192.0.2.1@3", i)
+	}
+	obj := object(line.String())
+	s := newNames(func(dnsname.Name) {}, func(dnsname.Name) {})
+	now := time.Now()
+	for b.Loop() {
+		s.set(key, obj)
+		lapsed(obj, now, true)
+	}
+}
