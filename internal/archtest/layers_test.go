@@ -22,7 +22,7 @@ var rows = [][]string{
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
-		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn"},
+		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain/safeat"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
 		"internal/enforce/ovn", "internal/enforce/hold", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",

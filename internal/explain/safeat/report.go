@@ -1,0 +1,288 @@
+package safeat
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verdict is the answer in one word.
+type Verdict string
+
+// Verdicts.
+const (
+	Safe       Verdict = "now"
+	Soon       Verdict = "soon"
+	CannotTell Verdict = "cannotTell"
+)
+
+// Report says from when on everyone sees the new answer.
+type Report struct {
+	Verdict    Verdict   `json:"verdict"`
+	At         time.Time `json:"safeAt"` // with CannotTell: for all that can be told
+	Latest     time.Time `json:"atLatest"`
+	First      time.Time `json:"firstChange,omitzero"` // when the first of the older answers that were seen goes
+	Assumed    bool      `json:"assumed"`
+	Summary    string    `json:"summary"`
+	Slowest    *Bound    `json:"slowest,omitempty"` // the bound that decided
+	Unseen     Part      `json:"unseen"`            // all caches of the world that nobody looked into
+	Resolvers  []Part    `json:"resolvers"`
+	CannotTell []string  `json:"cannotTell,omitempty"`
+	NotCovered []string  `json:"notCovered"`
+}
+
+// Part is what holds for one resolver.
+type Part struct {
+	Name       string     `json:"name"`
+	Addr       netip.Addr `json:"addr,omitzero"`
+	State      State      `json:"state"`
+	At         time.Time  `json:"safeAt"`
+	Latest     time.Time  `json:"atLatest"`
+	Held       time.Time  `json:"heldUntil,omitzero"` // until when the older answers stay that were seen there
+	Assumed    bool       `json:"assumed"`
+	Caches     int        `json:"cachesSeen"` // at least so many answered
+	Summary    string     `json:"summary"`
+	Bounds     []Bound    `json:"bounds,omitempty"` // the latest first
+	CannotTell []string   `json:"cannotTell,omitempty"`
+}
+
+// notCovered are the caches that no arithmetic of TTLs reaches.
+func notCovered() []string {
+	return []string{
+		"browsers, operating systems and language runtimes keep answers by rules of their own",
+		"home routers and forwarders may keep answers for a fixed time",
+		"a resolver that cannot reach the zone's servers may serve old answers for as long as that lasts (RFC 8767)",
+	}
+}
+
+// Compute is the moment from which everyone sees the new answer.
+func Compute(f Facts) Report {
+	f = f.normal()
+	r := Report{At: f.Now, Latest: f.Now, NotCovered: notCovered(), Resolvers: []Part{}}
+	r.Unseen = f.part(Resolver{Name: "all other resolvers"})
+	r.add(r.Unseen)
+	for _, res := range f.Resolvers {
+		p := f.part(res)
+		r.Resolvers = append(r.Resolvers, p)
+		if p.State == Filtered {
+			continue // will not show the new answer, however long one waits
+		}
+		r.add(p)
+		for _, s := range res.Samples {
+			if s.State != Old && s.State != Negative {
+				continue
+			}
+			end := s.Seen.Add(time.Duration(s.Left)*time.Second + tick)
+			if r.First.IsZero() || end.Before(r.First) {
+				r.First = end
+			}
+		}
+	}
+	r.conclude(f.Now)
+	return r
+}
+
+func (r *Report) add(p Part) {
+	if p.At.After(r.At) {
+		r.At, r.Assumed = p.At, p.Assumed
+		r.Slowest = &p.Bounds[0]
+	}
+	if p.Latest.After(r.Latest) {
+		r.Latest = p.Latest
+	}
+	for _, c := range p.CannotTell {
+		if c = p.Name + ": " + c; !slices.Contains(r.CannotTell, c) {
+			r.CannotTell = append(r.CannotTell, c)
+		}
+	}
+}
+
+func (r *Report) conclude(now time.Time) {
+	r.Assumed = r.Assumed || r.Latest.After(r.At)
+	held := 0
+	for _, p := range r.Resolvers {
+		if p.State == Old || p.State == Negative || p.State == Stale {
+			held++
+		}
+	}
+	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", held, len(r.Resolvers))
+	switch {
+	case len(r.CannotTell) > 0:
+		r.Verdict = CannotTell
+		r.Summary = fmt.Sprintf("When everyone sees the new answer cannot be told (%s).", strings.Join(r.CannotTell, "; "))
+	case r.At.After(now):
+		r.Verdict = Soon
+		r.Summary = fmt.Sprintf("Everyone sees the new answer by %s (in %s)%s; %s.", stamp(r.At), words(r.At.Sub(now)), assumption(r.Assumed, r.At, r.Latest), seen)
+	default:
+		r.Verdict = Safe
+		r.Summary = fmt.Sprintf("Everyone sees the new answer%s; %s.", assumption(r.Latest.After(now), r.At, r.Latest), seen)
+	}
+}
+
+// assumption is what must be added to a moment that rests on one.
+func assumption(assumed bool, at, latest time.Time) string {
+	switch {
+	case !assumed:
+		return ""
+	case latest.After(at):
+		return ", as far as is known, and by " + stamp(latest) + " at the latest"
+	}
+	return ", counted from the latest moment that is possible"
+}
+
+// normal fills what every later step relies on: each link was seen at some time.
+func (f Facts) normal() Facts {
+	f.Links = slices.Clone(f.Links)
+	for i := range f.Links {
+		if f.Links[i].Seen.IsZero() {
+			f.Links[i].Seen = f.Now
+		}
+	}
+	return f
+}
+
+// part is what holds for r; a resolver without samples stands for all that were not seen.
+func (f Facts) part(r Resolver) Part {
+	p := Part{Name: r.Name, Addr: r.Addr, At: f.Now, Latest: f.Now, State: stateOf(r.Samples)}
+	p.Caches = f.caches(r.Samples)
+	per := make([][]Bound, len(f.Links))
+	for i, l := range f.Links {
+		per[i] = f.bounds(&p, i, l, r)
+		p.Bounds = append(p.Bounds, per[i]...)
+	}
+	p.Bounds = append(p.Bounds, f.delegations(r, per)...)
+	slices.SortStableFunc(p.Bounds, func(a, b Bound) int { return b.At.Compare(a.At) })
+	for _, b := range p.Bounds {
+		if b.At.After(p.At) {
+			p.At, p.Assumed = b.At, b.Assumed
+		}
+		if b.Latest.After(p.Latest) {
+			p.Latest = b.Latest
+		}
+		// The same moment may be a fact in one bound and a guess in another.
+		if b.At.Equal(p.At) && !b.Assumed {
+			p.Assumed = false
+		}
+	}
+	p.Assumed = p.Assumed || p.Latest.After(p.At)
+	p.conclude(f.Now)
+	return p
+}
+
+// bounds are the bounds that one link sets for r.
+func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
+	var out []Bound
+	looked := false // into the link's cache entry
+	for _, s := range r.Samples {
+		if s.Link != i {
+			continue
+		}
+		looked = looked || s.State == Old || s.State == Negative || s.State == Current
+		if s.State == Stale {
+			p.cannot("it serves the old " + l.String() + " because it cannot reach the zone's servers")
+		}
+		b, ok := l.seen(s)
+		if !ok {
+			continue
+		}
+		out = append(out, b)
+		if s.State != Failed && b.At.After(p.Held) {
+			p.Held = b.At
+		}
+	}
+	if l.Divided {
+		p.cannot("a server of the zone still gives the old " + l.String() + ", which any cache may fetch again")
+	}
+	if looked && r.Single && p.Caches <= 1 {
+		return append(out, f.hidden(i, l, r)...)
+	}
+	unseen, unknown := l.unseen(r.Clamps, f.instead(i), f.late(i))
+	if unknown {
+		p.cannot("for how long the old " + l.String() + " may be kept is not known")
+	}
+	out = append(out, unseen...)
+	if b, ok := f.lengthened(i, r, out); ok {
+		out = append(out, b)
+	}
+	return out
+}
+
+// hidden are the bounds of ranges in a cache that was looked into: when the older answer that was seen has gone, a range
+// may deny the name for longer. A cache with the new answer has fetched it, so it has no such range.
+func (f Facts) hidden(i int, l Link, r Resolver) []Bound {
+	current := func(s Sample) bool { return s.Link == i && s.State == Current }
+	if l.Denial.Ranges == RangesNone || slices.ContainsFunc(r.Samples, current) {
+		return nil
+	}
+	var absent []Version
+	for _, v := range l.versions() {
+		if v.Absent {
+			v.Unasked = true // what was asked was seen
+			absent = append(absent, v)
+		}
+	}
+	if l.Before = absent; len(absent) == 0 {
+		return nil
+	}
+	out, _ := l.unseen(r.Clamps, TTL{}, f.late(i))
+	return out
+}
+
+func (p *Part) cannot(why string) {
+	if !slices.Contains(p.CannotTell, why) {
+		p.CannotTell = append(p.CannotTell, why)
+	}
+}
+
+// instead is what stands for the TTL of older data that is not known: the longest that a cache was seen to have left, and
+// not less than the TTL of today.
+func (f Facts) instead(i int) TTL {
+	t := f.Links[i].TTL
+	for _, r := range f.Resolvers {
+		for _, s := range r.Samples {
+			if s.Link == i && s.State == Old && s.Left >= t.seconds {
+				t = Seconds(s.Left)
+			}
+		}
+	}
+	return t
+}
+
+// late reports whether any cache fetched an older version of a link after the change.
+func (f Facts) late(i int) bool {
+	for _, r := range f.Resolvers {
+		if slices.ContainsFunc(r.Samples, func(s Sample) bool { return s.Link == i && f.Links[i].late(s) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// lengthened is the bound for the other caches behind an address where one keeps a link longer than any TTL allows.
+func (f Facts) lengthened(i int, r Resolver, known []Bound) (Bound, bool) {
+	l := f.Links[i]
+	var out Bound
+	for _, s := range r.Samples {
+		b, ok := l.seen(s)
+		if s.Link != i || !ok || s.State == Failed || len(l.Before) == 0 || l.late(s) {
+			continue
+		}
+		for _, v := range l.Before {
+			until := v.Until
+			if until.IsZero() {
+				until = l.Seen
+			}
+			if at := until.Add(time.Duration(s.Left)*time.Second + tick + flight); at.After(b.At) {
+				b.At, b.Latest, b.Assumed = at, at, true
+			}
+		}
+		b.Because = "a cache there keeps " + l.String() + " longer than its TTL allows, and others there may, too"
+		if b.At.After(out.At) {
+			out = b
+		}
+	}
+	longer := !slices.ContainsFunc(known, func(b Bound) bool { return !b.At.Before(out.At) })
+	return out, longer && !out.At.IsZero()
+}
