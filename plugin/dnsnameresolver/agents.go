@@ -1,7 +1,6 @@
 package dnsnameresolver
 
 import (
-	"context"
 	"net"
 	"slices"
 	"strconv"
@@ -12,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchAgents keeps the agents true to the ready endpoints of a service.
-func (e *engine) watchAgents(ctx context.Context) {
+// agentInformer keeps the agents true to the ready endpoints of a service.
+func (e *engine) agentInformer() cache.Controller {
 	var mu sync.Mutex // the informer calls from one goroutine, but says so nowhere
 	known := map[string]*discoveryv1.EndpointSlice{}
 	tell := func(change func()) {
@@ -39,7 +38,7 @@ func (e *engine) watchAgents(ctx context.Context) {
 			}
 		}},
 	})
-	c.RunWithContext(ctx)
+	return c
 }
 
 // endpoints are the addresses of all slices of a service. port is a number, or the name of a port of the service. An agent that is

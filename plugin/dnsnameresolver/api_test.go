@@ -146,6 +146,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.set(func() { a.events = append(a.events, e.Reason+": "+e.Message) })
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"egress"}}`)
+	case strings.HasSuffix(r.URL.Path, "/endpointslices"):
+		a.slices(w, r)
 	case path[len(path)-1] == resource && r.URL.Query().Get("watch") != "":
 		a.watch(w, r)
 	case path[len(path)-1] == resource:
@@ -156,6 +158,22 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.fail(w, http.StatusNotFound, "NotFound", r.URL.Path)
 	}
+}
+
+// slices is a service of one endpoint.
+func (a *api) slices(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	slice := `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"s","namespace":"egress","resourceVersion":"1"%s},"addressType":"IPv4","endpoints":[%s]}`
+	if r.URL.Query().Get("watch") == "" {
+		fmt.Fprintf(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+slice+`]}`, "", `{"addresses":["127.0.0.1"]}`)
+		return
+	}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		fmt.Fprintf(w, `{"type":"ADDED","object":`+slice+"}\n", "", `{"addresses":["127.0.0.1"]}`)
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":`+slice+"}\n", `,"annotations":{"k8s.io/initial-events-end":"true"}`, "")
+	}
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
 }
 
 func (a *api) fail(w http.ResponseWriter, code int, reason, message string) {

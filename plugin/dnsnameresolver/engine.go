@@ -46,6 +46,7 @@ type engine struct {
 	recent  recent
 	queue   workqueue.TypedDelayingInterface[*object]
 	changed chan struct{} // the objects are not those of the tree; holds one
+	recalls chan struct{} // one for each question that is being asked again
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -67,7 +68,7 @@ func newEngine(o options, s *store) *engine {
 		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit},
 		rules:   learn.Rules{MinTTL: o.minTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
-		changed: make(chan struct{}, 1), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
+		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
 	}
 	host, _ := os.Hostname()
 	e.replica = host + " " + rand.Text() // several may run on one host

@@ -2,6 +2,7 @@ package dnsnameresolver
 
 import (
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"strings"
 	"sync"
@@ -38,10 +39,11 @@ type object struct {
 	gen     uint64    // counts lessons that need a write
 	written uint64    // up to which of them all is stored
 	moved   chan struct{}
-	plain   bool // the API takes plain names only
-	refused int  // writes in a row that the API server did not take
-	failed  int  // writes in a row that failed
-	writing bool // a write is on its way
+	plain   bool      // the API takes plain names only
+	refused int       // writes in a row that the API server did not take
+	failed  int       // writes in a row that failed
+	writing bool      // a write is on its way
+	rest    time.Time // before which there is no other write
 	gone    bool
 	warned  map[netip.Addr]time.Time
 	full    time.Time // when an Event was last made about names there was no room for
@@ -279,6 +281,20 @@ func (o *object) nextDue() time.Time {
 	return o.due
 }
 
+// pause lets the next write wait for some time from now.
+func (o *object) pause(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rest = time.Now().Add(d)
+}
+
+// resting is how long the next write has still to wait.
+func (o *object) resting() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Until(o.rest)
+}
+
 // alive reports whether a write that failed is worth another attempt: while clients may use an address of it.
 func (o *object) alive(now time.Time) bool {
 	o.mu.Lock()
@@ -329,7 +345,10 @@ func (o *object) warn(addr netip.Addr, now time.Time) bool {
 		return false
 	}
 	if len(o.warned) >= maxWarned {
-		clear(o.warned)
+		maps.DeleteFunc(o.warned, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= warnEvery })
+	}
+	if len(o.warned) >= maxWarned {
+		return false // whoever makes up addresses would fill the log with them
 	}
 	o.warned[addr] = now
 	return true

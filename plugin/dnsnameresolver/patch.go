@@ -77,7 +77,9 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 	if len(stored) == 0 {
 		return replaceAll(live, want)
 	}
-	var changes, removals, additions []operation
+	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
+	changes := []operation{{"test", "/metadata/uid", live.UID}}
+	var removals, additions []operation
 	for i, h := range have {
 		at := fmt.Sprintf("%s/%d", listPath, i)
 		test := operation{"test", at, stored[i]}

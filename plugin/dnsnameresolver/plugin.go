@@ -41,8 +41,9 @@ func (p *Plugin) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 // observe asks the rest of the chain, learns from the reply, and lets it go.
 func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, objects []*object) (int, error) {
 	held := &heldWriter{ResponseWriter: w}
+	question := r.Question[0] // `rewrite` changes that of the message
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	lesson, ok := outcome(ctx, r.Question[0], held.msg, code, err, p.engine.rules.MinTTL)
+	lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules.MinTTL)
 	if !ok {
 		return code, release(held, err)
 	}
@@ -54,7 +55,7 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 	if failure == nil || held.msg == nil || p.engine.opts.onTimeout == answer {
 		return code, release(held, err)
 	}
-	return p.giveUp(held, r)
+	return p.giveUp(held, r, question)
 }
 
 // outcome is the lesson of what the chain did. A chain may end without a message: `forward` does when no upstream answers.
@@ -79,12 +80,13 @@ func release(w *heldWriter, err error) error {
 }
 
 // giveUp is the declared action for a reply whose addresses are not programmed.
-func (p *Plugin) giveUp(held *heldWriter, r *dns.Msg) (int, error) {
+func (p *Plugin) giveUp(held *heldWriter, r *dns.Msg, question dns.Question) (int, error) {
 	if p.engine.opts.onTimeout == drop {
 		return dns.RcodeSuccess, nil // which says that a reply was written
 	}
 	m := new(dns.Msg)
 	m.SetRcode(r, dns.RcodeServerFailure)
+	m.Question = []dns.Question{question}
 	if opt := r.IsEdns0(); opt != nil {
 		m.SetEdns0(opt.UDPSize(), opt.Do())
 		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeNotReady, ExtraText: "egress firewall not ready"}}
@@ -98,8 +100,9 @@ func (p *Plugin) ask(ctx context.Context, objects []*object, name string, qtype 
 	r.SetQuestion(name, qtype)
 	r.SetEdns0(dns.DefaultMsgSize, false)
 	held := &heldWriter{ResponseWriter: nobody{asker}}
+	question := r.Question[0]
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	if lesson, ok := outcome(ctx, r.Question[0], held.msg, code, err, p.engine.rules.MinTTL); ok {
+	if lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules.MinTTL); ok {
 		p.engine.tell(objects, lesson)
 	}
 }

@@ -16,13 +16,16 @@ import (
 )
 
 const (
-	writers     = 8 // at most one of them for an object
-	recallers   = 8
-	recallTime  = 5 * time.Second
-	minRetry    = 20 * time.Millisecond
-	maxRetry    = 5 * time.Second
-	maxRetries  = 8
-	rebuildRest = 10 * time.Millisecond // after a rebuild, or three times as long as that took
+	writers    = 8 // at most one of them for an object
+	recallers  = 8
+	recallTime = 5 * time.Second
+	minRetry   = 20 * time.Millisecond
+	maxRetry   = 5 * time.Second
+	maxRetries = 8
+	// After a write an object rests for a multiple of what that took: an API server that is slow, because it has much to do or
+	// the object is large, gets fewer and larger writes, and what comes meanwhile is never older than this when it is written.
+	restAfter, maxRest = 2, 300 * time.Millisecond
+	rebuildRest        = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
 
 // start runs all of the engine and waits for the first list of objects, but not for ever: DNS must come up without the API.
@@ -40,7 +43,6 @@ func (e *engine) start() error {
 		synced = append(synced, c.HasSynced)
 		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
-	e.running.Go(func() { e.follow(ctx) })
 	for range writers {
 		e.running.Go(func() { e.write(ctx) })
 	}
@@ -49,13 +51,17 @@ func (e *engine) start() error {
 		e.running.Go(func() { e.measure(ctx) })
 	}
 	if e.opts.service.name != "" {
-		e.running.Go(func() { e.watchAgents(ctx) })
+		c := e.agentInformer()
+		synced = append(synced, c.HasSynced)
+		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
 	wctx, done := context.WithTimeout(ctx, syncWait)
 	defer done()
 	if !cache.WaitForCacheSync(wctx.Done(), synced...) {
-		e.log.Warning("starting without having seen all DNSNameResolvers: the Kubernetes API did not answer in time")
+		e.log.Warning("starting without having seen all DNSNameResolvers and agents: the Kubernetes API did not answer in time")
 	}
+	e.rebuild() // before the first question, which must not pass as one of no rule
+	e.running.Go(func() { e.follow(ctx) })
 	return nil
 }
 
@@ -92,17 +98,20 @@ func (e *engine) recall(ctx context.Context, fresh []*object) {
 		entries = append(entries, match.Entry[*object]{Pattern: o.pattern, Value: o})
 	}
 	tree := match.Build(entries)
-	slots := make(chan struct{}, recallers)
 	for _, q := range e.recent.all(time.Now()) {
 		objects := tree.Append(nil, q.name)
 		if len(objects) == 0 {
 			continue
 		}
 		for _, t := range q.types {
-			slots <- struct{}{}
+			select {
+			case e.recalls <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
 			recalled.Inc()
 			e.running.Go(func() {
-				defer func() { <-slots }()
+				defer func() { <-e.recalls }()
 				actx, cancel := context.WithTimeout(ctx, recallTime)
 				defer cancel()
 				q.from.ask(actx, objects, q.name, t, q.asker)
@@ -128,6 +137,9 @@ func (e *engine) write(ctx context.Context) {
 
 // writeOne writes what an object has to be written, and returns after how long to look at it again; zero: not by itself.
 func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
+	if rest := o.resting(); rest > 0 {
+		return rest
+	}
 	w := o.begin(e.rules, e.store.clock.now())
 	if w == nil {
 		return 0
@@ -139,9 +151,15 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 		}
 	}
 	if len(w.ops) > 0 {
+		began := time.Now()
 		got, err := e.store.write(ctx, o.key, w)
 		if err != nil {
-			return e.failed(ctx, o, w, err)
+			after := e.failed(ctx, o, w, err)
+			o.pause(after) // new lessons are no reason to try earlier
+			return after
+		}
+		if e.opts.wait != waitStatus {
+			o.pause(min(restAfter*time.Since(began), maxRest))
 		}
 		writes.WithLabelValues("ok").Inc()
 		o.done(w, got, e.rules, e.store.clock.now())
@@ -163,7 +181,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 	backoff := min(minRetry<<min(n-1, 10), maxRetry)
 	switch {
 	case apierrors.IsNotFound(err):
-		return 0 // the watch will tell
+		return backoff // the watch will tell
 	case apierrors.IsForbidden(err) && !e.store.putOnly.Load():
 		e.log.Warningf("patches of the status are forbidden, so it is replaced as a whole: %v", err)
 		e.store.putOnly.Store(true)
@@ -187,7 +205,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 // reread gets the newest state after somebody else was first. An API server that refuses again and again what is tested
 // against the newest state refuses a name in it: the definition may be the stock one, which takes plain names only.
 func (e *engine) reread(ctx context.Context, o *object, conflict bool) {
-	if live, err := e.store.get(ctx, o.key); err == nil {
+	if live, err := e.store.get(ctx, o.key); err == nil && live.UID == o.uid() { // another one is for the watch to tell of
 		o.set(live)
 	}
 	o.mu.Lock()

@@ -1,6 +1,7 @@
 package dnsnameresolver
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 
@@ -29,7 +30,7 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 		return w.ResponseWriter.Write(b)
 	}
 	err := w.release()
-	w.msg, w.raw = m, b
+	w.msg, w.raw = m, bytes.Clone(b) // b is the caller's again when we return
 	return len(b), err
 }
 

@@ -170,11 +170,10 @@ func TestLeaseBound(t *testing.T) {
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(10*ms, nil)
 		r.client.agents["n1"].room.Store(1)
+		r.want("10.1.0.7", "192.0.2.1", time.Minute, 10*ms, nil)
 		for range 2 {
 			r.want("10.1.0.7", "192.0.2.2", time.Minute, 10*ms, nil)
-			r.client.agents["n1"].room.Store(0)
-			r.want("10.1.0.7", "192.0.2.1", time.Minute, 10*ms, nil)
-			r.client.agents["n1"].leases = map[key]time.Time{}
+			r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, nil)
 		}
 	})
 }

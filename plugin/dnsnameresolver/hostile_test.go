@@ -1,0 +1,191 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+)
+
+// TestRewrittenQuestion is case 31: `rewrite` changes the question in the message that it was given, and the reply back again.
+func TestRewrittenQuestion(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("*.example.com.")
+	r.plugin.Next = plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+		asked := m.Question[0]
+		m.Question[0].Name = "inner.example.org."
+		reply := new(dns.Msg)
+		reply.SetReply(m)
+		reply.Question = []dns.Question{asked}
+		rr, err := dns.NewRR(asked.Name + " 30 A 192.0.2.1")
+		reply.Answer = []dns.RR{rr}
+		return dns.RcodeSuccess, errors.Join(err, w.WriteMsg(reply))
+	})
+	if m := r.ask(r.plugin, "a.example.com. A"); m == nil || len(m.Answer) != 1 {
+		t.Errorf("reply is %v", m)
+	}
+	r.want(name, "a.example.com. 192.0.2.1"+ok)
+}
+
+// TestReusedName: an object that takes the place of another one between two looks at it gets nothing that was learned for the other.
+func TestReusedName(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := newRig(t, nil)
+		name := r.create("*.example.com.")
+		if !first {
+			r.authority.set("z.example.com. A", "z.example.com. 300 A 192.0.2.9")
+			r.ask(r.plugin, "z.example.com. A")
+			r.want(name, "z.example.com. 192.0.2.9"+ok)
+		}
+		replaced := make(chan struct{})
+		r.api.set(func() {
+			r.api.between = func() { // the watch is told after this
+				o := r.api.objects["egress/"+name].DeepCopy()
+				o.UID, o.Spec.Name = "other", "*.example.org."
+				o.Status = v1alpha1.DNSNameResolverStatus{}
+				stored("b.example.org.", "192.0.2.2")(o)
+				r.api.version++
+				o.ResourceVersion = strconv.Itoa(r.api.version)
+				r.api.objects["egress/"+name] = o
+				close(replaced)
+			}
+		})
+		r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
+		r.ask(r.plugin, "a.example.com. A")
+		<-replaced
+		eventually(t, "the write to fail", func() bool {
+			o := r.object(name)
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return o.failed > 0
+		})
+		for range 9 { // whatever is tried again
+			r.object(name).pause(0)
+			r.plugin.engine.writeOne(t.Context(), r.object(name))
+		}
+		if got := words(r.api.get(name)); got != "b.example.org. 192.0.2.2" {
+			t.Errorf("the other object has %s", got)
+		}
+	}
+}
+
+func (r *rig) object(name string) *object {
+	e := r.plugin.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, o := range e.objects {
+		if key.Name == name {
+			return o
+		}
+	}
+	r.t.Fatalf("no object %s", name)
+	return nil
+}
+
+// TestWarnings: an authority that makes up addresses does not fill the log with them.
+func TestWarnings(t *testing.T) {
+	o := &object{warned: map[netip.Addr]time.Time{}}
+	now, n := time.Now(), 0
+	for i := range 1000 {
+		if o.warn(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}), now) {
+			n++
+		}
+	}
+	if n != maxWarned {
+		t.Errorf("%d warnings of 1000 addresses at once", n)
+	}
+	if !o.warn(netip.MustParseAddr("127.9.9.9"), now.Add(warnEvery)) {
+		t.Error("no warning later on")
+	}
+}
+
+// TestRest: an object rests after a write, and longer after one that failed, whatever is learned meanwhile.
+func TestRest(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("*.example.com.")
+	e, o := r.plugin.engine, r.object(name)
+	o.pause(time.Hour)
+	r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
+	r.ask(r.plugin, "a.example.com. A")
+	if after := e.writeOne(t.Context(), o); after < 59*time.Minute {
+		t.Errorf("written, and again after %v", after)
+	}
+	r.api.set(func() { r.api.down = true })
+	for i := range 8 {
+		o.pause(0)
+		after := e.writeOne(t.Context(), o)
+		if rest := o.resting(); rest <= 0 || i == 7 && after < time.Second {
+			t.Errorf("attempt %d failed: again after %v, with a rest of %v", i, after, rest)
+		}
+	}
+	r.api.set(func() { r.api.down = false })
+	o.pause(0)
+	e.writeOne(t.Context(), o)
+	r.want(name, "a.example.com. 192.0.2.1"+ok)
+	if o.resting() <= 0 {
+		t.Error("no rest after a write")
+	}
+}
+
+// TestStart: before the first question the objects and the agents are known.
+func TestStart(t *testing.T) {
+	r := &rig{t: t, api: newAPI(t), authority: newAuthority()}
+	r.api.create("*.example.com.")
+	p := r.replica(func(o *options) { o.service = service{"egress", "agents", "9000"} })
+	if n := len(p.engine.tree.Load().Append(nil, "a.example.com.")); n != 1 {
+		t.Errorf("%d objects are known", n)
+	}
+	if got := p.engine.hold.Agents(); len(got) != 1 || got[0].Endpoint != "127.0.0.1:9000" {
+		t.Errorf("agents are %+v", got)
+	}
+}
+
+// TestRecallsAreFew: however many rules appear, few questions are asked again at a time.
+func TestRecallsAreFew(t *testing.T) {
+	r := newRig(t, nil)
+	e := r.plugin.engine
+	name := r.create("*.example.com.")
+	e.recent.note(r.plugin, dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}, nil)
+	for range recallers {
+		e.recalls <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.recall(ctx, []*object{r.object(name)})
+	if n := r.authority.asked["a.example.com. A"]; n != 0 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestReusedOctets: a plugin may use the octets of a reply again once it has written it.
+func TestReusedOctets(t *testing.T) {
+	m := new(dns.Msg)
+	m.SetQuestion("a.example.com.", dns.TypeA)
+	b, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &octets{}
+	w := &heldWriter{ResponseWriter: c}
+	want := slices.Clone(b)
+	_, _ = w.Write(b)
+	clear(b)
+	if err := w.release(); err != nil || !slices.Equal(c.got, want) {
+		t.Errorf("%x was sent, want %x: %v", c.got, want, err)
+	}
+}
+
+type octets struct {
+	client
+	got []byte
+}
+
+func (o *octets) Write(b []byte) (int, error) { o.got = slices.Clone(b); return len(b), nil }
