@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,7 +208,7 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pods of %s to %s\n", r.Namespace, r.Destination)
 	for _, a := range r.Answers {
-		fmt.Fprintf(&b, "\n%s: %s\n  decided by  %s\n", a.Address, a.Action, a.Text)
+		fmt.Fprintf(&b, "\n%s: %s\n  decided by  %s\n", cmp.Or(a.Address, "any address"), a.Action, a.Text)
 		for _, d := range a.Depends {
 			fmt.Fprintf(&b, "  unless      %s\n", d)
 		}

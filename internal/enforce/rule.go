@@ -3,7 +3,6 @@ package enforce
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 )
 
 // Action is what a rule does to packets.
@@ -75,8 +74,10 @@ type Firewall struct {
 // Patterns are the names in the rules of f, each once.
 func (f Firewall) Patterns() []Pattern {
 	var out []Pattern
+	seen := map[Pattern]bool{} // of thousands
 	for _, r := range f.Rules {
-		if r.Kind == ByName && !slices.Contains(out, r.Pattern) {
+		if r.Kind == ByName && !seen[r.Pattern] {
+			seen[r.Pattern] = true
 			out = append(out, r.Pattern)
 		}
 	}

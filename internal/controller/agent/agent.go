@@ -169,7 +169,7 @@ func (a *agent) watch(ctx context.Context, c cache.Cache) error {
 			return err
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { a.engine.Changed() },
+			AddFunc: func(any) { a.engine.Changed() },
 			UpdateFunc: func(old, now any) {
 				if a.matters(old, now) {
 					a.engine.Changed()

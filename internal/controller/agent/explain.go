@@ -30,8 +30,9 @@ type Question struct {
 	ClusterSubnets []netip.Prefix // default: those of all nodes
 	Deep           bool
 	// Ask asks the agents about an address of a name; nil: they are not asked.
-	Ask   func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
-	asked int
+	Ask     func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
+	asked   int
+	unasked bool // there was more to ask
 }
 
 // Report is the answer, in the form programs read.
@@ -105,29 +106,59 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 		return r
 	}
 	r.Warnings = append(r.Warnings, statusOf(o.firewalls, q.Namespace)...)
+	fw, ok := in.firewall(q.Namespace)
 	addrs := []netip.Addr{q.Addr}
 	if !q.Name.IsZero() {
-		if addrs = addressesOf(o.resolvers, q.Name); len(addrs) == 0 {
-			r.Unknown = unlearned(in, q.Name)
-			return r
-		}
+		addrs = addressesOf(o.resolvers, q.Name)
+	}
+	switch {
+	case len(addrs) == 0 && !ok:
+		r.Answers = []Answer{{Action: enforce.Allow.String(), Text: noFirewall}}
+		return r
+	case len(addrs) == 0:
+		r.Unknown = unlearned(in, q.Name)
+		return r
 	}
 	for _, a := range addrs {
-		answer := in.answer(ctx, q, a)
+		answer := Answer{Address: a.String(), Action: enforce.Allow.String(), Text: noFirewall}
+		if ok {
+			var all bool
+			if answer, all = in.answer(ctx, fw, q, a); !all {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: agents were asked about %d names only, and may have it by another", a, maxAsked))
+			}
+		}
 		answer.add(ctx, o.resolvers, q, a)
-		for _, l := range answer.Learned {
-			if l.Until.Before(now) {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
-			}
-		}
-		for _, n := range answer.Nodes {
-			if !n.Programmed {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
-			}
-		}
+		r.warn(a, answer, now)
 		r.Answers = append(r.Answers, answer)
 	}
 	return r
+}
+
+const noFirewall = "the namespace has no EgressFirewall"
+
+func (in reading) firewall(namespace string) (enforce.Firewall, bool) {
+	i := slices.IndexFunc(in.world.Firewalls, func(f enforce.Firewall) bool { return f.Namespace == namespace })
+	if i < 0 {
+		return enforce.Firewall{}, false
+	}
+	return in.world.Firewalls[i], true
+}
+
+// warn says what may not last of an answer, or not be everywhere.
+func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
+	for _, l := range answer.Learned {
+		if l.Until.Before(now) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
+		}
+	}
+	for _, n := range answer.Nodes {
+		switch {
+		case n.Error != "":
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the agent %s could not be asked: %s", a, n.Agent, n.Error))
+		case !n.Programmed:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
+		}
+	}
 }
 
 func (q Question) destination() string {
@@ -144,14 +175,10 @@ func (q Question) destination() string {
 	return out
 }
 
-// answer finds the rule that decides about one address.
-func (in reading) answer(ctx context.Context, q Question, a netip.Addr) Answer {
-	i := slices.IndexFunc(in.world.Firewalls, func(f enforce.Firewall) bool { return f.Namespace == q.Namespace })
-	if i < 0 {
-		return Answer{Address: a.String(), Action: enforce.Allow.String(), Text: "the namespace has no EgressFirewall"}
-	}
+// answer finds the rule that decides about one address. It is all of it unless agents would have had to be asked for more.
+func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a netip.Addr) (_ Answer, all bool) {
 	known := enforce.Known{ClusterSubnets: q.ClusterSubnets, Learned: func(p enforce.Pattern) []netip.Addr { return in.known(ctx, &q, p, a) }}
-	d := enforce.Decide(in.world.Firewalls[i], known, enforce.Packet{To: a, Protocol: q.Protocol, Port: q.Port})
+	d := enforce.Decide(fw, known, enforce.Packet{To: a, Protocol: q.Protocol, Port: q.Port})
 	out := Answer{Address: a.String(), Action: d.Action.String(), Text: "no rule is about it"}
 	for _, r := range d.Depends {
 		out.Depends = append(out.Depends, r.String())
@@ -164,14 +191,20 @@ func (in reading) answer(ctx context.Context, q Question, a netip.Addr) Answer {
 	} else if in.world.InCluster(a) {
 		out.Text = "it is an address of a pod, which rules by address and name are not about"
 	}
-	return out
+	return out, !q.unasked
 }
 
 // known are the addresses of a name, as far as one of them is a. Agents may have it by a lease that is in no status yet; of them only so
 // much is asked that a firewall of thousands of names does not take minutes.
 func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a netip.Addr) []netip.Addr {
-	if slices.Contains(in.status[p], a) || q.Ask == nil || q.asked >= maxAsked {
+	switch {
+	case len(q.ClusterSubnets) > 0 && (a.Is4() && !in.world.V4 || a.Is6() && !in.world.V6):
+		return nil // there is no set of that family
+	case slices.Contains(in.status[p], a) || q.Ask == nil:
 		return in.status[p]
+	case q.asked >= maxAsked:
+		q.unasked = true
+		return nil
 	}
 	q.asked++
 	if slices.ContainsFunc(q.Ask(ctx, p, a), func(n NodeState) bool { return n.Programmed }) {
@@ -215,7 +248,7 @@ func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []neti
 				continue
 			}
 			for _, ra := range n.ResolvedAddresses {
-				if a, err := netip.ParseAddr(ra.IP); err == nil {
+				if a, err := netip.ParseAddr(ra.IP); err == nil && !a.Is4In6() { // as agents do
 					out = append(out, a)
 				}
 			}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 
 func TestExplainReport(t *testing.T) {
 	at := metav1.NewTime(t0)
-	names := resolver("*.example.com.", "5", "a.example.com. 192.0.2.1", "b.example.com. 192.0.2.1 192.0.2.2")
+	names := resolver("*.example.com.", "5", "a.example.com. 192.0.2.1", "b.example.com. 192.0.2.1 192.0.2.2 2001:db8::1 ::ffff:192.0.2.3")
 	names.Namespace = DefaultNamespace
 	for i := range names.Status.ResolvedNames {
 		for j := range names.Status.ResolvedNames[i].ResolvedAddresses {
@@ -61,6 +62,10 @@ func TestExplainReport(t *testing.T) {
 			Report{Namespace: "ns1", Destination: "example.net.", Warnings: warned, Unknown: "no rule names example.net., and its addresses are not known here; ask about an address"}},
 		{"pod", Question{Namespace: "ns1", Addr: addr("10.128.0.7")},
 			Report{Namespace: "ns1", Destination: "10.128.0.7", Warnings: warned, Answers: []Answer{{Address: "10.128.0.7", Action: "Allow", Text: "it is an address of a pod, which rules by address and name are not about"}}}},
+		{"no firewall, by name", Question{Namespace: "ns9", Name: dnsname.MustParse("example.net")},
+			Report{Namespace: "ns9", Destination: "example.net.", Answers: []Answer{{Action: "Allow", Text: "the namespace has no EgressFirewall"}}}},
+		{"a family that the cluster has not", Question{Namespace: "ns1", Addr: addr("2001:db8::1"), Protocol: enforce.TCP, Port: 443},
+			Report{Namespace: "ns1", Destination: "2001:db8::1 port 443 TCP", Warnings: warned, Answers: []Answer{{Address: "2001:db8::1", Action: "Allow", Text: "no rule is about it"}}}},
 		{"no firewall", Question{Namespace: "ns9", Addr: addr("192.0.2.1")},
 			Report{Namespace: "ns9", Destination: "192.0.2.1", Answers: []Answer{{Address: "192.0.2.1", Action: "Allow", Text: "the namespace has no EgressFirewall"}}}},
 	}
@@ -83,13 +88,32 @@ func TestExplainAsks(t *testing.T) {
 	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
 	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), deny)}}
 	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Ask: func(_ context.Context, p enforce.Pattern, a netip.Addr) []NodeState {
-		return []NodeState{{Agent: "x", Programmed: p == www && a == addr("192.0.2.1")}, {Agent: "y"}}
+		return []NodeState{{Agent: "x", Programmed: p == www && a == addr("192.0.2.1")}, {Agent: "y"}, {Agent: "z", Error: "no route"}}
 	}}
 	got := explain(t.Context(), o, q, t0)
-	if len(got.Answers) != 1 || got.Answers[0].Action != "Allow" || len(got.Answers[0].Nodes) != 2 {
+	if len(got.Answers) != 1 || got.Answers[0].Action != "Allow" || len(got.Answers[0].Nodes) != 3 {
 		t.Errorf("%+v", got)
 	}
-	if len(got.Warnings) != 1 || got.Warnings[0] != "192.0.2.1: not programmed by the agent y" {
-		t.Errorf("warnings %v", got.Warnings)
+	want := []string{"192.0.2.1: not programmed by the agent y", "192.0.2.1: the agent z could not be asked: no route"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got)\n%s", diff)
+	}
+}
+
+// TestExplainAsksSoMuch says so when there were more names to ask for than it asked: one of them might have decided.
+func TestExplainAsksSoMuch(t *testing.T) {
+	rules := make([]apiv1.EgressFirewallRule, maxAsked+1)
+	for i := range rules {
+		rules[i] = allow(fmt.Sprintf("n%d.example.com", i))
+	}
+	asked := 0
+	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}, Ask: func(context.Context, enforce.Pattern, netip.Addr) []NodeState {
+		asked++
+		return nil
+	}}
+	got := explain(t.Context(), objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, rules...)}}, q, t0)
+	want := []string{"192.0.2.1: agents were asked about 32 names only, and may have it by another"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" || asked != maxAsked {
+		t.Errorf("asked %d times; warnings (-want +got)\n%s", asked, diff)
 	}
 }
