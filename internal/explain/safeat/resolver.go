@@ -62,12 +62,12 @@ func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 				continue
 			}
 			more := f.afterLeft(r, l)
-			d.Latest = b.Latest.Add(more.worst)
+			d.Latest = b.Latest.Add(max(more.worst, failure)) // silence may be what they answer
 			d.Inputs = append(d.Inputs, more.inputs...)
 			d.Because = fmt.Sprintf("what the servers that were left do is not known; their answers are asked for until %s", stamp(b.At))
 			d.Assumed = true
 			if l.Left == LeftOld {
-				d.At, d.Assumed = b.At.Add(more.likely), b.Assumed || more.assumed
+				d.At, d.Latest, d.Assumed = b.At.Add(more.likely), b.Latest.Add(more.worst), b.Assumed || more.assumed
 				d.Because = fmt.Sprintf("until %s resolvers ask the servers that were left, and keep their old answers for up to %s", stamp(b.At), words(more.likely))
 			}
 			out = append(out, d)
@@ -88,8 +88,9 @@ func (f Facts) afterLeft(r Resolver, ns Link) span {
 			data = longer(data, f.longest(i, r))
 		}
 	}
+	const slack = 2 * (tick + flight) // both are fetched in turn
 	return span{
-		likely: sets.likely + data.likely, worst: sets.worst + data.worst, assumed: sets.assumed || data.assumed,
+		likely: sets.likely + data.likely + slack, worst: sets.worst + data.worst + slack, assumed: sets.assumed || data.assumed,
 		inputs: []Input{{"childNS", strconv.Itoa(int(sets.likely / time.Second)), sets.assumed}, {"data", strconv.Itoa(int(data.likely / time.Second)), data.assumed}},
 	}
 }

@@ -1,0 +1,105 @@
+package safeat_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// mover is a resolver while a zone goes from old servers to new ones at t0. It trusts the NS set that a zone's own servers
+// send more than the parent's, as Unbound does, and does not renew a set that it has.
+type mover struct {
+	parent, child, data uint32 // TTLs
+	left                safeat.Left
+
+	nsEnd, dataEnd       time.Time
+	nsOld, nsChild, seen bool // seen: the data in the cache are the old servers'
+}
+
+func ends(at time.Time, ttl uint32) time.Time {
+	return at.Truncate(time.Second).Add(time.Duration(ttl)*time.Second + time.Second)
+}
+
+// ask resolves the name at a moment, and reports whether the answer is the new one.
+func (m *mover) ask(at time.Time) bool {
+	if at.Before(m.dataEnd) {
+		return !m.seen
+	}
+	moved := !at.Before(t0)
+	if !at.Before(m.nsEnd) {
+		m.nsOld, m.nsChild, m.nsEnd = !moved, false, ends(at, m.parent)
+	}
+	old := m.nsOld && (!moved || m.left == safeat.LeftOld)
+	if m.nsOld && moved && m.left == safeat.LeftNew {
+		m.nsOld, m.nsChild = false, true
+	} else if !m.nsChild {
+		m.nsChild, m.nsEnd = true, ends(at, m.child)
+	}
+	m.seen, m.dataEnd = old, ends(at, m.data)
+	return !old
+}
+
+// TestMoveIsNeverLate plays moves of zones: no resolver may get an answer of the old servers after the bound, however
+// awkward its moments of asking are.
+func TestMoveIsNeverLate(t *testing.T) {
+	tight := 0
+	for seed := range uint64(runs) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		pick := func() uint32 { return []uint32{1, 30, 300, 3600, 86400, 172800}[rnd.IntN(6)] }
+		m := mover{parent: pick(), child: pick(), data: pick(), left: safeat.LeftOld}
+		if rnd.IntN(2) == 0 {
+			m.left = safeat.LeftNew
+		}
+		link := func(owner string, typ rr.Type, role safeat.Role, ttl uint32) safeat.Link {
+			return safeat.Link{Owner: dnsname.MustParse(owner), Type: typ, Role: role, Seen: t0, TTL: safeat.Seconds(ttl), Left: m.left,
+				Before: []safeat.Version{{Until: t0, TTL: safeat.Seconds(ttl)}}}
+		}
+		rep := safeat.Compute(safeat.Facts{Now: t0, Links: []safeat.Link{
+			link("example.org", rr.TypeNS, safeat.ParentNS, m.parent),
+			link("example.org", rr.TypeNS, safeat.ChildNS, m.child),
+			link("www.example.org", rr.TypeA, safeat.Data, m.data),
+		}})
+		if rep.Assumed || !rep.At.Equal(rep.Latest) {
+			t.Fatalf("seed %d: all is known, yet %+v", seed, rep)
+		}
+		last := t0
+		for at, n := t0.Add(-time.Duration(1+rnd.IntN(500))*time.Millisecond), 0; n < 400; n++ {
+			if !m.ask(at) {
+				last = at
+			}
+			at = m.next(rnd, at)
+		}
+		if last.After(rep.At) {
+			t.Fatalf("seed %d: %+v: the old answer was given at %v, after %v", seed, m, last, rep.At)
+		}
+		if rep.At.Sub(last) < 10*time.Second {
+			tight++
+		}
+	}
+	if tight < runs/20 {
+		t.Errorf("only %d of %d bounds were nearly reached", tight, runs)
+	}
+}
+
+// next is when the resolver is asked again: just before or after something expires, or at any time.
+func (m *mover) next(rnd *rand.Rand, at time.Time) time.Time {
+	var to time.Time
+	switch rnd.IntN(4) {
+	case 0:
+		to = m.nsEnd.Add(-time.Millisecond)
+	case 1:
+		to = m.dataEnd.Add(-time.Millisecond)
+	case 2:
+		to = m.dataEnd
+	default:
+		to = at.Add(time.Duration(rnd.Int64N(int64(m.data)*2e9 + 1)))
+	}
+	if !to.After(at) {
+		to = at.Add(time.Millisecond)
+	}
+	return to
+}
