@@ -3,6 +3,7 @@ package dnsnameresolver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
 )
 
 // TestRewrittenQuestion is case 31: `rewrite` changes the question in the message that it was given, and the reply back again.
@@ -189,3 +192,37 @@ type octets struct {
 }
 
 func (o *octets) Write(b []byte) (int, error) { o.got = slices.Clone(b); return len(b), nil }
+
+// TestMemoryIsBounded: an authority that makes up addresses fills no more than some memory, and is forgotten when they are over.
+func TestMemoryIsBounded(t *testing.T) {
+	o := newObject(&v1alpha1.DNSNameResolver{}, enforce.MustPattern("*.example.com"), "replica", 1)
+	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
+	now := time.Now()
+	lesson := func(i int) learn.Lesson {
+		l := learn.Lesson{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA}
+		for k := range 1000 {
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
+		}
+		return l
+	}
+	sum := func() (n int) {
+		for _, m := range o.names {
+			n += m.Known()
+		}
+		return n
+	}
+	for i := range 200 {
+		o.note(rules, lesson(i), now)
+	}
+	if n := sum(); n > maxKnown || n < maxKnown-1000 || n != o.known {
+		t.Errorf("%d addresses are remembered, counted as %d", n, o.known)
+	}
+	for _, m := range o.names { // as after a write
+		m.Take()
+		m.dirty = false
+	}
+	o.note(rules, lesson(201), now.Add(time.Hour))
+	if n := sum(); n != 1000 || n != o.known {
+		t.Errorf("%d addresses are remembered afterwards, counted as %d", n, o.known)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,9 +18,11 @@ import (
 )
 
 const (
-	maxMemories = 8192 // names remembered for one object; addresses of others live by their leases
-	maxWarned   = 64   // addresses of one object for which an Event was made lately
-	warnEvery   = 10 * time.Minute
+	// Names and addresses remembered for one object; others live by their leases. They are far more than a status has room
+	// for, and bound what an authority that makes up addresses can fill.
+	maxMemories, maxKnown = 8192, 65536
+	maxWarned             = 64 // addresses of one object for which an Event was made lately
+	warnEvery             = 10 * time.Minute
 )
 
 // object is one DNSNameResolver: what is stored in it, and what is known beyond that.
@@ -35,6 +38,7 @@ type object struct {
 	entries []learn.Entry // of live
 	index   map[string]int
 	names   map[string]*memory
+	known   int       // addresses in names
 	due     time.Time // when the next of names must be looked at
 	gen     uint64    // counts lessons that need a write
 	written uint64    // up to which of them all is stored
@@ -43,6 +47,7 @@ type object struct {
 	refused int       // writes in a row that the API server did not take
 	failed  int       // writes in a row that failed
 	writing bool      // a write is on its way
+	swept   time.Time // when memories were last looked through for ones of no use
 	rest    time.Time // before which there is no other write
 	gone    bool
 	warned  map[netip.Addr]time.Time
@@ -116,7 +121,8 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	defer o.mu.Unlock()
 	i, stored := o.index[l.Name]
 	m := o.names[l.Name]
-	if o.gone || m == nil && (!stored && len(l.Addrs) == 0 || !o.roomLocked(now)) {
+	room := o.roomLocked(len(l.Addrs), now)
+	if o.gone || m == nil && (!stored && len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
 		return 0, time.Time{}
 	}
 	if m == nil {
@@ -127,7 +133,13 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	if stored {
 		e = o.entries[i]
 	}
+	before := m.Known()
+	if !room {
+		l.Partial = true // what is left out is not missing in the answer
+		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) })
+	}
 	r.Note(&m.Memory, e, l, now)
+	o.known += m.Known() - before
 	res := o.lookLocked(r, l.Name, m, now)
 	m.due = res.Due
 	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
@@ -155,17 +167,27 @@ func (o *object) lookLocked(r learn.Rules, name string, m *memory, now time.Time
 	return r.Merge(near, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
 }
 
-// roomLocked makes room for the memory of one more name, if it can.
-func (o *object) roomLocked(now time.Time) bool {
-	if len(o.names) < maxMemories {
+// roomLocked makes room for the memory of one more name and of so many addresses, if it can, and reports whether there is some for
+// the addresses.
+func (o *object) roomLocked(addrs int, now time.Time) bool {
+	if len(o.names) < maxMemories && o.known+addrs <= maxKnown {
 		return true
 	}
+	if now.Before(o.swept.Add(time.Second)) { // there may be nothing to be had, and questions wait
+		return o.known+addrs <= maxKnown
+	}
+	o.swept = now
 	for n, m := range o.names {
 		if !m.dirty && m.Idle(now) {
-			delete(o.names, n)
+			o.forgetLocked(n)
 		}
 	}
-	return len(o.names) < maxMemories
+	return o.known+addrs <= maxKnown
+}
+
+func (o *object) forgetLocked(name string) {
+	o.known -= o.names[name].Known()
+	delete(o.names, name)
 }
 
 // dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
@@ -200,7 +222,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 		case m.dirty, !m.due.IsZero() && !m.due.After(now):
 			known[n] = &m.Memory
 		case m.Idle(now):
-			delete(o.names, n)
+			o.forgetLocked(n)
 		}
 	}
 	res := r.Merge(o.entries, o.learnObject(), known, now)
@@ -322,13 +344,14 @@ func (o *object) leave() {
 func (o *object) inherit(old *object, now time.Time) (anything bool) {
 	old.mu.Lock()
 	names := old.names
-	old.names = map[string]*memory{}
+	old.names, old.known = map[string]*memory{}, 0
 	old.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for n, m := range names {
 		if m.Alive(now) && o.names[n] == nil {
 			o.names[n] = m
+			o.known += m.Known()
 			m.Again()
 			m.dirty, anything = true, true
 			o.gen++

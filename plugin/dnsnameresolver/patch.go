@@ -80,19 +80,21 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
 	changes := []operation{{"test", "/metadata/uid", live.UID}}
 	var removals, additions []operation
+	wanted := places(want)
 	for i, h := range have {
 		at := fmt.Sprintf("%s/%d", listPath, i)
 		test := operation{"test", at, stored[i]}
-		w := slices.IndexFunc(want, func(e learn.Entry) bool { return e.Name == h.Name })
+		w, ok := wanted[h.Name]
 		switch {
-		case w < 0:
+		case !ok:
 			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...) // the last one first, so that places stay
 		case !equal(h, want[w]):
 			changes = append(changes, test, operation{"replace", at, toStatus(want[w], stored[i])})
 		}
 	}
+	had := places(have)
 	for i, w := range want {
-		if slices.ContainsFunc(have, func(e learn.Entry) bool { return e.Name == w.Name }) {
+		if _, ok := had[w.Name]; ok {
 			continue
 		}
 		at := listPath + "/-"
@@ -116,12 +118,21 @@ func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation 
 // listOf is want as it is stored.
 func listOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
 	out := make([]v1alpha1.DNSNameResolverResolvedName, 0, len(want))
+	old := make(map[string]v1alpha1.DNSNameResolverResolvedName, len(live.Status.ResolvedNames))
+	for _, n := range live.Status.ResolvedNames {
+		old[string(n.DNSName)] = n
+	}
 	for _, w := range want {
-		var old v1alpha1.DNSNameResolverResolvedName
-		if i := slices.IndexFunc(live.Status.ResolvedNames, func(n v1alpha1.DNSNameResolverResolvedName) bool { return string(n.DNSName) == w.Name }); i >= 0 {
-			old = live.Status.ResolvedNames[i]
-		}
-		out = append(out, toStatus(w, old))
+		out = append(out, toStatus(w, old[w.Name]))
+	}
+	return out
+}
+
+// places are the entries by their names: questions wait while a status of a thousand is compared.
+func places(entries []learn.Entry) map[string]int {
+	out := make(map[string]int, len(entries))
+	for i, e := range entries {
+		out[e.Name] = i
 	}
 	return out
 }

@@ -167,10 +167,29 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // wait moves the clocks of the API server and of the plugins that follow it.
 func (r *rig) wait(d time.Duration, replicas ...*Plugin) {
+	replicas = append(replicas, r.plugin)
+	for _, p := range replicas { // the reply to a write that is on its way has the old time
+		eventually(r.t, "writes to end", func() bool { return !p.engine.writing() })
+	}
 	r.api.set(func() { r.api.skew += d })
-	for _, p := range append(replicas, r.plugin) {
+	for _, p := range replicas {
 		p.engine.store.clock.offset.Add(int64(d))
 	}
+}
+
+// writing reports whether a write of any object is on its way.
+func (e *engine) writing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, o := range e.objects {
+		o.mu.Lock()
+		busy := o.writing
+		o.mu.Unlock()
+		if busy {
+			return true
+		}
+	}
+	return false
 }
 
 // still is a client whose address is made once, as a socket's is.

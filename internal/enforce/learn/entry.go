@@ -3,6 +3,7 @@ package learn
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -94,6 +95,10 @@ func (e Entry) expired(now time.Time) bool {
 		}
 	}
 	return true
+}
+
+func (e Entry) equal(o Entry) bool {
+	return e.Name == o.Name && e.Failures == o.Failures && e.Degraded == o.Degraded && slices.Equal(e.Addrs, o.Addrs)
 }
 
 func (e Entry) find(a netip.Addr) int {

@@ -56,11 +56,13 @@ func FromReply(q dns.Question, reply *dns.Msg, minTTL time.Duration) (Lesson, bo
 		return FromFailure(q, reply.Rcode)
 	}
 	l := Lesson{Name: name.String(), Type: q.Qtype, Partial: reply.Truncated}
-	r := reader{answer: reply.Answer, minTTL: minTTL}
+	r := newReader(reply.Answer, minTTL)
+	var seen []dnsname.Name // so that what stands on a loop is read once
 	for range maxChain {
+		seen = append(seen, name)
 		found, next := r.at(name, q.Qtype)
 		l.Addrs = append(l.Addrs, found...)
-		if next.IsZero() {
+		if next.IsZero() || slices.Contains(seen, next) {
 			break
 		}
 		name = next
@@ -84,32 +86,33 @@ func (l Lesson) Family() (v4, v6 bool) {
 	return l.Type != dns.TypeAAAA, l.Type != dns.TypeA
 }
 
-// reader looks for records of one owner. Owners of records that follow each other are mostly the same string, so each is
-// parsed once.
+// reader looks for records of one owner. Owners are parsed once, though the records are read for each name of the chain.
 type reader struct {
 	answer []dns.RR
+	owners []dnsname.Name // of answer
 	minTTL time.Duration
-	text   string
-	owner  dnsname.Name
 }
 
-func (r *reader) ownerOf(h *dns.RR_Header) dnsname.Name {
-	if h.Name != r.text || r.owner.IsZero() {
-		r.text = h.Name
-		r.owner, _ = dnsname.Parse(h.Name)
+func newReader(answer []dns.RR, minTTL time.Duration) *reader {
+	r := &reader{answer: answer, owners: make([]dnsname.Name, len(answer)), minTTL: minTTL}
+	for i, rr := range answer {
+		if i > 0 && rr.Header().Name == answer[i-1].Header().Name {
+			r.owners[i] = r.owners[i-1]
+			continue
+		}
+		r.owners[i], _ = dnsname.Parse(rr.Header().Name)
 	}
-	return r.owner
+	return r
 }
 
 // at collects what the reply says of name, and where the chain goes on from there; the zero Name when it ends.
 func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsname.Name) {
 	var dname dnsname.Name
-	for _, rr := range r.answer {
-		h := rr.Header()
+	for i, rr := range r.answer {
+		h, owner := rr.Header(), r.owners[i]
 		if h.Class != dns.ClassINET {
 			continue
 		}
-		owner := r.ownerOf(h)
 		if d, ok := rr.(*dns.DNAME); ok && owner != name && name.IsIn(owner) {
 			dname = substitute(name, owner, d.Target)
 			continue
@@ -139,7 +142,7 @@ func (r *reader) ttl(seconds uint32) time.Duration {
 	if seconds >= 1<<31 || seconds == 0 {
 		return r.minTTL
 	}
-	return time.Duration(seconds) * time.Second
+	return min(time.Duration(seconds)*time.Second, maxTTL)
 }
 
 // addresses are those in one record of the type that was asked for, and the name that it is an alias of, if it is one.

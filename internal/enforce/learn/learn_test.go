@@ -54,6 +54,8 @@ func TestFromReply(t *testing.T) {
 		{"case 11: TTL 0", "a.example.com.", dns.TypeA, "a.example.com. 0 A 192.0.2.1", "192.0.2.1/5s"},
 		{"TTL 1", "a.example.com.", dns.TypeA, "a.example.com. 1 A 192.0.2.1", "192.0.2.1/1s"},
 		{"case 13, D7: TTL of 2^31 is none", "a.example.com.", dns.TypeA, "a.example.com. 2147483648 A 192.0.2.1", "192.0.2.1/5s"},
+		{"case 14: TTL of a week", "a.example.com.", dns.TypeA, "a.example.com. 604800 A 192.0.2.1", "192.0.2.1/168h0m0s"},
+		{"no TTL is longer than a week", "a.example.com.", dns.TypeA, "a.example.com. 2147483647 A 192.0.2.1", "192.0.2.1/168h0m0s"},
 		{"case 15: chain, in any order", "a.example.com.", dns.TypeA, `
 			d.example.net. 60 A 192.0.2.1
 			b.example.com. 10 CNAME c.example.net.
@@ -176,7 +178,7 @@ func TestPolicy(t *testing.T) {
 	refused := []string{
 		"0.0.0.0", "0.1.2.3", "127.0.0.1", "127.9.9.9", "169.254.169.254", "169.254.1.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
 		"::", "::1", "fe80::1", "fd00:ec2::254", "ff02::1", "fec0::1", "::ffff:192.0.2.1", "::ffff:127.0.0.1",
-		"64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1", "::7f00:1", "10.96.0.1", "64:ff9b::a60:1", "2001:db8:1::5",
+		"64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "::ffff:0:127.0.0.1", "100.100.100.200", "168.63.129.16", "192.0.0.192", "64:ff9b::6464:64c8", "2002:7f00:1::1", "::7f00:1", "10.96.0.1", "64:ff9b::a60:1", "2001:db8:1::5",
 	}
 	for _, a := range refused {
 		if p.Refused(netip.MustParseAddr(a)) == "" {

@@ -133,6 +133,12 @@ func (m *Memory) Put(p Pending) {
 	}
 }
 
+// Known is of how many addresses m knows, and Knows whether a is one of them.
+func (m *Memory) Known() int { return len(m.addrs) }
+
+// Knows is told at Known.
+func (m *Memory) Knows(a netip.Addr) bool { _, ok := m.addrs[a]; return ok }
+
 // Again lets all that is known be written once more, into a status that has nothing of it.
 func (m *Memory) Again() { m.success = m.success || m.failure == 0 }
 

@@ -56,10 +56,31 @@ type status struct {
 	pruned  bool
 	due     time.Time
 	left    []string
+	places  map[string]int // of entries, by name in lower case; nil: to be made
 }
 
+// index is where the entry of a name is, or -1. A status has up to a thousand, and as many may be merged into it.
 func (s *status) index(name string) int {
-	return slices.IndexFunc(s.entries, func(e Entry) bool { return strings.EqualFold(e.Name, name) })
+	if s.places == nil {
+		s.places = make(map[string]int, len(s.entries))
+		for i, e := range slices.Backward(s.entries) {
+			s.places[strings.ToLower(e.Name)] = i
+		}
+	}
+	if i, ok := s.places[strings.ToLower(name)]; ok {
+		return i
+	}
+	return -1
+}
+
+// insert adds an entry, at its beginning or its end.
+func (s *status) insert(at int, e Entry) {
+	s.entries = slices.Insert(s.entries, at, e)
+	if at == len(s.entries)-1 && s.places != nil {
+		s.places[strings.ToLower(e.Name)] = at
+		return
+	}
+	s.places = nil
 }
 
 func (s *status) merge(name string, m *Memory) {
@@ -144,7 +165,7 @@ func (s *status) add(name string, e Entry, own int, m *Memory) {
 	if s.object.Wildcard && name == s.object.Name {
 		at = 0 // readers expect the wildcard's own entry first
 	}
-	s.entries = slices.Insert(s.entries, at, e)
+	s.insert(at, e)
 	s.size += e.size()
 	s.changed = true
 }
@@ -156,8 +177,14 @@ func (s *status) replace(i int, e Entry) {
 		s.pruneAllBut(i)
 	}
 	if over() {
+		// What is new has no room. What is there already takes none, and is not to end because of it.
 		s.left = append(s.left, e.Name)
-		return
+		had := s.entries[s.index(e.Name)]
+		e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return had.find(h.Addr) < 0 })
+		grown = e.size() - had.size()
+		if had.equal(e) {
+			return
+		}
 	}
 	s.entries[s.index(e.Name)] = e
 	s.size += grown
@@ -166,7 +193,7 @@ func (s *status) replace(i int, e Entry) {
 
 func (s *status) remove(i int) {
 	s.size -= s.entries[i].size()
-	s.entries = slices.Delete(s.entries, i, i+1)
+	s.entries, s.places = slices.Delete(s.entries, i, i+1), nil
 	s.changed = true
 }
 
@@ -200,7 +227,7 @@ func (s *status) fold(name string, own int, m *Memory) {
 	if own >= 0 {
 		s.entries[own] = c.entry
 	} else {
-		s.entries = slices.Insert(s.entries, 0, c.entry)
+		s.insert(0, c.entry)
 	}
 	s.size += grown
 	s.changed = true
@@ -229,7 +256,7 @@ func (s *status) pruneAllBut(keep int) bool {
 		}
 		out = append(out, e)
 	}
-	s.entries = out
+	s.entries, s.places = out, nil
 	s.changed = s.changed || s.size != before
 	return s.size != before
 }
@@ -242,6 +269,7 @@ func (s *status) dropCovered(known map[string]*Memory) {
 	}
 	o := s.entries[own]
 	before := len(s.entries)
+	s.places = nil
 	s.entries = slices.DeleteFunc(s.entries, func(e Entry) bool {
 		if e.Name == o.Name || len(e.Addrs) == 0 {
 			return false

@@ -17,16 +17,21 @@ type Policy struct {
 
 // Special networks that netip has no word for.
 var (
-	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")    // RFC 791: Linux sends it to itself
-	reserved    = netip.MustParsePrefix("240.0.0.0/4")  // RFC 1112, broadcast included
-	siteLocal   = netip.MustParsePrefix("fec0::/10")    // RFC 3879
-	nat64       = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052 §2.1
-	sixToFour   = netip.MustParsePrefix("2002::/16")    // RFC 3056 §2
-	compatible  = netip.MustParsePrefix("::/96")        // RFC 4291 §2.5.5.1
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")       // RFC 791: Linux sends it to itself
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")     // RFC 1112, broadcast included
+	siteLocal   = netip.MustParsePrefix("fec0::/10")       // RFC 3879
+	nat64       = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052 §2.1
+	sixToFour   = netip.MustParsePrefix("2002::/16")       // RFC 3056 §2
+	compatible  = netip.MustParsePrefix("::/96")           // RFC 4291 §2.5.5.1
+	translated  = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765 §2.1
+	localNAT64  = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
 )
 
 // metadata are the addresses at which clouds give machines their credentials, beyond the link-local 169.254.169.254.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("192.0.0.192"),
+}
 
 // Refused tells why addr is refused; empty when it is not. An IPv6 address that leads to one of IPv4 is judged as that
 // one. IPv4-mapped ones are always refused: what a host does with them is an IPv4 connection, which no AAAA record may allow.
@@ -80,7 +85,7 @@ func within(a netip.Addr) netip.Addr {
 	}
 	b := a.As16()
 	switch {
-	case nat64.Contains(a), compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback():
+	case nat64.Contains(a), localNAT64.Contains(a), translated.Contains(a), compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback():
 		return netip.AddrFrom4([4]byte(b[12:]))
 	case sixToFour.Contains(a):
 		return netip.AddrFrom4([4]byte(b[2:6]))
