@@ -1,0 +1,303 @@
+package safeat
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// lowTTL is the TTL to change a record with: five minutes are short enough to wait for, and no load worth speaking of.
+const lowTTL = 300
+
+// Action is what a change does to a record set.
+type Action string
+
+// Actions.
+const (
+	Replace Action = ""
+	Create  Action = "create"
+	Remove  Action = "remove"
+)
+
+// Change is what somebody is about to do. The role of Set says of which kind it is: a record, the nameservers of a zone
+// (ChildNS), or its DS.
+type Change struct {
+	Action Action
+	Set    Link // as it is served now; Before are older versions that caches may still hold
+
+	Parent Link  // for nameservers: the parent's NS set; its Left says what the old servers will do
+	DS     *Link // for nameservers: the DS that the keys at the new servers do not match, if there is one
+	Keys   TTL   // for a DS: of the zone's DNSKEY set
+	Zone   TTL   // for nameservers and a DS: the longest TTL of the zone's data, its negative TTL among them
+
+	Start     time.Time     // of the first step
+	NotBefore time.Time     // of the change itself
+	Low       TTL           // to change with; default 300 s
+	Settle    time.Duration // how long it takes until all servers have an edit
+}
+
+// Do is what a step is about.
+type Do string
+
+// What steps do.
+const (
+	Lower     Do = "lower"
+	Prepare   Do = "prepare"
+	RemoveDS  Do = "removeDS"
+	Wait      Do = "wait"
+	Make      Do = "change"
+	Confirm   Do = "confirm"
+	Raise     Do = "raise"
+	AddDS     Do = "addDS"
+	Retire    Do = "retire"
+	RemoveKey Do = "removeKey"
+)
+
+// Step is one line of a plan. Steps are in the order of their moments; those of one moment are done in the order given.
+type Step struct {
+	At      time.Time `json:"at"`
+	Until   time.Time `json:"until,omitzero"` // of Wait
+	Do      Do        `json:"do"`
+	Text    string    `json:"text"`
+	Because string    `json:"because,omitempty"` // why not earlier
+	Assumed bool      `json:"assumed"`
+}
+
+// Plan is a change with its dates.
+type Plan struct {
+	Summary string    `json:"summary"`
+	Change  time.Time `json:"changeAt"`
+	Safe    time.Time `json:"safeAt"`   // everyone sees the new answer
+	Latest  time.Time `json:"atLatest"` // the same if what was assumed is wrong
+	Assumed bool      `json:"assumed"`
+	Steps   []Step    `json:"steps"`
+}
+
+// MakePlan dates the steps of a change: lower the TTL, wait, change, confirm, raise it again.
+func MakePlan(c Change) Plan {
+	if !c.Low.known {
+		c.Low = Seconds(lowTTL)
+	}
+	p := &planner{Change: c, at: c.Start}
+	switch {
+	case c.Set.Role == ChildNS || c.Set.Role == ParentNS:
+		p.nameservers()
+	case c.Set.Role == DS:
+		p.ds()
+	case c.Action == Create:
+		p.create()
+	default:
+		p.record()
+	}
+	p.Summary = fmt.Sprintf("Change %s at %s; everyone sees it by %s%s.", c.Set, stamp(p.Plan.Change), stamp(p.Safe), assumption(p.Plan.Assumed, p.Safe, p.Latest))
+	return p.Plan
+}
+
+// planner is a plan while it is made.
+type planner struct {
+	Change
+	Plan
+	at time.Time // of the next step
+}
+
+func (p *planner) step(do Do, format string, args ...any) {
+	p.Steps = append(p.Steps, Step{At: p.at, Do: do, Text: fmt.Sprintf(format, args...)})
+}
+
+// gone is the moment from which no cache has an older version of any of the links.
+func (p *planner) gone(links ...Link) Report {
+	return Compute(Facts{Now: p.at, Links: links})
+}
+
+// wait puts the next step after the older versions have gone, in whole minutes, and not before p.NotBefore.
+func (p *planner) wait(what string, links ...Link) {
+	r := p.gone(links...)
+	s := Step{At: p.at, Do: Wait, Until: r.At, Assumed: r.Assumed}
+	if r.Slowest != nil {
+		s.Because = r.Slowest.Because
+	}
+	if p.NotBefore.After(s.Until) {
+		s.Until, s.Because = p.NotBefore, "the change is not wanted before"
+	}
+	s.Until = ceil(s.Until)
+	if !s.Until.After(p.at) {
+		return
+	}
+	s.Text = fmt.Sprintf("Wait until %s, when %s.", stamp(s.Until), what)
+	p.Steps = append(p.Steps, s)
+	p.Plan.Assumed = p.Plan.Assumed || r.Assumed
+	p.at = s.Until
+}
+
+// change is the step that all others are for.
+func (p *planner) change(format string, args ...any) {
+	if p.NotBefore.After(p.at) {
+		p.at = p.NotBefore
+	}
+	p.Plan.Change = p.at
+	p.step(Make, format, args...)
+}
+
+// confirm ends the plan's waiting: from here on everyone sees what the change made.
+func (p *planner) confirm(links ...Link) {
+	r := p.gone(links...)
+	p.at, p.Latest = ceil(r.At), ceil(r.Latest)
+	p.Safe, p.Plan.Assumed = p.at, p.Plan.Assumed || r.Assumed
+	s := Step{At: p.at, Do: Confirm, Assumed: r.Assumed, Text: "Confirm: all servers of the zone and all resolvers give the new answer from now on."}
+	if r.Slowest != nil {
+		s.Because = r.Slowest.Because
+	}
+	p.Steps = append(p.Steps, s)
+}
+
+// ceil is t, or the next whole minute: dates for people.
+func ceil(t time.Time) time.Time {
+	if m := t.Truncate(time.Minute); m.Before(t) {
+		return m.Add(time.Minute)
+	}
+	return t
+}
+
+// replaced is l after one more change of it, at a moment.
+func (p *planner) replaced(l Link, at time.Time, ttl TTL) Link {
+	until := at.Add(p.Settle)
+	l.Seen, l.Unchanged = until, false
+	l.Before = append([]Version{{Until: until, TTL: ttl}}, l.Before...)
+	return l
+}
+
+// lower adds the steps that make a TTL low, and returns the link as it is then.
+func (p *planner) lower(l Link) (Link, bool) {
+	if l.TTL.known && l.TTL.seconds <= p.Low.seconds {
+		return l, false
+	}
+	p.step(Lower, "Lower the TTL of %s%s to %d s; leave its data as they are.", l, from(l.TTL), p.Low.seconds)
+	return p.replaced(l, p.at, l.TTL), true
+}
+
+func from(t TTL) string {
+	if !t.known {
+		return ""
+	}
+	return fmt.Sprintf(" from %d s", t.seconds)
+}
+
+// lowered is the TTL with which a link is changed.
+func (p *planner) lowered(l Link, low bool) TTL {
+	if low {
+		return p.Low
+	}
+	return l.TTL
+}
+
+func (p *planner) record() {
+	l, low := p.lower(p.Set)
+	if l.Unchanged = !low && len(l.Before) == 0; !l.Unchanged {
+		p.wait("every cache has the low TTL", l)
+	}
+	verb := "Change"
+	if p.Action == Remove {
+		verb = "Remove"
+	}
+	p.change("%s %s, and ask the zone's own servers whether all have it.", verb, l)
+	l.TTL = p.lowered(p.Set, low)
+	p.confirm(p.replaced(l, p.at, l.TTL))
+	if low && p.Action != Remove {
+		p.step(Raise, "Raise the TTL of %s again%s.", l, to(p.Set.TTL))
+	}
+}
+
+func to(t TTL) string {
+	if !t.known {
+		return ""
+	}
+	return fmt.Sprintf(", to %d s", t.seconds)
+}
+
+// create is record for what does not exist yet: what caches keep then is its absence, for the zone's negative TTL.
+func (p *planner) create() {
+	l, old := p.Set, p.Set
+	neg := l.Denial.TTL
+	low := !neg.known || neg.seconds > p.Low.seconds || l.Denial.NSEC.known && l.Denial.NSEC.seconds > p.Low.seconds
+	old.Unchanged = true
+	if low {
+		p.step(Lower, "Lower the SOA's MINIMUM, and so the negative TTL of the zone,%s to %d s.", from(neg), p.Low.seconds)
+		old = p.replaced(l, p.at, TTL{})
+		old.Before[0].Absent = true
+		l.Denial.TTL, l.Denial.NSEC = p.Low, p.Low
+		p.wait("no cache keeps for longer that the name does not exist", old)
+	}
+	p.change("Create %s, and tell of it only when all of the zone's own servers have it; do not ask resolvers before.", l)
+	created := p.replaced(l, p.at, TTL{})
+	created.Before[0].Absent = true
+	p.confirm(created, old)
+	if low {
+		p.step(Raise, "Raise the SOA's MINIMUM again%s.", to(neg))
+	}
+}
+
+// nameservers moves a zone. The parent's TTL is the registry's and cannot be lowered, so what makes the move safe is that
+// both sets of servers answer alike for as long as the old set may be in a cache.
+func (p *planner) nameservers() {
+	child, parent := p.Set, p.Parent
+	child.Role, child.Left = ChildNS, parent.Left
+	parent.Owner, parent.Type, parent.Role = child.Owner, rr.TypeNS, ParentNS
+	p.step(Prepare, "Load the zone into the new servers, and compare all of its records with the old ones by asking both.")
+	child, low := p.lower(child)
+	child.Unchanged = !low && len(child.Before) == 0
+	waits := []Link{child}
+	if p.DS != nil {
+		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", child.Owner)
+		ds := p.replaced(*p.DS, p.at, p.DS.TTL)
+		ds.Role = DS
+		waits = append(waits, ds)
+	}
+	p.wait("the low TTL is everywhere, and no resolver has a DS", waits...)
+	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", child.Owner)
+	child.TTL = p.lowered(p.Set, low)
+	parent = p.replaced(parent, p.at, parent.TTL)
+	data := Link{Owner: child.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Unchanged: true}
+	p.confirm(parent, p.replaced(child, p.at, child.TTL), data)
+	p.step(Retire, "Switch the old servers off, if their logs show no more questions.")
+	if p.DS != nil {
+		p.step(AddDS, "Put the DS of the new keys at the parent.")
+	}
+	if low {
+		p.step(Raise, "Raise the TTL of %s again%s.", child, to(p.Set.TTL))
+	}
+}
+
+// ds keeps the order in which no resolver ever has a DS without a key that matches: keys come before, and go after.
+func (p *planner) ds() {
+	l := p.Set
+	zone := Link{Owner: l.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Denial: Denial{Ranges: RangesNone}}
+	keys := zone
+	keys.Type, keys.TTL = typeDNSKEY, p.Keys
+	switch p.Action {
+	case Remove:
+		p.change("Remove the DS of %s at the parent; leave the zone signed.", l.Owner)
+		p.confirm(p.replaced(l, p.at, l.TTL))
+		p.step(RemoveKey, "Stop signing the zone, if that is what is wanted.")
+	case Create:
+		p.step(Prepare, "Sign the zone on all of its servers.")
+		p.wait("no cache has unsigned data", p.replaced(zone, p.at, p.Zone))
+		p.change("Put the DS of %s at the parent.", l.Owner)
+		l = p.replaced(l, p.at, TTL{})
+		l.Before[0].Absent = true
+		p.confirm(l)
+	default:
+		p.step(Prepare, "Put the new key beside the old one into the DNSKEY set, and sign with both.")
+		links := []Link{p.replaced(keys, p.at, p.Keys)}
+		if p.Zone.known {
+			links = append(links, p.replaced(zone, p.at, p.Zone))
+		}
+		p.wait("every cache has the new key", links...)
+		p.change("Replace the DS of %s at the parent.", l.Owner)
+		p.confirm(p.replaced(l, p.at, l.TTL))
+		p.step(RemoveKey, "Take the old key out of the DNSKEY set.")
+	}
+}
+
+// typeDNSKEY is RFC 4034 §2's; only sentences need it.
+const typeDNSKEY rr.Type = 48
