@@ -27,12 +27,17 @@ const (
 	bogus       faultKind = "bogus"     // addresses of a name that was not asked for
 	question    faultKind = "question"  // the reply to another question
 	malformed   faultKind = "malformed" // octets that are no message
+	notimp      faultKind = "notimp"
+	notauth     faultKind = "notauth"
+	badvers     faultKind = "badvers"   // takes no version of EDNS
+	modest      faultKind = "modest"    // does not claim to be an authority
+	recursed    faultKind = "recursed"  // claims to be a resolver
 	truncate    faultKind = "truncate"  // cut off over UDP
 	truncated   faultKind = "truncated" // cut off over TCP too
 )
 
 var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question,
-	malformed, truncate, truncated}
+	malformed, truncate, truncated, notimp, notauth, badvers, modest, recursed}
 
 // fault is what goes wrong for some questions.
 type fault struct {
@@ -54,14 +59,22 @@ func (m *manner) fault(k key) faultKind {
 	return none
 }
 
-var rcodes = map[faultKind]int{servfail: dns.RcodeServerFailure, refused: dns.RcodeRefused, formerr: dns.RcodeFormatError}
+var rcodes = map[faultKind]int{servfail: dns.RcodeServerFailure, refused: dns.RcodeRefused, formerr: dns.RcodeFormatError,
+	notimp: dns.RcodeNotImplemented, notauth: dns.RcodeNotAuth, badvers: dns.RcodeBadVers}
 
 // apply spoils a reply.
 func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 	q := r.Question[0]
-	clear := func() { r.Rcode, r.Answer, r.Ns = dns.RcodeSuccess, nil, nil }
+	clear := func() { r.Rcode, r.Answer, r.Ns, r.Extra = dns.RcodeSuccess, nil, nil, onlyOPT(r) }
 	switch f {
-	case servfail, refused, formerr:
+	case modest, recursed:
+		r.Authoritative, r.RecursionAvailable = false, f == recursed
+	case badvers:
+		if r.IsEdns0() != nil {
+			clear()
+			r.Rcode = rcodes[f]
+		}
+	case servfail, refused, formerr, notimp, notauth:
 		clear()
 		r.Rcode = rcodes[f]
 	case nxdomain, nodata:

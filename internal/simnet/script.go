@@ -41,12 +41,16 @@ func (s *Server) Script(text string) error {
 //	loss PERCENT                      leave so many queries over UDP without a reply
 //	lazy                              leave it to those who ask to follow CNAMEs
 //	rotate                            begin with another record of a set each time
+//	plain                             take no EDNS: FORMERR
+//	cookies                           want the cookie given with each query over UDP: BADCOOKIE
+//	hollow                            deny names that have nothing but names below them
 //	fault KIND [NAME|* [TYPE]]        go wrong for some questions, or for all; of several faults the last counts
 //	heal [NAME|* [TYPE]]              end the faults that were given for exactly these questions; alone: all
 //	at TIME COMMAND                   do it when the network is so old
 //
 // The kinds of faults are timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question,
-// malformed, truncate (over UDP) and truncated (over TCP too).
+// malformed, truncate (over UDP) and truncated (over TCP too), notimp, notauth, badvers, modest (AA is off) and recursed (and RA
+// is on). NS records below the apex of a zone are a delegation, and what is below them is glue.
 func (s *Server) Do(line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,6 +101,9 @@ var verbs = map[string]struct {
 	"loss":    {1, 1, (*Server).parseLoss},
 	"lazy":    {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.lazy = true }, nil }},
 	"rotate":  {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.rotate = true }, nil }},
+	"plain":   {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.plain = true }, nil }},
+	"cookies": {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.cookies = true }, nil }},
+	"hollow":  {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.hollow = true }, nil }},
 	"fault":   {1, 3, (*Server).parseFault},
 	"heal":    {0, 2, (*Server).parseHeal},
 }

@@ -38,6 +38,9 @@ type manner struct {
 	loss             float64       // part of the queries that get none
 	lazy             bool          // does not add what a CNAME leads to
 	rotate           bool          // begins with another record each time
+	plain            bool          // takes no EDNS
+	cookies          bool          // wants its cookie with each query over UDP
+	hollow           bool          // denies names that have nothing but names below them
 	faults           []fault       // the last that fits counts
 }
 
@@ -80,9 +83,20 @@ func (s *Server) serve(ctx context.Context, tr resolve.Transport, name dnsname.N
 			return packet{}, err
 		}
 	}
-	fit(r, query, tr)
+	if !s.objects(r, query, tr) {
+		fit(r, query, tr)
+	}
 	fault.apply(r, tr)
 	return packet{msg: r, damaged: fault == malformed}, nil
+}
+
+// objects reports whether the reply is about how the query was put.
+func (s *Server) objects(r, query *dns.Msg, tr resolve.Transport) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.manner
+	m.cookies = m.cookies && tr == resolve.UDP
+	return m.object(r, query)
 }
 
 // receive judges a query when it arrives, and answers it from what the server knows at that moment.
@@ -134,7 +148,7 @@ func (s *Server) zoneLocked(name dnsname.Name) *dns.SOA {
 	return nil
 }
 
-// answerLocked answers as an authority does (RFC 1034 §4.3.2), without delegations and wildcards.
+// answerLocked answers as an authority does (RFC 1034 §4.3.2), without wildcards.
 func (s *Server) answerLocked(k key, r *dns.Msg) {
 	r.Authoritative = true
 	if s.zoneLocked(k.name) == nil {
@@ -144,12 +158,15 @@ func (s *Server) answerLocked(k key, r *dns.Msg) {
 	for seen := map[dnsname.Name]bool{}; !seen[k.name]; {
 		seen[k.name] = true
 		soa := s.zoneLocked(k.name)
-		set, alias := s.sets[k], s.sets[key{k.name, dns.TypeCNAME}]
+		set, alias := s.setLocked(k), s.sets[key{k.name, dns.TypeCNAME}]
 		switch {
 		case soa == nil: // a CNAME led out of what we know
 			return
+		case s.referLocked(k, r):
+			return
 		case len(set) > 0:
 			s.addLocked(r, k, set)
+			s.primeLocked(set, r)
 			return
 		case len(alias) > 0:
 			s.addLocked(r, k, alias)
@@ -157,14 +174,36 @@ func (s *Server) answerLocked(k key, r *dns.Msg) {
 				return
 			}
 			k.name = dnsname.MustParse(alias[0].(*dns.CNAME).Target)
+		case s.dnameLocked(k.name) != nil:
+			set = s.dnameLocked(k.name)
+			s.addLocked(r, key{}, set)
+			k.name = dnsname.MustParse(set[1].(*dns.CNAME).Target)
 		default:
-			if s.names[k.name] == 0 {
+			if s.names[k.name] == 0 && s.zones[k.name] == nil || s.manner.hollow && !s.hasLocked(k.name) {
 				r.Rcode = dns.RcodeNameError
 			}
 			r.Ns = append(r.Ns, negative(soa))
 			return
 		}
 	}
+}
+
+// setLocked are the records of a name and type; each zone has an SOA record without being told.
+func (s *Server) setLocked(k key) []dns.RR {
+	if soa := s.zones[k.name]; soa != nil && k.typ == dns.TypeSOA && len(s.sets[k]) == 0 {
+		return []dns.RR{soa}
+	}
+	return s.sets[k]
+}
+
+// hasLocked reports whether a name has records itself.
+func (s *Server) hasLocked(name dnsname.Name) bool {
+	for k := range s.sets {
+		if k.name == name {
+			return true
+		}
+	}
+	return s.zones[name] != nil
 }
 
 // addLocked adds copies of the records of a set, so that nobody can change ours.
@@ -190,14 +229,24 @@ func fit(r, query *dns.Msg, tr resolve.Transport) {
 	size := dns.MinMsgSize
 	if opt := query.IsEdns0(); opt != nil {
 		size = max(size, int(opt.UDPSize()))
-		r.SetEdns0(1232, opt.Do())
+		if r.IsEdns0() == nil {
+			r.SetEdns0(1232, opt.Do())
+		}
 	}
 	if tr == resolve.UDP && r.Len() > size {
 		cut(r)
 	}
 }
 
-func cut(r *dns.Msg) { r.Truncated, r.Answer, r.Ns = true, nil, nil }
+func cut(r *dns.Msg) { r.Truncated, r.Answer, r.Ns, r.Extra = true, nil, nil, onlyOPT(r) }
+
+// onlyOPT is the additional section without addresses.
+func onlyOPT(r *dns.Msg) []dns.RR {
+	if opt := r.IsEdns0(); opt != nil {
+		return []dns.RR{opt}
+	}
+	return nil
+}
 
 // put replaces the records of a name and type; none remove it.
 func (s *Server) putLocked(k key, set []dns.RR) {

@@ -1,0 +1,110 @@
+package simnet
+
+import (
+	"encoding/hex"
+	"hash/fnv"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// referLocked answers with a referral if the name is at or below a zone cut: NS records below the apex of a zone. DS is the
+// parent's to answer (RFC 4035 §3.1.4.1).
+func (s *Server) referLocked(k key, r *dns.Msg) bool {
+	for n := k.name; !n.IsZero() && s.zones[n] == nil; n = n.Parent() {
+		set := s.sets[key{n, dns.TypeNS}]
+		if len(set) == 0 || n == k.name && k.typ == dns.TypeDS || s.cutAboveLocked(n) {
+			continue
+		}
+		if len(r.Answer) == 0 {
+			r.Authoritative = false
+		}
+		for _, rec := range set {
+			r.Ns = append(r.Ns, dns.Copy(rec))
+			s.glueLocked(rec.(*dns.NS).Ns, r)
+		}
+		for _, rec := range s.sets[key{n, dns.TypeDS}] {
+			r.Ns = append(r.Ns, dns.Copy(rec))
+		}
+		return true
+	}
+	return false
+}
+
+// cutAboveLocked reports whether a name is below a zone cut, so that what is there is glue.
+func (s *Server) cutAboveLocked(name dnsname.Name) bool {
+	for n := name.Parent(); !n.IsZero() && s.zones[n] == nil; n = n.Parent() {
+		if len(s.sets[key{n, dns.TypeNS}]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// glueLocked adds the addresses of a name server, as far as they are known here.
+func (s *Server) glueLocked(server string, r *dns.Msg) {
+	for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		for _, rec := range s.sets[key{dnsname.MustParse(server), typ}] {
+			r.Extra = append(r.Extra, dns.Copy(rec))
+		}
+	}
+}
+
+// dnameLocked is the CNAME record that a DNAME record above a name makes (RFC 6672 §3.1), behind it.
+func (s *Server) dnameLocked(name dnsname.Name) []dns.RR {
+	for n := name.Parent(); !n.IsZero(); n = n.Parent() {
+		if set := s.sets[key{n, dns.TypeDNAME}]; len(set) > 0 {
+			target := dnsname.MustParse(set[0].(*dns.DNAME).Target)
+			to, _, err := dnsname.FromWire([]byte(name.In(n) + target.Wire()))
+			if err != nil {
+				return nil
+			}
+			return []dns.RR{set[0], &dns.CNAME{Hdr: header(name.String(), dns.TypeCNAME, set[0].Header().Ttl), Target: to.String()}}
+		}
+	}
+	return nil
+}
+
+// primeLocked adds the addresses of a zone's servers to an answer that lists them.
+func (s *Server) primeLocked(set []dns.RR, r *dns.Msg) {
+	for _, rec := range set {
+		if ns, ok := rec.(*dns.NS); ok {
+			s.glueLocked(ns.Ns, r)
+		}
+	}
+}
+
+// object replies to a query whose EDNS the server does not take, or that lacks the server's cookie.
+func (m *manner) object(r, query *dns.Msg) bool {
+	opt := query.IsEdns0()
+	switch {
+	case opt == nil:
+		return false
+	case m.plain:
+		r.Rcode, r.Answer, r.Ns, r.Extra, r.Authoritative = dns.RcodeFormatError, nil, nil, nil, false
+		return true
+	case !m.cookies:
+		return false
+	}
+	for _, o := range opt.Option {
+		if c, ok := o.(*dns.EDNS0_COOKIE); ok && len(c.Cookie) >= 16 {
+			want := serverCookie(c.Cookie[:16])
+			r.SetEdns0(1232, opt.Do())
+			r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: want}}
+			if c.Cookie == want {
+				return false
+			}
+			r.Rcode, r.Answer, r.Ns, r.Authoritative = dns.RcodeBadCookie, nil, nil, false
+			return true
+		}
+	}
+	return false
+}
+
+// serverCookie is a client's cookie with the server's behind it.
+func serverCookie(client string) string {
+	h := fnv.New64a()
+	h.Write([]byte(client))
+	return client + hex.EncodeToString(h.Sum(nil))
+}
