@@ -20,7 +20,7 @@ const module = "github.com/nameplane/nameplane/"
 var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone", "api/v1", "api/v1alpha1", "api/dns/v1alpha1", "api/crds"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
-		"internal/resolve", "internal/forward"},
+		"internal/resolve", "internal/resolve/iterate", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
 		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain/safeat"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
@@ -44,6 +44,7 @@ var sideways = map[string][]string{
 	"internal/mec":                {"internal/publish"},
 	"internal/alias":              {"internal/publish", "internal/follow"},
 	"internal/forward":            {"internal/resolve"},
+	"internal/resolve/iterate":    {"internal/resolve"},
 	"internal/enforce/match":      {"internal/enforce"},
 	"internal/enforce/learn":      {"internal/enforce"},
 	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
@@ -69,7 +70,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":            {},
-	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
+	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
 	"github.com/golang-jwt/jwt":  {"internal/access"},
 	"k8s.io/":                    kubernetes,
 	"sigs.k8s.io/":               kubernetes,

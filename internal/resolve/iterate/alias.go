@@ -1,0 +1,59 @@
+package iterate
+
+import (
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// aliasOf is where an answer section sends those who ask for q: by a CNAME of its name, or by a DNAME above it.
+func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
+	for _, rec := range section {
+		if owner, is := ownerOf(rec, uint16(q.Type)); is && owner == q.Name {
+			return Link{}, false
+		}
+	}
+	for _, rec := range section {
+		if to, is := synthesize(q.Name, rec); is {
+			return Link{From: Name{q.Name}, To: Name{to}, Type: "DNAME", TTL: rec.Header().Ttl}, true
+		}
+	}
+	for _, rec := range section {
+		alias, is := rec.(*dns.CNAME)
+		owner, _ := ownerOf(rec, dns.TypeCNAME)
+		if !is || owner != q.Name {
+			continue
+		}
+		if to, err := dnsname.Parse(alias.Target); err == nil {
+			return Link{From: Name{q.Name}, To: Name{to}, Type: "CNAME", TTL: rec.Header().Ttl}, true
+		}
+	}
+	return Link{}, false
+}
+
+// synthesize is the name that a DNAME record makes of another (RFC 6672 §2.2).
+func synthesize(name dnsname.Name, rec dns.RR) (dnsname.Name, bool) {
+	d, ok := rec.(*dns.DNAME)
+	owner, _ := ownerOf(rec, dns.TypeDNAME)
+	if !ok || owner == name || !name.IsIn(owner) {
+		return dnsname.Name{}, false
+	}
+	target, err := dnsname.Parse(d.Target)
+	if err != nil {
+		return dnsname.Name{}, false
+	}
+	to, n, err := dnsname.FromWire([]byte(name.In(owner) + target.Wire()))
+	return to, err == nil && n > 0
+}
+
+// lastName is where the aliases of an answer section lead.
+func lastName(q Question, section []dns.RR) dnsname.Name {
+	for range section { // no chain is longer than the section; a loop ends somewhere
+		link, ok := aliasOf(q, section)
+		if !ok {
+			break
+		}
+		q.Name = link.To.Name
+	}
+	return q.Name
+}

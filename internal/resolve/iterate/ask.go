@@ -1,0 +1,228 @@
+package iterate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// udpSize is what no usual path fragments (DNS flag day 2020).
+const udpSize = 1232
+
+// job is a question to one server of a zone.
+type job struct {
+	zone   dnsname.Name
+	server netip.Addr
+	q      Question
+	tcp    bool // ask over TCP too, if that did not become necessary anyway
+}
+
+// asking is a job at work: what it tries next.
+type asking struct {
+	job
+	run    *run
+	edns   bool
+	tcp    bool
+	cookie string // hex; the client's, and the server's once it is known
+	bad    int    // BADCOOKIE replies
+	out    []Exchange
+	reply  *dns.Msg // the last
+	err    error
+}
+
+// do asks until there is a reply to judge, or no hope for one. The last exchange over the transport of the question is its
+// verdict.
+func (r *run) do(j job) ([]Exchange, *dns.Msg, error) {
+	a := &asking{job: j, run: r, edns: true, cookie: r.cookie(j.server)}
+	verdict := a.untilJudged()
+	if j.tcp && !a.tcp && !verdict.Transport() && verdict != Unknown {
+		reply, err := a.reply, a.err
+		a.tcp = true
+		a.untilJudged()
+		a.reply, a.err = reply, err
+	}
+	return a.out, a.reply, a.err
+}
+
+// untilJudged tries again where the reply says how, and after failures as often as there are timeouts.
+func (a *asking) untilJudged() Class {
+	timeouts := a.run.opts.Timeouts
+	for failures := 0; ; {
+		c := a.send(timeouts[failures])
+		switch {
+		case c == Truncated && !a.tcp:
+			a.tcp = true
+		case (c == FormErr || c == NotImp || c == BadVers) && a.edns:
+			a.edns = false
+		case c == BadCookie && a.learnCookie():
+		case c.Transport() && failures+1 < len(timeouts):
+			failures++
+		default:
+			return c
+		}
+	}
+}
+
+// learnCookie prepares for a reply of BADCOOKIE (RFC 7873 §5.3): with the server's cookie, then over TCP, then no more.
+func (a *asking) learnCookie() bool {
+	a.bad++
+	if c := cookieOf(a.reply); c != "" && a.bad == 1 {
+		a.cookie = c
+		return true
+	}
+	if a.tcp {
+		return false
+	}
+	a.tcp = true
+	return true
+}
+
+func cookieOf(m *dns.Msg) string {
+	if opt := m.IsEdns0(); opt != nil {
+		for _, o := range opt.Option {
+			if c, ok := o.(*dns.EDNS0_COOKIE); ok {
+				return c.Cookie
+			}
+		}
+	}
+	return ""
+}
+
+// send sends one query, and writes down what comes of it.
+func (a *asking) send(timeout time.Duration) Class {
+	r := a.run
+	e := Exchange{At: r.clock(), Zone: Name{a.zone}, Server: a.server, Transport: a.transport().String(), Question: a.q, EDNS: a.edns}
+	if a.reply, a.err = nil, r.admit(a.server, len(a.out) == 0); a.err == nil {
+		e.At, e.Try = r.clock(), len(a.out)+1
+		var past recollection
+		a.reply, a.err = a.exchange(timeout, &past)
+		e.RTT = r.clock() - e.At
+		r.budget.release()
+		if past.known {
+			e.At, e.RTT, e.Try = past.at, past.rtt, past.try
+		}
+	}
+	a.pack(&e)
+	e.Class = Classify(a.zone, a.q, a.reply, a.err)
+	if errors.Is(a.err, ErrNotRecorded) {
+		r.fail(a.err)
+	}
+	if a.err != nil {
+		e.Error = reason(a.err)
+	}
+	r.budget.waste(a.server, e.Class, e.RTT)
+	a.out = append(a.out, e)
+	return e.Class
+}
+
+// clock is the time since the walk began, as exactly as it is recorded.
+func (r *run) clock() time.Duration { return time.Since(r.began).Round(time.Microsecond) }
+
+// admit waits for leave to ask a server. What is replayed costs nothing. A server is given up between questions only, so that
+// what a trace has of a question does not depend on others that were asked at the same time.
+func (r *run) admit(server netip.Addr, first bool) error {
+	if _, replayed := r.exchanger.(*Replay); replayed {
+		r.budget.slots <- struct{}{}
+		return nil
+	}
+	if first && r.budget.hopeless(server) {
+		return errHopeless
+	}
+	return r.budget.acquire(r.ctx, server)
+}
+
+// errHopeless is why a server that never replied is not asked another question.
+var errHopeless = fmt.Errorf("%w: for this server, which never replied", errBudget)
+
+func (a *asking) exchange(timeout time.Duration, past *recollection) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(a.run.ctx, recollectionKey{}, past), timeout)
+	defer cancel()
+	ctx = resolve.BeforeAgain(ctx, func(context.Context) error { return errCut })
+	server := resolve.Server{Transport: a.transport(), Addr: netip.AddrPortFrom(a.server, 53)}
+	m, err := a.run.exchanger.Exchange(ctx, server, a.query())
+	if err != nil && a.run.ctx.Err() != nil && !past.known {
+		return nil, a.run.budget.timeUp() // the server may have been about to reply
+	}
+	return m, err
+}
+
+func (a *asking) transport() resolve.Transport {
+	if a.tcp {
+		return resolve.TCP
+	}
+	return resolve.UDP
+}
+
+// query is what is sent: RD is never set, as what caches say is not wanted.
+func (a *asking) query() *dns.Msg {
+	m := new(dns.Msg).SetQuestion(a.q.Name.String(), uint16(a.q.Type))
+	m.RecursionDesired = false
+	if !a.edns {
+		return m
+	}
+	m.SetEdns0(udpSize, !a.run.opts.NoDNSSEC)
+	opt := m.IsEdns0()
+	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: a.cookie})
+	return m
+}
+
+// pack keeps the reply in wire form. The id was checked and is random, so it is left out.
+func (a *asking) pack(e *Exchange) {
+	if a.reply == nil {
+		return
+	}
+	m := a.reply.Copy()
+	m.Id, m.Compress = 0, true
+	wire, err := m.Pack()
+	if err == nil {
+		err = new(dns.Msg).Unpack(wire)
+	}
+	if err != nil {
+		a.reply, a.err = nil, err
+		return
+	}
+	e.Reply = wire
+}
+
+// reason is an error in words that are the same each time it happens.
+func reason(err error) string {
+	var past *recalled
+	switch {
+	case errors.As(err, &past):
+		return past.text
+	case errors.Is(err, errHopeless):
+		return errHopeless.Error()
+	}
+	switch failure(err) {
+	case Unknown:
+		return errBudget.Error()
+	case Timeout:
+		return "no reply in time"
+	case Truncated:
+		return errCut.Error()
+	}
+	return err.Error()
+}
+
+// cookie is the client cookie for a server: a random one for each, so that servers cannot tell together who we are.
+func (r *run) cookie(server netip.Addr) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.cookies[server]; ok {
+		return c
+	}
+	var b [8]byte
+	rand.Read(b[:])
+	c := hex.EncodeToString(b[:])
+	r.cookies[server] = c
+	return c
+}

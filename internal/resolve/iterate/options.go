@@ -1,0 +1,78 @@
+package iterate
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// Options are the limits and ways of a walk. The zero Options are the defaults.
+type Options struct {
+	Hints      []Host          // the root servers to begin with; default: RootHints
+	NoMinimise bool            // ask every server for the whole name (RFC 9156 is the default)
+	NoDNSSEC   bool            // do not ask for signatures
+	MaxQueries int             // of a walk in all; default 400
+	MaxTime    time.Duration   // of a walk in all; default 20 s
+	InFlight   int             // queries at a time; default 64
+	Rate       int             // queries a second to one server; default 10
+	Timeouts   []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
+	MaxDepth   int             // referrals one below the other; default 30
+	MaxChain   int             // aliases in a row; default 16, more than resolvers follow (about 11)
+	MaxServers int             // of an NS set that are asked, of more all are listed; default 13
+	MaxLookups int             // names of servers without glue that are looked up; default 20
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxQueries = cmp.Or(o.MaxQueries, 400)
+	o.MaxTime = cmp.Or(o.MaxTime, 20*time.Second)
+	o.InFlight = cmp.Or(o.InFlight, 64)
+	o.Rate = cmp.Or(o.Rate, 10)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 30)
+	o.MaxChain = cmp.Or(o.MaxChain, 16)
+	o.MaxServers = cmp.Or(o.MaxServers, 13)
+	o.MaxLookups = cmp.Or(o.MaxLookups, 20)
+	if len(o.Timeouts) == 0 {
+		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
+	}
+	if len(o.Hints) == 0 {
+		o.Hints = RootHints()
+	}
+	return o
+}
+
+// rootHints are the addresses of the root servers as IANA lists them.
+const rootHints = `
+a 198.41.0.4 2001:503:ba3e::2:30
+b 170.247.170.2 2801:1b8:10::b
+c 192.33.4.12 2001:500:2::c
+d 199.7.91.13 2001:500:2d::d
+e 192.203.230.10 2001:500:a8::e
+f 192.5.5.241 2001:500:2f::f
+g 192.112.36.4 2001:500:12::d0d
+h 198.97.190.53 2001:500:1::53
+i 192.36.148.17 2001:7fe::53
+j 192.58.128.30 2001:503:c27::2:30
+k 193.0.14.129 2001:7fd::1
+l 199.7.83.42 2001:500:9f::42
+m 202.12.27.33 2001:dc3::35
+`
+
+// RootHints are the servers of the root of the public DNS.
+func RootHints() (hints []Host) {
+	for line := range strings.Lines(strings.TrimSpace(rootHints)) {
+		words := strings.Fields(line)
+		h := Host{Name: Name{dnsname.MustParse(words[0] + ".root-servers.net.")}}
+		for _, a := range words[1:] {
+			h.Glue = append(h.Glue, netip.MustParseAddr(a))
+		}
+		hints = append(hints, h)
+	}
+	return hints
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

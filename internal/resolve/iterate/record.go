@@ -1,0 +1,62 @@
+package iterate
+
+import (
+	"maps"
+	"slices"
+)
+
+// trace is the record of the run.
+func (r *run) trace() *Trace {
+	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), Minimised: !r.opts.NoMinimise, DNSSEC: !r.opts.NoDNSSEC, Hints: r.opts.Hints,
+		Result: r.result, Chain: r.chain, Notes: r.notes}
+	for _, z := range r.order {
+		t.Zones = append(t.Zones, z.record(r.opts.MaxServers))
+	}
+	t.Exchanges = r.exchanges()
+	for _, e := range t.Exchanges {
+		t.Took = max(t.Took, e.At+e.RTT)
+		if e.Try > 0 {
+			t.Queries++
+		}
+	}
+	for _, l := range r.budget.limits() {
+		r.limits[l] = true
+	}
+	t.Unfinished = slices.Sorted(maps.Keys(r.limits))
+	if p, ok := r.exchanger.(*Replay); ok {
+		t.Began, t.Unfinished = p.trace.Began, p.trace.Unfinished
+	}
+	return t
+}
+
+func (r *run) exchanges() []Exchange {
+	out := slices.Clone(r.copies)
+	for _, res := range r.asked {
+		out = append(out, res.exchanges...)
+	}
+	if p, ok := r.exchanger.(*Replay); ok {
+		out = append(out, p.rest()...)
+	}
+	slices.SortFunc(out, Exchange.compare)
+	return out
+}
+
+func (z *zone) record(asked int) Zone {
+	out := Zone{Name: Name{z.name}, Quick: !z.full, Hidden: z.hidden, ParentNS: z.parentNS, ChildNS: z.childNS}
+	if z.parent != nil {
+		out.Parent = Name{z.parent.name}
+	}
+	for i, n := range z.names() {
+		h := z.hosts[n]
+		if i >= asked {
+			h = &host{glue: h.glue, own: h.own, problem: "not asked"}
+		}
+		out.Hosts = append(out.Hosts, Host{Name: Name{n}, Glue: h.glue, Found: h.own, Problem: h.problem})
+	}
+	slices.SortStableFunc(out.ParentNS, compareSets)
+	slices.SortStableFunc(out.ChildNS, compareSets)
+	return out
+}
+
+// compareSets orders sets by the first server that has them.
+func compareSets(a, b NSSet) int { return a.From[0].Compare(b.From[0]) }

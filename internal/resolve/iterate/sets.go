@@ -1,0 +1,66 @@
+package iterate
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// targets are the names of the NS records of an owner, in canonical order.
+func targets(owner dnsname.Name, section []dns.RR) (out []dnsname.Name) {
+	for _, rec := range section {
+		ns, ok := rec.(*dns.NS)
+		if is, _ := ownerOf(rec, dns.TypeNS); !ok || is != owner {
+			continue
+		}
+		if name, err := dnsname.Parse(ns.Ns); err == nil {
+			out = append(out, name)
+		}
+	}
+	slices.SortFunc(out, dnsname.Name.Compare)
+	return slices.Compact(out)
+}
+
+// addresses are those of a name in a section.
+func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
+	for _, rec := range section {
+		owner, err := dnsname.Parse(rec.Header().Name)
+		if err != nil || owner != name {
+			continue
+		}
+		var ip []byte
+		switch rec := rec.(type) {
+		case *dns.A:
+			ip = rec.A.To4()
+		case *dns.AAAA:
+			ip = rec.AAAA
+		}
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+// addSet adds the NS records of an owner as one server has them, to the set of the servers that have the same.
+func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR) []NSSet {
+	set := NSSet{From: []netip.Addr{from}}
+	for _, n := range targets(owner, section) {
+		set.NS = append(set.NS, Name{n})
+	}
+	for _, rec := range section {
+		if is, ok := ownerOf(rec, dns.TypeNS); ok && is == owner {
+			set.TTL = rec.Header().Ttl
+		}
+	}
+	for i, s := range sets {
+		if slices.Equal(s.NS, set.NS) && s.TTL == set.TTL {
+			sets[i].From = union(s.From, set.From)
+			return sets
+		}
+	}
+	return append(sets, set)
+}

@@ -1,0 +1,240 @@
+package iterate
+
+import (
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// end is where a walk led: the last zone, and what its servers say.
+type end struct {
+	zone    *zone
+	class   Class // the best of theirs, Unknown if none is usable
+	replies []verdict
+}
+
+// ranks are the classes by how much they tell.
+var ranks = map[Class]int{Answer: 3, NoData: 2, NXDomain: 1}
+
+func (e end) better(f end) bool { return ranks[e.class] > ranks[f.class] }
+
+// walk goes from a zone down to where a question is answered. In full it asks all servers of each zone; otherwise one good
+// reply is enough.
+func (r *run) walk(z *zone, q Question, depth int, full bool) end {
+	if depth > r.opts.MaxDepth {
+		r.note(NoteDepth, z.name, q.String())
+		r.limits["depth"] = true
+		return end{zone: z, class: Unknown}
+	}
+	r.enter(z, full)
+	denied := false // a name above was, perhaps wrongly
+	for known, count := z.name, depth; ; count++ {
+		step := r.step(known, q, count)
+		if denied {
+			step = q
+		}
+		replies := r.put(z, step, full)
+		if has(replies, Referral) {
+			r.noteENT(z, known, denied, replies)
+			return r.descend(z, q, depth, full, replies, step.Name)
+		}
+		if step == q {
+			r.noteENT(z, known, denied, replies)
+			return r.conclude(z, q, depth, full, replies)
+		}
+		if cut := hiddenCut(z, step.Name, replies); !cut.IsZero() {
+			return r.walk(r.hide(z, cut), q, depth+1, full)
+		}
+		known = step.Name
+		denied = !has(replies, Answer) && !has(replies, NoData)
+	}
+}
+
+// step is the question to ask next.
+func (r *run) step(known dnsname.Name, q Question, count int) Question {
+	if r.opts.NoMinimise || known == q.Name {
+		return q
+	}
+	name := nextName(known, q.Name, count)
+	if name == q.Name {
+		return q
+	}
+	return Question{name, rr.Type(dns.TypeA)} // not NS, which some servers get wrong (RFC 9156 §2.1)
+}
+
+func (r *run) put(z *zone, q Question, full bool) []verdict {
+	servers := z.addrs(r.opts.MaxServers)
+	if len(servers) == 0 && z.locating {
+		r.note(NoteNSLoop, z.name, q.Name.String())
+	}
+	if full {
+		return r.ask(z, servers, q)
+	}
+	return r.askOne(z, servers, q)
+}
+
+// noteENT notes a name that was denied although there is something below it. Whoever believes such a denial (RFC 8020) does
+// not find what is below.
+func (r *run) noteENT(z *zone, name dnsname.Name, denied bool, replies []verdict) {
+	if !denied || !has(replies, Answer) && !has(replies, NoData) && !has(replies, Referral) {
+		return
+	}
+	q := Question{name, rr.Type(dns.TypeA)}
+	for _, v := range replies {
+		res, ok := r.asked[askKey{v.server, q}]
+		if ok && v.class.Usable() && v.class != NXDomain && res.isDone() && r.judge(z, res).class == NXDomain {
+			r.note(NoteENT, z.name, name.String()+" at "+v.server.String())
+		}
+	}
+}
+
+func has(replies []verdict, c Class) bool {
+	return slices.ContainsFunc(replies, func(v verdict) bool { return v.class == c })
+}
+
+// referrals are the cuts that servers refer to, uppermost first. Good servers refer to the same one.
+func referrals(z *zone, name dnsname.Name, replies []verdict) (cuts []dnsname.Name) {
+	for _, v := range replies {
+		if v.class == Referral {
+			cuts = append(cuts, cutBelow(z.name, name, v.reply.Ns))
+		}
+	}
+	slices.SortFunc(cuts, dnsname.Name.Compare)
+	return slices.Compact(cuts)
+}
+
+// descend goes on at each of the cuts. Servers that are those of the child, too, have answered already; they are asked again
+// as servers of the child if they are listed there.
+func (r *run) descend(z *zone, q Question, depth int, full bool, replies []verdict, asked dnsname.Name) end {
+	best := end{zone: z, class: Unknown}
+	cuts := referrals(z, asked, replies)
+	if len(cuts) > 1 {
+		for _, cut := range cuts {
+			r.note(NoteDiffer, z.name, cut.String())
+		}
+	}
+	for _, cut := range cuts {
+		var saying []verdict
+		for _, v := range replies {
+			if v.class == Referral && cutBelow(z.name, asked, v.reply.Ns) == cut {
+				saying = append(saying, v)
+			}
+		}
+		if e := r.walk(r.refer(z, cut, saying), q, depth+1, full); e.better(best) || best.zone == z {
+			best = e
+		}
+	}
+	return best
+}
+
+// hiddenCut is a zone cut that only an SOA record shows.
+func hiddenCut(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
+	for _, v := range replies {
+		if v.class != NoData && v.class != NXDomain {
+			continue
+		}
+		if cut := soaOwner(z.name, name, v.reply.Ns); !cut.IsZero() && cut != z.name {
+			return cut
+		}
+	}
+	return dnsname.Name{}
+}
+
+// conclude is the end of a walk, unless it shows that the servers have another zone further down.
+func (r *run) conclude(z *zone, q Question, depth int, full bool, replies []verdict) end {
+	e := end{zone: z, class: Unknown, replies: replies}
+	for _, v := range replies {
+		if ranks[v.class] > ranks[e.class] {
+			e.class = v.class
+		}
+	}
+	cut := hiddenCut(z, q.Name, replies)
+	if cut.IsZero() && full && e.class == Answer && q.Type != rr.Type(dns.TypeDS) && q.Name != z.name {
+		cut = r.settle(z, q.Name, replies)
+	}
+	if cut.IsZero() || q.Type == rr.Type(dns.TypeDS) && cut == q.Name {
+		return e
+	}
+	return r.walk(r.hide(z, cut), q, depth+1, full)
+}
+
+// settle asks for the SOA record at a name that has an answer: it tells the zone that the answer is from.
+func (r *run) settle(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
+	first := slices.IndexFunc(replies, func(v verdict) bool { return v.class == Answer })
+	if _, alias := aliasOf(Question{Name: name}, replies[first].reply.Answer); alias {
+		name = name.Parent() // an alias has no SOA beside it, and is no apex
+	}
+	if name == z.name || !name.IsIn(z.name) {
+		return dnsname.Name{}
+	}
+	q := Question{name, rr.Type(dns.TypeSOA)}
+	for _, v := range r.askOne(z, z.addrs(r.opts.MaxServers), q) {
+		if v.class == Answer || v.class == NoData {
+			if cut := soaOwner(z.name, name, slices.Concat(v.reply.Answer, v.reply.Ns)); cut != z.name {
+				return cut
+			}
+		}
+	}
+	return dnsname.Name{}
+}
+
+// deepest is the lowest zone known that a question can be put to. DS is the parent's (RFC 4035 §2.4).
+func (r *run) deepest(q Question, full bool) *zone {
+	for n := q.Name; ; n = n.Parent() {
+		z := r.zones[n]
+		if z != nil && z.entered && (z.full || !full) && (n != q.Name || q.Type != rr.Type(dns.TypeDS) || n.IsRoot()) || n.IsRoot() {
+			return z
+		}
+	}
+}
+
+// chase walks to the question, and from there along its aliases. Where servers have different ones, all are followed.
+func (r *run) chase() {
+	seen := map[dnsname.Name]bool{r.q.Name: true}
+	todo := []Question{r.q}
+	best := Unknown
+	for hops := 0; len(todo) > 0; hops++ {
+		q := todo[0]
+		todo = todo[1:]
+		e := r.walk(r.deepest(q, true), q, 0, true)
+		links := r.links(e, q)
+		if len(links) == 0 && ranks[e.class] > ranks[best] {
+			best = e.class
+		}
+		for _, l := range links {
+			r.chain = append(r.chain, l)
+			switch {
+			case seen[l.To.Name]:
+				r.note(NoteAliasLoop, e.zone.name, l.From.String()+" to "+l.To.String())
+			case len(seen) > r.opts.MaxChain:
+				r.note(NoteAliasLong, e.zone.name, l.From.String()+" to "+l.To.String())
+			default:
+				seen[l.To.Name] = true
+				todo = append(todo, Question{l.To.Name, q.Type})
+			}
+		}
+	}
+	r.result = best
+}
+
+// links are the aliases that servers answer a question with.
+func (r *run) links(e end, q Question) (out []Link) {
+	for _, v := range e.replies {
+		if v.class != Answer && v.class != NXDomain {
+			continue
+		}
+		l, ok := aliasOf(q, v.reply.Answer)
+		l.Zone = Name{e.zone.name}
+		if ok && !slices.ContainsFunc(out, func(o Link) bool { return o.To == l.To }) {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Link) int { return a.To.Compare(b.To.Name) })
+	if len(out) > 1 {
+		r.note(NoteAliases, e.zone.name, q.String())
+	}
+	return out
+}
