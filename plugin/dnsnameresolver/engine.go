@@ -70,6 +70,7 @@ func newEngine(o options, s *store) *engine {
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
 		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
 	}
+	e.recent.now.Store(time.Now().Unix())
 	host, _ := os.Hostname()
 	e.replica = host + " " + rand.Text() // several may run on one host
 	if len(o.agents) > 0 || o.service.name != "" {

@@ -226,3 +226,16 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d addresses are remembered afterwards, counted as %d", n, o.known)
 	}
 }
+
+// TestRecentAge: questions are remembered for a while.
+func TestRecentAge(t *testing.T) {
+	var r recent
+	r.now.Store(1000)
+	r.note(nil, dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}, nil)
+	for at, want := range map[int64]int{1000: 1, 1029: 1, 1030: 0} {
+		r.now.Store(at)
+		if got := len(r.all()); got != want {
+			t.Errorf("%d s later %d questions are remembered", at-1000, got)
+		}
+	}
+}

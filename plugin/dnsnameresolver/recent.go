@@ -1,6 +1,7 @@
 package dnsnameresolver
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -20,14 +21,18 @@ const (
 // `cache` plugin has it anyway.
 //
 // A name has one slot, by its hash. Nobody waits for a slot: who finds it taken leaves it alone.
-type recent struct{ slots [recentSlots]slot }
+type recent struct {
+	slots [recentSlots]slot
+	// now is the time, to the second or so. To ask the system for it would be the dearest part of a question of no rule.
+	now atomic.Int64
+}
 
 type slot struct {
 	busy  atomic.Bool // guards all below
 	name  [255]byte   // in lower case
 	n     uint8
 	types uint8 // bits of learnable types that were asked for
-	at    int64 // Unix time in nanoseconds
+	at    int64 // Unix time
 	from  *Plugin
 	asker netip.AddrPort
 }
@@ -58,7 +63,7 @@ func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
 	if !same || s.from != p {
 		s.types = 0
 	}
-	s.n, s.from, s.at = uint8(len(q.Name)), p, time.Now().UnixNano()
+	s.n, s.from, s.at = uint8(len(q.Name)), p, r.now.Load()
 	for bit, t := range learnable {
 		if t == q.Qtype {
 			s.types |= 1 << bit
@@ -75,15 +80,24 @@ type asked struct {
 	asker netip.AddrPort
 }
 
+// tick keeps the time until ctx ends.
+func (r *recent) tick(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.now.Store(time.Now().Unix())
+		pause(ctx, time.Second)
+	}
+}
+
 // all are the questions that are young enough.
-func (r *recent) all(now time.Time) []asked {
+func (r *recent) all() []asked {
 	var out []asked
+	now := r.now.Load()
 	for i := range r.slots {
 		s := &r.slots[i]
 		if !s.busy.CompareAndSwap(false, true) {
 			continue
 		}
-		if s.n > 0 && now.UnixNano()-s.at < int64(recentAge) {
+		if s.n > 0 && now-s.at < int64(recentAge/time.Second) {
 			a := asked{name: string(s.name[:s.n]), from: s.from, asker: s.asker}
 			for bit, t := range learnable {
 				if s.types&(1<<bit) != 0 {

@@ -43,6 +43,7 @@ func (e *engine) start() error {
 		synced = append(synced, c.HasSynced)
 		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
+	e.running.Go(func() { e.recent.tick(ctx) })
 	for range writers {
 		e.running.Go(func() { e.write(ctx) })
 	}
@@ -98,7 +99,7 @@ func (e *engine) recall(ctx context.Context, fresh []*object) {
 		entries = append(entries, match.Entry[*object]{Pattern: o.pattern, Value: o})
 	}
 	tree := match.Build(entries)
-	for _, q := range e.recent.all(time.Now()) {
+	for _, q := range e.recent.all() {
 		objects := tree.Append(nil, q.name)
 		if len(objects) == 0 {
 			continue

@@ -42,3 +42,23 @@ func TestFullKeepsRenewing(t *testing.T) {
 		}
 	}
 }
+
+// TestRemovalAndRenewal: one write takes out a dead name and renews the one behind it.
+func TestRemovalAndRenewal(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	rules := learn.Rules{MinTTL: minTTL, Threshold: 5}
+	addr := netip.MustParseAddr("192.0.2.1")
+	have := []learn.Entry{
+		{Name: "a.example.com.", Failures: 5},
+		{Name: "b.example.com.", Addrs: []learn.Held{{Addr: addr, TTL: 1, Last: now}}},
+		{Name: "c.example.com."},
+	}
+	dead, renewed := &learn.Memory{}, &learn.Memory{}
+	rules.Note(dead, have[0], learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, now)
+	rules.Note(renewed, have[1], learn.Lesson{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: addr, TTL: time.Hour}}}, now)
+	o := learn.Object{Name: "*.example.com.", Wildcard: true, Turn: func(string) float64 { return 0 }}
+	got := rules.Merge(have, o, map[string]*learn.Memory{"a.example.com.": dead, "b.example.com.": renewed}, now).Entries
+	if len(got) != 2 || got[0].Name != "b.example.com." || got[0].Addrs[0].TTL != 3600 || len(got[1].Addrs) != 0 {
+		t.Errorf("entries are %+v", got)
+	}
+}
