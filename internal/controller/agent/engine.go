@@ -45,23 +45,11 @@ type engine struct {
 	remembered bool      // the book has what was in the database before us
 	world      ovn.World // of the last pass; families and subnets
 	used       map[enforce.Pattern]bool
-	there      map[place]presence
+	there      map[enforce.Pattern]map[netip.Addr]presence
 	leaving    map[place]bool // being taken away
 	left       chan struct{}  // closed when they are gone
 	wrote      ovn.Mark       // the last write
 	seen       passes
-}
-
-// place is an address in a set.
-type place struct {
-	pattern enforce.Pattern
-	addr    netip.Addr
-}
-
-// presence is since when, and by which write, an address is in its set.
-type presence struct {
-	mark  ovn.Mark
-	since time.Time
 }
 
 // passes counts passes, so that one can wait for one that begins later.
@@ -78,8 +66,17 @@ type outcome struct {
 }
 
 func newEngine(db northbound, keepFor time.Duration) *engine {
-	return &engine{db: db, book: newBook(keepFor), there: map[place]presence{}, leaving: map[place]bool{}, wake: make(chan struct{}, 1), program: make(chan request, 1024),
+	e := &engine{db: db, book: newBook(keepFor), there: map[enforce.Pattern]map[netip.Addr]presence{}, leaving: map[place]bool{}, wake: make(chan struct{}, 1), program: make(chan request, 1024),
 		seen: passes{moved: make(chan struct{})}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), report: func(outcome) {}}
+	e.book.breathe = e.breathe
+	return e
+}
+
+// breathe lets those who program addresses have their turn. With thousands of names a pass would keep them waiting for longer than
+// the switch does.
+func (e *engine) breathe() {
+	e.mu.Unlock()
+	e.mu.Lock()
 }
 
 // Changed says that objects changed.
@@ -239,8 +236,10 @@ func (e *engine) look(in reading, have ovn.Rows) (w ovn.World, next time.Time) {
 		e.remembered = true
 	}
 	w = in.world
-	w.Learned, w.Kept, next = e.book.look(in.status, in.used, now)
+	// First, because the look takes breaths: who leases an address of a name that it has passed already must see that there is
+	// something to write.
 	e.world, e.used = w, in.used
+	w.Learned, w.Kept, next = e.book.look(in.status, in.used, now)
 	e.metrics.count(e.book.count())
 	return w, next
 }
@@ -291,7 +290,7 @@ func (e *engine) take(ctx context.Context, tx ovn.Tx, have ovn.Rows) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for at := range e.leaving {
-			delete(e.there, at)
+			delete(e.there[at.pattern], at.addr)
 		}
 		clear(e.leaving)
 		close(e.left)
@@ -303,31 +302,6 @@ func (e *engine) take(ctx context.Context, tx ovn.Tx, have ovn.Rows) error {
 }
 
 var errNoGroup = errors.New("the namespace has no port group yet")
-
-// present notes what the sets have now.
-func (e *engine) present(w ovn.World) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	there := make(map[place]presence, len(e.there))
-	now := time.Now()
-	for p, addrs := range w.Learned {
-		for _, a := range addrs {
-			at := place{p, a}
-			was, ok := e.there[at]
-			if !ok || !e.db.Current(was.mark) {
-				was = presence{e.wrote, now}
-			}
-			there[at] = was
-		}
-	}
-	for at, was := range e.there {
-		// Added by the short way since the world was looked at.
-		if _, ok := there[at]; !ok && e.used[at.pattern] && e.book.until(at.pattern, at.addr).After(now) {
-			there[at] = was
-		}
-	}
-	e.there = there
-}
 
 func (e *engine) begin() int {
 	e.mu.Lock()

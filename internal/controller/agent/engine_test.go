@@ -407,6 +407,37 @@ func TestProgramWhileLeaving(t *testing.T) {
 	}
 }
 
+// TestLeaseDuringLook leases an address of each of many names while a pass looks at them, before and after their turn. Either the
+// pass has seen the lease, or who leased is told to write.
+func TestLeaseDuringLook(t *testing.T) {
+	e := newEngine(newTables(), time.Hour)
+	in := reading{world: ovn.World{V4: true}, used: map[enforce.Pattern]bool{}}
+	for i := range 10 * breath {
+		in.used[enforce.MustPattern(fmt.Sprintf("n%d.example.com", i))] = true
+	}
+	until, turns := time.Now().Add(time.Hour), 0
+	written := map[enforce.Pattern]bool{}
+	e.book.breathe = func() {
+		e.mu.Unlock()
+		defer e.mu.Lock()
+		turns++
+		for p := range in.used {
+			if missing, _, _ := e.tryLease(p, []netip.Addr{addr("192.0.2.1")}, until); len(missing) > 0 {
+				written[p] = true
+			}
+		}
+	}
+	w, _ := e.look(in, ovn.Rows{})
+	if turns < 9 {
+		t.Errorf("others had %d turns", turns)
+	}
+	for p := range in.used {
+		if len(w.Learned[p]) == 0 && !written[p] {
+			t.Fatalf("%s: leased, and nobody writes it", p)
+		}
+	}
+}
+
 // TestPasses follows the statuses of DNSNameResolvers, and repairs what others do.
 func TestPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,11 @@ type book struct {
 	leases  map[enforce.Pattern]map[netip.Addr]time.Time
 	last    map[enforce.Pattern]map[netip.Addr]bool // what was learned when it was last looked
 	kept    map[enforce.Pattern]map[netip.Addr]time.Time
+	breathe func() // called every so many names, so that who waits for the book gets it; leases may be noted meanwhile
 }
+
+// breath is after how many names others get their turn.
+const breath = 128
 
 // maxKept bounds the addresses that are kept for one name. Beyond, the oldest go, and old connections to them with them.
 const maxKept = 4096
@@ -26,7 +30,7 @@ const maxLease = 24 * time.Hour
 
 func newBook(keepFor time.Duration) *book {
 	return &book{keepFor: keepFor, leases: map[enforce.Pattern]map[netip.Addr]time.Time{},
-		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{}}
+		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{}, breathe: func() {}}
 }
 
 // lease notes that an address is to stay for at least so long.
@@ -72,8 +76,12 @@ func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pa
 	}
 	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
 	b.lapse(now, soon)
+	n := 0
 	for p := range used {
-		have := map[netip.Addr]bool{}
+		if n++; n%breath == 0 {
+			b.breathe()
+		}
+		have := make(map[netip.Addr]bool, len(status[p]))
 		for _, a := range status[p] {
 			have[a] = true
 		}
@@ -104,7 +112,11 @@ func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pa
 
 // lapse drops leases that are over. Leases of names that no rule has stay: the rule may be on its way.
 func (b *book) lapse(now time.Time, soon func(time.Time)) {
+	n := 0
 	for p, m := range b.leases {
+		if n++; n%breath == 0 {
+			b.breathe()
+		}
 		for a, until := range m {
 			if until.After(now) {
 				soon(until)

@@ -81,7 +81,7 @@ func (e *engine) tryLease(p enforce.Pattern, addrs []netip.Addr, until time.Time
 		if e.world.InCluster(a) || a.Is4() && !e.world.V4 || a.Is6() && !e.world.V6 {
 			continue
 		}
-		was, ok := e.there[place{p, a}]
+		was, ok := e.there[p][a]
 		if !ok || !e.db.Current(was.mark) {
 			missing = append(missing, a)
 		} else if was.mark.Cfg > mark.Cfg {
@@ -130,9 +130,13 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 	if !e.used[p] {
 		return r.mark, nil // its rule went meanwhile, and its set with it
 	}
+	there := e.there[p]
+	if there == nil {
+		there = map[netip.Addr]presence{}
+		e.there[p] = there
+	}
 	for _, a := range addrs {
-		at := place{p, a}
-		was, ok := e.there[at]
+		was, ok := there[a]
 		if !ok || !e.db.Current(was.mark) {
 			was.since = time.Now()
 		}
@@ -140,7 +144,7 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 		if was.mark.Epoch != r.mark.Epoch || was.mark.Cfg < r.mark.Cfg {
 			was.mark = r.mark
 		}
-		e.there[at] = was
+		there[a] = was
 	}
 	return r.mark, nil
 }
@@ -199,7 +203,7 @@ func (e *engine) Explain(ctx context.Context, pattern string, addr netip.Addr) (
 		return out, err
 	}
 	e.mu.Lock()
-	was, ok := e.there[place{p, addr}]
+	was, ok := e.there[p][addr]
 	out.Lease = max(0, time.Until(e.book.until(p, addr)))
 	e.mu.Unlock()
 	if !ok {

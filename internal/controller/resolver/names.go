@@ -25,7 +25,7 @@ const (
 type names struct {
 	follow, unfollow func(dnsname.Name)
 
-	mu    sync.Mutex // guards the following
+	mu    sync.Mutex                                     // guards the following
 	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a name
 	many  map[dnsname.Name]int                           // how many objects have several addresses of a name
 	again map[types.NamespacedName]wait

@@ -309,14 +309,22 @@ func minus(a, b []string) []string {
 // Spare is tx without taking those addresses from their names that stays says yes to. It asks for each that would go.
 func (tx Tx) Spare(have Rows, stays func(enforce.Pattern, netip.Addr) bool) Tx {
 	names := map[string]enforce.Pattern{} // by UUID of the set
+	for _, op := range tx.Ops {
+		if op.Verb == Remove && op.Table == setTable {
+			names[op.Row] = enforce.Pattern{}
+		}
+	}
 	for _, s := range have.Sets {
+		if _, ok := names[s.UUID]; !ok {
+			continue // of thousands
+		}
 		if p, err := enforce.ParsePattern(s.IDs[nameKey], enforce.PatternOptions{Deep: true}); err == nil && s.IDs[typeKey] == setType {
 			names[s.UUID] = p
 		}
 	}
 	out := Tx{Namespace: tx.Namespace, Takes: tx.Takes}
 	for _, op := range tx.Ops {
-		if p, ok := names[op.Row]; ok && op.Verb == Remove {
+		if p := names[op.Row]; !p.IsZero() && op.Verb == Remove {
 			op.Values = slices.DeleteFunc(slices.Clone(op.Values), func(text string) bool {
 				a, err := netip.ParseAddr(text)
 				return err == nil && stays(p, a)

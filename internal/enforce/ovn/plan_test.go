@@ -363,7 +363,7 @@ func TestPlanReorders(t *testing.T) {
 // a firewall that somebody else made, one of them with nothing in it but what we put there.
 func TestPlanLeavesOthersAlone(t *testing.T) {
 	others := Rows{
-		Sets:   []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"}, IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
+		Sets: []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"}, IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
 		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3", IDs: groupIDs("ns3")},
 			{UUID: "b", Name: groupName("ns4"), Ports: []string{"q"}, IDs: groupIDs("ns4")}},
 		ACLs: []ACL{{UUID: "x", Name: "NP:ns1:0", IDs: map[string]string{idKey: "i", controllerKey: stockController, typeKey: "NetworkPolicy"}},
