@@ -23,6 +23,8 @@ type Handler interface {
 
 const (
 	maxConns      = 256 // plugins, and people who ask why
+	maxStrangers  = 512 // connections that have not shown a certificate yet
+	maxOfOne      = 16  // of them from one address
 	maxPrograms   = 256 // of one connection at a time; more are not read until one is done
 	handshakeTime = 2 * time.Second
 	acceptPause   = 50 * time.Millisecond
@@ -38,15 +40,10 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxConns)
+	d := &door{from: map[netip.Prefix]int{}}
 	for {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil
-		}
 		conn, err := ln.Accept()
 		if err != nil {
-			<-slots
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -56,17 +53,60 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 			sleep(ctx, acceptPause) // too many open files, or the like: that passes
 			continue
 		}
+		leave, ok := d.enter(conn.RemoteAddr())
+		if !ok {
+			conn.Close()
+			continue
+		}
 		wg.Go(func() {
-			defer func() { <-slots }()
 			defer conn.Close()
 			t := tls.Server(conn, conf)
 			hctx, cancel := context.WithTimeout(ctx, handshakeTime)
-			defer cancel()
-			if t.HandshakeContext(hctx) == nil {
+			err := t.HandshakeContext(hctx)
+			cancel()
+			leave()
+			if err != nil {
+				return
+			}
+			select {
+			case slots <- struct{}{}:
 				_ = serve(ctx, t, h)
+				<-slots
+			default: // plugins try again
 			}
 		})
 	}
+}
+
+// door counts strangers, so that those who never show a certificate keep nobody out who has one: not those of another address.
+type door struct {
+	mu   sync.Mutex
+	all  int
+	from map[netip.Prefix]int
+}
+
+// enter lets a stranger in, until leave is called.
+func (d *door) enter(a net.Addr) (leave func(), ok bool) {
+	var from netip.Prefix
+	if t, ok := a.(*net.TCPAddr); ok {
+		addr := t.AddrPort().Addr().Unmap()
+		from, _ = addr.Prefix(min(addr.BitLen(), 64)) // whoever has one address of IPv6 has a network of them
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all >= maxStrangers || d.from[from] >= maxOfOne {
+		return nil, false
+	}
+	d.all++
+	d.from[from]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all--
+		if d.from[from]--; d.from[from] == 0 {
+			delete(d.from, from)
+		}
+	}, true
 }
 
 // serve speaks with one plugin. It returns when all it started has ended.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -176,4 +177,42 @@ func TestLeaseBound(t *testing.T) {
 			r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, nil)
 		}
 	})
+}
+
+// TestDoor: those who connect and say nothing keep others out neither for long nor from everywhere.
+func TestDoor(t *testing.T) {
+	d := &door{from: map[netip.Prefix]int{}}
+	enter := func(addr string) (func(), bool) {
+		return d.enter(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 1)))
+	}
+	var leave []func()
+	for i := range 2 * maxOfOne {
+		l, ok := enter("192.0.2.1")
+		if ok != (i < maxOfOne) {
+			t.Fatalf("stranger %d is let in: %v", i, ok)
+		}
+		if ok {
+			leave = append(leave, l)
+		}
+	}
+	for i := range 2 * maxOfOne {
+		if _, ok := enter(fmt.Sprintf("2001:db8::%d", i)); ok != (i < maxOfOne) {
+			t.Fatalf("stranger %d of a network is let in: %v", i, ok)
+		}
+	}
+	if _, ok := enter("192.0.2.2"); !ok {
+		t.Error("another one is kept out")
+	}
+	for _, l := range leave {
+		l()
+	}
+	if _, ok := enter("::ffff:192.0.2.1"); !ok {
+		t.Error("nobody is let in when all have left")
+	}
+	for i := range 2 * maxStrangers {
+		enter(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}).String())
+	}
+	if d.all != maxStrangers {
+		t.Errorf("%d strangers", d.all)
+	}
 }
