@@ -61,7 +61,7 @@ func (n *node[V]) descend(name dnsname.Name) *node[V] {
 // Append adds the values of all patterns that stand for name to dst. name is in presentation form, in any case, as it stands
 // in a question; what is no name matches nothing. Nothing is allocated unless dst must grow, and nothing is locked.
 func (t *Tree[V]) Append(dst []V, name string) []V {
-	if t == nil || len(t.root.below) == 0 {
+	if t == nil || !t.root.may(name) {
 		return dst
 	}
 	var l labels
