@@ -36,6 +36,7 @@ type api struct {
 	events   []string
 	names    *regexp.Regexp // what status names may be
 	noPatch  bool
+	noPut    bool
 	down     bool
 	delay    time.Duration
 	between  func() // called before a write is applied
@@ -263,6 +264,8 @@ func (a *api) writeLocked(o *v1alpha1.DNSNameResolver, method string, body []byt
 	switch {
 	case method == http.MethodPatch && a.noPatch:
 		return http.StatusForbidden, "Forbidden", fmt.Errorf("no patches")
+	case method == http.MethodPut && a.noPut:
+		return http.StatusForbidden, "Forbidden", fmt.Errorf("no replacements")
 	case method == http.MethodPatch:
 		p, err := jsonpatch.DecodePatch(body)
 		if err != nil {

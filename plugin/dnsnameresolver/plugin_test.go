@@ -198,6 +198,22 @@ func TestOutage(t *testing.T) {
 	r.want(name, "n0.example.com. 192.0.2.1"+ok+"; n1.example.com. 192.0.2.1"+ok+"; n2.example.com. 192.0.2.1"+ok)
 }
 
+// TestForbiddenForAMoment: an API server that has just started refuses both ways to write, and then only the one that the role
+// does not have.
+func TestForbiddenForAMoment(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("www.example.com.")
+	r.api.set(func() { r.api.noPatch, r.api.noPut = true, true })
+	r.authority.set("www.example.com. A", "www.example.com. 300 A 192.0.2.1")
+	r.ask(r.plugin, "www.example.com. A")
+	eventually(t, "both ways to be refused", func() bool {
+		_, refusals := r.api.counts()
+		return refusals >= 2
+	})
+	r.api.set(func() { r.api.noPatch = false })
+	r.want(name, "www.example.com. 192.0.2.1"+ok)
+}
+
 // TestStockRights: with the rights of the stock plugin, which has no patch, the status is replaced.
 func TestStockRights(t *testing.T) {
 	r := newRig(t, nil)

@@ -183,10 +183,15 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 	switch {
 	case apierrors.IsNotFound(err):
 		return backoff // the watch will tell
-	case apierrors.IsForbidden(err) && !e.store.putOnly.Load():
-		e.log.Warningf("patches of the status are forbidden, so it is replaced as a whole: %v", err)
-		e.store.putOnly.Store(true)
-		backoff = time.Millisecond
+	case apierrors.IsForbidden(err):
+		// The other way next time, and not for good: an API server that has just started refuses everything until it knows
+		// its roles.
+		put := !e.store.putOnly.Load()
+		e.store.putOnly.Store(put)
+		if put && n <= 2 {
+			e.log.Warningf("patches of the status are forbidden, so it is replaced as a whole: %v", err)
+			backoff = time.Millisecond
+		}
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
 		writes.WithLabelValues("lost").Inc()
 		e.reread(ctx, o, apierrors.IsConflict(err))
