@@ -139,6 +139,7 @@ func (l Link) unseen(c Clamps, instead TTL, late bool) (bounds []Bound, unknown 
 			Assumed: s.assumed || guessed || len(l.Before) == 0,
 			Inputs:  append([]Input{{"changed", stamp(until), guessed}}, s.inputs...),
 		}
+		b.Inputs = append(b.Inputs, slackOf(tick+flight))
 		if s.unknown {
 			b.At, b.Assumed, unknown = b.Latest, true, true
 		}
@@ -180,7 +181,7 @@ func (l Link) seen(s Sample) (Bound, bool) {
 	}
 	b.At = s.Seen.Add(left + tick)
 	b.Latest = b.At
-	b.Inputs = append(b.Inputs, Input{"remaining", strconv.FormatInt(int64(left/time.Second), 10), b.Assumed})
+	b.Inputs = append(b.Inputs, Input{"remaining", strconv.FormatInt(int64(left/time.Second), 10), b.Assumed}, slackOf(tick))
 	return b, true
 }
 
@@ -205,6 +206,11 @@ func (l Link) late(s Sample) bool {
 		lengthens = lengthens && left > ttl.duration()
 	}
 	return !lengthens
+}
+
+// slackOf shows what was added so that whole seconds and answers on their way break no bound.
+func slackOf(d time.Duration) Input {
+	return Input{"slack", strconv.FormatInt(int64(d/time.Second), 10), false}
 }
 
 // stamp is a moment as people and JSON read it, in whole seconds.

@@ -129,7 +129,7 @@ func assumption(assumed bool, at, latest time.Time) string {
 	case latest.After(at):
 		return ", as far as is known, and by " + stamp(latest) + " at the latest"
 	}
-	return ", counted from the latest moment that is possible"
+	return ", as far as is known"
 }
 
 // normal fills what every later step relies on: each link was seen at some time.

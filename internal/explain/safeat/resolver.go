@@ -57,6 +57,7 @@ func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 			d.Inputs = append(slices.Clone(b.Inputs), Input{"left", string(l.Left), l.Left == LeftUnknown})
 			if l.Left == LeftSilent {
 				d.At, d.Latest = b.At.Add(failure), b.Latest.Add(failure)
+				d.Inputs = append(d.Inputs, Input{"failure", strconv.Itoa(int(failure / time.Second)), false})
 				d.Because = fmt.Sprintf("until %s resolvers ask servers that no longer answer, and may remember that for %s", stamp(b.At), words(failure))
 				out = append(out, d)
 				continue
@@ -91,7 +92,7 @@ func (f Facts) afterLeft(r Resolver, ns Link) span {
 	const slack = 2 * (tick + flight) // both are fetched in turn
 	return span{
 		likely: sets.likely + data.likely + slack, worst: sets.worst + data.worst + slack, assumed: sets.assumed || data.assumed,
-		inputs: []Input{{"childNS", strconv.Itoa(int(sets.likely / time.Second)), sets.assumed}, {"data", strconv.Itoa(int(data.likely / time.Second)), data.assumed}},
+		inputs: []Input{{"childNS", strconv.Itoa(int(sets.likely / time.Second)), sets.assumed}, {"data", strconv.Itoa(int(data.likely / time.Second)), data.assumed}, slackOf(slack)},
 	}
 }
 

@@ -88,7 +88,7 @@ type Version struct {
 
 // Denial is how a zone says that something does not exist.
 type Denial struct {
-	TTL    TTL // see NegativeTTL
+	TTL    TTL // see NegativeTTL; 0 when it sends no SOA, as such an answer must not be kept
 	Ranges Ranges
 	NSEC   TTL // the TTL of its NSEC records; unknown: as TTL
 }
@@ -147,7 +147,7 @@ type Sample struct {
 	Seen  time.Time
 }
 
-// State is how an answer compares with the authority's.
+// State is how an answer compares with the authority's. One that differs by design, by place or in turn, is Current.
 type State string
 
 // States of samples, and of resolvers.
