@@ -51,7 +51,7 @@ type tries struct {
 }
 
 // connectAfterAsking asks for fresh names, and connects to each in the moment its answer is here. A connection that is not there
-// after a fifth of a second lost its first SYN: the next comes after a second.
+// after a tenth of a second lost its first SYN: the next comes after a second.
 func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	var out tries
 	a, err := rig.NewAsker(s.pod, r.At)
@@ -67,7 +67,7 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 			continue
 		}
 		out.asked = append(out.asked, took)
-		d := s.pod.Dial(netip.AddrPortFrom(rig.Addrs(m)[0], 80), 200*time.Millisecond)
+		d := s.pod.Dial(netip.AddrPortFrom(rig.Addrs(m)[0], 80), 100*time.Millisecond)
 		if d.Conn == nil || d.Lost > 0 {
 			out.lost++
 		} else {

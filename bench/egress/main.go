@@ -88,9 +88,10 @@ func run(o options, only, write string) error {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if o.bin = dir; rig.Build(dir) != nil {
-			return rig.Build(dir)
+		if err := rig.Build(dir); err != nil {
+			return err
 		}
+		o.bin = dir
 	}
 	var done []figure
 	var missed []string

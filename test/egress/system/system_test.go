@@ -56,13 +56,15 @@ func TestSystem(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			begun := time.Now()
+			defer func() {
+				if t.Failed() {
+					t.Log(sys.Logs())
+				}
+			}()
 			s.tell(&story{T: t, sys: sys, ns: s.name, pod: sys.Pod(sys.Nodes[0], s.name, "web"), server: sys.DNS[0].At})
 			// The next story begins with a number of names that all have agreed upon.
 			if err := sys.Firewall(s.name); err != nil {
 				t.Error(err)
-			}
-			if t.Failed() {
-				t.Log(sys.Logs())
 			}
 			t.Logf("told in %v", time.Since(begun).Round(time.Millisecond))
 		})
