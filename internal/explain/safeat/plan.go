@@ -29,7 +29,7 @@ type Change struct {
 	Parent Link  // for nameservers: the parent's NS set; its Left says what the old servers will do
 	DS     *Link // for nameservers: the DS that the keys at the new servers do not match, if there is one
 	Keys   TTL   // for a DS: of the zone's DNSKEY set
-	Zone   TTL   // for nameservers and a DS: the longest TTL of the zone's data, its negative TTL among them
+	Zone   TTL   // for nameservers and a DS: the longest TTL in the zone, of its DNSKEY set and negative answers, too
 
 	Start     time.Time     // of the first step
 	NotBefore time.Time     // of the change itself
@@ -253,18 +253,27 @@ func (p *planner) nameservers() {
 		ds.Role = DS
 		waits = append(waits, ds)
 	}
-	p.wait("the low TTL is everywhere, and no resolver has a DS", waits...)
+	what := "every cache has the low TTL"
+	if p.DS != nil {
+		what = "no cache has the DS or the longer TTL any more"
+	}
+	p.wait(what, waits...)
 	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", child.Owner)
 	child.TTL = p.lowered(p.Set, low)
 	parent = p.replaced(parent, p.at, parent.TTL)
 	data := Link{Owner: child.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Unchanged: true}
 	p.confirm(parent, p.replaced(child, p.at, child.TTL), data)
 	p.step(Retire, "Switch the old servers off, if their logs show no more questions.")
-	if p.DS != nil {
-		p.step(AddDS, "Put the DS of the new keys at the parent.")
-	}
 	if low {
 		p.step(Raise, "Raise the TTL of %s again%s.", child, to(p.Set.TTL))
+	}
+	if p.DS != nil {
+		// The old servers were asked until now, and what they sent is signed with their keys. A DS too early makes the zone
+		// fail, one too late does no harm, so here the worst case counts.
+		p.at = p.Latest
+		data.Denial.Ranges = RangesNone
+		p.wait("no cache has anything that the old keys signed", p.replaced(data, p.at, p.Zone))
+		p.step(AddDS, "Put the DS of the new keys at the parent.")
 	}
 }
 

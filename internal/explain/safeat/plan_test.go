@@ -59,8 +59,11 @@ func TestPlan(t *testing.T) {
 		{"nameservers", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 86400), Parent: safeat.Link{TTL: safeat.Seconds(172800), Left: safeat.LeftNew}, Zone: safeat.Seconds(3600)},
 			"0s prepare\n0s lower\n0s wait\n24h1m0s change\n72h2m0s confirm\n72h2m0s retire\n72h2m0s raise\n"},
 		{"nameservers of a signed zone, short TTLs", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 300), DS: &ds,
-			Parent: safeat.Link{TTL: safeat.Seconds(3600), Left: safeat.LeftNew}},
-			"0s prepare\n0s removeDS\n0s wait\n24h1m0s change\n25h2m0s confirm\n25h2m0s retire\n25h2m0s addDS\n"},
+			Parent: safeat.Link{TTL: safeat.Seconds(3600), Left: safeat.LeftNew}, Zone: safeat.Seconds(7200)},
+			"0s prepare\n0s removeDS\n0s wait\n24h1m0s change\n25h2m0s confirm\n25h2m0s retire\n25h2m0s wait\n27h3m0s addDS\n"},
+		{"the same, and old servers of which nothing is known", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 300), DS: &ds,
+			Parent: safeat.Link{TTL: safeat.Seconds(3600)}, Zone: safeat.Seconds(7200)},
+			"0s prepare\n0s removeDS\n0s wait\n24h1m0s change\n25h2m0s confirm?\n25h2m0s retire\n27h7m0s wait\n29h8m0s addDS\n"},
 		{"old servers that go on", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 300), Zone: safeat.Seconds(3600),
 			Parent: safeat.Link{TTL: safeat.Seconds(172800), Left: safeat.LeftOld}}, "0s prepare\n0s change\n49h6m0s confirm\n49h6m0s retire\n"},
 		{"old servers of which nothing is known", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 300), Zone: safeat.Seconds(3600),
@@ -149,6 +152,37 @@ func TestPlannedDSIsNeverBogus(t *testing.T) {
 			oldKey, newKey := keysAt.Before(edited(removed)), !keysAt.Before(edited(added))
 			if newDS && !newKey || !newDS && !oldKey {
 				t.Fatalf("seed %d: at %v new DS %v, old key %v, new key %v\n%s", seed, now.Sub(t0), newDS, oldKey, newKey, lines(p))
+			}
+		}
+	}
+}
+
+// TestPlannedMoveIsNeverBogus plays moves of signed zones to servers with other keys: from the change until it is safe
+// either set of servers may be the one that a validator asks.
+func TestPlannedMoveIsNeverBogus(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		pick := func() uint32 { return []uint32{0, 60, 300, 3600, 86400}[rnd.IntN(5)] }
+		keysTTL, dsTTL, settle := pick(), pick(), time.Duration(rnd.IntN(600))*time.Second
+		ds := link(safeat.DS, rr.TypeDS, dsTTL)
+		p := safeat.MakePlan(safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, pick()), DS: &ds, Zone: safeat.Seconds(keysTTL), Start: t0, Settle: settle,
+			Parent: safeat.Link{TTL: safeat.Seconds(pick()), Left: safeat.LeftNew}})
+		removed, added := at(t, p, safeat.RemoveDS), at(t, p, safeat.AddDS)
+		for range 500 {
+			now := []time.Time{p.Change, p.Safe, added}[rnd.IntN(3)].Add(time.Duration(rnd.IntN(700000)) * time.Millisecond)
+			fetched := func(ttl uint32) time.Time { return now.Add(-time.Duration(rnd.Int64N(int64(ttl)*1e9 + 1e9))) }
+			dsAt, keysAt := fetched(dsTTL), fetched(keysTTL)
+			if rnd.IntN(2) == 0 {
+				dsAt, keysAt = now.Add(-time.Duration(dsTTL+1)*time.Second), now.Add(-time.Duration(keysTTL+1)*time.Second)
+			}
+			if rnd.IntN(4) == 0 {
+				dsAt = now
+			}
+			oldDS := dsAt.Before(removed.Add(time.Duration(rnd.Int64N(int64(settle) + 1))))
+			newDS := !dsAt.Before(added)
+			mayOld, mayNew := keysAt.Before(p.Safe), !keysAt.Before(p.Change)
+			if oldDS && mayNew || newDS && mayOld {
+				t.Fatalf("seed %d: at %v old DS %v, new DS %v, keys of old %v, of new servers %v\n%s", seed, now.Sub(t0), oldDS, newDS, mayOld, mayNew, lines(p))
 			}
 		}
 	}
