@@ -175,6 +175,9 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 // address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
 func (e *engine) failed(ctx context.Context, o *object, w *write, err error) time.Duration {
 	o.undo(w)
+	if ctx.Err() != nil {
+		return 0 // it is we who end
+	}
 	o.mu.Lock()
 	o.failed++
 	n := o.failed
