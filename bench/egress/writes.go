@@ -48,15 +48,16 @@ func writes(t cluster.T, o options) figure {
 	steady := slices.DeleteFunc(slices.Clone(all), func(r cluster.Request) bool { return r.At.Before(begun.Add(warm)) })
 	conflicts := count(all, func(r cluster.Request) bool { return r.Code == http.StatusConflict })
 	lost := count(all, func(r cluster.Request) bool { return r.Code == http.StatusUnprocessableEntity })
-	perName := float64(len(steady)) / float64(n) / long.Seconds() * 60
+	stored := count(steady, func(r cluster.Request) bool { return r.Code < 300 })
+	perName := float64(stored) / float64(n) / long.Seconds() * 60
 	f.row("questions", "%s", l.String())
 	f.row("writes of a status in the first "+warm.String(), "%d", len(all)-len(steady))
-	f.row("writes of a status after that", "%d: %.2f per name and 60 s", len(steady), perName)
+	f.row("writes of a status after that", "%d tried, %d stored: %.2f per name and 60 s", len(steady), stored, perName)
 	f.row("names written more than once within 50 s, after that", "%d", crowded(steady, 50*time.Second))
 	f.row("conflicts (409) in all", "%d", conflicts)
 	f.row("patches whose test found something else (422) in all", "%d", lost)
 	f.row("one write per answer of another TTL, as the shipped plugin does it", "%.0f per name and 60 s", 3*60.0/5)
-	f.met = perName <= 1 && conflicts == 0 && l.failed.Load() == 0
+	f.met = perName <= 1 && conflicts == 0 && lost == 0 && l.failed.Load() == 0
 	return f
 }
 
@@ -72,9 +73,10 @@ func crowded(all []cluster.Request, within time.Duration) int {
 	return len(out)
 }
 
-// refresh follows many names through pods of CoreDNS of which some do not work.
+// refresh follows many names through pods of CoreDNS of which some do not work. So many names are under one wildcard that its status
+// has room for all of them.
 func refresh(t cluster.T, o options) figure {
-	groups, each, long := o.scaled(25, 5), 400, o.long(4*time.Minute, 100*time.Second)
+	groups, each, long := o.scaled(40, 8), 250, o.long(4*time.Minute, 100*time.Second)
 	n := groups * each
 	f := figure{title: fmt.Sprintf("Refresh: %d names of TTL 30 s under %d wildcards, 5 pods of CoreDNS, of which one is silent and one takes 4 s; 5 %% turn NXDOMAIN; for %v", n, groups, long),
 		want: "no live name ever leaves its set"}
@@ -97,14 +99,17 @@ func refresh(t cluster.T, o options) figure {
 	}
 	name := func(i int) string { return rig.Name(i, fmt.Sprintf("g%d.%s", i%groups, suffix)) }
 	var l load
-	i := -1
-	if err := l.run(context.Background(), s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, 400, func() string {
-		if i++; i >= n {
-			return ""
+	for range 2 { // again, for those that were not answered in time
+		l.reset()
+		i := -1
+		if err := l.run(context.Background(), s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, 300, func() string {
+			if i++; i >= n {
+				return ""
+			}
+			return name(i)
+		}); err != nil {
+			t.Fatalf("%v", err)
 		}
-		return name(i)
-	}); err != nil {
-		t.Fatalf("%v", err)
 	}
 	return s.watchRefresh(f, n, long, name, &l)
 }
