@@ -61,18 +61,34 @@ func (r Rules) fail(e *Entry, m *Memory, now time.Time) {
 	e.Degraded = condition(e.Degraded, m.failure, now)
 }
 
-// shrink gives addresses whose stored lifetime was stretched their true one, once an answer came without them. What this
-// replica never saw is left to those that did.
+// shrink gives addresses whose stored lifetime was stretched their true one, once an answer came without them, or MinTTL once
+// there was none. What this replica never saw, and what another stored without stretching it, is left to those that did.
 func (r Rules) shrink(e *Entry, m *Memory, now time.Time) bool {
 	changed := false
 	for i, h := range e.Addrs {
 		p, known := m.addrs[h.Addr]
-		end := later(p.until, now.Add(r.MinTTL))
-		if known && p.since.IsZero() && h.Until().After(end.Add(2*slack)) {
-			e.Addrs[i], changed = hold(h.Addr, end, now), true
+		if !known || !p.since.IsZero() {
+			continue
+		}
+		end := p.until
+		if !p.absent {
+			end = later(end, now.Add(r.MinTTL))
+		} else if time.Duration(h.TTL)*time.Second <= p.ttl+slack {
+			continue
+		}
+		if h.Until().After(end.Add(2 * slack)) {
+			e.Addrs[i], changed = until(h.Addr, end, now), true
 		}
 	}
 	return changed
+}
+
+// until is an address that ends at a moment, which may be past.
+func until(a netip.Addr, end, now time.Time) Held {
+	if end.After(now) {
+		return hold(a, end, now)
+	}
+	return Held{Addr: a, Last: end.Add(time.Second - 1).Truncate(time.Second)}
 }
 
 // renew adds what is new, and writes addresses that clients may use for longer than is stored before that ends. Until then it

@@ -25,8 +25,13 @@ const maxRemembered = 4096
 
 // promise is an address that clients were given.
 type promise struct {
-	until time.Time // the latest moment one of them may use it
-	since time.Time // it was in every answer since then; zero: an answer came without it
+	until  time.Time // the latest moment one of them may use it
+	since  time.Time // it was in every answer since then; zero: an answer came without it, or none did
+	absent bool      // an answer came without it
+	// kept is until when the promise is remembered: as long as something longer may be stored for it, because it was stable.
+	// Who had forgotten it could not take that back.
+	kept time.Time
+	ttl  time.Duration // the longest it was given with
 }
 
 // Rules are the constants of the arithmetic.
@@ -53,11 +58,15 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 		if !known && len(m.addrs) >= maxRemembered {
 			continue
 		}
-		if until := now.Add(min(a.TTL, maxTTL)); until.After(p.until) {
-			p.until = until
-		}
+		p.ttl = max(p.ttl, min(a.TTL, maxTTL))
+		p.until = later(p.until, now.Add(min(a.TTL, maxTTL)))
+		p.absent = false
 		if p.since.IsZero() {
 			p.since = now
+		}
+		p.kept = p.until
+		if r.Lease > 0 && now.After(p.since) {
+			p.kept = p.until.Add(r.Lease + turns)
 		}
 		m.addrs[a.Addr] = p
 		m.ok[family(a.Addr)] = now
@@ -76,10 +85,10 @@ func (m *Memory) noteAbsent(l Lesson, now time.Time) {
 	whole := !l.Partial && v4 != v6
 	for a, p := range m.addrs {
 		if whole && a.Is4() == v4 && !slices.ContainsFunc(l.Addrs, func(x Address) bool { return x.Addr == a }) {
-			p.since = time.Time{}
+			p.since, p.absent = time.Time{}, true
 			m.addrs[a] = p
 		}
-		if p.since.IsZero() && !p.until.After(now) {
+		if p.since.IsZero() && !p.kept.After(now) {
 			delete(m.addrs, a)
 		}
 	}
@@ -145,13 +154,13 @@ func (m *Memory) Again() { m.success = m.success || m.failure == 0 }
 // Failing reports whether a failure is to be counted.
 func (m *Memory) Failing() bool { return m.failure != 0 }
 
-// Idle reports whether m is of no more use: nothing to write, and no client with a valid address.
+// Idle reports whether m is of no more use: nothing to write, no client with a valid address, and nothing to take back.
 func (m *Memory) Idle(now time.Time) bool {
 	if m.failure != 0 || m.success {
 		return false
 	}
 	for _, p := range m.addrs {
-		if p.until.After(now) {
+		if p.kept.After(now) {
 			return false
 		}
 	}

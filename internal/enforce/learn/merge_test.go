@@ -229,6 +229,22 @@ func TestShrink(t *testing.T) {
 	}
 }
 
+// TestShrinkLate: the answer that lacks a stable address comes when clients may not use it any more, as it does when the name is asked
+// for by its TTL, be the replica idle meanwhile or not. The address ends when it did for clients.
+func TestShrinkLate(t *testing.T) {
+	r := newRig(t, "a.example.com.", 1)
+	for range 120 {
+		r.sees(0, "a.example.com.", "192.0.2.1/5s")
+		r.wait(time.Second)
+	}
+	end := r.now.Add(4 * time.Second) // it was last given a second ago
+	r.wait(7 * time.Second)
+	r.sees(0, "a.example.com.", "192.0.2.2/5s")
+	if until := r.entry("a.example.com.").Addrs[0].Until(); until.Before(end) || until.After(end.Add(time.Second)) {
+		t.Errorf("it ends %v after clients may not use it any more", until.Sub(end))
+	}
+}
+
 // TestPromise: an address that a client may use for longer than is stored is written before that ends, without another answer.
 func TestPromise(t *testing.T) {
 	r := newRig(t, "a.example.com.", 2)
