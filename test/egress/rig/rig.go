@@ -151,7 +151,7 @@ func (s *System) startNodes() error {
 
 // withoutZeroSNAT keeps OVN from letting the switch choose another source port for a connection that looks like an older one. The
 // userspace datapath of OVS 3.1 dies of that after some thousand connections: "conntrack.c:1063: assertion conn->conn_type ==
-// CT_CONN_TYPE_DEFAULT failed". The kernel's does not.
+// CT_CONN_TYPE_DEFAULT failed". The kernel's was not tried.
 func withoutZeroSNAT(o *cluster.OVN) error {
 	return Within(Soon, func() error {
 		id, err := o.VSCtl("--bare", "--columns=_uuid", "list", "Datapath")
