@@ -20,16 +20,17 @@ const module = "github.com/nameplane/nameplane/"
 var rows = [][]string{
 	{"internal/dnsname", "internal/rr", "internal/zone", "api/v1", "api/v1alpha1", "api/dns/v1alpha1", "api/crds"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
-		"internal/resolve", "internal/resolve/iterate", "internal/forward"},
+		"internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/registry", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
-		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain/safeat"},
+		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain", "internal/explain/safeat",
+		"internal/explain/check", "internal/explain/gather", "internal/explain/report", "internal/explain/resolvers"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
 		"internal/enforce/ovn", "internal/enforce/hold", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
-		"plugin/dnsnameresolver"},
+		"plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
 	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/simnet", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.
@@ -45,6 +46,13 @@ var sideways = map[string][]string{
 	"internal/alias":              {"internal/publish", "internal/follow"},
 	"internal/forward":            {"internal/resolve"},
 	"internal/resolve/iterate":    {"internal/resolve"},
+	"internal/resolve/secure":     {"internal/resolve", "internal/resolve/iterate"},
+	"internal/explain":            {"internal/explain/safeat"},
+	"internal/explain/check":      {"internal/explain", "internal/explain/safeat"},
+	"internal/explain/gather":     {"internal/explain", "internal/explain/safeat", "internal/explain/resolvers"},
+	"internal/explain/report":     {"internal/explain", "internal/explain/safeat", "internal/explain/check"},
+	"internal/lab":                {"internal/simnet"},
+	"internal/httpapi/explain":    {"internal/httpapi"},
 	"internal/enforce/match":      {"internal/enforce"},
 	"internal/enforce/learn":      {"internal/enforce"},
 	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
@@ -70,7 +78,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":            {},
-	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
+	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
 	"github.com/golang-jwt/jwt":  {"internal/access"},
 	"k8s.io/":                    kubernetes,
 	"sigs.k8s.io/":               kubernetes,
