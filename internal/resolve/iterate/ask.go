@@ -164,7 +164,7 @@ func (a *asking) transport() resolve.Transport {
 
 // query is what is sent: RD is never set, as what caches say is not wanted.
 func (a *asking) query() *dns.Msg {
-	m := new(dns.Msg).SetQuestion(a.q.Name.String(), uint16(a.q.Type))
+	m := new(dns.Msg).SetQuestion(mixedText(a.q.Name), uint16(a.q.Type))
 	m.RecursionDesired = false
 	if !a.edns {
 		return m

@@ -1,0 +1,194 @@
+package iterate
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// View is a reply in the terms of package rr, for those who read evidence and do not know the library that parses messages.
+type View struct {
+	Rcode                  string // its mnemonic, with EDNS the extended one; RCODEnnn if it has none
+	AA, TC, RD, RA, AD, CD bool
+
+	EDNS    bool // the reply has an OPT record
+	Version uint8
+	UDPSize uint16
+	DO      bool
+	NSID    string // as text if it is printable, else in hex
+	Cookie  bool   // the server gave one of its own, not only ours back
+	EDE     []EDE
+	ECS     netip.Prefix // the answer is for this subnet: its length is the scope; invalid without the option
+
+	Case bool // the question came back in the case that it was sent in
+	Size int  // in octets, as packed here: about what the server sent
+
+	Answer, Authority, Additional []Record // without OPT
+}
+
+// EDE is an Extended DNS Error (RFC 8914).
+type EDE struct {
+	Code uint16
+	Text string
+}
+
+// Record is one record of a reply. Unlike those of an rr.Set, each has a TTL of its own, as servers may send it.
+type Record struct {
+	Name dnsname.Name
+	Type rr.Type
+	TTL  uint32
+	Data string // RDATA in uncompressed wire form
+}
+
+// Text is the data in presentation form.
+func (r Record) Text() string { return rr.DataText(r.Type, r.Data) }
+
+func (r Record) String() string { return fmt.Sprintf("%s %d %s %s", r.Name, r.TTL, r.Type, r.Text()) }
+
+// Records are those of an owner and type; those of a section of a View, say.
+func Records(section []Record, name dnsname.Name, t rr.Type) (out []Record) {
+	for _, r := range section {
+		if r.Name == name && r.Type == t {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// SetOf is the set that the records of an owner and type are; its TTL is the least of theirs (RFC 2181 §5.2). Without Data it
+// has no records.
+func SetOf(section []Record, name dnsname.Name, t rr.Type) rr.Set {
+	var data []string
+	ttl := uint32(rr.MaxTTL)
+	for _, r := range Records(section, name, t) {
+		data = append(data, r.Data)
+		ttl = min(ttl, r.TTL)
+	}
+	if len(data) == 0 {
+		ttl = 0
+	}
+	return rr.NewSet(name, t, ttl, data...)
+}
+
+// View is what the reply says. It is an error if there is no reply, or if it has records that cannot be read.
+func (e Exchange) View() (View, error) {
+	m, err := e.Message()
+	if err != nil {
+		return View{}, err
+	}
+	if m == nil {
+		return View{}, fmt.Errorf("view of %v to %v: there is no reply", e.Server, e.Question)
+	}
+	v := View{Rcode: rcodeText(m.Rcode), AA: m.Authoritative, TC: m.Truncated, RD: m.RecursionDesired, RA: m.RecursionAvailable,
+		AD: m.AuthenticatedData, CD: m.CheckingDisabled, Size: len(e.Reply),
+		Case: len(m.Question) == 1 && bytes.HasPrefix(e.Reply[messageHeader:], mixCase(e.Question.Name))}
+	v.readOPT(m.IsEdns0())
+	for _, s := range []struct {
+		from []dns.RR
+		to   *[]Record
+	}{{m.Answer, &v.Answer}, {m.Ns, &v.Authority}, {m.Extra, &v.Additional}} {
+		if *s.to, err = records(s.from); err != nil {
+			return View{}, fmt.Errorf("view of %v to %v: %w", e.Server, e.Question, err)
+		}
+	}
+	return v, nil
+}
+
+func rcodeText(rcode int) string {
+	if rcode == dns.RcodeBadVers {
+		return "BADVERS" // the library calls it BADSIG, which has the same number in TSIG
+	}
+	if s, ok := dns.RcodeToString[rcode]; ok {
+		return s
+	}
+	return fmt.Sprintf("RCODE%d", rcode)
+}
+
+func (v *View) readOPT(opt *dns.OPT) {
+	if opt == nil {
+		return
+	}
+	v.EDNS, v.Version, v.UDPSize, v.DO = true, opt.Version(), opt.UDPSize(), opt.Do()
+	for _, o := range opt.Option {
+		switch o := o.(type) {
+		case *dns.EDNS0_NSID:
+			v.NSID = readable(o.Nsid)
+		case *dns.EDNS0_COOKIE:
+			v.Cookie = len(o.Cookie) > clientCookie
+		case *dns.EDNS0_EDE:
+			v.EDE = append(v.EDE, EDE{o.InfoCode, o.ExtraText})
+		case *dns.EDNS0_SUBNET:
+			if a, ok := netip.AddrFromSlice(o.Address); ok {
+				v.ECS, _ = a.Unmap().Prefix(int(o.SourceScope))
+			}
+		}
+	}
+}
+
+const messageHeader = 12 // octets before the question
+
+// clientCookie is the length of our part of a cookie in hex (RFC 7873 §4).
+const clientCookie = 16
+
+// readable is an NSID: any octets, mostly a host name.
+func readable(nsid string) string {
+	b, err := hex.DecodeString(nsid)
+	if err != nil {
+		return nsid
+	}
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return nsid
+		}
+	}
+	return string(b)
+}
+
+func records(section []dns.RR) (out []Record, err error) {
+	for _, rec := range section {
+		h := rec.Header()
+		if h.Rrtype == dns.TypeOPT {
+			continue
+		}
+		name, err := dnsname.Parse(h.Name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := rr.FromRR(rec)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", name, rr.Type(h.Rrtype), err)
+		}
+		out = append(out, Record{name, rr.Type(h.Rrtype), h.Ttl, data})
+	}
+	return out, nil
+}
+
+// mixCase is a name in wire form, in the case in which it is sent: upper and lower in turns, so that a server that folds it
+// either way is seen. It is the same each time, as a trace does not keep queries.
+func mixCase(name dnsname.Name) []byte {
+	wire, upper := []byte(name.Wire()), false
+	for i, c := range wire {
+		if 'a' > c || c > 'z' { // those that tell lengths are below
+			continue
+		}
+		if upper = !upper; upper {
+			wire[i] = c - 'a' + 'A'
+		}
+	}
+	return wire
+}
+
+// mixedText is the same in the library's form.
+func mixedText(name dnsname.Name) string {
+	text, _, err := dns.UnpackDomainName(mixCase(name), 0)
+	if err != nil {
+		return name.String()
+	}
+	return text
+}
