@@ -172,7 +172,19 @@ func (a *asking) query() *dns.Msg {
 	m.SetEdns0(udpSize, !a.run.opts.NoDNSSEC)
 	opt := m.IsEdns0()
 	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: a.cookie})
+	if a.run.opts.ECS.IsValid() {
+		opt.Option = append(opt.Option, subnet(a.run.opts.ECS))
+	}
 	return m
+}
+
+// subnet is the option that asks on behalf of one (RFC 7871 §6).
+func subnet(p netip.Prefix) *dns.EDNS0_SUBNET {
+	o := &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()), Address: p.Masked().Addr().AsSlice()}
+	if p.Addr().Is6() {
+		o.Family = 2
+	}
+	return o
 }
 
 // pack keeps the reply in wire form. The id was checked and is random, so it is left out.

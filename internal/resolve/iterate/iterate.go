@@ -134,6 +134,7 @@ func (r *run) pass() {
 	}
 	r.add(root)
 	r.chase()
+	r.secure()
 }
 
 // start sends a question to a server, unless that was done before.

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"cmp"
+	"crypto/rand"
 	"maps"
 	"net/netip"
 	"slices"
@@ -16,6 +17,9 @@ type Options struct {
 	Hints      []Host          // the root servers to begin with; default: RootHints
 	NoMinimise bool            // ask every server for the whole name (RFC 9156 is the default)
 	NoDNSSEC   bool            // do not ask for signatures
+	Fast       bool            // be content with one good reply to each question
+	ECS        netip.Prefix    // ask on behalf of this subnet (RFC 7871); default: not
+	Probe      string          // the label of names that are asked for to find wildcards; default: a random one
 	MaxQueries int             // of a walk in all; default 400
 	MaxTime    time.Duration   // of a walk in all; default 20 s
 	InFlight   int             // queries at a time; default 64
@@ -38,6 +42,9 @@ func (o Options) withDefaults() Options {
 	o.MaxLookups = cmp.Or(o.MaxLookups, 20)
 	if len(o.Timeouts) == 0 {
 		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
+	}
+	if o.Probe == "" {
+		o.Probe = "probe-" + strings.ToLower(rand.Text()[:12])
 	}
 	if len(o.Hints) == 0 {
 		o.Hints = RootHints()

@@ -21,6 +21,9 @@ type Trace struct {
 	Took      time.Duration `json:"took"`      // until the last reply
 	Minimised bool          `json:"minimised"` // QNAME minimisation (RFC 9156)
 	DNSSEC    bool          `json:"dnssec"`    // DO was set
+	Fast      bool          `json:"fast"`      // one good reply to each question was enough
+	ECS       netip.Prefix  `json:"ecs,omitzero"`
+	Probe     string        `json:"probe"` // the first label of names that were asked for to find wildcards
 	Hints     []Host        `json:"hints"`
 	Result    Class         `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
 	Chain     []Link        `json:"chain"`
@@ -170,6 +173,10 @@ func (t *Trace) Zone(name dnsname.Name) *Zone {
 	}
 	return nil
 }
+
+// IsProbe reports whether a question was put to find wildcards: nobody has a record of that name, so that an answer is what a
+// wildcard made, and a denial shows how the zone denies.
+func (t *Trace) IsProbe(q Question) bool { return t.Probe != "" && q.Name.Label() == t.Probe }
 
 // Name is a dnsname.Name that is text in JSON.
 type Name struct{ dnsname.Name }

@@ -70,7 +70,7 @@ func (r *run) put(z *zone, q Question, full bool) []verdict {
 	if len(servers) == 0 && z.locating {
 		r.note(NoteNSLoop, z.name, q.Name.String())
 	}
-	if full {
+	if full && !r.opts.Fast {
 		return r.ask(z, servers, q)
 	}
 	return r.askOne(z, servers, q)
@@ -200,6 +200,7 @@ func (r *run) chase() {
 		q := todo[0]
 		todo = todo[1:]
 		e := r.walk(r.deepest(q, true), q, 0, true)
+		r.probe(e, q)
 		links := r.links(e, q)
 		if len(links) == 0 && ranks[e.class] > ranks[best] {
 			best = e.class

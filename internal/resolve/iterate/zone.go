@@ -142,6 +142,9 @@ func (r *run) enter(z *zone, full bool) {
 // thorough reports whether all servers of a zone are asked about the zone itself, and not only about what is below it. The
 // root and the top-level domains have so many that they would use up the budget, and nobody who asks can mend them.
 func (r *run) thorough(z *zone) bool {
+	if r.opts.Fast {
+		return false
+	}
 	return z.name.NumLabels() > 1 || z.name == r.q.Name || z.name.IsRoot()
 }
 
@@ -169,7 +172,7 @@ func (r *run) locate(z *zone) {
 	defer func() { z.locating = false }()
 	for i, name := range z.names() {
 		h := z.hosts[name]
-		if i >= r.opts.MaxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" {
+		if i >= r.opts.MaxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" || r.opts.Fast && len(z.addrs(len(z.hosts))) > 0 {
 			continue
 		}
 		switch {
