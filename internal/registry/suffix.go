@@ -1,0 +1,106 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// Suffix tells under what a name is registered, by the two parts of the public suffix list. Fields that do not apply are
+// the zero Name.
+type Suffix struct {
+	Public dnsname.Name // the registry's: "com.", "co.uk."
+	Domain dnsname.Name // one label more: what the registry knows. Zero for a name that is a suffix itself
+	// Private is the suffix of a firm that gives names below it to others: "github.io.". Zero for most names.
+	Private dnsname.Name
+	// Owner is one label more than Private, or else Domain: the part of the name that one party controls.
+	Owner  dnsname.Name
+	Listed bool // false: the top-level domain is not on the list, so Public is a guess
+}
+
+// SuffixOf looks name up in the public suffix list that was compiled in.
+func SuffixOf(name dnsname.Name) Suffix {
+	ascii, err := ASCII(name)
+	if err != nil || name.IsZero() || name.IsRoot() {
+		return Suffix{}
+	}
+	text := strings.TrimSuffix(ascii.String(), ".")
+	suffix, icann := publicsuffix.PublicSuffix(text)
+	var s Suffix
+	if !icann && strings.Contains(suffix, ".") {
+		s.Private = dnsname.MustParse(suffix)
+		s.Owner = below(ascii, s.Private)
+		for !icann && strings.Contains(suffix, ".") {
+			_, suffix, _ = strings.Cut(suffix, ".")
+			suffix, icann = publicsuffix.PublicSuffix(suffix)
+		}
+	}
+	s.Listed = icann
+	s.Public = dnsname.MustParse(suffix)
+	s.Domain = below(ascii, s.Public)
+	if s.Owner.IsZero() {
+		s.Owner = s.Domain
+	}
+	return s
+}
+
+// below is the part of name with one label more than suffix; the zero Name if it has none.
+func below(name, suffix dnsname.Name) dnsname.Name {
+	if name.NumLabels() <= suffix.NumLabels() {
+		return dnsname.Name{}
+	}
+	for name.NumLabels() > suffix.NumLabels()+1 {
+		name = name.Parent()
+	}
+	return name
+}
+
+var errNotHost = errors.New("this cannot be a registered name: a label has other characters than letters, digits and hyphens")
+
+// ASCII is name with labels in other scripts as A-labels. It fails for names that no registry would take, and so keeps line
+// ends and spaces out of what is sent to servers.
+func ASCII(name dnsname.Name) (dnsname.Name, error) {
+	var labels []string
+	for n := name; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
+		label := n.Label()
+		if !isASCII(label) {
+			a, err := idna.Lookup.ToASCII(label)
+			if err != nil {
+				return dnsname.Name{}, errNotHost
+			}
+			label = a
+		}
+		if strings.ContainsFunc(label, notHost) {
+			return dnsname.Name{}, errNotHost
+		}
+		labels = append(labels, label)
+	}
+	return dnsname.Parse(strings.Join(labels, ".") + ".")
+}
+
+// notHost lets the underscore through: names that are looked up have it, as _dmarc.
+func notHost(r rune) bool {
+	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '*')
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// unicodeOf is the form of an A-label name that people write; empty if it is the same.
+func unicodeOf(name dnsname.Name) string {
+	u, err := idna.Display.ToUnicode(strings.TrimSuffix(name.String(), "."))
+	if err != nil || isASCII(u) {
+		return ""
+	}
+	return u + "."
+}
