@@ -2,8 +2,6 @@ package iterate
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -111,7 +109,7 @@ func (a *asking) send(timeout time.Duration) Class {
 			e.At, e.RTT, e.Try = past.at, past.rtt, past.try
 		}
 	}
-	a.pack(&e)
+	a.reply, a.err = pack(&e, a.reply, a.err)
 	e.Class = Classify(a.zone, a.q, a.reply, a.err)
 	if errors.Is(a.err, ErrNotRecorded) {
 		r.fail(a.err)
@@ -164,45 +162,26 @@ func (a *asking) transport() resolve.Transport {
 
 // query is what is sent: RD is never set, as what caches say is not wanted.
 func (a *asking) query() *dns.Msg {
-	m := new(dns.Msg).SetQuestion(mixedText(a.q.Name), uint16(a.q.Type))
-	m.RecursionDesired = false
-	if !a.edns {
-		return m
-	}
-	m.SetEdns0(udpSize, !a.run.opts.NoDNSSEC)
-	opt := m.IsEdns0()
-	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: a.cookie})
-	if a.run.opts.ECS.IsValid() {
-		opt.Option = append(opt.Option, subnet(a.run.opts.ECS))
-	}
-	return m
-}
-
-// subnet is the option that asks on behalf of one (RFC 7871 §6).
-func subnet(p netip.Prefix) *dns.EDNS0_SUBNET {
-	o := &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()), Address: p.Masked().Addr().AsSlice()}
-	if p.Addr().Is6() {
-		o.Family = 2
-	}
-	return o
+	q := Query{Question: a.q, NoEDNS: !a.edns, NoDNSSEC: a.run.opts.NoDNSSEC, ECS: a.run.opts.ECS}
+	return q.message(a.cookie)
 }
 
 // pack keeps the reply in wire form. The id was checked and is random, so it is left out.
-func (a *asking) pack(e *Exchange) {
-	if a.reply == nil {
-		return
+func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
+	if reply == nil {
+		return nil, failed
 	}
-	m := a.reply.Copy()
+	m := reply.Copy()
 	m.Id, m.Compress = 0, true
 	wire, err := m.Pack()
 	if err == nil {
 		err = new(dns.Msg).Unpack(wire)
 	}
 	if err != nil {
-		a.reply, a.err = nil, err
-		return
+		return nil, err
 	}
 	e.Reply = wire
+	return reply, failed
 }
 
 // reason is an error in words that are the same each time it happens.
@@ -232,9 +211,7 @@ func (r *run) cookie(server netip.Addr) string {
 	if c, ok := r.cookies[server]; ok {
 		return c
 	}
-	var b [8]byte
-	rand.Read(b[:])
-	c := hex.EncodeToString(b[:])
+	c := newCookie()
 	r.cookies[server] = c
 	return c
 }

@@ -24,7 +24,7 @@ func (r *run) probe(e end, q Question) {
 	if err != nil || q.Name.Label() == r.opts.Probe {
 		return
 	}
-	r.askOne(e.zone, e.zone.addrs(r.opts.MaxServers), Question{name, q.Type})
+	r.askOne(e.zone, r.addrs(e.zone), Question{name, q.Type})
 }
 
 // secure asks for what shows whether the zones that were looked at can be trusted, and that no reply so far had: DS records
@@ -38,12 +38,12 @@ func (r *run) secure() {
 			continue
 		}
 		if !r.hasDS(z) {
-			r.askOne(z.parent, z.parent.addrs(r.opts.MaxServers), Question{z.name, rr.Type(dns.TypeDS)})
+			r.askOne(z.parent, r.addrs(z.parent), Question{z.name, rr.Type(dns.TypeDS)})
 		}
 		if !r.thorough(z) || !r.signed(z) {
 			continue
 		}
-		servers := z.addrs(r.opts.MaxServers)
+		servers := r.addrs(z)
 		r.askOne(z, servers, Question{z.name, rr.Type(dns.TypeCDS)})
 		r.askOne(z, servers, Question{z.name, rr.Type(dns.TypeCDNSKEY)})
 	}
@@ -86,7 +86,7 @@ func ownerIn(section []dns.RR, name dnsname.Name, typ uint16) (dns.RR, bool) {
 func (r *run) signed(z *zone) bool {
 	keys := Question{z.name, rr.Type(dns.TypeDNSKEY)}
 	var waiting []*result
-	for _, s := range z.addrs(r.opts.MaxServers) {
+	for _, s := range r.addrs(z) {
 		if res, ok := r.asked[askKey{s, keys}]; ok {
 			waiting = append(waiting, res)
 		}

@@ -19,6 +19,8 @@ type Options struct {
 	NoDNSSEC   bool            // do not ask for signatures
 	Fast       bool            // be content with one good reply to each question
 	ECS        netip.Prefix    // ask on behalf of this subnet (RFC 7871); default: not
+	Family     Family          // leave out addresses of the other one; default: none
+	RootAddrs  int             // so many addresses of root servers are asked; default: all
 	Probe      string          // the label of names that are asked for to find wildcards; default: a random one
 	MaxQueries int             // of a walk in all; default 400
 	MaxTime    time.Duration   // of a walk in all; default 20 s
@@ -30,6 +32,17 @@ type Options struct {
 	MaxServers int             // of an NS set that are asked, of more all are listed; default 13
 	MaxLookups int             // names of servers without glue that are looked up; default 20
 }
+
+// Family is a kind of addresses.
+type Family string
+
+// The families.
+const (
+	IPv4Only Family = "ipv4"
+	IPv6Only Family = "ipv6"
+)
+
+func (f Family) has(a netip.Addr) bool { return f == "" || a.Is4() == (f == IPv4Only) }
 
 func (o Options) withDefaults() Options {
 	o.MaxQueries = cmp.Or(o.MaxQueries, 400)

@@ -8,7 +8,8 @@ import (
 // trace is the record of the run.
 func (r *run) trace() *Trace {
 	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), Minimised: !r.opts.NoMinimise, DNSSEC: !r.opts.NoDNSSEC, Hints: r.opts.Hints,
-		Fast: r.opts.Fast, ECS: r.opts.ECS, Probe: r.opts.Probe, Result: r.result, Chain: r.chain, Notes: r.notes}
+		Fast: r.opts.Fast, ECS: r.opts.ECS, Family: r.opts.Family, RootAddrs: r.opts.RootAddrs, Probe: r.opts.Probe,
+		Result: r.result, Chain: r.chain, Notes: r.notes}
 	for _, z := range r.order {
 		t.Zones = append(t.Zones, z.record(r.opts.MaxServers))
 	}

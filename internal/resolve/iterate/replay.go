@@ -48,7 +48,7 @@ func NewReplay(t *Trace) *Replay {
 // Options are those with which an Iterator asks what was asked for the trace.
 func (p *Replay) Options() Options {
 	return Options{Hints: p.trace.Hints, NoMinimise: !p.trace.Minimised, NoDNSSEC: !p.trace.DNSSEC, Fast: p.trace.Fast, ECS: p.trace.ECS,
-		Probe: p.trace.Probe}
+		Family: p.trace.Family, RootAddrs: p.trace.RootAddrs, Probe: p.trace.Probe}
 }
 
 // Exchange implements resolve.Exchanger.

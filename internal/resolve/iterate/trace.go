@@ -23,7 +23,9 @@ type Trace struct {
 	DNSSEC    bool          `json:"dnssec"`    // DO was set
 	Fast      bool          `json:"fast"`      // one good reply to each question was enough
 	ECS       netip.Prefix  `json:"ecs,omitzero"`
-	Probe     string        `json:"probe"` // the first label of names that were asked for to find wildcards
+	Family    Family        `json:"family,omitempty"`
+	RootAddrs int           `json:"rootAddrs,omitempty"` // so many addresses of root servers were asked; 0: all
+	Probe     string        `json:"probe"`               // the first label of names that were asked for to find wildcards
 	Hints     []Host        `json:"hints"`
 	Result    Class         `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
 	Chain     []Link        `json:"chain"`

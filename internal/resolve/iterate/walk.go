@@ -66,7 +66,7 @@ func (r *run) step(known dnsname.Name, q Question, count int) Question {
 }
 
 func (r *run) put(z *zone, q Question, full bool) []verdict {
-	servers := z.addrs(r.opts.MaxServers)
+	servers := r.addrs(z)
 	if len(servers) == 0 && z.locating {
 		r.note(NoteNSLoop, z.name, q.Name.String())
 	}
@@ -171,7 +171,7 @@ func (r *run) settle(z *zone, name dnsname.Name, replies []verdict) dnsname.Name
 		return dnsname.Name{}
 	}
 	q := Question{name, rr.Type(dns.TypeSOA)}
-	for _, v := range r.askOne(z, z.addrs(r.opts.MaxServers), q) {
+	for _, v := range r.askOne(z, r.addrs(z), q) {
 		if v.class == Answer || v.class == NoData {
 			if cut := soaOwner(z.name, name, slices.Concat(v.reply.Answer, v.reply.Ns)); cut != z.name {
 				return cut

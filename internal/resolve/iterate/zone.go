@@ -52,16 +52,19 @@ func (z *zone) names() []dnsname.Name {
 	return names
 }
 
-// addrs are the addresses of the first so many servers.
-func (z *zone) addrs(servers int) (out []netip.Addr) {
+// addrs are the addresses of a zone's servers that are asked.
+func (r *run) addrs(z *zone) (out []netip.Addr) {
 	names := z.names()
-	for _, n := range names[:min(servers, len(names))] {
+	for _, n := range names[:min(r.opts.MaxServers, len(names))] {
 		h := z.hosts[n]
 		for _, a := range slices.Concat(h.glue, h.own) {
-			if !slices.Contains(out, a) {
+			if !slices.Contains(out, a) && r.opts.Family.has(a) {
 				out = append(out, a)
 			}
 		}
+	}
+	if z.name.IsRoot() && r.opts.RootAddrs > 0 {
+		out = out[:min(r.opts.RootAddrs, len(out))]
 	}
 	return out
 }
@@ -128,7 +131,7 @@ func (r *run) enter(z *zone, full bool) {
 		ask = r.askOne
 	}
 	for range 2 { // servers that only the child lists are asked, too
-		news := r.learn(z, ask(z, z.addrs(r.opts.MaxServers), ns))
+		news := r.learn(z, ask(z, r.addrs(z), ns))
 		z.surveyed = true
 		if !news {
 			break
@@ -172,14 +175,14 @@ func (r *run) locate(z *zone) {
 	defer func() { z.locating = false }()
 	for i, name := range z.names() {
 		h := z.hosts[name]
-		if i >= r.opts.MaxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" || r.opts.Fast && len(z.addrs(len(z.hosts))) > 0 {
+		if i >= r.opts.MaxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" || r.opts.Fast && len(r.addrs(z)) > 0 {
 			continue
 		}
 		switch {
 		case !name.IsIn(z.name):
 			f := r.lookup(z, name)
 			h.own, h.problem = f.addrs, f.problem
-		case len(z.addrs(len(z.hosts))) > 0:
+		case len(r.addrs(z)) > 0:
 			h.own = r.addressesIn(z, name)
 			fallthrough
 		default:
@@ -205,7 +208,7 @@ func (r *run) confirm(z *zone) {
 // addressesIn asks servers of a zone for the addresses of a name in it.
 func (r *run) addressesIn(z *zone, name dnsname.Name) (out []netip.Addr) {
 	for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		for _, v := range r.askOne(z, z.addrs(r.opts.MaxServers), Question{name, rr.Type(t)}) {
+		for _, v := range r.askOne(z, r.addrs(z), Question{name, rr.Type(t)}) {
 			if v.class == Answer {
 				out = union(out, addresses(name, v.reply.Answer))
 			}
@@ -217,7 +220,7 @@ func (r *run) addressesIn(z *zone, name dnsname.Name) (out []netip.Addr) {
 // inspect asks servers that reply for what checks of the zone need. Nothing waits for it. SOA is asked over TCP as well: it
 // is small, so that only TCP itself can be what fails.
 func (r *run) inspect(z *zone) {
-	servers := z.addrs(r.opts.MaxServers)
+	servers := r.addrs(z)
 	keys := Question{z.name, rr.Type(dns.TypeDNSKEY)}
 	if !r.thorough(z) || z.name.IsRoot() {
 		if !r.opts.NoDNSSEC {
