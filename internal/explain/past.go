@@ -1,0 +1,47 @@
+package explain
+
+import (
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// PastOf is what a look leaves for those that come after it.
+func PastOf(f *Facts) Past {
+	p := Past{At: f.At, Name: f.Name}
+	for _, s := range f.Servers {
+		if s.Zone == f.Zone && s.SOA != nil && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) { // RFC 1982
+			p.Serial = s.SOA.Serial
+		}
+	}
+	for _, z := range f.Zones {
+		if z.Name != f.Zone {
+			continue
+		}
+		for _, set := range z.ParentNS {
+			p.NS = append(p.NS, set.NS...)
+		}
+	}
+	slices.SortFunc(p.NS, func(a, b Name) int { return a.Compare(b.Name) })
+	p.NS = slices.Compact(p.NS)
+	for _, o := range f.Outcomes {
+		p.Sets = append(p.Sets, o.Sets...)
+		if (o.Result == iterate.NXDomain || o.Result == iterate.NoData) && o.End == f.Name {
+			p.Absent = append(p.Absent, o.Type)
+		}
+	}
+	for _, h := range f.Chain {
+		p.Sets = append(p.Sets, Set{Name: h.From, Type: typeOf(h.Type), TTL: h.TTL, Data: []string{h.To.String()}})
+	}
+	for _, r := range f.Registrations {
+		if !f.Domain.IsZero() && r.Domain == f.Domain.String() {
+			p.Expires, p.Registrar = r.Dates.Expires, r.Registrar.Name
+		}
+	}
+	return p
+}
+
+func typeOf(text string) (t Type) {
+	_ = t.UnmarshalText([]byte(text)) // CNAME or DNAME
+	return t
+}
