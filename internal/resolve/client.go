@@ -27,6 +27,7 @@ type Exchanger interface {
 type Client struct {
 	Roots   *x509.CertPool // whom to trust for the certificates of TLS servers; default: whom the system trusts
 	MixCase bool           // ask in random case and insist on it in replies: harder to forge, but not every server echoes it
+	AsIs    bool           // send no OPT record with queries that have none; some servers take none
 	// Dial opens connections; default: a net.Dialer's. Packets of a connection to "udp" must come from its peer only.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -44,13 +45,20 @@ const (
 	defaultTimeout = 5 * time.Second
 )
 
-// The errors that callers tell apart. Timeouts are context.DeadlineExceeded.
+// The errors that callers tell apart. Timeouts are context.DeadlineExceeded; where nothing but replies came that were not to the
+// query, as from a server that is broken or from a forger, they are one of these two as well.
 var (
-	errMalformed = errors.New("the reply cannot be read")
-	errQuestion  = errors.New("a query has one question")
+	ErrID       = errors.New("the reply has another id")
+	ErrQuestion = errors.New("the reply has another question")
 )
 
-// Exchange implements Exchanger. Without an OPT record in the query it adds one that asks for replies of 1232 octets.
+var (
+	errMalformed   = errors.New("the reply cannot be read")
+	errOneQuestion = errors.New("a query has one question")
+)
+
+// Exchange implements Exchanger. Without an OPT record in the query it adds one that asks for replies of 1232 octets, unless c
+// is AsIs. The question of the reply is in the case in which the server wrote it, unless c mixed it.
 func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*dns.Msg, error) {
 	if _, ends := ctx.Deadline(); !ends {
 		var cancel context.CancelFunc
@@ -65,18 +73,27 @@ func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", server, inTime(ctx, err))
 	}
-	reply.Id, reply.Question = query.Id, query.Question[:1:1]
+	reply.Id = query.Id
+	if c.MixCase || len(reply.Question) == 0 {
+		reply.Question = query.Question[:1:1]
+	}
 	return reply, nil
 }
 
-// inTime makes all the ways in which a connection tells that time is up into one.
+// inTime makes all the ways in which a connection tells that time is up into one. What came instead of the reply is kept.
 func inTime(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return ended
-	}
+	ended := ctx.Err()
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return context.DeadlineExceeded
+	if ended == nil && errors.As(err, &timeout) && timeout.Timeout() {
+		ended = context.DeadlineExceeded
+	}
+	for _, wrong := range []error{ErrID, ErrQuestion} {
+		if ended != nil && errors.Is(err, wrong) {
+			return fmt.Errorf("%w: %w", ended, wrong)
+		}
+	}
+	if ended != nil {
+		return ended
 	}
 	return err
 }
@@ -84,10 +101,10 @@ func inTime(ctx context.Context, err error) error {
 // pack is the query in wire form, in random case if so configured. The id is chosen where it is sent.
 func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	if len(query.Question) != 1 {
-		return nil, errQuestion
+		return nil, errOneQuestion
 	}
 	q := query.Copy() // Pack writes to the OPT record
-	if q.IsEdns0() == nil {
+	if q.IsEdns0() == nil && !c.AsIs {
 		q.SetEdns0(udpSize, false)
 	}
 	wire, err := q.Pack()
@@ -132,19 +149,22 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 	}
 	buf := buffers.Get().(*[udpBuffer]byte)
 	defer buffers.Put(buf)
+	var wrong error
 	for {
 		n, err := conn.Read(buf[:])
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, wrong)
 		}
 		// What does not match was sent by a forger, or late. The reply may still come.
-		if c.matches(wire, buf[:n]) {
-			if buf[2]&flagTC != 0 {
-				// What is there counts for nothing (RFC 2181 §9), and may end in the middle of a record.
-				return &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}}, nil
-			}
-			return unpack(buf[:n])
+		if no := c.compare(wire, buf[:n]); no != nil {
+			wrong = no
+			continue
 		}
+		if buf[2]&flagTC != 0 {
+			// What is there counts for nothing (RFC 2181 §9), and may end in the middle of a record.
+			return &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}}, nil
+		}
+		return unpack(buf[:n])
 	}
 }
 

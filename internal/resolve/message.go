@@ -29,20 +29,22 @@ func questionEnd(wire []byte) int {
 	return at + 5
 }
 
-// matches reports whether a message is the reply to a query: its id, and its one question octet by octet. The case of the
+// compare tells why a message is not the reply to a query: for its id, or for its one question, octet by octet. The case of the
 // name counts only if we mixed it.
-func (c *Client) matches(query, reply []byte) bool {
+func (c *Client) compare(query, reply []byte) error {
 	end := questionEnd(query)
-	if len(reply) < end || reply[0] != query[0] || reply[1] != query[1] || reply[2]&kindMask != kindReply ||
-		binary.BigEndian.Uint16(reply[4:]) != 1 {
-		return false
+	switch {
+	case len(reply) < headerSize || reply[0] != query[0] || reply[1] != query[1]:
+		return ErrID
+	case len(reply) < end || reply[2]&kindMask != kindReply || binary.BigEndian.Uint16(reply[4:]) != 1:
+		return ErrQuestion
 	}
 	asked, said := query[headerSize:end], reply[headerSize:end]
-	if c.MixCase {
-		return bytes.Equal(asked, said)
-	}
 	name := len(asked) - 4
-	return equalFold(asked[:name], said[:name]) && bytes.Equal(asked[name:], said[name:])
+	if c.MixCase && !bytes.Equal(asked, said) || !equalFold(asked[:name], said[:name]) || !bytes.Equal(asked[name:], said[name:]) {
+		return ErrQuestion
+	}
+	return nil
 }
 
 // equalFold compares names in wire form. Length octets are below 'A', so they fold to themselves.

@@ -50,6 +50,7 @@ type waiter struct {
 	done  chan struct{} // closed when reply or err is there
 	reply *dns.Msg
 	err   error
+	wrong error // what came under its id, or to its question under another
 }
 
 // exchangeStream asks over a connection that is open, or opens one.
@@ -197,14 +198,28 @@ func (s *stream) read(conn net.Conn) error {
 	s.replies++
 	id := binary.BigEndian.Uint16(wire)
 	w := s.waiting[id]
-	if w == nil || !s.client.matches(w.query, wire) {
+	if w == nil {
+		s.strayLocked(wire)
 		return nil // the one who asked has gone
+	}
+	if w.wrong = s.client.compare(w.query, wire); w.wrong != nil {
+		return nil
 	}
 	delete(s.waiting, id)
 	s.matched++
 	w.reply, w.err = unpack(wire)
 	close(w.done)
 	return nil
+}
+
+// strayLocked tells those who wait for a reply to the same question that one came with another id.
+func (s *stream) strayLocked(wire []byte) {
+	for id, w := range s.waiting {
+		renamed := binary.BigEndian.AppendUint16(nil, id)
+		if s.client.compare(w.query, append(renamed, wire[2:]...)) == nil {
+			w.wrong = ErrID
+		}
+	}
 }
 
 // fail ends the connection. Those who wait on it are told.
@@ -258,8 +273,7 @@ func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
 	case <-w.done:
 		return w.reply, w.err
 	case <-ctx.Done():
-		s.forget(w, before, ctx.Err())
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), s.forget(w, before, ctx.Err()))
 	}
 }
 
@@ -287,18 +301,20 @@ func (s *stream) register(wire []byte) (*waiter, int, error) {
 }
 
 // forget is for one who will not wait any longer. If nothing at all has come in the time there was, nothing may ever: a
-// peer that vanished says so to nobody, and the next query wants a connection that works.
-func (s *stream) forget(w *waiter, before int, why error) {
+// peer that vanished says so to nobody, and the next query wants a connection that works. It returns what came instead.
+func (s *stream) forget(w *waiter, before int, why error) error {
 	s.mu.Lock()
 	id := binary.BigEndian.Uint16(w.query)
 	if s.waiting[id] == w {
 		delete(s.waiting, id)
 	}
 	silent := s.replies == before && errors.Is(why, context.DeadlineExceeded)
+	wrong := w.wrong
 	s.mu.Unlock()
 	if silent {
 		s.client.remove(s)
 	}
+	return wrong
 }
 
 func (s *stream) write(ctx context.Context, wire []byte) error {

@@ -4,19 +4,44 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
+// path is how a query goes: over what, to whom, and from whom.
+type path struct {
+	transport resolve.Transport
+	to        netip.AddrPort
+	client    netip.Addr
+}
+
+// patience is how long a server on a connection works on a query that it has no reply to.
+const patience = 10 * time.Second
+
+type clientKey struct{}
+
+// From is ctx for queries that come from an address; servers may have views for some. Without it they come from 127.0.0.1, as
+// they do on sockets.
+func From(ctx context.Context, client netip.Addr) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+func clientOf(ctx context.Context) netip.Addr {
+	if a, ok := ctx.Value(clientKey{}).(netip.Addr); ok {
+		return a
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
 // Dial opens a connection in memory to a server, over "udp" or "tcp"; it fits the Dial of a resolve.Client. There is no
 // TLS. Over UDP each Write is a datagram.
-func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error) {
+func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, err
@@ -28,26 +53,31 @@ func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error)
 	case network != "udp":
 		return nil, fmt.Errorf("no network %q here", network)
 	}
-	if n.find(addr) == nil {
+	if !n.accepts(addr, tr) {
 		return nil, errUnreachable
 	}
 	ours, theirs := net.Pipe()
-	go (&conn{net: n, transport: tr, addr: addr, pipe: ours}).serve()
+	go (&conn{net: n, path: path{tr, addr, clientOf(ctx)}, pipe: ours}).serve(context.Background())
 	return theirs, nil
+}
+
+// accepts reports whether there is a server that can be spoken to over a transport. Nobody is told that there is none over UDP.
+func (n *Net) accepts(addr netip.AddrPort, tr resolve.Transport) bool {
+	s := n.find(addr)
+	return s != nil && (tr == resolve.UDP || s.speaks(tr))
 }
 
 // conn is the server's end of a connection.
 type conn struct {
-	net       *Net
-	transport resolve.Transport
-	addr      netip.AddrPort
-	pipe      net.Conn
-	writing   sync.Mutex // held while a reply is written
+	net     *Net
+	path    path
+	pipe    net.Conn
+	writing sync.Mutex // held while a reply is written
 }
 
 // serve replies to the queries on a connection until it is closed, each as soon as its reply is there.
-func (c *conn) serve() {
-	ctx, cancel := context.WithCancel(context.Background())
+func (c *conn) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	var replying sync.WaitGroup
 	defer replying.Wait()
 	defer cancel()
@@ -67,24 +97,22 @@ func (c *conn) serve() {
 }
 
 func (c *conn) read(buf []byte) ([]byte, error) {
-	if c.transport == resolve.UDP {
+	if c.path.transport == resolve.UDP {
 		size, err := c.pipe.Read(buf)
 		return buf[:size], err
 	}
-	var size [2]byte
-	if _, err := io.ReadFull(c.pipe, size[:]); err != nil {
-		return nil, err
-	}
-	wire := buf[:binary.BigEndian.Uint16(size[:])]
-	_, err := io.ReadFull(c.pipe, wire)
-	return wire, err
+	return readFramed(c.pipe, buf)
 }
 
-// reply takes a query to the server. Where nothing listens any more, the connection ends.
+// reply takes a query to the server. Where nothing listens any more, the connection ends. What comes from elsewhere does not
+// belong to it.
 func (c *conn) reply(ctx context.Context, query *dns.Msg) {
-	p, err := c.net.send(ctx, c.transport, c.addr, query)
+	p, err := c.net.send(ctx, c.path, query)
 	if err != nil {
 		c.pipe.Close()
+		return
+	}
+	if p.from != c.path.to {
 		return
 	}
 	wire, err := p.pack()
@@ -92,7 +120,7 @@ func (c *conn) reply(ctx context.Context, query *dns.Msg) {
 		c.pipe.Close()
 		return
 	}
-	if c.transport != resolve.UDP {
+	if c.path.transport != resolve.UDP {
 		wire = append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...)
 	}
 	c.writing.Lock()

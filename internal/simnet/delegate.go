@@ -1,9 +1,6 @@
 package simnet
 
 import (
-	"encoding/hex"
-	"hash/fnv"
-
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -73,38 +70,4 @@ func (s *Server) primeLocked(set []dns.RR, r *dns.Msg) {
 			s.glueLocked(ns.Ns, r)
 		}
 	}
-}
-
-// object replies to a query whose EDNS the server does not take, or that lacks the server's cookie.
-func (m *manner) object(r, query *dns.Msg) bool {
-	opt := query.IsEdns0()
-	switch {
-	case opt == nil:
-		return false
-	case m.plain:
-		r.Rcode, r.Answer, r.Ns, r.Extra, r.Authoritative = dns.RcodeFormatError, nil, nil, nil, false
-		return true
-	case !m.cookies:
-		return false
-	}
-	for _, o := range opt.Option {
-		if c, ok := o.(*dns.EDNS0_COOKIE); ok && len(c.Cookie) >= 16 {
-			want := serverCookie(c.Cookie[:16])
-			r.SetEdns0(1232, opt.Do())
-			r.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: want}}
-			if c.Cookie == want {
-				return false
-			}
-			r.Rcode, r.Answer, r.Ns, r.Authoritative = dns.RcodeBadCookie, nil, nil, false
-			return true
-		}
-	}
-	return false
-}
-
-// serverCookie is a client's cookie with the server's behind it.
-func serverCookie(client string) string {
-	h := fnv.New64a()
-	h.Write([]byte(client))
-	return client + hex.EncodeToString(h.Sum(nil))
 }

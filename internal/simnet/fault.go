@@ -26,6 +26,7 @@ const (
 	lame        faultKind = "lame"      // refers to the root servers
 	bogus       faultKind = "bogus"     // addresses of a name that was not asked for
 	question    faultKind = "question"  // the reply to another question
+	id          faultKind = "id"        // the reply with another id
 	malformed   faultKind = "malformed" // octets that are no message
 	notimp      faultKind = "notimp"
 	notauth     faultKind = "notauth"
@@ -36,7 +37,7 @@ const (
 	truncated   faultKind = "truncated" // cut off over TCP too
 )
 
-var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question,
+var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question, id,
 	malformed, truncate, truncated, notimp, notauth, badvers, modest, recursed}
 
 // fault is what goes wrong for some questions.
@@ -95,6 +96,8 @@ func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 	case question:
 		r.Question = []dns.Question{{Name: strayName, Qtype: q.Qtype, Qclass: q.Qclass}}
 		r.Rcode, r.Answer = dns.RcodeSuccess, []dns.RR{stray(q.Qtype)}
+	case id:
+		r.Id++
 	case malformed:
 		clear()
 		r.Answer = []dns.RR{stray(q.Qtype)}

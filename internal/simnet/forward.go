@@ -41,10 +41,14 @@ const maxHops = 20
 
 // forward answers as a resolver does: from the servers that know, across CNAMEs, and from the cache for as long as the TTLs
 // last. What fails is SERVFAIL.
-func (s *Server) forward(ctx context.Context, to netip.AddrPort, name dnsname.Name, r *dns.Msg) error {
+func (s *Server) forward(ctx context.Context, q *query) error {
+	r, name, typ := q.reply, q.name, q.typ
 	r.RecursionAvailable = true
-	typ := r.Question[0].Qtype
 	for range maxHops {
+		to, ok := s.route(name)
+		if !ok {
+			return nil
+		}
 		c, err := s.known(ctx, to, key{name, typ})
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -63,9 +67,6 @@ func (s *Server) forward(ctx context.Context, to netip.AddrPort, name dnsname.Na
 			return nil
 		}
 		name = dnsname.MustParse(alias.Target)
-		if to, ok = s.route(name); !ok {
-			return nil
-		}
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (cached, e
 	}
 	query := new(dns.Msg).SetQuestion(k.name.String(), k.typ)
 	query.SetEdns0(1232, false)
-	m, err := s.net.exchange(ctx, resolve.UDP, to, query)
+	m, err := s.net.exchange(ctx, path{resolve.UDP, to, s.addr.Addr()}, query)
 	if err != nil {
 		return cached{}, err
 	}

@@ -30,25 +30,56 @@ func (s *Server) Script(text string) error {
 	return nil
 }
 
-// Do does one command:
+// Do does one command. What the server knows:
 //
 //	zone NAME [TTL]                   be the authority for a zone, with this negative TTL (default 60)
-//	OWNER TTL TYPE DATA[, DATA...]    add records; names are fully qualified
+//	OWNER TTL TYPE DATA[, DATA...]    add records; names are fully qualified. An SOA takes the place of the zone's
 //	set OWNER TTL TYPE DATA[, DATA]   have these records and no others of the owner and type
 //	drop OWNER [TYPE]                 have no records of the owner, or of one type
+//	serial ZONE NUMBER                have a zone in this version
+//	view NET OWNER TTL TYPE DATA[...] have these records for clients of a network
+//	ttls OWNER TYPE TTL...            give the records out with these TTLs in turn
+//	sign ZONE [WORD...]               sign the zone: with key=NAME, with signatures that are expired, early or broken, or with
+//	                                  noproof; a zone may also be given with its signatures as records
+//	ds ZONE TTL [NAME]                have the DS of a zone below that signs
+//
+// What it asks others for:
+//
 //	forward ZONE ADDRESS              be a caching resolver for the names in a zone, which another server knows
+//	resolve ADDRESS...                be a caching resolver for everything, from these servers of the root
+//	clamp POSITIVE [NEGATIVE]         keep things no longer than these seconds
+//	snoop cache|refuse                what to do without RD
+//	caches NUMBER                     be several caches behind one address
+//	stale                             answer from what has run out while the authority fails, with EDE 3
+//	ranges                            deny names between two that a signed zone has (RFC 8198)
+//	filter NAME nxdomain|refused|servfail|ADDRESS [EDE]   answer like this for a name and those below
+//	bogus NAME [EDE]                  fail for a name and those below, but not with CD
+//	hold OWNER TTL TYPE DATA[, DATA]  have this in the cache; of several, in the first
+//	deny OWNER TTL TYPE|* ZONE [SERIAL]   have in the cache that there is none; with *, that there is no such name
+//
+// How it behaves:
+//
 //	latency MIN [MAX]                 reply so much later, over TCP twice that
 //	loss PERCENT                      leave so many queries over UDP without a reply
+//	only udp|tcp                      take queries over nothing else
 //	lazy                              leave it to those who ask to follow CNAMEs
 //	rotate                            begin with another record of a set each time
-//	plain                             take no EDNS: FORMERR
+//	edns formerr|ignore|drop|brittle  take no EDNS, or none that is unusual; plain is formerr
 //	cookies                           want the cookie given with each query over UDP: BADCOOKIE
 //	hollow                            deny names that have nothing but names below them
+//	bare                              leave the SOA out of negative answers
+//	folds                             write the question in lower case
+//	ignorant                          leave types without a reply that servers of the last century do not know
+//	large                             send more over UDP than was asked for
+//	transfers                         give zones to everyone
+//	subnets                           choose the view by the subnet that a query names
+//	source ADDRESS                    reply over UDP from the address of another server
+//	nsid TEXT                         say who replies
 //	fault KIND [NAME|* [TYPE]]        go wrong for some questions, or for all; of several faults the last counts
 //	heal [NAME|* [TYPE]]              end the faults that were given for exactly these questions; alone: all
 //	at TIME COMMAND                   do it when the network is so old
 //
-// The kinds of faults are timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question,
+// The kinds of faults are timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question, id,
 // malformed, truncate (over UDP) and truncated (over TCP too), notimp, notauth, badvers, modest (AA is off) and recursed (and RA
 // is on). NS records below the apex of a zone are a delegation, and what is below them is glue.
 func (s *Server) Do(line string) error {
@@ -88,24 +119,63 @@ func (s *Server) scheduleLocked(line string, words []string) error {
 	return nil
 }
 
-// verbs are the commands by their first word. A line without one is a record.
-var verbs = map[string]struct {
+// verb is a command.
+type verb struct {
 	min, max int // arguments
 	parse    func(s *Server, args []string) (command, error)
-}{
+}
+
+const anyNumber = 1 << 16
+
+// verbs are the commands by their first word. A line without one is a record.
+var verbs = map[string]verb{
 	"zone":    {1, 2, (*Server).parseZone},
-	"set":     {4, 1 << 16, func(s *Server, args []string) (command, error) { return s.parseRecords(args, true) }},
+	"set":     {4, anyNumber, func(s *Server, args []string) (command, error) { return s.parseRecords(args, true) }},
 	"drop":    {1, 2, (*Server).parseDrop},
+	"serial":  {2, 2, (*Server).parseSerial},
+	"view":    {5, anyNumber, (*Server).parseView},
+	"ttls":    {3, anyNumber, (*Server).parseTTLs},
+	"sign":    {1, anyNumber, (*Server).parseSign},
+	"ds":      {2, 3, (*Server).parseDS},
 	"forward": {2, 2, (*Server).parseForward},
+
+	"resolve": {1, anyNumber, (*Server).parseResolve},
+	"clamp":   {1, 2, ofPolicy(parseClamp)},
+	"snoop":   {1, 1, ofPolicy(parseSnoop)},
+	"stale":   {0, 0, ofPolicy(func([]string) (func(*policy), error) { return func(p *policy) { p.stale = true }, nil })},
+	"ranges":  {0, 0, ofPolicy(func([]string) (func(*policy), error) { return func(p *policy) { p.ranges = true }, nil })},
+	"filter":  {2, 3, ofPolicy(parseFilter)},
+	"bogus":   {1, 2, ofPolicy(parseBogus)},
+	"caches":  {1, 1, (*Server).parseCaches},
+	"hold":    {4, anyNumber, (*Server).parseHold},
+	"deny":    {4, 5, (*Server).parseDeny},
+
 	"latency": {1, 2, (*Server).parseLatency},
 	"loss":    {1, 1, (*Server).parseLoss},
-	"lazy":    {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.lazy = true }, nil }},
-	"rotate":  {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.rotate = true }, nil }},
-	"plain":   {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.plain = true }, nil }},
-	"cookies": {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.cookies = true }, nil }},
-	"hollow":  {0, 0, func(*Server, []string) (command, error) { return func(s *Server) { s.manner.hollow = true }, nil }},
-	"fault":   {1, 3, (*Server).parseFault},
-	"heal":    {0, 2, (*Server).parseHeal},
+	"only":    {1, 1, (*Server).parseOnly},
+	"edns":    {1, 1, (*Server).parseEDNS},
+	"source":  {1, 1, (*Server).parseSource},
+	"nsid": {1, 1, func(_ *Server, args []string) (command, error) {
+		return func(s *Server) { s.manner.nsid = args[0] }, nil
+	}},
+	"lazy":      flag(func(m *manner) { m.lazy = true }),
+	"rotate":    flag(func(m *manner) { m.rotate = true }),
+	"plain":     flag(func(m *manner) { m.edns = ednsFormerr }),
+	"cookies":   flag(func(m *manner) { m.cookies = true }),
+	"hollow":    flag(func(m *manner) { m.hollow = true }),
+	"bare":      flag(func(m *manner) { m.bare = true }),
+	"folds":     flag(func(m *manner) { m.folds = true }),
+	"ignorant":  flag(func(m *manner) { m.ignorant = true }),
+	"large":     flag(func(m *manner) { m.large = true }),
+	"transfers": flag(func(m *manner) { m.transfers = true }),
+	"subnets":   flag(func(m *manner) { m.subnets = true }),
+	"fault":     {1, 3, (*Server).parseFault},
+	"heal":      {0, 2, (*Server).parseHeal},
+}
+
+// flag is a command that only switches something on.
+func flag(set func(*manner)) verb {
+	return verb{0, 0, func(*Server, []string) (command, error) { return func(s *Server) { set(&s.manner) }, nil }}
 }
 
 func (s *Server) compileLocked(words []string) (command, error) {
@@ -141,29 +211,52 @@ func (s *Server) parseZone(args []string) (command, error) {
 
 // parseRecords reads OWNER TTL TYPE DATA[, DATA...].
 func (s *Server) parseRecords(args []string, replace bool) (command, error) {
-	name, err := dnsname.Parse(args[0])
+	k, set, err := parseSet(args)
 	if err != nil {
 		return nil, err
 	}
-	if s.zoneLocked(name) == nil {
-		return nil, fmt.Errorf("%v is in no zone of this server", name)
+	if s.zoneLocked(k.name) == nil {
+		return nil, fmt.Errorf("%v is in no zone of this server", k.name)
 	}
-	head := fmt.Sprintf("%s %s IN %s ", name, args[1], args[2])
-	var set []dns.RR
-	for _, data := range strings.Split(strings.Join(args[3:], " "), ",") {
-		rec, err := dns.NewRR(head + data)
-		if err != nil {
-			return nil, err
-		}
-		set = append(set, rec)
-	}
-	k := key{name, set[0].Header().Rrtype}
 	return func(s *Server) {
 		if !replace {
 			set = append(slices.Clone(s.sets[k]), set...)
 		}
 		s.putLocked(k, set)
 	}, nil
+}
+
+// parseSet reads the records of one set. A comma between quotes is data.
+func parseSet(args []string) (k key, set []dns.RR, err error) {
+	if k.name, err = dnsname.Parse(args[0]); err != nil {
+		return k, nil, err
+	}
+	head := fmt.Sprintf("%s %s IN %s ", k.name, args[1], args[2])
+	for _, data := range splitData(strings.Join(args[3:], " ")) {
+		rec, err := dns.NewRR(head + data)
+		if err != nil {
+			return k, nil, err
+		}
+		if rec == nil {
+			return k, nil, fmt.Errorf("no record")
+		}
+		set = append(set, rec)
+	}
+	k.typ = set[0].Header().Rrtype
+	return k, set, nil
+}
+
+func splitData(text string) (out []string) {
+	quoted, from := false, 0
+	for i, c := range text {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			out, from = append(out, text[from:i]), i+1
+		}
+	}
+	return append(out, text[from:])
 }
 
 func (s *Server) parseDrop(args []string) (command, error) {
@@ -190,48 +283,6 @@ func (s *Server) parseForward(args []string) (command, error) {
 		return nil, err
 	}
 	return func(s *Server) { s.routes[zone] = to.Addr }, nil
-}
-
-func (s *Server) parseLatency(args []string) (command, error) {
-	fastest, err := time.ParseDuration(args[0])
-	if err != nil {
-		return nil, err
-	}
-	slowest, err := time.ParseDuration(args[len(args)-1])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.fastest, s.manner.slowest = fastest, slowest }, nil
-}
-
-func (s *Server) parseLoss(args []string) (command, error) {
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(args[0], "%"), 64)
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.loss = percent / 100 }, nil
-}
-
-func (s *Server) parseFault(args []string) (command, error) {
-	kind := faultKind(args[0])
-	if !slices.Contains(faultKinds, kind) {
-		return nil, fmt.Errorf("%q is no kind of fault", kind)
-	}
-	k, err := parseKey(args[1:])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.faults = append(s.manner.faults, fault{kind, k}) }, nil
-}
-
-func (s *Server) parseHeal(args []string) (command, error) {
-	k, err := parseKey(args)
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) {
-		s.manner.faults = slices.DeleteFunc(s.manner.faults, func(f fault) bool { return len(args) == 0 || f.key == k })
-	}, nil
 }
 
 // parseKey reads [NAME|* [TYPE]].

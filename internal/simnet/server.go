@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,20 +15,23 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Server is a scripted DNS server. It is an authority for its zones; for what it forwards it is a resolver with a cache.
+// Server is a scripted DNS server. It is an authority for its zones; for all else it may be a resolver with a cache.
 type Server struct {
 	net  *Net
 	addr netip.AddrPort
 
-	mu     sync.Mutex // guards the following
-	zones  map[dnsname.Name]*dns.SOA
-	sets   map[key][]dns.RR
-	names  map[dnsname.Name]int // how many sets a name and the names below it have
-	routes map[dnsname.Name]netip.AddrPort
-	cache  map[key]cached
-	asked  map[key]int // how often
-	later  []event     // in the order of their times
-	manner manner
+	mu       sync.Mutex // guards the following
+	zones    map[dnsname.Name]*dns.SOA
+	sets     map[key][]dns.RR
+	names    map[dnsname.Name]int // how many sets a name and the names below it have
+	views    []view
+	signers  map[dnsname.Name]*signer
+	routes   map[dnsname.Name]netip.AddrPort
+	cache    map[key]cached // of what is forwarded
+	resolver *resolver      // nil: none
+	asked    map[key]int    // how often
+	later    []event        // in the order of their times
+	manner   manner
 }
 
 // manner is how a server behaves.
@@ -38,10 +40,20 @@ type manner struct {
 	loss             float64       // part of the queries that get none
 	lazy             bool          // does not add what a CNAME leads to
 	rotate           bool          // begins with another record each time
-	plain            bool          // takes no EDNS
 	cookies          bool          // wants its cookie with each query over UDP
 	hollow           bool          // denies names that have nothing but names below them
-	faults           []fault       // the last that fits counts
+	bare             bool          // leaves the SOA out of negative answers
+	folds            bool          // writes the question in lower case
+	ignorant         bool          // does not reply to types that are newer than it is
+	transfers        bool          // gives its zones to everyone
+	subnets          bool          // answers for the subnet that a query names (RFC 7871)
+	large            bool          // sends more over UDP than it was asked for
+	edns             ednsManner
+	nsid             string
+	only             string         // "udp" or "tcp"
+	source           netip.AddrPort // of its replies over UDP, if not its own address
+	ttls             map[key][]uint32
+	faults           []fault // the last that fits counts
 }
 
 type key struct {
@@ -57,17 +69,43 @@ type event struct {
 
 func newServer(n *Net, addr netip.AddrPort) *Server {
 	return &Server{net: n, addr: addr, zones: map[dnsname.Name]*dns.SOA{}, sets: map[key][]dns.RR{}, names: map[dnsname.Name]int{},
-		routes: map[dnsname.Name]netip.AddrPort{}, cache: map[key]cached{}, asked: map[key]int{}}
+		signers: map[dnsname.Name]*signer{}, routes: map[dnsname.Name]netip.AddrPort{}, cache: map[key]cached{}, asked: map[key]int{},
+		manner: manner{ttls: map[key][]uint32{}}}
 }
 
 // Addr is where the server is.
 func (s *Server) Addr() resolve.Server { return resolve.Server{Addr: s.addr} }
 
+// speaks reports whether the server takes queries over a transport.
+func (s *Server) speaks(tr resolve.Transport) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catchUpLocked()
+	return s.manner.only == "" || (s.manner.only == "udp") == (tr == resolve.UDP)
+}
+
+// query is one that has arrived.
+type query struct {
+	key
+	msg    *dns.Msg
+	way    path
+	client netip.Prefix                  // whom it is for: who sent it, or the subnet that it names
+	scope  int                           // how much of that made the answer
+	nth    int                           // time that it was asked
+	wild   map[dnsname.Name]dnsname.Name // wildcards that names of the reply were made of
+	reply  *dns.Msg
+
+	instance int // of several behind one address, the one that answers; from 1
+}
+
+func (q *query) do() bool { opt := q.msg.IsEdns0(); return opt != nil && opt.Do() }
+
 // serve replies to a query, as late as it likes.
-func (s *Server) serve(ctx context.Context, tr resolve.Transport, name dnsname.Name, query *dns.Msg) (packet, error) {
-	r := new(dns.Msg).SetReply(query)
-	r.Compress = true
-	fault, wait := s.receive(tr, name, r)
+func (s *Server) serve(ctx context.Context, way path, name dnsname.Name, msg *dns.Msg) (packet, error) {
+	q := &query{key: key{name, msg.Question[0].Qtype}, msg: msg, way: way, client: netip.PrefixFrom(way.client, way.client.BitLen()),
+		reply: new(dns.Msg).SetReply(msg)}
+	q.reply.Compress = true
+	fault, wait, work := s.receive(q)
 	if fault == timeout {
 		<-ctx.Done()
 		return packet{}, ctx.Err()
@@ -78,47 +116,59 @@ func (s *Server) serve(ctx context.Context, tr resolve.Transport, name dnsname.N
 	if fault == unreachable {
 		return packet{}, errUnreachable
 	}
-	if to, ok := s.route(name); ok {
-		if err := s.forward(ctx, to, name, r); err != nil {
+	if work != nil {
+		if err := work(ctx, q); err != nil {
 			return packet{}, err
 		}
 	}
-	if !s.objects(r, query, tr) {
-		fit(r, query, tr)
-	}
-	fault.apply(r, tr)
-	return packet{msg: r, damaged: fault == malformed}, nil
+	from := s.finish(q)
+	fault.apply(q.reply, way.transport)
+	return packet{msg: q.reply, from: from, damaged: fault == malformed}, nil
 }
 
-// objects reports whether the reply is about how the query was put.
-func (s *Server) objects(r, query *dns.Msg, tr resolve.Transport) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.manner
-	m.cookies = m.cookies && tr == resolve.UDP
-	return m.object(r, query)
-}
-
-// receive judges a query when it arrives, and answers it from what the server knows at that moment.
-func (s *Server) receive(tr resolve.Transport, name dnsname.Name, r *dns.Msg) (faultKind, time.Duration) {
+// receive judges a query when it arrives, and answers it from what the server knows at that moment. What it must ask others for
+// is left as work.
+func (s *Server) receive(q *query) (faultKind, time.Duration, func(context.Context, *query) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catchUpLocked()
-	k := key{name, r.Question[0].Qtype}
-	s.asked[k]++
-	chance := s.chanceLocked(k, tr)
+	s.asked[q.key]++
+	q.nth = s.asked[q.key]
+	chance := s.chanceLocked(q.key, q.way.transport)
 	wait := s.manner.fastest + time.Duration(chance.Float64()*float64(s.manner.slowest-s.manner.fastest))
-	if tr != resolve.UDP {
+	if q.way.transport != resolve.UDP {
 		wait *= 2 // the handshake
 	}
-	fault := s.manner.fault(k)
-	if fault == none && tr == resolve.UDP && chance.Float64() < s.manner.loss {
+	fault := s.manner.fault(q.key)
+	if fault == none && q.way.transport == resolve.UDP && chance.Float64() < s.manner.loss || s.manner.ignores(q) {
 		fault = timeout
 	}
-	if _, forwarded := s.routeLocked(name); !forwarded {
-		s.answerLocked(k, r)
+	s.manner.readSubnet(q)
+	switch _, forwarded := s.routeLocked(q.name); {
+	case forwarded:
+		return fault, wait, s.forward
+	case s.resolver != nil && s.zoneLocked(q.name) == nil:
+		return fault, wait, s.resolve
 	}
-	return fault, wait
+	s.answerLocked(q)
+	return fault, wait, nil
+}
+
+// finish gives the reply the form that its query can take, and tells from where it is sent.
+func (s *Server) finish(q *query) netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.manner.object(q) {
+		s.manner.describe(q)
+		s.manner.fit(q)
+	}
+	if s.manner.folds {
+		q.reply.Question = []dns.Question{{Name: q.name.String(), Qtype: q.typ, Qclass: q.msg.Question[0].Qclass}}
+	}
+	if s.manner.source.IsValid() && q.way.transport == resolve.UDP {
+		return s.manner.source
+	}
+	return s.addr
 }
 
 // catchUpLocked does the commands whose time has come.
@@ -136,131 +186,4 @@ func (s *Server) chanceLocked(k key, tr resolve.Transport) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, s.addr, tr, k.name.Wire(), k.typ, s.asked[k])
 	return rand.New(rand.NewPCG(s.net.seed, h.Sum64()))
-}
-
-// zoneLocked is the SOA record of the deepest zone that a name is in; nil if it is in none.
-func (s *Server) zoneLocked(name dnsname.Name) *dns.SOA {
-	for n := name; !n.IsZero(); n = n.Parent() {
-		if soa := s.zones[n]; soa != nil {
-			return soa
-		}
-	}
-	return nil
-}
-
-// answerLocked answers as an authority does (RFC 1034 §4.3.2), without wildcards.
-func (s *Server) answerLocked(k key, r *dns.Msg) {
-	r.Authoritative = true
-	if s.zoneLocked(k.name) == nil {
-		r.Authoritative, r.Rcode = false, dns.RcodeRefused
-		return
-	}
-	for seen := map[dnsname.Name]bool{}; !seen[k.name]; {
-		seen[k.name] = true
-		soa := s.zoneLocked(k.name)
-		set, alias := s.setLocked(k), s.sets[key{k.name, dns.TypeCNAME}]
-		switch {
-		case soa == nil: // a CNAME led out of what we know
-			return
-		case s.referLocked(k, r):
-			return
-		case len(set) > 0:
-			s.addLocked(r, k, set)
-			s.primeLocked(set, r)
-			return
-		case len(alias) > 0:
-			s.addLocked(r, k, alias)
-			if s.manner.lazy {
-				return
-			}
-			k.name = dnsname.MustParse(alias[0].(*dns.CNAME).Target)
-		case s.dnameLocked(k.name) != nil:
-			set = s.dnameLocked(k.name)
-			s.addLocked(r, key{}, set)
-			k.name = dnsname.MustParse(set[1].(*dns.CNAME).Target)
-		default:
-			if s.names[k.name] == 0 && s.zones[k.name] == nil || s.manner.hollow && !s.hasLocked(k.name) {
-				r.Rcode = dns.RcodeNameError
-			}
-			r.Ns = append(r.Ns, negative(soa))
-			return
-		}
-	}
-}
-
-// setLocked are the records of a name and type; each zone has an SOA record without being told.
-func (s *Server) setLocked(k key) []dns.RR {
-	if soa := s.zones[k.name]; soa != nil && k.typ == dns.TypeSOA && len(s.sets[k]) == 0 {
-		return []dns.RR{soa}
-	}
-	return s.sets[k]
-}
-
-// hasLocked reports whether a name has records itself.
-func (s *Server) hasLocked(name dnsname.Name) bool {
-	for k := range s.sets {
-		if k.name == name {
-			return true
-		}
-	}
-	return s.zones[name] != nil
-}
-
-// addLocked adds copies of the records of a set, so that nobody can change ours.
-func (s *Server) addLocked(r *dns.Msg, k key, set []dns.RR) {
-	first := 0
-	if s.manner.rotate {
-		first = s.asked[k] % len(set)
-	}
-	for i := range set {
-		r.Answer = append(r.Answer, dns.Copy(set[(first+i)%len(set)]))
-	}
-}
-
-// negative is the SOA record of a negative answer (RFC 2308 §3).
-func negative(soa *dns.SOA) dns.RR {
-	c := dns.Copy(soa).(*dns.SOA)
-	c.Hdr.Ttl = min(c.Hdr.Ttl, c.Minttl)
-	return c
-}
-
-// fit gives the reply an OPT record if the query has one, and cuts it off if it is too large.
-func fit(r, query *dns.Msg, tr resolve.Transport) {
-	size := dns.MinMsgSize
-	if opt := query.IsEdns0(); opt != nil {
-		size = max(size, int(opt.UDPSize()))
-		if r.IsEdns0() == nil {
-			r.SetEdns0(1232, opt.Do())
-		}
-	}
-	if tr == resolve.UDP && r.Len() > size {
-		cut(r)
-	}
-}
-
-func cut(r *dns.Msg) { r.Truncated, r.Answer, r.Ns, r.Extra = true, nil, nil, onlyOPT(r) }
-
-// onlyOPT is the additional section without addresses.
-func onlyOPT(r *dns.Msg) []dns.RR {
-	if opt := r.IsEdns0(); opt != nil {
-		return []dns.RR{opt}
-	}
-	return nil
-}
-
-// put replaces the records of a name and type; none remove it.
-func (s *Server) putLocked(k key, set []dns.RR) {
-	was := len(s.sets[k]) > 0
-	s.sets[k] = slices.Clip(set)
-	step := 0
-	switch is := len(set) > 0; {
-	case is && !was:
-		step = 1
-	case !is && was:
-		step = -1
-		delete(s.sets, k)
-	}
-	for n := k.name; step != 0 && !n.IsZero(); n = n.Parent() {
-		s.names[n] += step
-	}
 }

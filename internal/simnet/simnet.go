@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,32 +134,38 @@ func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Ms
 		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
 		defer cancel()
 	}
-	reply, err := n.exchange(ctx, server.Transport, server.Addr, query)
+	reply, err := n.exchange(ctx, path{server.Transport, server.Addr, clientOf(ctx)}, query)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", server, err)
 	}
 	return reply, nil
 }
 
-func (n *Net) exchange(ctx context.Context, tr resolve.Transport, addr netip.AddrPort, query *dns.Msg) (*dns.Msg, error) {
-	p, err := n.send(ctx, tr, addr, query)
-	switch {
-	case err != nil:
+func (n *Net) exchange(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, error) {
+	if !n.accepts(way.to, way.transport) {
+		return nil, errUnreachable
+	}
+	p, err := n.send(ctx, way, query)
+	if err != nil {
 		return nil, err
-	case p.damaged:
+	}
+	if p.damaged {
 		wire, err := p.pack()
 		if err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("the reply cannot be read: %w", new(dns.Msg).Unpack(wire))
-	case p.msg.Question[0] != query.Question[0]:
+	}
+	if no := p.misses(way, query); no != nil {
 		<-ctx.Done()
-		return nil, ctx.Err()
-	case p.msg.Truncated && tr == resolve.UDP:
+		return nil, fmt.Errorf("%w: %w", ctx.Err(), no)
+	}
+	if p.msg.Truncated && way.transport == resolve.UDP {
 		if err := resolve.Again(ctx); err != nil {
 			return nil, err
 		}
-		return n.exchange(ctx, resolve.TCP, addr, query)
+		way.transport = resolve.TCP
+		return n.exchange(ctx, way, query)
 	}
 	return p.msg, nil
 }
@@ -166,7 +173,24 @@ func (n *Net) exchange(ctx context.Context, tr resolve.Transport, addr netip.Add
 // packet is a reply on its way.
 type packet struct {
 	msg     *dns.Msg
+	from    netip.AddrPort
 	damaged bool // cannot be read where it arrives
+}
+
+var errSource = errors.New("the reply came from another address")
+
+// misses tells why a reply is not seen by the one who asked.
+func (p packet) misses(way path, query *dns.Msg) error {
+	asked, said := query.Question[0], p.msg.Question[0]
+	switch {
+	case p.from != way.to:
+		return errSource
+	case p.msg.Id != query.Id:
+		return resolve.ErrID
+	case !strings.EqualFold(asked.Name, said.Name) || asked.Qtype != said.Qtype || asked.Qclass != said.Qclass:
+		return resolve.ErrQuestion
+	}
+	return nil
 }
 
 // pack is the packet in wire form.
@@ -179,7 +203,7 @@ func (p packet) pack() ([]byte, error) {
 }
 
 // send takes a query to a server and its reply back, both over the same transport.
-func (n *Net) send(ctx context.Context, tr resolve.Transport, addr netip.AddrPort, query *dns.Msg) (packet, error) {
+func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error) {
 	if len(query.Question) != 1 {
 		return packet{}, errQuestion
 	}
@@ -187,12 +211,12 @@ func (n *Net) send(ctx context.Context, tr resolve.Transport, addr netip.AddrPor
 	if err != nil {
 		return packet{}, err
 	}
-	s := n.find(addr)
+	s := n.find(way.to)
 	if s == nil {
 		return packet{}, errUnreachable
 	}
-	n.note(Query{n.Age(), addr, tr, name, rr.Type(query.Question[0].Qtype)})
-	return s.serve(ctx, tr, name, query)
+	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype)})
+	return s.serve(ctx, way, name, query)
 }
 
 // sleep waits for d, or for the end of ctx.

@@ -1,0 +1,220 @@
+package simnet
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// cache is what a resolver knows. Names that do not exist are kept under type 0, as that is so for all types.
+type cache struct {
+	entries map[key]entry
+	cuts    map[dnsname.Name]delegation
+	ranges  []gap
+}
+
+// entry is what one name has of a type, or that it has none.
+type entry struct {
+	rcode  int
+	answer []dns.RR // with signatures
+	ns     []dns.RR // of a negative one
+	from   time.Time
+	until  time.Time
+	stale  bool
+}
+
+// delegation is a zone and its servers as its parent has them.
+type delegation struct {
+	zone  dnsname.Name
+	hosts []dnsname.Name
+	addrs []netip.AddrPort
+	until time.Time
+}
+
+// gap is a range of names of which none exists.
+type gap struct {
+	zone, after, before dnsname.Name
+	entry               entry
+}
+
+func newCache() *cache { return &cache{entries: map[key]entry{}, cuts: map[dnsname.Name]delegation{}} }
+
+// find is what is known of a name and has not run out.
+func (c *cache) find(k key, now time.Time, ranges bool) (entry, bool) {
+	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
+		e, ok := c.entries[k]
+		if ok && now.Before(e.until) && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
+			return e, true
+		}
+	}
+	for _, g := range c.ranges {
+		if ranges && now.Before(g.entry.until) && k.name.IsIn(g.zone) && g.after.Compare(k.name) < 0 &&
+			(k.name.Compare(g.before) < 0 || g.before == g.zone) {
+			return g.entry, true
+		}
+	}
+	return entry{}, false
+}
+
+// staleTTL is what stale answers are given out with (RFC 8767 §4).
+const staleTTL = 30
+
+// expired is what was known of a name.
+func (c *cache) expired(k key) (entry, bool) {
+	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
+		if e, ok := c.entries[k]; ok && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
+			e.stale = true
+			e.answer, e.ns = withTTL(e.answer, staleTTL), withTTL(e.ns, staleTTL)
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// closest is the deepest zone above a name whose servers are known. The DS of a zone is with its parent.
+func (c *cache) closest(k key, now time.Time) (delegation, bool) {
+	n := k.name
+	if k.typ == dns.TypeDS {
+		n = n.Parent()
+	}
+	for ; !n.IsZero(); n = n.Parent() {
+		if d, ok := c.cuts[n]; ok && now.Before(d.until) {
+			return d, true
+		}
+	}
+	return delegation{}, false
+}
+
+// keep remembers a reply to a question.
+func (c *cache) keep(k key, e entry) {
+	if e.until.Equal(e.from) {
+		return
+	}
+	switch {
+	case e.rcode == dns.RcodeNameError:
+		k.typ = 0
+	case len(e.answer) > 0:
+		k.typ = e.answer[0].Header().Rrtype
+	}
+	c.entries[k] = e
+	for _, rec := range e.ns {
+		if nsec, ok := rec.(*dns.NSEC); ok && e.rcode == dns.RcodeNameError {
+			c.ranges = append(c.ranges, gap{zone: e.zone(), after: dnsname.MustParse(nsec.Hdr.Name),
+				before: dnsname.MustParse(nsec.NextDomain), entry: e})
+		}
+	}
+}
+
+// zone is the one that a negative entry is of.
+func (e entry) zone() dnsname.Name {
+	for _, rec := range e.ns {
+		if rec.Header().Rrtype == dns.TypeSOA {
+			return dnsname.MustParse(rec.Header().Name)
+		}
+	}
+	return dnsname.Root
+}
+
+// newEntry takes from a reply what it says of the name itself; what its aliases lead to is asked for apart, as each record set
+// has a life of its own in a cache.
+func newEntry(k key, m *dns.Msg, longest limits, now time.Time) entry {
+	e := entry{from: now, until: now}
+	for _, rec := range m.Answer {
+		h := rec.Header()
+		owner, err := dnsname.Parse(h.Name)
+		if err == nil && owner == k.name && (h.Rrtype == k.typ || h.Rrtype == dns.TypeCNAME || covers(rec, k.typ)) {
+			e.answer = append(e.answer, rec)
+		}
+	}
+	if len(e.answer) > 0 {
+		// Signatures go behind what they sign.
+		slices.SortStableFunc(e.answer, func(a, b dns.RR) int { return isSignature(a) - isSignature(b) })
+		ttl := longest.clamp(least(e.answer))
+		e.answer, e.until = withTTL(e.answer, ttl), now.Add(time.Duration(ttl)*time.Second)
+		return e
+	}
+	e.rcode, e.ns = m.Rcode, m.Ns
+	for _, rec := range m.Ns {
+		if soa, ok := rec.(*dns.SOA); ok { // without one it must not be kept (RFC 2308 §5)
+			ttl := longest.clampNegative(min(soa.Hdr.Ttl, soa.Minttl))
+			e.ns, e.until = withTTL(m.Ns, ttl), now.Add(time.Duration(ttl)*time.Second)
+		}
+	}
+	return e
+}
+
+func covers(rec dns.RR, typ uint16) bool {
+	sig, ok := rec.(*dns.RRSIG)
+	return ok && (sig.TypeCovered == typ || sig.TypeCovered == dns.TypeCNAME)
+}
+
+func isSignature(rec dns.RR) int {
+	if rec.Header().Rrtype == dns.TypeRRSIG {
+		return 1
+	}
+	return 0
+}
+
+func least(set []dns.RR) uint32 {
+	ttl := set[0].Header().Ttl
+	for _, rec := range set {
+		ttl = min(ttl, rec.Header().Ttl)
+	}
+	return ttl
+}
+
+// withTTL are copies of records.
+func withTTL(set []dns.RR, ttl uint32) (out []dns.RR) {
+	for _, rec := range set {
+		rec = dns.Copy(rec)
+		rec.Header().Ttl = ttl
+		out = append(out, rec)
+	}
+	return out
+}
+
+// aged is the entry as it is given out: with the time that is left, in whole seconds.
+func (e entry) aged(now time.Time) entry {
+	left := uint32((e.until.Sub(now) + time.Second - 1) / time.Second)
+	e.answer, e.ns = withTTL(e.answer, left), withTTL(e.ns, left)
+	return e
+}
+
+// addTo adds the entry to a reply. Signatures are for those who want them.
+func (e entry) addTo(q *query) {
+	wanted := func(section []dns.RR) (out []dns.RR) {
+		for _, rec := range section {
+			t := rec.Header().Rrtype
+			if q.do() || t == q.typ || t != dns.TypeRRSIG && t != dns.TypeNSEC && t != dns.TypeNSEC3 {
+				out = append(out, rec)
+			}
+		}
+		return out
+	}
+	q.reply.Rcode = e.rcode
+	q.reply.Answer = append(q.reply.Answer, wanted(e.answer)...)
+	q.reply.Ns = append(q.reply.Ns, wanted(e.ns)...)
+}
+
+func (e entry) staleError() uint16 {
+	if e.rcode == dns.RcodeNameError {
+		return edeStaleNX
+	}
+	return edeStale
+}
+
+// alias is the name that the entry leads to, if it is not what was asked for itself.
+func (e entry) alias(typ uint16) (dnsname.Name, bool) {
+	if len(e.answer) == 0 || typ == dns.TypeCNAME {
+		return dnsname.Name{}, false
+	}
+	c, ok := e.answer[0].(*dns.CNAME)
+	if !ok {
+		return dnsname.Name{}, false
+	}
+	return dnsname.MustParse(c.Target), true
+}

@@ -1,0 +1,178 @@
+package simnet
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+func (s *Server) parseResolve(args []string) (command, error) {
+	var roots []netip.AddrPort
+	for _, a := range args {
+		at, err := resolve.ParseServer(a)
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, at.Addr)
+	}
+	return func(s *Server) {
+		if s.resolver == nil {
+			s.resolver = &resolver{caches: []*cache{newCache()}, failed: map[netip.AddrPort]time.Time{}}
+		}
+		s.resolver.policy.roots = roots
+	}, nil
+}
+
+// ofPolicy makes a command for servers that resolve.
+func ofPolicy(parse func(args []string) (func(*policy), error)) func(*Server, []string) (command, error) {
+	return func(s *Server, args []string) (command, error) {
+		if s.resolver == nil {
+			return nil, errNoResolver
+		}
+		change, err := parse(args)
+		return func(s *Server) { change(&s.resolver.policy) }, err
+	}
+}
+
+var errNoResolver = fmt.Errorf("the server does not resolve; say so first")
+
+func parseClamp(args []string) (func(*policy), error) {
+	var l limits
+	for i, to := range []*uint32{&l.positive, &l.negative} {
+		ttl, err := parseTTL(args[min(i, len(args)-1)])
+		if err != nil {
+			return nil, err
+		}
+		*to = ttl
+	}
+	return func(p *policy) { p.longest = l }, nil
+}
+
+func parseSnoop(args []string) (func(*policy), error) {
+	if args[0] != "cache" && args[0] != "refuse" {
+		return nil, fmt.Errorf("there are cache and refuse")
+	}
+	return func(p *policy) { p.refuse = args[0] == "refuse" }, nil
+}
+
+// outcomes are the answers of filters by name.
+var outcomes = map[string]int{"nxdomain": dns.RcodeNameError, "refused": dns.RcodeRefused, "servfail": dns.RcodeServerFailure}
+
+func parseFilter(args []string) (func(*policy), error) {
+	r, err := parseRule(args[0], args[2:], edeFiltered)
+	if err != nil {
+		return nil, err
+	}
+	var known bool
+	if r.rcode, known = outcomes[args[1]]; !known {
+		if r.addr, err = netip.ParseAddr(args[1]); err != nil {
+			return nil, err
+		}
+	}
+	return func(p *policy) { p.rules = append(slices.Clip(p.rules), r) }, nil
+}
+
+func parseBogus(args []string) (func(*policy), error) {
+	r, err := parseRule(args[0], args[1:], edeBogus)
+	if err != nil {
+		return nil, err
+	}
+	r.rcode, r.check = dns.RcodeServerFailure, true
+	return func(p *policy) { p.rules = append(slices.Clip(p.rules), r) }, nil
+}
+
+// parseRule reads NAME [EDE]. EDE 0 is none at all, as many resolvers have it.
+func parseRule(name string, args []string, code uint16) (r rule, err error) {
+	if r.name, err = dnsname.Parse(name); err != nil {
+		return r, err
+	}
+	r.error = code
+	if len(args) > 0 {
+		n, err := strconv.ParseUint(args[0], 10, 16)
+		if err != nil {
+			return r, err
+		}
+		r.error = uint16(n)
+	}
+	return r, nil
+}
+
+func (s *Server) parseCaches(args []string) (command, error) {
+	if s.resolver == nil {
+		return nil, errNoResolver
+	}
+	n, err := strconv.ParseUint(args[0], 10, 8)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("%q is no number of caches", args[0])
+	}
+	return func(s *Server) {
+		s.resolver.mu.Lock()
+		defer s.resolver.mu.Unlock()
+		for len(s.resolver.caches) < int(n) {
+			s.resolver.caches = append(s.resolver.caches, newCache())
+		}
+	}, nil
+}
+
+func (s *Server) parseHold(args []string) (command, error) {
+	k, set, err := parseSet(args)
+	if err != nil {
+		return nil, err
+	}
+	return s.remember(k, entry{answer: set}, least(set))
+}
+
+func (s *Server) parseDeny(args []string) (command, error) {
+	name, err := dnsname.Parse(args[0])
+	if err != nil {
+		return nil, err
+	}
+	ttl, err := parseTTL(args[1])
+	if err != nil {
+		return nil, err
+	}
+	e, k := entry{rcode: dns.RcodeNameError}, key{name: name}
+	if args[2] != "*" {
+		typ, err := rr.ParseType(args[2])
+		if err != nil {
+			return nil, err
+		}
+		e.rcode, k.typ = dns.RcodeSuccess, uint16(typ)
+	}
+	zone, err := dnsname.Parse(args[3])
+	if err != nil {
+		return nil, err
+	}
+	record := soa(zone, ttl, ttl)
+	if len(args) > 4 {
+		serial, err := strconv.ParseUint(args[4], 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		record.Serial = uint32(serial)
+	}
+	e.ns = []dns.RR{record}
+	return s.remember(k, e, ttl)
+}
+
+// remember puts something into the cache of a resolver, from the moment on at which that is done.
+func (s *Server) remember(k key, e entry, ttl uint32) (command, error) {
+	if s.resolver == nil {
+		return nil, errNoResolver
+	}
+	return func(s *Server) {
+		e.from = time.Now()
+		e.until = e.from.Add(time.Duration(ttl) * time.Second)
+		s.resolver.mu.Lock()
+		defer s.resolver.mu.Unlock()
+		s.resolver.caches[0].entries[k] = e
+	}, nil
+}
