@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+// tld is how the registry of a top-level domain is asked. Its lines are
+//
+//	rdap HOST ADDRESS [busy|hesitant|odd]    busy: 429 each time; hesitant: 429 the first time; odd: JSON that RFC 9083 forbids
+//	whois HOST ADDRESS
+//
+// Without an rdap line it is not in the list of IANA, and only WHOIS tells.
+type tld struct {
+	name  string // without dots
+	rdap  service
+	whois service
+}
+
+// service is where something is asked, and how it behaves.
+type service struct {
+	host   string
+	addr   netip.Addr
+	manner string
+}
+
+// registration is what is known of a domain. Its lines are
+//
+//	registrar NAME | IANA-ID | RDAP-HOST ADDRESS | WHOIS-HOST ADDRESS    the last two may be missing
+//	created, changed, expires, closes TIME   a date, or days from now: +20d; closes is the registrar's own expiry
+//	status WORD, WORD...                     as EPP writes them
+//	ns NAME...
+//	ds                                       of the key that simnet signs the domain with
+type registration struct {
+	domain    string // A-labels, without final dot
+	registrar registrar
+	dates     map[string]time.Time
+	status    []string
+	ns        []string
+	ds        string
+}
+
+type registrar struct {
+	name        string
+	id          int
+	rdap, whois service
+}
+
+func parseService(words []string) (s service, err error) {
+	if len(words) < 2 || len(words) > 3 {
+		return s, fmt.Errorf("give a host and its address")
+	}
+	s.host = words[0]
+	if s.addr, err = netip.ParseAddr(words[1]); err != nil {
+		return s, err
+	}
+	s.manner = strings.Join(words[2:], "")
+	return s, nil
+}
+
+func (p *plan) addTLD(s section) (err error) {
+	t := &tld{name: strings.Trim(s.args[0], ".")}
+	for _, line := range s.lines {
+		words := strings.Fields(line)
+		switch words[0] {
+		case "rdap":
+			t.rdap, err = parseService(words[1:])
+		case "whois":
+			t.whois, err = parseService(words[1:])
+		default:
+			err = fmt.Errorf("%q is nothing of a registry", words[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.tlds = append(p.tlds, t)
+	return nil
+}
+
+func (p *plan) addRegistration(s section) error {
+	name, err := dnsname.Parse(s.args[0])
+	if err != nil {
+		return err
+	}
+	r := &registration{domain: strings.TrimSuffix(name.String(), "."), dates: map[string]time.Time{}}
+	for _, line := range s.lines {
+		word, rest, _ := strings.Cut(line, " ")
+		if err := r.set(word, strings.TrimSpace(rest), name); err != nil {
+			return err
+		}
+	}
+	p.registrations = append(p.registrations, r)
+	return nil
+}
+
+func (r *registration) set(word, rest string, name dnsname.Name) (err error) {
+	switch word {
+	case "registrar":
+		r.registrar, err = parseRegistrar(rest)
+	case "created", "changed", "expires", "closes":
+		r.dates[word], err = parseTime(rest, time.Now())
+	case "status":
+		for s := range strings.SplitSeq(rest, ",") {
+			r.status = append(r.status, strings.TrimSpace(s))
+		}
+	case "ns":
+		for _, n := range strings.Fields(rest) {
+			r.ns = append(r.ns, strings.TrimSuffix(n, "."))
+		}
+	case "ds":
+		r.ds = simnet.Anchor(name)
+	default:
+		err = fmt.Errorf("%q is nothing of a registration", word)
+	}
+	return err
+}
+
+func parseRegistrar(text string) (r registrar, err error) {
+	parts := strings.Split(text, "|")
+	if len(parts) < 2 {
+		return r, fmt.Errorf("a registrar is NAME | IANA-ID")
+	}
+	r.name = strings.TrimSpace(parts[0])
+	if r.id, err = strconv.Atoi(strings.TrimSpace(parts[1])); err != nil {
+		return r, err
+	}
+	for i, to := range []*service{&r.rdap, &r.whois} {
+		if words := strings.Fields(strings.Join(parts[min(2+i, len(parts)):min(3+i, len(parts))], "")); len(words) > 0 {
+			if *to, err = parseService(words); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// parseTime reads a date, or days from now.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		return now.UTC().Truncate(time.Second).AddDate(0, 0, n), err
+	}
+	return time.Parse(time.DateOnly, text)
+}

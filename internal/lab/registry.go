@@ -1,0 +1,163 @@
+package lab
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// registry is all registries and registrars, and IANA.
+type registry struct {
+	authority *authority
+	tlds      []*tld
+	domains   map[string]*registration
+	whois     map[string]service // servers by host
+	rdap      map[string]service
+
+	mu   sync.Mutex // guards seen
+	seen map[string]bool
+}
+
+// Where IANA is asked.
+var (
+	ianaRDAP  = service{host: "data.iana.org", addr: netip.MustParseAddr("192.0.46.9")}
+	ianaWHOIS = service{host: "whois.iana.org", addr: netip.MustParseAddr("192.0.47.59")}
+)
+
+func (p *plan) buildRegistry() (*registry, error) {
+	a, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	r := &registry{authority: a, tlds: p.tlds, domains: map[string]*registration{}, seen: map[string]bool{},
+		whois: map[string]service{ianaWHOIS.host: ianaWHOIS}, rdap: map[string]service{ianaRDAP.host: ianaRDAP}}
+	for _, t := range p.tlds {
+		r.know(t.rdap, t.whois)
+	}
+	for _, d := range p.registrations {
+		r.domains[d.domain] = d
+		r.know(d.registrar.rdap, d.registrar.whois)
+	}
+	return r, nil
+}
+
+func (r *registry) know(rdap, whois service) {
+	if rdap.host != "" {
+		r.rdap[rdap.host] = rdap
+	}
+	if whois.host != "" {
+		r.whois[whois.host] = whois
+	}
+}
+
+// openRegistry opens the sockets of the registries, and returns what serves them.
+func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err error) {
+	r := l.registry
+	l.Roots = r.authority.pool()
+	hosts := slices.Sorted(maps.Keys(r.rdap))
+	cert, err := r.authority.issue(hosts)
+	if err != nil {
+		return nil, err
+	}
+	web, err := l.listen(o, r.rdap, "443")
+	if err != nil {
+		return nil, err
+	}
+	run = append(run, func(ctx context.Context) error { return r.serveRDAP(ctx, web, cert) })
+	for _, host := range slices.Sorted(maps.Keys(r.whois)) {
+		at, err := l.listen(o, map[string]service{host: r.whois[host]}, "43")
+		if err != nil {
+			return run, err
+		}
+		run = append(run, func(ctx context.Context) error { return r.serveWHOIS(ctx, at, host) })
+	}
+	return run, nil
+}
+
+// listen opens one socket for some services, and enters it into the table.
+func (l *Lab) listen(o Options, for_ map[string]service, port string) (net.Listener, error) {
+	var at net.Listener = newPipes()
+	if !o.Memory {
+		real, err := net.Listen("tcp4", "127.53.254.1:0")
+		if err != nil {
+			return nil, err
+		}
+		at = real
+	}
+	for host, s := range for_ {
+		famous := net.JoinHostPort(s.addr.String(), port)
+		l.table.hosts[host] = s.addr
+		if p, ok := at.(*pipes); ok {
+			l.table.pipes[famous] = p
+		} else {
+			l.table.places[famous] = at.Addr().String()
+		}
+	}
+	return at, nil
+}
+
+func (r *registry) serveRDAP(ctx context.Context, at net.Listener, cert tls.Certificate) error {
+	s := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
+	if err := s.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// whoisTime is how long a client may take to say what it wants.
+const whoisTime = 10 * time.Second
+
+func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	stop := context.AfterFunc(ctx, func() { at.Close() })
+	defer stop()
+	for {
+		c, err := at.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		all.Go(func() {
+			defer c.Close()
+			stop := context.AfterFunc(ctx, func() { c.Close() })
+			defer stop()
+			c.SetDeadline(time.Now().Add(whoisTime))
+			if question, err := readLine(c); err == nil {
+				_, _ = io.WriteString(c, strings.ReplaceAll(r.answerWHOIS(host, question), "\n", "\r\n"))
+			}
+		})
+	}
+}
+
+// readLine reads a question of WHOIS (RFC 3912 §2).
+func readLine(c io.Reader) (string, error) {
+	const longest = 512
+	var line []byte
+	for one := make([]byte, 1); len(line) < longest; {
+		if _, err := io.ReadFull(c, one); err != nil {
+			return "", err
+		}
+		if one[0] == '\n' {
+			break
+		}
+		line = append(line, one[0])
+	}
+	return strings.TrimSpace(string(line)), nil
+}

@@ -1,0 +1,88 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+// table tells where the addresses of the lab are in truth.
+type table struct {
+	memory *simnet.Net // of which all DNS servers are in memory; nil: none
+	places map[string]string
+	hosts  map[string]netip.Addr // registries by their names
+	pipes  map[string]*pipes     // registries in memory
+}
+
+// ErrElsewhere is that something is not in the lab.
+var ErrElsewhere = errors.New("this is not in the lab, and nothing leaves it")
+
+func (t *table) fill(places map[netip.AddrPort]netip.AddrPort) {
+	for famous, place := range places {
+		t.places[famous.String()] = place.String()
+	}
+}
+
+// dial goes where the table says.
+func (t *table) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	network = strings.TrimRight(network, "46")
+	famous, err := t.find(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := t.open(ctx, network, famous.String())
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	if network == "udp" {
+		return &peer{conn, net.UDPAddrFromAddrPort(famous)}, nil
+	}
+	return &peer{conn, net.TCPAddrFromAddrPort(famous)}, nil
+}
+
+// find is the address of a host, if the lab has it.
+func (t *table) find(address string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddrPort(address); err == nil {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	at, ok := t.hosts[strings.TrimSuffix(strings.ToLower(host), ".")]
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("dial %s: %w", address, ErrElsewhere)
+	}
+	return netip.ParseAddrPort(net.JoinHostPort(at.String(), port))
+}
+
+func (t *table) open(ctx context.Context, network, famous string) (net.Conn, error) {
+	if p, ok := t.pipes[famous]; ok && network == "tcp" {
+		return p.dial(ctx)
+	}
+	if t.memory != nil {
+		return t.memory.Dial(ctx, network, famous)
+	}
+	place, ok := t.places[famous]
+	if !ok {
+		return nil, ErrElsewhere
+	}
+	if a, err := netip.ParseAddrPort(place); err != nil || !a.Addr().IsLoopback() {
+		return nil, ErrElsewhere // whatever a file says
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, place)
+}
+
+// peer is a connection whose peer has its famous address.
+type peer struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (p *peer) RemoteAddr() net.Addr { return p.remote }

@@ -1,0 +1,192 @@
+package lab
+
+import (
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+// A file of the world has sections: a line that begins at the margin, and indented lines that belong to it. Lines that begin with #
+// are for people. The sections are
+//
+//	group NAME ADDRESS...        servers that are spoken of together; the one called root has the root servers
+//	server GROUP|ADDRESS...      lines are commands of simnet; more sections may add to a server
+//	resolver NAME ADDRESS...     the same, for a server that resolves from the root
+//	domain NAME                  a domain worth a look: wrong TEXT, try COMMAND, finds ID...
+//	tld NAME                     how a registry is asked: see registry.go
+//	registration NAME            what it knows of a domain: see registration.go
+type section struct {
+	file  string
+	line  int
+	kind  string
+	args  []string
+	lines []string
+}
+
+// plan is the world as read.
+type plan struct {
+	groups        map[string][]string
+	servers       []section
+	domains       []Domain
+	resolvers     []Resolver
+	tlds          []*tld
+	registrations []*registration
+}
+
+// readWorld reads all files.
+func readWorld(files fs.FS) (*plan, error) {
+	names, err := fs.Glob(files, "world/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var all []section
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		part, err := sections(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+	}
+	p := &plan{groups: map[string][]string{}}
+	for _, s := range all {
+		if s.kind == "group" && len(s.args) > 1 {
+			p.groups[s.args[0]] = s.args[1:]
+		}
+	}
+	for _, s := range all {
+		if err := p.add(s); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", s.file, s.line, err)
+		}
+	}
+	return p, nil
+}
+
+// sections splits a file.
+func sections(file, text string) (out []section, err error) {
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || strings.HasPrefix(trimmed, "#"):
+		case line[0] != ' ' && line[0] != '\t':
+			words := strings.Fields(line)
+			out = append(out, section{file: file, line: i + 1, kind: words[0], args: words[1:]})
+		case len(out) == 0:
+			return nil, fmt.Errorf("%s:%d: no section has begun", file, i+1)
+		default:
+			last := &out[len(out)-1]
+			last.lines = append(last.lines, trimmed)
+		}
+	}
+	return out, nil
+}
+
+// add takes one section.
+func (p *plan) add(s section) (err error) {
+	if len(s.args) == 0 {
+		return fmt.Errorf("%s of what?", s.kind)
+	}
+	switch s.kind {
+	case "group":
+	case "server":
+		p.servers = append(p.servers, s)
+	case "resolver":
+		r := Resolver{Name: s.args[0]}
+		for _, a := range s.args[1:] {
+			addr, err := netip.ParseAddr(a)
+			if err != nil {
+				return err
+			}
+			r.Addrs = append(r.Addrs, addr)
+		}
+		p.resolvers = append(p.resolvers, r)
+		s.args = s.args[1:]
+		s.lines = append([]string{"resolve " + strings.Join(p.groups["root"], " ")}, s.lines...)
+		p.servers = append(p.servers, s)
+	case "domain":
+		err = p.addDomain(s)
+	case "tld":
+		err = p.addTLD(s)
+	case "registration":
+		err = p.addRegistration(s)
+	default:
+		return fmt.Errorf("%q is no kind of section", s.kind)
+	}
+	return err
+}
+
+func (p *plan) addDomain(s section) error {
+	d := Domain{Name: s.args[0]}
+	for _, line := range s.lines {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "wrong":
+			d.Wrong = rest
+		case "try":
+			d.Try = rest
+		case "finds":
+			d.Finds = append(d.Finds, strings.Fields(rest)...)
+		default:
+			return fmt.Errorf("%q is nothing of a domain", word)
+		}
+	}
+	p.domains = append(p.domains, d)
+	return nil
+}
+
+// build makes the servers.
+func (p *plan) build() (*Lab, error) {
+	l := &Lab{Net: simnet.New(1), Anchor: simnet.Anchor(dnsname.Root), Domains: p.domains, Resolvers: p.resolvers,
+		table: table{places: map[string]string{}, hosts: map[string]netip.Addr{}, pipes: map[string]*pipes{}}}
+	for _, s := range p.servers {
+		for _, addr := range p.addresses(s.args) {
+			if _, err := l.Net.Server(addr, strings.Join(s.lines, "\n")); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", s.file, s.line, err)
+			}
+		}
+	}
+	hints, err := p.hints()
+	if err != nil {
+		return nil, err
+	}
+	l.Hints = hints
+	l.registry, err = p.buildRegistry()
+	return l, err
+}
+
+// addresses are those of groups and servers.
+func (p *plan) addresses(words []string) (out []string) {
+	for _, w := range words {
+		if g, ok := p.groups[w]; ok {
+			out = append(out, p.addresses(g)...)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// hints are the root servers, under the names that they have in the public DNS.
+func (p *plan) hints() ([]iterate.Host, error) {
+	var out []iterate.Host
+	for _, h := range iterate.RootHints() {
+		h.Glue = slices.DeleteFunc(h.Glue, func(a netip.Addr) bool { return !slices.Contains(p.groups["root"], a.String()) })
+		if len(h.Glue) > 0 {
+			out = append(out, h)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the group root has none of the addresses of the root servers")
+	}
+	return out, nil
+}
