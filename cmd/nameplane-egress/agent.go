@@ -81,6 +81,7 @@ func newAgentCommand() *cobra.Command {
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
 	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
 	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true, "make the port groups of namespaces and keep the ports of their pods in them")
+	fl.BoolVar(&o.NB.Stock, "stock-acls", false, "make one ACL of a rule by name also where the cluster has IPv4 and IPv6, as OVN-Kubernetes does: OVN then takes longer for every new address")
 	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour, "how long connections may outlive the address they were made to; 0 turns it off")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
 	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "report to EgressFirewallDNSNames what is programmed")

@@ -26,7 +26,7 @@ type Options struct {
 	Address      string      // unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
 	TLS          *tls.Config // for ssl
 	ManageGroups bool
-	Keep         bool // see Features
+	Keep, Stock  bool // see Features
 	Log          *slog.Logger
 }
 

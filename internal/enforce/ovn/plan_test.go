@@ -411,8 +411,25 @@ func TestPlanFreezes(t *testing.T) {
 	if len(learned[name]) != 2 || len(kept) != 0 {
 		t.Errorf("learned %v, kept %v", learned, kept)
 	}
-	if len(d.rows.ACLs) != 2 || len(d.rows.Sets) != 4 || len(d.rows.Groups) != 1 {
+	if len(d.rows.ACLs) != 4 || len(d.rows.Sets) != 4 || len(d.rows.Groups) != 1 {
 		t.Errorf("%d ACLs, %d sets, %d groups", len(d.rows.ACLs), len(d.rows.Sets), len(d.rows.Groups))
+	}
+}
+
+// TestPlanSplits comes from the rows of OVN-Kubernetes in one step, and goes back in one.
+func TestPlanSplits(t *testing.T) {
+	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true}
+	stock, split := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true}
+	d := rig(t, w, stock)
+	for _, f := range []Features{split, stock} {
+		txs, _ := Plan(Render(w, f), d.rows, f)
+		if len(txs) != 1 || txs[0].Namespace != "ns1" {
+			t.Fatalf("%+v", txs)
+		}
+		d.apply(txs)
+		if txs, _ := Plan(Render(w, f), d.rows, f); len(txs) != 0 {
+			t.Errorf("left to do: %+v", txs)
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ func TestRenderMatch(t *testing.T) {
 			tt.rule.Type = "Deny"
 			fw := firewall(t, "ns1", tt.rule)
 			fw.Rules[0].Nodes = addrs(tt.nodes...)
-			rows := Render(World{Firewalls: []enforce.Firewall{fw}, ClusterSubnets: prefixes(tt.subnets...), V4: tt.v4, V6: tt.v6}, Features{})
+			rows := Render(World{Firewalls: []enforce.Firewall{fw}, ClusterSubnets: prefixes(tt.subnets...), V4: tt.v4, V6: tt.v6}, Features{Stock: true})
 			got := ""
 			if len(rows.ACLs) > 0 {
 				got = rows.ACLs[0].Match
@@ -181,10 +181,10 @@ func TestRenderKept(t *testing.T) {
 		Kept:    map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.7")},
 		V4:      true, V6: true,
 	}
-	if rows := Render(w, Features{Tier: true}); len(rows.ACLs) != 2 || len(rows.Sets) != 4 {
+	if rows := Render(w, Features{Tier: true, Stock: true}); len(rows.ACLs) != 2 || len(rows.Sets) != 4 {
 		t.Errorf("%d ACLs, %d sets that nobody asked for", len(rows.ACLs), len(rows.Sets))
 	}
-	rows := Render(w, Features{Tier: true, Keep: true})
+	rows := Render(w, Features{Tier: true, Keep: true, Stock: true})
 	if len(rows.ACLs) != 3 || len(rows.Sets) != 6 {
 		t.Fatalf("%d ACLs, %d sets", len(rows.ACLs), len(rows.Sets))
 	}
@@ -198,5 +198,42 @@ func TestRenderKept(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"192.0.2.7"}, rows.Sets[3].Addresses); diff != "" {
 		t.Errorf("kept set (-want +got)\n%s", diff)
+	}
+}
+
+// TestRenderSplit has one set in each match, so that OVN can follow it address by address. Rows of one family are those of OVN-Kubernetes.
+func TestRenderSplit(t *testing.T) {
+	w := World{
+		Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "www.example.com"},
+			enforce.RuleInput{Type: "Deny", DNSName: "bad.example.com"}, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})},
+		V4: true, V6: true,
+	}
+	const inport = ") && inport == @a9633447981174624809"
+	rows := Render(w, Features{Keep: true})
+	var got [][3]string
+	for _, a := range rows.ACLs {
+		match, rest, _ := strings.Cut(a.Match, inport)
+		got = append(got, [3]string{a.IDs["k8s.ovn.org/id"], a.Name, strings.NewReplacer(
+			rows.Sets[0].Name, "bad4", rows.Sets[1].Name, "bad6", rows.Sets[2].Name, "www4", rows.Sets[3].Name, "old4", rows.Sets[4].Name, "www6", rows.Sets[5].Name, "old6").Replace(match) + rest})
+	}
+	want := [][3]string{
+		{"default-network-controller:EgressFirewall:ns1:0", "EF:ns1:0", "(ip4.dst == $www4"},
+		{"nameplane:EgressFirewallKept:ns1:0", "EFK:ns1:0", "(ip4.dst == $old4" + established},
+		{"default-network-controller:EgressFirewall:ns1:0:v6", "EF:ns1:0", "(ip6.dst == $www6"},
+		{"nameplane:EgressFirewallKept:ns1:0:v6", "EFK:ns1:0", "(ip6.dst == $old6" + established},
+		{"default-network-controller:EgressFirewall:ns1:1", "EF:ns1:1", "(ip4.dst == $bad4"},
+		{"default-network-controller:EgressFirewall:ns1:1:v6", "EF:ns1:1", "(ip6.dst == $bad6"},
+		{"default-network-controller:EgressFirewall:ns1:2", "EF:ns1:2", "(ip4.dst == 0.0.0.0/0"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := rows.ACLs[2].IDs; got["ip-family"] != "v6" || got["rule-index"] != "0" || got["k8s.ovn.org/owner-type"] != "EgressFirewall" {
+		t.Errorf("ids of the second row: %v", got)
+	}
+	for _, w := range []World{{Firewalls: w.Firewalls, V4: true}, {Firewalls: w.Firewalls, V6: true}, {Firewalls: w.Firewalls}} {
+		if diff := cmp.Diff(Render(w, Features{Keep: true, Stock: true}), Render(w, Features{Keep: true})); diff != "" {
+			t.Errorf("v4 %v, v6 %v: (-stock +got)\n%s", w.V4, w.V6, diff)
+		}
 	}
 }

@@ -1,11 +1,13 @@
 // Package ovn turns egress firewalls into rows of OVN's northbound database, and keeps them there.
 //
 // Render says which rows there should be, Plan which operations lead there from those there are; both are functions of values.
-// DB is the database. The rows are those of OVN-Kubernetes, to the letter, so that either can take over from the other.
+// DB is the database. The rows are those of OVN-Kubernetes, so that either can take over from the other: to the letter but for what
+// Features say.
 package ovn
 
 import (
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"strconv"
 
@@ -38,6 +40,9 @@ type Features struct {
 	Tier         bool // ACLs have tiers: OVN 23.06 and later
 	ManageGroups bool // port groups are made and filled by us, not by OVN-Kubernetes
 	Keep         bool // connections outlive the addresses they were made to; adds rows that OVN-Kubernetes has no like of
+	// Stock makes one ACL of every rule, as OVN-Kubernetes does. Without it a rule by name has one for each family of addresses, so that
+	// ovn-controller need not make all its flows again for an address that comes.
+	Stock bool
 }
 
 // Rows are rows of the three tables we write.
@@ -125,6 +130,14 @@ func ids(controller, kind, name, key, value string) map[string]string {
 	}
 	m[idKey] = id
 	return m
+}
+
+// ofFamily are the ids of a row's like for one family. OVN-Kubernetes finds stale rows by what it leaves as it is.
+func ofFamily(ids map[string]string, v4 bool) map[string]string {
+	out := maps.Clone(ids)
+	out[familyKey] = family(v4)
+	out[idKey] += ":" + family(v4)
+	return out
 }
 
 // hashName is how OVN-Kubernetes makes an identifier of OVN expressions out of an id.
