@@ -144,3 +144,9 @@ func (l *Lab) Wait() error {
 func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return l.table.dial(ctx, network, address)
 }
+
+// Listen opens a socket that sees packets from everywhere in the lab; it fits the Listen of a resolve.Prober. Its network does not
+// matter: addresses of both kinds are reached.
+func (l *Lab) Listen(ctx context.Context, _ string) (net.PacketConn, error) {
+	return l.table.listen(ctx)
+}

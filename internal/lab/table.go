@@ -86,3 +86,48 @@ type peer struct {
 }
 
 func (p *peer) RemoteAddr() net.Addr { return p.remote }
+
+// listen opens a socket for packets to and from the lab.
+func (t *table) listen(ctx context.Context) (net.PacketConn, error) {
+	if t.memory != nil {
+		return t.memory.ListenPacket(ctx, "udp")
+	}
+	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	back := map[string]netip.AddrPort{}
+	for famous, place := range t.places {
+		if a, err := netip.ParseAddrPort(famous); err == nil {
+			back[place] = a
+		}
+	}
+	return &socket{conn, t.places, back}, nil
+}
+
+// socket is a socket on loopback whose peers have their famous addresses.
+type socket struct {
+	net.PacketConn
+	places map[string]string
+	back   map[string]netip.AddrPort
+}
+
+// WriteTo sends a packet into the lab.
+func (s *socket) WriteTo(b []byte, to net.Addr) (int, error) {
+	place, err := netip.ParseAddrPort(s.places[to.String()])
+	if err != nil || !place.Addr().IsLoopback() {
+		return 0, fmt.Errorf("send to %s: %w", to, ErrElsewhere)
+	}
+	return s.PacketConn.WriteTo(b, net.UDPAddrFromAddrPort(place))
+}
+
+// ReadFrom reads a packet. What does not come from the lab keeps its address.
+func (s *socket) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := s.PacketConn.ReadFrom(b)
+	if err == nil {
+		if famous, ok := s.back[from.String()]; ok {
+			return n, net.UDPAddrFromAddrPort(famous), nil
+		}
+	}
+	return n, from, err
+}

@@ -254,3 +254,67 @@ func TestCutReplies(t *testing.T) {
 		})
 	}
 }
+
+// TestWrongReplies sees that a timeout tells what came instead of the reply, over UDP and TCP.
+func TestWrongReplies(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func([]byte)
+		want  error
+	}{
+		{"id", func(b []byte) { b[1]++ }, resolve.ErrID},
+		{"question", func(b []byte) { b[13] = 'x' }, resolve.ErrQuestion},
+	}
+	for _, tt := range tests {
+		wrong := func(query []byte) []byte {
+			b := reply(t, query, good)
+			tt.spoil(b)
+			return b
+		}
+		servers := []resolve.Server{
+			serveUDP(t, func(p packet) { p.send(wrong(p.query)) }),
+			serveTCP(t, func(conn net.Conn) {
+				writeMessage(conn, wrong(readMessage(conn)))
+				readMessage(conn)
+			}),
+		}
+		for _, s := range servers {
+			t.Run(tt.name+"/"+s.Transport.String(), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				_, err := new(resolve.Client).Exchange(ctx, s, question("www.example.org.", dns.TypeA))
+				if !errors.Is(err, tt.want) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("err = %v, want %v and a timeout", err, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestAsIs sees that no OPT record is added where none is wanted.
+func TestAsIs(t *testing.T) {
+	got := make(chan bool, 1)
+	s := serveUDP(t, func(p packet) {
+		m := new(dns.Msg)
+		m.Unpack(p.query)
+		got <- m.IsEdns0() != nil
+		p.send(reply(t, p.query, good))
+	})
+	mustExchange(t, &resolve.Client{AsIs: true}, s)
+	if <-got {
+		t.Error("the query has an OPT record")
+	}
+}
+
+// TestCaseIsKept sees that the question of a reply is as the server wrote it.
+func TestCaseIsKept(t *testing.T) {
+	s := serveUDP(t, func(p packet) {
+		b := reply(t, p.query, good)
+		b[13] = 'w'
+		p.send(b)
+	})
+	m, err := new(resolve.Client).Exchange(t.Context(), s, question("WWW.example.org.", dns.TypeA))
+	if err != nil || m.Question[0].Name != "wWW.example.org." {
+		t.Errorf("got %v, %v", m, err)
+	}
+}

@@ -1,0 +1,138 @@
+package resolve_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+const (
+	probed = "192.0.2.1"
+	beside = "192.0.2.2"
+)
+
+// conduct is what a prober finds at a server that does what a script says: one word for each kind, those of one kind joined.
+func conduct(t *testing.T, p *resolve.Prober, server netip.Addr) map[resolve.ProbeKind]string {
+	t.Helper()
+	got := map[resolve.ProbeKind]string{}
+	for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), server, resolve.ProbeKinds) {
+		if len(r.Reply) > 0 && (r.Reply[0] != 0 || r.Reply[1] != 0 || r.RTT < 0 || r.At.IsZero() || !r.From.IsValid()) {
+			t.Errorf("%s: %+v", r.Kind, r)
+		}
+		got[r.Kind] = strings.TrimPrefix(got[r.Kind]+" "+string(r.Verdict), " ")
+	}
+	return got
+}
+
+var conducts = []struct {
+	name, script string
+	want         map[resolve.ProbeKind]string // where it is not proper
+	silent       bool                         // leaves queries without a reply
+}{
+	{"proper", "", nil, false},
+	{"another source", "source " + beside, map[resolve.ProbeKind]string{"source": "no"}, false},
+	{"lower case", "folds", map[resolve.ProbeKind]string{"case": "no"}, false},
+	{"no EDNS", "edns ignore", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
+	{"refuses EDNS", "edns formerr", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no", "types": "no no no"}, false},
+	{"open", "transfers\nresolve " + beside, map[resolve.ProbeKind]string{"transfer": "yes", "recursion": "yes"}, false},
+	{"too large", "large", map[resolve.ProbeKind]string{"size": "no"}, false},
+	{"drops what is strange", "edns brittle", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, true},
+	{"old", "ignorant", map[resolve.ProbeKind]string{"types": "no no no", "transfer": "unknown"}, true},
+	{"no TCP", "only udp", map[resolve.ProbeKind]string{"transfer": "unknown"}, false},
+	{"silent", "fault timeout", map[resolve.ProbeKind]string{"source": "unknown"}, true},
+}
+
+// proper is the conduct of a server as it should be, with what is different.
+func proper(different map[resolve.ProbeKind]string) map[resolve.ProbeKind]string {
+	if different["source"] == "unknown" {
+		return different
+	}
+	want := map[resolve.ProbeKind]string{"source": "yes", "case": "yes", "edns-version": "yes", "edns-option": "yes", "edns-flag": "yes",
+		"types": "yes yes yes", "size": "yes", "recursion": "no", "transfer": "no"}
+	for k, v := range different {
+		want[k] = v
+	}
+	return want
+}
+
+func probeNet(script string) *simnet.Net {
+	net := simnet.New(1)
+	zone := "zone example.org.\nsign example.org.\n"
+	for _, host := range strings.Split("abcdefghijklmnopqrst", "") {
+		zone += "example.org. 300 NS ns-with-a-long-name-" + host + ".example.org.\n"
+	}
+	net.MustServer(probed, zone+script)
+	net.MustServer(beside, "zone .\n. 60 NS a.root.")
+	return net
+}
+
+func TestProbe(t *testing.T) {
+	for _, tt := range conducts {
+		t.Run("memory/"+tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := probeNet(tt.script)
+				got := conduct(t, &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}, netip.MustParseAddr(probed))
+				if diff := cmp.Diff(proper(tt.want), got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				time.Sleep(time.Minute) // until servers give up queries that were left
+			})
+		})
+		if tt.silent {
+			continue // waiting for nothing takes its time
+		}
+		t.Run("sockets/"+tt.name, func(t *testing.T) {
+			net := probeNet(tt.script)
+			sockets, err := net.Listen(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- sockets.Run(ctx) }()
+			at := sockets.Places()[netip.MustParseAddrPort(probed+":53")]
+			got := conduct(t, &resolve.Prober{Port: at.Port()}, at.Addr())
+			if diff := cmp.Diff(proper(tt.want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestProbeBefore sees that each query is announced, and that none is sent without leave.
+func TestProbeBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := probeNet("")
+		asked, enough := 0, errors.New("enough")
+		p := &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket, Before: func(context.Context) error {
+			if asked == 1 {
+				return enough
+			}
+			asked++
+			return nil
+		}}
+		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []resolve.ProbeKind{resolve.ProbeCase}) {
+			if r.Kind == resolve.ProbeCase && (r.Verdict != resolve.Unknown || r.Detail != enough.Error()) {
+				t.Errorf("got %+v", r)
+			}
+		}
+		if n := len(net.History()); n != 1 {
+			t.Errorf("%d queries were sent, want 1", n)
+		}
+		time.Sleep(time.Minute)
+	})
+}
