@@ -46,7 +46,7 @@ type Registration struct {
 
 	// Confidence is how far the reading of a WHOIS text is to be trusted: high, medium or low. RDAP needs none.
 	Confidence string    `json:"confidence,omitempty"`
-	Asked      []Attempt `json:"asked"`
+	Asked      []Attempt `json:"asked,omitempty"`
 	Problems   []string  `json:"problems,omitempty"` // what went wrong on the way; never words of a reply
 
 	// Private is apart, and a pointer, so that neither json nor fmt nor slog shows it unless it is asked for by name.

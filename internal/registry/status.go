@@ -68,6 +68,7 @@ var urgent = map[string]bool{
 var statusSynonyms = map[string]string{
 	"active": "ok", "associated": "linked",
 	"connect": "ok", "connected": "ok", "published": "ok", "registered": "ok", "registereduntilexpirydate": "ok",
+	"delegated": "ok", "notavailable": "ok", "notdelegated": "inactive", "verified": "validated",
 	"onhold": "serverHold", "hold": "serverHold", "suspended": "serverHold", "todelete": "pendingDelete",
 	"redemption": "redemptionPeriod", "quarantine": "redemptionPeriod", "inquarantine": "redemptionPeriod",
 }

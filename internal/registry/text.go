@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxWords = 500      // of one value, in bytes; addresses are the longest honest ones
+	maxWords = 1000     // of one value, in bytes; RSA keys are the longest honest ones
 	maxRaw   = 64 << 10 // of a reply that is kept; Terms of use are longer than the data, and come last
 )
 

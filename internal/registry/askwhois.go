@@ -1,0 +1,209 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxWhois = 256 << 10
+	maxHops  = 3 // servers that are asked about a domain: registry, registrar, and a reseller
+)
+
+// whoisSeeds are the servers of top-level domains for which IANA names none.
+var whoisSeeds = map[string]string{
+	"bz": "whois.identitydigital.services", "gd": "whois.nic.gd", "gg": "whois.gg", "je": "whois.je",
+	"mu": "whois.nic.mu", "to": "whois.tonic.to", "tt": "whois.nic.tt", "vg": "whois.nic.vg",
+}
+
+// whoisQueries are the forms of questions that are not just the name.
+var whoisQueries = map[string]string{
+	"com":  "domain %s", // else name servers whose names begin so come as well
+	"net":  "domain %s",
+	"de":   "-T dn,ace %s", // else only whether it is taken
+	"jp":   "%s/e",         // in English
+	"name": "domain = %s",
+}
+
+// whoisRoots keeps which server knows a top-level domain.
+type whoisRoots struct {
+	mu    sync.Mutex // guards known
+	known map[string]whoisRoot
+}
+
+type whoisRoot struct {
+	server string
+	until  time.Time
+}
+
+// keepRoot is how long that is kept: it changes every few years.
+const keepRoot = 24 * time.Hour
+
+// askWhois asks the registry, and then those that it refers to. An error says why the state is still unknown.
+func (l *lookup) askWhois(ctx context.Context) error {
+	tld := l.ascii()[strings.LastIndexByte(l.ascii(), '.')+1:]
+	server, err := l.whoisServer(ctx, tld)
+	if err != nil {
+		return err
+	}
+	query := fmt.Sprintf(cmp.Or(whoisQueries[tld], "%s"), l.ascii())
+	seen := map[string]bool{}
+	for range maxHops {
+		seen[server] = true
+		text, err := l.whois(ctx, server, query)
+		reply := parseWhois(text, l.Domain)
+		decided := l.State != Unknown
+		switch {
+		case err != nil && decided, decided && reply.verdict != isFound:
+			l.problem("The registrar's WHOIS server did not tell more: %s: %v.", server, cmp.Or(err, errors.New(string(reply.verdict))))
+			return nil
+		case err != nil:
+			return err
+		case decided:
+			l.fill(reply.Registration)
+		case reply.verdict == isFound:
+			l.decide(Registered, WHOIS, host(server))
+			l.take(reply.Registration)
+		case reply.verdict == isFree:
+			l.decide(Free, WHOIS, host(server))
+			l.Confidence = reply.Confidence
+			return nil
+		case reply.referral == "":
+			return fmt.Errorf("%s: %s", server, reply.verdict)
+		}
+		server, query = reply.referral, l.ascii()
+		if server == "" || seen[server] {
+			break
+		}
+	}
+	if l.State == Unknown {
+		return errors.New("the servers only refer to each other")
+	}
+	return nil
+}
+
+// whoisServer finds the server of a top-level domain: as IANA has it, or a seed, or the name that most have.
+func (l *lookup) whoisServer(ctx context.Context, tld string) (string, error) {
+	l.roots.mu.Lock()
+	known := l.roots.known[tld]
+	l.roots.mu.Unlock()
+	if time.Now().Before(known.until) {
+		return known.server, nil
+	}
+	root := cmp.Or(l.WhoisRoot, ianaWhois)
+	text, err := l.whois(ctx, root, tld)
+	server := ""
+	for _, f := range scanWhois(text) {
+		if f.key == "refer" || f.key == "whois" {
+			server = cmp.Or(server, whoisHost(f.value))
+		}
+	}
+	switch seed := whoisSeeds[tld]; {
+	case server != "":
+		l.roots.keep(tld, server)
+		return server, nil
+	case seed != "":
+		return net.JoinHostPort(seed, "43"), nil
+	case err != nil:
+		return "", err
+	case !strings.Contains(strings.ToLower(text), tld):
+		return "", fmt.Errorf("%s knows no server for .%s", root, tld)
+	}
+	return net.JoinHostPort("whois.nic."+tld, "43"), nil
+}
+
+func (r *whoisRoots) keep(tld, server string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) > maxHosts {
+		r.known = map[string]whoisRoot{}
+	}
+	r.known[tld] = whoisRoot{server, time.Now().Add(keepRoot)}
+}
+
+// whois asks one server (RFC 3912) and keeps the attempt and the reply. A reply that breaks off is a reply, and a problem.
+func (l *lookup) whois(ctx context.Context, server, query string) (string, error) {
+	at := Attempt{Kind: "whois", Server: server, Query: query, At: time.Now()}
+	err := l.limits.wait(ctx, server)
+	var body []byte
+	if err == nil {
+		at.At = time.Now()
+		body, err = l.talk(ctx, server, query)
+	}
+	if err != nil && len(body) > 0 {
+		l.problem("The reply of %s breaks off: %v.", server, err)
+		err = nil
+	}
+	if err == nil && len(body) == 0 {
+		err = errors.New("the reply is empty")
+	}
+	if err != nil {
+		err = fmt.Errorf("ask %s: %w", server, err)
+		l.asked(ctx, at, err.Error())
+		return "", err
+	}
+	l.asked(ctx, at, strconv.Itoa(len(body))+" bytes")
+	text := decodeText(body)
+	if server != cmp.Or(l.WhoisRoot, ianaWhois) { // that tells about the registry, not the domain
+		l.Private.Raw = append(l.Private.Raw, raw(server, text))
+	}
+	return text, nil
+}
+
+// talk sends a line and reads until the server closes, the time is up, or there is more than anyone needs.
+func (c *Client) talk(ctx context.Context, server, query string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout())
+	defer cancel()
+	conn, err := c.dial(ctx, "tcp", server)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, query+"\r\n"); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(conn, maxWhois))
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return body, err
+}
+
+func (r *whoisReply) setReferral(v string) { r.referral = cmp.Or(r.referral, whoisHost(v)) }
+
+// whoisHost is the server in "whois.example.net", "whois.example.net:4343", "whois://whois.example.net" and, as some registrars
+// have it, "https://whois.example.net/"; empty if there is none.
+func whoisHost(v string) string {
+	v = strings.ToLower(strings.TrimSpace(v))
+	if i := strings.Index(v, "://"); i >= 0 {
+		v = v[i+len("://"):]
+	}
+	v, _, _ = strings.Cut(v, "/")
+	name, port, ok := strings.Cut(v, ":")
+	if !ok {
+		port = "43"
+	}
+	name = strings.TrimSuffix(hostName(name), ".")
+	if n, err := strconv.ParseUint(port, 10, 16); name == "" || err != nil || n == 0 {
+		return ""
+	}
+	return net.JoinHostPort(name, port)
+}
+
+func host(server string) string {
+	h, _, err := net.SplitHostPort(server)
+	if err != nil {
+		return server
+	}
+	return h
+}

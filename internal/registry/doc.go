@@ -1,2 +1,0 @@
-// Package registry asks domain registries about registrations: RDAP first, WHOIS where that is missing or fails.
-package registry

@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	maxRDAP      = 1 << 20
+	maxBootstrap = 4 << 20 // IANA's is some 150 KiB
+	maxRedirects = 5
+	// pause is for servers that are busy and do not tell for how long; maxPause for those that exaggerate.
+	pause    = 2 * time.Second
+	maxPause = time.Hour
+)
+
+var (
+	errTooLong   = errors.New("the reply is too long")
+	errRedirects = errors.New("too many redirects")
+	errDowngrade = errors.New("redirected from https to http")
+)
+
+// newHTTP is a client that goes only where it may. It keeps no connections, as a registry is asked once in a scan; and uses no
+// proxy, at which Allow could not see the address.
+func (c *Client) newHTTP() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            c.dial,
+			TLSClientConfig:        &tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2:      true,
+			DisableKeepAlives:      true,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			last := via[len(via)-1].URL
+			switch {
+			case len(via) > maxRedirects:
+				return errRedirects
+			case req.URL.Scheme != "https" && (req.URL.Scheme != "http" || last.Scheme == "https"):
+				return errDowngrade
+			case req.URL.Host == last.Host:
+				return nil
+			}
+			return c.limits.wait(req.Context(), req.URL.Host)
+		},
+	}
+}
+
+// page is what a server returned for a URL.
+type page struct {
+	status  int
+	header  http.Header
+	body    []byte
+	url     string // after redirects
+	host    string // of that
+	fetched time.Time
+}
+
+// busy is whether the server wants to be asked later.
+func (p page) busy() bool {
+	return p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable
+}
+
+// fetch gets a URL and keeps the attempt.
+func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (page, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return page{}, fmt.Errorf("%q is no URL of a server", clean(address))
+	}
+	u.User, u.Fragment = nil, ""
+	at := Attempt{Kind: kind, Server: u.String(), At: time.Now()}
+	if err := l.limits.wait(ctx, u.Host); err != nil {
+		err = fmt.Errorf("ask %s: %w", u.Host, err)
+		l.asked(ctx, at, err.Error())
+		return page{}, err
+	}
+	at.At = time.Now()
+	p, err := l.get(ctx, u.String(), limit)
+	if err != nil {
+		l.asked(ctx, at, err.Error())
+		return page{}, err
+	}
+	if p.busy() {
+		l.limits.leave(p.host, time.Now().Add(retryAfter(p.header)))
+	}
+	l.asked(ctx, at, fmt.Sprintf("status %d, %d bytes", p.status, len(p.body)))
+	return p, nil
+}
+
+func (c *Client) get(ctx context.Context, address string, limit int64) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return page{}, err
+	}
+	req.Header.Set("Accept", "application/rdap+json, application/json;q=0.9")
+	req.Header.Set("User-Agent", "nameplane")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return page{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return page{}, fmt.Errorf("read from %s: %w", resp.Request.URL.Host, err)
+	case int64(len(body)) > limit:
+		return page{}, fmt.Errorf("read from %s: %w", resp.Request.URL.Host, errTooLong)
+	}
+	return page{resp.StatusCode, resp.Header, body, resp.Request.URL.String(), resp.Request.URL.Host, time.Now()}, nil
+}
+
+func (c *Client) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return 10 * time.Second
+}
+
+// retryAfter is how long a server wants to be left alone (RFC 9110 §10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	wait := pause
+	if s, err := strconv.ParseUint(v, 10, 31); err == nil {
+		wait = time.Duration(s) * time.Second
+	} else if t, err := http.ParseTime(v); err == nil {
+		wait = time.Until(t)
+	}
+	return min(max(wait, 0), maxPause)
+}

@@ -1,0 +1,194 @@
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// rdapReply is what a reply of RDAP says about a domain.
+type rdapReply struct {
+	Registration
+	name    string   // that it is about; empty if it does not say
+	related []string // where else there is a reply of RDAP about it: at the registrar
+	code    uint64   // of an error
+}
+
+var errNotDomain = errors.New("the reply is not about a domain")
+
+// parseRDAP reads a reply of RDAP (RFC 9083).
+func parseRDAP(body []byte) (rdapReply, error) {
+	top, err := parseJSON(body)
+	if err != nil {
+		return rdapReply{}, err
+	}
+	var r rdapReply
+	data := top.get("ldhName").exists() || top.get("nameservers").exists() || top.get("events").exists()
+	if r.code, _ = top.get("errorCode").number(16); r.code != 0 && !data {
+		return r, nil
+	}
+	r.code = 0 // some complain of too many questions, and answer
+	// Some leave the class out.
+	if class := top.get("objectClassName").word(); class != "domain" && (class != "" || !data) {
+		return r, errNotDomain
+	}
+	r.Private = new(Private)
+	r.name = rdapName(top)
+	r.Handle = top.get("handle").text()
+	for _, s := range top.get("status").list() {
+		r.addStatus(s.text())
+	}
+	for _, e := range top.get("events").list() {
+		r.addEvent(e.get("eventAction").word(), parseDate(e.get("eventDate").text()))
+	}
+	for _, ns := range top.get("nameservers").list() {
+		r.addHost(cmp.Or(rdapName(ns), hostName(ns.text())), rdapAddrs(ns.get("ipAddresses")))
+	}
+	r.DNSSEC = rdapDNSSEC(top.get("secureDNS"))
+	for _, e := range top.get("entities").list() {
+		r.addEntity(e, 0)
+	}
+	for _, l := range top.get("links").list() {
+		r.addLink(l)
+	}
+	return r, nil
+}
+
+// rdapName is the name of a domain or a name server. Some write U-labels where A-labels belong.
+func rdapName(n node) string {
+	for _, key := range []string{"ldhName", "unicodeName"} {
+		s := n.get(key).text()
+		if name := hostName(s); name != "" {
+			return name
+		}
+		if name, err := dnsname.Parse(s); err == nil && s != "" {
+			if ascii, err := ASCII(name); err == nil {
+				return hostName(ascii.String())
+			}
+		}
+	}
+	return ""
+}
+
+func rdapAddrs(n node) []netip.Addr {
+	var words []string
+	for _, family := range []string{"v4", "v6"} {
+		for _, a := range n.get(family).list() {
+			words = append(words, a.text())
+		}
+	}
+	return addrs(words)
+}
+
+// addrs are those of words that are addresses.
+func addrs(words []string) (found []netip.Addr) {
+	for _, w := range words {
+		a, err := netip.ParseAddr(strings.Trim(w, "[](),;"))
+		if err == nil && a.Zone() == "" && !slices.Contains(found, a) {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func (r *Registration) addStatus(word string) {
+	s := StatusOf(word)
+	if s.Code != "" && !r.Has(s.Code) && len(r.Statuses) < maxList {
+		r.Statuses = append(r.Statuses, s)
+	}
+}
+
+// addHost adds a name server, or addresses to one that is there: some registries write a line for each address.
+func (r *Registration) addHost(name string, addrs []netip.Addr) {
+	i := slices.IndexFunc(r.Nameservers, func(h Host) bool { return h.Name == name })
+	switch {
+	case name == "" || len(r.Nameservers) >= maxList:
+	case i < 0:
+		r.Nameservers = append(r.Nameservers, Host{name, addrs})
+	default:
+		for _, a := range addrs {
+			if h := &r.Nameservers[i]; !slices.Contains(h.Addrs, a) && len(h.Addrs) < maxList {
+				h.Addrs = append(h.Addrs, a)
+			}
+		}
+	}
+}
+
+// addEvent takes the first date of a kind, but the last transfer.
+func (r *Registration) addEvent(action string, at time.Time) {
+	first := func(t *time.Time) {
+		if t.IsZero() {
+			*t = at
+		}
+	}
+	switch action {
+	case "registration":
+		first(&r.Dates.Created)
+	case "last changed":
+		first(&r.Dates.Updated)
+	case "expiration":
+		first(&r.Dates.Expires)
+	case "registrar expiration":
+		first(&r.Dates.RegistrarExpires)
+	case "transfer":
+		if at.After(r.Dates.Transferred) {
+			r.Dates.Transferred = at
+		}
+	}
+}
+
+func rdapDNSSEC(n node) (d DNSSEC) {
+	d.Signed, d.Known = n.get("delegationSigned").truth()
+	for _, ds := range n.get("dsData").list() {
+		tag, tagOK := ds.get("keyTag").number(16)
+		algorithm, algorithmOK := ds.get("algorithm").number(8)
+		digestType, typeOK := ds.get("digestType").number(8)
+		digest := hexDigest(ds.get("digest").text())
+		if tagOK && algorithmOK && typeOK && digest != "" {
+			d.DS = append(d.DS, DS{uint16(tag), uint8(algorithm), uint8(digestType), digest})
+		}
+	}
+	for _, key := range n.get("keyData").list() {
+		flags, flagsOK := key.get("flags").number(16)
+		protocol, protocolOK := key.get("protocol").number(8)
+		algorithm, algorithmOK := key.get("algorithm").number(8)
+		public := strings.ReplaceAll(key.get("publicKey").text(), " ", "")
+		if flagsOK && protocolOK && algorithmOK && public != "" {
+			d.Keys = append(d.Keys, Key{uint16(flags), uint8(protocol), uint8(algorithm), public})
+		}
+	}
+	if len(d.DS)+len(d.Keys) > 0 {
+		d.Known, d.Signed = true, true
+	}
+	return d
+}
+
+// hexDigest is a digest in one form; empty if it is none.
+func hexDigest(s string) string {
+	s = strings.ToUpper(strings.ReplaceAll(s, " ", ""))
+	if strings.Trim(s, "0123456789ABCDEF") != "" {
+		return ""
+	}
+	return s
+}
+
+// addLink keeps a link to where the registrar tells more. A link to the registrar's web page is related, too.
+func (r *rdapReply) addLink(l node) {
+	rel, href := l.get("rel").word(), l.get("href").text()
+	if rel != "related" || len(r.related) >= maxList {
+		return
+	}
+	u, err := url.Parse(href)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return
+	}
+	if l.get("type").word() == "application/rdap+json" || strings.Contains(strings.ToLower(u.Path), "/domain/") {
+		r.related = append(r.related, u.String())
+	}
+}

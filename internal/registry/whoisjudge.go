@@ -1,0 +1,94 @@
+package registry
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The lines that tell that there is no registration, that there is no answer now, and that there never will be one. They are
+// matched against single lines in lower case, in which the domain is written <d>, and only if the text has no data: the
+// same words occur in terms of use.
+var (
+	freeLine = regexp.MustCompile(`^(` + strings.Join([]string{
+		`no match`, `no_match`, `not found`, `no entries found`, `error:101: no entries found`, `no data found`, `no found`, `nothing found`,
+		`no (such|matching) (domain|record|object)`, `no objects? found`, `domain( name)?( "?<d>"?)?:? not (found|registered)`,
+		`(the )?(queried |requested )?(object|domain)( name)? (does not exist|was not found|has not been registered|is not registered)`,
+		`object_not_found`, `no_se_encontro_el_objeto`, `we do not have an entry in our database matching your query`,
+		`(status|domain status|registration status|query_status):\s*(220 )?(free|available|not registered|no object found)\s*$`,
+		`no information (available )?about domain( name)? "?<d>`, `(the domain |domain )?["'\[(]?<d>["'\])]?:? (-\s+)?(is |was |has )?(free|available|not found|not registered|not been registered|no match|no existe|does not exist)`,
+		`el dominio no se encuentra registrado`, `the domain has not been registered`, `available$`, `domain unknown`,
+		`this domain name has not been registered`,
+	}, `|`) + `)`)
+	busyLine = regexp.MustCompile(strings.Join([]string{
+		`(quota|limit|rate|number of allowed queries|queries|requests)( has been| was| is)? (exceeded|reached)`, `too many (requests|queries|connections)`,
+		`exceeded (the |your )?(maximum|query|allowed|quota|limit|daily)`, `(query|request|access) (denied|refused|rate)`, `access control`,
+		`try again (later|after|in )`, `blacklisted`, `(has been|are|is) (temporarily )?(blocked|denied|banned)`, `connection refused`,
+		`temporarily unavailable`, `server (is )?(busy|too busy)`, `internal (server )?error`,
+	}, `|`))
+	reservedLine = regexp.MustCompile(`^((domain )?status:\s*(reserved|not allowed|invalid|blocked|restricted|unavailable|premium|withheld)|` +
+		`(this|the) (domain )?name (is|has been) (reserved|restricted|blocked)|reserved (domain )?name|` +
+		`this domain cannot be registered|<d> (is reserved|cannot be registered|is not available for registration))`)
+)
+
+// judge tells what a text is. Data counts for more than phrases.
+func (r *whoisReply) judge(text, domain string) verdict {
+	about := r.name == "" || r.name == domain
+	signals := r.signals()
+	lines := judgedLines(text, domain)
+	switch {
+	case signals > 0 && !about:
+		return isOther
+	case signals >= 2, signals == 1 && r.name == domain:
+		if slices.ContainsFunc(lines, reservedLine.MatchString) && r.Registrar.Name == "" && r.Dates == (Dates{}) {
+			return isReserved
+		}
+		return isFound
+	case slices.ContainsFunc(lines, busyLine.MatchString): // before free: a refusal must never read as one
+		return isBusy
+	case slices.ContainsFunc(lines, reservedLine.MatchString):
+		return isReserved
+	case slices.ContainsFunc(lines, freeLine.MatchString):
+		return isFree
+	}
+	return isUnclear
+}
+
+// signals counts the kinds of data that only a registered domain has. A status counts only as one of EPP: "free" is a status,
+// too.
+func (r *whoisReply) signals() (n int) {
+	known := slices.ContainsFunc(r.Statuses, func(s Status) bool { return statusTexts[s.Code] != "" && s.Code != "reserved" })
+	for _, yes := range []bool{r.Registrar.Name != "", r.Dates != (Dates{}), len(r.Nameservers) > 0, known} {
+		if yes {
+			n++
+		}
+	}
+	return n
+}
+
+// judgedLines are the lines of a text without signs of comments, in lower case, and with <d> for the domain.
+func judgedLines(text, domain string) []string {
+	text = strings.ToLower(cut(text, maxRaw))
+	text = strings.ReplaceAll(text, strings.TrimSuffix(domain, "."), "<d>")
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.Join(strings.Fields(strings.Trim(l, "%#>*-;!. \t\r")), " ")
+	}
+	return lines
+}
+
+// confidence is how far the reading is to be trusted: it names the domain, and has most of what there is to tell.
+func (r *whoisReply) confidence(domain string) string {
+	named := r.name == domain
+	switch signals := r.signals(); {
+	case r.verdict == isFree && signals == 0:
+		return "high"
+	case r.verdict != isFound:
+		return "low"
+	case named && signals >= 3:
+		return "high"
+	case named && signals >= 2, signals >= 3:
+		return "medium"
+	}
+	return "low"
+}

@@ -1,0 +1,211 @@
+package registry
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// verdict is what a WHOIS text is.
+type verdict string
+
+const (
+	isFound    verdict = "found"
+	isFree     verdict = "not found"
+	isBusy     verdict = "refused: too many questions"
+	isReserved verdict = "the registry keeps this name to itself"
+	isUnclear  verdict = "the reply could not be read"
+	isOther    verdict = "the reply is about another domain"
+)
+
+// whoisReply is what a WHOIS text says about a domain.
+type whoisReply struct {
+	Registration
+	verdict  verdict
+	name     string // that it is about; empty if it does not say
+	referral string // host:port of the server to ask next
+	parts    keyParts
+	roles    map[string]string // of contacts by handle
+}
+
+// parseWhois reads a WHOIS text about a domain, with its final dot.
+func parseWhois(text, domain string) whoisReply {
+	r := whoisReply{roles: map[string]string{}}
+	r.Private = new(Private)
+	block, person := -1, false
+	for _, f := range scanWhois(text) {
+		begins := f.block != block
+		if begins {
+			block, person = f.block, slices.Contains(personKeys, f.key)
+			r.parts = keyParts{}
+		}
+		if person {
+			r.addPerson(f, begins)
+		} else {
+			r.addField(f)
+		}
+	}
+	r.verdict = r.judge(text, domain)
+	r.Confidence = r.confidence(domain)
+	return r
+}
+
+// personKeys begin the description of a contact.
+var personKeys = []string{"nic-hdl", "nic-hdl-br", "person", "role", "contact", "contact handle"}
+
+func (r *whoisReply) addField(f field) {
+	if role := sectionRole(f.section); role != "" {
+		r.addContact(role, f.key, f.value)
+		return
+	}
+	key := f.key
+	switch {
+	case f.section == "keys" && key == "flags": // .eu: flags:KSK protocol:3 …
+		key, f.value = "dnskey", key+":"+f.value
+	case strings.HasPrefix(f.section, "registrar"):
+		key = registrarKeys[f.key]
+		if f.key == "" && r.Registrar.Name != "" {
+			return // its address
+		}
+	case key == "":
+		key = f.section
+	}
+	if role, attribute := prefixRole(key); role != "" {
+		r.addContact(role, attribute, f.value)
+		return
+	}
+	if set, ok := setters[key]; ok {
+		set(r, f.value)
+		return
+	}
+	if m := numberedKey.FindStringSubmatch(key); m != nil {
+		r.addKeyPart(m[1], m[2], f.value)
+	}
+}
+
+// registrarKeys are the keys below the heading "Registrar".
+var registrarKeys = map[string]string{
+	"": "registrar", "name": "registrar", "organization": "registrar", "organisation": "registrar",
+	"url": "registrar url", "website": "registrar url", "web": "registrar url", "iana id": "registrar iana id",
+	"abuse contact email": "registrar abuse contact email",
+}
+
+// setters are what keys mean, in the words of all registries whose texts were read.
+var setters = func() map[string]func(*whoisReply, string) {
+	all := map[string]func(*whoisReply, string){}
+	on := func(set func(r *whoisReply, value string), keys ...string) {
+		for _, k := range keys {
+			all[k] = set
+		}
+	}
+	text := func(at func(*whoisReply) *string, keys ...string) {
+		on(func(r *whoisReply, v string) {
+			if p := at(r); *p == "" {
+				*p = clean(v)
+			}
+		}, keys...)
+	}
+	// The first date counts: what follows may be that of a contact.
+	date := func(at func(*whoisReply) *time.Time, keys ...string) {
+		on(func(r *whoisReply, v string) {
+			if p := at(r); p.IsZero() {
+				*p = parseDate(v)
+			}
+		}, keys...)
+	}
+	on((*whoisReply).setName, "domain name", "domain", "domain name (ace)", "domain-ace", "complete domain name")
+	text(func(r *whoisReply) *string { return &r.Handle }, "registry domain id", "domain id", "roid")
+	on((*whoisReply).setRegistrar, "registrar", "registrar name", "sponsoring registrar", "registrar organization", "authorized agency")
+	text(func(r *whoisReply) *string { return &r.Registrar.IANAID }, "registrar iana id", "sponsoring registrar iana id")
+	on(func(r *whoisReply, v string) { r.Registrar.URL = cmp.Or(r.Registrar.URL, webURL(v)) }, "registrar url", "website", "registrar website")
+	text(func(r *whoisReply) *string { return &r.Registrar.AbuseEmail }, "registrar abuse contact email", "abuse contact email")
+	text(func(r *whoisReply) *string { return &r.Registrar.AbusePhone }, "registrar abuse contact phone")
+	date(func(r *whoisReply) *time.Time { return &r.Dates.Created }, "creation date", "created", "created on", "created date",
+		"registered on", "registered", "registered date", "registration date", "registration time", "domain registration date",
+		"record created", "domain record activated", "first registration date")
+	date(func(r *whoisReply) *time.Time { return &r.Dates.Updated }, "updated date", "changed", "last updated", "last updated on",
+		"last updated date", "last update", "last-update", "modified", "last modified", "updated", "update date", "modification date",
+		"domain record last updated", "modified date")
+	date(func(r *whoisReply) *time.Time { return &r.Dates.Expires }, "registry expiry date", "expiry date", "expiration date",
+		"expires", "expires on", "expire date", "expire", "paid-till", "renewal date", "validity", "valid until", "expiration time",
+		"domain expires", "exp date", "expires date", "domain expiration date")
+	date(func(r *whoisReply) *time.Time { return &r.Dates.RegistrarExpires }, "registrar registration expiration date")
+	date(func(r *whoisReply) *time.Time { return &r.Dates.Transferred }, "transfer date", "transferred", "last transferred")
+	on((*whoisReply).setStatus, "domain status", "status", "state", "eppstatus", "registration status", "domaintype")
+	on((*whoisReply).setHost, "name server", "nserver", "nameserver", "nameservers", "name servers", "domain nameservers",
+		"domain servers in listed order", "domain name servers", "dns", "dns servers", "name servers information", "host name",
+		"ns 1", "ns 2", "ns 3", "ns 4", "nameserver 1", "nameserver 2", "nameserver 3", "nameserver 4")
+	on((*whoisReply).setSigned, "dnssec", "signed", "dnssec signed", "dnssec status")
+	on((*whoisReply).setDS, "dnssec ds data", "ds record", "dsrecord", "ds", "ds-rdata", "ds rdata", "signing key", "dnskey", "keys")
+	on(func(r *whoisReply, v string) {
+		if strings.EqualFold(v, "yes") {
+			r.addStatus("serverHold")
+		}
+	}, "hold")
+	on((*whoisReply).setReferral, "registrar whois server", "whois server", "referralserver", "refer", "whois")
+	for key, role := range map[string]string{"holder-c": "registrant", "owner-c": "registrant", "registrant": "registrant",
+		"admin-c": "administrative", "tech-c": "technical", "billing-c": "billing"} {
+		on(func(r *whoisReply, v string) {
+			if handle := strings.ToLower(clean(v)); r.roles[handle] != "registrant" {
+				r.roles[handle] = role
+			}
+		}, key)
+	}
+	return all
+}()
+
+func (r *whoisReply) setName(v string) {
+	if words := strings.Fields(v); r.name == "" && len(words) > 0 {
+		r.name = hostName(words[0])
+	}
+}
+
+// nominetTag is behind the registrars of .uk.
+var nominetTag = regexp.MustCompile(`\s*\[Tag = [^\]]*\]$`)
+
+func (r *whoisReply) setRegistrar(v string) {
+	r.Registrar.Name = cmp.Or(r.Registrar.Name, nominetTag.ReplaceAllString(clean(v), ""))
+}
+
+// setStatus also takes lists: "REGISTERED, DELEGATED, VERIFIED".
+func (r *whoisReply) setStatus(v string) {
+	for _, word := range strings.Split(v, ",") {
+		word = strings.TrimSpace(word)
+		if i := strings.Index(word, " ("); i > 0 { // .co.jp: Connected (2027/03/31)
+			if r.Dates.Expires.IsZero() {
+				r.Dates.Expires = parseDate(strings.Trim(word[i:], " ()"))
+			}
+			word = word[:i]
+		}
+		r.addStatus(word)
+	}
+}
+
+func (r *whoisReply) setHost(v string) {
+	if words := strings.Fields(v); len(words) > 0 {
+		r.addHost(hostName(words[0]), addrs(words[1:]))
+	}
+}
+
+func (r *whoisReply) setSigned(v string) {
+	switch words := strings.ToLower(v); {
+	case r.DNSSEC.Known:
+	case strings.HasPrefix(words, "unsigned"), strings.HasPrefix(words, "no"), words == "inactive", words == "false":
+		r.DNSSEC.Known = true
+	case strings.HasPrefix(words, "signed"), words == "yes", words == "active", words == "true":
+		r.DNSSEC.Known, r.DNSSEC.Signed = true, true
+	}
+}
+
+// number reads the number in front of "8 [RSASHA256]".
+func number(s string, bits int) (uint64, bool) {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(words[0], 10, bits)
+	return n, err == nil
+}

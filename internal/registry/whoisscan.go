@@ -1,0 +1,109 @@
+package registry
+
+import (
+	"regexp"
+	"strings"
+)
+
+// field is a value of a WHOIS text, which has no format (RFC 3912 §1): a line "key: value", "[key] value", or a line below a
+// heading.
+type field struct {
+	section string // heading that it stands below, in lower case; may be empty
+	key     string // in lower case; empty for a bare line below a heading
+	value   string
+	block   int // counts the parts between blank lines
+}
+
+// bracket is a line of JPRS: "a. [Domain Name]   EXAMPLE.JP".
+var bracket = regexp.MustCompile(`^(?:[a-z]\. ?)?\[([^\]]{1,40})\]\s*(.*)$`)
+
+// scanner reads lines as fields.
+type scanner struct {
+	fields  []field
+	section string
+	indent  int // of the heading
+	block   int
+}
+
+// maxLines bounds a text; the longest honest ones are mostly terms of use.
+const maxLines = 2000
+
+// scanWhois reads a text as fields. Comments are left out.
+func scanWhois(text string) []field {
+	lines := strings.SplitN(text, "\n", maxLines+1)
+	if len(lines) > maxLines {
+		lines = lines[:maxLines]
+	}
+	var s scanner
+	for i, line := range lines {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "":
+			s.block++
+			// A heading may be followed by a blank line; anything else ends what stands below it.
+			if n := len(s.fields); n > 0 && s.fields[n-1].section == s.section {
+				s.section = ""
+			}
+		case strings.HasPrefix(trimmed, "%") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ">>>"):
+		default:
+			s.line(indentOf(line), trimmed, i+1 < len(lines) && indentOf(lines[i+1]) > indentOf(line))
+		}
+	}
+	return s.fields
+}
+
+// indentOf is the column in which a line begins; none for a blank line.
+func indentOf(line string) int {
+	return len(line) - len(strings.TrimLeft(line, " \t"))
+}
+
+// line reads one line; deeper is whether the next is indented more.
+func (s *scanner) line(indent int, line string, deeper bool) {
+	inside := s.section != "" && indent > s.indent
+	if !inside {
+		s.section = ""
+	}
+	key, value, ok := keyValue(line)
+	switch {
+	case ok && value == "":
+		s.section, s.indent = key, indent
+	case ok:
+		s.add(key, value)
+		if strings.HasPrefix(line, "[") || bracket.MatchString(line) {
+			s.section, s.indent = key, indent // more values may follow on lines of their own
+		}
+	case inside && s.open():
+		s.fields[len(s.fields)-1].value += " " + line
+	case inside:
+		s.add("", line)
+	case deeper && len(strings.Fields(line)) <= 4:
+		s.section, s.indent = strings.ToLower(line), indent
+	}
+}
+
+// open is whether the last value has a parenthesis that is closed on a later line, as DS records have.
+func (s *scanner) open() bool {
+	n := len(s.fields)
+	return n > 0 && len(s.fields[n-1].value) < maxWords && strings.Count(s.fields[n-1].value, "(") > strings.Count(s.fields[n-1].value, ")")
+}
+
+func (s *scanner) add(key, value string) {
+	s.fields = append(s.fields, field{s.section, key, value, s.block})
+}
+
+// keyValue splits a line "key: value", also "key....: value" and "[key] value".
+func keyValue(line string) (key, value string, ok bool) {
+	if m := bracket.FindStringSubmatch(line); m != nil {
+		return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
+	}
+	key, value, ok = strings.Cut(line, ":")
+	key = strings.ToLower(strings.TrimRight(key, " \t."))
+	words := strings.Fields(key)
+	if !ok || len(words) == 0 || len(words) > 6 || len(key) > 50 || strings.HasPrefix(value, "//") {
+		return "", "", false
+	}
+	if len(words) > 1 && hostName(words[0]) != "" { // a name server and its IPv6 address
+		return "", "", false
+	}
+	return strings.Join(words, " "), strings.TrimSpace(value), true
+}
