@@ -1,0 +1,135 @@
+package gather
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// ParseInput is the name in what somebody typed or pasted: a URL, an e-mail address, a name with a port. What is not a part of
+// the name is left out, and told.
+func ParseInput(s string) (name dnsname.Name, trimmed []string, err error) {
+	in := input{rest: s}
+	in.trimEnds()
+	in.trimURL()
+	in.trimEnds()
+	text, err := in.toASCII()
+	if err == nil {
+		err = checkLabels(text)
+	}
+	if err != nil {
+		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is no domain name: %w", s, err)
+	}
+	if name, err = dnsname.Parse(text); err != nil {
+		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is no domain name: %w", s, err)
+	}
+	return name, in.trimmed, nil
+}
+
+// input is what is left of the text, and what was taken off.
+type input struct {
+	rest    string
+	trimmed []string
+}
+
+func (in *input) leave(cut, rest string) {
+	if cut != "" {
+		in.trimmed = append(in.trimmed, cut)
+	}
+	in.rest = rest
+}
+
+// trimEnds takes off what is copied along with names: spaces, also those that cannot be seen, quotes, brackets and punctuation.
+func (in *input) trimEnds() {
+	if _, err := netip.ParseAddr(strings.Trim(in.rest, "[]")); err == nil {
+		return // brackets and colons belong to an address, which is no name; the error shall say that
+	}
+	wrapping := func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"'`<>()[]{}“”‘’«»„", r)
+	}
+	rest := strings.TrimLeftFunc(in.rest, wrapping)
+	in.leave(in.rest[:len(in.rest)-len(rest)], rest)
+	rest = strings.TrimRightFunc(in.rest, func(r rune) bool { return wrapping(r) || strings.ContainsRune(",;!", r) })
+	in.leave(in.rest[len(rest):], rest)
+}
+
+var (
+	scheme = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]*:)?//|^(?i:mailto|sip|sips|xmpp|tel):`)
+	port   = regexp.MustCompile(`:[0-9]*$`)
+)
+
+// trimURL takes off everything of a URL or of an e-mail address but the host.
+func (in *input) trimURL() {
+	cut := scheme.FindString(in.rest)
+	in.leave(cut, in.rest[len(cut):])
+	path := ""
+	if i := strings.IndexAny(in.rest, "/?#"); i >= 0 {
+		in.rest, path = in.rest[:i], in.rest[i:]
+	}
+	if i := strings.LastIndex(in.rest, "@"); i >= 0 {
+		in.leave(in.rest[:i+1], in.rest[i+1:])
+	}
+	if _, err := netip.ParseAddr(in.rest); err != nil {
+		cut = port.FindString(in.rest)
+		in.leave(cut, strings.TrimSuffix(in.rest, cut))
+	}
+	in.leave(path, in.rest)
+	if dots := len(in.rest) - len(strings.TrimRight(in.rest, ".")); dots > 1 && dots < len(in.rest) {
+		in.leave(in.rest[len(in.rest)-dots+1:], in.rest[:len(in.rest)-dots+1])
+	}
+}
+
+// names are the rules by which browsers make A-labels (UTS 46), but that labels which are no host names are let through: an
+// underscore is part of many names that are asked for.
+var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
+
+func (in *input) toASCII() (string, error) {
+	switch _, err := netip.ParseAddr(strings.Trim(in.rest, "[]")); {
+	case err == nil:
+		return "", errors.New("it is an address")
+	case in.rest == "":
+		return "", errors.New("there is no name in it")
+	case strings.ContainsFunc(in.rest, unicode.IsSpace):
+		return "", errors.New("there is a space in it")
+	}
+	if !strings.ContainsFunc(in.rest, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return in.rest, nil
+	}
+	text, err := names.ToASCII(in.rest)
+	if err != nil {
+		return "", fmt.Errorf("its letters cannot be written in the DNS (%w)", err)
+	}
+	return text, nil
+}
+
+// checkLabels says in words what dnsname.Parse would refuse.
+func checkLabels(text string) error {
+	if text == "." || strings.Contains(text, `\`) {
+		return nil // with escapes only the parser can tell where labels end
+	}
+	text = strings.TrimSuffix(text, ".")
+	for label := range strings.SplitSeq(text, ".") {
+		switch {
+		case label == "":
+			return errors.New("there is nothing between two of its dots, or before the first")
+		case len(label) > dnsname.MaxLabel:
+			return fmt.Errorf("the part %.20s… has %d characters, of which %d are allowed", label, len(label), dnsname.MaxLabel)
+		case strings.ContainsAny(label, `,;:"'()<>[]{}|^%&=+!$~`+"`"):
+			return fmt.Errorf("the part %q has characters that names do not have", label)
+		}
+	}
+	if len(text) > maxText {
+		return fmt.Errorf("it has %d characters, of which %d are allowed", len(text), maxText)
+	}
+	return nil
+}
+
+// maxText is the length of the longest name without escapes and without its final dot.
+const maxText = dnsname.MaxWire - 2
