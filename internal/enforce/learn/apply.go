@@ -13,9 +13,9 @@ const (
 	slack = time.Second
 	// Grace is how long after its end an address is still programmed. Readers of the API count on it.
 	Grace = 5 * time.Second
-	// stretch is how much faster than its age the stored lifetime of a stable address grows: 5 s, 16 s, then the lease.
+	// stretch is how much faster than its age the stored lifetime of a stable address grows: 5 s, some 20 s, then the lease.
 	stretch = 4
-	// turns is the longest time before the end of a stored lifetime at which a replica renews it.
+	// turns is the longest time before the end of a stored lifetime in which replicas renew it.
 	turns = 15 * time.Second
 )
 
@@ -27,8 +27,7 @@ type change struct {
 	due     time.Time // when it must be looked at again; zero: not before the next lesson
 }
 
-// apply brings what m knows into e. turn is this replica's place among others, from 0 to 1: it decides how early it renews, so
-// that others see its write before they make theirs.
+// apply brings what m knows into e. turn is this replica's place among others, from 0 to 1.
 func (r Rules) apply(e Entry, m *Memory, turn float64, now time.Time) change {
 	c := change{entry: Entry{Name: e.Name, Addrs: slices.Clone(e.Addrs), Failures: e.Failures, Degraded: e.Degraded}}
 	if m.failure != 0 {
@@ -92,45 +91,56 @@ func until(a netip.Addr, end, now time.Time) Held {
 }
 
 // renew adds what is new, and writes addresses that clients may use for longer than is stored before that ends. Until then it
-// tells when: all that is gained by an earlier write is another write.
+// tells when: all that is gained by an earlier write is another write. If there is one, all go with it, so that they are due together
+// the next time.
 func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due time.Time) {
-	for _, a := range slices.SortedFunc(maps.Keys(m.addrs), netip.Addr.Compare) {
-		p := m.addrs[a]
-		if !p.until.After(now) {
-			continue
-		}
-		i := c.entry.find(a)
+	addrs := slices.SortedFunc(maps.Keys(m.addrs), netip.Addr.Compare)
+	addrs = slices.DeleteFunc(addrs, func(a netip.Addr) bool { return !m.addrs[a].until.After(now) })
+	// Who does not know all of them would renew a part, and leave another write to who does.
+	whole := !slices.ContainsFunc(c.entry.Addrs, func(h Held) bool { return !m.Knows(h.Addr) && h.Until().After(now) })
+	for _, a := range addrs {
+		p, i := m.addrs[a], c.entry.find(a)
 		if i < 0 {
 			c.entry.Addrs = append(c.entry.Addrs, hold(a, p.until, now))
 			c.changed = true
 			continue
 		}
-		h := c.entry.Addrs[i]
-		if !p.until.After(h.Until().Add(slack)) {
-			continue
-		}
-		if at := h.Until().Add(-window(h, turn)); at.After(now) && !c.changed {
+		if h := c.entry.Addrs[i]; r.end(p, now).After(h.Until().Add(slack)) {
+			at := renewal(h, p, turn, whole)
+			c.changed = c.changed || !at.After(now)
 			due = earlier(due, at)
-			continue
 		}
-		c.entry.Addrs[i] = hold(a, later(p.until, now.Add(r.stretched(p, now))), now)
-		c.changed = true
 	}
-	return due
+	if !c.changed {
+		return due
+	}
+	for _, a := range addrs {
+		i := c.entry.find(a)
+		if end := r.end(m.addrs[a], now); end.After(c.entry.Addrs[i].Until()) {
+			c.entry.Addrs[i] = hold(a, end, now)
+		}
+	}
+	return time.Time{}
 }
 
-// stretched is for how long an address that is in every answer may be taken for granted.
-func (r Rules) stretched(p promise, now time.Time) time.Duration {
+// end is until when an address may be stored: as long as clients may use it, or longer when it is in every answer.
+func (r Rules) end(p promise, now time.Time) time.Time {
 	if r.Lease == 0 || p.since.IsZero() {
-		return 0
+		return p.until
 	}
-	return min(stretch*now.Sub(p.since), r.Lease+turns)
+	return later(p.until, now.Add(min(stretch*max(p.fresh.Sub(p.since), 0), r.Lease+turns)))
 }
 
-// window is how long before the end of h a replica renews it.
-func window(h Held, turn float64) time.Duration {
-	w := min(max(time.Duration(h.TTL)*time.Second/4, time.Second), turns)
-	return time.Duration((0.35 + 0.65*turn) * float64(w))
+// renewal is when a replica renews h, of which p is to be longer: in the last quarter of its lifetime, and of turns at most. The one that
+// stored it is the first, if it can renew the whole entry. The others see by their watch that it did; if it does not, they follow one after the other, and not before it
+// had a moment for what all of them may have learned at once.
+func renewal(h Held, p promise, turn float64, whole bool) time.Time {
+	w := float64(min(max(time.Duration(h.TTL)*time.Second/4, time.Second), turns))
+	if whole && p.wrote.Addr == h.Addr && p.wrote.TTL == h.TTL && p.wrote.Last.Equal(h.Last) {
+		return h.Until().Add(-time.Duration((0.6 + 0.3*turn) * w))
+	}
+	patience := time.Duration((0.3 + 0.7*turn) * float64(time.Second))
+	return later(h.Until().Add(-time.Duration((0.2+0.3*turn)*w)), earlier(p.fresh.Add(patience), h.Until().Add(Grace/2)))
 }
 
 // earlier is the earlier of two moments, of which the zero one is none.

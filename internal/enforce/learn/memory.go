@@ -32,6 +32,9 @@ type promise struct {
 	// Who had forgotten it could not take that back.
 	kept time.Time
 	ttl  time.Duration // the longest it was given with
+	// fresh is when an answer last let it live longer, and proof until when: other answers are from a cache, and prove nothing.
+	fresh, proof time.Time
+	wrote        Held // as this replica stored it last
 }
 
 // Rules are the constants of the arithmetic.
@@ -59,7 +62,11 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 			continue
 		}
 		p.ttl = max(p.ttl, min(a.TTL, maxTTL))
-		p.until = later(p.until, now.Add(min(a.TTL, maxTTL)))
+		end := now.Add(min(a.TTL, maxTTL))
+		if end.After(p.proof.Add(slack)) {
+			p.fresh, p.proof = now, end
+		}
+		p.until = later(p.until, end)
 		p.absent = false
 		if p.since.IsZero() {
 			p.since = now
@@ -140,6 +147,31 @@ func (m *Memory) Put(p Pending) {
 	if m.failure == 0 && !m.success {
 		m.failure, m.success = p.failure, p.success
 	}
+}
+
+// Wrote notes that this replica stored e. Who stored an address last is the first to renew it.
+func (m *Memory) Wrote(e Entry) {
+	for _, h := range e.Addrs {
+		if p, ok := m.addrs[h.Addr]; ok {
+			p.wrote = h
+			m.addrs[h.Addr] = p
+		}
+	}
+}
+
+// Cut reports whether an entry that somebody else made of another one ends, for an address that clients may use, before they may not:
+// then it must be looked at again.
+func (m *Memory) Cut(was, is Entry, now time.Time) bool {
+	for a, p := range m.addrs {
+		if !p.until.After(now) {
+			continue
+		}
+		i, j := was.find(a), is.find(a)
+		if i >= 0 && (j < 0 || is.Addrs[j].Until().Before(was.Addrs[i].Until()) && p.until.After(is.Addrs[j].Until().Add(slack))) {
+			return true
+		}
+	}
+	return false
 }
 
 // Known is of how many addresses m knows, and Knows whether a is one of them.
