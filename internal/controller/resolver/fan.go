@@ -41,11 +41,11 @@ type heard struct {
 
 // Exchange implements resolve.Exchanger. The server is not looked at.
 func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
-	n := 1
-	if name, err := dnsname.Parse(query.Question[0].Name); err == nil {
-		n = f.width(name)
+	n, text := 1, query.Question[0].Name
+	if name, err := dnsname.Parse(text); err == nil {
+		n, text = f.width(name), name.String()
 	}
-	chosen, others := f.pods.pick(n, time.Now())
+	chosen, others := f.pods.pick(text, n, time.Now())
 	if len(chosen) == 0 {
 		return nil, errNoPods
 	}
@@ -72,7 +72,8 @@ func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*
 			if best.rank() == good {
 				return best.reply, nil
 			}
-			if got == asked && len(others) > 0 && best.rank() == silent {
+			// Of silent pods the next one may speak. Of one whose upstream fails one other is enough: their plugins count failures.
+			if got == asked && len(others) > 0 && (best.rank() == silent || best.rank() == failed && asked == 1) {
 				ask(others[0])
 				others = others[1:]
 			}

@@ -22,6 +22,7 @@ const zone = "zone example.net.\nwww.example.net. 60 A 203.0.113.1\n"
 func testFan(net *simnet.Net, width int, scripts ...string) *fan {
 	p := newPods(time.Now())
 	p.shuffle = func(int, func(i, j int)) {}
+	p.near = func(string, netip.AddrPort) uint64 { return 0 }
 	var addrs []netip.AddrPort
 	for i, s := range scripts {
 		addrs = append(addrs, net.MustServer(fmt.Sprintf("10.0.0.%d", i+1), s).Addr().Addr)
@@ -54,6 +55,8 @@ func TestFan(t *testing.T) {
 		{"a dead pod costs nothing", 1, []string{zone + "fault unreachable *", zone}, dns.RcodeSuccess, 0, 2},
 		{"a slow pod is not waited for", 2, []string{zone + "latency 1s", zone}, dns.RcodeSuccess, 0, 2},
 		{"who knows the name is right", 2, []string{zone + "fault nxdomain *", zone + "latency 20ms"}, dns.RcodeSuccess, 20 * time.Millisecond, 2},
+		{"one whose upstream fails is not the last word", 1, []string{zone + "fault servfail *", zone, zone}, dns.RcodeSuccess, 0, 2},
+		{"of two that fail there is no third", 1, []string{zone + "fault servfail *", zone + "fault servfail *", zone}, dns.RcodeServerFailure, 0, 2},
 		{"a failure is an answer when there is no better", 2, []string{zone + "fault servfail *", zone + "fault nxdomain *"}, dns.RcodeNameError, 0, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -138,9 +141,47 @@ func TestPodsChange(t *testing.T) {
 	if n, since := p.up(now.Add(time.Second)); n != 0 || !since.Equal(now.Add(time.Second)) {
 		t.Errorf("%d pods are up, none was until %v; want 0 until now", n, since)
 	}
-	chosen, _ := p.pick(1, now)
+	chosen, _ := p.pick("www.example.net.", 1, now)
 	if len(chosen) != 1 {
 		t.Error("when all pods are down one must be asked nevertheless")
+	}
+}
+
+// TestHome: a name is asked for at the same pod each time, another name perhaps at another one, and at another one while that is down.
+func TestHome(t *testing.T) {
+	now := time.Now()
+	p := newPods(now)
+	var all []netip.AddrPort
+	for i := range 4 {
+		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 53))
+	}
+	p.set(all, now)
+	homes := map[netip.AddrPort]int{}
+	for i := range 400 {
+		name := fmt.Sprintf("n%d.example.net.", i)
+		chosen, others := p.pick(name, 1, now)
+		homes[chosen[0].addr]++
+		if len(others) != 3 {
+			t.Fatalf("%d others", len(others))
+		}
+		for range 5 {
+			again, _ := p.pick(name, 3, now)
+			if again[0] != chosen[0] {
+				t.Fatalf("%s is asked for at %v and at %v", name, chosen[0].addr, again[0].addr)
+			}
+		}
+	}
+	for a, n := range homes {
+		if n < 60 || n > 140 {
+			t.Errorf("%v is the home of %d of 400 names", a, n)
+		}
+	}
+	home, _ := p.pick("www.example.net.", 1, now)
+	for range downAfter {
+		p.report(home[0], false, now)
+	}
+	if other, _ := p.pick("www.example.net.", 1, now); other[0] == home[0] {
+		t.Error("a pod that is down is the home of a name")
 	}
 }
 

@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -21,6 +22,7 @@ const (
 // pods are the CoreDNS pods that may be asked, and how they fare.
 type pods struct {
 	shuffle func(n int, swap func(i, j int))
+	near    func(name string, pod netip.AddrPort) uint64 // the pod of which this is greatest is the home of a name
 
 	mu       sync.Mutex // guards the following
 	all      []*pod
@@ -36,7 +38,16 @@ type pod struct {
 	until  time.Time // when it may be tried again
 }
 
-func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, dark: now} }
+func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, near: near, dark: now} }
+
+// near gives each name another order of pods, of which only those change that come or go.
+func near(name string, pod netip.AddrPort) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name + " " + pod.String()))
+	x := h.Sum64() // whose high bits hardly know of the last octets
+	x ^= x >> 32
+	return x * 0x9e3779b97f4a7c15
+}
 
 // begin says that it is asked from now on: before, another leader did, or nobody.
 func (p *pods) begin(now time.Time) {
@@ -68,10 +79,11 @@ func (p *pods) len() int {
 	return len(p.all)
 }
 
-// pick chooses n pods by chance among those that are up, and puts all other pods behind them, those that are up first. A
-// pod that is down and has rested is chosen besides the n, so that it can show that it is back and nobody waits for it
-// alone.
-func (p *pods) pick(n int, now time.Time) (chosen, others []*pod) {
+// pick chooses n pods for a name among those that are up, and puts all other pods behind them, those that are up first. The first is
+// the home of the name, the same each time, so that one plugin learns all types of it and goes on writing it; the others are
+// chosen by chance. A pod that is down and has rested is chosen besides the n, so that it can show that it is back and nobody
+// waits for it alone.
+func (p *pods) pick(name string, n int, now time.Time) (chosen, others []*pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var up, down, back []*pod
@@ -87,6 +99,11 @@ func (p *pods) pick(n int, now time.Time) (chosen, others []*pod) {
 		}
 	}
 	p.shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
+	for i, q := range up {
+		if p.near(name, q.addr) > p.near(name, up[0].addr) {
+			up[0], up[i] = up[i], up[0]
+		}
+	}
 	n = min(n, len(up))
 	chosen = append(slices.Clone(up[:n]), back...)
 	others = append(slices.Clone(up[n:]), down...)
