@@ -246,7 +246,7 @@ func (a *api) one(w http.ResponseWriter, r *http.Request, key string) {
 		return
 	}
 	if r.Method != http.MethodGet {
-		code, reason, err := a.writeLocked(o, r.Method, body)
+		code, reason, err := a.writeLocked(o, r.Method, r.Header.Get("Content-Type"), body)
 		if err != nil {
 			a.refusals++
 			a.fail(w, code, reason, err.Error())
@@ -259,9 +259,39 @@ func (a *api) one(w http.ResponseWriter, r *http.Request, key string) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-func (a *api) writeLocked(o *v1alpha1.DNSNameResolver, method string, body []byte) (int, string, error) {
+// applyLocked is server-side apply by a manager that has applied nothing before: what is there and what is applied become one, by names and addresses.
+func (a *api) applyLocked(o *v1alpha1.DNSNameResolver, body []byte) (int, string, error) {
+	var in v1alpha1.DNSNameResolver
+	if err := json.Unmarshal(body, &in); err != nil {
+		return http.StatusBadRequest, "BadRequest", err
+	}
+	if in.UID != o.UID {
+		return http.StatusConflict, "Conflict", fmt.Errorf("another object")
+	}
+	next := o.DeepCopy()
+	for _, n := range in.Status.ResolvedNames {
+		i := slices.IndexFunc(next.Status.ResolvedNames, func(x v1alpha1.DNSNameResolverResolvedName) bool { return x.DNSName == n.DNSName })
+		if i < 0 {
+			next.Status.ResolvedNames = append(next.Status.ResolvedNames, n)
+			continue
+		}
+		next.Status.ResolvedNames[i].Conditions = n.Conditions
+		for _, addr := range n.ResolvedAddresses {
+			had := next.Status.ResolvedNames[i].ResolvedAddresses
+			if !slices.ContainsFunc(had, func(x v1alpha1.DNSNameResolverResolvedAddress) bool { return x.IP == addr.IP }) {
+				next.Status.ResolvedNames[i].ResolvedAddresses = append(had, addr)
+			}
+		}
+	}
+	a.putLocked(next, "MODIFIED")
+	return 0, "", nil
+}
+
+func (a *api) writeLocked(o *v1alpha1.DNSNameResolver, method, kind string, body []byte) (int, string, error) {
 	next := &v1alpha1.DNSNameResolver{}
 	switch {
+	case kind == string(types.ApplyPatchType) && !a.noPatch:
+		return a.applyLocked(o, body)
 	case method == http.MethodPatch && a.noPatch:
 		return http.StatusForbidden, "Forbidden", fmt.Errorf("no patches")
 	case method == http.MethodPut && a.noPut:

@@ -2,7 +2,6 @@ package dnsnameresolver
 
 import (
 	"context"
-	"crypto/rand"
 	"net/netip"
 	"os"
 	"slices"
@@ -72,7 +71,7 @@ func newEngine(o options, s *store) *engine {
 	}
 	e.recent.now.Store(time.Now().Unix())
 	host, _ := os.Hostname()
-	e.replica = host + " " + rand.Text() // several may run on one host
+	e.replica = host + " " + s.replica // several may run on one host
 	if len(o.agents) > 0 || o.service.name != "" {
 		e.hold = hold.NewClient(hold.Options{TLS: o.tls.Client, Timeout: o.timeout, Log: slogTo(e.log)})
 		e.hold.SetAgents(o.agents)
@@ -237,7 +236,9 @@ func (e *engine) upsert(v any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o := e.objects[key]; o != nil && err == nil && o.pattern == p && o.uid() == live.UID {
-		o.set(live)
+		if o.set(live, e.store.clock.now()) {
+			e.enqueue(o)
+		}
 		return
 	}
 	e.removeLocked(key)

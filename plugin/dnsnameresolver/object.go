@@ -70,14 +70,34 @@ func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string
 	return o
 }
 
-// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch.
-func (o *object) set(live *v1alpha1.DNSNameResolver) {
+// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. It
+// reports whether somebody took something away that clients may still use.
+func (o *object) set(live *v1alpha1.DNSNameResolver, now time.Time) (cut bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c, err := resourceversion.CompareResourceVersion(live.ResourceVersion, o.live.ResourceVersion); err == nil && c < 0 && live.UID == o.live.UID {
-		return
+		return false
 	}
+	entries, index := o.entries, o.index
 	o.setLocked(live)
+	for n, m := range o.names {
+		i, ok := index[n]
+		if !ok || m.dirty {
+			continue
+		}
+		var is learn.Entry
+		j, stays := o.index[n]
+		if stays {
+			is = o.entries[j]
+		}
+		if !m.Cut(entries[i], is, now) {
+			continue
+		}
+		if m.due, o.due, cut = now, now, true; !stays {
+			m.Again()
+		}
+	}
+	return cut
 }
 
 func (o *object) setLocked(live *v1alpha1.DNSNameResolver) {
@@ -197,88 +217,6 @@ func (o *object) dueLocked(at time.Time) time.Time {
 	}
 	o.due = at
 	return at
-}
-
-// write is what one write of an object carries.
-type write struct {
-	gen     uint64
-	live    *v1alpha1.DNSNameResolver
-	ops     []operation
-	want    []learn.Entry
-	pending map[string]learn.Pending
-	left    []string
-}
-
-// begin collects what is to be written. It returns nil when there is nothing.
-func (o *object) begin(r learn.Rules, now time.Time) *write {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.gone {
-		return nil
-	}
-	known := map[string]*learn.Memory{}
-	for n, m := range o.names {
-		switch {
-		case m.dirty, !m.due.IsZero() && !m.due.After(now):
-			known[n] = &m.Memory
-		case m.Idle(now):
-			o.forgetLocked(n)
-		}
-	}
-	res := r.Merge(o.entries, o.learnObject(), known, now)
-	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
-	for n := range known {
-		m := o.names[n]
-		w.pending[n] = m.Take()
-		m.dirty, m.due = false, time.Time{}
-	}
-	o.due = time.Time{}
-	if !res.Changed {
-		o.storedLocked(w.gen)
-		o.redueLocked(res.Due)
-		return w
-	}
-	o.writing = true
-	if w.ops = diff(o.live, o.entries, res.Entries); o.refused > 2 {
-		w.ops = replaceAll(o.live, res.Entries)
-	}
-	return w
-}
-
-// redueLocked looks for the earliest moment at which a name must be looked at again.
-func (o *object) redueLocked(at time.Time) {
-	o.dueLocked(at)
-	for _, m := range o.names {
-		o.dueLocked(m.due)
-	}
-}
-
-// done takes the result of a write.
-func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
-	o.set(got)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.refused, o.failed, o.writing = 0, 0, false
-	o.storedLocked(w.gen)
-	for n := range w.pending {
-		if m := o.names[n]; m != nil && !m.dirty {
-			m.due = o.lookLocked(r, n, m, now).Due
-		}
-	}
-	o.redueLocked(time.Time{})
-}
-
-// undo gives back what could not be written.
-func (o *object) undo(w *write) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.writing = false
-	for n, p := range w.pending {
-		if m := o.names[n]; m != nil {
-			m.Put(p)
-			m.dirty = true
-		}
-	}
 }
 
 func (o *object) storedLocked(gen uint64) {

@@ -69,9 +69,9 @@ type operation struct {
 
 const listPath = "/status/resolvedNames"
 
-// diff makes the operations that lead from what live holds to want. Each entry that is changed or removed is tested to be what we
-// think it is, so that a write of somebody else in between fails ours and nothing is lost; what others add does not. A name
-// that two add at once is refused by the API server, which knows names to be keys.
+// diff makes the operations that lead from what live holds to want. Each entry that is removed, or of which something is taken
+// away, is tested to be what we think it is, so that a write of somebody else in between fails ours and nothing is lost; what
+// others add does not. A name that two add at once is refused by the API server, which knows names to be keys.
 func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation {
 	stored := live.Status.ResolvedNames
 	if len(stored) == 0 {
@@ -88,8 +88,13 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		switch {
 		case !ok:
 			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...) // the last one first, so that places stay
-		case !equal(h, want[w]):
-			changes = append(changes, test, operation{"replace", at, toStatus(want[w], stored[i])})
+		case equal(h, want[w]):
+		default:
+			longer := extend(at, stored[i], h, want[w])
+			if longer == nil {
+				longer = []operation{test, {"replace", at, toStatus(want[w], stored[i])}}
+			}
+			changes = append(changes, longer...)
 		}
 	}
 	had := places(have)
@@ -106,8 +111,47 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 	return slices.Concat(changes, removals, additions)
 }
 
-// replaceAll makes the list what is wanted, unless the object changed in any way. It is for the first write, which has nothing
-// else to test, and for when finer tests failed too often.
+// extend makes the operations for an entry whose addresses only live longer, or get others beside them; none when there is more to it.
+// They test no more than whose addresses they change: of two replicas that extend the same one at once both succeed, and who
+// told clients of a later end than is stored then sees it and writes it.
+func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want learn.Entry) []operation {
+	n := len(have.Addrs)
+	if have.Failures != want.Failures || have.Degraded != want.Degraded || n == 0 || n != len(stored.ResolvedAddresses) || n > len(want.Addrs) {
+		return nil
+	}
+	ops := []operation{{"test", at + "/dnsName", stored.DNSName}}
+	addrs := toStatus(want, stored).ResolvedAddresses
+	for i, h := range have.Addrs {
+		w := want.Addrs[i]
+		place := fmt.Sprintf("%s/resolvedAddresses/%d", at, i)
+		switch {
+		case w == h:
+		case w.Addr != h.Addr || w.Until().Before(h.Until()):
+			return nil
+		default:
+			ops = append(ops, operation{"test", place + "/ip", stored.ResolvedAddresses[i].IP}, operation{"replace", place, addrs[i]})
+		}
+	}
+	for _, a := range addrs[n:] {
+		ops = append(ops, operation{"add", at + "/resolvedAddresses/-", a})
+	}
+	return ops
+}
+
+// firstOf is what is applied to an object that has nothing yet. Applying knows names and addresses to be keys: of two replicas that
+// learned the same name at once both succeed, with the sum of what they know. It is not for wildcards, and not for later, because who
+// applied what is kept for each replica beside the status, and is larger than that.
+func firstOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any {
+	return map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "DNSNameResolver",
+		// Names of objects are used again; see diff.
+		"metadata": map[string]any{"namespace": live.Namespace, "name": live.Name, "uid": live.UID},
+		"status":   v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)},
+	}
+}
+
+// replaceAll makes the list what is wanted, unless the object changed in any way. It is for the first write to a wildcard, which
+// has nothing else to test, and for when finer tests failed too often.
 func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
 	return []operation{
 		{"test", "/metadata/resourceVersion", live.ResourceVersion},

@@ -215,7 +215,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 // against the newest state refuses a name in it: the definition may be the stock one, which takes plain names only.
 func (e *engine) reread(ctx context.Context, o *object, conflict bool) {
 	if live, err := e.store.get(ctx, o.key); err == nil && live.UID == o.uid() { // another one is for the watch to tell of
-		o.set(live)
+		o.set(live, e.store.clock.now())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

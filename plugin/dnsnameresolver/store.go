@@ -2,6 +2,7 @@ package dnsnameresolver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
@@ -24,7 +25,7 @@ import (
 
 const (
 	resource     = "dnsnameresolvers"
-	fieldManager = "nameplane-coredns" // one for all replicas, or each would be recorded for every entry
+	fieldManager = "nameplane-coredns" // one for all replicas but for first writes, or each would be recorded for every entry
 	writeTimeout = 10 * time.Second
 	// A client that is slower than the answers loses them: the default of 5 requests a second did (facts: D24). The API
 	// server's own fairness is the bound that matters.
@@ -37,6 +38,7 @@ type store struct {
 	core    kubernetes.Interface
 	events  record.EventRecorder
 	clock   clock
+	replica string      // who we are among others
 	putOnly atomic.Bool // patches are forbidden: the rights are those of the stock plugin
 	scheme  *runtime.Scheme
 }
@@ -57,7 +59,7 @@ func newStore(kubeconfig string) (*store, error) {
 }
 
 func newStoreFor(conf *rest.Config) (*store, error) {
-	s := &store{scheme: runtime.NewScheme()}
+	s := &store{scheme: runtime.NewScheme(), replica: rand.Text()}
 	conf = rest.CopyConfig(conf)
 	conf.QPS, conf.Burst = clientQPS, clientBurst
 	conf.UserAgent = fieldManager
@@ -104,12 +106,22 @@ func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.C
 func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (*v1alpha1.DNSNameResolver, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	opts := &metav1.PatchOptions{FieldManager: fieldManager}
 	var req *rest.Request
-	if s.putOnly.Load() {
+	switch {
+	case s.putOnly.Load():
 		live := w.live.DeepCopy()
 		live.Status.ResolvedNames = listOf(w.live, w.want)
 		req = s.objects.Put().Body(live)
-	} else {
+	case w.first:
+		body, err := json.Marshal(firstOf(w.live, w.want))
+		if err != nil {
+			return nil, err
+		}
+		// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
+		opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
+		req = s.objects.Patch(types.ApplyPatchType).Body(body)
+	default:
 		body, err := json.Marshal(w.ops)
 		if err != nil {
 			return nil, err
@@ -118,7 +130,7 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	}
 	got := &v1alpha1.DNSNameResolver{}
 	err := req.Namespace(key.Namespace).Resource(resource).Name(key.Name).SubResource("status").
-		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec).Do(ctx).Into(got)
+		VersionedParams(opts, metav1.ParameterCodec).Do(ctx).Into(got)
 	got.ManagedFields = nil
 	return got, err
 }

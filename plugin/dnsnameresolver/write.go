@@ -1,0 +1,125 @@
+package dnsnameresolver
+
+import (
+	"time"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
+)
+
+// write is what one write of an object carries.
+type write struct {
+	gen     uint64
+	live    *v1alpha1.DNSNameResolver
+	ops     []operation
+	want    []learn.Entry
+	first   bool // there is nothing stored yet
+	pending map[string]learn.Pending
+	wrote   map[string]learn.Entry // what becomes of those of pending that it changes
+	left    []string
+}
+
+// begin collects what is to be written. It returns nil when there is nothing.
+func (o *object) begin(r learn.Rules, now time.Time) *write {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return nil
+	}
+	known := map[string]*learn.Memory{}
+	for n, m := range o.names {
+		switch {
+		case m.dirty, !m.due.IsZero() && !m.due.After(now):
+			known[n] = &m.Memory
+		case m.Idle(now):
+			o.forgetLocked(n)
+		}
+	}
+	res := r.Merge(o.entries, o.learnObject(), known, now)
+	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
+	for n := range known {
+		m := o.names[n]
+		w.pending[n] = m.Take()
+		m.dirty, m.due = false, time.Time{}
+	}
+	o.due = time.Time{}
+	if !res.Changed {
+		o.storedLocked(w.gen)
+		o.redueLocked(res.Due)
+		return w
+	}
+	o.writing = true
+	w.wrote = o.changedLocked(res.Entries, known)
+	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
+	if w.ops = diff(o.live, o.entries, res.Entries); o.refused > 2 {
+		w.ops = replaceAll(o.live, res.Entries)
+	}
+	return w
+}
+
+// changedLocked are the entries that addresses of the names are to be stored in and that are not stored so already.
+func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memory) map[string]learn.Entry {
+	out := map[string]learn.Entry{}
+	at := places(want)
+	for n := range names {
+		i, ok := at[n]
+		if !ok {
+			i, ok = at[o.text] // folded
+		}
+		if !ok {
+			continue
+		}
+		if j, had := o.index[want[i].Name]; !had || !equal(o.entries[j], want[i]) {
+			out[n] = want[i]
+		}
+	}
+	return out
+}
+
+// redueLocked looks for the earliest moment at which a name must be looked at again.
+func (o *object) redueLocked(at time.Time) {
+	o.dueLocked(at)
+	for _, m := range o.names {
+		o.dueLocked(m.due)
+	}
+}
+
+// done takes the result of a write.
+func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
+	o.set(got, now)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n, e := range w.wrote {
+		if m := o.names[n]; m != nil {
+			m.Wrote(e)
+		}
+	}
+	o.refused, o.failed, o.writing = 0, 0, false
+	o.storedLocked(w.gen)
+	for n := range w.pending {
+		m := o.names[n]
+		if m == nil || m.dirty {
+			continue
+		}
+		res := o.lookLocked(r, n, m, now)
+		m.due = res.Due
+		if _, wrote := w.wrote[n]; wrote && res.Changed { // somebody took it away before we heard that it was stored
+			m.Again()
+			m.due = now
+		}
+	}
+	o.redueLocked(time.Time{})
+}
+
+// undo gives back what could not be written.
+func (o *object) undo(w *write) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writing = false
+	for n, p := range w.pending {
+		if m := o.names[n]; m != nil {
+			m.Put(p)
+			m.dirty = true
+		}
+	}
+}
