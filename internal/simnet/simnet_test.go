@@ -294,6 +294,10 @@ func TestScriptMistakes(t *testing.T) {
 		"zone", "zone a..b.", "zone example.net. x", "cdn.example.org. 60 A 192.0.2.1", "example.net. 60 A", "example.net. x A 192.0.2.1",
 		"example.net. 60 A 192.0.2.300", "set example.net. 60 A", "drop", "drop example.net. NOTYPE", "forward .", "forward . example.org",
 		"latency", "latency soon", "latency 1s later", "loss much", "lazy yes", "fault", "fault earthquake", "fault timeout a..b.", "heal * NOTYPE",
+		"serial example.org. 1", "serial example.net. x", "view 1.2.3 www.example.net. 60 A 192.0.2.1", "view 0.0.0.0/0 www.example.net. 60 A",
+		"ttls www.example.net. A x", "ttls www.example.net. NOTYPE 60", "sign example.org.", "sign example.net. badly", "ds a..b. 60", "ds a.example.net. x",
+		"resolve nowhere", "clamp 60", "resolve 192.0.2.1 x", "stale", "caches 2", "hold www.example.net. 60 A 192.0.2.1", "deny www.example.net. 60 A example.net.",
+		"only quic", "edns perhaps", "source nowhere", "nsid", "bare naked",
 		"at", "at 5s", "at noon lazy", "at 5s dance a",
 	}
 	for _, line := range tests {
