@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"regexp"
@@ -80,6 +81,40 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	return out
 }
 
+// stageNames are the parts of a hold that somebody measures.
+var stageNames = []struct{ what, metric, labels string }{
+	{"the hold, in CoreDNS", "coredns_dnsnameresolver_hold_duration_seconds", `{result="programmed"}`},
+	{"programming, in the agent", "nameplane_egress_agent_program_seconds", ""},
+	{"that: until the write before is done", stageMetric, `{stage="turn"}`},
+	{"that: the write", stageMetric, `{stage="write"}`},
+	{"that: until the switch confirms", stageMetric, `{stage="confirm"}`},
+}
+
+const stageMetric = "nameplane_egress_agent_program_stage_seconds"
+
+// stages are the metrics of the parts that a hold goes through.
+func (s site) stages(t cluster.T) map[string]float64 {
+	out := map[string]float64{}
+	for _, p := range []*rig.Part{s.DNS[0].Part, s.Nodes[0].Agent} {
+		m, err := p.Metrics()
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		maps.Copy(out, m)
+	}
+	return out
+}
+
+// average is that of what a histogram counted between two looks.
+func average(before, after map[string]float64, metric, labels string) time.Duration {
+	sum, count := metric+"_sum"+labels, metric+"_count"+labels
+	n := after[count] - before[count]
+	if n == 0 {
+		return 0
+	}
+	return time.Duration((after[sum] - before[sum]) / n * float64(time.Second))
+}
+
 // firstPackets is what it is all about.
 func firstPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
@@ -95,7 +130,10 @@ func firstPackets(t cluster.T, o options) figure {
 	}
 	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // so that both have been warm
 	s.connectAfterAsking(off, 1_001_000, 50)
-	with, without := s.connectAfterAsking(s.DNS[0], 0, n), s.connectAfterAsking(off, n, n)
+	before := s.stages(t)
+	with := s.connectAfterAsking(s.DNS[0], 0, n)
+	after := s.stages(t)
+	without := s.connectAfterAsking(off, n, n)
 	for _, x := range []struct {
 		name string
 		tries
@@ -104,6 +142,9 @@ func firstPackets(t cluster.T, o options) figure {
 		f.row(x.name+": questions without an answer", "%d", x.failed)
 		f.row(x.name+": reply p50, p99", "%s, %s", ms(share(x.asked, .5)), ms(share(x.asked, .99)))
 		f.row(x.name+": connect p50, p99", "%s, %s", ms(share(x.connected, .5)), ms(share(x.connected, .99)))
+	}
+	for _, stage := range stageNames {
+		f.row("hold on: mean of "+stage.what, "%s", ms(average(before, after, stage.metric, stage.labels)))
 	}
 	added := share(with.asked, .99) - share(without.asked, .5)
 	f.row("added: p99 with hold less p50 without", "%s", ms(added))

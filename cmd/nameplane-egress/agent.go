@@ -38,6 +38,9 @@ for as long as --keep-established says. This takes an address set and an ACL bes
 those of OVN-Kubernetes for each name, and makes the switch track connections. A deny
 rule before the one that allowed a connection still ends it.`
 
+// defaultSwitch is where Open vSwitch has its database.
+const defaultSwitch = "unix:/var/run/openvswitch/db.sock"
+
 // agentFlags are what is not an option of the agent as it stands.
 type agentFlags struct {
 	cluster  clusterFlags
@@ -77,6 +80,7 @@ func newAgentCommand() *cobra.Command {
 	fl.StringVar(&f.nb.Cert, "nb-cert", "", "certificate `FILE` for ssl")
 	fl.StringVar(&f.nb.Key, "nb-key", "", "key `FILE` for ssl")
 	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the authority of the database's certificate")
+	fl.StringVar(&o.NB.Switch, "switch", defaultSwitch, "database of this node's Open vSwitch, unix:PATH, which confirms what is programmed where the node is the only one of its zone; empty, or not there: the northbound database does, later")
 	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
 	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
@@ -111,6 +115,9 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	}
 	if o.KeepFor < 0 {
 		return usage(c, "--keep-established %s: it is not negative", o.KeepFor)
+	}
+	if scheme, path, _ := strings.Cut(o.NB.Switch, ":"); o.NB.Switch != "" && (scheme != "unix" || path == "") {
+		return usage(c, "--switch %s: it is unix:PATH, or empty", o.NB.Switch)
 	}
 	switch scheme, rest, _ := strings.Cut(o.NB.Address, ":"); {
 	case rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl":

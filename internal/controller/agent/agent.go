@@ -97,7 +97,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 	o = o.withDefaults()
 	db := ovn.NewDB(o.NB)
-	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor), outcomes: make(latest, 1), changed: make(chan struct{})}
+	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor), sole: db.Sole, outcomes: make(latest, 1), changed: make(chan struct{})}
+	a.engine.metrics.local(db.Local)
 	a.engine.read, a.engine.report, a.engine.log, a.engine.node = a.read, a.outcomes.put, o.Log, o.Node
 	if o.Metrics != nil {
 		for _, c := range a.engine.metrics.collectors() {
@@ -139,6 +140,7 @@ type agent struct {
 	client client.Client
 	reader *reader
 	*engine
+	sole     func(ovn.Node) // told which node is the only one of the zone
 	outcomes latest
 
 	mu       sync.Mutex // guards what follows
@@ -194,7 +196,7 @@ func (a *agent) matters(old, now any) bool {
 		}
 	case *corev1.Node:
 		if old, ok := old.(*corev1.Node); ok {
-			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[zoneAnnotation] != now.Annotations[zoneAnnotation] ||
+			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[zoneAnnotation] != now.Annotations[zoneAnnotation] || old.Annotations[chassisAnnotation] != now.Annotations[chassisAnnotation] ||
 				!slices.Equal(hostAddrs(old), hostAddrs(now)) || !slices.Equal(nodeSubnets(old), nodeSubnets(now))
 		}
 	case *metav1.PartialObjectMetadata:
@@ -217,6 +219,7 @@ func (a *agent) read(ctx context.Context) (reading, error) {
 			return reading{}, err
 		}
 	}
+	a.sole(soleNode(nodes.Items, a.opts.Zone))
 	a.setPrefixes(nodes.Items)
 	return a.reader.read(objects{efs.Items, names.Items, nodes.Items, spaces.Items}), nil
 }

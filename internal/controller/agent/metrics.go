@@ -11,6 +11,8 @@ import (
 // metrics of what the agent does.
 type metrics struct {
 	programmed, pass           prometheus.Histogram
+	stages                     *prometheus.HistogramVec
+	byLocal                    prometheus.GaugeFunc
 	repairs, failures, refused prometheus.Counter
 	leases, kept               prometheus.Gauge
 	rowsWanted                 *prometheus.GaugeVec
@@ -23,12 +25,19 @@ func newMetrics() *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "nameplane_egress_agent_" + name, Help: help})
 	}
+	fine := []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .025, .05, .1, .25, .5, 1, 2.5}
 	return &metrics{
 		programmed: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "nameplane_egress_agent_program_seconds",
 			Help:    "From a learned address that is new to the switch's confirmation of it.",
-			Buckets: []float64{.001, .002, .003, .005, .0075, .01, .015, .025, .05, .1, .25, .5, 1, 2.5},
+			Buckets: fine,
 		}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "nameplane_egress_agent_program_stage_seconds",
+			Help: "What that is made of: lease (until none of the addresses is being taken away), turn (until the write before is done), " +
+				"write (of the northbound database), confirm (by ovn-northd, ovn-controller and the switch).",
+			Buckets: fine,
+		}, []string{"stage"}),
 		pass: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "nameplane_egress_agent_pass_seconds",
 			Help:    "Time to compare all rows with what they should be, and to write the difference.",
@@ -46,7 +55,23 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.programmed, m.pass, m.repairs, m.failures, m.refused, m.leases, m.kept, m.rowsWanted}
+	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.leases, m.kept, m.rowsWanted}
+}
+
+// local says how it is found out whether the switch of this node confirms by itself.
+func (m *metrics) local(is func() bool) {
+	m.byLocal = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_egress_agent_switch_confirms",
+		Help: "1 while the switch of this node confirms by itself, 0 while hv_cfg of the northbound database does."}, func() float64 {
+		if is() {
+			return 1
+		}
+		return 0
+	})
+}
+
+// stage counts a stage of programming that ends now.
+func (m *metrics) stage(name string, begun time.Time) {
+	m.stages.WithLabelValues(name).Observe(time.Since(begun).Seconds())
 }
 
 func (m *metrics) timePass() func() {

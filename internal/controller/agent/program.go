@@ -29,17 +29,19 @@ func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 	if err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		if mark, err = e.add(ctx, p, missing); err != nil {
-			return err
-		}
+	if len(missing) == 0 {
+		return e.db.Confirm(ctx, mark)
 	}
+	e.metrics.stage("lease", started)
+	if mark, err = e.add(ctx, p, missing); err != nil {
+		return err
+	}
+	at := time.Now()
 	if err := e.db.Confirm(ctx, mark); err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		e.metrics.programmed.Observe(time.Since(started).Seconds())
-	}
+	e.metrics.stage("confirm", at)
+	e.metrics.programmed.Observe(time.Since(started).Seconds())
 	return nil
 }
 
@@ -106,7 +108,7 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 	}
 	done := make(chan result, 1)
 	select {
-	case e.program <- request{sets, done}:
+	case e.program <- request{sets, time.Now(), done}:
 	case <-ctx.Done():
 		return ovn.Mark{}, ctx.Err()
 	}
@@ -152,6 +154,7 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 // request is an addition that waits for its turn.
 type request struct {
 	sets map[string][]string
+	came time.Time
 	done chan<- result // of one element
 }
 
@@ -183,10 +186,15 @@ func (e *engine) additions(ctx context.Context) error {
 			slices.Sort(addrs)
 			sets[name] = slices.Compact(addrs)
 		}
+		for _, r := range batch {
+			e.metrics.stage("turn", r.came)
+		}
+		begun := time.Now()
 		xctx, cancel := context.WithTimeout(ctx, programTime)
 		mark, err := e.db.Extend(xctx, sets)
 		cancel()
 		if err == nil {
+			e.metrics.stage("write", begun)
 			e.note(mark)
 		}
 		for _, r := range batch {

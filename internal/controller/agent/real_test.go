@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,13 +54,14 @@ func startRig(t *testing.T) *rig {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	o := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
-		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true}}
+		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: "unix:" + filepath.Join(r.ovn.Dir, "ovs.sock")}}
 	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(o), Metrics: metricsserver.Options{BindAddress: "0"}})
 	r.must(err)
 	r.agent, err = setup(mgr, o)
 	r.must(err)
 	r.client, err = client.New(c.Config, client.Options{Scheme: s})
 	r.must(err)
+	r.node(r.ovn.Node)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -75,6 +77,12 @@ func (r *rig) must(err error) {
 	if err != nil {
 		r.Fatal(err)
 	}
+}
+
+// node makes a node of the zone.
+func (r *rig) node(name string) {
+	r.Helper()
+	r.must(r.client.Create(r.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{zoneAnnotation: r.ovn.Node}}}))
 }
 
 // soon waits for something that others do, and tells how long it took.
@@ -149,7 +157,12 @@ func TestReal(t *testing.T) {
 	if r.reaches("192.0.2.1") || r.reaches("2001:db8::1") {
 		t.Error("denied, and still reached")
 	}
-	r.stream()
+	local := r.agent.db.(*ovn.DB).Local
+	r.soon("the switch confirms by itself", local)
+	r.stream("the switch confirms", 0)
+	r.node("another")
+	r.soon("the switch no longer speaks for the zone", func() bool { return !local() })
+	r.stream("the database confirms", 100)
 	r.established()
 	r.reports()
 	r.repairs()
@@ -164,10 +177,10 @@ func TestReal(t *testing.T) {
 }
 
 // stream programs fresh addresses and connects at once: no SYN is lost.
-func (r *rig) stream() {
+func (r *rig) stream(how string, from int) {
 	var took []time.Duration
 	lost := 0
-	for i := range 100 {
+	for i := from; i < from+100; i++ {
 		ip := fmt.Sprintf("198.18.0.%d", i)
 		if i%2 == 1 {
 			ip = fmt.Sprintf("2001:db8::%x", 256+i)
@@ -181,7 +194,7 @@ func (r *rig) stream() {
 		lost += d.Lost
 	}
 	slices.Sort(took)
-	r.Logf("programmed: p50 %v, p90 %v, p99 %v; lost SYNs %d of %d", took[50], took[90], took[99], lost, len(took))
+	r.Logf("%s: p50 %v, p90 %v, p99 %v; lost SYNs %d of %d", how, took[50], took[90], took[99], lost, len(took))
 	if lost > 0 {
 		r.Errorf("%d first SYNs were lost", lost)
 	}

@@ -25,6 +25,7 @@ const (
 	subnetsAnnotation = "k8s.ovn.org/node-subnets"
 	hostsAnnotation   = "k8s.ovn.org/host-cidrs"
 	zoneAnnotation    = "k8s.ovn.org/zone-name"
+	chassisAnnotation = "k8s.ovn.org/node-chassis-id"
 	logAnnotation     = "k8s.ovn.org/acl-logging"
 	defaultZone       = "global"
 )
@@ -217,11 +218,10 @@ func hostAddrs(n *corev1.Node) []netip.Addr {
 func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
 	var out []netip.Prefix
 	for i := range nodes {
-		n := &nodes[i]
-		if z := n.Annotations[zoneAnnotation]; z != zone && (z != "" || zone != defaultZone) {
+		if !inZone(&nodes[i], zone) {
 			continue
 		}
-		for _, s := range nodeSubnets(n) {
+		for _, s := range nodeSubnets(&nodes[i]) {
 			if p, err := netip.ParsePrefix(s); err == nil {
 				out = append(out, p.Masked())
 			}
@@ -229,6 +229,26 @@ func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
 	}
 	slices.SortFunc(out, netip.Prefix.Compare)
 	return slices.Compact(out)
+}
+
+func inZone(n *corev1.Node, zone string) bool {
+	z := n.Annotations[zoneAnnotation]
+	return z == zone || z == "" && zone == defaultZone
+}
+
+// soleNode is the only node of a zone; zero when there are others.
+func soleNode(nodes []corev1.Node, zone string) ovn.Node {
+	var out ovn.Node
+	for i := range nodes {
+		if !inZone(&nodes[i], zone) {
+			continue
+		}
+		if out != (ovn.Node{}) {
+			return ovn.Node{}
+		}
+		out = ovn.Node{Name: nodes[i].Name, Chassis: nodes[i].Annotations[chassisAnnotation]}
+	}
+	return out
 }
 
 // nodeSubnets reads what OVN-Kubernetes says of the default network, one subnet or a list of them, or else what the cluster says.

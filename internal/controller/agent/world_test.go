@@ -201,3 +201,26 @@ func TestPodPrefixes(t *testing.T) {
 		}
 	}
 }
+
+func TestSoleNode(t *testing.T) {
+	node := func(name, zone, chassis string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{zoneAnnotation: zone, chassisAnnotation: chassis}}}
+	}
+	for name, tt := range map[string]struct {
+		zone  string
+		nodes []corev1.Node
+		want  ovn.Node
+	}{
+		"one of its own zone":   {"a", []corev1.Node{node("a", "a", "c1"), node("b", "b", "c2")}, ovn.Node{Name: "a", Chassis: "c1"}},
+		"chassis is not known":  {"a", []corev1.Node{node("a", "a", "")}, ovn.Node{Name: "a"}},
+		"two":                   {"a", []corev1.Node{node("a", "a", ""), node("b", "a", "")}, ovn.Node{}},
+		"three":                 {"a", []corev1.Node{node("a", "a", ""), node("b", "a", ""), node("c", "a", "")}, ovn.Node{}},
+		"none":                  {"a", []corev1.Node{node("b", "b", "")}, ovn.Node{}},
+		"cluster of one":        {defaultZone, []corev1.Node{node("a", "", "")}, ovn.Node{Name: "a"}},
+		"cluster without zones": {defaultZone, []corev1.Node{node("a", "", ""), node("b", "", "")}, ovn.Node{}},
+	} {
+		if got := soleNode(tt.nodes, tt.zone); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}

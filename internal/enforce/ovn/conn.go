@@ -84,7 +84,7 @@ type conn struct {
 	client   client.Client
 	features Features
 	global   string       // UUID of the one row of NB_Global
-	hv       atomic.Int64 // what all switches have
+	nb, hv   atomic.Int64 // what was written last, by whomever, and what all switches have
 	lost     chan struct{}
 	notify   func(rows bool)
 }
@@ -101,7 +101,7 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 		models[aclTable] = &tierRow{}
 	}
 	c := &conn{features: f, lost: make(chan struct{}), notify: notify}
-	if c.client, err = open(ctx, o, models, c.lost); err != nil {
+	if c.client, err = open(ctx, o, northbound, models, c.lost); err != nil {
 		return nil, err
 	}
 	c.client.Cache().AddEventHandler(&cache.EventHandlerFuncs{
@@ -123,6 +123,7 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 		return nil, fmt.Errorf("%s has %d rows, not one: the database is not initialized (%w)", globalTable, len(globals), err)
 	}
 	c.global = globals[0].UUID
+	c.nb.Store(max(c.nb.Load(), int64(globals[0].NbCfg)))
 	c.hv.Store(max(c.hv.Load(), globals[0].confirmed()))
 	return c, nil
 }
@@ -144,7 +145,7 @@ func hasTier(ctx context.Context, o Options) (bool, error) {
 	type bare struct {
 		UUID string `ovsdb:"_uuid"`
 	}
-	c, err := open(ctx, o, map[string]model.Model{globalTable: &bare{}}, nil)
+	c, err := open(ctx, o, northbound, map[string]model.Model{globalTable: &bare{}}, nil)
 	if err != nil {
 		return false, err
 	}
@@ -153,8 +154,8 @@ func hasTier(ctx context.Context, o Options) (bool, error) {
 	return table != nil && table.Column("tier") != nil, nil
 }
 
-func open(ctx context.Context, o Options, models map[string]model.Model, lost chan struct{}) (client.Client, error) {
-	m, err := model.NewClientDBModel(northbound, models)
+func open(ctx context.Context, o Options, database string, models map[string]model.Model, lost chan struct{}) (client.Client, error) {
+	m, err := model.NewClientDBModel(database, models)
 	if err != nil {
 		return nil, err
 	}
@@ -214,8 +215,11 @@ func (c *conn) saw(table string, m model.Model) {
 		c.notify(true)
 		return
 	}
-	if g, ok := m.(*globalRow); ok && g.confirmed() != c.hv.Swap(g.confirmed()) {
-		c.notify(false)
+	if g, ok := m.(*globalRow); ok {
+		nb, hv := int64(g.NbCfg), g.confirmed()
+		if nb != c.nb.Swap(nb) || hv != c.hv.Swap(hv) {
+			c.notify(false)
+		}
 	}
 }
 
@@ -227,8 +231,6 @@ func (g *globalRow) confirmed() int64 {
 	}
 	return int64(g.HvCfg)
 }
-
-func (c *conn) confirmed() int64 { return c.hv.Load() }
 
 // rows copies what is there. The copy of the database is never older than our last transaction, because the server tells of
 // changes before it answers who made them.

@@ -14,6 +14,7 @@ import (
 type DB struct {
 	o       Options
 	changed chan struct{} // of one element
+	local   local
 
 	mu    sync.Mutex
 	conn  *conn         // nil while there is none
@@ -25,6 +26,7 @@ type DB struct {
 type Options struct {
 	Address      string      // unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
 	TLS          *tls.Config // for ssl
+	Switch       string      // database of the switch of this machine, as Address; empty: it is not asked
 	ManageGroups bool
 	Keep, Stock  bool // see Features
 	Log          *slog.Logger
@@ -44,11 +46,16 @@ func NewDB(o Options) *DB {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &DB{o: o, changed: make(chan struct{}, 1), moved: make(chan struct{})}
+	return &DB{o: o, changed: make(chan struct{}, 1), moved: make(chan struct{}), local: local{reached: map[string]int64{}}}
 }
 
 // Run stays connected until ctx ends.
 func (d *DB) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if d.o.Switch != "" {
+		wg.Go(func() { d.follow(ctx) })
+	}
 	told := "" // the last error, which is not told again twice a second
 	for ctx.Err() == nil {
 		c, err := dial(ctx, d.o, d.notify)
@@ -65,12 +72,16 @@ func (d *DB) Run(ctx context.Context) error {
 			d.set(nil)
 			d.o.Log.Info("left the northbound database", "address", d.o.Address)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
+		pause(ctx)
 	}
 	return nil
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retry):
+	}
 }
 
 // Changed tells that rows may differ from what was read last, by whoever's hand, also ours.
@@ -190,19 +201,20 @@ func (d *DB) Current(m Mark) bool {
 }
 
 // Confirm waits until every switch has what was written by m: ovn-northd shows the lowest number of all of them in hv_cfg,
-// and its own when there is none.
+// and its own when there is none. The switch of this machine says it earlier, where it is the only one: see Sole.
 func (d *DB) Confirm(ctx context.Context, m Mark) error {
 	for m != (Mark{}) {
 		c, epoch, moved := d.current()
-		switch {
-		case c == nil || epoch != m.Epoch:
+		if c == nil || epoch != m.Epoch {
 			return errLost
-		case c.confirmed() >= m.Cfg:
+		}
+		have := max(c.hv.Load(), d.local.confirmed(c.nb.Load()))
+		if have >= m.Cfg {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", c.confirmed(), m.Cfg, ctx.Err())
+			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", have, m.Cfg, ctx.Err())
 		case <-moved:
 		}
 	}

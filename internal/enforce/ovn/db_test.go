@@ -56,11 +56,18 @@ func serve(t *testing.T, tier bool) (address string, hand client.Client) {
 		models[aclTable] = &tierRow{}
 		text = strings.ReplaceAll(schema, "%TIER%", `"tier": {"type": {"key": {"type": "integer", "minInteger": 0, "maxInteger": 3}}},`)
 	}
+	address, hand = serveDatabase(t, northbound, text, models)
+	byHand(t, hand, ovsdb.Operation{Op: "insert", Table: globalTable, Row: ovsdb.Row{"nb_cfg": 0, "hv_cfg": 0}})
+	return address, hand
+}
+
+func serveDatabase(t *testing.T, name, text string, models map[string]model.Model) (address string, hand client.Client) {
+	t.Helper()
 	var sch ovsdb.DatabaseSchema
 	if err := json.Unmarshal([]byte(text), &sch); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.NewClientDBModel(northbound, models)
+	m, err := model.NewClientDBModel(name, models)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +76,11 @@ func serve(t *testing.T, tier bool) (address string, hand client.Client) {
 		t.Fatal(errs)
 	}
 	log := logr.Discard()
-	srv, err := server.NewOvsdbServer(inmemory.NewDatabase(map[string]model.ClientDBModel{northbound: m}, &log), &log, dm)
+	srv, err := server.NewOvsdbServer(inmemory.NewDatabase(map[string]model.ClientDBModel{name: m}, &log), &log, dm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "nb.sock")
+	path := filepath.Join(t.TempDir(), "db.sock")
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve("unix", path) }()
 	t.Cleanup(func() {
@@ -84,12 +91,11 @@ func serve(t *testing.T, tier bool) (address string, hand client.Client) {
 		time.Sleep(time.Millisecond)
 	}
 	address = "unix:" + path
-	hand, err = open(t.Context(), Options{Address: address, Log: slog.New(slog.DiscardHandler)}, models, nil)
+	hand, err = open(t.Context(), Options{Address: address, Log: slog.New(slog.DiscardHandler)}, name, models, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(hand.Close)
-	byHand(t, hand, ovsdb.Operation{Op: "insert", Table: globalTable, Row: ovsdb.Row{"nb_cfg": 0, "hv_cfg": 0}})
 	return address, hand
 }
 
