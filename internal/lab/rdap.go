@@ -112,7 +112,7 @@ func (r *registry) describe(host string, d *registration) object {
 	out["events"] = events
 	var servers []object
 	for _, ns := range d.ns {
-		servers = append(servers, object{"objectClassName": "nameserver", "ldhName": strings.ToUpper(ns)})
+		servers = append(servers, object{"objectClassName": "nameserver", "ldhName": strings.ToUpper(strings.TrimSuffix(ns, "."))})
 	}
 	out["nameservers"] = servers
 	if r.rdap[host].manner == "odd" {

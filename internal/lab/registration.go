@@ -2,7 +2,9 @@ package lab
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,8 +98,54 @@ func (p *plan) addRegistration(s section) error {
 			return err
 		}
 	}
-	p.registrations = append(p.registrations, r)
+	p.registrations[r.domain] = r
 	return nil
+}
+
+// registerOthers makes the registrations of domains that have a delegation, and of which nothing else is said: as they should be,
+// with what the parent has.
+func (p *plan) registerOthers() {
+	given := slices.Collect(maps.Keys(p.registrations))
+	for _, s := range p.servers {
+		if !p.isParent(s.args) {
+			continue
+		}
+		for _, line := range s.lines {
+			words := strings.Fields(strings.ReplaceAll(line, ",", " "))
+			switch {
+			case len(words) > 3 && words[2] == "NS":
+				if r := p.register(words[0], given); r != nil {
+					r.ns = append(r.ns, words[3:]...)
+				}
+			case len(words) > 1 && words[0] == "ds":
+				if r := p.register(words[1], given); r != nil {
+					r.ds = simnet.Anchor(dnsname.MustParse(words[1]))
+				}
+			}
+		}
+	}
+}
+
+// isParent reports whether a section is of servers of a top-level domain.
+func (p *plan) isParent(args []string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(parents)), func(group string) bool { return slices.Contains(args, group) })
+}
+
+// register is the registration of a domain, made now if there is none; nil if it was given, or if the name is no domain.
+func (p *plan) register(owner string, given []string) *registration {
+	name, err := dnsname.Parse(owner)
+	domain := strings.TrimSuffix(owner, ".")
+	if err != nil || name.NumLabels() != 2 || slices.Contains(given, domain) {
+		return nil
+	}
+	r := p.registrations[domain]
+	if r == nil {
+		now := time.Now().UTC().Truncate(time.Second)
+		r = &registration{domain: domain, registrar: registrar{name: "Example Registrar, LLC", id: 9999}, status: []string{"clientTransferProhibited"},
+			dates: map[string]time.Time{"created": now.AddDate(-8, 0, 0), "changed": now.AddDate(0, -3, 0), "expires": now.AddDate(1, 2, 0)}}
+		p.registrations[domain] = r
+	}
+	return r
 }
 
 func (r *registration) set(word, rest string, name dnsname.Name) (err error) {
@@ -111,9 +159,7 @@ func (r *registration) set(word, rest string, name dnsname.Name) (err error) {
 			r.status = append(r.status, strings.TrimSpace(s))
 		}
 	case "ns":
-		for _, n := range strings.Fields(rest) {
-			r.ns = append(r.ns, strings.TrimSuffix(n, "."))
-		}
+		r.ns = append(r.ns, strings.Fields(rest)...)
 	case "ds":
 		r.ds = simnet.Anchor(name)
 	default:

@@ -39,13 +39,13 @@ func (p *plan) buildRegistry() (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registry{authority: a, tlds: p.tlds, domains: map[string]*registration{}, seen: map[string]bool{},
+	p.registerOthers()
+	r := &registry{authority: a, tlds: p.tlds, domains: p.registrations, seen: map[string]bool{},
 		whois: map[string]service{ianaWHOIS.host: ianaWHOIS}, rdap: map[string]service{ianaRDAP.host: ianaRDAP}}
 	for _, t := range p.tlds {
 		r.know(t.rdap, t.whois)
 	}
 	for _, d := range p.registrations {
-		r.domains[d.domain] = d
 		r.know(d.registrar.rdap, d.registrar.whois)
 	}
 	return r, nil
@@ -85,7 +85,7 @@ func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err er
 }
 
 // listen opens one socket for some services, and enters it into the table.
-func (l *Lab) listen(o Options, for_ map[string]service, port string) (net.Listener, error) {
+func (l *Lab) listen(o Options, services map[string]service, port string) (net.Listener, error) {
 	var at net.Listener = newPipes()
 	if !o.Memory {
 		real, err := net.Listen("tcp4", "127.53.254.1:0")
@@ -94,7 +94,7 @@ func (l *Lab) listen(o Options, for_ map[string]service, port string) (net.Liste
 		}
 		at = real
 	}
-	for host, s := range for_ {
+	for host, s := range services {
 		famous := net.JoinHostPort(s.addr.String(), port)
 		l.table.hosts[host] = s.addr
 		if p, ok := at.(*pipes); ok {

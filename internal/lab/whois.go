@@ -66,7 +66,7 @@ func (d *registration) text(host string) string {
 		line("Domain Status", s+" https://icann.org/epp#"+s)
 	}
 	for _, ns := range d.ns {
-		line("Name Server", strings.ToUpper(ns))
+		line("Name Server", strings.ToUpper(strings.TrimSuffix(ns, ".")))
 	}
 	if d.ds == "" {
 		line("DNSSEC", "unsigned")

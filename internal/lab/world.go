@@ -18,6 +18,8 @@ import (
 //	group NAME ADDRESS...        servers that are spoken of together; the one called root has the root servers
 //	server GROUP|ADDRESS...      lines are commands of simnet; more sections may add to a server
 //	resolver NAME ADDRESS...     the same, for a server that resolves from the root
+//	hosted NAME                  a zone at the servers of dnshost.net, with its delegation; lines add to it
+//	own NAME ADDRESS ADDRESS     the same with servers of its own: ns1 and ns2
 //	domain NAME                  a domain worth a look: wrong TEXT, try COMMAND, finds ID...
 //	tld NAME                     how a registry is asked: see registry.go
 //	registration NAME            what it knows of a domain: see registration.go
@@ -36,7 +38,7 @@ type plan struct {
 	domains       []Domain
 	resolvers     []Resolver
 	tlds          []*tld
-	registrations []*registration
+	registrations map[string]*registration // by domain, without final dot
 }
 
 // readWorld reads all files.
@@ -58,7 +60,7 @@ func readWorld(files fs.FS) (*plan, error) {
 		}
 		all = append(all, part...)
 	}
-	p := &plan{groups: map[string][]string{}}
+	p := &plan{groups: map[string][]string{}, registrations: map[string]*registration{}}
 	for _, s := range all {
 		if s.kind == "group" && len(s.args) > 1 {
 			p.groups[s.args[0]] = s.args[1:]
@@ -113,6 +115,8 @@ func (p *plan) add(s section) (err error) {
 		s.args = s.args[1:]
 		s.lines = append([]string{"resolve " + strings.Join(p.groups["root"], " ")}, s.lines...)
 		p.servers = append(p.servers, s)
+	case "hosted", "own":
+		err = p.addZone(s)
 	case "domain":
 		err = p.addDomain(s)
 	case "tld":
@@ -123,6 +127,37 @@ func (p *plan) add(s section) (err error) {
 		return fmt.Errorf("%q is no kind of section", s.kind)
 	}
 	return err
+}
+
+// parents are the groups of servers that top-level domains are at.
+var parents = map[string]string{"com.": "gtld", "net.": "gtld", "org.": "org", "test.": "nictest"}
+
+// addZone makes a zone as it should be. Its lines may make it worse.
+func (p *plan) addZone(s section) error {
+	name, err := dnsname.Parse(s.args[0])
+	if err != nil {
+		return err
+	}
+	parent, ok := parents[name.Parent().String()]
+	if !ok {
+		return fmt.Errorf("%v has no parent here", name)
+	}
+	hosts, addrs := []string{"ns1.dnshost.net.", "ns2.dnshost.net."}, []string{"dnshost"}
+	var glue []string
+	if s.kind == "own" {
+		if len(s.args) != 3 {
+			return fmt.Errorf("give the addresses of two servers")
+		}
+		hosts, addrs = []string{"ns1." + name.String(), "ns2." + name.String()}, s.args[1:]
+		glue = []string{hosts[0] + " 86400 A " + addrs[0], hosts[1] + " 86400 A " + addrs[1]}
+	}
+	ns := name.String() + " 86400 NS " + strings.Join(hosts, ", ")
+	up := section{file: s.file, line: s.line, args: []string{parent}, lines: append([]string{ns}, glue...)}
+	s.args = addrs
+	s.lines = append(append([]string{"zone " + name.String(),
+		fmt.Sprintf("%s 3600 SOA %s hostmaster.%[1]s 2026111501 7200 3600 1209600 300", name, hosts[0]), ns}, glue...), s.lines...)
+	p.servers = append(p.servers, up, s)
+	return nil
 }
 
 func (p *plan) addDomain(s section) error {

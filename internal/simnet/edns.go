@@ -28,9 +28,12 @@ var ednsManners = []ednsManner{ednsProper, ednsFormerr, ednsIgnore, ednsDrop, ed
 // oldTypes are those that even servers from the last century know.
 var oldTypes = []uint16{dns.TypeA, dns.TypeNS, dns.TypeCNAME, dns.TypeSOA, dns.TypePTR, dns.TypeMX, dns.TypeTXT, dns.TypeAAAA, dns.TypeSRV}
 
-// ignores reports whether the server leaves a query without a reply because of how it is put.
+// ignores reports whether the server leaves a query without a reply because of how it is put, or by whom.
 func (m *manner) ignores(q *query) bool {
 	if m.ignorant && !slices.Contains(oldTypes, q.typ) {
+		return true
+	}
+	if slices.ContainsFunc(m.deaf, func(p netip.Prefix) bool { return p.Contains(q.way.client) }) {
 		return true
 	}
 	opt := q.msg.IsEdns0()

@@ -135,6 +135,14 @@ func (s *Server) parseSource(args []string) (command, error) {
 	return func(s *Server) { s.manner.source = at.Addr }, nil
 }
 
+func (s *Server) parseDeaf(args []string) (command, error) {
+	clients, err := netip.ParsePrefix(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return func(s *Server) { s.manner.deaf = append(s.manner.deaf, clients) }, nil
+}
+
 func (s *Server) parseLatency(args []string) (command, error) {
 	fastest, err := time.ParseDuration(args[0])
 	if err != nil {

@@ -122,6 +122,8 @@ func TestKnobs(t *testing.T) {
 		{"only tcp", asking{tcp: true}, "www.example.net.", "A", good},
 		{"ignorant", asking{}, "www.example.net.", "A", good},
 		{"ignorant", asking{}, "www.example.net.", "CAA", "failed"},
+		{"deaf 198.51.100.0/24", asking{}, "www.example.net.", "A", good},
+		{"deaf 127.0.0.0/8", asking{}, "www.example.net.", "A", "failed"},
 		{"edns drop", asking{}, "www.example.net.", "A", "failed"},
 		{"edns drop", asking{noEDNS: true}, "www.example.net.", "A", good},
 		{"edns formerr", asking{}, "www.example.net.", "A", "FORMERR"},

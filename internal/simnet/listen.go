@@ -103,9 +103,12 @@ func (l *Sockets) close() {
 	}
 }
 
+// querySize is more than any query over UDP has.
+const querySize = 4096
+
 // packets replies to queries over UDP, each as soon as its reply is there.
 func (l *Sockets) packets(ctx context.Context, addr netip.AddrPort, conn *net.UDPConn, all *sync.WaitGroup) {
-	buf := make([]byte, dns.MaxMsgSize)
+	buf := make([]byte, querySize)
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(buf)
 		switch {

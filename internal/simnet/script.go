@@ -70,6 +70,7 @@ func (s *Server) Script(text string) error {
 //	bare                              leave the SOA out of negative answers
 //	folds                             write the question in lower case
 //	ignorant                          leave types without a reply that servers of the last century do not know
+//	deaf NET                          leave clients of a network without a reply
 //	large                             send more over UDP than was asked for
 //	transfers                         give zones to everyone
 //	subnets                           choose the view by the subnet that a query names
@@ -155,6 +156,7 @@ var verbs = map[string]verb{
 	"only":    {1, 1, (*Server).parseOnly},
 	"edns":    {1, 1, (*Server).parseEDNS},
 	"source":  {1, 1, (*Server).parseSource},
+	"deaf":    {1, 1, (*Server).parseDeaf},
 	"nsid": {1, 1, func(_ *Server, args []string) (command, error) {
 		return func(s *Server) { s.manner.nsid = args[0] }, nil
 	}},

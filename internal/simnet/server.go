@@ -52,6 +52,7 @@ type manner struct {
 	nsid             string
 	only             string         // "udp" or "tcp"
 	source           netip.AddrPort // of its replies over UDP, if not its own address
+	deaf             []netip.Prefix // clients that get no reply
 	ttls             map[key][]uint32
 	faults           []fault // the last that fits counts
 }
