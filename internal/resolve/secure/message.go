@@ -1,0 +1,124 @@
+package secure
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// reply is one reply of a server, its records put into sets.
+type reply struct {
+	zone      dnsname.Name // that the server was asked as a server of
+	server    netip.Addr
+	q         iterate.Question
+	class     iterate.Class
+	answer    []*set
+	authority []*set
+}
+
+// set is a record set with its signatures. A set of signatures alone has no records.
+type set struct {
+	owner   dnsname.Name
+	typ     uint16
+	records []dns.RR
+	sigs    []*dns.RRSIG
+}
+
+// usable are the classes of replies that are evidence. A server that takes no EDNS cannot be asked for signatures, and so
+// shows nothing by not sending them.
+func usable(e *iterate.Exchange) bool { return e.EDNS && e.Class.Usable() && len(e.Reply) > 0 }
+
+// read are the replies of a trace that are evidence.
+func read(trace *iterate.Trace) (out []*reply) {
+	for i := range trace.Exchanges {
+		e := &trace.Exchanges[i]
+		if !usable(e) {
+			continue
+		}
+		m, err := e.Message()
+		if err != nil || m == nil {
+			continue
+		}
+		out = append(out, &reply{zone: e.Zone.Name, server: e.Server, q: e.Question, class: e.Class, answer: group(m.Answer), authority: group(m.Ns)})
+	}
+	return out
+}
+
+// group makes sets of a section, in the order in which they begin.
+func group(section []dns.RR) (out []*set) {
+	find := func(owner dnsname.Name, typ uint16) *set {
+		if s := pick(out, owner, typ); s != nil {
+			return s
+		}
+		s := &set{owner: owner, typ: typ}
+		out = append(out, s)
+		return s
+	}
+	for _, rec := range section {
+		h := rec.Header()
+		owner, err := dnsname.Parse(h.Name)
+		if err != nil || h.Class != dns.ClassINET || rr.IsCut(rec) {
+			continue
+		}
+		h.Name = owner.String() // one spelling: the library compares the owners of a set as text
+		if sig, ok := rec.(*dns.RRSIG); ok {
+			s := find(owner, sig.TypeCovered)
+			s.sigs = append(s.sigs, sig)
+			continue
+		}
+		s := find(owner, h.Rrtype)
+		s.records = append(s.records, rec)
+	}
+	return out
+}
+
+// pick finds the set of an owner and type; nil if it is not there.
+func pick(sets []*set, owner dnsname.Name, typ uint16) *set {
+	i := slices.IndexFunc(sets, func(s *set) bool { return s.owner == owner && s.typ == typ })
+	if i < 0 {
+		return nil
+	}
+	return sets[i]
+}
+
+// has reports whether a section has records of an owner and type.
+func has(sets []*set, owner dnsname.Name, typ uint16) bool {
+	s := pick(sets, owner, typ)
+	return s != nil && len(s.records) > 0
+}
+
+// soa is the zone that a negative reply says it is from.
+func (r *reply) soa() dnsname.Name {
+	for _, s := range r.authority {
+		if s.typ == dns.TypeSOA && len(s.records) > 0 {
+			return s.owner
+		}
+	}
+	return dnsname.Name{}
+}
+
+func (r *reply) negative() bool { return r.class == iterate.NoData || r.class == iterate.NXDomain }
+
+// keysOf are the DNSKEY records of a set.
+func keysOf(s *set) (out []*dns.DNSKEY) {
+	if s == nil {
+		return nil
+	}
+	for _, rec := range s.records {
+		if k, ok := rec.(*dns.DNSKEY); ok {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func union(a []netip.Addr, b ...netip.Addr) []netip.Addr {
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}

@@ -1,0 +1,109 @@
+package secure
+
+import (
+	"slices"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// nsecs are NSEC records of one reply.
+type nsecs struct{ records []nsec }
+
+// nsec says that there is nothing between two names (RFC 4034 §4).
+type nsec struct {
+	owner, next dnsname.Name
+	types       []uint16
+}
+
+func (n *nsecs) add(zone, owner dnsname.Name, rec *dns.NSEC) {
+	next, err := dnsname.Parse(rec.NextDomain)
+	if err == nil && owner.IsIn(zone) && next.IsIn(zone) {
+		n.records = append(n.records, nsec{owner, next, rec.TypeBitMap})
+	}
+}
+
+// covers reports whether a name would be between the two, if it was there. The last record of a zone leads back to the apex.
+func (n nsec) covers(name dnsname.Name) bool {
+	if name.Compare(n.owner) <= 0 || name.IsIn(n.owner) && leadsAway(n.types) {
+		return false
+	}
+	return name.Compare(n.next) < 0 || n.next.Compare(n.owner) <= 0
+}
+
+func (n *nsecs) at(name dnsname.Name) (nsec, bool) {
+	i := slices.IndexFunc(n.records, func(r nsec) bool { return r.owner == name })
+	if i < 0 {
+		return nsec{}, false
+	}
+	return n.records[i], true
+}
+
+func (n *nsecs) covering(name dnsname.Name) (nsec, bool) {
+	i := slices.IndexFunc(n.records, func(r nsec) bool { return r.covers(name) })
+	if i < 0 {
+		return nsec{}, false
+	}
+	return n.records[i], true
+}
+
+// encloser is the nearest name above one that exists, as the record that covers it shows.
+func (n nsec) encloser(name dnsname.Name) dnsname.Name {
+	for a := name.Parent(); ; a = a.Parent() {
+		if a.IsRoot() || n.owner.IsIn(a) || n.next.IsIn(a) {
+			return a
+		}
+	}
+}
+
+func (n *nsecs) noData(name dnsname.Name, typ uint16) judgement {
+	if at, ok := n.at(name); ok {
+		return lacks(at.types, name, typ)
+	}
+	c, ok := n.covering(name)
+	switch {
+	case !ok:
+		return bad(BadDenial, "no NSEC record is about %s", name)
+	case c.next.IsIn(name): // there are names below it, and so it is there, with nothing
+		return good
+	}
+	w := star(c.encloser(name))
+	at, ok := n.at(w)
+	if !ok {
+		return bad(BadDenial, "the NSEC records say that %s does not exist, the reply says that it does", name)
+	}
+	return lacks(at.types, w, typ)
+}
+
+func (n *nsecs) noName(name dnsname.Name) judgement {
+	if _, ok := n.at(name); ok {
+		return bad(BadDenial, "the NSEC records say that %s exists, the reply says that it does not", name)
+	}
+	c, ok := n.covering(name)
+	switch {
+	case !ok:
+		return bad(BadDenial, "no NSEC record denies %s", name)
+	case c.next.IsIn(name):
+		return bad(BadDenial, "the NSEC records say that there are names below %s, the reply says that it does not exist", name)
+	}
+	w := star(c.encloser(name))
+	if _, ok := n.covering(w); !ok && !w.IsZero() {
+		return bad(BadDenial, "no NSEC record denies the wildcard %s", w)
+	}
+	return good
+}
+
+func (n *nsecs) noCloser(name dnsname.Name, labels int) judgement {
+	c, ok := n.covering(name)
+	if !ok || c.encloser(name).NumLabels() != labels || c.next.IsIn(name) {
+		return bad(BadDenial, "%s is of a wildcard, and no NSEC record shows that nothing nearer is there", name)
+	}
+	return good
+}
+
+func (n *nsecs) delegates(name dnsname.Name) bool {
+	at, ok := n.at(name)
+	return ok && slices.Contains(at.types, uint16(rr.TypeNS))
+}

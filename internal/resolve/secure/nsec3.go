@@ -1,0 +1,156 @@
+package secure
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+)
+
+// maxIterations are the rounds of NSEC3 beyond which a zone is taken for insecure. RFC 9276 §3.2 leaves the number open;
+// resolvers of today have 50 to 150.
+const maxIterations = 100
+
+// nsec3s are NSEC3 records of one reply, all of the same parameters.
+type nsec3s struct {
+	zone       dnsname.Name
+	iterations uint16
+	salt       string
+	records    []nsec3
+	memo       map[hashKey]string
+}
+
+type hashKey struct {
+	name       dnsname.Name
+	iterations uint16
+	salt       string
+}
+
+// nsec3 says that there is nothing between two hashes (RFC 5155 §3).
+type nsec3 struct {
+	hash, next string
+	optOut     bool
+	types      []uint16
+}
+
+func (n *nsec3s) add(owner dnsname.Name, rec *dns.NSEC3) {
+	if owner.IsRoot() || owner.Parent() != n.zone || rec.Hash != dns.SHA1 || rec.Flags&^1 != 0 {
+		return // RFC 5155 §8.1 and §8.2: others do not count
+	}
+	salt := strings.ToUpper(rec.Salt)
+	if len(n.records) > 0 && (rec.Iterations != n.iterations || salt != n.salt) {
+		return
+	}
+	n.iterations, n.salt = rec.Iterations, salt
+	n.records = append(n.records, nsec3{strings.ToUpper(owner.Label()), strings.ToUpper(rec.NextDomain), rec.Flags&1 == 1, rec.TypeBitMap})
+}
+
+func (n *nsec3s) hash(name dnsname.Name) string {
+	k := hashKey{name, n.iterations, n.salt}
+	if h, ok := n.memo[k]; ok {
+		return h
+	}
+	h := strings.ToUpper(dns.HashName(name.String(), dns.SHA1, n.iterations, n.salt))
+	n.memo[k] = h
+	return h
+}
+
+func (n *nsec3s) at(name dnsname.Name) (nsec3, bool) {
+	h := n.hash(name)
+	i := slices.IndexFunc(n.records, func(r nsec3) bool { return r.hash == h })
+	if i < 0 {
+		return nsec3{}, false
+	}
+	return n.records[i], true
+}
+
+func (n *nsec3s) covering(name dnsname.Name) (nsec3, bool) {
+	h := n.hash(name)
+	i := slices.IndexFunc(n.records, func(r nsec3) bool {
+		if r.hash < r.next {
+			return r.hash < h && h < r.next
+		}
+		return r.hash < h || h < r.next // the last one leads back to the first
+	})
+	if i < 0 {
+		return nsec3{}, false
+	}
+	return n.records[i], true
+}
+
+// encloser proves which name above one is the nearest that exists (RFC 5155 §8.3), and has the record that denies the next
+// one on the way down.
+func (n *nsec3s) encloser(name dnsname.Name) (encloser dnsname.Name, denies nsec3, ok bool) {
+	for a := name; a != n.zone; {
+		a = a.Parent()
+		if a.IsZero() || !a.IsIn(n.zone) {
+			break
+		}
+		at, there := n.at(a)
+		if !there {
+			continue
+		}
+		denies, ok = n.covering(under(a, name))
+		return a, denies, ok && !leadsAway(at.types)
+	}
+	return dnsname.Name{}, nsec3{}, false
+}
+
+func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
+	if at, ok := n.at(name); ok {
+		return lacks(at.types, name, typ)
+	}
+	a, denies, ok := n.encloser(name)
+	if !ok {
+		return bad(BadDenial, "no NSEC3 record is about %s", name)
+	}
+	w := star(a)
+	at, wild := n.at(w)
+	switch {
+	case wild && !w.IsZero():
+		return lacks(at.types, w, typ)
+	case denies.optOut:
+		return insecure(OptOut, "%s is left out by NSEC3 with opt-out", name)
+	}
+	return bad(BadDenial, "the NSEC3 records say that %s does not exist, the reply says that it does", name)
+}
+
+func (n *nsec3s) noName(name dnsname.Name) judgement {
+	if _, ok := n.at(name); ok {
+		return bad(BadDenial, "the NSEC3 records say that %s exists, the reply says that it does not", name)
+	}
+	a, denies, ok := n.encloser(name)
+	if !ok {
+		return bad(BadDenial, "no NSEC3 record denies %s", name)
+	}
+	w := star(a)
+	switch _, ok := n.covering(w); {
+	case !ok && !w.IsZero():
+		return bad(BadDenial, "no NSEC3 record denies the wildcard %s", w)
+	case denies.optOut:
+		return insecure(OptOut, "%s may be left out by NSEC3 with opt-out", name)
+	}
+	return good
+}
+
+func (n *nsec3s) noCloser(name dnsname.Name, labels int) judgement {
+	next := name
+	for next.NumLabels() > labels+1 {
+		next = next.Parent()
+	}
+	c, ok := n.covering(next)
+	switch {
+	case !ok || !next.IsIn(n.zone):
+		return bad(BadDenial, "%s is of a wildcard, and no NSEC3 record shows that nothing nearer is there", name)
+	case c.optOut:
+		return insecure(OptOut, "what is nearer to %s than a wildcard may be left out by NSEC3 with opt-out", name)
+	}
+	return good
+}
+
+func (n *nsec3s) delegates(name dnsname.Name) bool {
+	at, ok := n.at(name)
+	return ok && slices.Contains(at.types, dns.TypeNS)
+}

@@ -1,0 +1,57 @@
+package secure
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// showDS shows a DS record, and who has it.
+func (z *zone) showDS(d *dns.DS, from []netip.Addr) {
+	digest := strings.ToUpper(d.Digest)
+	for i, o := range z.shown.DS {
+		if o.KeyTag == d.KeyTag && o.Algorithm == d.Algorithm && o.DigestType == d.DigestType && o.Digest == digest {
+			z.shown.DS[i].From = union(o.From, from...)
+			return
+		}
+	}
+	z.shown.DS = append(z.shown.DS, DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: digest, TTL: d.Hdr.Ttl,
+		Matches: slices.ContainsFunc(z.keys, func(k *dns.DNSKEY) bool { return k.Flags&dns.REVOKE == 0 && matches(d, k) }), From: from})
+}
+
+// showSet shows the keys that a server has.
+func (z *zone) showSet(k keySet, j judgement) {
+	own := KeySet{From: []netip.Addr{k.from}, State: j.state, Cause: j.cause}
+	for _, key := range keysOf(k.set) {
+		own.KeyTags, own.TTL = append(own.KeyTags, key.KeyTag()), key.Hdr.Ttl
+	}
+	slices.Sort(own.KeyTags)
+	own.KeyTags = slices.Compact(own.KeyTags)
+	for i, o := range z.shown.KeySets {
+		if slices.Equal(o.KeyTags, own.KeyTags) && o.State == own.State && o.Cause == own.Cause {
+			z.shown.KeySets[i].From = union(o.From, k.from)
+			return
+		}
+	}
+	z.shown.KeySets = append(z.shown.KeySets, own)
+}
+
+// showKeys shows all keys that were seen, and who has them.
+func (v *validation) showKeys(z *zone, sets []keySet) {
+	var all []*dns.DNSKEY
+	for _, k := range sets {
+		all = append(all, fresh(all, keysOf(k.set))...)
+	}
+	for _, k := range all {
+		own := Key{KeyTag: k.KeyTag(), Algorithm: k.Algorithm, Flags: k.Flags, Bits: bits(k), SEP: k.Flags&dns.SEP != 0, Revoked: k.Flags&dns.REVOKE != 0}
+		for _, s := range sets {
+			if slices.ContainsFunc(keysOf(s.set), func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }) {
+				own.From = union(own.From, s.from)
+			}
+		}
+		z.shown.Keys = append(z.shown.Keys, own)
+	}
+	slices.SortStableFunc(z.shown.Keys, func(a, b Key) int { return int(a.KeyTag) - int(b.KeyTag) })
+}

@@ -1,0 +1,72 @@
+package secure
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// sigKey tells signatures apart. One signature with other records, as a server that was not updated has it, is another.
+type sigKey struct {
+	owner dnsname.Name
+	sig   dns.RRSIG
+	data  string
+}
+
+func (s *set) key(sig *dns.RRSIG) sigKey {
+	k := sigKey{owner: s.owner, sig: *sig}
+	k.sig.Hdr = dns.RR_Header{}
+	var data []string
+	for _, rec := range s.records {
+		if d, err := rr.FromRR(rec); err == nil {
+			data = append(data, d)
+		}
+	}
+	k.data = strings.Join(rr.Normal(rr.Type(s.typ), data), "\x00")
+	return k
+}
+
+// judgeSignatures judges each signature that was seen by itself, for those who look after the zone.
+func (v *validation) judgeSignatures() {
+	seen := map[sigKey]int{}
+	for _, r := range v.replies {
+		for _, s := range slices.Concat(r.answer, r.authority) {
+			for _, sig := range s.sigs {
+				v.showSignature(r.server, s, sig, seen)
+			}
+		}
+	}
+}
+
+func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen map[sigKey]int) {
+	signer, err := dnsname.Parse(sig.SignerName)
+	z := v.zones[signer]
+	if err != nil || z == nil || len(z.keys) == 0 || len(s.records) == 0 {
+		return
+	}
+	k := s.key(sig)
+	if i, ok := seen[k]; ok {
+		z.shown.Signatures[i].From = union(z.shown.Signatures[i].From, from)
+		return
+	}
+	seen[k] = len(z.shown.Signatures)
+	j := v.judge(z, z.keys, s, sig)
+	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: iterate.Name{Name: s.owner}, Type: rr.Type(s.typ).String(), KeyTag: sig.KeyTag,
+		Algorithm: sig.Algorithm, Inception: v.moment(sig.Inception), Expiration: v.moment(sig.Expiration), Valid: j.ok(), Cause: j.cause,
+		Problem: j.why, From: []netip.Addr{from}})
+	if !j.ok() {
+		return
+	}
+	for i := range z.shown.Keys {
+		if key := &z.shown.Keys[i]; key.KeyTag == sig.KeyTag && key.Algorithm == sig.Algorithm {
+			key.SignsKeys = key.SignsKeys || s.typ == dns.TypeDNSKEY
+			key.SignsZone = key.SignsZone || s.typ != dns.TypeDNSKEY
+		}
+	}
+}
