@@ -1,0 +1,138 @@
+package gather
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// fields are where the results of probes belong. Case is not among the kinds: the walk has seen to it.
+var fields = map[resolve.ProbeKind]func(*explain.Server) *explain.Probe{
+	resolve.ProbeSource:    func(s *explain.Server) *explain.Probe { return &s.Source },
+	resolve.ProbeVersion:   func(s *explain.Server) *explain.Probe { return &s.EDNSVersion },
+	resolve.ProbeOption:    func(s *explain.Server) *explain.Probe { return &s.EDNSOption },
+	resolve.ProbeFlag:      func(s *explain.Server) *explain.Probe { return &s.EDNSFlag },
+	resolve.ProbeTypes:     func(s *explain.Server) *explain.Probe { return &s.Types },
+	resolve.ProbeSize:      func(s *explain.Server) *explain.Probe { return &s.Truncation },
+	resolve.ProbeRecursion: func(s *explain.Server) *explain.Probe { return &s.Recursion },
+	resolve.ProbeTransfer:  func(s *explain.Server) *explain.Probe { return &s.Transfer },
+}
+
+// kinds are what is looked into. The first is the one that silence can be due to.
+var kinds = []resolve.ProbeKind{resolve.ProbeSource, resolve.ProbeVersion, resolve.ProbeOption, resolve.ProbeFlag, resolve.ProbeTypes,
+	resolve.ProbeSize, resolve.ProbeRecursion, resolve.ProbeTransfer}
+
+// probeQueries is how many queries it takes to look into a server that replies to all of them.
+const probeQueries = 10
+
+// probed is the result of a probe, and the exchange that shows it.
+type probed struct {
+	resolve.Probe
+	id int
+}
+
+// conduct looks into the servers of the zone, as far as the budget reaches; the rest is not known. Those that are no authorities
+// for it are left out: that they refuse what is unusual says nothing.
+func (r *run) conduct() {
+	if r.Prober == nil {
+		return
+	}
+	zone := r.found(r.facts.Zone.Name)
+	servers := r.good(zone)
+	if most := r.budget.remaining() / probeQueries; most < len(servers) {
+		r.limit(r.budget.String())
+		servers = servers[:most]
+	}
+	var mu sync.Mutex // guards done
+	done := 0
+	var group sync.WaitGroup
+	for _, s := range r.addrs(zone) {
+		if r.trace.Health(s) == iterate.Down {
+			group.Go(func() { r.probe(s, kinds[:1]) }) // it may reply from another address, where nobody listens
+		}
+	}
+	for _, s := range servers {
+		group.Go(func() {
+			r.probe(s, kinds)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			r.tell(StageServers, s.String(), done, len(servers))
+		})
+	}
+	group.Wait()
+	r.told(StageServers)
+}
+
+func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {
+	p := resolve.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
+	p.Before = func(ctx context.Context) error {
+		if err := r.budget.pace(ctx, server); err != nil {
+			r.refused()
+			return err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unusual++
+		return nil
+	}
+	for _, got := range p.Probe(r.ctx, r.facts.Zone.Name, server, kinds) {
+		id := r.record(r.exchangeOf(server, got))
+		r.mu.Lock()
+		r.probes[server] = append(r.probes[server], probed{got, id})
+		r.strange[id] = true
+		r.mu.Unlock()
+	}
+}
+
+// maxEvidence is how much of a reply is kept: of a zone that is given away, its contents are nobody's business.
+const maxEvidence = 4096
+
+// exchangeOf is a probe as an exchange. It counts for nothing else: a server that drops what is unusual is not out of reach.
+func (r *run) exchangeOf(server netip.Addr, p resolve.Probe) iterate.Exchange {
+	e := iterate.Exchange{At: r.at(p.At), RTT: p.RTT, Zone: r.facts.Zone, Server: server, Transport: p.Transport.String(),
+		Question: iterate.Question{Name: p.Name, Type: p.Type}, Try: p.Sent, EDNS: p.EDNS, Class: iterate.Unknown, Reply: p.Reply}
+	switch m, err := e.Message(); {
+	case p.Sent == 0:
+		e.At = 0
+		e.Error = p.Detail
+	case m == nil || err != nil:
+		e.Class, e.Error, e.Reply = iterate.Timeout, "no reply in time", nil
+	default:
+		e.Class = iterate.Classify(r.facts.Zone.Name, e.Question, m, nil)
+	}
+	if len(e.Reply) > maxEvidence {
+		e.Reply, e.Error = nil, "the reply is too long to be kept"
+	}
+	return e
+}
+
+// addProbes adds what was found out about a server by unusual queries. Of several of a kind, one that went wrong counts.
+func (r *run) addProbes(s *explain.Server) {
+	if s.Zone != r.facts.Zone {
+		return
+	}
+	found := map[resolve.ProbeKind]*explain.Probe{}
+	for _, p := range r.probes[s.Addr] {
+		f := found[p.Kind]
+		if f == nil {
+			f = &explain.Probe{}
+			found[p.Kind] = f
+		}
+		detail := p.Detail
+		if p.Kind == resolve.ProbeTypes && p.Verdict == resolve.No {
+			detail = p.Type.String() + ": " + detail
+		}
+		tell(f, explain.Fact(p.Verdict), detail, p.id)
+	}
+	for kind, f := range found {
+		field := fields[kind](s)
+		if field.Fact != explain.No { // what ordinary queries showed to be wrong stays wrong
+			*field = *f
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package gather
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// deny asks every server of the zone for a name that nobody can have made. Only authorities are asked for it. Those whose address
+// the walk came to know last are asked over TCP here.
+func (r *run) deny() {
+	z := r.found(r.facts.Zone.Name)
+	name, err := z.Name.Child(r.label)
+	if err != nil {
+		return
+	}
+	var qs []iterate.Query
+	for _, s := range r.good(z) {
+		qs = append(qs, to(z.Name.Name, s, name, rr.TypeA))
+		if !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool { return e.Server == s && e.Transport == resolve.TCP.String() }) {
+			q := to(z.Name.Name, s, z.Name.Name, rr.TypeSOA)
+			q.Server.Transport = resolve.TCP
+			qs = append(qs, q)
+		}
+	}
+	r.askAll(qs)
+}
+
+// denialsOf are the ways in which the zones of the chain, and their parents, say that something is not there.
+func (r *run) denialsOf(recs []record) (out []explain.Denial) {
+	zones := map[explain.Name]bool{}
+	for _, n := range r.names() {
+		if z := r.zoneOf(n); z != nil {
+			zones[z.Name], zones[z.Parent] = true, true
+		}
+	}
+	telling := func(e record) bool {
+		asked := e.Question.Name
+		z := r.found(asked)
+		return asked.Label() == r.label || e.Class == iterate.NoSOA || slices.Contains(r.names(), asked) || z != nil && z.Parent == e.Zone
+	}
+	for _, e := range recs {
+		negative := e.Class == iterate.NXDomain || e.Class == iterate.NoData || e.Class == iterate.NoSOA
+		if e.view == nil || e.strange || !negative || !zones[e.Zone] || e.Zone.IsRoot() || !telling(e) {
+			continue
+		}
+		d := denialOf(e)
+		i := slices.IndexFunc(out, func(o explain.Denial) bool {
+			return o.Zone == d.Zone && o.Asked == d.Asked && o.Class == d.Class && o.TTL == d.TTL && o.Minimum == d.Minimum
+		})
+		if i < 0 {
+			out = append(out, d)
+			i = len(out) - 1
+		}
+		out[i].Evidence = append(out[i].Evidence, e.id)
+	}
+	// The one for a name that was never there comes first: it shows how new names are denied.
+	slices.SortStableFunc(out, func(a, b explain.Denial) int {
+		first := func(d explain.Denial) int {
+			switch {
+			case d.Zone != r.facts.Zone:
+				return 2
+			case d.Asked.Label() != r.label:
+				return 1
+			}
+			return 0
+		}
+		return first(a) - first(b)
+	})
+	return out
+}
+
+func denialOf(e record) explain.Denial {
+	d := explain.Denial{Zone: e.Zone, Asked: explain.Name{Name: e.Question.Name}, Class: e.Class, Ranges: safeat.RangesNone}
+	if soa := soaOf(e.view.Authority); soa != nil {
+		d.Zone, d.TTL, d.Minimum = soa.Owner, soa.TTL, soa.Minimum
+	}
+	for _, rec := range e.view.Authority {
+		switch rec.Type {
+		case typeNSEC:
+			addNSEC(&d, e.Question.Name, rec)
+		case typeNSEC3:
+			d.NSECTTL = rec.TTL
+			if len(rec.Data) > 1 && rec.Data[1]&1 == 0 { // opt-out (RFC 5155 §3.1.2)
+				d.Ranges = safeat.RangesUnknown
+			}
+		}
+	}
+	return d
+}
+
+// addNSEC takes in an NSEC record, if it is the one that covers the name.
+func addNSEC(d *explain.Denial, asked dnsname.Name, rec iterate.Record) {
+	next, _, err := dnsname.FromWire([]byte(rec.Data))
+	if err != nil {
+		return
+	}
+	d.NSECTTL = max(d.NSECTTL, rec.TTL)
+	after := next.Compare(rec.Name) <= 0 // the last one leads back to the apex
+	if asked.Compare(rec.Name) < 0 || !after && asked.Compare(next) >= 0 {
+		return
+	}
+	d.Covers = []string{rec.Name.String(), next.String()}
+	if !narrow(rec.Name, asked, next) {
+		d.Ranges = safeat.RangesNSEC
+	}
+}
+
+// narrow reports whether an NSEC record was made for one name, and so hides no others: it begins at the name or just before
+// it, and ends just behind it (RFC 4470, RFC 9824).
+func narrow(from, asked, next dnsname.Name) bool {
+	if next.Label() == "\x00" && next.Parent() == asked {
+		return true
+	}
+	stem := asked.Label()
+	stem = stem[:max(len(stem)-1, 0)]
+	return len(stem) > 2 && strings.HasPrefix(from.Label(), stem) && strings.HasPrefix(next.Label(), stem)
+}
+
+// wildcardOf is what became of the name beside the one asked for, or below it at an apex; nil if it was not asked for.
+func (r *run) wildcardOf(recs []record) *explain.Wildcard {
+	name := r.facts.Name.Name
+	var out *explain.Wildcard
+	for _, e := range recs {
+		asked := e.Question.Name
+		beside := asked.Label() == r.label && (asked.Parent() == name || asked.Parent() == name.Parent() && name != r.facts.Zone.Name)
+		if !beside || e.view == nil || !e.Class.Usable() || e.Class == iterate.Referral {
+			continue
+		}
+		w := &explain.Wildcard{Asked: explain.Name{Name: asked}, Class: e.Class, Sets: setsOf(e.view.Answer), Evidence: []int{e.id}}
+		w.Same = e.Class == iterate.Answer && r.sameAs(w.Sets, asked, e.Question.Type)
+		if out == nil || ranks[w.Class] > ranks[out.Class] || w.Same && !out.Same {
+			out = w
+		}
+	}
+	return out
+}
+
+// sameAs reports whether a server has the same data for the name as were found for another: what was asked for, or an alias.
+func (r *run) sameAs(sets []explain.Set, other dnsname.Name, t rr.Type) bool {
+	name := r.facts.Name.Name
+	for _, a := range r.facts.Answers {
+		for _, t := range []rr.Type{t, rr.TypeCNAME} {
+			mine, ok := find(a.Sets, name, t)
+			theirs, has := find(sets, other, t)
+			if ok && has && a.Question.Name == name && slices.Equal(mine.Data, theirs.Data) {
+				return true
+			}
+		}
+	}
+	return false
+}

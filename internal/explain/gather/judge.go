@@ -1,0 +1,202 @@
+package gather
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// judge makes facts of the exchanges so far. It can be done again when there are more.
+func (r *run) judge() {
+	recs := r.records()
+	r.facts.Servers = r.serversOf(recs)
+	r.facts.Answers = r.answersOf(recs)
+	r.facts.Chain = r.chainOf(recs)
+	r.facts.Outcomes = r.outcomesOf()
+	r.facts.Denials = r.denialsOf(recs)
+	r.facts.Wildcard = r.wildcardOf(recs)
+	r.facts.Vantage.IPv4, r.facts.Vantage.IPv6 = reached(recs, true), reached(recs, false)
+}
+
+// reached reports whether servers of a family reply from here.
+func reached(recs []record, v4 bool) explain.Fact {
+	fact := explain.Unasked
+	for _, e := range recs {
+		switch {
+		case e.Server.Unmap().Is4() != v4 || e.Try == 0 || e.Class == iterate.Unknown:
+		case e.view != nil:
+			return explain.Yes
+		case e.Class == iterate.Unreachable || e.Class == iterate.Timeout:
+			fact = explain.No
+		}
+	}
+	return fact
+}
+
+// answersOf are what the servers of the zones in the chain say to the questions about its names.
+func (r *run) answersOf(recs []record) (out []explain.Answer) {
+	names := r.names()
+	for _, e := range recs {
+		if e.strange || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) || !r.isData(e.Question.Type) {
+			continue
+		}
+		if z := r.zoneOf(e.Question.Name); z == nil || z.Name != e.Zone {
+			continue
+		}
+		i := slices.IndexFunc(out, func(a explain.Answer) bool {
+			return a.Question == e.Question && a.Server == e.Server && a.Subnet == e.subnet
+		})
+		if i < 0 {
+			out = append(out, explain.Answer{Question: e.Question, Zone: e.Zone, Server: e.Server, Subnet: e.subnet, Serial: r.serial(e.Zone, e.Server)})
+			i = len(out) - 1
+		}
+		addAnswer(&out[i], e)
+	}
+	slices.SortStableFunc(out, func(a, b explain.Answer) int {
+		return cmp.Or(slices.Index(names, a.Question.Name)-slices.Index(names, b.Question.Name),
+			cmp.Compare(a.Question.Type, b.Question.Type), a.Server.Compare(b.Server), cmp.Compare(a.Subnet.String(), b.Subnet.String()))
+	})
+	return out
+}
+
+// isData reports whether a type is asked for because of the name, and not to find out about its zone.
+func (r *run) isData(t rr.Type) bool {
+	return slices.Contains(r.types, t) || t == typeHTTPS || t == rr.TypeMX || t == rr.TypeTXT
+}
+
+// addAnswer adds a reply. The first that can be used counts; those that differ from it are its others.
+func addAnswer(a *explain.Answer, e record) {
+	a.Evidence = append(a.Evidence, e.id)
+	if e.view == nil || !e.Class.Usable() {
+		if !a.Class.Usable() {
+			a.Class = e.Class
+		}
+		return
+	}
+	sets := setsOf(e.view.Answer)
+	if !a.Class.Usable() {
+		a.Class, a.Sets = e.Class, sets
+		if e.Class != iterate.Answer {
+			a.SOA = soaOf(e.view.Authority)
+		}
+		return
+	}
+	if !sameSets(a.Sets, sets) && !slices.ContainsFunc(a.Others, func(o []explain.Set) bool { return sameSets(o, sets) }) {
+		a.Others = append(a.Others, sets)
+	}
+}
+
+// serial is the version of a zone that a server has.
+func (r *run) serial(zone explain.Name, server netip.Addr) uint32 {
+	for _, s := range r.facts.Servers {
+		if s.Zone == zone && s.Addr == server && s.SOA != nil {
+			return s.SOA.Serial
+		}
+	}
+	return 0
+}
+
+// chainOf is the chain of aliases, with how many servers have each.
+func (r *run) chainOf(recs []record) (out []explain.Hop) {
+	for _, l := range r.trace.Chain {
+		hop := explain.Hop{Link: l, Domain: explain.Name{Name: registry.SuffixOf(l.To.Name).Domain}}
+		var asked []netip.Addr
+		for _, e := range recs {
+			q := iterate.Question{Name: l.From.Name, Type: r.types[0]}
+			if e.Zone != l.Zone || e.Question != q || !e.Class.Usable() || e.view == nil || slices.Contains(asked, e.Server) {
+				continue
+			}
+			asked = append(asked, e.Server)
+			if target, ok := targetOf(e.view.Answer, l.From.Name); ok && target == l.To.Name {
+				hop.Agree++
+			}
+		}
+		hop.Servers = len(asked)
+		out = append(out, hop)
+	}
+	return out
+}
+
+// ranks are the outcomes by how much they tell.
+var ranks = map[iterate.Class]int{iterate.Answer: 3, iterate.NoData: 2, iterate.NXDomain: 1}
+
+// outcomesOf are what the questions led to: at the end of the chain, what servers say that say most.
+func (r *run) outcomesOf() (out []explain.Outcome) {
+	for i, t := range r.types {
+		o := explain.Outcome{Type: explain.Type{Type: t}, Result: iterate.Unknown}
+		if names := r.names(); len(names) > 0 {
+			o.End.Name = names[len(names)-1]
+		}
+		for _, end := range r.ends() {
+			o.End.Name = end
+			if c := r.best(end, t); ranks[c] > ranks[o.Result] {
+				o.Result = c
+			}
+		}
+		if z := r.zoneOf(o.End.Name); z != nil {
+			o.Zone = z.Name
+		}
+		if i == 0 {
+			o.Result = r.trace.Result
+			o.Plain = r.plainOutcome(o.Result)
+		}
+		if o.Result == iterate.Answer {
+			o.Sets = r.common(o.End.Name, t)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func (r *run) plainOutcome(minimised iterate.Class) iterate.Class {
+	if r.whole == iterate.Referral {
+		return minimised
+	}
+	return r.whole
+}
+
+// best is the class that tells most of those that servers reply with. An alias is none: the walk would have followed it.
+func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
+	best = iterate.Unknown
+	for _, a := range r.facts.Answers {
+		if a.Question != (iterate.Question{Name: name, Type: t}) || a.Subnet.IsValid() || ranks[a.Class] <= ranks[best] {
+			continue
+		}
+		if _, has := find(a.Sets, name, t); has || a.Class != iterate.Answer {
+			best = a.Class
+		}
+	}
+	return best
+}
+
+// common is the set that most servers have; of those that as many have, the first.
+func (r *run) common(name dnsname.Name, t rr.Type) []explain.Set {
+	var all []explain.Set
+	for _, a := range r.facts.Answers {
+		if set, ok := find(a.Sets, name, t); ok && a.Question.Type == t && !a.Subnet.IsValid() {
+			all = append(all, set)
+		}
+	}
+	most, votes := -1, 0
+	for i, s := range all {
+		n := 0
+		for _, o := range all {
+			if sameSets([]explain.Set{s}, []explain.Set{o}) {
+				n++
+			}
+		}
+		if n > votes {
+			most, votes = i, n
+		}
+	}
+	if most < 0 {
+		return nil
+	}
+	return all[most : most+1 : most+1]
+}

@@ -1,0 +1,72 @@
+package gather
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// inOrder orders exchanges by time; those of one moment have an order, too, so that what was asked at the same time is always
+// written the same way.
+func inOrder(a, b iterate.Exchange) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), a.Server.Compare(b.Server), a.Question.Name.Compare(b.Question.Name),
+		cmp.Compare(a.Question.Type, b.Question.Type), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Try, b.Try), a.Zone.Compare(b.Zone.Name),
+		slices.Compare(a.Reply, b.Reply))
+}
+
+// order puts the exchanges into the facts, in the order of time, and has all evidence point there.
+func (r *run) order() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make([]int, len(r.exchanges))
+	for i := range ids {
+		ids[i] = i
+	}
+	slices.SortStableFunc(ids, func(a, b int) int { return inOrder(r.exchanges[a], r.exchanges[b]) })
+	place := make([]int, len(ids))
+	r.facts.Exchanges, r.facts.Queries = nil, r.queriesLocked()
+	for at, id := range ids {
+		place[id] = at
+		r.facts.Exchanges = append(r.facts.Exchanges, r.exchanges[id])
+	}
+	for _, evidence := range evidenceOf(r.facts) {
+		for i, id := range *evidence {
+			(*evidence)[i] = place[id]
+		}
+		slices.Sort(*evidence)
+		*evidence = slices.Compact(*evidence)
+	}
+}
+
+// evidenceOf are all references to exchanges.
+func evidenceOf(f *explain.Facts) []*[]int {
+	out := []*[]int{&f.Vantage.Intercepted.Evidence}
+	for i := range f.Servers {
+		s := &f.Servers[i]
+		out = append(out, &s.Evidence)
+		for _, p := range []*explain.Probe{&s.TCP, &s.EDNS, &s.EDNSVersion, &s.EDNSOption, &s.EDNSFlag, &s.Truncation, &s.Case, &s.Source,
+			&s.Types, &s.Recursion, &s.Transfer, &s.Limits, &s.NegativeSOA} {
+			out = append(out, &p.Evidence)
+		}
+	}
+	for i := range f.Answers {
+		out = append(out, &f.Answers[i].Evidence)
+	}
+	for i := range f.Denials {
+		out = append(out, &f.Denials[i].Evidence)
+	}
+	if f.Wildcard != nil {
+		out = append(out, &f.Wildcard.Evidence)
+	}
+	if f.Primary != nil {
+		out = append(out, &f.Primary.Evidence)
+	}
+	for i := range f.Caches {
+		for j := range f.Caches[i].Samples {
+			out = append(out, &f.Caches[i].Samples[j].Evidence)
+		}
+	}
+	return out
+}

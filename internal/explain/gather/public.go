@@ -1,0 +1,58 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Dial opens a connection, as the Dial of a resolve.Client does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// PublicOnly is a Dial that opens connections to addresses of the public internet only. A server that asks for others needs it:
+// a stranger's zone can name any address as that of a nameserver, also those of hosts behind the server's firewall.
+func PublicOnly(dial Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, err
+		}
+		if !public(to.Addr()) {
+			return nil, errPrivate
+		}
+		return dial(ctx, network, address)
+	}
+}
+
+var errPrivate = errors.New("the address is private and not asked")
+
+// special are networks that are no part of the public internet, besides those that package netip knows (RFC 6890).
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// translated are networks whose addresses have an IPv4 address in their last octets (RFC 6052, RFC 8215).
+var translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
+
+// sixToFour are addresses with an IPv4 address behind their first two octets (RFC 3056).
+var sixToFour = netip.MustParsePrefix("2002::/16")
+
+func public(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	within := func(p netip.Prefix) bool { return p.Contains(a) }
+	if !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(special, within) {
+		return false
+	}
+	if b := a.As16(); a.Is6() && slices.ContainsFunc(translated, within) {
+		return public(netip.AddrFrom4([4]byte(b[12:])))
+	} else if sixToFour.Contains(a) {
+		return public(netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	return true
+}

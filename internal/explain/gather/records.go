@@ -1,0 +1,140 @@
+package gather
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// record is an exchange with what its reply says.
+type record struct {
+	iterate.Exchange
+	id      int
+	view    *iterate.View // nil: there is none
+	subnet  netip.Prefix
+	strange bool // the query was unusual, and says nothing about what is usual
+}
+
+// records are the exchanges so far, in the order of time.
+func (r *run) records() []record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]record, 0, len(r.exchanges))
+	for i, e := range r.exchanges {
+		rec := record{Exchange: e, id: i, subnet: r.subnets[i], strange: r.strange[i]}
+		if v, err := e.View(); err == nil {
+			rec.view = &v
+		}
+		out = append(out, rec)
+	}
+	slices.SortStableFunc(out, func(a, b record) int { return inOrder(a.Exchange, b.Exchange) })
+	return out
+}
+
+const typeDNSKEY, typeNSEC, typeNSEC3 = rr.Type(48), rr.TypeNSEC, rr.Type(50)
+
+// setsOf are the record sets of a section, in the order in which they come, but for signatures.
+func setsOf(section []iterate.Record) (out []explain.Set) {
+	for _, rec := range section {
+		if rec.Type == rr.TypeRRSIG {
+			continue
+		}
+		known := func(s explain.Set) bool { return s.Name.Name == rec.Name && s.Type.Type == rec.Type }
+		if !slices.ContainsFunc(out, known) {
+			out = append(out, setOf(iterate.Records(section, rec.Name, rec.Type)))
+		}
+	}
+	return out
+}
+
+func setOf(records []iterate.Record) explain.Set {
+	first := records[0]
+	set := explain.Set{Name: explain.Name{Name: first.Name}, Type: explain.Type{Type: first.Type}, TTL: first.TTL}
+	mixed := false
+	for _, rec := range records {
+		set.Data = append(set.Data, rec.Text())
+		set.TTLs = append(set.TTLs, rec.TTL)
+		mixed = mixed || rec.TTL != first.TTL
+		set.TTL = min(set.TTL, rec.TTL)
+	}
+	if !mixed {
+		set.TTLs = nil
+	}
+	slices.Sort(set.Data)
+	set.Data = slices.Compact(set.Data)
+	return set
+}
+
+// sameSets reports whether two answers have the same records, whatever their order and TTLs.
+func sameSets(a, b []explain.Set) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(s explain.Set) bool {
+		return !slices.ContainsFunc(b, func(t explain.Set) bool {
+			return s.Name == t.Name && s.Type == t.Type && slices.Equal(s.Data, t.Data)
+		})
+	})
+}
+
+// find is the set of an owner and type.
+func find(sets []explain.Set, name dnsname.Name, t rr.Type) (explain.Set, bool) {
+	i := slices.IndexFunc(sets, func(s explain.Set) bool { return s.Name.Name == name && s.Type.Type == t })
+	if i < 0 {
+		return explain.Set{}, false
+	}
+	return sets[i], true
+}
+
+// soaOf is the first SOA record of a section.
+func soaOf(section []iterate.Record) *explain.SOA {
+	var soa *explain.SOA
+	count := 0
+	for _, rec := range section {
+		if rec.Type != rr.TypeSOA {
+			continue
+		}
+		if count++; soa == nil {
+			soa = parseSOA(rec)
+		}
+	}
+	if soa != nil && count > 1 {
+		soa.Count = count
+	}
+	return soa
+}
+
+func parseSOA(rec iterate.Record) *explain.SOA {
+	data := []byte(rec.Data)
+	mname, n, err := dnsname.FromWire(data)
+	if err != nil {
+		return nil
+	}
+	rname, m, err := dnsname.FromWire(data[n:])
+	if err != nil || len(data) != n+m+5*4 {
+		return nil
+	}
+	number := func(i int) uint32 { return binary.BigEndian.Uint32(data[n+m+4*i:]) }
+	return &explain.SOA{Owner: explain.Name{Name: rec.Name}, TTL: rec.TTL, MName: explain.Name{Name: mname}, RName: explain.Name{Name: rname},
+		Serial: number(0), Refresh: number(1), Retry: number(2), Expire: number(3), Minimum: number(4)}
+}
+
+// targetOf is where an answer section sends those who ask for a name.
+func targetOf(section []iterate.Record, name dnsname.Name) (dnsname.Name, bool) {
+	for _, rec := range section {
+		switch {
+		case rec.Type == rr.TypeCNAME && rec.Name == name:
+			return rr.Target(rec.Type, rec.Data)
+		case rec.Type == rr.TypeDNAME && rec.Name != name && name.IsIn(rec.Name):
+			target, ok := rr.Target(rec.Type, rec.Data)
+			if !ok {
+				return dnsname.Name{}, false
+			}
+			made, _, err := dnsname.FromWire([]byte(name.In(rec.Name) + target.Wire()))
+			return made, err == nil
+		}
+	}
+	return dnsname.Name{}, false
+}

@@ -1,0 +1,265 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// run is the gathering of one Facts. Steps follow each other; within a step questions are asked at the same time.
+type run struct {
+	*Gatherer
+	opts      Options
+	exchanger resolve.Exchanger
+	facts     *explain.Facts
+	types     []rr.Type
+	label     string // nobody has a record of it
+	trace     *iterate.Trace
+	whole     iterate.Class // what the whole name led to; empty: not tried
+	caller    context.Context
+	ctx       context.Context // ends when the time is up, too
+	stop      context.CancelFunc
+	budget    *budget
+	working   sync.WaitGroup // registries, which are slow, are asked meanwhile
+
+	plans      []plan
+	probes     map[netip.Addr][]probed
+	registered []dnsname.Name // domains that registries were asked about
+
+	mu        sync.Mutex // guards the following, and the facts that are added meanwhile
+	exchanges []iterate.Exchange
+	subnets   map[int]netip.Prefix // of exchanges that had one
+	unsent    map[string]bool      // limits that were reached
+	strange   map[int]bool         // exchanges with unusual queries
+	unusual   int                  // queries of those
+
+	registrations []placed
+}
+
+// addresses are asked for if nothing else is.
+var addresses = []rr.Type{rr.TypeA, rr.TypeAAAA}
+
+func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, types []rr.Type) (*run, error) {
+	name, trimmed, err := ParseInput(input)
+	if err != nil {
+		return nil, err
+	}
+	if len(types) == 0 {
+		types = addresses
+	}
+	opts := g.Options.withDefaults(kind)
+	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
+		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, label: label(opts.Seed)}
+	if r.exchanger == nil {
+		r.exchanger = &resolve.Client{}
+	}
+	now := time.Now().Round(0)
+	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))
+	suffix := registry.SuffixOf(name)
+	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: explain.Name{Name: name}, At: now.UTC(),
+		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: explain.Name{Name: suffix.Domain}, Owner: explain.Name{Name: suffix.Owner},
+		Expect: opts.Expect, PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
+	for _, t := range types {
+		r.facts.Types = append(r.facts.Types, explain.Type{Type: t})
+	}
+	return r, nil
+}
+
+// label is one that nobody has a record of.
+func label(seed uint64) string {
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	var b strings.Builder
+	b.WriteString("probe-")
+	for range 12 {
+		b.WriteByte(letters[random.IntN(len(letters))])
+	}
+	return b.String()
+}
+
+// end leaves nothing behind.
+func (r *run) end() {
+	r.stop()
+	r.working.Wait()
+}
+
+// finish is what was gathered, once everything has been.
+func (r *run) finish(verb string) (*explain.Facts, error) {
+	r.working.Wait()
+	if err := r.caller.Err(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", verb, r.facts.Name, err)
+	}
+	if r.ctx.Err() != nil {
+		r.limit(r.opts.MaxTime.String())
+	}
+	r.complete()
+	return r.facts, nil
+}
+
+func (r *run) limit(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unsent[what] = true
+}
+
+// tell reports progress.
+func (r *run) tell(stage, subject string, done, total int) {
+	r.report(Event{Stage: stage, Subject: subject, Done: done, Total: total})
+}
+
+// told reports the end of a stage, with what is known by then.
+func (r *run) told(stage string) {
+	if r.Progress != nil {
+		r.report(Event{Stage: stage, Facts: r.soFar()})
+	}
+}
+
+func (r *run) report(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Progress == nil {
+		return
+	}
+	e.Queries = r.queriesLocked()
+	r.Progress(e)
+}
+
+// queriesLocked is how many were sent so far.
+func (r *run) queriesLocked() int {
+	n := r.unusual
+	for id, e := range r.exchanges {
+		if e.Try > 0 && !r.strange[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// soFar are the facts so far, which nobody changes any more.
+func (r *run) soFar() *explain.Facts {
+	mine, facts := r.facts, *r.facts
+	r.facts = &facts // what is made of exchanges is made anew
+	r.complete()
+	r.facts = mine
+	return &facts
+}
+
+// complete makes of everything so far what others may see. It keeps nothing that the run goes on to use.
+func (r *run) complete() {
+	if p := r.facts.Primary; p != nil {
+		c := *p
+		c.Evidence = slices.Clone(p.Evidence)
+		r.facts.Primary = &c
+	}
+	r.facts.Vantage.Intercepted.Evidence = slices.Clone(r.facts.Vantage.Intercepted.Evidence)
+	r.facts.Caches = slices.Clone(r.facts.Caches)
+	for i, c := range r.facts.Caches {
+		c.Samples = slices.Clone(c.Samples)
+		for j := range c.Samples {
+			c.Samples[j].Evidence = slices.Clone(c.Samples[j].Evidence)
+		}
+		r.facts.Caches[i] = c
+	}
+	r.judge()
+	r.collect()
+	r.validate()
+	r.order()
+	r.facts.Took = time.Since(r.facts.At).Round(time.Microsecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts.Unfinished = slices.Sorted(maps.Keys(r.unsent))
+}
+
+// at is the time of a moment as exchanges have it.
+func (r *run) at(t time.Time) time.Duration { return t.Sub(r.facts.At).Round(time.Microsecond) }
+
+// record keeps an exchange, and is its index.
+func (r *run) record(e iterate.Exchange) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.exchanges = append(r.exchanges, e)
+	return len(r.exchanges) - 1
+}
+
+// ours reports whether the zone is one that belongs to whoever has the domain, so that its servers may be looked into: those
+// of a registry are not, when the domain is not there.
+func (r *run) ours() bool {
+	z := r.facts.Zone.Name
+	switch domain := r.facts.Domain.Name; {
+	case z.IsZero():
+		return false
+	case domain.IsZero():
+		return z == r.facts.Name.Name
+	default:
+		return z.IsIn(domain)
+	}
+}
+
+// found is a zone of the walk; nil if it is not there.
+func (r *run) found(zone dnsname.Name) *iterate.Zone { return r.trace.Zone(zone) }
+
+// zoneOf is the lowest zone that a name is in, of those that were looked at.
+func (r *run) zoneOf(name dnsname.Name) *iterate.Zone {
+	var best *iterate.Zone
+	for i := range r.trace.Zones {
+		z := &r.trace.Zones[i]
+		if !z.Quick && name.IsIn(z.Name.Name) && (best == nil || z.Name.NumLabels() > best.Name.NumLabels()) {
+			best = z
+		}
+	}
+	return best
+}
+
+// addrs are the addresses of the servers of a zone, in the order of their names, that may be asked.
+func (r *run) addrs(z *iterate.Zone) (out []netip.Addr) {
+	if z == nil {
+		return nil
+	}
+	for _, h := range z.Hosts {
+		if h.Problem == "not asked" {
+			continue
+		}
+		for _, a := range h.Addrs() {
+			if !slices.Contains(out, a) && r.family(a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// family reports whether an address is one that may be asked.
+func (r *run) family(a netip.Addr) bool {
+	return !(r.opts.IPv4Only && !a.Unmap().Is4() || r.opts.IPv6Only && a.Unmap().Is4())
+}
+
+// validate follows the chain of trust of each type. It sees what was asked for beside the walk, too.
+func (r *run) validate() {
+	r.mu.Lock()
+	exchanges := slices.Clone(r.exchanges)
+	r.mu.Unlock()
+	r.facts.Secure = nil
+	for _, t := range r.types {
+		trace := *r.trace
+		trace.Question.Type = t
+		trace.Exchanges = exchanges
+		r.facts.Secure = append(r.facts.Secure, secure.Validate(&trace, r.Anchors, r.facts.At))
+	}
+}

@@ -1,0 +1,69 @@
+package gather
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+// maxFile bounds a file of facts. A scan makes about 200 KiB.
+const maxFile = 32 << 20
+
+// Save writes facts as a file from which every report about them can be made again.
+func Save(w io.Writer, f *explain.Facts) error {
+	text, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return fmt.Errorf("save facts of %s: %w", f.Name, err)
+	}
+	if len(text) >= maxFile {
+		return fmt.Errorf("save facts of %s: %w", f.Name, errSize)
+	}
+	if _, err := w.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("save facts of %s: %w", f.Name, err)
+	}
+	return nil
+}
+
+var errSize = fmt.Errorf("they take more than %d MiB", maxFile>>20)
+
+// Load reads what Save wrote.
+func Load(rd io.Reader) (*explain.Facts, error) {
+	text, err := io.ReadAll(io.LimitReader(rd, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("load facts: %w", err)
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("load facts: %w", errSize)
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("load facts: %w", err)
+	}
+	if head.Schema != explain.Schema {
+		return nil, fmt.Errorf("load facts: the file is of the form %q, and %q is what can be read here", head.Schema, explain.Schema)
+	}
+	var f explain.Facts
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("load facts: %w", err)
+	}
+	return &f, check(&f)
+}
+
+var errEvidence = errors.New("load facts: evidence refers to an exchange that the file does not have")
+
+// check refuses what would make those stumble who follow references.
+func check(f *explain.Facts) error {
+	for _, evidence := range evidenceOf(f) {
+		for _, id := range *evidence {
+			if id < 0 || id >= len(f.Exchanges) {
+				return errEvidence
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package gather_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/simnet"
+)
+
+func saved(t *testing.T, f *explain.Facts, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := gather.Save(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestRepeatable sees that the same world gives the same facts, whatever the order in which goroutines ran.
+func TestRepeatable(t *testing.T) {
+	var first []string
+	for i := range 3 {
+		run(t, broken, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			g.Registry = registrar{"bad.test.": registry.Registered}
+			scan, err := g.Scan(t.Context(), "bad.test")
+			texts := []string{saved(t, scan, err)}
+			f, err := g.Compare(t.Context(), "www.example.test", nil)
+			texts = append(texts, saved(t, f, err))
+			for j, text := range texts {
+				if i == 0 {
+					first = append(first, text)
+				} else if text != first[j] {
+					t.Errorf("run %d gives other facts than the first", i)
+				}
+			}
+		})
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", "load facts"},
+		{"{}", `the file is of the form ""`},
+		{`{"schema":"nameplane.facts/0"}`, `"nameplane.facts/1" is what can be read here`},
+		{`{"schema":"nameplane.facts/1","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/1","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/1","at":1}`, "load facts"},
+		{`{"schema":"nameplane.facts/1","input":"` + strings.Repeat("x", 32<<20) + `"}`, "more than 32 MiB"},
+	}
+	for _, tt := range tests {
+		if f, err := gather.Load(strings.NewReader(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Load(%.60q) = %v, %v, want %q", tt.text, f != nil, err, tt.want)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	run(t, map[string]string{"192.0.2.21": "latency 3s", "192.0.2.22": "latency 3s"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		for _, after := range []time.Duration{0, 2 * time.Second, 8 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			if _, err := g.Scan(ctx, "example.test"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Scan that was ended after %v: %v", after, err)
+			}
+			cancel()
+		}
+	})
+}
+
+func TestProgress(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		g.Registry = registrar{"example.test.": registry.Registered}
+		queries, stages := 0, map[string]int{}
+		g.Progress = func(e gather.Event) {
+			if e.Queries < queries {
+				t.Errorf("%+v comes after %d queries", e, queries)
+			}
+			queries = e.Queries
+			stages[e.Stage]++
+			if e.Facts != nil {
+				must(t, e.Facts, nil)
+				stages[e.Stage+" end"]++
+			}
+		}
+		f, err := g.Scan(t.Context(), "example.test")
+		f = must(t, f, err)
+		if stages[gather.StageWalk+" end"] != 1 || stages[gather.StageServers] != 3 || stages[gather.StageServers+" end"] != 1 ||
+			stages[gather.StageRegistration] == 0 || queries != f.Queries {
+			t.Errorf("events %v, %d queries of %d", stages, queries, f.Queries)
+		}
+		clear(stages)
+		queries = 0
+		f, err = g.Compare(t.Context(), "www.example.test", nil)
+		must(t, f, err)
+		if stages[gather.StageAnswers+" end"] != 1 || stages[gather.StageResolvers] != 3 || stages[gather.StageResolvers+" end"] != 1 {
+			t.Errorf("events %v", stages)
+		}
+	})
+}
+
+func TestPublicOnly(t *testing.T) {
+	opened := ""
+	dial := gather.PublicOnly(func(_ context.Context, network, address string) (net.Conn, error) {
+		opened = address
+		return nil, errors.New("the test opens nothing")
+	})
+	tests := map[string]bool{"198.41.0.4": true, "2001:503:ba3e::2:30": true, "64:ff9b::c629:4": true, "2002:c629:4::1": true, "127.0.0.1": false,
+		"10.1.2.3": false, "100.64.0.1": false, "169.254.169.254": false, "192.0.2.1": false, "224.0.0.1": false, "0.0.0.0": false,
+		"255.255.255.255": false, "::1": false, "::ffff:10.0.0.1": false, "fe80::1": false, "fd00::1": false, "2001:db8::1": false,
+		"64:ff9b::a00:1": false, "2002:7f00:1::1": false, "ff02::1": false}
+	for at, public := range tests {
+		opened = ""
+		_, err := dial(t.Context(), "udp", net.JoinHostPort(at, "53"))
+		if err == nil || (opened != "") != public || strings.Contains(err.Error(), "private") == public {
+			t.Errorf("%s: opened %q, %v; is public %v", at, opened, err, public)
+		}
+	}
+}

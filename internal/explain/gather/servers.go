@@ -1,0 +1,346 @@
+package gather
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// serversOf are the servers of the zones that were looked at, and how they behaved.
+func (r *run) serversOf(recs []record) (out []explain.Server) {
+	for _, z := range r.trace.Zones {
+		if z.Quick {
+			continue
+		}
+		for _, h := range z.Hosts {
+			for _, a := range h.Addrs() {
+				s := explain.Server{Zone: z.Name, Host: h.Name, Addr: a, Listed: listed(z, h.Name.Name)}
+				out = append(out, r.server(s, recs))
+			}
+		}
+	}
+	for _, p := range r.plans {
+		s := explain.Server{Zone: r.facts.Zone, Host: explain.Name{Name: p.host}, Addr: p.addr, Listed: []string{"plan"}}
+		out = append(out, r.server(s, recs))
+	}
+	return out
+}
+
+// listed are those who list a server for a zone.
+func listed(z iterate.Zone, host dnsname.Name) []string {
+	out := []string{}
+	for _, who := range []struct {
+		name string
+		sets []iterate.NSSet
+	}{{"parent", z.ParentNS}, {"child", z.ChildNS}} {
+		if slices.ContainsFunc(who.sets, func(s iterate.NSSet) bool { return slices.Contains(s.NS, explain.Name{Name: host}) }) {
+			out = append(out, who.name)
+		}
+	}
+	return out
+}
+
+func (r *run) server(s explain.Server, recs []record) explain.Server {
+	own := slices.DeleteFunc(slices.Clone(recs), func(e record) bool { return e.Server != s.Addr || e.strange })
+	s.Class = iterate.Unknown
+	var rtts []time.Duration
+	for _, e := range own {
+		if e.Try > 0 && e.Class != iterate.Unknown {
+			s.Sent++
+			if e.Class.Transport() {
+				s.Lost++
+			}
+			if e.view != nil && e.Transport == resolve.UDP.String() {
+				rtts = append(rtts, e.RTT)
+			}
+		}
+		r.readReply(&s, e)
+	}
+	s.Class = classOf(s, own)
+	s.Health = health(s.Sent, s.Lost)
+	if slices.Sort(rtts); len(rtts) > 0 {
+		s.RTT = rtts[len(rtts)/2]
+	}
+	s.TCP, s.EDNS, s.Case = tcp(own), edns(own), echoes(own)
+	s.Truncation, s.Limits, s.NegativeSOA = truncation(own), limits(own), negativeSOA(s.Zone, own)
+	r.addProbes(&s)
+	return s
+}
+
+func health(sent, lost int) iterate.Health {
+	switch {
+	case sent == 0:
+		return iterate.Unchecked
+	case sent == lost:
+		return iterate.Down
+	case lost > 0:
+		return iterate.Flaky
+	}
+	return iterate.Up
+}
+
+// readReply takes from a reply what it says of the server and its version of the zone.
+func (r *run) readReply(s *explain.Server, e record) {
+	if e.Zone == s.Zone && (e.Question.Name == s.Zone.Name || e.Class == iterate.Referral) {
+		s.Evidence = append(s.Evidence, e.id)
+	}
+	if e.view == nil {
+		return
+	}
+	if e.view.NSID != "" {
+		s.NSID = e.view.NSID
+	}
+	if e.Class == iterate.Referral {
+		s.Referral = max(s.Referral, e.view.Size)
+	}
+	if e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA}) {
+		s.SOA = soaOf(e.view.Answer)
+	}
+}
+
+// classOf is the class of its reply to the SOA of the zone. A server that does not reply is not asked for it; then it is that
+// of what it was asked.
+func classOf(s explain.Server, own []record) iterate.Class {
+	best, rank := iterate.Unknown, 0
+	for _, e := range own {
+		if e.Zone != s.Zone || e.Class == iterate.Unknown {
+			continue
+		}
+		n := 1
+		switch {
+		case e.Question.Type == rr.TypeNS && e.Question.Name == s.Zone.Name:
+			n = 3
+		case e.Question == iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA} && e.Transport == resolve.UDP.String():
+			n = 5
+		case e.Question == iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA}:
+			n = 4
+		case e.Question.Name == s.Zone.Name:
+			n = 2
+		}
+		// The last try tells; a cut off reply was asked for again over TCP, which tells more.
+		if n >= rank && e.Class != iterate.Truncated || rank == 0 {
+			best, rank = e.Class, n
+		}
+	}
+	return best
+}
+
+// tell adds evidence to a probe. No is the stronger word: it was seen.
+func tell(p *explain.Probe, f explain.Fact, detail string, id int) {
+	if p.Fact == explain.No && f != explain.No {
+		return
+	}
+	if p.Fact != f {
+		*p = explain.Probe{Fact: f, Detail: detail}
+	}
+	p.Evidence = append(p.Evidence, id)
+}
+
+// tcp is whether a server replies over TCP. One good reply is enough.
+func tcp(own []record) (p explain.Probe) {
+	for _, e := range own {
+		if e.Transport != resolve.TCP.String() || e.Class == iterate.Unknown {
+			continue
+		}
+		if e.view != nil {
+			return explain.Probe{Fact: explain.Yes, Evidence: []int{e.id}}
+		}
+		tell(&p, explain.No, e.Error, e.id)
+	}
+	return p
+}
+
+// edns is whether a server knows EDNS. One that does at times does; silence says nothing.
+func edns(own []record) (p explain.Probe) {
+	for _, e := range own {
+		switch {
+		case !e.EDNS || e.view == nil:
+		case e.view.EDNS:
+			return explain.Probe{Fact: explain.Yes, Evidence: []int{e.id}}
+		default:
+			tell(&p, explain.No, e.view.Rcode, e.id)
+		}
+	}
+	return p
+}
+
+// echoes is whether a server sends the question back as it came. The root has no letters.
+func echoes(own []record) (p explain.Probe) {
+	for _, e := range own {
+		switch {
+		case e.view == nil || e.Question.Name.IsRoot() || e.Class == iterate.FormErr:
+		case e.view.Case:
+			if len(p.Evidence) == 0 {
+				tell(&p, explain.Yes, "", e.id)
+			}
+		default:
+			tell(&p, explain.No, "", e.id)
+		}
+	}
+	return p
+}
+
+// maxUDP is what is asked for: what no usual path fragments (DNS flag day 2020).
+const maxUDP = 1232
+
+// truncation is whether a server keeps to the size that it was given.
+func truncation(own []record) (p explain.Probe) {
+	for i, e := range own {
+		switch {
+		case e.Transport != resolve.UDP.String():
+		case e.view != nil && e.view.Size > maxUDP && e.EDNS:
+			tell(&p, explain.No, fmt.Sprintf("%d octets", e.view.Size), e.id)
+		case e.Class != iterate.Truncated:
+		case slices.ContainsFunc(own[i:], func(f record) bool { return sameOverTCP(e, f) && f.view != nil }):
+			tell(&p, explain.Yes, "", e.id)
+		case slices.ContainsFunc(own[i:], func(f record) bool { return sameOverTCP(e, f) && f.Class != iterate.Unknown }):
+			tell(&p, explain.No, "cut off, and no reply over TCP", e.id)
+		}
+	}
+	return p
+}
+
+func sameOverTCP(e, f record) bool {
+	return f.Question == e.Question && f.Transport == resolve.TCP.String()
+}
+
+// limits is whether a server cut off replies that would have fit: what those do that limit the rate, to have others prove that
+// they are not forged.
+func limits(own []record) (p explain.Probe) {
+	for i, e := range own {
+		if e.Class != iterate.Truncated || e.Transport != resolve.UDP.String() {
+			continue
+		}
+		for _, f := range own[i:] {
+			if sameOverTCP(e, f) && f.view != nil && f.view.Size <= 512 {
+				tell(&p, explain.Yes, "", e.id)
+			}
+		}
+	}
+	return p
+}
+
+func negativeSOA(zone explain.Name, own []record) (p explain.Probe) {
+	for _, e := range own {
+		switch {
+		case e.Zone != zone:
+		case e.Class == iterate.NoSOA:
+			tell(&p, explain.No, e.Question.String(), e.id)
+		case e.Class == iterate.NXDomain || e.Class == iterate.NoData:
+			tell(&p, explain.Yes, "", e.id)
+		}
+	}
+	return p
+}
+
+// planned asks the nameservers that are to come for the SOA of the zone.
+func (r *run) planned() {
+	var qs []iterate.Query
+	for _, n := range r.opts.PlanNS {
+		for _, a := range r.lookUp(n.Name).addrs {
+			r.plans = append(r.plans, plan{n.Name, a})
+			qs = append(qs, to(r.facts.Zone.Name, a, r.facts.Zone.Name, rr.TypeSOA))
+		}
+	}
+	r.askAll(qs)
+}
+
+// plan is an address of a nameserver that is to come.
+type plan struct {
+	host dnsname.Name
+	addr netip.Addr
+}
+
+// primary looks up the server that the SOA names, unless it is one of the zone's servers.
+func (r *run) primary() {
+	r.judge()
+	var soa *explain.SOA
+	for _, s := range r.facts.Servers {
+		if s.Zone == r.facts.Zone && s.SOA != nil && soa == nil {
+			soa = s.SOA
+		}
+	}
+	z := r.found(r.facts.Zone.Name)
+	if soa == nil || slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == soa.MName }) {
+		return
+	}
+	f := r.lookUp(soa.MName.Name)
+	p := &explain.Primary{Name: soa.MName, Addrs: f.addrs, Alias: f.alias, Missing: f.missing, Class: iterate.Unknown, Evidence: f.ids}
+	if len(f.addrs) > 0 {
+		reply := r.ask(to(z.Name.Name, f.addrs[0], z.Name.Name, rr.TypeSOA))
+		p.Class = reply.class()
+		p.Evidence = append(p.Evidence, reply.ids...)
+	}
+	r.facts.Primary = p
+}
+
+// host is what came of looking up a host.
+type host struct {
+	addrs   []netip.Addr
+	alias   bool
+	missing bool
+	ids     []int
+}
+
+// lookUp finds the addresses of a host, with as few questions as there can be.
+func (r *run) lookUp(name dnsname.Name) (out host) {
+	queries := min(lookUpQueries, r.budget.remaining())
+	if name.IsRoot() || queries == 0 {
+		return host{missing: name.IsRoot()}
+	}
+	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
+		MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts[:1]}}
+	if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone.Name) {
+		return r.lookUpHere(name, good[0])
+	}
+	trace, err := it.Run(r.caller, iterate.Question{Name: name, Type: rr.TypeA})
+	if err != nil {
+		return host{}
+	}
+	before := len(r.exchanges)
+	r.take(trace)
+	for i := before; i < len(r.exchanges); i++ {
+		e := r.exchanges[i]
+		if v, err := e.View(); err == nil && e.Question.Name == name && e.Class == iterate.Answer {
+			out.addrs = append(out.addrs, addressesOf(v.Answer)...)
+			out.ids = append(out.ids, i)
+		}
+	}
+	out.alias = len(trace.Chain) > 0
+	out.missing = trace.Result == iterate.NXDomain || trace.Result == iterate.NoData
+	return out
+}
+
+// lookUpQueries and lookUpTime bound the search for a host that is of little importance.
+const (
+	lookUpQueries = 12
+	lookUpTime    = 5 * time.Second
+)
+
+// lookUpHere asks a server of the zone that a host is in.
+func (r *run) lookUpHere(name dnsname.Name, server netip.Addr) (out host) {
+	p := r.ask(to(r.facts.Zone.Name, server, name, rr.TypeA))
+	out.ids = p.ids
+	if p.view != nil && p.class() == iterate.Answer {
+		out.addrs = addressesOf(p.view.Answer)
+		_, out.alias = targetOf(p.view.Answer, name)
+	}
+	out.missing = p.class() == iterate.NXDomain || p.class() == iterate.NoData
+	return out
+}
+
+func addressesOf(section []iterate.Record) (out []netip.Addr) {
+	for _, rec := range section {
+		if a, ok := netip.AddrFromSlice([]byte(rec.Data)); ok && (rec.Type == rr.TypeA || rec.Type == rr.TypeAAAA) && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,196 @@
+package gather
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// rootAddrs are how many addresses of root servers are asked: all 26 would use up a fifth of the budget at each question, and
+// nobody who reads the report can mend the root.
+const rootAddrs = 4
+
+// walk goes from the root to the name, with the first of the types. What else is asked, is asked of the servers found here.
+func (r *run) walk() error {
+	share := r.opts.MaxQueries
+	if r.facts.Kind == explain.Scan {
+		share = share * 2 / 3 // the rest is for the conduct of servers
+	}
+	family := iterate.Family("")
+	switch {
+	case r.opts.IPv4Only:
+		family = iterate.IPv4Only
+	case r.opts.IPv6Only:
+		family = iterate.IPv6Only
+	}
+	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: rootAddrs, Family: family,
+		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts}}
+	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]})
+	if err != nil {
+		return err
+	}
+	r.take(trace)
+	r.trace = trace
+	r.facts.Zones, r.facts.Notes = trace.Zones, trace.Notes
+	if z := r.zoneOf(r.facts.Name.Name); z != nil {
+		r.facts.Zone = z.Name
+	}
+	r.told(StageWalk)
+	return nil
+}
+
+// take keeps the exchanges of a walk.
+func (r *run) take(t *iterate.Trace) {
+	later := r.at(t.Began)
+	for _, e := range t.Exchanges {
+		if e.Try > 0 {
+			r.budget.spent(e.Server, t.Began.Add(e.At))
+		}
+		e.At += later
+		r.record(e)
+	}
+	for _, l := range t.Unfinished {
+		r.limit(l)
+	}
+}
+
+// names are the name and those that its aliases lead to, in the order of the chain.
+func (r *run) names() []dnsname.Name {
+	out := []dnsname.Name{r.facts.Name.Name}
+	for _, l := range r.trace.Chain {
+		if !slices.Contains(out, l.To.Name) {
+			out = append(out, l.To.Name)
+		}
+	}
+	return out
+}
+
+// ends are the names of the chain that are no aliases; in a loop there are none.
+func (r *run) ends() []dnsname.Name {
+	return slices.DeleteFunc(r.names(), func(n dnsname.Name) bool {
+		return slices.ContainsFunc(r.trace.Chain, func(l iterate.Link) bool { return l.From.Name == n })
+	})
+}
+
+// answers asks for the types that the walk was not about: all servers of the zones of the name, and of the end of the chain.
+// The aliases between them are the same for all types.
+func (r *run) answers() {
+	where := append([]dnsname.Name{r.facts.Name.Name}, r.ends()...)
+	slices.SortFunc(where, dnsname.Name.Compare)
+	var qs []iterate.Query
+	for _, name := range slices.Compact(where) {
+		z := r.zoneOf(name)
+		for _, s := range r.good(z) {
+			for _, t := range r.types[1:] {
+				qs = append(qs, to(z.Name.Name, s, name, t))
+			}
+			if r.opts.ECS.IsValid() {
+				q := to(z.Name.Name, s, name, r.types[0])
+				q.ECS = r.opts.ECS
+				qs = append(qs, q)
+			}
+		}
+	}
+	r.askAll(qs)
+}
+
+const (
+	typeHTTPS = rr.Type(65)
+	typeCAA   = rr.Type(257)
+	typeNone  = rr.Type(65280) // of those for private use: nobody knows it
+)
+
+// beside asks for records that may contradict the ones asked for: an alias with others beside it, and HTTPS records, whose
+// hints browsers use before addresses are there.
+func (r *run) beside() {
+	var qs []iterate.Query
+	if name := r.facts.Name.Name; len(r.trace.Chain) > 0 {
+		z := r.zoneOf(name)
+		for i, s := range r.good(z) {
+			for _, t := range []rr.Type{rr.TypeMX, rr.TypeTXT} {
+				if i == 0 && !slices.Contains(r.types, t) {
+					qs = append(qs, to(z.Name.Name, s, name, t))
+				}
+			}
+		}
+	}
+	if !slices.Contains(r.types, typeHTTPS) && slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA }) {
+		for _, end := range r.ends() {
+			z := r.zoneOf(end)
+			for i, s := range r.good(z) {
+				if i < 2 {
+					qs = append(qs, to(z.Name.Name, s, end, typeHTTPS))
+				}
+			}
+		}
+	}
+	r.askAll(qs)
+}
+
+// again asks servers whose answers differ some more times: one that answers in turns says at last what the others say, and one
+// that is behind does not.
+func (r *run) again() {
+	r.judge()
+	var qs []iterate.Query
+	for _, a := range r.facts.Answers {
+		if a.Subnet.IsValid() || !slices.ContainsFunc(r.facts.Answers, func(b explain.Answer) bool { return differ(a, b) }) {
+			continue
+		}
+		if a.Class.Usable() && slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == a.Question.Type }) {
+			qs = append(qs, to(a.Zone.Name, a.Server, a.Question.Name, a.Question.Type))
+		}
+	}
+	for range repeats {
+		r.askAll(qs)
+	}
+	r.told(StageAnswers)
+}
+
+const repeats = 2
+
+// differ reports whether two servers give different answers to the same question.
+func differ(a, b explain.Answer) bool {
+	return a.Question == b.Question && a.Zone == b.Zone && !b.Subnet.IsValid() && a.Class.Usable() && b.Class.Usable() &&
+		(a.Class != b.Class || !sameSets(a.Sets, b.Sets))
+}
+
+// plain walks down again with the whole name, as resolvers without QNAME minimisation do, and with one server at each level.
+// Where no referral comes, the outcome is what comes instead.
+func (r *run) plain() {
+	name := r.facts.Name.Name
+	var qs []iterate.Query
+	for z := r.zoneOf(name); z != nil && !z.Name.IsRoot(); {
+		parent := r.found(z.Parent.Name)
+		if good := r.good(parent); !z.Hidden && len(good) > 0 {
+			qs = append(qs, to(parent.Name.Name, good[0], name, r.types[0]))
+		}
+		z = parent
+	}
+	slices.Reverse(qs)
+	replies := make([]reply, len(qs))
+	var group sync.WaitGroup
+	for i, q := range qs {
+		if !r.knows(q) { // minimised and whole names are the same where one label is missing
+			group.Go(func() { replies[i] = r.ask(q) })
+		}
+	}
+	group.Wait()
+	r.whole = iterate.Referral
+	for _, p := range replies {
+		if c := p.class(); len(p.ids) > 0 && c != iterate.Referral {
+			r.whole = c
+			return
+		}
+	}
+}
+
+// knows reports whether a question was asked on the walk.
+func (r *run) knows(q iterate.Query) bool {
+	return slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool {
+		return e.Server == q.Server.Addr.Addr() && e.Question == q.Question && e.Class.Usable()
+	})
+}
