@@ -131,22 +131,22 @@ func (r *whoisRoots) keep(tld, server string) {
 
 // whois asks one server (RFC 3912) and keeps the attempt and the reply. A reply that breaks off is a reply, and a problem.
 func (l *lookup) whois(ctx context.Context, server, query string) (string, error) {
-	at := Attempt{Kind: "whois", Server: server, Query: query, At: time.Now()}
+	at := Attempt{Kind: "whois", Server: server, Query: query, At: time.Now().UTC()}
 	err := l.limits.wait(ctx, server)
 	var body []byte
 	if err == nil {
-		at.At = time.Now()
+		at.At = time.Now().UTC()
 		body, err = l.talk(ctx, server, query)
 	}
 	if err != nil && len(body) > 0 {
-		l.problem("The reply of %s breaks off: %v.", server, err)
+		l.problem("The reply breaks off: %v.", asking(server, err))
 		err = nil
 	}
 	if err == nil && len(body) == 0 {
 		err = errors.New("the reply is empty")
 	}
 	if err != nil {
-		err = fmt.Errorf("ask %s: %w", server, err)
+		err = asking(server, err)
 		l.asked(ctx, at, err.Error())
 		return "", err
 	}

@@ -23,7 +23,7 @@ const (
 	againBootstrap = time.Minute
 )
 
-// servers are the RDAP servers of suffixes, without final dots; those with https first.
+// servers are the RDAP servers of suffixes, without final dots.
 type servers map[string][]string
 
 // rdapSeeds are RDAP servers that are there but not on IANA's list, as several programs that ask them agree. A "not found" of
@@ -151,14 +151,9 @@ func parseBootstrap(body []byte) (servers, error) {
 	table := servers{}
 	services, _ := top.get("services").v.([]any) // more than maxList
 	for _, v := range services {
-		var bases []string
-		for _, secure := range []bool{true, false} {
-			for _, u := range (node{v}).at(1).list() {
-				base := u.text()
-				if strings.HasPrefix(base, "https://") == secure && strings.HasPrefix(base, "http") {
-					bases = append(bases, strings.TrimSuffix(base, "/")+"/")
-				}
-			}
+		bases := basesOf((node{v}).at(1), "https://")
+		if len(bases) == 0 { // else nobody who can break the one way may choose the other
+			bases = basesOf((node{v}).at(1), "http://")
 		}
 		suffixes, _ := (node{v}).at(0).v.([]any)
 		for _, s := range suffixes {
@@ -169,6 +164,15 @@ func parseBootstrap(body []byte) (servers, error) {
 		return nil, errors.New("the list of RDAP servers is empty")
 	}
 	return table, nil
+}
+
+func basesOf(list node, scheme string) (bases []string) {
+	for _, u := range list.list() {
+		if base := u.text(); strings.HasPrefix(base, scheme) {
+			bases = append(bases, strings.TrimSuffix(base, "/")+"/")
+		}
+	}
+	return bases
 }
 
 // loadBootstrap reads the list that another run kept.

@@ -22,6 +22,7 @@ const (
 )
 
 var (
+	errTime      = errors.New("no reply in time")
 	errTooLong   = errors.New("the reply is too long")
 	errRedirects = errors.New("too many redirects")
 	errDowngrade = errors.New("redirected from https to http")
@@ -75,15 +76,14 @@ func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (
 		return page{}, fmt.Errorf("%q is no URL of a server", clean(address))
 	}
 	u.User, u.Fragment = nil, ""
-	at := Attempt{Kind: kind, Server: u.String(), At: time.Now()}
-	if err := l.limits.wait(ctx, u.Host); err != nil {
-		err = fmt.Errorf("ask %s: %w", u.Host, err)
-		l.asked(ctx, at, err.Error())
-		return page{}, err
+	at := Attempt{Kind: kind, Server: u.String(), At: time.Now().UTC()}
+	var p page
+	if err = l.limits.wait(ctx, u.Host); err == nil {
+		at.At = time.Now().UTC()
+		p, err = l.get(ctx, u.String(), limit)
 	}
-	at.At = time.Now()
-	p, err := l.get(ctx, u.String(), limit)
 	if err != nil {
+		err = asking(u.Host, err)
 		l.asked(ctx, at, err.Error())
 		return page{}, err
 	}
@@ -111,11 +111,26 @@ func (c *Client) get(ctx context.Context, address string, limit int64) (page, er
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return page{}, fmt.Errorf("read from %s: %w", resp.Request.URL.Host, err)
+		return page{}, err
 	case int64(len(body)) > limit:
-		return page{}, fmt.Errorf("read from %s: %w", resp.Request.URL.Host, errTooLong)
+		return page{}, errTooLong
 	}
 	return page{resp.StatusCode, resp.Header, body, resp.Request.URL.String(), resp.Request.URL.Host, time.Now()}, nil
+}
+
+// asking says in few words who was asked and what came of it.
+func asking(host string, err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+		if u, bad := url.Parse(at.URL); bad == nil && u.Host != "" { // that of a redirect may be another
+			host = u.Host
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errTime
+	}
+	return fmt.Errorf("ask %s: %w", host, err)
 }
 
 func (c *Client) timeout() time.Duration {

@@ -1,0 +1,249 @@
+package registry_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"context"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/registry"
+)
+
+// counted counts the fetches of the list of servers.
+func (w *world) counted() *atomic.Int32 {
+	n := new(atomic.Int32)
+	serve := w.web["data.iana.org"]
+	w.web["data.iana.org"] = func(rw http.ResponseWriter, r *http.Request) { n.Add(1); serve(rw, r) }
+	w.web["rdap.registry.example"] = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(404) }
+	return n
+}
+
+func TestBootstrapIsKept(t *testing.T) {
+	tests := []struct {
+		name    string
+		header  map[string]string
+		status  int
+		fetches []int32 // after the first lookup, 2 h, 23 h, 25 h and 50 h later
+	}{
+		{"for a day", nil, 200, []int32{1, 1, 1, 2, 3}},
+		{"for a day, whatever the server says", map[string]string{"Cache-Control": "max-age=60"}, 200, []int32{1, 1, 1, 2, 3}},
+		{"by Expires", map[string]string{"Expires": "Mon, 03 Jan 2000 00:00:00 GMT"}, 200, []int32{1, 1, 1, 1, 2}},
+		{"by max-age", map[string]string{"Cache-Control": "public, max-age=172800"}, 200, []int32{1, 1, 1, 1, 2}},
+		{"not, if it cannot be had", nil, 500, []int32{1, 2, 3, 4, 5}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				list := w.web["data.iana.org"]
+				w.web["data.iana.org"] = func(rw http.ResponseWriter, r *http.Request) {
+					for k, v := range tt.header {
+						rw.Header().Set(k, v)
+					}
+					if tt.status != 200 {
+						rw.WriteHeader(tt.status)
+						return
+					}
+					list(rw, r)
+				}
+				n := w.counted()
+				began := time.Now()
+				for i, after := range []time.Duration{0, 2, 23, 25, 50} {
+					time.Sleep(time.Until(began.Add(after * time.Hour)))
+					w.lookup("example.com")
+					w.lookup("example.net") // within a minute even what failed is not asked for again
+					if n.Load() != tt.fetches[i] {
+						t.Errorf("after %d h: fetched %d times, want %d", after, n.Load(), tt.fetches[i])
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestBootstrapIsFetchedOnce has many ask at once.
+func TestBootstrapIsFetchedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		n := w.counted()
+		for range 4 {
+			go w.lookup("example.com")
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if n.Load() != 1 {
+			t.Errorf("fetched %d times", n.Load())
+		}
+	})
+}
+
+// TestOldBootstrap has a list that was read once, and cannot be had again: it still serves.
+func TestOldBootstrap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.counted()
+		w.lookup("example.com")
+		w.web["data.iana.org"] = serve(500, "")
+		time.Sleep(48 * time.Hour)
+		if r := w.lookup("example.com"); r.Source != registry.RDAP || len(r.Problems) != 1 {
+			t.Errorf("asked by %q, problems %q", r.Source, r.Problems)
+		}
+	})
+}
+
+func TestBootstrapFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rdap.json")
+	synctest.Test(t, func(t *testing.T) {
+		for i, wait := range []time.Duration{0, time.Hour, 23 * time.Hour} {
+			time.Sleep(wait)
+			w := newWorld(t) // as another run of the program
+			w.client.BootstrapFile = file
+			n := w.counted()
+			if r := w.lookup("example.com"); r.Source != registry.RDAP || len(r.Problems) > 0 {
+				t.Errorf("asked by %q, problems %q", r.Source, r.Problems)
+			}
+			if want := []int32{1, 0, 1}[i]; n.Load() != want {
+				t.Errorf("run %d: fetched %d times, want %d", i, n.Load(), want)
+			}
+		}
+		for _, text := range []string{"", "{", `{"services":[]}`} {
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t)
+			w.client.BootstrapFile = file
+			n := w.counted()
+			if w.lookup("example.com"); n.Load() != 1 {
+				t.Errorf("a list that reads %q: fetched %d times", text, n.Load())
+			}
+		}
+	})
+}
+
+// TestRate asks one registry often: five times at once, and then twice a second.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.counted()
+		began := time.Now()
+		for i := range 9 {
+			w.lookup("example.com")
+			if took, want := time.Since(began), time.Duration(max(0, i-4))*500*time.Millisecond; took != want {
+				t.Errorf("lookup %d ends after %v, want %v", i+1, took, want)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		for range 100 { // who cannot wait takes no one's place
+			w.client.Lookup(ctx, dnsname.MustParse("example.com"))
+		}
+		began = time.Now()
+		if w.lookup("example.com"); time.Since(began) > 500*time.Millisecond {
+			t.Errorf("lookup after many that gave up took %v", time.Since(began))
+		}
+	})
+}
+
+func TestNamesThatNobodyIsAskedAbout(t *testing.T) {
+	for _, name := range []string{"com", "co.uk", ".", `a\032b.com`, `a\013\010quit.com`} {
+		w := newWorldWithoutTime(t)
+		r := w.lookup(name)
+		if r.State != registry.Unknown || len(w.dials) > 0 || !strings.HasPrefix(r.Why, "Nobody was asked") {
+			t.Errorf("%s: %s, %s, connections %q", name, r.State, r.Why, w.dials)
+		}
+	}
+}
+
+func newWorldWithoutTime(t *testing.T) *world {
+	w := &world{t: t}
+	w.client = &registry.Client{Dial: w.dial}
+	return w
+}
+
+// TestCancelled has the caller leave.
+func TestCancelled(t *testing.T) {
+	w := newWorldWithoutTime(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := w.client.Lookup(ctx, dnsname.MustParse("example.com")); r.State != registry.Unknown || len(w.dials) > 0 {
+		t.Errorf("%s, connections %q", r.State, w.dials)
+	}
+}
+
+func TestPublic(t *testing.T) {
+	for text, want := range map[string]bool{
+		"9.9.9.9": true, "2620:fe::fe": true, "64:ff9b::9.9.9.9": true, "::ffff:9.9.9.9": true,
+		"127.0.0.1": false, "::1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.0.1": false, "169.254.169.254": false,
+		"100.64.0.1": false, "0.0.0.0": false, "255.255.255.255": false, "224.0.0.1": false, "198.18.0.1": false, "192.0.2.1": false,
+		"fe80::1": false, "fd00::1": false, "ff02::1": false, "::": false, "2001:db8::1": false, "2002:a00:1::": false,
+		"64:ff9b::10.0.0.1": false, "::ffff:10.0.0.1": false, "fec0::1": false, "2001::1": false,
+	} {
+		if got := registry.Public(netip.MustParseAddr(text)); got != want {
+			t.Errorf("Public(%s) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestRealSockets has a registry on loopback, as a lab has: the names are the famous ones, and Dial knows where they are.
+func TestRealSockets(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("data.iana.org/rdap/dns.json", serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1/"]]]}`))
+	mux.HandleFunc("rdap.registry.example/v1/domain/example.com", serve(200, fixture(t, "rdap/example.com.json")))
+	mux.HandleFunc("rdap.registrar.example/rdap/domain/EXAMPLE.COM", serve(200, fixture(t, "rdap/registrar.example.com.json")))
+	web := httptest.NewUnstartedServer(mux)
+	web.TLS = authority(t).config()
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	defer web.Close()
+	whois, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whois.Close()
+	go func() {
+		for {
+			conn, err := whois.Accept()
+			if err != nil {
+				return
+			}
+			var query string
+			fmt.Fscanln(conn, &query)
+			io.WriteString(conn, map[string]string{"org": "whois: whois.pir.example\r\n", "example.org": "Domain not found.\r\n"}[query])
+			conn.Close()
+		}
+	}()
+	client := registry.Client{Roots: authority(t).pool, Allow: netip.Addr.IsLoopback,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			to := web.Listener.Addr().String()
+			if strings.HasSuffix(address, ":43") {
+				to = whois.Addr().String()
+			}
+			return new(net.Dialer).DialContext(ctx, network, to)
+		}}
+	if r := client.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.State != registry.Registered || len(r.Asked) != 3 || r.Dates.RegistrarExpires.IsZero() {
+		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
+	}
+	if r := client.Lookup(t.Context(), dnsname.MustParse("example.org")); r.State != registry.Free || r.Source != registry.WHOIS {
+		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
+	}
+	strict := registry.Client{Roots: client.Roots, Dial: client.Dial}
+	if r := strict.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.State != registry.Unknown || !strings.Contains(r.Why, "not a public one") {
+		t.Errorf("loopback was asked without being allowed: %s: %s", r.State, r.Why)
+	}
+	untrusting := registry.Client{Allow: client.Allow, Dial: client.Dial}
+	if r := untrusting.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.Source == registry.RDAP {
+		t.Error("a certificate of nobody's was trusted")
+	}
+}

@@ -1,0 +1,112 @@
+package registry_test
+
+import (
+	"io"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/registry"
+)
+
+const noRDAP = "https://data.iana.org/rdap/dns.json: status 404"
+
+// withoutRDAP sets a world in which there is no list of RDAP servers.
+func withoutRDAP(whois map[string]string) func(*world) {
+	return func(w *world) {
+		w.web["data.iana.org"] = serve(404, "")
+		for host, text := range whois {
+			w.whois[host] = say(text)
+		}
+	}
+}
+
+const thin = "Domain Name: EXAMPLE.COM\nRegistrar WHOIS Server: %\nCreation Date: 1999-01-01\nRegistrar: X\n"
+
+func referring(to string) string { return strings.Replace(thin, "%", to, 1) }
+
+func whoisStories() []story {
+	return []story{{
+		name: "WHOIS to the registrar", state: registry.Registered, from: registry.WHOIS,
+		set: withoutRDAP(map[string]string{"whois.registry.example": referring("whois.registrar.example"),
+			"whois.registrar.example": "Domain Name: example.com\nRegistrar: X\nRegistrar Registration Expiration Date: 2027-01-01\n"}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.registrar.example:43 example.com: reply"},
+	}, {
+		name: "WHOIS in a circle", state: registry.Registered, from: registry.WHOIS,
+		set: withoutRDAP(map[string]string{"whois.registry.example": referring("whois.a.example"),
+			"whois.a.example": referring("whois.b.example"), "whois.b.example": referring("whois.a.example")}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply", "whois.b.example:43 example.com: reply"},
+	}, {
+		name: "WHOIS without an end", state: registry.Registered, from: registry.WHOIS,
+		set: func(w *world) {
+			withoutRDAP(nil)(w)
+			for i, host := range strings.Fields("registry a b c d e") {
+				w.whois["whois."+host+".example"] = say(referring("whois." + strings.Fields("a b c d e f")[i] + ".example"))
+			}
+		},
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply", "whois.b.example:43 example.com: reply"},
+	}, {
+		name: "WHOIS that refers to itself", state: registry.Registered, from: registry.WHOIS,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("whois.registry.example")}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply"},
+	}, {
+		name: "WHOIS that only refers", state: registry.Unknown,
+		set: withoutRDAP(map[string]string{"whois.registry.example": "ReferralServer: whois://whois.a.example:43\n",
+			"whois.a.example": "ReferralServer: whois://whois.registry.example\n"}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply"},
+	}, {
+		name: "WHOIS that refers to a private address", state: registry.Registered, from: registry.WHOIS,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("10.0.0.1")}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "10.0.0.1:43 example.com: ask 10.0.0.1:43: the address is not a public one"},
+	}, {
+		name: "WHOIS that refers to the port of another service", state: registry.Registered, from: registry.WHOIS,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("mail.example:25")}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "mail.example:25 example.com: ask mail.example:25: port 25: no registry has its server there"},
+	}, {
+		name: "WHOIS that refuses", state: registry.Unknown,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": "Query rate limit exceeded. No match.\n"}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": reply"},
+	}, {
+		name: "WHOIS that says nothing", state: registry.Unknown,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": ""}),
+		asked: []string{noRDAP, rootWhois, theWhois + ": ask whois.registry.example:43: the reply is empty"},
+	}, {
+		name: "no WHOIS at IANA, but a seed", ask: "example.to", state: registry.Free, from: registry.WHOIS,
+		set: func(w *world) {
+			withoutRDAP(map[string]string{"whois.iana.org": "domain: TO\n", "whois.tonic.to": "No match for example.to"})(w)
+		},
+		asked: []string{noRDAP, "whois.iana.org:43 to: reply", "whois.tonic.to:43 example.to: reply"},
+	}, {
+		name: "no WHOIS at IANA", ask: "example.shop", state: registry.Free, from: registry.WHOIS,
+		set: func(w *world) {
+			withoutRDAP(map[string]string{"whois.iana.org": "domain: SHOP\n", "whois.nic.shop": "Domain not found."})(w)
+		},
+		asked: []string{noRDAP, "whois.iana.org:43 shop: reply", "whois.nic.shop:43 example.shop: reply"},
+	}, {
+		name: "a top-level domain that is none", ask: "example.invalid", state: registry.Unknown,
+		set:   withoutRDAP(map[string]string{"whois.iana.org": "% This query returned 0 objects.\n"}),
+		asked: []string{noRDAP, "whois.iana.org:43 invalid: reply"},
+	}, {
+		name: "a server off IANA's list that knows nothing, and WHOIS that does", ask: "example.de", state: registry.Registered, from: registry.WHOIS,
+		set: func(w *world) {
+			w.web["rdap.denic.de"] = serve(404, `{"errorCode":404}`)
+			w.whois["whois.registry.example"] = say("Domain: example.de\nStatus: connect\nNserver: ns1.example.net\n")
+		},
+		asked: []string{iana, "https://rdap.denic.de/domain/example.de: status 404", "whois.iana.org:43 de: reply", "whois.registry.example:43 -T dn,ace example.de: reply"},
+	}, {
+		name: "a server off IANA's list that knows", ask: "example.de", state: registry.Registered, from: registry.RDAP,
+		set:   func(w *world) { w.web["rdap.denic.de"] = serve(200, `{"ldhName":"example.de","events":[]}`) },
+		asked: []string{iana, "https://rdap.denic.de/domain/example.de: status 200"},
+	}, {
+		name: "a question that is Japanese", ask: "example.jp", state: registry.Free, from: registry.WHOIS,
+		set:   withoutRDAP(map[string]string{"whois.registry.example": "No match!!"}),
+		asked: []string{noRDAP, "whois.iana.org:43 jp: reply", "whois.registry.example:43 example.jp/e: reply"},
+	}, {
+		name: "WHOIS in Latin-1", ask: "example.com.br", state: registry.Registered, from: registry.WHOIS,
+		set: func(w *world) {
+			withoutRDAP(nil)(w)
+			w.whois["whois.registry.example"] = func(_ string, w io.Writer) {
+				io.WriteString(w, "domain: example.com.br\nregistrar: Associa\xe7\xe3o\ncreated: 19990101 #1\n")
+			}
+		},
+		asked: []string{noRDAP, "whois.iana.org:43 br: reply", "whois.registry.example:43 example.com.br: reply"},
+	}}
+}
