@@ -30,23 +30,21 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	switch manner := r.rdap[host].manner; {
-	case manner == "busy" || manner == "hesitant" && r.first(host+" "+name):
-		wait := "1"
-		if manner == "busy" {
-			wait = "3600"
-		}
-		w.Header().Set("Retry-After", wait)
-		reply(w, http.StatusTooManyRequests, problem(http.StatusTooManyRequests, "ask later"))
-		return
-	}
 	d := r.domains[name]
 	if d == nil || !r.knows(host, d) {
 		reply(w, http.StatusNotFound, problem(http.StatusNotFound, "no such domain"))
 		return
 	}
+	if d.manner == "busy" || d.manner == "hesitant" && r.first(host+" "+name) {
+		w.Header().Set("Retry-After", retryAfter[d.manner])
+		reply(w, http.StatusTooManyRequests, problem(http.StatusTooManyRequests, "ask later"))
+		return
+	}
 	reply(w, http.StatusOK, r.describe(host, d))
 }
+
+// retryAfter are the seconds that busy servers want to be left alone for.
+var retryAfter = map[string]string{"busy": "3600", "hesitant": "1"}
 
 // first reports whether something is asked for the first time.
 func (r *registry) first(what string) bool {
@@ -117,7 +115,9 @@ func (r *registry) describe(host string, d *registration) object {
 	out["nameservers"] = servers
 	if r.rdap[host].manner == "odd" {
 		out["notices"] = object{"title": "Terms of Use", "description": "not a list, as it should be"}
-		out["status"] = strings.Join(spaced(d.status), ", ")
+		if len(d.status) == 1 {
+			out["status"] = spaced(d.status)[0]
+		}
 	}
 	return out
 }

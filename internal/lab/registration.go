@@ -15,7 +15,7 @@ import (
 
 // tld is how the registry of a top-level domain is asked. Its lines are
 //
-//	rdap HOST ADDRESS [busy|hesitant|odd]    busy: 429 each time; hesitant: 429 the first time; odd: JSON that RFC 9083 forbids
+//	rdap HOST ADDRESS [odd]    odd: JSON that RFC 9083 forbids
 //	whois HOST ADDRESS
 //
 // Without an rdap line it is not in the list of IANA, and only WHOIS tells.
@@ -39,6 +39,7 @@ type service struct {
 //	status WORD, WORD...                     as EPP writes them
 //	ns NAME...
 //	ds                                       of the key that simnet signs the domain with
+//	rdap busy|hesitant                       says 429 to who asks for the domain; hesitant: only the first time
 type registration struct {
 	domain    string // A-labels, without final dot
 	registrar registrar
@@ -46,6 +47,7 @@ type registration struct {
 	status    []string
 	ns        []string
 	ds        string
+	manner    string // of RDAP servers that are asked for it
 }
 
 type registrar struct {
@@ -162,6 +164,8 @@ func (r *registration) set(word, rest string, name dnsname.Name) (err error) {
 		r.ns = append(r.ns, strings.Fields(rest)...)
 	case "ds":
 		r.ds = simnet.Anchor(name)
+	case "rdap":
+		r.manner = rest
 	default:
 		err = fmt.Errorf("%q is nothing of a registration", word)
 	}
