@@ -27,6 +27,7 @@ type set struct {
 	typ     uint16
 	records []dns.RR
 	sigs    []*dns.RRSIG
+	joined  string // see content
 }
 
 // usable are the classes of replies that are evidence. A server that takes no EDNS cannot be asked for signatures, and so

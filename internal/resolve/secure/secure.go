@@ -16,7 +16,8 @@ func Validate(trace *iterate.Trace, anchors []Anchor, now time.Time) Result {
 	if anchors == nil {
 		anchors = RootAnchors()
 	}
-	v := &validation{trace: trace, now: now, anchors: map[dnsname.Name][]*dns.DS{}, zones: map[dnsname.Name]*zone{}, hashes: map[hashKey]string{}}
+	v := &validation{trace: trace, now: now, anchors: map[dnsname.Name][]*dns.DS{}, zones: map[dnsname.Name]*zone{}, hashes: map[hashKey]string{},
+		verified: map[verified]bool{}}
 	for _, a := range anchors {
 		v.anchors[a.Zone.Name] = append(v.anchors[a.Zone.Name], a.ds())
 	}
@@ -44,7 +45,9 @@ type validation struct {
 	order   []*zone
 	answers []Answer
 	hashes  map[hashKey]string
-	work    int // signatures that were verified
+
+	verified map[verified]bool
+	work     int // signatures that were verified
 }
 
 // worst orders states by what a user notices of a chain: one bogus link breaks it.

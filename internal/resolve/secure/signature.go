@@ -20,16 +20,24 @@ type sigKey struct {
 }
 
 func (s *set) key(sig *dns.RRSIG) sigKey {
-	k := sigKey{owner: s.owner, sig: *sig}
+	k := sigKey{owner: s.owner, sig: *sig, data: s.content()}
 	k.sig.Hdr = dns.RR_Header{}
+	return k
+}
+
+// content is the data of a set, in order.
+func (s *set) content() string {
+	if s.joined != "" {
+		return s.joined
+	}
 	var data []string
 	for _, rec := range s.records {
 		if d, err := rr.FromRR(rec); err == nil {
 			data = append(data, d)
 		}
 	}
-	k.data = strings.Join(rr.Normal(rr.Type(s.typ), data), "\x00")
-	return k
+	s.joined = "\x00" + strings.Join(rr.Normal(rr.Type(s.typ), data), "\x00")
+	return s.joined
 }
 
 // judgeSignatures judges each signature that was seen by itself, for those who look after the zone.

@@ -107,11 +107,29 @@ func (v *validation) judgeBy(k *dns.DNSKEY, s *set, sig *dns.RRSIG, what string)
 	case isRSA(k.Algorithm) && bits(k) < minRSA:
 		return unknown(Algorithm, "%s cannot be verified here: its key has only %d bits", what, bits(k))
 	}
-	v.work++
-	if err := sig.Verify(k, s.records); err != nil {
+	if !v.fits(k, s, sig) {
 		return bad(Mismatch, "%s does not fit what it signs", what)
 	}
 	return good
+}
+
+// verified tells a signature and a key, by which it was verified.
+type verified struct {
+	sig    sigKey
+	key    string
+	signer string
+}
+
+// fits verifies a signature, once: each server of a zone sends the same ones.
+func (v *validation) fits(k *dns.DNSKEY, s *set, sig *dns.RRSIG) bool {
+	id := verified{s.key(sig), k.PublicKey, k.Hdr.Name}
+	fit, known := v.verified[id]
+	if !known {
+		v.work++
+		fit = sig.Verify(k, s.records) == nil
+		v.verified[id] = fit
+	}
+	return fit
 }
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
