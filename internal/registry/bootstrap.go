@@ -202,7 +202,11 @@ func (l *lookup) saveBootstrap(p page) error {
 	if l.BootstrapFile == "" {
 		return nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(l.BootstrapFile), ".rdap-*")
+	dir := filepath.Dir(l.BootstrapFile)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, ".rdap-*")
 	if err != nil {
 		return err
 	}

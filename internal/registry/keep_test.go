@@ -1,6 +1,8 @@
 package registry_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,8 +16,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"context"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -104,7 +104,7 @@ func TestOldBootstrap(t *testing.T) {
 }
 
 func TestBootstrapFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rdap.json")
+	file := filepath.Join(t.TempDir(), "cache", "rdap.json")
 	synctest.Test(t, func(t *testing.T) {
 		for i, wait := range []time.Duration{0, time.Hour, 23 * time.Hour} {
 			time.Sleep(wait)
@@ -177,8 +177,9 @@ func TestCancelled(t *testing.T) {
 	w := newWorldWithoutTime(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := w.client.Lookup(ctx, dnsname.MustParse("example.com")); r.State != registry.Unknown || len(w.dials) > 0 {
-		t.Errorf("%s, connections %q", r.State, w.dials)
+	r, err := w.client.Lookup(ctx, dnsname.MustParse("example.com"))
+	if r.State != registry.Unknown || len(w.dials) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%s, connections %q, error %v", r.State, w.dials, err)
 	}
 }
 
@@ -224,7 +225,7 @@ func TestRealSockets(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	client := registry.Client{Roots: authority(t).pool, Allow: netip.Addr.IsLoopback,
+	client := &registry.Client{Roots: authority(t).pool, Allow: netip.Addr.IsLoopback,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			to := web.Listener.Addr().String()
 			if strings.HasSuffix(address, ":43") {
@@ -232,18 +233,36 @@ func TestRealSockets(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, to)
 		}}
-	if r := client.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.State != registry.Registered || len(r.Asked) != 3 || r.Dates.RegistrarExpires.IsZero() {
+	if r := find(t, client, "www.example.com"); r.State != registry.Registered || len(r.Asked) != 3 || r.Dates.RegistrarExpires.IsZero() {
 		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
 	}
-	if r := client.Lookup(t.Context(), dnsname.MustParse("example.org")); r.State != registry.Free || r.Source != registry.WHOIS {
+	if r := find(t, client, "example.org"); r.State != registry.Free || r.Source != registry.WHOIS {
 		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
 	}
-	strict := registry.Client{Roots: client.Roots, Dial: client.Dial}
-	if r := strict.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.State != registry.Unknown || !strings.Contains(r.Why, "not a public one") {
+	strict := &registry.Client{Roots: client.Roots, Dial: client.Dial}
+	if r := find(t, strict, "www.example.com"); r.State != registry.Unknown || !strings.Contains(r.Why, "not a public one") {
 		t.Errorf("loopback was asked without being allowed: %s: %s", r.State, r.Why)
 	}
-	untrusting := registry.Client{Allow: client.Allow, Dial: client.Dial}
-	if r := untrusting.Lookup(t.Context(), dnsname.MustParse("www.example.com")); r.Source == registry.RDAP {
+	untrusting := &registry.Client{Allow: client.Allow, Dial: client.Dial}
+	if r := find(t, untrusting, "www.example.com"); r.Source == registry.RDAP {
 		t.Error("a certificate of nobody's was trusted")
+	}
+}
+
+// TestDefaultDial has no Dial of its own: Allow is asked for the address that is connected to, not only for the one that was
+// named, because a name may stand for another one by then.
+func TestDefaultDial(t *testing.T) {
+	web := httptest.NewServer(serve(200, `{"services":[[["com"],["http://192.0.2.1/"]]]}`))
+	defer web.Close()
+	for calls, want := range map[int]string{1: "the address is not a public one", 2: "status 200"} {
+		n := 0
+		client := &registry.Client{Bootstrap: web.URL, WhoisRoot: "192.0.2.1:43", Allow: func(a netip.Addr) bool {
+			n++
+			return a.IsLoopback() && n <= calls
+		}}
+		r := find(t, client, "example.com")
+		if len(r.Asked) == 0 || !strings.Contains(r.Asked[0].Result, want) {
+			t.Errorf("asked %q, want %s", asked(r), want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nameplane/nameplane/internal/registry"
 )
@@ -26,14 +28,41 @@ func TestWholeWay(t *testing.T) {
 		w := newWorld(t)
 		w.web["rdap.registry.example"] = serve(200, fixture(t, "rdap/example.com.json"))
 		w.web["rdap.registrar.example"] = serve(200, fixture(t, "rdap/registrar.example.com.json"))
-		golden(t, "testdata/lookup/rdap.json", w.lookup("www.example.com"))
+		r := w.lookup("www.example.com")
+		golden(t, "testdata/lookup/rdap.json", r)
+		if c := r.Private.Contacts; len(c) != 3 || c[0].Name != "Jane Doe" || len(r.Private.Raw) != 2 || r.Private.Raw[1].Server != "https://rdap.registrar.example/rdap/domain/EXAMPLE.COM" {
+			t.Errorf("%d contacts, %d replies", len(c), len(r.Private.Raw))
+		}
+		again(t, r)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.whois["whois.registry.example"] = say(fixture(t, "whois/example.com.txt"))
 		w.whois["whois.registrar.example"] = say(fixture(t, "whois/registrar.example.com.txt"))
-		golden(t, "testdata/lookup/whois.json", w.lookup("www.example.com"))
+		r := w.lookup("www.example.com")
+		golden(t, "testdata/lookup/whois.json", r)
+		if c := r.Private.Contacts; len(c) != 3 || c[0].Name != "Jane Doe" || len(r.Private.Raw) != 2 || r.Private.Raw[1].Server != "whois.registrar.example:43" {
+			t.Errorf("%d contacts, %d replies", len(c), len(r.Private.Raw))
+		}
+		again(t, r)
 	})
+}
+
+// again fails if what is recorded of a registration is not what is replayed.
+func again(t *testing.T, r registry.Registration) {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back registry.Registration
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	r.Private = nil
+	if diff := cmp.Diff(r, back, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("replayed (-want +got):\n%s", diff)
+	}
 }
 
 // TestPrivate is the promise that contacts are never logged, nor anything of a reply.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -54,9 +55,9 @@ func (c *Client) prepare() {
 	c.bootstrap.busy = make(chan struct{}, 1)
 }
 
-// Lookup finds out about the registration of the domain that name is in: example.com for www.example.com. It does not fail:
-// what went wrong is in the Registration.
-func (c *Client) Lookup(ctx context.Context, name dnsname.Name) Registration {
+// Lookup finds out about the registration of the domain that name is in: example.com for www.example.com. It fails only if
+// the caller left, that is, cancelled the context. What else went wrong is in the Registration.
+func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, error) {
 	c.once.Do(c.prepare)
 	suffix := SuffixOf(name)
 	l := lookup{Client: c, domain: suffix.Domain}
@@ -64,16 +65,18 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) Registration {
 	switch _, err := ASCII(name); {
 	case err != nil:
 		l.Why = "Nobody was asked: " + err.Error() + "."
-		return l.Registration
 	case suffix.Domain.IsZero():
 		l.Why = "Nobody was asked: this is a suffix under which others register, not a domain that somebody registered."
-		return l.Registration
+	default:
+		l.Domain, l.Unicode, l.Suffix = suffix.Domain.String(), unicodeOf(suffix.Domain), suffix.Public.String()
+		bounded, cancel := context.WithTimeout(ctx, cmp.Or(c.MaxTime, 30*time.Second))
+		defer cancel()
+		l.run(bounded)
 	}
-	l.Domain, l.Unicode, l.Suffix = suffix.Domain.String(), unicodeOf(suffix.Domain), suffix.Public.String()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.MaxTime, 30*time.Second))
-	defer cancel()
-	l.run(ctx)
-	return l.Registration
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return l.Registration, ctx.Err()
+	}
+	return l.Registration, nil
 }
 
 // lookup is a Registration in the making.

@@ -58,7 +58,17 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) lookup(name string) registry.Registration {
-	return w.client.Lookup(w.t.Context(), dnsname.MustParse(name))
+	w.t.Helper()
+	return find(w.t, w.client, name)
+}
+
+func find(t *testing.T, c *registry.Client, name string) registry.Registration {
+	t.Helper()
+	r, err := c.Lookup(t.Context(), dnsname.MustParse(name))
+	if err != nil {
+		t.Error(err)
+	}
+	return r
 }
 
 // serve answers with a file or a text for any path.
