@@ -36,7 +36,7 @@ type Gatherer struct {
 
 // Registry tells of registrations.
 type Registry interface {
-	Lookup(ctx context.Context, domain dnsname.Name) registry.Registration // what went wrong is in it
+	Lookup(ctx context.Context, domain dnsname.Name) (registry.Registration, error)
 }
 
 // Options are the bounds and ways of gathering. The zero Options are the defaults.

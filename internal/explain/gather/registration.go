@@ -23,7 +23,10 @@ func (r *run) register(domain dnsname.Name) {
 	r.registered = append(r.registered, domain)
 	place := len(r.registered) - 1
 	r.working.Go(func() {
-		reg := r.Registry.Lookup(r.ctx, domain)
+		reg, err := r.Registry.Lookup(r.ctx, domain)
+		if err != nil {
+			reg = registry.Registration{Domain: domain.String(), State: registry.Unknown, Why: err.Error()}
+		}
 		r.mu.Lock()
 		r.registrations = append(r.registrations, placed{place, reg})
 		r.mu.Unlock()

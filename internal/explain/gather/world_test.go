@@ -110,12 +110,12 @@ func list() []resolvers.Resolver {
 // registrar is a Registry that knows what it is told.
 type registrar map[string]registry.State
 
-func (g registrar) Lookup(_ context.Context, domain dnsname.Name) registry.Registration {
+func (g registrar) Lookup(_ context.Context, domain dnsname.Name) (registry.Registration, error) {
 	state, ok := g[domain.String()]
 	if !ok {
-		state = registry.Unknown
+		return registry.Registration{}, fmt.Errorf("nobody asked about %s before", domain)
 	}
-	return registry.Registration{Domain: domain.String(), State: state, Why: "the test says so"}
+	return registry.Registration{Domain: domain.String(), State: state, Why: "the test says so"}, nil
 }
 
 func gatherer(net *simnet.Net) *gather.Gatherer {
