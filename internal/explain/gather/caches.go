@@ -188,6 +188,7 @@ func (s *sampler) sample(types []rr.Type) {
 
 // once takes one sample. First it is tried without RD, which only tells what is there.
 func (s *sampler) once(w *way) {
+	missed := false
 	if !w.recurse {
 		p := s.send(w.q, false, false)
 		if p.view != nil && tellsAll(w.q, p.view) {
@@ -195,6 +196,7 @@ func (s *sampler) once(w *way) {
 			return
 		}
 		w.recurse = p.view == nil || p.view.Rcode == "REFUSED"
+		missed = !w.recurse
 	}
 	if s.left == 0 {
 		return
@@ -205,6 +207,11 @@ func (s *sampler) once(w *way) {
 		return
 	}
 	s.keep(w.q, p, true, false)
+	if missed {
+		s.mu.Lock()
+		s.fetched[p.ids[len(p.ids)-1]] = true
+		s.mu.Unlock()
+	}
 	w.useless = p.view == nil || p.view.Rcode == "REFUSED"
 	if p.view != nil && p.view.Rcode == "SERVFAIL" {
 		s.uncheck(w)

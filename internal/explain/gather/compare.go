@@ -197,29 +197,58 @@ func (r *run) wasServed(s explain.Sample) bool {
 // version behind, two leave two.
 const manyVersions = 3
 
-// settlePlaces takes for current what was taken for old, if there are too many versions of it.
+// settlePlaces takes for current what was taken for old, if there are too many versions of it, or if a resolver was seen to fetch
+// it: then the authority gives it to that one, though not to us.
 func (r *run) settlePlaces() {
-	versions := map[iterate.Question]map[string]bool{}
-	each := func(do func(*explain.Sample)) {
+	type of struct {
+		iterate.Question
+		version string
+	}
+	versions, served := map[of]bool{}, map[of]bool{}
+	count := map[iterate.Question]int{}
+	each := func(do func(*explain.Sample, of)) {
 		for i := range r.facts.Caches {
 			for j := range r.facts.Caches[i].Samples {
-				if s := &r.facts.Caches[i].Samples[j]; s.State == safeat.Old && !r.wasServed(*s) {
-					do(s)
+				if s := &r.facts.Caches[i].Samples[j]; (s.State == safeat.Old || r.perhapsFiltered(*s)) && !r.wasServed(*s) {
+					do(s, of{s.Question, version(s.Sets)})
 				}
 			}
 		}
 	}
-	each(func(s *explain.Sample) {
-		if versions[s.Question] == nil {
-			versions[s.Question] = map[string]bool{}
+	each(func(s *explain.Sample, v of) {
+		if !versions[v] && s.State == safeat.Old {
+			versions[v] = true
+			count[s.Question]++
 		}
-		versions[s.Question][version(s.Sets)] = true
+		served[v] = served[v] || r.justFetched(*s)
 	})
-	each(func(s *explain.Sample) {
-		if len(versions[s.Question]) >= manyVersions {
+	each(func(s *explain.Sample, v of) {
+		if count[s.Question] >= manyVersions && s.State == safeat.Old || served[v] {
 			s.State = safeat.Current
 		}
 	})
+}
+
+// perhapsFiltered reports whether nothing but the name of the resolver says that an answer is a filter's.
+func (r *run) perhapsFiltered(s explain.Sample) bool {
+	differs, _ := r.firstDifference(s)
+	return s.State == safeat.Filtered && differs == other && len(s.Errors) == 0
+}
+
+// justFetched reports whether a resolver that did not have an answer came back with one that is as young as can be.
+func (r *run) justFetched(s explain.Sample) bool {
+	if len(s.Evidence) == 0 || !r.fetched[s.Evidence[len(s.Evidence)-1]] {
+		return false
+	}
+	_, left := r.firstDifference(s)
+	for _, a := range r.facts.Answers {
+		for _, set := range a.Sets {
+			if set.TTL == left && slices.ContainsFunc(s.Sets, func(o explain.Set) bool { return o.Name == set.Name && o.Type == set.Type }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // version is the data of an answer.

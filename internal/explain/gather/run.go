@@ -46,6 +46,7 @@ type run struct {
 	unsent    map[string]bool      // limits that were reached
 	strange   map[int]bool         // exchanges with unusual queries
 	unusual   int                  // queries of those
+	fetched   map[int]bool         // exchanges with resolvers that had said that they would have to look
 
 	registrations []placed
 }
@@ -63,7 +64,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	}
 	opts := g.Options.withDefaults(kind)
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
-		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, label: label(opts.Seed)}
+		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, label: label(opts.Seed)}
 	if r.exchanger == nil {
 		r.exchanger = &resolve.Client{}
 	}
@@ -255,6 +256,7 @@ func (r *run) validate() {
 	r.mu.Lock()
 	exchanges := slices.Clone(r.exchanges)
 	r.mu.Unlock()
+	slices.SortStableFunc(exchanges, inOrder)
 	r.facts.Secure = nil
 	for _, t := range r.types {
 		trace := *r.trace

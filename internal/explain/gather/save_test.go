@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -41,7 +43,7 @@ func TestRepeatable(t *testing.T) {
 				if i == 0 {
 					first = append(first, text)
 				} else if text != first[j] {
-					t.Errorf("run %d gives other facts than the first", i)
+					t.Errorf("run %d gives other facts (-first +this):\n%s", i, cmp.Diff(strings.Split(first[j], "\n"), strings.Split(text, "\n")))
 				}
 			}
 		})

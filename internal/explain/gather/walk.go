@@ -76,15 +76,18 @@ func (r *run) ends() []dnsname.Name {
 	})
 }
 
-// answers asks for the types that the walk was not about: all servers of the zones of the name, and of the end of the chain.
-// The aliases between them are the same for all types.
+// answers asks for the types that the walk was not about: all servers of the zones of the name, and of the ends of the chain. The
+// aliases between them are the same for all types, so that one server is enough to have their signatures, too.
 func (r *run) answers() {
-	where := append([]dnsname.Name{r.facts.Name.Name}, r.ends()...)
-	slices.SortFunc(where, dnsname.Name.Compare)
+	all := append(r.ends(), r.facts.Name.Name)
 	var qs []iterate.Query
-	for _, name := range slices.Compact(where) {
+	for _, name := range r.names() {
 		z := r.zoneOf(name)
-		for _, s := range r.good(z) {
+		good := r.good(z)
+		if !slices.Contains(all, name) {
+			good = good[:min(len(good), 1)]
+		}
+		for _, s := range good {
 			for _, t := range r.types[1:] {
 				qs = append(qs, to(z.Name.Name, s, name, t))
 			}

@@ -1,0 +1,104 @@
+package gather_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+)
+
+// inLab gathers in the lab, in memory.
+func inLab(t *testing.T, do func(t *testing.T, g *gather.Gatherer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l, err := lab.Start(ctx, lab.Options{Memory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Wait()
+		defer cancel()
+		anchor, err := secure.ParseAnchor(l.Anchor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &resolve.Client{Dial: l.Dial}
+		defer client.CloseIdle()
+		do(t, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{anchor}, Resolvers: resolvers.BuiltIn().Resolvers,
+			Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
+	})
+}
+
+// TestLabCaches sees that the resolvers of the lab, found by the list of those of the world, are judged right.
+func TestLabCaches(t *testing.T) {
+	tests := []struct {
+		name string
+		want map[safeat.State]string // the resolvers that are in other states than current
+	}{
+		{"www.geo.test", nil},
+		{"www.new.test", map[safeat.State]string{safeat.Negative: "cloudflare lumen"}},
+		{"www.moved.test", map[safeat.State]string{safeat.Old: "adguard google"}},
+		{"www.unreachable.test", map[safeat.State]string{safeat.Stale: "controld"}},
+	}
+	inLab(t, func(t *testing.T, g *gather.Gatherer) {
+		for _, tt := range tests {
+			f := compare(t, g, tt.name)
+			got := map[safeat.State][]string{}
+			for _, c := range f.Caches {
+				per := 0
+				for _, e := range f.Exchanges {
+					if e.Server == c.Addr && e.Try > 0 {
+						per++
+					}
+				}
+				if per > 8 || len(c.Samples) == 0 {
+					t.Errorf("%s: %s was sent %d queries, samples %v", tt.name, c.ID, per, c.Samples)
+				}
+				for _, s := range c.Samples {
+					if s.State != safeat.Current && !slices.Contains(got[s.State], c.ID) {
+						got[s.State] = append(got[s.State], c.ID)
+					}
+				}
+			}
+			for _, state := range []safeat.State{safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered, safeat.Failed, safeat.Silent} {
+				slices.Sort(got[state])
+				if ids := strings.Join(got[state], " "); ids != tt.want[state] {
+					t.Errorf("%s: %s are %q, want %q", tt.name, state, ids, tt.want[state])
+				}
+			}
+		}
+	})
+}
+
+// TestLabBudgets sees that healthy and broken domains are found out about within the bounds.
+func TestLabBudgets(t *testing.T) {
+	inLab(t, func(t *testing.T, g *gather.Gatherer) {
+		for _, name := range []string{"example.com", "bad.com", "mismatch.test", "orphan.test", "signed.test", "brittle.test"} {
+			f, err := g.Scan(t.Context(), name)
+			if f = must(t, f, err); f.Queries > 150 || len(f.Unfinished) > 0 {
+				t.Errorf("scan %s: %d queries, unfinished %v", name, f.Queries, f.Unfinished)
+			}
+		}
+		for _, name := range []string{"www.example.org", "www.bad.com", "www.chain.test", "www.loop.test", "www.cookies.test", "www.lossy.test"} {
+			f := analyze(t, g, name)
+			if f.Queries > 120 || len(f.Unfinished) > 0 {
+				t.Errorf("analyze %s: %d queries, unfinished %v", name, f.Queries, f.Unfinished)
+			}
+			if name != "www.loop.test" && slices.ContainsFunc(f.Secure, func(r secure.Result) bool { return r.State == secure.Unknown }) {
+				t.Errorf("analyze %s: DNSSEC of a type could not be judged", name)
+			}
+			if slices.ContainsFunc(f.Servers, func(s explain.Server) bool { return s.Zone == f.Zone && s.Health == "" }) {
+				t.Errorf("analyze %s: a server has no health", name)
+			}
+		}
+	})
+}
