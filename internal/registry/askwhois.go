@@ -60,6 +60,10 @@ func (l *lookup) askWhois(ctx context.Context) error {
 		seen[server] = true
 		text, err := l.whois(ctx, server, query)
 		reply := parseWhois(text, l.Domain)
+		if err == nil {
+			last := &l.Asked[len(l.Asked)-1]
+			last.Result = string(reply.verdict) + ", " + last.Result
+		}
 		decided := l.State != Unknown
 		switch {
 		case err != nil && decided, decided && reply.verdict != isFound:
@@ -76,7 +80,7 @@ func (l *lookup) askWhois(ctx context.Context) error {
 			l.decide(Free, WHOIS, host(server))
 			l.Confidence = reply.Confidence
 			return nil
-		case reply.referral == "":
+		case reply.verdict != isReferral:
 			return fmt.Errorf("%s: %s", server, reply.verdict)
 		}
 		server, query = reply.referral, l.ascii()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -206,6 +207,7 @@ func TestRealSockets(t *testing.T) {
 	web := httptest.NewUnstartedServer(mux)
 	web.TLS = authority(t).config()
 	web.EnableHTTP2 = true
+	web.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that do not trust it
 	web.StartTLS()
 	defer web.Close()
 	whois, err := net.Listen("tcp", "127.0.0.1:0")

@@ -50,6 +50,8 @@ func (r *whoisReply) judge(text, domain string) verdict {
 		return isReserved
 	case slices.ContainsFunc(lines, freeLine.MatchString):
 		return isFree
+	case r.referral != "":
+		return isReferral
 	}
 	return isUnclear
 }

@@ -28,12 +28,12 @@ func whoisStories() []story {
 		name: "WHOIS to the registrar", state: registry.Registered, from: registry.WHOIS,
 		set: withoutRDAP(map[string]string{"whois.registry.example": referring("whois.registrar.example"),
 			"whois.registrar.example": "Domain Name: example.com\nRegistrar: X\nRegistrar Registration Expiration Date: 2027-01-01\n"}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.registrar.example:43 example.com: reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found", "whois.registrar.example:43 example.com: found"},
 	}, {
 		name: "WHOIS in a circle", state: registry.Registered, from: registry.WHOIS,
 		set: withoutRDAP(map[string]string{"whois.registry.example": referring("whois.a.example"),
 			"whois.a.example": referring("whois.b.example"), "whois.b.example": referring("whois.a.example")}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply", "whois.b.example:43 example.com: reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found", "whois.a.example:43 example.com: found", "whois.b.example:43 example.com: found"},
 	}, {
 		name: "WHOIS without an end", state: registry.Registered, from: registry.WHOIS,
 		set: func(w *world) {
@@ -42,28 +42,28 @@ func whoisStories() []story {
 				w.whois["whois."+host+".example"] = say(referring("whois." + strings.Fields("a b c d e f")[i] + ".example"))
 			}
 		},
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply", "whois.b.example:43 example.com: reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found", "whois.a.example:43 example.com: found", "whois.b.example:43 example.com: found"},
 	}, {
 		name: "WHOIS that refers to itself", state: registry.Registered, from: registry.WHOIS,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("whois.registry.example")}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found"},
 	}, {
 		name: "WHOIS that only refers", state: registry.Unknown,
 		set: withoutRDAP(map[string]string{"whois.registry.example": "ReferralServer: whois://whois.a.example:43\n",
 			"whois.a.example": "ReferralServer: whois://whois.registry.example\n"}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "whois.a.example:43 example.com: reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": referred to another server", "whois.a.example:43 example.com: referred to another server"},
 	}, {
 		name: "WHOIS that refers to a private address", state: registry.Registered, from: registry.WHOIS,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("10.0.0.1")}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "10.0.0.1:43 example.com: ask 10.0.0.1:43: the address is not a public one"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found", "10.0.0.1:43 example.com: ask 10.0.0.1:43: the address is not a public one"},
 	}, {
 		name: "WHOIS that refers to the port of another service", state: registry.Registered, from: registry.WHOIS,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": referring("mail.example:25")}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply", "mail.example:25 example.com: ask mail.example:25: port 25: no registry has its server there"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": found", "mail.example:25 example.com: ask mail.example:25: port 25: no registry has its server there"},
 	}, {
 		name: "WHOIS that refuses", state: registry.Unknown,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": "Query rate limit exceeded. No match.\n"}),
-		asked: []string{noRDAP, rootWhois, theWhois + ": reply"},
+		asked: []string{noRDAP, rootWhois, theWhois + ": refused: too many questions"},
 	}, {
 		name: "WHOIS that says nothing", state: registry.Unknown,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": ""}),
@@ -73,13 +73,13 @@ func whoisStories() []story {
 		set: func(w *world) {
 			withoutRDAP(map[string]string{"whois.iana.org": "domain: TO\n", "whois.tonic.to": "No match for example.to"})(w)
 		},
-		asked: []string{noRDAP, "whois.iana.org:43 to: reply", "whois.tonic.to:43 example.to: reply"},
+		asked: []string{noRDAP, "whois.iana.org:43 to: reply", "whois.tonic.to:43 example.to: not found"},
 	}, {
 		name: "no WHOIS at IANA", ask: "example.shop", state: registry.Free, from: registry.WHOIS,
 		set: func(w *world) {
 			withoutRDAP(map[string]string{"whois.iana.org": "domain: SHOP\n", "whois.nic.shop": "Domain not found."})(w)
 		},
-		asked: []string{noRDAP, "whois.iana.org:43 shop: reply", "whois.nic.shop:43 example.shop: reply"},
+		asked: []string{noRDAP, "whois.iana.org:43 shop: reply", "whois.nic.shop:43 example.shop: not found"},
 	}, {
 		name: "a top-level domain that is none", ask: "example.invalid", state: registry.Unknown,
 		set:   withoutRDAP(map[string]string{"whois.iana.org": "% This query returned 0 objects.\n"}),
@@ -90,7 +90,7 @@ func whoisStories() []story {
 			w.web["rdap.denic.de"] = serve(404, `{"errorCode":404}`)
 			w.whois["whois.registry.example"] = say("Domain: example.de\nStatus: connect\nNserver: ns1.example.net\n")
 		},
-		asked: []string{iana, "https://rdap.denic.de/domain/example.de: status 404", "whois.iana.org:43 de: reply", "whois.registry.example:43 -T dn,ace example.de: reply"},
+		asked: []string{iana, "https://rdap.denic.de/domain/example.de: status 404", "whois.iana.org:43 de: reply", "whois.registry.example:43 -T dn,ace example.de: found"},
 	}, {
 		name: "a server off IANA's list that knows", ask: "example.de", state: registry.Registered, from: registry.RDAP,
 		set:   func(w *world) { w.web["rdap.denic.de"] = serve(200, `{"ldhName":"example.de","events":[]}`) },
@@ -98,7 +98,7 @@ func whoisStories() []story {
 	}, {
 		name: "a question that is Japanese", ask: "example.jp", state: registry.Free, from: registry.WHOIS,
 		set:   withoutRDAP(map[string]string{"whois.registry.example": "No match!!"}),
-		asked: []string{noRDAP, "whois.iana.org:43 jp: reply", "whois.registry.example:43 example.jp/e: reply"},
+		asked: []string{noRDAP, "whois.iana.org:43 jp: reply", "whois.registry.example:43 example.jp/e: not found"},
 	}, {
 		name: "WHOIS in Latin-1", ask: "example.com.br", state: registry.Registered, from: registry.WHOIS,
 		set: func(w *world) {
@@ -107,6 +107,6 @@ func whoisStories() []story {
 				io.WriteString(w, "domain: example.com.br\nregistrar: Associa\xe7\xe3o\ncreated: 19990101 #1\n")
 			}
 		},
-		asked: []string{noRDAP, "whois.iana.org:43 br: reply", "whois.registry.example:43 example.com.br: reply"},
+		asked: []string{noRDAP, "whois.iana.org:43 br: reply", "whois.registry.example:43 example.com.br: found"},
 	}}
 }

@@ -18,6 +18,7 @@ const (
 	isBusy     verdict = "refused: too many questions"
 	isReserved verdict = "the registry keeps this name to itself"
 	isUnclear  verdict = "the reply could not be read"
+	isReferral verdict = "referred to another server"
 	isOther    verdict = "the reply is about another domain"
 )
 
