@@ -51,25 +51,46 @@ func Load(dir string) (*Lab, error) {
 	}
 	l := &Lab{Hints: r.Hints, Anchor: r.Anchor, Resolvers: r.Resolvers, Domains: r.Domains, Roots: x509.NewCertPool(), dir: dir}
 	l.table = table{places: r.Places, hosts: r.Hosts}
+	if !l.alive(context.Background()) { // it was ended with force
+		return nil, fmt.Errorf("load the lab of %s: %w", dir, ErrNoLab)
+	}
 	if !l.Roots.AppendCertsFromPEM([]byte(r.Authority)) {
 		return nil, fmt.Errorf("load the lab: %s has no certificate", fileName)
 	}
 	return l, nil
 }
 
-// publish writes the file, with what belongs to it.
-func (l *Lab) publish(_ *[]func(context.Context) error) error {
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return err
+// ErrRunning is that a folder has a lab already.
+var ErrRunning = errors.New("a lab is running there already")
+
+// publish opens the control socket and writes the file. It returns what serves the socket.
+func (l *Lab) publish(ctx context.Context) (func(context.Context) error, error) {
+	if (&Lab{dir: l.dir}).alive(ctx) {
+		l.dir = "" // its files are not ours to remove
+		return nil, ErrRunning
 	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, err
+	}
+	control, err := l.listenControl()
+	if err != nil {
+		return nil, err
+	}
+	run := func(ctx context.Context) error { return l.serveControl(ctx, control) }
 	r := record{Version: recordVersion, Process: os.Getpid(), Places: l.table.places, Hosts: l.table.hosts, Authority: string(l.registry.authority.pem),
 		Hints: l.Hints, Anchor: l.Anchor, Resolvers: l.Resolvers, Domains: l.Domains}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return err
+		return run, err
 	}
-	return writeFile(filepath.Join(l.dir, fileName), append(text, '\n'))
+	if err := os.WriteFile(filepath.Join(l.dir, authorityName), l.registry.authority.pem, 0o600); err != nil {
+		return run, err
+	}
+	return run, writeFile(filepath.Join(l.dir, fileName), append(text, '\n'))
 }
+
+// authorityName is the certificate of the lab's authority, for tools that are not ours.
+const authorityName = "ca.pem"
 
 // writeFile replaces a file in one step, so that nobody reads half of it.
 func writeFile(path string, text []byte) error {
@@ -79,8 +100,12 @@ func writeFile(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
+// unpublish removes what publish made. The folder stays: it may have been there before.
 func (l *Lab) unpublish() {
-	if l.dir != "" {
-		os.Remove(filepath.Join(l.dir, fileName))
+	if l.dir == "" {
+		return
+	}
+	for _, name := range []string{fileName, authorityName, controlName} {
+		os.Remove(filepath.Join(l.dir, name))
 	}
 }

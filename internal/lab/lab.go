@@ -98,11 +98,14 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 		l.table.fill(sockets.Places())
 		services = append(services, sockets.Run)
 	}
-	opened, err := l.openRegistry(o)
+	registries, err := l.openRegistry(o)
+	services = append(services, registries...)
 	if err == nil && o.Dir != "" {
-		err = l.publish(&opened)
+		var control func(context.Context) error
+		if control, err = l.publish(ctx); control != nil {
+			services = append(services, control)
+		}
 	}
-	services = append(services, opened...)
 	run := func() {
 		l.err = runAll(ctx, cancel, services)
 		l.unpublish()

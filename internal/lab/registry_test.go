@@ -52,8 +52,9 @@ func TestRegistries(t *testing.T) {
 		t.Helper()
 		c := &registry.Client{Dial: l.Dial, Roots: l.Roots}
 		for _, tt := range registrations {
-			if got := describe(c.Lookup(t.Context(), dnsname.MustParse(tt.domain))); got != tt.want {
-				t.Errorf("%s: %s\nwant %s", tt.domain, got, tt.want)
+			r, err := c.Lookup(t.Context(), dnsname.MustParse(tt.domain))
+			if got := describe(r); got != tt.want || err != nil {
+				t.Errorf("%s: %s, %v\nwant %s", tt.domain, got, err, tt.want)
 			}
 		}
 	}
