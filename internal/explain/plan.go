@@ -1,0 +1,116 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// PlanChange is how to change what was asked for so that nobody sees an error: the nameservers, if the asker named new ones,
+// and else the record at the name. It is not ok if too little is known, or if what there is was only compared.
+func PlanChange(f *Facts) (safeat.Plan, bool) {
+	start := f.At.Truncate(time.Second)
+	if len(f.PlanNS) > 0 {
+		return planNS(f, start)
+	}
+	if f.Kind == Compare {
+		return safeat.Plan{}, false
+	}
+	links := slices.DeleteFunc(Links(f), func(l safeat.Link) bool { return l.Role != safeat.Data || l.Owner != f.Name.Name })
+	if len(links) > 0 && slices.ContainsFunc(f.Outcomes, has) {
+		// Of A and AAAA the one that is kept for longer decides.
+		l := slices.MaxFunc(links, func(a, b safeat.Link) int { return cmp.Compare(ttlOf(f, a), ttlOf(f, b)) })
+		return safeat.MakePlan(safeat.Change{Set: l, Start: start}), true
+	}
+	i := slices.IndexFunc(f.Outcomes, func(o Outcome) bool { return absent(o) && o.End == f.Name })
+	if i < 0 || slices.ContainsFunc(f.Outcomes, has) {
+		return safeat.Plan{}, false
+	}
+	l := safeat.Link{Owner: f.Name.Name, Type: f.Outcomes[i].Type.Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}
+	return safeat.MakePlan(safeat.Change{Action: safeat.Create, Set: l, Start: start}), true
+}
+
+func has(o Outcome) bool { return o.Result == iterate.Answer }
+
+func absent(o Outcome) bool { return o.Result == iterate.NXDomain || o.Result == iterate.NoData }
+
+// ttlOf is the TTL of the set of a link of data; -1 if there is none.
+func ttlOf(f *Facts, l safeat.Link) int64 {
+	for _, h := range f.Chain {
+		if h.From.Name == l.Owner && typeOf(h.Type).Type == l.Type {
+			return int64(h.TTL)
+		}
+	}
+	for _, o := range f.Outcomes {
+		for _, s := range o.Sets {
+			if s.Name.Name == l.Owner && s.Type.Type == l.Type {
+				return int64(s.TTL)
+			}
+		}
+	}
+	return -1
+}
+
+// planNS moves the zone to other nameservers.
+func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
+	parent, child, ok := nsSets(f)
+	if !ok {
+		return safeat.Plan{}, false
+	}
+	if len(child.NS) == 0 {
+		child = parent
+	}
+	c := safeat.Change{Start: start, Zone: safeat.Seconds(longest(f))}
+	c.Set = safeat.Link{Owner: f.Zone.Name, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start, Denial: DenialOf(f, f.Zone)}
+	c.Parent = safeat.Link{TTL: safeat.Seconds(parent.TTL), Seen: start, Left: safeat.LeftNew}
+	if ds, ok := dsTTL(f); ok {
+		c.DS = &safeat.Link{Owner: f.Zone.Name, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds), Seen: start}
+	}
+	return safeat.MakePlan(c), true
+}
+
+// longest is the longest TTL that was seen in the zone.
+func longest(f *Facts) uint32 {
+	ttl := negative(f, f.Zone)
+	for _, a := range f.Answers {
+		for _, s := range a.Sets {
+			if a.Zone == f.Zone && s.Name.IsIn(f.Zone.Name) {
+				ttl = max(ttl, s.TTL)
+			}
+		}
+	}
+	for _, r := range f.Secure {
+		for _, z := range r.Zones {
+			for _, k := range z.KeySets {
+				if z.Name == f.Zone {
+					ttl = max(ttl, k.TTL)
+				}
+			}
+		}
+	}
+	for _, s := range f.Servers {
+		if s.Zone == f.Zone && s.SOA != nil {
+			ttl = max(ttl, s.SOA.TTL)
+		}
+	}
+	return ttl
+}
+
+// dsTTL is the TTL of the DS of the zone, if it has one.
+func dsTTL(f *Facts) (ttl uint32, ok bool) {
+	for _, r := range f.Secure {
+		i := slices.IndexFunc(r.Zones, func(z secure.Zone) bool { return z.Name == f.Zone })
+		if i < 0 {
+			continue
+		}
+		for _, ds := range r.Zones[i].DS {
+			ttl, ok = max(ttl, ds.TTL), true
+		}
+	}
+	return ttl, ok
+}

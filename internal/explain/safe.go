@@ -1,0 +1,178 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// week is how long a record must have been the same for no cache to differ: the longest that any resolver keeps things.
+const week = 7 * 24 * time.Hour
+
+// Safe is from when on everyone sees the answer of the authority.
+func Safe(f *Facts) safeat.Report {
+	links := Links(f)
+	facts := safeat.Facts{Now: f.At, Links: links}
+	for _, c := range f.Caches {
+		if c.NoVote || len(c.Samples) == 0 {
+			continue
+		}
+		r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps}
+		for _, s := range c.Samples {
+			s.State = StateOf(f, c, s)
+			r.Samples = append(r.Samples, samples(f, links, s)...)
+		}
+		facts.Resolvers = append(facts.Resolvers, r)
+	}
+	return safeat.Compute(facts)
+}
+
+// Links are the record sets that the answer depends on: the aliases, what is at their end, and the nameservers if they have
+// changed. A delegation that has been the same at all looks is left out: nobody said that it changed, and its TTL of days
+// would hide what matters.
+func Links(f *Facts) (links []safeat.Link) {
+	still := !f.Change && !late(f)
+	add := func(name Name, zone Name, t rr.Type, ttl uint32, data []string) {
+		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: f.At, Denial: DenialOf(f, zone)}
+		l.Before, l.Unchanged = versions(f, name, t, ttl, data)
+		l.Unchanged = l.Unchanged || still && len(l.Before) == 0
+		l.Divided = DividedAt(f, name, t)
+		links = append(links, l)
+	}
+	for _, h := range f.Chain {
+		add(h.From, h.Zone, typeOf(h.Type).Type, h.TTL, []string{h.To.String()})
+	}
+	for _, o := range f.Outcomes {
+		switch i := slices.IndexFunc(o.Sets, func(s Set) bool { return s.Name == o.End && s.Type == o.Type }); {
+		case i >= 0:
+			add(o.End, o.Zone, o.Type.Type, o.Sets[i].TTL, o.Sets[i].Data)
+		case f.Change && (o.Result == iterate.NXDomain || o.Result == iterate.NoData):
+			add(o.End, o.Zone, o.Type.Type, negative(f, o.Zone), nil)
+		}
+	}
+	return append(links, nsLinks(f)...)
+}
+
+// late reports whether any cache was seen with an older answer.
+func late(f *Facts) bool {
+	for _, c := range f.Caches {
+		old := func(s Sample) bool {
+			state := StateOf(f, c, s)
+			return state == safeat.Old || state == safeat.Negative
+		}
+		if !c.NoVote && slices.ContainsFunc(c.Samples, old) {
+			return true
+		}
+	}
+	return false
+}
+
+// DenialOf is how a zone denies names.
+func DenialOf(f *Facts, zone Name) safeat.Denial {
+	for _, d := range f.Denials {
+		switch {
+		case d.Zone != zone:
+		case d.Class == iterate.NoSOA:
+			return safeat.Denial{TTL: safeat.Seconds(0), Ranges: safeat.RangesNone}
+		default:
+			out := safeat.Denial{TTL: safeat.NegativeTTL(d.TTL, d.Minimum), Ranges: d.Ranges}
+			if d.NSECTTL > 0 {
+				out.NSEC = safeat.Seconds(d.NSECTTL)
+			}
+			return out
+		}
+	}
+	for _, s := range f.Servers {
+		if s.Zone == zone && s.SOA != nil {
+			return safeat.Denial{TTL: safeat.NegativeTTL(s.SOA.TTL, s.SOA.Minimum)}
+		}
+	}
+	return safeat.Denial{}
+}
+
+// negative is the negative TTL of a zone as a number; 0 if it is not known.
+func negative(f *Facts, zone Name) uint32 {
+	for _, d := range f.Denials {
+		if d.Zone == zone && d.Class != iterate.NoSOA {
+			return min(d.TTL, d.Minimum)
+		}
+	}
+	return 0
+}
+
+// versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and whether
+// it has been the same for a week.
+func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, unchanged bool) {
+	until := f.At
+	for _, p := range f.Past {
+		if p.Name != f.Name {
+			continue
+		}
+		i := slices.IndexFunc(p.Sets, func(s Set) bool { return s.Name == name && s.Type.Type == t })
+		absent := slices.ContainsFunc(p.Absent, func(a Type) bool { return a.Type == t || t == rr.TypeCNAME }) && name == f.Name
+		switch {
+		case i >= 0 && (p.Sets[i].TTL != ttl || !slices.Equal(p.Sets[i].Data, data)):
+			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(p.Sets[i].TTL)})
+			ttl, data = p.Sets[i].TTL, p.Sets[i].Data
+		case i < 0 && absent && len(data) > 0:
+			out = append(out, safeat.Version{Until: until, Absent: true})
+			data = nil
+		case i < 0 && !absent:
+			return out, false // the look did not see it
+		}
+		until = p.At
+		if f.At.Sub(p.At) >= week {
+			return out, len(out) == 0
+		}
+	}
+	return out, false
+}
+
+// nsLinks are the nameservers of the zone at the parent and at the zone, if an earlier look saw others.
+func nsLinks(f *Facts) []safeat.Link {
+	until, changed := f.At, false
+	parent, child, ok := nsSets(f)
+	for _, p := range f.Past {
+		if p.Name != f.Name || len(p.NS) == 0 || changed {
+			continue
+		}
+		if changed = !slices.Equal(p.NS, parent.NS); !changed {
+			until = p.At
+		}
+	}
+	if !ok || !changed {
+		return nil
+	}
+	link := func(role safeat.Role, set iterate.NSSet, d safeat.Denial) safeat.Link {
+		return safeat.Link{Owner: f.Zone.Name, Type: rr.TypeNS, Role: role, TTL: safeat.Seconds(set.TTL), Seen: f.At, Denial: d,
+			Before: []safeat.Version{{Until: until, TTL: safeat.Seconds(set.TTL)}}}
+	}
+	links := []safeat.Link{link(safeat.ParentNS, parent, safeat.Denial{})}
+	if len(child.NS) > 0 {
+		links = append(links, link(safeat.ChildNS, child, DenialOf(f, f.Zone)))
+	}
+	return links
+}
+
+// nsSets are the NS sets of the zone: all that any server of the parent gives, and of the child, in canonical order.
+func nsSets(f *Facts) (parent, child iterate.NSSet, ok bool) {
+	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == f.Zone })
+	if i < 0 || len(f.Zones[i].ParentNS) == 0 {
+		return parent, child, false
+	}
+	return joined(f.Zones[i].ParentNS), joined(f.Zones[i].ChildNS), true
+}
+
+func joined(sets []iterate.NSSet) (out iterate.NSSet) {
+	for _, s := range sets {
+		out.NS = append(out.NS, s.NS...)
+		out.TTL = max(out.TTL, s.TTL)
+	}
+	slices.SortFunc(out.NS, func(a, b Name) int { return a.Compare(b.Name) })
+	out.NS = slices.Compact(out.NS)
+	return out
+}
