@@ -1,0 +1,270 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// answered counts the servers whose answers can be compared, and whether any was asked more than once.
+func answered(f *explain.Facts) (most int, again, places bool) {
+	count := map[iterate.Question]int{}
+	for _, a := range f.Answers {
+		if !a.Class.Usable() {
+			continue
+		}
+		if a.Subnet.IsValid() {
+			places = true
+			continue
+		}
+		count[a.Question]++
+		most = max(most, count[a.Question])
+		again = again || len(a.Others) > 0
+	}
+	return most, again, places
+}
+
+func sayings(f *explain.Facts, d explain.Difference) string {
+	var parts []string
+	for _, g := range d.Groups {
+		what := list(g.Data)
+		switch {
+		case g.Class == iterate.NXDomain:
+			what = "that it does not exist"
+		case len(g.Data) == 0:
+			what = "that there is none"
+		}
+		serial := ""
+		if d.Manner == explain.Divided && len(g.Serials) == 1 && g.Serials[0] != 0 {
+			serial = fmt.Sprintf(" (version %d)", g.Serials[0])
+		}
+		for _, p := range g.Subnets {
+			serial += fmt.Sprintf(" (for %s)", p)
+		}
+		parts = append(parts, fmt.Sprintf("%s%s: %s", list(servers(f, d.Zone, g.Servers)), serial, what))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// differing are the findings about answers that differ in one manner.
+func differing(f *explain.Facts, m explain.Manner, actor explain.Actor, words string) (out []explain.Finding) {
+	for _, d := range explain.Differences(f) {
+		if d.Manner != m {
+			continue
+		}
+		q := question(d.Question)
+		x := fail("", actor, q, "%s %s: %s.", q, words, sayings(f, d))
+		if m == explain.Divided {
+			x.Actor = who(f, d.Zone, actor)
+		}
+		for _, g := range d.Groups {
+			x.Evidence = append(x.Evidence, g.Evidence...)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func question(q iterate.Question) string {
+	return fmt.Sprintf("%s %s", text(explain.Name{Name: q.Name}), q.Type)
+}
+
+func sameAnswers(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	if out := differing(f, explain.Divided, explain.DNSHost, "is not the same on all servers of the zone"); len(out) > 0 {
+		return out
+	}
+	switch most, _, _ := answered(f); most {
+	case 0:
+		return unknown(name, "No answer of an authority for %s is known.", name)
+	case 1:
+		return unknown(name, "The answer for %s is known of one server only.", name)
+	default:
+		return pass(name, "All %d servers that answered give the same answer for %s.", most, name)
+	}
+}
+
+func sameEverywhere(f *explain.Facts) []explain.Finding {
+	if out := differing(f, explain.ByPlace, explain.Nobody, "depends on where one asks from, on purpose"); len(out) > 0 {
+		return out
+	}
+	if _, _, places := answered(f); places {
+		return pass(text(f.Name), "The answer for %s is the same for all networks that were tried.", text(f.Name))
+	}
+	return nil // nobody asked for other places
+}
+
+func sameAgain(f *explain.Facts) []explain.Finding {
+	if out := differing(f, explain.Rotating, explain.Nobody, "takes turns, on purpose"); len(out) > 0 {
+		return out
+	}
+	if most, _, _ := answered(f); most > 0 {
+		return pass(text(f.Name), "No answer for %s was seen to take turns.", text(f.Name))
+	}
+	return unknown(text(f.Name), "No answer of an authority for %s is known.", text(f.Name))
+}
+
+// addresses are those that the name leads to.
+func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
+	o, ok := outcome(f, t)
+	if !ok || o.Result == iterate.Unknown {
+		return nil, false
+	}
+	for _, s := range o.Sets {
+		for _, d := range s.Data {
+			if a, err := netip.ParseAddr(d); err == nil && s.Type.Type == t {
+				out = append(out, a)
+			}
+		}
+	}
+	return out, true
+}
+
+func publicAddresses(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	a, known4 := addresses(f, rr.TypeA)
+	aaaa, known6 := addresses(f, rr.TypeAAAA)
+	var out []explain.Finding
+	for _, addr := range slices.Concat(a, aaaa) {
+		if why := special(f, addr); why != "" {
+			out = append(out, fail("", explain.DNSHost, name, "%s has the address %s, which is %s: it cannot be reached from the internet.", name, addr, why))
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case !known4 && !known6:
+		return unknown(name, "The addresses of %s are not known.", name)
+	case len(a)+len(aaaa) == 0:
+		return nil
+	}
+	return pass(name, "All addresses of %s are public.", name)
+}
+
+func sameFamilies(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	a, known4 := addresses(f, rr.TypeA)
+	aaaa, known6 := addresses(f, rr.TypeAAAA)
+	want4, is4 := expected(f, rr.TypeA)
+	want6, is6 := expected(f, rr.TypeAAAA)
+	switch {
+	case !is4 && !is6:
+		return leftBehind(f, a, aaaa)
+	case !known4 || !known6:
+		return unknown(name, "The addresses of %s are not known.", name)
+	case is4 && alike(a, want4) && is6 && !alike(aaaa, want6):
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, but AAAA is %s where %s is expected.", name, list(addrTexts(aaaa)), list(addrTexts(want6)))}
+	case is4 && alike(a, want4) && !is6 && len(aaaa) > 0:
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, and AAAA, of which none is expected, is %s: users with IPv6 go there.", name, list(addrTexts(aaaa)))}
+	}
+	return pass(name, "The AAAA records of %s are not other than expected.", name)
+}
+
+// expected are the addresses that the asker says there should be.
+func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
+	for _, s := range f.Expect {
+		if s.Name != f.Name || s.Type.Type != t {
+			continue
+		}
+		ok = true
+		for _, d := range s.Data {
+			if a, err := netip.ParseAddr(d); err == nil {
+				out = append(out, a)
+			}
+		}
+	}
+	return out, ok
+}
+
+func alike(a, b []netip.Addr) bool { return len(without(a, b))+len(without(b, a)) == 0 }
+
+// leftBehind tells of AAAA records that stayed when the A records changed.
+func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
+	past := explain.Facts{Name: f.Name}
+	for _, p := range f.Past {
+		if p.Name != f.Name || len(a) == 0 || len(aaaa) == 0 {
+			continue
+		}
+		past.Expect = p.Sets
+		before4, was4 := expected(&past, rr.TypeA)
+		before6, was6 := expected(&past, rr.TypeAAAA)
+		if was4 && was6 && len(without(a, before4)) == len(a) && alike(aaaa, before6) {
+			name := text(f.Name)
+			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA", "The A records of %s were changed from %s to %s, and AAAA is still %s as on %s.", name, list(addrTexts(before4)), list(addrTexts(a)), list(addrTexts(aaaa)), day(p.At))}
+		}
+	}
+	return nil // nobody said what there should be
+}
+
+func httpsAgrees(f *explain.Facts) []explain.Finding {
+	https, err := rr.ParseType("HTTPS")
+	if err != nil {
+		return nil
+	}
+	var all []explain.Finding
+	said := map[string]bool{}
+	for _, a := range f.Answers {
+		for _, s := range a.Sets {
+			if s.Type.Type != https || a.Question.Type != https {
+				continue
+			}
+			for _, d := range s.Data {
+				if key := s.Name.String() + d; !said[key] {
+					said[key] = true
+					for _, x := range httpsRecord(f, s, d) {
+						all = append(all, seen(x, a.Evidence))
+					}
+				}
+			}
+		}
+	}
+	return worst(all)
+}
+
+// httpsRecord judges one HTTPS record by its text: a priority, a target and its parameters.
+func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding {
+	name, fields := text(s.Name), strings.Fields(data)
+	subject := name + " HTTPS"
+	if len(fields) < 2 {
+		return unknown(subject, "The HTTPS record of %s could not be read.", name)
+	}
+	target := fields[1]
+	if fields[0] == "0" {
+		switch {
+		case target == ".":
+			return []explain.Finding{fail("", explain.DNSHost, subject, "The HTTPS record of %s says that there is no such service, although the name has addresses.", name)}
+		case len(fields) > 2:
+			return []explain.Finding{fail("", explain.DNSHost, subject, "The HTTPS record of %s is an alias (priority 0) and has parameters, which are ignored.", name)}
+		}
+		return pass(subject, "The HTTPS record of %s is an alias for %s.", name, strings.TrimSuffix(target, "."))
+	}
+	for _, p := range fields[2:] {
+		key, value, _ := strings.Cut(p, "=")
+		t := map[string]rr.Type{"ipv4hint": rr.TypeA, "ipv6hint": rr.TypeAAAA}[key]
+		if t == 0 || target != "." && target != s.Name.String() {
+			continue
+		}
+		have, known := addresses(f, t)
+		if !known {
+			return unknown(subject, "The %s records of %s, to compare with its HTTPS record, are not known.", t, name)
+		}
+		var hints []netip.Addr
+		for h := range strings.SplitSeq(strings.Trim(value, `"`), ",") {
+			if a, err := netip.ParseAddr(h); err == nil {
+				hints = append(hints, a)
+			}
+		}
+		if strange := without(hints, have); len(strange) > 0 {
+			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, list(addrTexts(strange)), t, list(addrTexts(have)))
+			x.Visible = after(f, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+			return []explain.Finding{x}
+		}
+	}
+	return pass(subject, "The HTTPS record of %s agrees with its addresses.", name)
+}

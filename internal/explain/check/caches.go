@@ -1,0 +1,259 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// cache is a resolver as people know it.
+func cache(c explain.Cache) string {
+	return fmt.Sprintf("%s (%s)", cmp.Or(c.Operator, c.ID, "the resolver"), c.Addr)
+}
+
+func caches(all []explain.Cache) string {
+	var out []string
+	for _, c := range all {
+		out = append(out, cache(c))
+	}
+	return list(out)
+}
+
+// in reports whether a cache was seen in a state. Answers to questions that switch validation off are about that only.
+func in(f *explain.Facts, c explain.Cache, states ...safeat.State) bool {
+	return slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
+		return !s.NoCheck && slices.Contains(states, explain.StateOf(f, c, s))
+	})
+}
+
+// voting are the resolvers whose answers tell something about caches. Answers that may be altered on the way do not.
+func voting(f *explain.Facts) (out []explain.Cache) {
+	for _, c := range f.Caches {
+		if !c.NoVote && in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func with(f *explain.Facts, states ...safeat.State) (out []explain.Cache) {
+	for _, c := range voting(f) {
+		if in(f, c, states...) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// until is when the last of some resolvers gives up what it holds, as far as that was seen.
+func until(f *explain.Facts, of []explain.Cache, states ...safeat.State) (end time.Time, evidence []int) {
+	for _, c := range of {
+		for _, s := range c.Samples {
+			if !slices.Contains(states, explain.StateOf(f, c, s)) {
+				continue
+			}
+			if e := f.At.Add(s.At + time.Duration(s.Left)*time.Second); e.After(end) {
+				end = e
+			}
+			evidence = append(evidence, s.Evidence...)
+		}
+	}
+	return end, evidence
+}
+
+// everyone is when everyone sees what the authority has; not before a moment that is known.
+func everyone(f *explain.Facts, least time.Time) time.Time {
+	if safe := explain.Safe(f); safe.Verdict != safeat.CannotTell && safe.At.After(least) {
+		return safe.At
+	}
+	return least
+}
+
+// flush adds where caches can be emptied.
+func flush(x explain.Finding, of []explain.Cache, fix string) explain.Finding {
+	var pages []string
+	for _, c := range of {
+		if c.Flush != "" && !slices.Contains(pages, c.Flush) {
+			pages = append(pages, c.Flush)
+		}
+	}
+	if len(pages) > 0 {
+		x.Fix = fix + " Caches can be emptied at " + list(pages) + "."
+	}
+	return x
+}
+
+func noneOld(f *explain.Facts) []explain.Finding {
+	return late(f, safeat.Old, "%d of %s %s the old answer for %s, until %s (in %s) at the latest: %s.",
+		"No resolver that was asked holds an old answer for %s.")
+}
+
+func noneNegative(f *explain.Facts) []explain.Finding {
+	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) {
+		return nil // what the authority does not have, nobody remembers wrongly
+	}
+	return late(f, safeat.Negative, "%d of %s still %s that %s does not exist, until %s (in %s) at the latest: %s.",
+		"No resolver that was asked remembers that %s does not exist.")
+}
+
+// late judges resolvers that hold an older answer.
+func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Finding {
+	name, all, of := text(f.Name), voting(f), with(f, state)
+	switch {
+	case len(all) == 0:
+		return unknown(name, "No resolver gave an answer for %s that can be compared.", name)
+	case len(of) == 0:
+		return pass(name, good, name)
+	}
+	end, evidence := until(f, of, state)
+	verbs := map[safeat.State][2]string{safeat.Old: {"holds", "hold"}, safeat.Negative: {"remembers", "remember"}}[state]
+	x := fail("", explain.Nobody, name, bad, len(of), count(len(all), "resolver", "resolvers"), verb(len(of), verbs[0], verbs[1]), name,
+		clockTime(end, f.At), length(end.Sub(f.At)), caches(of))
+	x.Visible = everyone(f, end)
+	x = flush(x, of, fmt.Sprintf("Wait until %s.", clockTime(end, f.At)))
+	return []explain.Finding{seen(x, evidence)}
+}
+
+func noneStale(f *explain.Facts) []explain.Finding {
+	name, all := text(f.Name), voting(f)
+	var of []explain.Cache
+	for _, c := range all {
+		says := slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
+			return slices.ContainsFunc(s.Errors, func(e explain.EDE) bool { return e.Code == 3 || e.Code == 19 })
+		})
+		if says || in(f, c, safeat.Stale) {
+			of = append(of, c)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return unknown(name, "No resolver gave an answer for %s that can be compared.", name)
+	case len(of) == 0:
+		return pass(name, "No resolver that was asked says that its answer for %s is past its time.", name)
+	}
+	_, evidence := until(f, of, safeat.Stale)
+	x := fail("", explain.DNSHost, name, "%s %s an answer for %s that is past its time, because the zone's servers could not be reached from there.", caches(of), verb(len(of), "gives", "give"), name)
+	return []explain.Finding{seen(x, evidence)}
+}
+
+// authorityTTL is the longest TTL with which the authority gives a set, or gave it at an earlier look.
+func authorityTTL(f *explain.Facts, set explain.Set) (most uint32, ok bool) {
+	take := func(s explain.Set) {
+		if s.Name == set.Name && s.Type == set.Type {
+			most, ok = max(most, s.TTL), true
+		}
+	}
+	for _, a := range f.Answers {
+		for _, s := range a.Sets {
+			take(s)
+		}
+	}
+	for _, o := range f.Outcomes {
+		for _, s := range o.Sets {
+			take(s)
+		}
+	}
+	if ok {
+		for _, p := range f.Past {
+			for _, s := range p.Sets {
+				take(s)
+			}
+		}
+	}
+	return most, ok
+}
+
+func noneLonger(f *explain.Facts) []explain.Finding {
+	name, compared := text(f.Name), false
+	var out []explain.Finding
+	for _, c := range voting(f) {
+		for _, s := range c.Samples {
+			for _, set := range s.Sets {
+				most, ok := authorityTTL(f, set)
+				if !ok || explain.StateOf(f, c, s) != safeat.Current {
+					continue
+				}
+				compared = true
+				if set.TTL > most && !slices.ContainsFunc(out, func(x explain.Finding) bool { return x.Subject == cache(c) }) {
+					x := fail("", explain.Resolver, cache(c), "%s keeps %s %s for %s, longer than the %s that the authority gives it.", cache(c), text(set.Name), set.Type, ttl(set.TTL), ttl(most))
+					out = append(out, seen(x, s.Evidence))
+				}
+			}
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case !compared:
+		return unknown(name, "No resolver gave an answer for %s whose TTL can be compared.", name)
+	}
+	return pass(name, "No resolver that was asked keeps %s for longer than its TTL.", name)
+}
+
+func oneVoice(f *explain.Facts) []explain.Finding {
+	name, several := text(f.Name), false
+	var out []explain.Finding
+	for _, c := range voting(f) {
+		several = several || len(c.Samples) > 1
+		states := []safeat.State{}
+		for _, s := range []safeat.State{safeat.Current, safeat.Old, safeat.Negative} {
+			if in(f, c, s) {
+				states = append(states, s)
+			}
+		}
+		if len(states) < 2 {
+			continue
+		}
+		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
+		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, clockTime(end, f.At))
+		x.Visible = end
+		out = append(out, seen(x, evidence))
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case !several:
+		return nil // each was asked once at most
+	}
+	return pass(name, "Each resolver that was asked gave one answer each time.")
+}
+
+func ownResolver(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	var all []explain.Finding
+	for _, c := range f.Caches {
+		if !c.Local {
+			continue
+		}
+		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
+		left := ""
+		if !end.IsZero() {
+			left = fmt.Sprintf(", until %s (in %s)", clockTime(end, f.At), length(end.Sub(f.At)))
+		}
+		x := fail("", explain.You, cache(c), "")
+		x.Visible = end
+		switch {
+		case in(f, c, safeat.Old):
+			x.Words = fmt.Sprintf("The resolver of this machine, %s, holds an old answer for %s%s. It is your network, not the DNS.", cache(c), name, left)
+		case in(f, c, safeat.Negative):
+			x.Words = fmt.Sprintf("The resolver of this machine, %s, remembers that %s does not exist%s. It is your network, not the DNS.", cache(c), name, left)
+		case in(f, c, safeat.Stale):
+			x.Words = fmt.Sprintf("The resolver of this machine, %s, gives an answer for %s that is past its time: it cannot reach the zone's servers.", cache(c), name)
+		case in(f, c, safeat.Filtered):
+			continue // VAN02
+		case in(f, c, safeat.Current):
+			all = append(all, pass(cache(c), "The resolver of this machine, %s, gives the answer of the authority.", cache(c))...)
+			continue
+		default:
+			all = append(all, unknown(cache(c), "The resolver of this machine, %s, gave no answer for %s that can be compared.", cache(c), name)...)
+			continue
+		}
+		all = append(all, seen(x, evidence))
+	}
+	return worst(all)
+}

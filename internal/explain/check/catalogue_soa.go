@@ -1,0 +1,98 @@
+package check
+
+import "github.com/nameplane/nameplane/internal/explain"
+
+func soaChecks() []Check {
+	return []Check{
+		{
+			ID: "SOA01", Group: Zone, Severity: explain.Error, Kinds: every, judge: negativeTTL,
+			Title: "Resolvers remember \"does not exist\" for at most an hour",
+			What:  "The negative TTL of the zone is more than an hour: the smaller of the TTL of the SOA record and its last number, MINIMUM.",
+			Why:   "Who asks for a name before you create it keeps getting \"does not exist\" for that long. A low TTL of the new record does not help.",
+			How:   "A name that does not exist is asked for at the zone's own servers, and the SOA record that comes with the answer is read.",
+			Fix:   "Set the MINIMUM of the SOA record (your DNS host may call it negative TTL) to 3600 or less, and create records before you tell of them.",
+			Refs:  []string{"RFC 2308 §5"},
+		},
+		{
+			ID: "SOA02", Group: Zone, Severity: explain.Info, Kinds: scan, judge: ttlIsMinimum,
+			Title: "The TTL of the SOA record and its MINIMUM are the same",
+			What:  "The two numbers from which the negative TTL comes are different.",
+			Why:   "Only the smaller one counts. Who changes the other one changes nothing.",
+			How:   "The SOA record is read at the zone's own servers.",
+			Fix:   "Nothing needs to be done. To change the negative TTL, change the smaller of the two.",
+			Refs:  []string{"RFC 2308 §5"},
+		},
+		{
+			ID: "SOA03", Group: Zone, Severity: explain.Error, Kinds: every, judge: sameSerial,
+			Title: "All nameservers have the same version of the zone",
+			What:  "The nameservers have different serials of the zone.",
+			Why:   "Some users get old records and some new ones. For some minutes after a change that is normal; for longer than the refresh time it is not.",
+			How:   "Every address is asked for the SOA record, and the serials are compared.",
+			Fix:   "See why the server with the older serial does not fetch the zone: transfers refused, a wrong primary, a missing key.",
+			Refs:  []string{"RFC 1034 §4.3.5", "RFC 1982 §3", "RFC 1996"},
+		},
+		{
+			ID: "SOA04", Group: Zone, Severity: explain.Error, Kinds: scan, judge: serialForward,
+			Title: "The serial of the zone has not gone back",
+			What:  "The serial is lower than it was at an earlier look.",
+			Why:   "Secondary servers take a lower serial for an old version and do not fetch it. They go on serving the old zone.",
+			How:   "The highest serial of all servers is compared with that of earlier looks.",
+			Fix:   "Raise the serial above the one that was seen before.",
+			Refs:  []string{"RFC 1982 §7", "RFC 1034 §4.3.5"},
+		},
+		{
+			ID: "SOA05", Group: Zone, Severity: explain.Warning, Kinds: scan, judge: timers,
+			Title: "The timers of the SOA record fit together",
+			What:  "RETRY is not below REFRESH, or EXPIRE is below the two together, or EXPIRE is below 7 days.",
+			Why:   "They say how secondaries behave when the primary is away. With a short EXPIRE the whole zone is gone after one long weekend.",
+			How:   "The SOA record is read at the zone's own servers.",
+			Fix:   "Usual values: REFRESH 7200, RETRY 900, EXPIRE 1209600.",
+			Refs:  []string{"RFC 1912 §2.2", "RFC 1035 §3.3.13"},
+		},
+		{
+			ID: "SOA06", Group: Zone, Severity: explain.Notice, Kinds: scan, judge: rname,
+			Title: "The SOA record names a mailbox in the right form",
+			What:  "The mailbox of the SOA record (RNAME) has an @ in it, or is no mailbox.",
+			Why:   "Who wants to tell you that something is wrong with the zone cannot.",
+			How:   "The SOA record is read at the zone's own servers.",
+			Fix:   "Write the address with a dot in place of the @: hostmaster.example.org. for hostmaster@example.org.",
+			Refs:  []string{"RFC 1035 §3.3.13", "RFC 1912 §2.2"},
+		},
+		{
+			ID: "SOA07", Group: Zone, Severity: explain.Notice, Kinds: scan, judge: mname,
+			Title: "The primary server that the SOA record names is there",
+			What:  "The name in the SOA record (MNAME) does not exist, is an alias, or does not answer for the zone.",
+			Why:   "Dynamic updates are sent there and fail. Otherwise it does no harm: a primary may be hidden on purpose.",
+			How:   "The name is looked up and asked for the SOA record.",
+			Fix:   "Put the name of your primary nameserver there.",
+			Refs:  []string{"RFC 1035 §3.3.13", "RFC 2136 §4.3"},
+		},
+		{
+			ID: "SOA08", Group: Zone, Severity: explain.Error, Kinds: zones, judge: oneSOA,
+			Title: "The zone has one SOA record, at its own name",
+			What:  "A nameserver gives more than one SOA record, or one of another name.",
+			Why:   "Resolvers and secondaries do not know which is right, and may refuse all of them.",
+			How:   "Every address is asked for the SOA record of the zone.",
+			Fix:   "Remove the surplus SOA record on that server.",
+			Refs:  []string{"RFC 1035 §5.2", "RFC 2181 §6.1"},
+		},
+		{
+			ID: "SOA09", Group: Zone, Severity: explain.Warning, Kinds: zones, judge: negativeSOA,
+			Title: "\"Does not exist\" comes with the SOA record",
+			What:  "A nameserver denies names without the SOA record that must come with a denial.",
+			Why:   "Such an answer cannot be kept, so that the question comes again and again; or it is kept for a time that nobody chose.",
+			How:   "A name that does not exist is asked for at every address.",
+			Fix:   "Update or replace the software of that nameserver.",
+			Refs:  []string{"RFC 2308 §3", "RFC 2308 §5"},
+		},
+		{
+			ID: "SOA10", Group: Zone, Severity: explain.Notice, Kinds: every, judge: apexTTL,
+			Title: "The nameserver records are not kept for more than a day before a change",
+			What:  "The TTL of the zone's NS records or of the records at its apex is more than a day, and a change is planned.",
+			Why:   "Resolvers keep the old records for that long after the change.",
+			How:   "The NS records are read from the zone's own servers.",
+			Fix:   "Lower these TTLs to 3600 now, and make the change when the old time has passed.",
+			Refs:  []string{"RFC 1035 §3.2.1", "RFC 2181 §5.4.1"},
+		},
+	}
+}

@@ -1,0 +1,233 @@
+package check_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+)
+
+// story is one thing that can be the case, and what a check must say of it.
+type story struct {
+	id, name string
+	with     func(*explain.Facts) // made of healthy facts; nil: nothing
+	want     string               // "fail error", "pass", "unknown" or "" for no finding
+	says     string               // the words have this in them
+}
+
+func stories() []story {
+	return slices.Concat(registrationStories(), delegationStories(), serverStories(), soaStories(), nameStories(), answerStories(),
+		cacheStories(), ttlStories(), secureStories(), conductStories(), vantageStories())
+}
+
+func TestStories(t *testing.T) {
+	for _, s := range stories() {
+		t.Run(s.id+" "+s.name, func(t *testing.T) {
+			c, ok := check.Find(s.id)
+			if !ok {
+				t.Fatalf("there is no check %s", s.id)
+			}
+			f := healthy()
+			if s.with != nil {
+				s.with(f)
+			}
+			found := c.Judge(f)
+			if got := summary(found); got != s.want {
+				t.Fatalf("%s says %q, want %q:\n%s", s.id, got, s.want, lines(found))
+			}
+			if s.says != "" && !strings.Contains(lines(found), s.says) {
+				t.Errorf("%s says\n%swhich has no %q", s.id, lines(found), s.says)
+			}
+			for _, x := range found {
+				sound(t, c, x)
+			}
+		})
+	}
+}
+
+// summary is the worst of findings.
+func summary(found []explain.Finding) string {
+	switch {
+	case len(found) == 0:
+		return ""
+	case found[0].Status == explain.Fail:
+		return "fail " + string(found[0].Severity)
+	}
+	return string(found[0].Status)
+}
+
+func lines(found []explain.Finding) string {
+	var b strings.Builder
+	for _, x := range found {
+		fmt.Fprintf(&b, "%s %s %s [%s] %s | %s | %s\n", x.ID, x.Status, x.Severity, x.Subject, x.Words, x.Fix, x.Actor)
+	}
+	return b.String()
+}
+
+// sound checks what must hold for every finding.
+func sound(t *testing.T, c check.Check, x explain.Finding) {
+	t.Helper()
+	if x.ID != c.ID || x.Subject == "" || !c.Severity.AtLeast(x.Severity) {
+		t.Errorf("%s: the id or subject is missing, or it is worse than %s: %+v", c.ID, c.Severity, x)
+	}
+	if !strings.HasSuffix(x.Words, ".") || strings.Contains(x.Words, "%!") || strings.Contains(x.Words, "..") || strings.Contains(x.Words, " may be mis") {
+		t.Errorf("%s: this is no sentence: %s", c.ID, x.Words)
+	}
+	if x.Status == explain.Fail && (x.Fix == "" || x.Actor == "") {
+		t.Errorf("%s: who does what about it? %+v", c.ID, x)
+	}
+	if x.Status != explain.Fail && (x.Fix != "" || !x.Visible.IsZero()) {
+		t.Errorf("%s: there is nothing to mend: %+v", c.ID, x)
+	}
+}
+
+// TestEveryCheckHasItsStories wants at least one failing, one passing, and one that is unknown or does not apply.
+func TestEveryCheckHasItsStories(t *testing.T) {
+	seen := map[string]map[string]bool{}
+	for _, s := range stories() {
+		if seen[s.id] == nil {
+			seen[s.id] = map[string]bool{}
+		}
+		kind, _, _ := strings.Cut(s.want, " ")
+		if kind == "" {
+			kind = "unknown"
+		}
+		seen[s.id][kind] = true
+	}
+	for _, c := range check.All() {
+		want := map[string]bool{"fail": true, "pass": true, "unknown": true}
+		if c.ID == "REG09" || c.ID == "VAN04" { // could not check, never fail
+			delete(want, "fail")
+		}
+		if diff := cmp.Diff(want, seen[c.ID]); diff != "" {
+			t.Errorf("the stories of %s (-want +got):\n%s", c.ID, diff)
+		}
+	}
+}
+
+func TestCatalogue(t *testing.T) {
+	all := check.All()
+	counts := map[string]int{}
+	for i, c := range all {
+		counts[c.ID[:3]]++
+		if i > 0 && c.ID[:3] == all[i-1].ID[:3] && c.ID <= all[i-1].ID {
+			t.Errorf("%s comes behind %s", c.ID, all[i-1].ID)
+		}
+		for what, text := range map[string]string{"title": c.Title, "what": c.What, "why": c.Why, "how": c.How, "fix": c.Fix, "group": c.Group} {
+			if text == "" || what != "title" && what != "group" && !strings.HasSuffix(text, ".") {
+				t.Errorf("%s has no proper %s: %q", c.ID, what, text)
+			}
+			if strings.Contains(text, "misconfigured") || strings.Contains(text, "—") {
+				t.Errorf("%s: %q", c.ID, text)
+			}
+		}
+		if len(c.Kinds) == 0 || strings.HasSuffix(c.Title, ".") {
+			t.Errorf("%s is for nothing, or its title is a sentence with a dot", c.ID)
+		}
+		if got, ok := check.Find(c.ID); !ok || got.Title != c.Title {
+			t.Errorf("Find(%q) = %v, %v", c.ID, got.Title, ok)
+		}
+	}
+	want := map[string]int{"REG": 9, "DEL": 19, "SOA": 10, "NAM": 19, "TTL": 11, "SEC": 11, "SRV": 6, "VAN": 4}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("the catalogue (-want +got):\n%s", diff)
+	}
+	if _, ok := check.Find("SVC01"); ok {
+		t.Error("SVC01 is of another issue")
+	}
+}
+
+var kinds = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
+
+// TestHealthy is a domain with nothing wrong.
+func TestHealthy(t *testing.T) {
+	for _, kind := range kinds {
+		f := healthy()
+		f.Kind = kind
+		for _, x := range check.Run(f) {
+			if x.Status != explain.Pass {
+				t.Errorf("%s: %s", kind, lines([]explain.Finding{x}))
+			}
+		}
+	}
+}
+
+// TestNothingKnown and TestSomethingMissing: what is missing is unknown, never wrong.
+func TestNothingKnown(t *testing.T) {
+	for _, kind := range kinds {
+		for _, f := range []*explain.Facts{{Kind: kind}, {Kind: kind, Input: "x.example.org", Name: name("x.example.org"), Domain: name("example.org"), At: now}} {
+			for _, x := range check.Run(f) {
+				if x.Status == explain.Fail {
+					t.Errorf("%s: %s", kind, lines([]explain.Finding{x}))
+				}
+			}
+		}
+	}
+}
+
+func TestSomethingMissing(t *testing.T) {
+	fields := reflect.TypeFor[explain.Facts]()
+	for i := range fields.NumField() {
+		for _, kind := range kinds {
+			f := healthy()
+			f.Kind = kind
+			v := reflect.ValueOf(f).Elem().Field(i)
+			if name := fields.Field(i).Name; name == "Kind" || name == "Name" || name == "Vantage" { // without these it is not a look at all, or not from a lab
+				continue
+			}
+			v.SetZero()
+			for _, x := range check.Run(f) {
+				if x.Status == explain.Fail {
+					t.Errorf("without %s: %s", fields.Field(i).Name, lines([]explain.Finding{x}))
+				}
+			}
+		}
+	}
+}
+
+// TestBudget is what a look leaves that ran into its limits.
+func TestBudget(t *testing.T) {
+	for _, kind := range kinds {
+		f := healthy()
+		f.Kind = kind
+		unfound(f)
+		unasked(f)
+		for i := range f.Caches {
+			f.Caches[i].Samples = nil
+		}
+		for _, x := range check.Run(f) {
+			if x.Status == explain.Fail {
+				t.Errorf("%s: %s", kind, lines([]explain.Finding{x}))
+			}
+		}
+	}
+}
+
+// TestOrder is by status, then by severity, then as in the catalogue; and it is the same each time.
+func TestOrder(t *testing.T) {
+	rank := map[explain.Status]int{explain.Fail: 0, explain.NotKnown: 1, explain.Pass: 2}
+	for i, s := range stories() {
+		if !strings.HasPrefix(s.want, "fail") {
+			continue
+		}
+		f := healthy()
+		s.with(f)
+		f.Kind = kinds[i%len(kinds)]
+		found := check.Run(f)
+		for i := 1; i < len(found); i++ {
+			a, b := found[i-1], found[i]
+			if rank[a.Status] > rank[b.Status] || a.Status == explain.Fail && b.Status == explain.Fail && !a.Severity.AtLeast(b.Severity) {
+				t.Errorf("%s %s: %s before %s", s.id, s.name, lines(found[i-1:i]), lines(found[i:i+1]))
+			}
+		}
+		if !reflect.DeepEqual(found, check.Run(f)) {
+			t.Errorf("%s %s: not the same again", s.id, s.name)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package check
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// perZone judges each zone, and sums up: what fails, or else what is unknown, or else that all is well.
+func perZone(f *explain.Facts, judge func(z iterate.Zone) []explain.Finding) []explain.Finding {
+	var all []explain.Finding
+	for _, z := range judged(f) {
+		all = append(all, judge(z)...)
+	}
+	return worst(all)
+}
+
+// worst keeps what is worst of findings: failures, else what is unknown, else what passes.
+func worst(all []explain.Finding) []explain.Finding {
+	for _, status := range []explain.Status{explain.Fail, explain.NotKnown} {
+		of := slices.DeleteFunc(slices.Clone(all), func(x explain.Finding) bool { return x.Status != status })
+		if len(of) > 0 {
+			return of
+		}
+	}
+	return all
+}
+
+func delegated(f *explain.Facts) []explain.Finding {
+	if f.Domain.IsZero() {
+		return nil
+	}
+	domain := text(f.Domain)
+	if z := zoneAt(f, f.Domain); z != nil {
+		ns, _ := joined(z.ParentNS)
+		if len(ns) == 0 {
+			return pass(domain, "%s is a zone, on the servers of %s.", domain, text(z.Parent))
+		}
+		return pass(domain, "%s delegates %s to %s.", text(z.Parent), domain, list(texts(ns)))
+	}
+	parent, evidence := denied(f, f.Domain)
+	switch {
+	case !parent.IsZero():
+		x := fail("", explain.Registrar, domain, "%s has no nameservers for %s: no name of the domain can be found.", text(parent), domain)
+		if r, ok := registrationOf(f, f.Domain); ok && r.State == registry.Free {
+			x.Fix = "Register the domain first; see REG01."
+		}
+		x.Visible = after(f, created(f, f.Domain, parent))
+		return []explain.Finding{seen(x, evidence)}
+	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone.Name) }):
+		return nil // its records are in the zone above
+	}
+	return unknown(domain, "Whether %s is delegated could not be found out.", domain)
+}
+
+func twoServers(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) []explain.Finding {
+		zone := text(z.Name)
+		ns, _ := joined(slices.Concat(z.ParentNS, z.ChildNS))
+		var addrs []netip.Addr
+		blind := false
+		for _, h := range z.Hosts {
+			addrs = append(addrs, h.Addrs()...)
+			blind = blind || len(h.Addrs()) == 0
+		}
+		slices.SortFunc(addrs, netip.Addr.Compare)
+		addrs = slices.Compact(addrs)
+		var x explain.Finding
+		switch {
+		case len(ns) == 0:
+			return unknown(zone, "The nameservers of %s are not known.", zone)
+		case len(ns) == 1:
+			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
+		case len(addrs) == 1 && !blind:
+			x = fail("", who(f, z.Name, explain.DNSHost), zone, "All %d nameservers of %s have the same address, %s.", len(ns), zone, addrs[0])
+		case len(addrs) < 2:
+			return unknown(zone, "The addresses of the nameservers of %s are not known.", zone)
+		default:
+			return pass(zone, "%s has %d nameservers at %d addresses.", zone, len(ns), len(addrs))
+		}
+		x.Visible = nsVisible(f, z)
+		return []explain.Finding{x}
+	})
+}
+
+func sameNS(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) []explain.Finding {
+		zone, above := text(z.Name), text(z.Parent)
+		parent, _ := joined(z.ParentNS)
+		child, _ := joined(z.ChildNS)
+		if len(parent) == 0 || len(child) == 0 {
+			return unknown(zone, "The nameservers of %s in %s and in itself could not both be read.", zone, above)
+		}
+		gone, extra := without(child, parent), without(parent, child)
+		var x explain.Finding
+		switch {
+		case len(gone)+len(extra) == 0 && len(z.ChildNS) == 1:
+			return pass(zone, "%s and %s itself both list %s.", above, zone, list(texts(parent)))
+		case len(extra) == len(parent):
+			x = fail(explain.Error, explain.Registrar, zone, "%s lists %s for %s, but %s itself lists %s: not one is the same, so that some users get the answers of the one set and some of the other.",
+				above, list(texts(parent)), zone, zone, list(texts(child)))
+		case len(gone)+len(extra) == 0:
+			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone, childSets(f, z))
+		default:
+			x = fail(explain.Warning, explain.Registrar, zone, "%s and %s itself list different nameservers: %s.", above, zone, sides(above, zone, extra, gone))
+		}
+		x.Fix = nsFix(above, zone, extra, gone)
+		x.Actor, x.Visible = who(f, z.Name, x.Actor), nsVisible(f, z)
+		return []explain.Finding{x}
+	})
+}
+
+// sides says what is only on the one side and what only on the other.
+func sides(above, zone string, extra, gone []explain.Name) string {
+	var parts []string
+	if len(extra) > 0 {
+		parts = append(parts, list(texts(extra))+" only at "+above)
+	}
+	if len(gone) > 0 {
+		parts = append(parts, list(texts(gone))+" only in "+zone)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// nsFix says exactly what to change where.
+func nsFix(above, zone string, extra, gone []explain.Name) string {
+	switch {
+	case len(extra) > 0 && len(gone) > 0:
+		return "At your registrar, put " + list(texts(gone)) + " in place of " + list(texts(extra)) + "; or, if the list at " + above + " is the right one, write it as the NS records of " + zone + "."
+	case len(extra) > 0:
+		return "Add " + list(texts(extra)) + " to the NS records of " + zone + ", or remove " + verb(len(extra), "it", "them") + " at your registrar."
+	case len(gone) > 0:
+		return "Add " + list(texts(gone)) + " at your registrar, or remove " + verb(len(gone), "it", "them") + " from the NS records of " + zone + "."
+	}
+	return "Write the same NS records on all servers of " + zone + "."
+}
+
+func childSets(f *explain.Facts, z iterate.Zone) string {
+	var parts []string
+	for _, s := range z.ChildNS {
+		parts = append(parts, list(servers(f, z.Name, s.From))+" "+verb(len(s.From), "lists", "list")+" "+list(texts(sorted(s.NS))))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func parentsAgree(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) []explain.Finding {
+		zone, above := text(z.Name), text(z.Parent)
+		switch len(z.ParentNS) {
+		case 0:
+			if z.Hidden {
+				return nil
+			}
+			return unknown(zone, "What the servers of %s say about %s is not known.", above, zone)
+		case 1:
+			return pass(zone, "All servers of %s that were asked say the same about %s.", above, zone)
+		}
+		var parts []string
+		for _, s := range z.ParentNS {
+			parts = append(parts, list(servers(f, z.Parent, s.From))+" "+verb(len(s.From), "says", "say")+" "+list(texts(sorted(s.NS))))
+		}
+		x := fail("", who(f, z.Name, explain.Parent), zone, "The servers of %s hand out different nameservers for %s: %s.", above, zone, strings.Join(parts, "; "))
+		x.Visible = nsVisible(f, z)
+		return []explain.Finding{x}
+	})
+}
+
+// enoughOctets is what fits into one packet on every way (RFC 9715). The 512 octets of old are not a measure here: the
+// referral was asked for with EDNS and has DNSSEC data that who asks without does not get.
+const enoughOctets = 1232
+
+func smallReferral(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) []explain.Finding {
+		zone, most := text(z.Name), 0
+		var evidence []int
+		for _, s := range f.Servers {
+			if s.Zone == z.Parent && s.Referral > most {
+				most, evidence = s.Referral, s.Evidence
+			}
+		}
+		switch {
+		case most == 0:
+			return nil // nobody measured it
+		case most > enoughOctets:
+			x := fail("", who(f, z.Name, explain.DNSHost), zone, "The referral from %s to %s has %d octets, more than the %d that fit into one packet everywhere.", text(z.Parent), zone, most, enoughOctets)
+			return []explain.Finding{seen(x, evidence)}
+		}
+		return pass(zone, "The referral from %s to %s has at most %d octets.", text(z.Parent), zone, most)
+	})
+}
+
+// doubled is the name that was meant, if a name has the zone's appended because a dot was missing.
+func doubled(ns, zone dnsname.Name) (dnsname.Name, bool) {
+	if zone.IsRoot() || !ns.IsIn(zone) || ns == zone {
+		return dnsname.Name{}, false
+	}
+	meant, _, err := dnsname.FromWire([]byte(ns.In(zone) + "\x00"))
+	if err != nil || meant.NumLabels() < 2 {
+		return dnsname.Name{}, false
+	}
+	// ns1.b.example.org in example.org may be meant so; ns1.p.com.example.org, or example.org twice, is not.
+	s := registry.SuffixOf(meant)
+	return meant, meant.IsIn(zone) || s.Listed && s.Public.NumLabels() < meant.NumLabels()
+}

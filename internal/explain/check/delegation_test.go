@@ -1,0 +1,165 @@
+package check_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// host changes the second nameserver, ns2.example.net.
+func host(h iterate.Host) func(*explain.Facts) {
+	return func(f *explain.Facts) { zoneOf(f).Hosts[0] = h }
+}
+
+// child makes the zone list others than the zone above.
+func child(ns ...string) func(*explain.Facts) {
+	return func(f *explain.Facts) { zoneOf(f).ChildNS = sets(nsSet(3600, ns...)) }
+}
+
+func noNS(f *explain.Facts) {
+	zoneOf(f).ParentNS, zoneOf(f).ChildNS, zoneOf(f).Hosts = nil, nil, nil
+}
+
+// own is a nameserver inside the zone in place of ns2.example.net.
+func own(ns string, glue, found []string) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		z := zoneOf(f)
+		z.ParentNS, z.ChildNS = sets(nsSet(3600, ns, "ns1.example.org")), sets(nsSet(3600, ns, "ns1.example.org"))
+		z.Hosts[0] = iterate.Host{Name: name(ns), Glue: addrs(glue...), Found: addrs(found...)}
+		if len(glue)+len(found) == 0 {
+			z.Hosts[0].Problem = "no glue"
+		}
+	}
+}
+
+func delegationStories() []story {
+	return []story{
+		{"DEL01", "delegated", nil, "pass", "org delegates example.org to ns2.example.net and ns1.example.org"},
+		{"DEL01", "the zone above says no", undelegated, "fail critical", "org has no nameservers for example.org"},
+		{"DEL01", "nobody answered", func(f *explain.Facts) { undelegated(f); unfound(f) }, "unknown", ""},
+		{"DEL01", "its records are in the zone above", func(f *explain.Facts) {
+			f.Zone, f.Zones = name("org"), f.Zones[:2]
+			for i := range f.Outcomes {
+				f.Outcomes[i].Zone = name("org")
+			}
+		}, "", ""},
+
+		{"DEL02", "two", nil, "pass", "2 nameservers at 2 addresses"},
+		{"DEL02", "only one", func(f *explain.Facts) {
+			zoneOf(f).ParentNS, zoneOf(f).ChildNS = sets(nsSet(3600, "ns1.example.org")), sets(nsSet(3600, "ns1.example.org"))
+		}, "fail warning", "only one nameserver, ns1.example.org"},
+		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}), "fail warning", "All 2 nameservers of example.org have the same address, 192.0.2.1."},
+		{"DEL02", "the address of one is not known", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+		{"DEL02", "not known", noNS, "unknown", ""},
+
+		{"DEL03", "the same", nil, "pass", ""},
+		{"DEL03", "one more above", child("ns1.example.org"), "fail warning", "ns2.example.net only at org"},
+		{"DEL03", "one more in the zone", child("ns1.example.org", "ns2.example.net", "ns3.example.net"), "fail warning", "Add ns3.example.net at your registrar"},
+		{"DEL03", "not one in common", child("ns1.new.net", "ns2.new.net"), "fail error", "not one is the same"},
+		{"DEL03", "servers of the zone disagree", func(f *explain.Facts) {
+			zoneOf(f).ChildNS = []iterate.NSSet{{NS: names("ns2.example.net", "ns1.example.org"), From: addrs(one)}, {NS: names("ns1.example.org"), From: addrs(two)}}
+		}, "fail warning", "ns2.example.net (198.51.100.2) lists ns1.example.org"},
+		{"DEL03", "the zone did not say", func(f *explain.Facts) { zoneOf(f).ChildNS = nil }, "unknown", ""},
+		{"DEL03", "on the servers of the zone above", func(f *explain.Facts) { zoneOf(f).ParentNS, zoneOf(f).Hidden = nil, true }, "unknown", ""},
+
+		{"DEL08", "with glue", nil, "pass", ""},
+		{"DEL08", "without", own("ns2.example.org", nil, nil), "fail error", "ns2.example.org is a nameserver of example.org with a name inside of it, and org does not hand out its address."},
+		{"DEL08", "without, but the other server knows it", own("ns2.example.org", nil, []string{two}), "fail error", "Add the host record ns2.example.org with the address 198.51.100.2"},
+		{"DEL08", "none has any", func(f *explain.Facts) {
+			own("ns2.example.org", nil, nil)(f)
+			zoneOf(f).Hosts[1] = iterate.Host{Name: name("ns1.example.org"), Problem: "no glue"}
+		}, "fail critical", ""},
+		{"DEL08", "a name elsewhere needs none", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "pass", ""},
+		{"DEL08", "not known", noNS, "unknown", ""},
+
+		{"DEL09", "the same", nil, "pass", ""},
+		{"DEL09", "an old one", own("ns2.example.org", []string{"192.0.2.66"}, []string{two}), "fail error", "org hands out 192.0.2.66 for ns2.example.org, but its own zone says 198.51.100.2."},
+		{"DEL09", "one is missing", own("ns2.example.org", []string{two}, []string{"192.0.2.66", two}), "fail warning", "has the address 192.0.2.66 as well"},
+		{"DEL09", "a family is left out", own("ns2.example.org", []string{two}, []string{two, web6}), "pass", ""},
+		{"DEL09", "the zone did not say", own("ns2.example.org", []string{two}, nil), "unknown", ""},
+
+		{"DEL10", "none", nil, "pass", ""},
+		{"DEL10", "an alias", host(iterate.Host{Name: name("ns2.example.net"), Problem: "is an alias"}), "fail error", "ns2.example.net is listed as a nameserver of example.org, but it is an alias"},
+		{"DEL10", "not looked up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "could not be looked up"}), "unknown", ""},
+
+		{"DEL11", "found", nil, "pass", ""},
+		{"DEL11", "no such name", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no such name"}), "fail error", "the name does not exist"},
+		{"DEL11", "no address", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no address"}), "fail error", "it has no address"},
+		{"DEL11", "a dot is missing", own("ns1.provider.com.example.org", nil, nil), "fail error", "ns1.provider.com.example.org is listed as a nameserver of example.org and does not exist: example.org was appended to ns1.provider.com."},
+		{"DEL11", "the zone twice", own("ns2.example.org.example.org", nil, nil), "fail error", "example.org was appended to ns2.example.org."},
+		{"DEL11", "an address", func(f *explain.Facts) { host(iterate.Host{Name: name("192.0.2.9"), Problem: "no such name"})(f) }, "fail error", "that is an address, where a name must be"},
+		{"DEL11", "none can be found", func(f *explain.Facts) {
+			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Problem: "no such name"}}
+		}, "fail critical", ""},
+		{"DEL11", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+
+		{"DEL12", "fine", nil, "pass", ""},
+		{"DEL12", "anyone can have it", func(f *explain.Facts) {
+			host(iterate.Host{Name: name("ns2.example.net"), Problem: "no such name"})(f)
+			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Free})
+		}, "fail critical", "the domain example.net is not registered: anyone can register it and answer for example.org."},
+		{"DEL12", "about to end", func(f *explain.Facts) {
+			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Registered, Dates: registry.Dates{Expires: now.Add(2 * days)}})
+		}, "fail error", "ends on 2026-11-17"},
+		{"DEL12", "the registry is down", func(f *explain.Facts) {
+			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Unknown})
+		}, "unknown", ""},
+
+		{"DEL13", "none", nil, "pass", ""},
+		{"DEL13", "a circle", func(f *explain.Facts) {
+			host(iterate.Host{Name: name("ns2.example.net"), Problem: "loop"})(f)
+			f.Notes = []iterate.Note{{Kind: iterate.NoteNSLoop, Zone: name("example.org"), Subject: "ns2.example.net."}}
+		}, "fail error", "The address of ns2.example.net"},
+		{"DEL13", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+
+		{"DEL14", "public", nil, "pass", ""},
+		{"DEL14", "one is private", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs("10.0.0.2")}), "fail error", "10.0.0.2, which is a private address"},
+		{"DEL14", "all are", func(f *explain.Facts) {
+			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: addrs("10.0.0.2", "fe80::1")}}
+		}, "fail critical", "fe80::1, which is a link-local address"},
+		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) { f.Vantage.Name = "here" }, "fail critical", "for examples in documents"},
+		{"DEL14", "not known", noNS, "unknown", ""},
+
+		{"DEL18", "small", nil, "pass", "at most 400 octets"},
+		{"DEL18", "large", func(f *explain.Facts) { f.Servers[0].Referral = 1400 }, "fail notice", "has 1400 octets"},
+		{"DEL18", "not measured", func(f *explain.Facts) { f.Servers[0].Referral = 0 }, "", ""},
+
+		{"DEL19", "they agree", nil, "pass", ""},
+		{"DEL19", "they do not", func(f *explain.Facts) {
+			zoneOf(f).ParentNS = append(zoneOf(f).ParentNS, iterate.NSSet{NS: names("ns1.old.net"), From: addrs("198.51.100.91")})
+		}, "fail warning", "198.51.100.91 says ns1.old.net"},
+		{"DEL19", "none said anything", func(f *explain.Facts) { zoneOf(f).ParentNS = nil }, "unknown", ""},
+	}
+}
+
+// TestDisjoint: two sets of servers that both answer are an error of the delegation, and none of the servers.
+func TestDisjoint(t *testing.T) {
+	f := healthy()
+	child("ns1.new.net", "ns2.new.net")(f)
+	zoneOf(f).Hosts = append(zoneOf(f).Hosts, iterate.Host{Name: name("ns1.new.net"), Found: addrs("203.0.113.1")})
+	f.Servers = append(f.Servers, server("ns1.new.net", "203.0.113.1"))
+	for _, kind := range kinds {
+		f.Kind = kind
+		for _, x := range check.Run(f) {
+			if x.Status == explain.Fail && x.ID != "DEL03" && x.ID != "REG07" {
+				t.Errorf("%s", lines([]explain.Finding{x}))
+			}
+		}
+	}
+}
+
+// TestVisible: a mended delegation is seen when the longer of the two TTLs is over.
+func TestVisible(t *testing.T) {
+	f := healthy()
+	child("ns1.example.org")(f)
+	zoneOf(f).ParentNS[0].TTL = 172800
+	c, _ := check.Find("DEL03")
+	found := c.Judge(f)
+	if got, want := found[0].Visible, now.Add(172800*time.Second); got.Before(want) || got.After(want.Add(5*time.Second)) {
+		t.Errorf("visible by %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,194 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+)
+
+// outdated are the algorithms that must not or should not be used for signing (RFC 8624 §3.1, RFC 9905, RFC 9906).
+var outdated = map[uint8]string{1: "RSA/MD5", 3: "DSA/SHA-1", 5: "RSA/SHA-1", 6: "DSA-NSEC3-SHA1", 7: "RSASHA1-NSEC3-SHA1", 12: "GOST"}
+
+var outdatedDigests = map[uint8]string{0: "none", 1: "SHA-1", 3: "GOST"}
+
+func isRSA(algorithm uint8) bool { return slices.Contains([]uint8{1, 5, 7, 8, 10}, algorithm) }
+
+func algorithms(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		if !z.Signed() && len(z.DS) == 0 {
+			return nil
+		}
+		var wrong []string
+		severity := explain.Notice
+		for _, k := range z.Keys {
+			if name := outdated[k.Algorithm]; name != "" {
+				wrong, severity = append(wrong, fmt.Sprintf("key %d uses %s", k.KeyTag, name)), explain.Warning
+			} else if isRSA(k.Algorithm) && k.Bits > 0 && k.Bits < 2048 {
+				wrong, severity = append(wrong, fmt.Sprintf("key %d has only %d bits", k.KeyTag, k.Bits)), explain.Warning
+			}
+		}
+		for _, d := range z.DS {
+			if name := outdatedDigests[d.DigestType]; name != "" {
+				wrong = append(wrong, fmt.Sprintf("the DS for key %d uses %s", d.KeyTag, name))
+				// Beside a better one for the same key it is ignored (RFC 4509 §3).
+				if !slices.ContainsFunc(z.DS, func(o secure.DS) bool { return o.KeyTag == d.KeyTag && outdatedDigests[o.DigestType] == "" }) {
+					severity = explain.Warning
+				}
+			}
+		}
+		if len(wrong) > 0 {
+			return []explain.Finding{fail(severity, who(f, z.Name, explain.DNSHost), zone, "In %s, %s: that is not to be used any more.", zone, list(wrong))}
+		}
+		return pass(zone, "The keys and DS records of %s are of the present day.", zone)
+	})
+}
+
+func nsec3(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		d := z.Denial
+		var what []string
+		if d.Iterations > 0 {
+			what = append(what, count(int(d.Iterations), "extra iteration", "extra iterations"))
+		}
+		if d.Salt != "" && d.Salt != "-" {
+			what = append(what, "the salt "+d.Salt)
+		}
+		switch {
+		case !z.Signed() || d.Kind == secure.DenialNone:
+			return nil
+		case d.Kind == "":
+			return unknown(zone, "How %s denies names is not known.", zone)
+		case d.Kind == secure.DenialNSEC3 && len(what) > 0:
+			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s uses NSEC3 with %s, which protects nothing and costs time.", zone, list(what))}
+		}
+		return pass(zone, "%s uses %s without extra iterations or salt.", zone, d.Kind)
+	})
+}
+
+func signedHasDS(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		switch {
+		case z.Signed() && len(z.DS) == 0 && z.Cause == secure.NoDS:
+			return []explain.Finding{fail("", who(f, z.Name, explain.Registrar), zone, "%s is signed, but the zone above has no DS for it: nobody can verify the signatures.", zone)}
+		case z.Signed() && len(z.DS) > 0:
+			return pass(zone, "%s is signed, and the zone above has its DS.", zone)
+		case z.State == secure.Unknown:
+			return unknown(zone, "Whether the zone above has a DS for %s could not be found out.", zone)
+		}
+		return nil // not signed
+	})
+}
+
+func cds(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		c := z.Child
+		actor := who(f, z.Name, explain.DNSHost)
+		switch {
+		case !c.Seen && z.Signed():
+			return unknown(zone, "Whether %s has CDS or CDNSKEY records could not be found out.", zone)
+		case c.Problem != "":
+			return []explain.Finding{fail("", actor, zone, "The CDS and CDNSKEY records of %s cannot be followed: %s", zone, c.Problem)}
+		case c.Delete && len(z.DS) > 0:
+			return []explain.Finding{fail("", actor, zone, "%s asks by CDS or CDNSKEY for its DS to be deleted; it is still there.", zone)}
+		case c.Pending:
+			return []explain.Finding{fail(explain.Notice, who(f, z.Name, explain.Parent), zone, "%s asks by CDS or CDNSKEY for another DS than the zone above has.", zone)}
+		case len(c.Records) == 0 && !c.Delete:
+			return nil
+		}
+		return pass(zone, "The CDS and CDNSKEY records of %s ask for what is there.", zone)
+	})
+}
+
+func sameKeys(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		if len(z.KeySets) == 0 || len(z.KeySets) == 1 {
+			if !z.Signed() {
+				return nil
+			}
+			if len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2 {
+				return unknown(zone, "The keys of %s are known of one server only.", zone)
+			}
+			return pass(zone, "All %d servers of %s that replied have the same keys.", len(z.KeySets[0].From), zone)
+		}
+		var parts []string
+		for _, k := range z.KeySets {
+			keys := "no keys"
+			if len(k.KeyTags) > 0 {
+				var tags []string
+				for _, t := range k.KeyTags {
+					tags = append(tags, fmt.Sprint(t))
+				}
+				keys = verb(len(tags), "key ", "keys ") + list(tags)
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", list(servers(f, z.Name, k.From)), verb(len(k.From), "has", "have"), keys))
+		}
+		return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "The servers of %s have different keys: %s.", zone, list(parts))}
+	})
+}
+
+func checkedAlike(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	var broken []explain.Cache
+	var evidence []int
+	well, failing := 0, 0
+	for _, c := range f.Caches {
+		if c.NoVote {
+			continue
+		}
+		if !in(f, c, safeat.Failed) {
+			if in(f, c, safeat.Current, safeat.Old) {
+				well++
+			}
+			continue
+		}
+		failing++
+		for _, s := range c.Samples {
+			if s.NoCheck && (s.State == safeat.Current || s.State == safeat.Old) {
+				broken = append(broken, c)
+				evidence = append(evidence, s.Evidence...)
+				break
+			}
+		}
+	}
+	bogus := slices.ContainsFunc(f.Secure, func(r secure.Result) bool { return r.State == secure.Bogus })
+	switch {
+	case len(broken) > 0:
+		x := fail(explain.Error, explain.DNSHost, name, "%s %s for %s, and %s the answer without validation: DNSSEC is what is broken.", caches(broken), verb(len(broken), "fails", "fail"), name, verb(len(broken), "gives", "give"))
+		if bogus || well == 0 {
+			x.Severity = explain.Critical
+		}
+		if z, ok := securedZone(f, f.Zone); ok && len(z.DS) > 0 {
+			x.Visible = dsVisible(f, z)
+		}
+		return []explain.Finding{seen(x, evidence)}
+	case well == 0 || failing > 0:
+		return unknown(name, "Whether resolvers that validate accept %s could not be found out.", name)
+	}
+	return pass(name, "All %s that answered accept %s.", count(well, "resolver", "resolvers"), name)
+}
+
+func planDS(f *explain.Facts) []explain.Finding {
+	z := zoneAt(f, f.Zone)
+	if len(f.PlanNS) == 0 || z == nil {
+		return nil
+	}
+	zone := text(f.Zone)
+	now, _ := joined(z.ParentNS)
+	s, ok := securedZone(f, f.Zone)
+	switch {
+	case len(without(f.PlanNS, now)) == 0:
+		return pass(zone, "No new nameserver is planned for %s.", zone)
+	case !ok || len(s.DS) == 0 && s.Cause != secure.NoDS:
+		return unknown(zone, "Whether the zone above has a DS for %s could not be found out.", zone)
+	case len(s.DS) == 0:
+		return pass(zone, "%s has no DS that would have to be removed first.", zone)
+	}
+	x := fail("", explain.Registrar, zone, "%s has a DS (%s), and %s %s planned as nameserver: resolvers that validate will refuse what %s.", zone, list(dsTexts(s.DS)),
+		list(texts(without(f.PlanNS, now))), verb(len(without(f.PlanNS, now)), "is", "are"), "the new servers sign with other keys")
+	x.Visible = dsVisible(f, s)
+	x.Fix = fmt.Sprintf("Remove the DS at your registrar now, and change the nameservers not before %s.", clockTime(x.Visible, f.At))
+	return []explain.Finding{x}
+}

@@ -1,0 +1,156 @@
+package check
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// judged are the zones that are judged: those of the domain, and those that its aliases lead through. The root and the
+// top-level domains are not: nobody who asks can mend them.
+func judged(f *explain.Facts) (out []iterate.Zone) {
+	for _, z := range f.Zones {
+		if !z.Quick && (own(f, z.Name) || onChain(f, z.Name)) {
+			out = append(out, z)
+		}
+	}
+	return out
+}
+
+// own reports whether a zone is of the domain that was asked about.
+func own(f *explain.Facts, zone explain.Name) bool {
+	return !zone.IsZero() && (zone == f.Zone || !f.Domain.IsZero() && zone.IsIn(f.Domain.Name))
+}
+
+func onChain(f *explain.Facts, zone explain.Name) bool {
+	return zone.NumLabels() > 1 && (slices.ContainsFunc(f.Chain, func(h explain.Hop) bool { return h.Zone == zone }) ||
+		slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Zone == zone && len(f.Chain) > 0 }))
+}
+
+// who is who acts: the one given for the asker's own zones, and else the owner of what the alias leads to.
+func who(f *explain.Facts, zone explain.Name, mine explain.Actor) explain.Actor {
+	if own(f, zone) {
+		return mine
+	}
+	return explain.Target
+}
+
+func zoneAt(f *explain.Facts, name explain.Name) *iterate.Zone {
+	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == name })
+	if i < 0 || name.IsZero() {
+		return nil
+	}
+	return &f.Zones[i]
+}
+
+// listed are the servers of a zone that the delegation or the zone lists.
+func listed(f *explain.Facts, zone explain.Name) (out []explain.Server) {
+	for _, s := range f.Servers {
+		if s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") || slices.Contains(s.Listed, "child")) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// joined is what any of several NS sets has, in canonical order, and the longest of their TTLs.
+func joined(sets []iterate.NSSet) (ns []explain.Name, ttl uint32) {
+	for _, s := range sets {
+		ns = append(ns, s.NS...)
+		ttl = max(ttl, s.TTL)
+	}
+	return sorted(ns), ttl
+}
+
+func sorted(names []explain.Name) []explain.Name {
+	out := slices.Clone(names)
+	slices.SortFunc(out, func(a, b explain.Name) int { return a.Compare(b.Name) })
+	return slices.Compact(out)
+}
+
+// without is what of a is not in b.
+func without[T comparable](a, b []T) (out []T) {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// usable reports whether the machine that asked can reach addresses of a family. If that is not known, it is not assumed.
+func usable(f *explain.Facts, a netip.Addr) bool {
+	if a.Is4() || a.Is4In6() {
+		return f.Vantage.IPv4 == explain.Yes
+	}
+	return f.Vantage.IPv6 == explain.Yes
+}
+
+// outcome is what the question for a type led to.
+func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
+	for _, o := range f.Outcomes {
+		if o.Type.Type == t {
+			return o, true
+		}
+	}
+	return explain.Outcome{}, false
+}
+
+// denied reports whether a zone above a name says that there is nothing at it, and which.
+func denied(f *explain.Facts, name explain.Name) (zone explain.Name, evidence []int) {
+	no := func(c iterate.Class) bool { return c == iterate.NXDomain || c == iterate.NoData || c == iterate.NoSOA }
+	for _, a := range f.Answers {
+		if no(a.Class) && a.Zone != name && name.IsIn(a.Zone.Name) && a.Question.Name.IsIn(name.Name) {
+			zone, evidence = a.Zone, append(evidence, a.Evidence...)
+		}
+	}
+	for _, o := range f.Outcomes {
+		if zone.IsZero() && no(o.Result) && o.End.IsIn(name.Name) && o.Zone != name && !o.Zone.IsZero() && name.IsIn(o.Zone.Name) {
+			zone = o.Zone
+		}
+	}
+	return zone, evidence
+}
+
+// after is the moment from which everyone sees that sets are not what they were until now.
+func after(f *explain.Facts, links ...safeat.Link) time.Time {
+	return safeat.Compute(safeat.Facts{Now: f.At, Links: links}).At
+}
+
+// replaced is a set that is changed now.
+func replaced(f *explain.Facts, zone explain.Name, t rr.Type, role safeat.Role, ttl uint32) safeat.Link {
+	return safeat.Link{Owner: zone.Name, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, Left: safeat.LeftNew,
+		Before: []safeat.Version{{Until: f.At, TTL: safeat.Seconds(ttl)}}}
+}
+
+// created is a set that is created now in a zone: until the zone's negative TTL is over, resolvers may deny it.
+func created(f *explain.Facts, name, zone explain.Name) safeat.Link {
+	return safeat.Link{Owner: name.Name, Type: rr.TypeA, Role: safeat.Data, Seen: f.At, Denial: explain.DenialOf(f, zone),
+		Before: []safeat.Version{{Until: f.At, Absent: true}}}
+}
+
+// nsVisible is when everyone sees a change of the nameservers of a zone, at its parent and in itself.
+func nsVisible(f *explain.Facts, z iterate.Zone) time.Time {
+	var links []safeat.Link
+	if _, ttl := joined(z.ParentNS); len(z.ParentNS) > 0 {
+		links = append(links, replaced(f, z.Name, rr.TypeNS, safeat.ParentNS, ttl))
+	}
+	if _, ttl := joined(z.ChildNS); len(z.ChildNS) > 0 {
+		links = append(links, replaced(f, z.Name, rr.TypeNS, safeat.ChildNS, ttl))
+	}
+	if len(links) == 0 {
+		return time.Time{}
+	}
+	return after(f, links...)
+}
+
+// seen are findings with their evidence.
+func seen(x explain.Finding, evidence []int) explain.Finding {
+	x.Evidence = append(x.Evidence, evidence...)
+	return x
+}

@@ -1,0 +1,215 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// securedZone is what is known of the signing of a zone: of several results the one that knows most.
+func securedZone(f *explain.Facts, name explain.Name) (out secure.Zone, ok bool) {
+	for _, r := range f.Secure {
+		for _, z := range r.Zones {
+			if z.Name == name && (!ok || out.State == secure.Unknown) {
+				out, ok = z, true
+			}
+		}
+	}
+	return out, ok
+}
+
+// perSecured judges the signing of each zone that is judged at all.
+func perSecured(f *explain.Facts, judge func(z secure.Zone, zone string) []explain.Finding) []explain.Finding {
+	var all []explain.Finding
+	for _, z := range judged(f) {
+		if s, ok := securedZone(f, z.Name); ok {
+			all = append(all, judge(s, text(z.Name))...)
+		} else {
+			all = append(all, unknown(text(z.Name), "Whether %s is signed could not be found out.", text(z.Name))...)
+		}
+	}
+	return worst(all)
+}
+
+// dsVisible is when everyone sees a change of the DS.
+func dsVisible(f *explain.Facts, z secure.Zone) time.Time {
+	var ttl uint32
+	for _, d := range z.DS {
+		ttl = max(ttl, d.TTL)
+	}
+	return after(f, replaced(f, z.Name, rr.TypeDS, safeat.DS, ttl))
+}
+
+func tags(z secure.Zone) (out []string) {
+	for _, k := range z.Keys {
+		out = append(out, fmt.Sprint(k.KeyTag))
+	}
+	return out
+}
+
+// noDS reports whether a zone is known to have no DS, so that nothing about a chain applies.
+func noDS(z secure.Zone) bool {
+	return len(z.DS) == 0 && (z.State == secure.Insecure || z.Cause == secure.NoDS)
+}
+
+func dsMatches(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		switch {
+		case noDS(z) || z.Cause == secure.Unsigned:
+			return nil
+		case z.State == secure.Bogus && (z.Cause == secure.NoKey || z.Cause == secure.KeysUnsigned):
+			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, which fits none of its keys (%s): resolvers that validate refuse every answer.", list(dsTexts(z.DS)), zone, list(tags(z)))
+			if z.Cause == secure.KeysUnsigned {
+				x.Words = fmt.Sprintf("A key of %s fits the DS %s, but it does not sign the zone's keys: resolvers that validate refuse every answer.", zone, list(dsTexts(z.DS)))
+				x.Actor = who(f, z.Name, explain.DNSHost)
+			}
+			x.Visible = dsVisible(f, z)
+			return []explain.Finding{x}
+		case slices.ContainsFunc(z.DS, func(d secure.DS) bool { return d.Matches }):
+			return pass(zone, "The DS of %s fits one of its keys.", zone)
+		}
+		return unknown(zone, "Whether the DS of %s fits its keys could not be found out: %s", zone, z.Why)
+	})
+}
+
+func dsAndSigned(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		switch {
+		case noDS(z):
+			return nil
+		case z.State == secure.Bogus && z.Cause == secure.Unsigned:
+			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has a DS for %s (%s), but the zone is not signed: resolvers that validate refuse every answer.", zone, list(dsTexts(z.DS)))
+			x.Visible = dsVisible(f, z)
+			return []explain.Finding{x}
+		case z.Signed():
+			return pass(zone, "%s has a DS, and is signed.", zone)
+		}
+		return unknown(zone, "Whether %s is signed could not be found out: %s", zone, z.Why)
+	})
+}
+
+// soon is how near the end of a signature is a warning: signers renew theirs days before.
+const soon = 3 * oneDay
+
+func signatures(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		if noDS(z) && !z.Signed() {
+			return nil
+		}
+		if out := badSignatures(f, z, zone); len(out) > 0 {
+			return out
+		}
+		first, found := firstToEnd(z)
+		switch {
+		case !found && z.State == secure.Bogus:
+			return nil // SEC01 and SEC02
+		case !found:
+			return unknown(zone, "No signature of %s could be verified.", zone)
+		case first.Expiration.Sub(f.At) < soon:
+			return []explain.Finding{fail(explain.Warning, who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s ends on %s, in %s.", text(first.Owner), first.Type, clockTime(first.Expiration, f.At), length(first.Expiration.Sub(f.At)))}
+		}
+		return pass(zone, "The signatures of %s are valid; the first to end is that of %s %s, on %s.", zone, text(first.Owner), first.Type, day(first.Expiration))
+	})
+}
+
+// firstToEnd is the valid signature that ends first, of those that no longer one stands beside.
+func firstToEnd(z secure.Zone) (first secure.Signature, found bool) {
+	last := map[string]secure.Signature{}
+	for _, s := range z.Signatures {
+		key := s.Owner.String() + s.Type
+		if l, ok := last[key]; s.Valid && (!ok || s.Expiration.After(l.Expiration)) {
+			last[key] = s
+		}
+	}
+	for _, s := range z.Signatures { // in their order, which a map has not
+		if l, ok := last[s.Owner.String()+s.Type]; ok && (!found || l.Expiration.Before(first.Expiration)) {
+			first, found = l, true
+		}
+	}
+	return first, found
+}
+
+// faults are what is wrong with a signature, in a sentence.
+var faults = map[secure.Cause]string{
+	secure.Missing: "is missing", secure.Expired: "has expired", secure.Early: "is not valid yet", secure.Mismatch: "is wrong",
+}
+
+// badSignatures are those sets of a zone whose signature a resolver would refuse. A bad signature beside a good one from the
+// same server does no harm.
+func badSignatures(f *explain.Facts, z secure.Zone, zone string) []explain.Finding {
+	bad := map[secure.Cause][]string{}
+	where := map[secure.Cause][]netip.Addr{}
+	severity := map[secure.Cause]explain.Severity{}
+	for _, s := range z.Signatures {
+		good := slices.ContainsFunc(z.Signatures, func(o secure.Signature) bool {
+			return o.Valid && o.Owner == s.Owner && o.Type == s.Type && len(without(s.From, o.From)) == 0
+		})
+		elsewhere := slices.ContainsFunc(z.Signatures, func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type })
+		if s.Valid || good || faults[s.Cause] == "" {
+			continue
+		}
+		if set := text(s.Owner) + " " + s.Type; !slices.Contains(bad[s.Cause], set) {
+			bad[s.Cause] = append(bad[s.Cause], set)
+		}
+		where[s.Cause] = append(where[s.Cause], without(s.From, where[s.Cause])...)
+		switch {
+		case z.State == secure.Insecure:
+			severity[s.Cause] = explain.Warning // nobody looks at it, yet
+		case elsewhere && severity[s.Cause] == "":
+			severity[s.Cause] = explain.Error // some servers have a good one
+		case !elsewhere:
+			severity[s.Cause] = explain.Critical
+		}
+	}
+	for _, r := range f.Secure {
+		for _, a := range r.Answers {
+			if set := text(explain.Name{Name: a.Question.Name}) + " " + a.Question.Type.String(); a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.Missing && !slices.Contains(bad[a.Cause], set) {
+				bad[a.Cause], severity[a.Cause] = append(bad[a.Cause], set), explain.Critical
+			}
+		}
+	}
+	var out []explain.Finding
+	for _, cause := range []secure.Cause{secure.Expired, secure.Early, secure.Mismatch, secure.Missing} {
+		if len(bad[cause]) == 0 {
+			continue
+		}
+		from := ""
+		if len(where[cause]) > 0 {
+			from = " (" + strings.Join(servers(f, z.Name, where[cause]), ", ") + ")"
+		}
+		out = append(out, fail(severity[cause], who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s%s: resolvers that validate refuse the answer.", list(bad[cause]), faults[cause], from))
+	}
+	return out
+}
+
+func denials(f *explain.Facts) []explain.Finding {
+	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		if z.State == secure.Insecure || z.State == secure.Bogus {
+			return nil // nothing is proven in either
+		}
+		for _, r := range f.Secure {
+			for _, a := range r.Answers {
+				if a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.BadDenial {
+					return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove what it denies: %s", zone, a.Why)}
+				}
+			}
+		}
+		switch d := z.Denial; {
+		case d.Kind == "" || z.State == secure.Unknown:
+			return unknown(zone, "No denial of %s could be verified.", zone)
+		case !d.OK && (d.Cause == secure.BadDenial || d.Kind == secure.DenialNone):
+			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove that %s does not exist: %s", zone, d.Subject, d.Problem)}
+		case !d.OK:
+			return unknown(zone, "The denials of %s could not be verified: %s", zone, d.Problem)
+		default:
+			return pass(zone, "%s proves with %s what does not exist.", zone, d.Kind)
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// replies are what a lame server's reply is called in a sentence.
+var replies = map[iterate.Class]string{
+	iterate.LameRefused:  "it replies REFUSED",
+	iterate.LameServfail: "it replies SERVFAIL",
+	iterate.LameNotAuth:  "its reply has no authority",
+	iterate.Recursed:     "it replies from a cache, as a resolver does",
+	iterate.Upward:       "it refers back up",
+}
+
+// tally counts the servers of a zone by what they are good for.
+type tally struct {
+	all                      []explain.Server
+	good, lame, down, unsure int
+}
+
+func tallyOf(f *explain.Facts, zone explain.Name) (t tally) {
+	t.all = listed(f, zone)
+	for _, s := range t.all {
+		switch {
+		case s.Class.Usable() || s.Class == iterate.NoSOA:
+			t.good++
+		case s.Class.Lame():
+			t.lame++
+		case down(f, s):
+			t.down++
+		default:
+			t.unsure++
+		}
+	}
+	return t
+}
+
+// down reports whether a server does not reply. One lost packet does not show that, nor do addresses of a family that the
+// machine cannot use, or that no machine can.
+func down(f *explain.Facts, s explain.Server) bool {
+	silent := s.Class == iterate.Timeout && s.Sent >= 2 || s.Class == iterate.Unreachable
+	return silent && s.Health != iterate.Flaky && s.Health != iterate.Up && usable(f, s.Addr) && special(f, s.Addr) == ""
+}
+
+func authoritative(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, t := text(z.Name), tallyOf(f, z.Name)
+		severity := explain.Error
+		if t.lame > 0 && t.good+t.unsure == 0 {
+			severity = explain.Critical
+		}
+		for _, s := range t.all {
+			// One that refers upward is DEL07's, unless nothing else is left.
+			if !s.Class.Lame() || s.Class == iterate.Upward && severity != explain.Critical {
+				continue
+			}
+			x := fail(severity, who(f, z.Name, explain.DNSHost), server(s), "%s is listed for %s but does not know the zone: %s.", server(s), zone, replies[s.Class])
+			x.Visible = nsVisible(f, z)
+			out = append(out, seen(x, s.Evidence))
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case t.good == 0:
+			return unknown(zone, "No server of %s replied in a way that can be judged.", zone)
+		case t.unsure > 0:
+			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unsure, count(len(t.all), "server", "servers"), zone)
+		}
+		return pass(zone, "All %s of %s that replied know the zone.", count(t.good, "server", "servers"), zone)
+	})
+}
+
+func notUpward(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, asked := text(z.Name), 0
+		for _, s := range listed(f, z.Name) {
+			if !s.Class.Transport() && s.Class != iterate.Unknown && s.Class != "" {
+				asked++
+			}
+			if s.Class == iterate.Upward {
+				x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s is listed for %s but refers back to the root or a zone above: it does not know the zone.", server(s), zone)
+				x.Visible = nsVisible(f, z)
+				out = append(out, seen(x, s.Evidence))
+			}
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case asked == 0:
+			return unknown(zone, "No server of %s replied.", zone)
+		}
+		return pass(zone, "No server of %s refers back up.", zone)
+	})
+}
+
+func reachable(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, t := text(z.Name), tallyOf(f, z.Name)
+		severity := explain.Warning
+		if t.down > 0 && t.down == len(t.all) {
+			severity = explain.Critical
+		}
+		actor := who(f, z.Name, explain.DNSHost)
+		for _, s := range t.all {
+			switch {
+			case down(f, s) && s.Class == iterate.Unreachable:
+				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone), s.Evidence))
+			case down(f, s):
+				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, count(s.Sent, "query", "queries")), s.Evidence))
+			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0:
+				x := fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
+				out = append(out, seen(x, s.Evidence))
+			}
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case t.good+t.lame == 0:
+			return unknown(zone, "Whether the servers of %s reply could not be found out.", zone)
+		case t.unsure > 0:
+			return unknown(zone, "%d of %s of %s could not be asked from here; the others reply.", t.unsure, count(len(t.all), "server", "servers"), zone)
+		}
+		return pass(zone, "All %s of %s reply.", count(len(t.all), "server", "servers"), zone)
+	})
+}
+
+// slow is the time above which one feels it: a resolver waits for it at each level.
+const slow = 200 * time.Millisecond
+
+func fast(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone := text(z.Name)
+		var slowest explain.Server
+		for _, s := range listed(f, z.Name) {
+			if s.RTT > slowest.RTT {
+				slowest = s
+			}
+			if s.RTT > slow {
+				x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here.", server(s), zone, length(s.RTT))
+				out = append(out, seen(x, s.Evidence))
+			}
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case slowest.RTT == 0:
+			return unknown(zone, "No time of a reply of %s's servers is known.", zone)
+		}
+		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here.", zone, server(slowest), length(slowest.RTT))
+	})
+}
+
+// probe is a question about the conduct of servers.
+type probe struct {
+	of    func(explain.Server) explain.Probe
+	bad   explain.Fact
+	sev   explain.Severity
+	words func(s explain.Server, zone string) string // when it is bad
+	ok    string                                     // of the zone, when none is
+	open  string                                     // what could not be found out
+}
+
+// judge asks what came of a probe at each server. One that nobody made says nothing.
+func (p probe) judge(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, good := text(z.Name), 0
+		var open []string
+		for _, s := range listed(f, z.Name) {
+			switch got := p.of(s); got.Fact {
+			case p.bad:
+				x := fail(p.sev, who(f, z.Name, explain.DNSHost), server(s), "%s", p.words(s, zone))
+				out = append(out, seen(x, got.Evidence))
+			case explain.Unknown:
+				open = append(open, server(s))
+			case explain.Unasked:
+			default:
+				good++
+			}
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case len(open) > 0:
+			return unknown(zone, "%s could not be found out for %s.", p.open, list(open))
+		case good == 0:
+			return nil
+		}
+		return pass(zone, p.ok, zone)
+	})
+}
+
+// detail is what more there is to say, in the end of a sentence.
+func detail(p explain.Probe) string {
+	if p.Detail == "" {
+		return ""
+	}
+	return ": " + p.Detail
+}
+
+func tcp(f *explain.Facts) []explain.Finding {
+	replies := func(s explain.Server) explain.Probe {
+		// A server that does not reply at all is DEL05's.
+		if s.TCP.Fact == explain.No && (s.Class.Transport() || s.Health == iterate.Down || !usable(f, s.Addr)) {
+			return explain.Probe{Fact: explain.Unknown}
+		}
+		return s.TCP
+	}
+	return probe{of: replies, bad: explain.No, ok: "All servers of %s reply over TCP.", open: "Whether they reply over TCP",
+		words: func(s explain.Server, zone string) string {
+			return fmt.Sprintf("%s, a server of %s, replies over UDP but not over TCP%s.", server(s), zone, detail(s.TCP))
+		}}.judge(f)
+}
+
+func noRecursion(f *explain.Facts) []explain.Finding {
+	return probe{of: func(s explain.Server) explain.Probe { return s.Recursion }, bad: explain.Yes,
+		ok: "No server of %s resolves names of others.", open: "Whether they resolve names of others",
+		words: func(s explain.Server, zone string) string {
+			return fmt.Sprintf("%s, a server of %s, resolves names of others for anyone%s.", server(s), zone, detail(s.Recursion))
+		}}.judge(f)
+}
+
+func noTransfer(f *explain.Facts) []explain.Finding {
+	return probe{of: func(s explain.Server) explain.Probe { return s.Transfer }, bad: explain.Yes,
+		ok: "No server of %s gives the whole zone to strangers.", open: "Whether they give the zone to strangers",
+		words: func(s explain.Server, zone string) string {
+			return fmt.Sprintf("%s gives the whole zone %s to anyone who asks%s.", server(s), zone, detail(s.Transfer))
+		}}.judge(f)
+}

@@ -1,0 +1,293 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// soaOf is the newest SOA record of the zone.
+func soaOf(f *explain.Facts, zone explain.Name) *explain.SOA {
+	var newest *explain.SOA
+	for _, s := range listed(f, zone) {
+		if s.SOA != nil && (newest == nil || newer(s.SOA.Serial, newest.Serial)) {
+			newest = s.SOA
+		}
+	}
+	return newest
+}
+
+// newer compares serials (RFC 1982 §3.2).
+func newer(a, b uint32) bool { return int32(a-b) > 0 }
+
+// ofSOA judges the SOA record of the zone of the name.
+func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain.Finding) []explain.Finding {
+	if f.Zone.IsZero() {
+		return nil
+	}
+	zone := text(f.Zone)
+	if soa := soaOf(f, f.Zone); soa != nil {
+		return judge(soa, zone)
+	}
+	return unknown(zone, "The SOA record of %s could not be read.", zone)
+}
+
+func negativeTTL(f *explain.Facts) []explain.Finding {
+	if f.Zone.IsZero() {
+		return nil
+	}
+	zone := text(f.Zone)
+	soaTTL, minimum, evidence, ok := negativeOf(f)
+	if !ok {
+		return unknown(zone, "For how long resolvers remember that a name in %s does not exist is not known.", zone)
+	}
+	neg := min(soaTTL, minimum)
+	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's TTL, %d, and its minimum, %d.", ttl(neg), zone, soaTTL, minimum)
+	var x explain.Finding
+	switch {
+	case neg > 86400:
+		x = fail(explain.Error, explain.DNSHost, zone, "%s", words)
+	case neg > 3600:
+		x = fail(explain.Warning, explain.DNSHost, zone, "%s", words)
+	default:
+		return pass(zone, "%s", words)
+	}
+	x.Visible = after(f, created(f, f.Zone, f.Zone))
+	return []explain.Finding{seen(x, evidence)}
+}
+
+// negativeOf are the two numbers of which the smaller is the negative TTL, as they come with a denial, or else with the SOA.
+func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bool) {
+	for _, d := range f.Denials {
+		if d.Zone == f.Zone && (d.Class == iterate.NXDomain || d.Class == iterate.NoData) {
+			return d.TTL, d.Minimum, d.Evidence, true
+		}
+	}
+	if soa := soaOf(f, f.Zone); soa != nil {
+		return soa.TTL, soa.Minimum, nil, true
+	}
+	return 0, 0, nil, false
+}
+
+func ttlIsMinimum(f *explain.Facts) []explain.Finding {
+	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
+		switch {
+		case soa.TTL < soa.Minimum:
+			return []explain.Finding{fail("", explain.Nobody, zone, "The TTL of the SOA of %s, %d, counts for names that do not exist; its minimum, %d, is larger and does not.", zone, soa.TTL, soa.Minimum)}
+		case soa.TTL > soa.Minimum:
+			return []explain.Finding{fail("", explain.Nobody, zone, "The minimum of the SOA of %s, %d, counts for names that do not exist; its TTL, %d, is larger and does not.", zone, soa.Minimum, soa.TTL)}
+		}
+		return pass(zone, "The TTL of the SOA of %s and its minimum are both %d.", zone, soa.TTL)
+	})
+}
+
+func sameSerial(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, newest := text(z.Name), soaOf(f, z.Name)
+		if newest == nil {
+			return unknown(zone, "The serial of %s could not be read.", zone)
+		}
+		severity, since := explain.Warning, ""
+		if age, known := ageOf(f, newest.Serial); known {
+			since = ", which is at least " + length(age) + " old"
+			if age > time.Duration(newest.Refresh)*time.Second {
+				severity = explain.Error
+			}
+		}
+		n := 0
+		for _, s := range listed(f, z.Name) {
+			if s.SOA == nil {
+				continue
+			}
+			if n++; s.SOA.Serial != newest.Serial {
+				x := fail(severity, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s, and the newest is %d%s.", server(s), s.SOA.Serial, zone, newest.Serial, since)
+				out = append(out, seen(x, s.Evidence))
+			}
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case n < 2:
+			return unknown(zone, "The serial of %s is known of one server only.", zone)
+		}
+		return pass(zone, "All %d servers of %s that replied have version %d.", n, zone, newest.Serial)
+	})
+}
+
+// ageOf is for how long a serial has been there, at least: by what earlier looks saw, or by the serial if it is a moment or a
+// date, as many are.
+func ageOf(f *explain.Facts, serial uint32) (age time.Duration, ok bool) {
+	for _, p := range f.Past {
+		if p.Serial == serial {
+			age, ok = f.At.Sub(p.At), true
+		}
+	}
+	if ok {
+		return age, age > 0
+	}
+	at := time.Unix(int64(serial), 0)
+	if date, err := time.Parse("20060102", fmt.Sprint(serial/100)); err == nil {
+		at = date.Add(36 * time.Hour) // somewhere in that day, anywhere on earth
+	}
+	age = f.At.Sub(at)
+	return age, age > 0 && age < 10*365*oneDay
+}
+
+func serialForward(f *explain.Facts) []explain.Finding {
+	i := slices.IndexFunc(f.Past, func(p explain.Past) bool { return p.Serial != 0 })
+	if i < 0 {
+		return nil // the first look has nothing to compare with
+	}
+	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
+		p := f.Past[i]
+		if newer(p.Serial, soa.Serial) {
+			x := fail("", explain.DNSHost, zone, "The serial of %s is %d, and was %d on %s: secondaries will not fetch the zone.", zone, soa.Serial, p.Serial, day(p.At))
+			x.Fix = fmt.Sprintf("Set the serial to more than %d.", p.Serial)
+			return []explain.Finding{x}
+		}
+		return pass(zone, "The serial of %s is %d, and was %d on %s.", zone, soa.Serial, p.Serial, day(p.At))
+	})
+}
+
+func timers(f *explain.Facts) []explain.Finding {
+	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
+		var wrong []string
+		if soa.Retry >= soa.Refresh {
+			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", ttl(soa.Retry), ttl(soa.Refresh)))
+		}
+		if uint64(soa.Expire) < uint64(soa.Refresh)+uint64(soa.Retry) {
+			wrong = append(wrong, fmt.Sprintf("expire (%s) is below refresh and retry together", ttl(soa.Expire)))
+		} else if soa.Expire < 7*86400 {
+			wrong = append(wrong, fmt.Sprintf("expire is only %s", ttl(soa.Expire)))
+		}
+		if len(wrong) > 0 {
+			return []explain.Finding{fail("", explain.DNSHost, zone, "In the SOA of %s, %s.", zone, list(wrong))}
+		}
+		return pass(zone, "Secondaries of %s look for changes every %s, try again after %s, and give up after %s.", zone, ttl(soa.Refresh), ttl(soa.Retry), ttl(soa.Expire))
+	})
+}
+
+func rname(f *explain.Facts) []explain.Finding {
+	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
+		mailbox := text(soa.RName)
+		var labels []string
+		for n := soa.RName.Name; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
+			labels = append(labels, n.Label())
+		}
+		switch {
+		case soa.RName.IsZero():
+			return unknown(zone, "The mailbox in the SOA of %s could not be read.", zone)
+		case slices.ContainsFunc(labels, func(l string) bool { return strings.Contains(l, "@") }):
+			x := fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s is %s: an @ must be written as a dot there.", zone, mailbox)
+			x.Fix = fmt.Sprintf("Write %s.", strings.ReplaceAll(strings.ReplaceAll(soa.RName.String(), `\@`, "."), "@", "."))
+			return []explain.Finding{x}
+		case len(labels) < 2 || strings.ContainsFunc(strings.Join(labels, ""), func(r rune) bool { return r <= ' ' || r == 0x7f }):
+			return []explain.Finding{fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s, %s, is none.", zone, mailbox)}
+		}
+		return pass(zone, "The mailbox of %s is %s@%s.", zone, labels[0], strings.Join(labels[1:], "."))
+	})
+}
+
+func mname(f *explain.Facts) []explain.Finding {
+	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
+		primary := text(soa.MName)
+		for _, s := range listed(f, f.Zone) {
+			if s.Host == soa.MName && s.Class.Usable() {
+				return pass(primary, "The SOA of %s names %s, which is one of its nameservers and answers.", zone, primary)
+			}
+		}
+		p := f.Primary
+		switch {
+		case soa.MName.IsZero():
+			return unknown(zone, "The primary server in the SOA of %s could not be read.", zone)
+		case soa.MName.IsRoot():
+			return []explain.Finding{fail("", explain.DNSHost, zone, "The SOA of %s names no primary server.", zone)}
+		case p == nil || p.Name != soa.MName:
+			return unknown(primary, "%s, the primary server that the SOA of %s names, was not looked up.", primary, zone)
+		case p.Alias:
+			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, is an alias (CNAME).", primary, zone), p.Evidence)}
+		case p.Missing:
+			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not exist or has no address.", primary, zone), p.Evidence)}
+		case p.Class.Lame():
+			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not know the zone: %s.", primary, zone, replies[p.Class]), p.Evidence)}
+		case p.Class == iterate.Timeout || p.Class == iterate.Unreachable:
+			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not reply. It may be hidden on purpose.", primary, zone), p.Evidence)}
+		case !p.Class.Usable():
+			return unknown(primary, "Whether %s, the primary server that the SOA of %s names, answers could not be found out.", primary, zone)
+		}
+		return pass(primary, "%s, the primary server that the SOA of %s names, answers for the zone.", primary, zone)
+	})
+}
+
+func oneSOA(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone, n := text(z.Name), 0
+		for _, s := range listed(f, z.Name) {
+			switch actor := who(f, z.Name, explain.DNSHost); {
+			case s.SOA == nil:
+				continue
+			case s.SOA.Count > 1:
+				out = append(out, seen(fail("", actor, server(s), "%s gives %d SOA records for %s.", server(s), s.SOA.Count, zone), s.Evidence))
+			case !s.SOA.Owner.IsZero() && s.SOA.Owner != z.Name:
+				out = append(out, seen(fail("", actor, server(s), "%s gives the SOA record of %s when it is asked for that of %s.", server(s), text(s.SOA.Owner), zone), s.Evidence))
+			}
+			n++
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case n == 0:
+			return unknown(zone, "The SOA record of %s could not be read.", zone)
+		}
+		return pass(zone, "%s has one SOA record.", zone)
+	})
+}
+
+func negativeSOA(f *explain.Facts) []explain.Finding {
+	out := probe{of: func(s explain.Server) explain.Probe { return s.NegativeSOA }, bad: explain.No,
+		ok: "Denials of the servers of %s come with the SOA record.", open: "Whether denials come with the SOA record",
+		words: func(s explain.Server, zone string) string {
+			return fmt.Sprintf("%s denies names of %s without the SOA record that must come with it.", server(s), zone)
+		}}.judge(f)
+	for _, d := range f.Denials {
+		if d.Class == iterate.NoSOA && own(f, d.Zone) && (len(out) == 0 || out[0].Status != explain.Fail) {
+			x := fail("", explain.DNSHost, text(d.Zone), "%s denies names without the SOA record that must come with it.", text(d.Zone))
+			return []explain.Finding{seen(x, d.Evidence)}
+		}
+	}
+	return out
+}
+
+func apexTTL(f *explain.Facts) []explain.Finding {
+	if !f.Change && len(f.PlanNS) == 0 || f.Zone.IsZero() {
+		return nil
+	}
+	zone := text(f.Zone)
+	most, what := uint32(0), ""
+	if z := zoneAt(f, f.Zone); z != nil {
+		if ns, ttl := joined(z.ChildNS); len(ns) > 0 {
+			most, what = ttl, "NS"
+		}
+	}
+	for _, a := range f.Answers {
+		for _, s := range a.Sets {
+			if a.Zone == f.Zone && s.Name == f.Zone && s.TTL > most && s.Type.Type != rr.TypeSOA {
+				most, what = s.TTL, s.Type.String()
+			}
+		}
+	}
+	switch {
+	case what == "":
+		return unknown(zone, "The TTLs at the apex of %s are not known.", zone)
+	case most > 86400:
+		x := fail("", explain.DNSHost, zone, "Resolvers may keep the %s records of %s for %s after a change.", what, zone, ttl(most))
+		x.Fix = fmt.Sprintf("Lower the TTL of the %s records of %s to 3600 now, and make the change in %s.", what, zone, ttl(most))
+		return []explain.Finding{x}
+	}
+	return pass(zone, "Records at the apex of %s are kept for at most %s.", zone, ttl(most))
+}

@@ -1,0 +1,188 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// sets are the record sets on the way to the answer: the aliases, and what is at their end.
+func sets(f *explain.Facts) (out []explain.Set) {
+	for _, h := range f.Chain {
+		t, _ := rr.ParseType(h.Type)
+		out = append(out, explain.Set{Name: h.From, Type: explain.Type{Type: t}, TTL: h.TTL, Data: []string{h.To.String()}})
+	}
+	for _, o := range f.Outcomes {
+		for _, s := range o.Sets {
+			if s.Name == o.End && s.Type == o.Type {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func setText(s explain.Set) string { return fmt.Sprintf("%s %s", text(s.Name), s.Type) }
+
+func lowTTL(f *explain.Facts) []explain.Finding {
+	if !f.Change {
+		return nil
+	}
+	name, all := text(f.Name), sets(f)
+	var out []explain.Finding
+	for _, s := range all {
+		if s.TTL > 3600 {
+			x := fail("", explain.DNSHost, setText(s), "Resolvers keep %s for %s: for so long after a change users get the old one.", setText(s), ttl(s.TTL))
+			if plan, ok := explain.PlanChange(f); ok {
+				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", clockTime(plan.Change, f.At))
+				x.Visible = plan.Safe
+			}
+			out = append(out, x)
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case len(all) == 0:
+		return unknown(name, "The TTL of %s is not known.", name)
+	}
+	most := slices.MaxFunc(all, func(a, b explain.Set) int { return int(a.TTL) - int(b.TTL) })
+	return pass(name, "A change of %s is seen by everyone after %s.", setText(most), ttl(most.TTL))
+}
+
+func noRanges(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	absent := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain && o.End == f.Name })
+	fresh := slices.ContainsFunc(f.Past, func(p explain.Past) bool { return p.Name == f.Name && len(p.Absent) > 0 && f.At.Sub(p.At) < 7*oneDay })
+	if !absent && !fresh || undelegated(f) {
+		return nil // nobody can be hidden who was there all the time
+	}
+	for _, d := range f.Denials {
+		if d.Zone != f.Zone {
+			continue
+		}
+		switch d.Ranges {
+		case safeat.RangesNone:
+			return pass(name, "What resolvers know of other names in %s does not hide %s.", text(f.Zone), name)
+		case safeat.RangesNSEC:
+			when := max(d.NSECTTL, min(d.TTL, d.Minimum))
+			x := fail("", explain.Nobody, name, "%s is signed with NSEC: resolvers that never asked for %s may deny it for up to %s after it was created, because of what they know of its neighbours.", text(f.Zone), name, ttl(when))
+			if len(d.Covers) == 2 {
+				x.Words += fmt.Sprintf(" One record denies all names from %s to %s.", strings.TrimSuffix(d.Covers[0], "."), strings.TrimSuffix(d.Covers[1], "."))
+			}
+			x.Visible = after(f, created(f, f.Name, f.Zone))
+			return []explain.Finding{seen(x, d.Evidence)}
+		}
+	}
+	return unknown(name, "How %s denies names is not known.", text(f.Zone))
+}
+
+func sameTTL(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	var out []explain.Finding
+	type seenTTL struct {
+		ttl    uint32
+		server string
+	}
+	first := map[string]seenTTL{}
+	told := map[string]bool{}
+	for _, a := range f.Answers {
+		for _, s := range a.Sets {
+			key := setText(s)
+			if s.Name.Name != a.Question.Name || a.Class != iterate.Answer || a.Subnet.IsValid() {
+				continue
+			}
+			at, by := first[key], serverAt(f, a.Zone, a.Server)
+			switch {
+			case len(s.TTLs) > 1 && !told[key]:
+				told[key] = true
+				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, list(ttlTexts(s.TTLs))), a.Evidence))
+			case at.server == "":
+				first[key] = seenTTL{s.TTL, by}
+			case at.ttl != s.TTL && !told[key]:
+				told[key] = true
+				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "%s has the TTL %d at %s and %d at %s.", key, at.ttl, at.server, s.TTL, by), a.Evidence))
+			}
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case len(first) == 0:
+		return unknown(name, "The TTLs of %s are not known.", name)
+	}
+	return pass(name, "The records of each set have one TTL, on all servers.")
+}
+
+func ttlTexts(ttls []uint32) (out []string) {
+	for _, t := range ttls {
+		out = append(out, fmt.Sprint(t))
+	}
+	return out
+}
+
+func notTooLow(f *explain.Facts) []explain.Finding {
+	name, all := text(f.Name), sets(f)
+	var out []explain.Finding
+	for _, s := range all {
+		if s.TTL < 30 {
+			actor := explain.DNSHost
+			if s.Name != f.Name {
+				actor = explain.Target
+			}
+			out = append(out, fail("", actor, setText(s), "The TTL of %s is %s: nearly every visit must ask the nameservers first.", setText(s), ttl(s.TTL)))
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case len(all) == 0:
+		return unknown(name, "The TTL of %s is not known.", name)
+	}
+	return pass(name, "No TTL on the way to the answer is below 30 s.")
+}
+
+// nsChanged reports whether an earlier look saw other nameservers, in the time that they may still be in caches.
+func nsChanged(f *explain.Facts, now []explain.Name) bool {
+	return slices.ContainsFunc(f.Past, func(p explain.Past) bool {
+		return len(p.NS) > 0 && f.At.Sub(p.At) < 7*oneDay && !slices.Equal(sorted(p.NS), now)
+	})
+}
+
+func parentTTL(f *explain.Facts) []explain.Finding {
+	zone, z := text(f.Zone), zoneAt(f, f.Zone)
+	if z == nil {
+		return nil
+	}
+	ns, above := joined(z.ParentNS)
+	_, below := joined(z.ChildNS)
+	planned := len(f.PlanNS) > 0
+	if !planned && !nsChanged(f, ns) {
+		return nil
+	}
+	if len(ns) == 0 {
+		return unknown(zone, "The TTL of the nameservers of %s in the zone above is not known.", zone)
+	}
+	what := "nameservers"
+	if ds, ok := securedZone(f, f.Zone); ok {
+		for _, d := range ds.DS {
+			if d.TTL > above {
+				above, what = d.TTL, "DS"
+			}
+		}
+	}
+	if above <= 3600 || above <= below {
+		return pass(zone, "%s lets resolvers keep the %s of %s for %s, no longer than the zone itself does.", text(z.Parent), what, zone, ttl(above))
+	}
+	x := fail("", explain.Nobody, zone, "%s lets resolvers keep the %s of %s for %s: for so long after a change some users still ask the old ones.", text(z.Parent), what, zone, ttl(above))
+	x.Visible = nsVisible(f, *z)
+	if !planned {
+		x.Visible = everyone(f, f.At)
+	}
+	return []explain.Finding{x}
+}

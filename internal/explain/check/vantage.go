@@ -1,0 +1,103 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+)
+
+func notIntercepted(f *explain.Facts) []explain.Finding {
+	here := f.Vantage.Name
+	if here == "" {
+		here = "here"
+	}
+	switch p := f.Vantage.Intercepted; p.Fact {
+	case explain.Yes:
+		return []explain.Finding{seen(fail("", explain.You, here, "Somebody on the way answers DNS questions in place of the servers%s. What is seen from here is not what they say.", detail(p)), p.Evidence)}
+	case explain.No:
+		return pass(here, "Questions reach the servers that they are sent to.")
+	case explain.Unknown:
+		return unknown(here, "Whether somebody on the way answers in place of the servers could not be found out.")
+	}
+	return nil
+}
+
+func notFiltered(f *explain.Facts) []explain.Finding {
+	name, answered := text(f.Name), false
+	var out []explain.Finding
+	for _, c := range f.Caches {
+		answered = answered || in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale)
+		says := slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
+			return slices.ContainsFunc(s.Errors, func(e explain.EDE) bool { return e.Code >= 15 && e.Code <= 17 })
+		})
+		if !says && !in(f, c, safeat.Filtered) {
+			continue
+		}
+		_, evidence := until(f, []explain.Cache{c}, safeat.Filtered)
+		x := fail("", explain.Resolver, cache(c), "%s filters %s on purpose. Its users do not get the answer, and waiting does not help.", cache(c), name)
+		out = append(out, seen(x, evidence))
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case !answered:
+		return unknown(name, "No resolver gave an answer for %s.", name)
+	}
+	return pass(name, "No resolver that was asked filters %s.", name)
+}
+
+func clock(f *explain.Facts) []explain.Finding {
+	const most = 5 * time.Second
+	skew := f.Vantage.Skew
+	switch {
+	case !f.Vantage.SkewKnown:
+		return nil // nobody was there to compare with
+	case skew > most:
+		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s ahead.", length(skew))}
+	case skew < -most:
+		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s behind.", length(-skew))}
+	}
+	return pass("clock", "The clock of this machine is right.")
+}
+
+// quorum is how many resolvers must have answered for a word about the world.
+const quorum = 3
+
+func enough(f *explain.Facts) []explain.Finding {
+	name := text(f.Name)
+	if len(f.Unfinished) > 0 {
+		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.", list(f.Unfinished))
+	}
+	if f.Kind != explain.Compare {
+		good, all := 0, 0
+		for _, z := range judged(f) {
+			t := tallyOf(f, z.Name)
+			good, all = good+t.good+t.lame+t.down, all+len(t.all)
+		}
+		if 2*good < all {
+			return unknown(name, "Only %d of %s gave a reply that can be judged.", good, count(all, "server", "servers"))
+		}
+		return pass(name, "%d of %s could be judged.", good, count(all, "server", "servers"))
+	}
+	asked, answered := 0, 0
+	for _, c := range f.Caches {
+		if c.NotAsked != "" {
+			continue
+		}
+		asked++
+		if in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered) {
+			answered++
+		}
+	}
+	switch {
+	case len(f.Caches) == 0:
+		return unknown(name, "No resolver was asked.")
+	case asked == 0:
+		return nil // on purpose: NAM01 says why
+	case answered < min(quorum, asked) || 2*answered < asked:
+		return unknown(name, "Only %d of %s answered; that is too few for a word about all.", answered, count(asked, "resolver", "resolvers"))
+	}
+	return pass(name, "%d of %s answered.", answered, count(asked, "resolver", "resolvers"))
+}
