@@ -14,61 +14,98 @@ import (
 
 // Health is how one address of a resolver answers.
 type Health struct {
-	ID      string        `json:"id"`
-	Addr    netip.Addr    `json:"addr"`
-	Answers bool          `json:"answers"`
-	RTT     time.Duration `json:"rtt,omitempty"`
-	Which   string        `json:"which,omitempty"` // what it calls the instance that answered (RFC 5001)
-	Problem string        `json:"problem,omitempty"`
+	ID        string        `json:"id"`
+	Addr      netip.Addr    `json:"addr,omitzero"`
+	Answers   bool          `json:"answers"` // it resolves
+	RTT       time.Duration `json:"rtt"`
+	Rcode     string        `json:"rcode,omitempty"`
+	Validates bool          `json:"validates"`          // the reply was marked as secure
+	Instance  string        `json:"instance,omitempty"` // which of its servers answered, as it calls itself
+	Problem   string        `json:"problem,omitempty"`
+	Queries   int           `json:"queries"`
 }
 
-// parallel is how many addresses are asked at a time.
-const parallel = 16
+const (
+	perAddress   = 2 // queries
+	checkTimeout = 2 * time.Second
+	atATime      = 32
+)
 
-// Check asks every address of resolvers for the name servers of the root: a name that exists, and that every resolver has.
-// A second question goes to who does not answer the first.
-func Check(ctx context.Context, ex resolve.Exchanger, all []Resolver) []Health {
+// Check asks all addresses of resolvers for the SOA record of the root, which exists and which all of them have: it leaves no
+// trace in their caches. A second query goes to those that did not say who they are, or did not answer.
+func Check(ctx context.Context, x resolve.Exchanger, list []Resolver) []Health {
 	var out []Health
-	for _, r := range all {
-		for _, a := range append(append([]netip.Addr{}, r.V4...), r.V6...) {
-			out = append(out, Health{ID: r.ID, Addr: a})
+	var servers []resolve.Server
+	for _, r := range list {
+		at := r.Servers()
+		if len(at) == 0 {
+			out, servers = append(out, Health{ID: r.ID, Problem: "not asked: only its name is known"}), append(servers, resolve.Server{})
+		}
+		for _, s := range at {
+			out, servers = append(out, Health{ID: r.ID, Addr: s.Addr.Addr()}), append(servers, s)
 		}
 	}
-	places := make(chan struct{}, parallel)
-	var asking sync.WaitGroup
+	slots := make(chan struct{}, atATime)
+	var group sync.WaitGroup
 	for i := range out {
-		asking.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			for range 2 {
-				if out[i].ask(ctx, ex); out[i].Answers {
-					return
-				}
-			}
+		if out[i].Problem != "" {
+			continue
+		}
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out[i].ask(ctx, x, servers[i])
 		})
 	}
-	asking.Wait()
+	group.Wait()
 	return out
 }
 
-func (h *Health) ask(ctx context.Context, ex resolve.Exchanger) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+func (h *Health) ask(ctx context.Context, x resolve.Exchanger, server resolve.Server) {
+	q := iterate.Query{Server: server, RD: true, Question: iterate.Question{Name: dnsname.Root, Type: rr.TypeSOA}}
+	for h.Queries < perAddress {
+		e := h.send(ctx, x, q)
+		if v, err := e.View(); err == nil {
+			h.read(e, v)
+			break
+		}
+		h.Problem = e.Error
+		if !e.Class.Transport() {
+			return
+		}
+	}
+	if !h.Answers || h.Instance != "" || h.Queries >= perAddress {
+		return
+	}
+	q = iterate.Query{Server: server, Chaos: true, NoDNSSEC: true, Question: iterate.Question{Name: dnsname.MustParse("id.server."), Type: rr.TypeTXT}}
+	if v, err := h.send(ctx, x, q).View(); err == nil && len(v.Answer) > 0 && v.Answer[0].Type == rr.TypeTXT {
+		h.Instance = characters(v.Answer[0].Data)
+	}
+}
+
+func (h *Health) send(ctx context.Context, x resolve.Exchanger, q iterate.Query) iterate.Exchange {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	e := iterate.Ask(ctx, ex, time.Now(), iterate.Query{Zone: dnsname.Root, RD: true, NoDNSSEC: true,
-		Server:   resolve.Server{Addr: netip.AddrPortFrom(h.Addr, 53)},
-		Question: iterate.Question{Name: dnsname.Root, Type: rr.TypeNS}})
-	h.RTT, h.Problem = e.RTT, e.Error
-	if len(e.Reply) == 0 {
-		return
+	h.Queries++
+	return iterate.Ask(ctx, x, time.Now(), q)
+}
+
+func (h *Health) read(e iterate.Exchange, v iterate.View) {
+	h.RTT, h.Rcode, h.Validates, h.Instance, h.Problem = e.RTT, v.Rcode, v.AD, v.NSID, ""
+	h.Answers = v.Rcode == "NOERROR" && len(iterate.Records(v.Answer, dnsname.Root, rr.TypeSOA)) > 0
+	switch {
+	case h.Answers:
+	case v.Rcode == "NOERROR":
+		h.Problem = "has no SOA record of the root: it does not resolve"
+	default:
+		h.Problem = "says " + v.Rcode
 	}
-	view, err := e.View()
-	if err != nil {
-		h.Problem = err.Error()
-		return
+}
+
+// characters is the first string of a TXT record.
+func characters(data string) string {
+	if len(data) < 1 || len(data) < 1+int(data[0]) {
+		return ""
 	}
-	h.Which = view.NSID
-	h.Answers = view.Rcode == "NOERROR" && len(view.Answer) > 0
-	if h.Problem = ""; !h.Answers {
-		h.Problem = "replies " + view.Rcode + " and has no answer"
-	}
+	return data[1 : 1+int(data[0])]
 }

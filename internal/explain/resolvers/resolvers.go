@@ -1,171 +1,153 @@
-// Package resolvers knows the recursive resolvers of the world that anybody may ask: a list with a date, since they come and
-// go.
+// Package resolvers is the list of recursive resolvers that caches are looked at through: dated data, and whether it still
+// holds.
+//
+// The list is text. Empty lines and those that begin with # say nothing; "date YYYY-MM-DD" says as of when it is; each
+// resolver begins with its id, and lines below it say more:
+//
+//	date 2026-11-15
+//	resolver office
+//	  operator Example Ltd
+//	  region europe
+//	  country DE
+//	  v4 192.0.2.53 192.0.2.54
+//	  v6 2001:db8::53
+//	  dot dns.example.org                     the name in the certificate of DNS over TLS
+//	  doh https://dns.example.org/dns-query
+//	  flush https://dns.example.org/flush     where people can make it forget a name
+//	  filters                                 leaves out names on purpose; it does not vote, either
+//	  novote REASON                           its answers are shown, and not counted
+//	  ecs                                     sends client subnets, and so has many caches
+//	  encrypted                               answers only over TLS and HTTPS
+//	  max-ttl 86400                           keeps nothing longer
+//	  max-negative-ttl 3600                   nor that something does not exist
+//	  checked memory                          how the entry is known
+//
+// The id and one address, or a name for DoH or DoT, are enough.
 package resolvers
 
 import (
 	_ "embed"
 	"fmt"
-	"io"
 	"net/netip"
-	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-//go:embed list.txt
-var builtIn string
-
-// List is a list of resolvers.
+// List is resolvers as of a date.
 type List struct {
-	Date      string     `json:"date"` // when it was last looked through: 2026-01-31
+	Name      string     `json:"name"` // of the file it is from
+	Date      string     `json:"date"` // 2006-01-02; empty if the file has none
 	Resolvers []Resolver `json:"resolvers"`
 }
 
-// Resolver is a recursive resolver.
+// Resolver is one service. It may have many caches at many places.
 type Resolver struct {
-	ID      string       `json:"id"`
-	Name    string       `json:"name"` // of its operator, and which of its services it is
-	Region  string       `json:"region,omitempty"`
-	V4      []netip.Addr `json:"v4,omitempty"`
-	V6      []netip.Addr `json:"v6,omitempty"`
-	DoT     string       `json:"dot,omitempty"`
-	DoH     string       `json:"doh,omitempty"`
-	Filters bool         `json:"filters,omitempty"`
-	NoVote  bool         `json:"noVote,omitempty"` // its answers may be altered on the way to us
-	ECS     bool         `json:"ecs,omitempty"`
-	Flush   string       `json:"flush,omitempty"`
-	Source  string       `json:"source,omitempty"`
+	ID       string       `json:"id"`
+	Operator string       `json:"operator,omitempty"`
+	Region   string       `json:"region,omitempty"`  // global, or a part of the world
+	Country  string       `json:"country,omitempty"` // ISO 3166
+	V4       []netip.Addr `json:"v4,omitempty"`
+	V6       []netip.Addr `json:"v6,omitempty"`
+	DoT      string       `json:"dot,omitempty"`
+	DoH      string       `json:"doh,omitempty"`
+	Flush    string       `json:"flush,omitempty"`
+
+	Filter    bool   `json:"filter"`
+	Vote      bool   `json:"vote"` // its answers count
+	Reason    string `json:"reason,omitempty"`
+	ECS       bool   `json:"ecs"`
+	Encrypted bool   `json:"encrypted"`
+
+	MaxTTL         uint32 `json:"maxTTL,omitempty"` // 0: not known
+	MaxNegativeTTL uint32 `json:"maxNegativeTTL,omitempty"`
+	Checked        string `json:"checked,omitempty"`
 }
 
-// BuiltIn is the list that comes with the program.
-func BuiltIn() List {
-	l, err := Read(strings.NewReader(builtIn), "list.txt")
+// Servers are where a resolver is asked, IPv4 first.
+func (r Resolver) Servers() (out []resolve.Server) {
+	for _, a := range slices.Concat(r.V4, r.V6) {
+		s := resolve.Server{Addr: netip.AddrPortFrom(a, 53)}
+		if r.Encrypted {
+			s = resolve.Server{Transport: resolve.TLS, Addr: netip.AddrPortFrom(a, 853), Name: r.DoT}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Find finds a resolver by its id, or by an address.
+func (l *List) Find(what string) (Resolver, bool) {
+	addr, _ := netip.ParseAddr(what)
+	i := slices.IndexFunc(l.Resolvers, func(r Resolver) bool {
+		return r.ID == what || addr.IsValid() && (slices.Contains(r.V4, addr) || slices.Contains(r.V6, addr))
+	})
+	if i < 0 {
+		return Resolver{}, false
+	}
+	return l.Resolvers[i], true
+}
+
+// String tells the list and its date, as reports show it.
+func (l *List) String() string {
+	date := "of no date"
+	if l.Date != "" {
+		date = "of " + l.Date
+	}
+	return fmt.Sprintf("%d resolvers (%s, %s)", len(l.Resolvers), l.Name, date)
+}
+
+// Age is how old the list is; 0 if it has no date.
+func (l *List) Age(now time.Time) time.Duration {
+	day, err := time.Parse(time.DateOnly, l.Date)
+	if err != nil {
+		return 0
+	}
+	return max(0, now.Sub(day))
+}
+
+//go:embed public.txt
+var public string
+
+// Load is the list that comes with the program.
+func Load() *List {
+	l, err := Parse("public resolvers", public)
 	if err != nil {
 		panic(err) // a test reads it
 	}
 	return l
 }
 
-// maxList is how long a list may be.
-const maxList = 1 << 20
-
-// Read reads a list in the format that the built-in one explains. Errors name the line of the file.
-func Read(r io.Reader, file string) (List, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxList+1))
+// LoadFile reads a list of one's own.
+func LoadFile(path string) (*List, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return List{}, err
+		return nil, fmt.Errorf("resolvers: %w", err)
 	}
-	if len(text) > maxList {
-		return List{}, fmt.Errorf("%s: is longer than a mebibyte", file)
-	}
-	var p parser
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		if line, _, _ = strings.Cut(line, "#"); strings.TrimSpace(line) == "" {
+	return Parse(path, string(text))
+}
+
+// Parse reads a list. Errors begin with its name and the line.
+func Parse(name, text string) (*List, error) {
+	p := parser{list: List{Name: name}, seen: map[string]int{}}
+	for i, line := range strings.Split(text, "\n") {
+		p.line = i + 1
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if err := p.line(word, strings.TrimSpace(rest)); err != nil {
-			return List{}, fmt.Errorf("%s:%d: %w", file, n, err)
+		word, rest, _ := strings.Cut(line, " ")
+		if err := p.do(word, strings.TrimSpace(rest)); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, p.line, err)
 		}
 	}
-	return p.end(file)
-}
-
-// parser reads a list line by line.
-type parser struct {
-	list List
-	seen map[string]string // ids and addresses, by whose they are
-}
-
-func (p *parser) end(file string) (List, error) {
-	if p.list.Date == "" {
-		return List{}, fmt.Errorf("%s: has no date", file)
+	if err := p.end(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, p.line, err)
 	}
 	if len(p.list.Resolvers) == 0 {
-		return List{}, fmt.Errorf("%s: has no resolver", file)
+		return nil, fmt.Errorf("%s: there is no resolver in it; a line \"resolver NAME\" begins one", name)
 	}
-	for _, r := range p.list.Resolvers {
-		if len(r.V4)+len(r.V6) == 0 && r.DoT == "" && r.DoH == "" {
-			return List{}, fmt.Errorf("%s: resolver %s has no address", file, r.ID)
-		}
-	}
-	return p.list, nil
-}
-
-func (p *parser) line(word, rest string) (err error) {
-	switch word {
-	case "date":
-		if _, err := time.Parse(time.DateOnly, rest); err != nil {
-			return fmt.Errorf("%q is not a day like 2026-01-31", rest)
-		}
-		p.list.Date = rest
-		return nil
-	case "resolver":
-		return p.begin(rest)
-	}
-	if len(p.list.Resolvers) == 0 {
-		return fmt.Errorf("%q stands before the first resolver", word)
-	}
-	r := &p.list.Resolvers[len(p.list.Resolvers)-1]
-	switch word {
-	case "v4":
-		r.V4, err = p.addresses(r.ID, rest, netip.Addr.Is4)
-	case "v6":
-		r.V6, err = p.addresses(r.ID, rest, netip.Addr.Is6)
-	case "filters", "no-vote", "ecs":
-		*map[string]*bool{"filters": &r.Filters, "no-vote": &r.NoVote, "ecs": &r.ECS}[word] = true
-		if rest != "" {
-			err = fmt.Errorf("%q follows %q, which stands alone", rest, word)
-		}
-	case "region", "source", "dot":
-		*map[string]*string{"region": &r.Region, "source": &r.Source, "dot": &r.DoT}[word] = rest
-	case "doh", "flush":
-		*map[string]*string{"doh": &r.DoH, "flush": &r.Flush}[word] = rest
-		if u, bad := url.Parse(rest); bad != nil || u.Scheme != "https" || u.Host == "" {
-			err = fmt.Errorf("%q is not an https URL", rest)
-		}
-	default:
-		err = fmt.Errorf("%q is not known here", word)
-	}
-	return err
-}
-
-func (p *parser) begin(rest string) error {
-	id, name, ok := strings.Cut(rest, " ")
-	if !ok {
-		return fmt.Errorf("a resolver needs an id and a name")
-	}
-	if err := p.once("resolver "+id, id); err != nil {
-		return err
-	}
-	p.list.Resolvers = append(p.list.Resolvers, Resolver{ID: id, Name: strings.TrimSpace(name)})
-	return nil
-}
-
-func (p *parser) addresses(id, rest string, family func(netip.Addr) bool) (out []netip.Addr, err error) {
-	for word := range strings.FieldsSeq(rest) {
-		a, err := netip.ParseAddr(word)
-		if err != nil || !family(a) || a.Zone() != "" {
-			return nil, fmt.Errorf("%q is not an address of this family", word)
-		}
-		if err := p.once(a.String(), id); err != nil {
-			return nil, err
-		}
-		out = append(out, a)
-	}
-	return out, nil
-}
-
-// once refuses what is there already: a resolver that is asked twice would be counted twice.
-func (p *parser) once(what, id string) error {
-	if p.seen == nil {
-		p.seen = map[string]string{}
-	}
-	if other, ok := p.seen[what]; ok {
-		return fmt.Errorf("%s is in the list already, for %s", what, other)
-	}
-	p.seen[what] = id
-	return nil
+	return &p.list, nil
 }

@@ -1,95 +1,135 @@
-package resolvers
+package resolvers_test
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/nameplane/nameplane/internal/simnet"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
 )
 
-func TestBuiltIn(t *testing.T) {
-	l := BuiltIn()
-	if l.Date < "2026" || len(l.Resolvers) < 25 {
-		t.Fatalf("list of %s with %d resolvers", l.Date, len(l.Resolvers))
+func TestLoad(t *testing.T) {
+	l := resolvers.Load()
+	if l.Date == "" || !strings.Contains(l.String(), l.Date) {
+		t.Errorf("the date is not shown: %s", l)
 	}
-	votes := 0
+	if len(l.Resolvers) < 28 {
+		t.Errorf("%s", l)
+	}
+	day, _ := time.Parse(time.DateOnly, l.Date)
+	if got := l.Age(day.Add(48 * time.Hour)); got != 48*time.Hour {
+		t.Errorf("age is %v", got)
+	}
+	seen := map[netip.Addr]string{}
+	voters, regions := 0, map[string]int{}
 	for _, r := range l.Resolvers {
-		if r.Region == "" || r.Source == "" {
-			t.Errorf("%s has no region or no source", r.ID)
-		}
-		for _, a := range append(append([]netip.Addr{}, r.V4...), r.V6...) {
-			if !a.IsGlobalUnicast() || a.IsPrivate() {
-				t.Errorf("%s: %s is not public", r.ID, a)
+		for _, a := range slices.Concat(r.V4, r.V6) {
+			if before, twice := seen[a]; twice {
+				t.Errorf("%v is of %s and of %s", a, before, r.ID)
+			}
+			seen[a] = r.ID
+			if !a.IsGlobalUnicast() || a.IsPrivate() || slices.Contains(r.V4, a) != a.Is4() {
+				t.Errorf("%s: %v", r.ID, a)
 			}
 		}
-		if !r.Filters && !r.NoVote && len(r.V4) > 0 {
-			votes++
+		if r.Operator == "" || r.Region == "" || !strings.HasPrefix(r.Checked, "confirmed") && r.Checked != "memory" {
+			t.Errorf("%s lacks something: %+v", r.ID, r)
+		}
+		if r.Country == "CN" && (r.Vote || r.Reason == "") || r.Filter && r.Vote {
+			t.Errorf("%s votes", r.ID)
+		}
+		if r.Vote {
+			voters++
+			regions[r.Region]++
 		}
 	}
-	if votes < 15 {
-		t.Errorf("only %d resolvers have a vote", votes)
+	if voters < 20 || len(regions) < 4 {
+		t.Errorf("%d vote, of %v", voters, regions)
 	}
 }
 
-func TestRead(t *testing.T) {
-	got, err := Read(strings.NewReader("date 2026-01-31\nresolver one Number One # the first\n  v4 192.0.2.1 192.0.2.2\n  region here\n  filters\n  doh https://one.test/q\n"), "x")
-	want := List{Date: "2026-01-31", Resolvers: []Resolver{{ID: "one", Name: "Number One", Region: "here", Filters: true, DoH: "https://one.test/q",
-		V4: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}}}}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+func TestFind(t *testing.T) {
+	l := resolvers.Load()
+	for _, what := range []string{"google", "8.8.4.4", "2001:4860:4860:0::8888"} {
+		if r, ok := l.Find(what); !ok || r.ID != "google" {
+			t.Errorf("Find(%q) = %+v, %t", what, r, ok)
+		}
+	}
+	if r, ok := l.Find("192.0.2.1"); ok {
+		t.Errorf("found %+v", r)
 	}
 }
 
-func TestReadErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"resolver a A\nv4 192.0.2.1":           "x: has no date",
-		"date 2026-01-31":                      "x: has no resolver",
-		"date 2026-01-31\nresolver a A":        "x: resolver a has no address",
-		"date tomorrow":                        `x:1: "tomorrow" is not a day like 2026-01-31`,
-		"\nv4 192.0.2.1":                       `x:2: "v4" stands before the first resolver`,
-		"resolver a":                           "x:1: a resolver needs an id and a name",
-		"resolver a A\nv4 ::1":                 `x:2: "::1" is not an address of this family`,
-		"resolver a A\nv4 192.0.2.1 192.0.2.1": "x:2: 192.0.2.1 is in the list already, for a",
-		"resolver a A\nresolver a B":           "x:2: resolver a is in the list already, for a",
-		"resolver a A\ncolour red":             `x:2: "colour" is not known here`,
-		"resolver a A\nfilters all":            `x:2: "all" follows "filters", which stands alone`,
-		"resolver a A\ndoh http://a":           `x:2: "http://a" is not an https URL`,
-		strings.Repeat("#", maxList+1):         "x: is longer than a mebibyte",
-	} {
-		if _, err := Read(strings.NewReader(text), "x"); err == nil || err.Error() != want {
-			t.Errorf("%.60q: %v, want %s", text, err, want)
+func TestServers(t *testing.T) {
+	l := resolvers.Load()
+	tests := []struct{ id, want string }{
+		{"quad101", "101.101.101.101:53 101.102.103.104:53 [2001:de4::101]:53 [2001:de4::102]:53"},
+		{"mullvad", "tls://194.242.2.2:853#dns.mullvad.net tls://[2a07:e340::2]:853#dns.mullvad.net"},
+		{"iij", ""},
+	}
+	for _, tt := range tests {
+		r, _ := l.Find(tt.id)
+		var got []string
+		for _, s := range r.Servers() {
+			got = append(got, s.String())
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.id, got, tt.want)
 		}
 	}
 }
 
-func TestCheck(t *testing.T) {
-	net := simnet.New(1)
-	net.MustServer("192.0.2.1", "zone .\n. 60 NS a.root.\n")
-	net.MustServer("192.0.2.2", "zone .\n. 60 NS a.root.\nfault refused")
-	all := []Resolver{
-		{ID: "good", V4: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
-		{ID: "bad", V4: []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}},
+func TestLoadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.txt")
+	if err := os.WriteFile(path, []byte("# ours\nresolver office\n v4 192.0.2.53\n max-ttl 600\n max-negative-ttl 60\n\nresolver guest\n\tv6 2001:db8::53\n\tfilters\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	got := Check(t.Context(), net, all)
-	if len(got) != 3 || !got[0].Answers || got[0].Problem != "" {
-		t.Fatalf("checks are %+v", got)
+	l, err := resolvers.LoadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got[1].Answers || !strings.Contains(got[1].Problem, "REFUSED") || got[2].Answers || got[2].Problem == "" {
-		t.Errorf("checks are %+v", got)
+	office, guest := l.Resolvers[0], l.Resolvers[1]
+	if office.ID != "office" || !office.Vote || office.MaxTTL != 600 || office.MaxNegativeTTL != 60 || guest.Vote || !guest.Filter || l.Date != "" {
+		t.Errorf("%+v", l)
 	}
-	per := map[string]int{}
-	for _, q := range net.History() {
-		per[q.Server.String()]++
-		if q.Name.String() != "." {
-			t.Errorf("asked %v", q)
-		}
+	if got, want := l.String(), "2 resolvers ("+path+", of no date)"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
-	for server, n := range per {
-		if n > 2 {
-			t.Errorf("%s was asked %d times", server, n)
+	if _, err := resolvers.LoadFile(path + "x"); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", "f: there is no resolver in it"},
+		{"date today", `f:1: "today" is no date`},
+		{"v4 192.0.2.1", `f:1: "v4" belongs below`},
+		{"resolver A", `f:1: "A" is no id`},
+		{"resolver", `f:1: "" is no id`},
+		{"resolver a\nv4 192.0.2.1\nresolver a", "f:3: a is there already, in line 1"},
+		{"resolver a\nv4 192.0.2.1\n\nresolver b\nv4 192.0.2.2 192.0.2.1", "f:5: 192.0.2.1 is there already, in line 2"},
+		{"resolver a\nv4 192.0.2.256", `f:2: "192.0.2.256" is no address`},
+		{"resolver a\nv4 2001:db8::1", "f:2: 2001:db8::1 is of the other family"},
+		{"resolver a\nv4", "f:2: at least one address"},
+		{"resolver a\nresolver b", "f:2: resolver a has no address"},
+		{"resolver a", "f:1: resolver a has no address"},
+		{"resolver a\nv4 192.0.2.1\nencrypted", "f:3: resolver a is encrypted"},
+		{"resolver a\ncolour red", `f:2: "colour" is not known; known are date`},
+		{"resolver a\necs yes", `f:2: "ecs" stands alone`},
+		{"resolver a\noperator", `f:2: something must follow`},
+		{"resolver a\ncountry Germany", `f:2: "Germany" is no code`},
+		{"resolver a\ndoh http://x", `f:2: "http://x" is no address of a page`},
+		{"resolver a\ndot tls://x", `f:2: "tls://x" is no name`},
+		{"resolver a\nmax-ttl 1h", `f:2: "1h" is no number`},
+	}
+	for _, tt := range tests {
+		if _, err := resolvers.Parse("f", tt.text); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("Parse(%q): %v, want %s", tt.text, err, tt.want)
 		}
 	}
 }
