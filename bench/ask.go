@@ -30,6 +30,7 @@ type askSpec struct {
 	Window     int // questions that wait for an answer, of all clients together
 	Length     time.Duration
 	Patience   time.Duration // after which a question is lost; default a second
+	Changes    *askChanges   // to be made meanwhile; nil: none
 }
 
 // askResult is what became of the questions.
@@ -37,6 +38,7 @@ type askResult struct {
 	Answered, Lost int
 	Wrong          int // replies that nobody waited for
 	Seconds        float64
+	Changes        *changesDone // nil: there were none
 }
 
 const (
@@ -76,6 +78,7 @@ type questioner struct {
 	result    askResult
 	half      time.Duration // of the patience
 	tick      int           // how many of those have passed
+	changer   *changer      // nil: no changes
 }
 
 // askClient is one socket.
@@ -114,6 +117,12 @@ func newQuestioner(s askSpec) (*questioner, error) {
 		a.polls = append(a.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
 	a.io.init(a.clients[0].fd)
+	if s.Changes != nil {
+		if a.changer, err = newChanger(*s.Changes, s.Length); err != nil {
+			a.close()
+			return nil, err
+		}
+	}
 	return a, nil
 }
 
@@ -165,6 +174,9 @@ func (a *questioner) close() {
 	for _, c := range a.clients {
 		unix.Close(c.fd)
 	}
+	if a.changer != nil {
+		a.changer.close()
+	}
 }
 
 // run asks for that long, and then waits for the last answers.
@@ -177,8 +189,9 @@ func (a *questioner) run(length time.Duration) (askResult, error) {
 			a.giveUp()
 		}
 		over := passed >= length
-		if over && a.open == 0 {
-			return a.result, nil
+		changing, err := a.change(passed, !over)
+		if err != nil || over && a.open == 0 && !changing {
+			return a.result, err
 		}
 		got, err := a.turn(!over)
 		if err != nil {
@@ -188,6 +201,19 @@ func (a *questioner) run(length time.Duration) (askResult, error) {
 			a.result.Seconds = time.Since(start).Seconds()
 		}
 	}
+}
+
+// change goes on with the changes, and tells whether any are under way.
+func (a *questioner) change(passed time.Duration, more bool) (bool, error) {
+	if a.changer == nil {
+		return false, nil
+	}
+	open, err := a.changer.turn(passed, more)
+	if !open && !more {
+		done := a.changer.result()
+		a.result.Changes = &done
+	}
+	return open, err
 }
 
 // turn has each client that got answers read them and ask as many new questions. It does not sleep when there are none:

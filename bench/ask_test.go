@@ -167,7 +167,7 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, asked := oddServer(t, func(_ int, r []byte) [][]byte { return [][]byte{r} })
-	in, err := json.Marshal(askSpec{addr, file, 3, 20, 20 * time.Millisecond, time.Minute})
+	in, err := json.Marshal(askSpec{Addr: addr, File: file, Clients: 3, Window: 20, Length: 20 * time.Millisecond, Patience: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

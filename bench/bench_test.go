@@ -102,7 +102,7 @@ func TestChangingRows(t *testing.T) {
 	one := changes{PerSec: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond}
 	applied := [][]sourced{{{}}, {{one, 0.06}}, {{one, 0.05}}}
 	got := changingRows(all, results, applied)[2]
-	want := []string{"single", "50000", "0.50x", "0.62x", "12.00", "0.20", "0.06", "1000", "1.00 ms", "2.00 ms", "0"}
+	want := []string{"single", "50000", "0.50x", "0.62x", "0 %", "12.00", "0.20", "0.06", "1000", "1.00 ms", "2.00 ms", "0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("row (-want +got)\n%s", diff)
 	}

@@ -99,14 +99,14 @@ func (b *bench) changing(ctx context.Context) error {
 	}
 	b.report.table(fmt.Sprintf("nameplane over UDP while %d changes a second are applied by REST", changeRate),
 		changingRows(all, results, applied))
-	return nil
+	return b.changingAtLimit(ctx, s, file)
 }
 
 // changingRows compares each load with no changes, and with its control, which
 // is the row behind it. What the server's CPU for a change is follows from what
 // a query takes without changes.
 func changingRows(all []load, results [][]figures, applied [][]sourced) [][]string {
-	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "of its core", "CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	quiet := medians(results[0])
 	for i, l := range all {
 		f, c := medians(results[i]), middle(applied[i])
@@ -118,7 +118,7 @@ func changingRows(all []load, results [][]figures, applied [][]sourced) [][]stri
 			control = ratio(f.qps, medians(results[i+1]).qps)
 			each = fmt.Sprintf("%.2f", (f.cpu-quiet.cpu)*f.qps/c.PerSec/1000)
 		}
-		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.2f", f.cpu), each, source}
+		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.cpu), each, source}
 		rows = append(rows, append(row, c.row("")[1:]...))
 	}
 	return rows

@@ -66,28 +66,33 @@ type asker struct {
 }
 
 func (a asker) run(ctx context.Context, addr string) (outcome, error) {
+	got, _, err := runAsk(ctx, askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length})
+	return got, err
+}
+
+func runAsk(ctx context.Context, s askSpec) (outcome, askResult, error) {
+	var r askResult
 	self, err := os.Executable()
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, r, err
 	}
-	in, err := json.Marshal(askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length})
+	in, err := json.Marshal(s)
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, r, err
 	}
 	cmd := exec.CommandContext(ctx, "taskset", "-c", clientCore, self, askArg)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return outcome{}, fmt.Errorf("ask: %w", err)
+		return outcome{}, r, fmt.Errorf("ask: %w", err)
 	}
-	var r askResult
 	if err := json.Unmarshal(out, &r); err != nil {
-		return outcome{}, err
+		return outcome{}, r, err
 	}
 	if r.Answered == 0 || r.Wrong > r.Lost { // what was lost may only be late
-		return outcome{}, fmt.Errorf("%d questions were answered, and %d replies were to none", r.Answered, r.Wrong)
+		return outcome{}, r, fmt.Errorf("%d questions were answered, and %d replies were to none", r.Answered, r.Wrong)
 	}
 	answered := float64(r.Answered)
 	return outcome{answered, answered / r.Seconds, 100 * float64(r.Lost) / (answered + float64(r.Lost)),
-		cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+		cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, r, nil
 }
