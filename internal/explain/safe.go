@@ -26,20 +26,26 @@ func Safe(f *Facts) safeat.Report {
 			s.State = StateOf(f, c, s)
 			r.Samples = append(r.Samples, samples(f, links, s)...)
 		}
+		for _, s := range r.Samples {
+			if s.State == safeat.Old || s.State == safeat.Negative {
+				links[s.Link].Unchanged = false // whoever says so
+			}
+		}
 		facts.Resolvers = append(facts.Resolvers, r)
 	}
 	return safeat.Compute(facts)
 }
 
 // Links are the record sets that the answer depends on: the aliases, what is at their end, and the nameservers if they have
-// changed. A delegation that has been the same at all looks is left out: nobody said that it changed, and its TTL of days
-// would hide what matters.
+// changed. What nobody says has changed, has not: neither the asker, nor earlier looks. A delegation that has been the same
+// is left out altogether.
 func Links(f *Facts) (links []safeat.Link) {
-	still := !f.Change && !late(f)
 	add := func(name Name, zone Name, t rr.Type, ttl uint32, data []string) {
 		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: f.At, Denial: DenialOf(f, zone)}
 		l.Before, l.Unchanged = versions(f, name, t, ttl, data)
-		l.Unchanged = l.Unchanged || still && len(l.Before) == 0
+		// The asker can only have changed what is in the domain.
+		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain.Name))
+		l.Unchanged = l.Unchanged || !changed && len(l.Before) == 0
 		l.Divided = DividedAt(f, name, t)
 		links = append(links, l)
 	}
@@ -55,20 +61,6 @@ func Links(f *Facts) (links []safeat.Link) {
 		}
 	}
 	return append(links, nsLinks(f)...)
-}
-
-// late reports whether any cache was seen with an older answer.
-func late(f *Facts) bool {
-	for _, c := range f.Caches {
-		old := func(s Sample) bool {
-			state := StateOf(f, c, s)
-			return state == safeat.Old || state == safeat.Negative
-		}
-		if !c.NoVote && slices.ContainsFunc(c.Samples, old) {
-			return true
-		}
-	}
-	return false
 }
 
 // DenialOf is how a zone denies names.

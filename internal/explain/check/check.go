@@ -49,10 +49,10 @@ var (
 
 // All are the checks, in the order of the catalogue.
 func All() []Check {
-	delegation := slices.Concat(delegationChecks(), serverChecks())
+	delegation := slices.Concat(delegationChecks, serverChecks)
 	slices.SortFunc(delegation, func(a, b Check) int { return cmp.Compare(a.ID, b.ID) })
-	return slices.Concat(registrationChecks(), delegation, soaChecks(), nameChecks(), answerChecks(), cacheChecks(), secureChecks(),
-		conductChecks(), vantageChecks())
+	return slices.Concat(registrationChecks, delegation, soaChecks, nameChecks, answerChecks, cacheChecks, secureChecks,
+		conductChecks, vantageChecks)
 }
 
 // Find finds a check by its id.

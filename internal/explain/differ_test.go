@@ -1,0 +1,65 @@
+package explain_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+func again(a explain.Answer, data ...string) explain.Answer {
+	a.Others = append(a.Others, []explain.Set{set(www, rr.TypeA, 300, data...)})
+	return a
+}
+
+func from(a explain.Answer, subnet string) explain.Answer {
+	a.Subnet = netip.MustParsePrefix(subnet)
+	return a
+}
+
+func classed(a explain.Answer, c iterate.Class) explain.Answer {
+	a.Class, a.Sets = c, nil
+	return a
+}
+
+func TestDifferences(t *testing.T) {
+	const one, two = "192.0.2.1", "192.0.2.2"
+	tests := []struct {
+		name    string
+		answers []explain.Answer
+		want    string
+	}{
+		{"the same", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "a")}, ""},
+		{"others", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "b")}, "divided"},
+		{"others, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b")}, "divided"},
+		{"a part, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "a", "b")}, "rotating"},
+		{"a part, of another version", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "a", "b")}, "divided"},
+		{"a part, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "a", "b")}, "divided"},
+		{"none at one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NXDomain)}, "divided"},
+		{"none of the type at one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NoData)}, "divided"},
+		{"no reply of one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 0), iterate.Timeout)}, ""},
+		{"refused by one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 0), iterate.LameRefused)}, ""},
+		{"in turn", []explain.Answer{again(answer(one, 42, "a"), "b"), again(answer(two, 42, "b"), "a")}, "rotating"},
+		{"in turn, one seen once", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 42, "b")}, "rotating"},
+		{"in turn, and one with other data", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 41, "c")}, "rotating divided"},
+		{"in turn, and one denies", []explain.Answer{again(answer(one, 42, "a"), "b"), classed(answer(two, 41), iterate.NXDomain)}, "rotating divided"},
+		{"by place", []explain.Answer{from(answer(one, 42, "a"), "192.0.2.0/24"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "by place"},
+		{"by place, and servers differ", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "by place"},
+		{"the same for all places", []explain.Answer{answer(one, 42, "a"), from(answer(one, 42, "a"), "198.51.100.0/24")}, ""},
+		{"by place and in turn", []explain.Answer{again(answer(one, 42, "a"), "b"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "rotating"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, d := range explain.Differences(&explain.Facts{Answers: tt.answers}) {
+				got = append(got, string(d.Manner))
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("Differences = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

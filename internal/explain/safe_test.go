@@ -1,0 +1,230 @@
+package explain_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+var now = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+const (
+	www, edge = "www.example.org", "edge.example.net"
+	oldWeb    = "203.0.113.99"
+	newWeb    = "203.0.113.10"
+)
+
+func name(s string) explain.Name { return explain.Name{Name: dnsname.MustParse(s)} }
+
+func set(owner string, t rr.Type, ttl uint32, data ...string) explain.Set {
+	return explain.Set{Name: name(owner), Type: explain.Type{Type: t}, TTL: ttl, Data: data}
+}
+
+func ask(owner string) iterate.Question {
+	return iterate.Question{Name: dnsname.MustParse(owner), Type: rr.TypeA}
+}
+
+// direct is a name with an address of its own.
+func direct() *explain.Facts {
+	return &explain.Facts{
+		Kind: explain.Compare, Name: name(www), Zone: name("example.org"), At: now,
+		Outcomes: []explain.Outcome{{Type: explain.Type{Type: rr.TypeA}, Result: iterate.Answer, End: name(www), Zone: name("example.org"),
+			Sets: []explain.Set{set(www, rr.TypeA, 300, newWeb)}}},
+		Answers: []explain.Answer{answer("192.0.2.1", 42, newWeb), answer("192.0.2.2", 42, newWeb)},
+		Denials: []explain.Denial{{Zone: name("example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 900, Ranges: safeat.RangesNone}},
+		Zones: []iterate.Zone{{Name: name("example.org"), Parent: name("org"),
+			ParentNS: []iterate.NSSet{{NS: []explain.Name{name("ns1.example.org")}, TTL: 172800}},
+			ChildNS:  []iterate.NSSet{{NS: []explain.Name{name("ns1.example.org")}, TTL: 3600}}}},
+	}
+}
+
+// aliased is a name that leads to another one.
+func aliased() *explain.Facts {
+	f := direct()
+	f.Chain = []explain.Hop{{Link: iterate.Link{From: name(www), To: name(edge), Type: "CNAME", TTL: 600, Zone: name("example.org")}}}
+	f.Outcomes[0].End, f.Outcomes[0].Zone = name(edge), name("example.net")
+	f.Outcomes[0].Sets = []explain.Set{set(edge, rr.TypeA, 60, newWeb)}
+	f.Answers = nil
+	return f
+}
+
+func answer(at string, serial uint32, data ...string) explain.Answer {
+	return explain.Answer{Question: ask(www), Zone: name("example.org"), Server: netip.MustParseAddr(at), Class: iterate.Answer,
+		Sets: []explain.Set{set(www, rr.TypeA, 300, data...)}, Serial: serial}
+}
+
+func cached(state safeat.State, left uint32, sets ...explain.Set) explain.Cache {
+	return explain.Cache{Operator: "Alpha", Addr: netip.MustParseAddr("192.0.2.201"), Samples: []explain.Sample{{Question: ask(www), State: state, Left: left, Sets: sets}}}
+}
+
+func look(ago time.Duration, sets ...explain.Set) explain.Past {
+	return explain.Past{Name: name(www), At: now.Add(-ago), Sets: sets}
+}
+
+func TestSafe(t *testing.T) {
+	tests := []struct {
+		name  string
+		facts func() *explain.Facts
+		want  time.Duration // from now
+		says  string
+	}{
+		{"nobody says that it changed", direct, 0, "Everyone sees the new answer"},
+		{"all caches are current", func() *explain.Facts {
+			f := direct()
+			f.Caches = []explain.Cache{cached(safeat.Current, 200, set(www, rr.TypeA, 200, newWeb))}
+			return f
+		}, 0, ""},
+		{"it was changed, and from what is not known", func() *explain.Facts {
+			f := direct()
+			f.Change = true
+			return f
+		}, 900 * time.Second, "as far as is known"},
+		{"an earlier look saw another address with a TTL of a day", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeA, 86400, oldWeb))}
+			return f
+		}, 86400 * time.Second, ""},
+		{"the same, but a later look saw the new one", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{look(time.Hour, set(www, rr.TypeA, 300, newWeb)), look(2*time.Hour, set(www, rr.TypeA, 86400, oldWeb))}
+			return f
+		}, 86400*time.Second - time.Hour, ""},
+		{"an earlier look found no name", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{{Name: name(www), At: now.Add(-time.Minute), Absent: []explain.Type{{Type: rr.TypeA}}}}
+			return f
+		}, 900 * time.Second, ""},
+		{"looks at other names do not count", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{{Name: name("example.org"), At: now.Add(-time.Minute), Sets: []explain.Set{set(www, rr.TypeA, 86400, oldWeb)}}}
+			return f
+		}, 0, ""},
+		{"it has been the same for eight days, and the asker changes something", func() *explain.Facts {
+			f := direct()
+			f.Change = true
+			f.Past = []explain.Past{look(8*24*time.Hour, set(www, rr.TypeA, 300, newWeb))}
+			return f
+		}, 0, ""},
+		{"the first link of the chain is old", func() *explain.Facts {
+			f := aliased()
+			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeCNAME, 600, "old.example.net."), set(edge, rr.TypeA, 60, newWeb))}
+			f.Caches = []explain.Cache{cached(safeat.Old, 60, set(www, rr.TypeCNAME, 500, "old.example.net."), set("old.example.net", rr.TypeA, 60, oldWeb))}
+			return f
+		}, 600 * time.Second, ""},
+		{"the nameservers were others yesterday", func() *explain.Facts {
+			f := direct()
+			p := look(24*time.Hour, set(www, rr.TypeA, 300, newWeb))
+			p.NS = []explain.Name{name("ns1.old.net")}
+			f.Past = []explain.Past{p, look(8*24*time.Hour, set(www, rr.TypeA, 300, newWeb))}
+			return f
+		}, 172800 * time.Second, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := explain.Safe(tt.facts())
+			if got := r.At.Sub(now); got < tt.want || got > tt.want+5*time.Second {
+				t.Errorf("safe in %v, want %v: %s", got, tt.want, r.Summary)
+			}
+			if !strings.Contains(r.Summary, tt.says) {
+				t.Errorf("%q has no %q", r.Summary, tt.says)
+			}
+		})
+	}
+}
+
+// TestDivided: while a server has the old record, nobody can say when it is gone.
+func TestDivided(t *testing.T) {
+	f := direct()
+	f.Change = true
+	f.Answers[1] = answer("192.0.2.2", 41, oldWeb)
+	if r := explain.Safe(f); r.Verdict != safeat.CannotTell {
+		t.Errorf("%s: %s", r.Verdict, r.Summary)
+	}
+}
+
+// TestSamples: what a cache holds of each link.
+func TestSamples(t *testing.T) {
+	f := aliased()
+	f.Caches = []explain.Cache{cached(safeat.Old, 40, set(www, rr.TypeCNAME, 500, edge+"."), set(edge, rr.TypeA, 40, oldWeb))}
+	f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeCNAME, 600, edge+"."), set(edge, rr.TypeA, 60, oldWeb))}
+	r := explain.Safe(f)
+	if got := r.Resolvers[0].Held.Sub(now); got < 40*time.Second || got > 42*time.Second {
+		t.Errorf("the old address is held for %v, want 40 s: %s", got, r.Summary)
+	}
+	f.Caches = []explain.Cache{cached(safeat.Negative, 700)}
+	r = explain.Safe(f)
+	if got := r.Resolvers[0]; got.State != safeat.Negative || got.Held.Sub(now) < 700*time.Second {
+		t.Errorf("a denial: %+v", got)
+	}
+	f.Caches[0].NoVote = true
+	if r = explain.Safe(f); len(r.Resolvers) != 0 {
+		t.Errorf("one that does not vote was counted: %+v", r.Resolvers)
+	}
+}
+
+func TestPlanChange(t *testing.T) {
+	analyze := func(f *explain.Facts) *explain.Facts {
+		f.Kind = explain.Analyze
+		return f
+	}
+	steps := func(p safeat.Plan) (out []string) {
+		for _, s := range p.Steps {
+			out = append(out, string(s.Do))
+		}
+		return out
+	}
+	tests := []struct {
+		name  string
+		facts func() *explain.Facts
+		steps string
+		at    time.Duration // of the change
+	}{
+		{"a low TTL", func() *explain.Facts { return analyze(direct()) }, "change confirm", 0},
+		{"a day", func() *explain.Facts {
+			f := analyze(direct())
+			f.Outcomes[0].Sets[0].TTL = 86400
+			return f
+		}, "lower wait change confirm raise", 86400 * time.Second},
+		{"an alias is what is changed", func() *explain.Facts { return analyze(aliased()) }, "lower wait change confirm raise", 600 * time.Second},
+		{"a name that is not there", func() *explain.Facts {
+			f := analyze(direct())
+			f.Outcomes[0].Result, f.Outcomes[0].Sets = iterate.NXDomain, nil
+			return f
+		}, "lower wait change confirm raise", 900 * time.Second},
+		{"other nameservers", func() *explain.Facts {
+			f := direct()
+			f.PlanNS = []explain.Name{name("ns1.new.net")}
+			return f
+		}, "prepare lower wait change confirm retire raise", 3600 * time.Second},
+		{"other nameservers, and a DS", func() *explain.Facts {
+			f := direct()
+			f.PlanNS = []explain.Name{name("ns1.new.net")}
+			f.Secure = []secure.Result{{Zones: []secure.Zone{{Name: name("example.org"), DS: []secure.DS{{TTL: 86400}}}}}}
+			return f
+		}, "prepare lower removeDS wait change confirm retire raise wait addDS", 86400 * time.Second},
+		{"only compared", direct, "", 0},
+		{"nothing known", func() *explain.Facts { return analyze(&explain.Facts{Name: name(www), At: now}) }, "", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, ok := explain.PlanChange(tt.facts())
+			if ok != (tt.steps != "") {
+				t.Fatalf("PlanChange is %v: %+v", ok, p)
+			}
+			if got := strings.Join(steps(p), " "); got != tt.steps {
+				t.Errorf("steps %q, want %q", got, tt.steps)
+			}
+			if got := p.Change.Sub(now); ok && (got < tt.at || got > tt.at+time.Minute+5*time.Second) {
+				t.Errorf("the change is in %v, want %v", got, tt.at)
+			}
+		})
+	}
+}
