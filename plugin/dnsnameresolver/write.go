@@ -1,6 +1,7 @@
 package dnsnameresolver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
@@ -51,8 +52,11 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	o.writing = true
 	w.wrote = o.changedLocked(res.Entries, known)
 	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
-	if w.ops = diff(o.live, o.entries, res.Entries); o.refused > 2 {
+	switch w.ops = diff(o.live, o.entries, res.Entries); {
+	case o.refused > 2:
 		w.ops = replaceAll(o.live, res.Entries)
+	case res.Crowded:
+		w.ops = slices.Insert(w.ops, 0, operation{"test", "/metadata/resourceVersion", o.live.ResourceVersion})
 	}
 	return w
 }

@@ -22,6 +22,9 @@ type Result struct {
 	Changed bool
 	Due     time.Time // when to look again without a new lesson; zero: no need
 	Left    []string  // names there was no room for; their addresses live by leases alone
+	// Crowded says that the room was judged by what there was, and that others who did the same at once would not fit beside:
+	// the write must fail if there was another one in between.
+	Crowded bool
 }
 
 // Merge brings what is known of some names into the entries of an object, which are not changed themselves. Names that are in
@@ -31,6 +34,7 @@ func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.
 	for _, e := range have {
 		s.size += e.size()
 	}
+	had := s.size
 	names := make([]string, 0, len(known))
 	for n := range known {
 		names = append(names, n)
@@ -42,7 +46,14 @@ func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.
 	if own := known[o.Name]; o.Wildcard && own != nil && own.own {
 		s.dropCovered(known)
 	}
-	return Result{s.entries, s.changed, s.due, s.left}
+	return Result{s.entries, s.changed, s.due, s.left, s.crowded(s.size - had)}
+}
+
+// crowded judges a growth: a large one, or one of a status that is half full. Small ones of a handful of replicas fit in what MaxBytes
+// leaves free below the bound that matters.
+func (s *status) crowded(grown int) bool {
+	limit := s.rules.MaxBytes
+	return limit > 0 && (grown > limit/4 || grown > limit/24 && s.size > limit/2)
 }
 
 // status is a status that is being changed.

@@ -392,6 +392,33 @@ func TestBounds(t *testing.T) {
 	r.want("*.example.com.; late.example.com. 192.0.2.99/30s NOERROR")
 }
 
+// TestCrowded: what replicas that do not know of each other add at once fits, or only one of them is to succeed.
+func TestCrowded(t *testing.T) {
+	names := func(from, to int) map[string]*learn.Memory {
+		out := map[string]*learn.Memory{}
+		for i := from; i < to; i++ {
+			n, m := fmt.Sprintf("n%04d.example.com.", i), &learn.Memory{}
+			learn.Rules{}.Note(m, learn.Entry{}, learn.Lesson{Name: n, Type: dns.TypeA,
+				Addrs: []learn.Address{{Addr: netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), TTL: time.Minute}}}, start)
+			out[n] = m
+		}
+		return out
+	}
+	rules := learn.Rules{MinTTL: minTTL, Lease: time.Minute, MaxNames: 1000, MaxBytes: 208 << 10}
+	o := learn.Object{Name: "*.example.com.", Wildcard: true, Turn: func(string) float64 { return 0 }}
+	var have []learn.Entry
+	for _, tc := range []struct {
+		from, to int
+		crowded  bool
+	}{{0, 50, false}, {50, 200, true}, {200, 205, false}, {205, 300, true}, {300, 310, false}} {
+		res := rules.Merge(have, o, names(tc.from, tc.to), start)
+		if !res.Changed || res.Crowded != tc.crowded {
+			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Crowded)
+		}
+		have = res.Entries
+	}
+}
+
 // TestMergeDoesNotWriteInPlace: the entries that were given are what another goroutine reads.
 func TestMergeDoesNotWriteInPlace(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
