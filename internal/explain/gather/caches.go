@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -35,7 +36,7 @@ func (r *run) caches() error {
 			continue
 		}
 		group.Go(func() {
-			s := sampler{run: r, cache: &all[i], left: r.opts.PerResolver}
+			s := sampler{run: r, target: &all[i], left: r.opts.PerResolver}
 			s.sample(types)
 			mu.Lock()
 			defer mu.Unlock()
@@ -44,7 +45,9 @@ func (r *run) caches() error {
 		})
 	}
 	group.Wait()
-	r.facts.Caches = all
+	for _, c := range all {
+		r.facts.Caches = append(r.facts.Caches, c.Cache)
+	}
 	r.compare()
 	r.told(StageResolvers)
 	return nil
@@ -93,25 +96,39 @@ func (r *run) harm(o explain.Outcome) string {
 	return ""
 }
 
+// target is a resolver, and where it is asked.
+type target struct {
+	explain.Cache
+	place resolve.Server
+}
+
 // shared are the resolvers of the list: one address of each, as the others lead to the same caches, or to as good ones.
-func (r *run) shared() (out []explain.Cache) {
+func (r *run) shared() (out []target) {
 	for _, known := range r.Resolvers {
-		c := explain.Cache{ID: known.ID, Operator: known.Name, Region: known.Region, Filters: known.Filters, NoVote: known.NoVote, Flush: known.Flush}
-		for _, a := range slices.Concat(known.V4, known.V6) {
-			if r.family(a) {
-				c.Addr = a
-				break
-			}
-		}
-		if c.Addr.IsValid() {
-			out = append(out, c)
+		c := explain.Cache{ID: known.ID, Operator: cmp.Or(known.Operator, known.ID), Region: known.Region, Filters: known.Filter, NoVote: !known.Vote,
+			Flush: known.Flush, Clamps: clamps(known.MaxTTL, known.MaxNegativeTTL)}
+		servers := slices.DeleteFunc(known.Servers(), func(s resolve.Server) bool { return !r.family(s.Addr.Addr()) })
+		if len(servers) > 0 {
+			c.Addr = servers[0].Addr.Addr()
+			out = append(out, target{c, servers[0]})
 		}
 	}
 	return out
 }
 
+// clamps are the longest times that a resolver says it keeps things; 0 is not known.
+func clamps(positive, negative uint32) (out safeat.Clamps) {
+	if positive > 0 {
+		out.Positive = safeat.Seconds(positive)
+	}
+	if negative > 0 {
+		out.Negative = safeat.Seconds(negative)
+	}
+	return out
+}
+
 // local are the resolvers that this machine uses.
-func (r *run) local() (out []explain.Cache, err error) {
+func (r *run) local() (out []target, err error) {
 	if r.opts.Local == "" {
 		return nil, nil
 	}
@@ -125,7 +142,7 @@ func (r *run) local() (out []explain.Cache, err error) {
 			continue
 		}
 		if a, err := netip.ParseAddr(words[1]); err == nil && len(out) < maxLocal {
-			out = append(out, explain.Cache{ID: "local", Operator: "this machine's resolver", Addr: a, Local: true})
+			out = append(out, target{explain.Cache{ID: "local", Operator: "this machine's resolver", Addr: a, Local: true}, udp(a)})
 		}
 	}
 	return out, nil
@@ -155,8 +172,8 @@ func (r *run) intercepted() {
 // sampler asks one resolver.
 type sampler struct {
 	*run
-	cache *explain.Cache
-	left  int // queries
+	*target
+	left int // queries
 }
 
 // way is how a resolver is asked for one type.
@@ -233,16 +250,16 @@ func (s *sampler) uncheck(w *way) {
 // send asks once, and over TCP if the reply does not fit. Each query has a port of its own, so that they reach different ones of
 // the machines behind an address.
 func (s *sampler) send(q iterate.Question, recurse, unchecked bool) (out reply) {
-	query := iterate.Query{Server: udp(s.cache.Addr), Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
+	query := iterate.Query{Server: s.place, Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
 	timeout := s.opts.Timeouts[0]
 	for s.left > 0 {
-		if s.budget.acquire(s.ctx, s.cache.Addr, true) != nil {
+		if s.budget.acquire(s.ctx, s.Addr, true) != nil {
 			s.refused()
 			return out
 		}
 		s.left--
 		s.run.send(query, timeout, &out)
-		if out.last.Class != iterate.Truncated || query.Server.Transport == resolve.TCP {
+		if out.last.Class != iterate.Truncated || query.Server.Transport != resolve.UDP {
 			break
 		}
 		query.Server.Transport = resolve.TCP
@@ -279,5 +296,5 @@ func (s *sampler) keep(q iterate.Question, p reply, recurse, unchecked bool) {
 		}
 		out.SOA = soaOf(v.Authority)
 	}
-	s.cache.Samples = append(s.cache.Samples, out)
+	s.Samples = append(s.Samples, out)
 }

@@ -96,7 +96,7 @@ func TestStates(t *testing.T) {
 func TestFilteringResolver(t *testing.T) {
 	more := map[string]string{resolverA: "filter www.example.test. nxdomain", resolverB: "deny www.example.test. 100 * example.test. 7"}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		g.Resolvers[0].Filters, g.Resolvers[1].Filters = true, true
+		g.Resolvers[0].Filter, g.Resolvers[1].Filter = true, true
 		f := compare(t, g, "www.example.test", rr.TypeA)
 		// One has the denial of the zone itself, which is no filter's.
 		if got, want := states(f.Caches[0])+"; "+states(f.Caches[1]), "filtered 0; negative 100"; got != want {

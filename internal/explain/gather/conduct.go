@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -42,7 +43,7 @@ func (r *run) conduct() {
 		return
 	}
 	zone := r.found(r.facts.Zone.Name)
-	servers := r.good(zone)
+	servers := r.oneOfEach(zone, r.good(zone))
 	if most := r.budget.remaining() / probeQueries; most < len(servers) {
 		r.limit(r.budget.String())
 		servers = servers[:most]
@@ -66,6 +67,24 @@ func (r *run) conduct() {
 	}
 	group.Wait()
 	r.told(StageServers)
+}
+
+// oneOfEach puts one address of each host before the others: if the budget does not reach for all, then for all hosts.
+func (r *run) oneOfEach(z *iterate.Zone, servers []netip.Addr) []netip.Addr {
+	var first, rest []netip.Addr
+	for _, h := range z.Hosts {
+		had := false
+		for _, a := range h.Addrs() {
+			switch {
+			case !slices.Contains(servers, a) || slices.Contains(first, a) || slices.Contains(rest, a):
+			case had:
+				rest = append(rest, a)
+			default:
+				first, had = append(first, a), true
+			}
+		}
+	}
+	return slices.Concat(first, rest)
 }
 
 func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {

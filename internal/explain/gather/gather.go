@@ -87,6 +87,17 @@ func (o Options) withDefaults(kind explain.Kind) Options {
 	return o
 }
 
+// family is the only one whose addresses are asked.
+func (o Options) family() iterate.Family {
+	switch {
+	case o.IPv4Only:
+		return iterate.IPv4Only
+	case o.IPv6Only:
+		return iterate.IPv6Only
+	}
+	return ""
+}
+
 // Event tells how far gathering is.
 type Event struct {
 	Stage   string `json:"stage"`             // one of the stages
@@ -145,6 +156,9 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	r.beside()
 	r.again()
 	r.plain()
+	if !r.ours() {
+		r.register(r.facts.Domain.Name)
+	}
 	r.registerTargets()
 	return r.finish("analyze")
 }

@@ -46,7 +46,7 @@ func (r *run) answersOf(recs []record) (out []explain.Answer) {
 		if e.strange || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) || !r.isData(e.Question.Type) {
 			continue
 		}
-		if z := r.zoneOf(e.Question.Name); z == nil || z.Name != e.Zone {
+		if z := r.zoneFor(e.Question); z == nil || z.Name != e.Zone {
 			continue
 		}
 		i := slices.IndexFunc(out, func(a explain.Answer) bool {
@@ -139,7 +139,7 @@ func (r *run) outcomesOf() (out []explain.Outcome) {
 				o.Result = c
 			}
 		}
-		if z := r.zoneOf(o.End.Name); z != nil {
+		if z := r.zoneFor(iterate.Question{Name: o.End.Name, Type: t}); z != nil {
 			o.Zone = z.Name
 		}
 		if i == 0 {

@@ -62,6 +62,9 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	if len(types) == 0 {
 		types = addresses
 	}
+	if types, err = askable(types); err != nil {
+		return nil, err
+	}
 	opts := g.Options.withDefaults(kind)
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
 		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, label: label(opts.Seed)}
@@ -78,6 +81,26 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 		r.facts.Types = append(r.facts.Types, explain.Type{Type: t})
 	}
 	return r, nil
+}
+
+// maxTypes is how many types are asked for at once: each is asked of every server.
+const maxTypes = 8
+
+// askable are the types without those that are there twice. Only records are asked for: never ANY, which servers need not answer
+// (RFC 8482).
+func askable(types []rr.Type) (out []rr.Type, err error) {
+	for _, t := range types {
+		switch {
+		case !t.IsData():
+			return nil, fmt.Errorf("%s is no type of records", t)
+		case !slices.Contains(out, t):
+			out = append(out, t)
+		}
+	}
+	if len(out) > maxTypes {
+		return nil, fmt.Errorf("%d types are too many at once; %d can be asked for", len(out), maxTypes)
+	}
+	return out, nil
 }
 
 // label is one that nobody has a record of.
@@ -215,6 +238,15 @@ func (r *run) ours() bool {
 
 // found is a zone of the walk; nil if it is not there.
 func (r *run) found(zone dnsname.Name) *iterate.Zone { return r.trace.Zone(zone) }
+
+// zoneFor is the zone that has the answer to a question: DS records are the parent's (RFC 4035 §2.4).
+func (r *run) zoneFor(q iterate.Question) *iterate.Zone {
+	z := r.zoneOf(q.Name)
+	if z != nil && q.Type == rr.TypeDS && z.Name.Name == q.Name && !q.Name.IsRoot() {
+		return r.found(z.Parent.Name)
+	}
+	return z
+}
 
 // zoneOf is the lowest zone that a name is in, of those that were looked at.
 func (r *run) zoneOf(name dnsname.Name) *iterate.Zone {

@@ -15,6 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
@@ -179,6 +180,23 @@ func TestUnreachableIsNotLame(t *testing.T) {
 	})
 }
 
+func TestTypes(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		for _, types := range [][]rr.Type{{rr.TypeANY}, {rr.TypeAXFR}, {rr.TypeA, rr.TypeOPT}, {1, 2, 5, 6, 12, 15, 16, 28, 33}} {
+			if _, err := g.Analyze(t.Context(), "www.example.test", types); err == nil || len(net.History()) > 0 {
+				t.Errorf("Analyze with %v: %v, sent %v", types, err, net.History())
+			}
+		}
+		if f := analyze(t, g, "www.example.test", rr.TypeTXT, rr.TypeTXT); len(f.Outcomes) != 1 || f.Outcomes[0].Result != iterate.NoData {
+			t.Errorf("%s, want it once", outcomes(f))
+		}
+		if f := analyze(t, g, "example.test", rr.TypeNS, rr.TypeDS); outcomes(f) != "NS answer at example.test. in example.test. NS ns1.example.test.,ns2.example.test.; "+
+			"DS nodata at example.test. in test." {
+			t.Error(outcomes(f))
+		}
+	})
+}
+
 func TestBudget(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		for _, most := range []int{3, 10, 20, 30, 40} {
@@ -241,4 +259,31 @@ func TestSigned(t *testing.T) {
 			t.Errorf("DNSSEC: %+v", f.Secure)
 		}
 	})
+}
+
+func TestPrimary(t *testing.T) {
+	tests := []struct{ records, want string }{
+		{"", "hidden.example.test. [] missing unknown"},
+		{"hidden.example.test. 60 A 192.0.2.22", "hidden.example.test. [192.0.2.22] answer"},
+		{"hidden.example.test. 60 AAAA 2001:db8::53", "hidden.example.test. [2001:db8::53] unreachable"},
+		{"hidden.example.test. 60 A 192.0.2.31", "hidden.example.test. [192.0.2.31] lame-refused"},
+		{"hidden.example.test. 60 TXT x", "hidden.example.test. [] missing unknown"},
+	}
+	for _, tt := range tests {
+		const soa = "set example.test. 3600 SOA hidden.example.test. a.b.test. 1 7200 3600 1209600 300\n"
+		run(t, map[string]string{"192.0.2.21": soa + tt.records, "192.0.2.22": soa + tt.records}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			f, err := g.Scan(t.Context(), "example.test")
+			p := must(t, f, err).Primary
+			if p == nil {
+				t.Fatal("the primary was not looked up")
+			}
+			got := fmt.Sprint(p.Name, " ", p.Addrs)
+			if p.Missing {
+				got += " missing"
+			}
+			if got += " " + string(p.Class); got != tt.want {
+				t.Errorf("with %q: %s, want %s", tt.records, got, tt.want)
+			}
+		})
+	}
 }

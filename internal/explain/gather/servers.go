@@ -291,30 +291,21 @@ type host struct {
 
 // lookUp finds the addresses of a host, with as few questions as there can be.
 func (r *run) lookUp(name dnsname.Name) (out host) {
-	queries := min(lookUpQueries, r.budget.remaining())
-	if name.IsRoot() || queries == 0 {
-		return host{missing: name.IsRoot()}
+	if name.IsRoot() {
+		return host{missing: true}
 	}
-	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
-		MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts[:1]}}
-	if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone.Name) {
-		return r.lookUpHere(name, good[0])
-	}
-	trace, err := it.Run(r.caller, iterate.Question{Name: name, Type: rr.TypeA})
-	if err != nil {
-		return host{}
-	}
-	before := len(r.exchanges)
-	r.take(trace)
-	for i := before; i < len(r.exchanges); i++ {
-		e := r.exchanges[i]
-		if v, err := e.View(); err == nil && e.Question.Name == name && e.Class == iterate.Answer {
-			out.addrs = append(out.addrs, addressesOf(v.Answer)...)
-			out.ids = append(out.ids, i)
+	for _, t := range addresses {
+		var class iterate.Class
+		if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone.Name) {
+			class = r.lookUpHere(iterate.Question{Name: name, Type: t}, good[0], &out)
+		} else {
+			class = r.lookUpElsewhere(iterate.Question{Name: name, Type: t}, &out)
+		}
+		out.missing = class == iterate.NXDomain || class == iterate.NoData
+		if class != iterate.NoData {
+			break
 		}
 	}
-	out.alias = len(trace.Chain) > 0
-	out.missing = trace.Result == iterate.NXDomain || trace.Result == iterate.NoData
 	return out
 }
 
@@ -324,16 +315,41 @@ const (
 	lookUpTime    = 5 * time.Second
 )
 
+// lookUpElsewhere walks to a host from the root.
+func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
+	queries := min(lookUpQueries, r.budget.remaining())
+	if queries == 0 {
+		r.refused()
+		return iterate.Unknown
+	}
+	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
+		Family: r.opts.family(), MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts[:1]}}
+	trace, err := it.Run(r.ctx, q)
+	if err != nil {
+		return iterate.Unknown
+	}
+	before := len(r.exchanges)
+	r.take(trace)
+	for i := before; i < len(r.exchanges); i++ {
+		e := r.exchanges[i]
+		if v, err := e.View(); err == nil && e.Question.Name == q.Name && e.Class == iterate.Answer {
+			out.addrs = append(out.addrs, addressesOf(v.Answer)...)
+			out.ids = append(out.ids, i)
+		}
+	}
+	out.alias = out.alias || len(trace.Chain) > 0
+	return trace.Result
+}
+
 // lookUpHere asks a server of the zone that a host is in.
-func (r *run) lookUpHere(name dnsname.Name, server netip.Addr) (out host) {
-	p := r.ask(to(r.facts.Zone.Name, server, name, rr.TypeA))
-	out.ids = p.ids
+func (r *run) lookUpHere(q iterate.Question, server netip.Addr, out *host) iterate.Class {
+	p := r.ask(to(r.facts.Zone.Name, server, q.Name, q.Type))
+	out.ids = append(out.ids, p.ids...)
 	if p.view != nil && p.class() == iterate.Answer {
 		out.addrs = addressesOf(p.view.Answer)
-		_, out.alias = targetOf(p.view.Answer, name)
+		_, out.alias = targetOf(p.view.Answer, q.Name)
 	}
-	out.missing = p.class() == iterate.NXDomain || p.class() == iterate.NoData
-	return out
+	return p.class()
 }
 
 func addressesOf(section []iterate.Record) (out []netip.Addr) {

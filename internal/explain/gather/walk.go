@@ -18,16 +18,9 @@ const rootAddrs = 4
 func (r *run) walk() error {
 	share := r.opts.MaxQueries
 	if r.facts.Kind == explain.Scan {
-		share = share * 2 / 3 // the rest is for the conduct of servers
+		share = share * 4 / 5 // the rest is for the conduct of servers
 	}
-	family := iterate.Family("")
-	switch {
-	case r.opts.IPv4Only:
-		family = iterate.IPv4Only
-	case r.opts.IPv6Only:
-		family = iterate.IPv6Only
-	}
-	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: rootAddrs, Family: family,
+	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: rootAddrs, Family: r.opts.family(),
 		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts}}
 	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]})
 	if err != nil {
@@ -82,19 +75,20 @@ func (r *run) answers() {
 	all := append(r.ends(), r.facts.Name.Name)
 	var qs []iterate.Query
 	for _, name := range r.names() {
-		z := r.zoneOf(name)
-		good := r.good(z)
-		if !slices.Contains(all, name) {
-			good = good[:min(len(good), 1)]
-		}
-		for _, s := range good {
-			for _, t := range r.types[1:] {
-				qs = append(qs, to(z.Name.Name, s, name, t))
+		for i, t := range r.types {
+			z := r.zoneFor(iterate.Question{Name: name, Type: t})
+			good := r.good(z)
+			if !slices.Contains(all, name) {
+				good = good[:min(len(good), 1)]
 			}
-			if r.opts.ECS.IsValid() {
-				q := to(z.Name.Name, s, name, r.types[0])
-				q.ECS = r.opts.ECS
-				qs = append(qs, q)
+			for _, s := range good {
+				q := to(z.Name.Name, s, name, t)
+				if i > 0 {
+					qs = append(qs, q)
+				} else if r.opts.ECS.IsValid() {
+					q.ECS = r.opts.ECS
+					qs = append(qs, q)
+				}
 			}
 		}
 	}

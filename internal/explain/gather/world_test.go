@@ -102,8 +102,8 @@ func hints() []iterate.Host {
 
 func list() []resolvers.Resolver {
 	return []resolvers.Resolver{
-		{ID: "a", Name: "Operator A", V4: []netip.Addr{netip.MustParseAddr(resolverA)}},
-		{ID: "b", Name: "Operator B", V4: []netip.Addr{netip.MustParseAddr(resolverB)}},
+		{ID: "a", Operator: "Operator A", Vote: true, V4: []netip.Addr{netip.MustParseAddr(resolverA)}},
+		{ID: "b", Operator: "Operator B", Vote: true, V4: []netip.Addr{netip.MustParseAddr(resolverB)}},
 	}
 }
 
