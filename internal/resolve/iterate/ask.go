@@ -200,6 +200,10 @@ func reason(err error) string {
 		return "no reply in time"
 	case Truncated:
 		return errCut.Error()
+	case BadID:
+		return resolve.ErrID.Error()
+	case QuestionMismatch:
+		return resolve.ErrQuestion.Error()
 	}
 	return err.Error()
 }

@@ -44,13 +44,6 @@ const (
 	Unknown Class = "unknown" // not asked, or given up, because the budget was used up: says nothing about the server
 )
 
-// Errors of Exchangers that tell why they did not take a reply. A resolve.Client waits for the right one instead, so that
-// with it both are timeouts.
-var (
-	ErrID       = errors.New("the reply has another id")
-	ErrQuestion = errors.New("the reply has another question")
-)
-
 // errCut is how a reply that was cut off over UDP is kept from being asked for again behind our back.
 var errCut = errors.New("the reply was cut off")
 
@@ -103,12 +96,12 @@ func failure(err error) Class {
 		return Unknown
 	case errors.Is(err, errCut):
 		return Truncated
+	case errors.Is(err, resolve.ErrID): // before timeouts, which a Client's are, too, as it waits for the right reply
+		return BadID
+	case errors.Is(err, resolve.ErrQuestion):
+		return QuestionMismatch
 	case errors.Is(err, context.DeadlineExceeded):
 		return Timeout
-	case errors.Is(err, ErrID):
-		return BadID
-	case errors.Is(err, ErrQuestion):
-		return QuestionMismatch
 	case err != nil && resolve.IsUnreadable(err):
 		return ParseError
 	}

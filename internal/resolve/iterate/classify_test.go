@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -130,8 +131,8 @@ func TestClassifyErrors(t *testing.T) {
 		{syscall.ECONNREFUSED, iterate.Unreachable},
 		{errors.New("no route"), iterate.Unreachable},
 		{nil, iterate.Unreachable}, // and no reply either
-		{iterate.ErrID, iterate.BadID},
-		{iterate.ErrQuestion, iterate.QuestionMismatch},
+		{resolve.ErrID, iterate.BadID},
+		{resolve.ErrQuestion, iterate.QuestionMismatch},
 		{new(dns.Msg).Unpack([]byte{1}), iterate.ParseError},
 		{context.Canceled, iterate.Unknown},
 		{iterate.ErrNotRecorded, iterate.Unknown},

@@ -153,3 +153,38 @@ func TestQueries(t *testing.T) {
 		})
 	}
 }
+
+// TestSpread sees that no server has to be waited for because it alone is asked what one server is enough for.
+func TestSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const more = "example.test. 60 NS ns3.example.test.\nns3.example.test. 60 A 192.0.2.21\nexample.test. 60 DNSKEY 257 3 13 AAAA"
+		net := internet(map[string]string{"192.0.2.21": more, "192.0.2.22": more})
+		trace := walk(t, net, "www.example.test. A", iterate.Options{})
+		count := map[netip.AddrPort]int{}
+		for _, q := range net.History() {
+			count[q.Server]++
+		}
+		for server, n := range count {
+			if n > 10 {
+				t.Errorf("%v was asked %d times", server, n)
+			}
+		}
+		if trace.Took > 0 {
+			t.Errorf("took %v", trace.Took)
+		}
+	})
+}
+
+// TestOldGlue has an address that only the child knows: it is looked at like the others.
+func TestOldGlue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const moved = "set ns2.example.test. 60 A 192.0.2.23"
+		net := internet(map[string]string{"192.0.2.21": moved, "192.0.2.22": moved, "192.0.2.23": exampleZone + moved})
+		trace := walk(t, net, "www.example.test. A", iterate.Options{})
+		for _, q := range []string{"example.test. NS", "example.test. SOA", "example.test. DNSKEY", "www.example.test. A"} {
+			if got := classes(trace, "example.test.", q); !strings.Contains(got, "23 udp ") {
+				t.Errorf("%s: %s", q, got)
+			}
+		}
+	})
+}

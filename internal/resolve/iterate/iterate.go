@@ -23,7 +23,7 @@ import (
 
 // Iterator walks from the root to names.
 type Iterator struct {
-	Exchanger resolve.Exchanger // default: a resolve.Client
+	Exchanger resolve.Exchanger // default: a resolve.Client, which must be AsIs to try servers without EDNS
 	Options   Options
 }
 
@@ -88,8 +88,9 @@ type way struct {
 	limits  map[string]bool
 	copies  []Exchange // of replies that were judged for another zone, too
 	hosts   map[dnsname.Name]found
-	looking []dnsname.Name // names of servers that are being looked up, one because of the other
-	count   int            // names that were looked up
+	looking []dnsname.Name                   // names of servers that are being looked up, one because of the other
+	count   int                              // names that were looked up
+	load    map[netip.Addr]map[Question]bool // what servers were asked
 	result  Class
 }
 
@@ -119,7 +120,7 @@ func newRun(it *Iterator, q Question) *run {
 	r := &run{opts: opts, exchanger: it.Exchanger, q: q, began: time.Now(), budget: newBudget(opts),
 		asked: map[askKey]*result{}, cookies: map[netip.Addr]string{}}
 	if r.exchanger == nil {
-		r.exchanger = &resolve.Client{}
+		r.exchanger = &resolve.Client{AsIs: true}
 	}
 	return r
 }
@@ -127,7 +128,8 @@ func newRun(it *Iterator, q Question) *run {
 // pass goes the whole way, as far as it is known.
 func (r *run) pass() {
 	r.omitted = false
-	r.way = way{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{}, result: Unknown}
+	r.way = way{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{},
+		load: map[netip.Addr]map[Question]bool{}, result: Unknown}
 	root := &zone{name: dnsname.Root, hosts: map[dnsname.Name]*host{}}
 	for _, h := range r.opts.Hints {
 		root.host(h.Name.Name).glue = h.Glue
@@ -140,6 +142,10 @@ func (r *run) pass() {
 // start sends a question to a server, unless that was done before.
 func (r *run) start(j job) *result {
 	k := askKey{j.server, j.q}
+	if r.load[j.server] == nil {
+		r.load[j.server] = map[Question]bool{}
+	}
+	r.load[j.server][j.q] = true
 	if res, ok := r.asked[k]; ok {
 		return res
 	}
@@ -207,10 +213,10 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 		select {
 		case <-res.done:
 		case <-time.After(grace):
+			r.omitted = true // even if it replies before the others: a replay, in which none is slow, asks no other
 			continue
 		}
 		if v := r.judge(z, res); v.class.Usable() {
-			r.omitted = r.omitted || slices.ContainsFunc(waiting, func(w *result) bool { return !w.isDone() })
 			r.copyFor(z, res, v)
 			return []verdict{v}
 		}
@@ -218,8 +224,16 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 	return r.collect(z, waiting)
 }
 
+// A server that was asked busy questions is let be if others are not slower than its turns: the default rate, whatever the
+// rate is, as that is not part of a trace.
+const (
+	busy = 4
+	turn = 100 * time.Millisecond
+)
+
 // bestFirst puts servers first that are known to be good for the zone, the fastest of them before the others, and last those
-// that are not. It looks only at what was asked before on the same way, so that a replay does as was done.
+// that are not. One that was asked nearly as much as the rate allows is as slow as the wait for its turn makes it. It looks
+// only at what was asked before on the same way, so that a replay does as was done.
 func (r *run) bestFirst(z *zone, servers []netip.Addr) []netip.Addr {
 	if !z.surveyed {
 		return servers
@@ -229,7 +243,7 @@ func (r *run) bestFirst(z *zone, servers []netip.Addr) []netip.Addr {
 		if !ok || !res.isDone() || !r.judge(z, res).class.Usable() {
 			return time.Hour
 		}
-		sum := time.Duration(0)
+		sum := time.Duration(max(0, len(r.load[s])-busy)) * turn
 		for _, e := range res.exchanges {
 			sum += e.RTT
 		}

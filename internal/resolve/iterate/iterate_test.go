@@ -231,7 +231,7 @@ func TestFaults(t *testing.T) {
 		{"fault empty", "21 udp no-soa, " + good},
 		{"fault bogus", "21 udp odd, " + good},
 		{"fault malformed", "21 udp parse-error, " + good},
-		{"fault question", "21 udp timeout, " + good},
+		{"fault question", "21 udp question-mismatch, " + good},
 		{"fault timeout", "21 udp timeout, " + good},
 		{"fault unreachable", "21 udp unreachable, " + good},
 		{"fault formerr", "21 udp formerr, " + good},

@@ -138,7 +138,11 @@ func (r *run) enter(z *zone, full bool) {
 		}
 		r.locate(z)
 	}
+	before := len(r.addrs(z))
 	r.confirm(z)
+	if len(r.addrs(z)) > before { // glue was old
+		r.learn(z, ask(z, r.addrs(z), ns))
+	}
 	r.inspect(z)
 }
 
