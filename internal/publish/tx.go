@@ -102,6 +102,16 @@ func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
 	return z
 }
 
+// After is the zone as this edit leaves it: complete, with its serial, once Commit has returned nil. Whoever answers with it
+// need not read it again, nor sees what others have changed since.
+func (tx *Tx) After(id uuid.UUID) (*zone.Zone, error) {
+	e, err := tx.zone(id)
+	if err != nil {
+		return nil, err
+	}
+	return &e.zone, nil
+}
+
 // CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times and version are
 // set here, and so is the serial unless z has one: an exported zone that is imported again is the same file. A zone of
 // this name must not exist.

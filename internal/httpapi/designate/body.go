@@ -78,6 +78,16 @@ func parseInput(resource string, b []byte) (*input, error) {
 	return in, nil
 }
 
+// parseItem is parseInput for a part of a body that was found to be JSON.
+func parseItem(resource string, raw json.RawMessage) (*input, error) {
+	if raw[0] == '{' {
+		if fields := plainFields(raw); fields != nil {
+			return &input{resource: resource, fields: fields}, nil
+		}
+	}
+	return parseInput(resource, raw)
+}
+
 func (c *call) wantMedia(media ...string) error {
 	got, _, err := mime.ParseMediaType(c.header("Content-Type"))
 	if err != nil || !slices.Contains(media, got) {
@@ -179,8 +189,8 @@ func short(raw []byte) string {
 
 // text reads a string of at most so many characters; nil when absent or null.
 func (in *input) text(key string, most int) *string {
-	var s string
-	if !in.get(key, "string", &s) {
+	s, ok := plainText(in.fields[key])
+	if !ok && !in.get(key, "string", &s) {
 		return nil
 	}
 	if utf8.RuneCountInString(s) > most {

@@ -1,7 +1,6 @@
 package designate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,21 +34,29 @@ func (c *call) applyChanges() (reply, error) {
 		return reply{}, err
 	}
 	var sets []RecordSet
+	var left *zone.Zone // as the batch left it
+	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("batch of %d changes", len(items))
-		sets, err = c.applyAll(tx, items)
+		z, err := c.zone(tx.View)
+		if err != nil {
+			return err
+		}
+		if sets, err = c.applyAll(tx, z, items); err != nil {
+			return err
+		}
+		if shared, err = isShared(tx.View, z.ID); err != nil {
+			return err
+		}
+		left, err = tx.After(z.ID)
 		return err
 	})
 	if err != nil {
 		return reply{}, err
 	}
 	c.refreshAliases(sets)
-	zoneReply, err := c.showZoneNow()
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{status: http.StatusOK, etag: zoneReply.etag,
-		body: changesReply{sets, zoneReply.body}}, nil
+	return reply{status: http.StatusOK, etag: tagOf(wireZone(*left, shared)),
+		body: changesReply{sets, c.linkedZone(*left, shared)}}, nil
 }
 
 // changesReply is what a batch left behind.
@@ -78,8 +85,10 @@ func (r changesReply) marshal() ([]byte, error) {
 // readChanges reads every item, so that all mistakes are reported together.
 func readChanges(in *input) ([]change, error) {
 	in.require("changes")
-	var raw []json.RawMessage
-	in.get("changes", "array", &raw)
+	raw, ok := plainItems(in.fields["changes"])
+	if !ok {
+		in.get("changes", "array", &raw)
+	}
 	if len(raw) > maxChanges {
 		in.note("changes", fmt.Sprintf("%d changes are too many", len(raw)), "maxItems", maxChanges)
 	}
@@ -88,7 +97,7 @@ func readChanges(in *input) ([]change, error) {
 	}
 	items := make([]change, 0, len(raw))
 	for i, r := range raw {
-		item, err := parseInput("change", r)
+		item, err := parseItem("change", r)
 		if err != nil {
 			in.noteItem("changes", i, "it is not an object", "type", "object")
 			continue
@@ -132,11 +141,7 @@ func readChange(in *input) change {
 }
 
 // applyAll makes the changes in order. The error of an item says which one.
-func (c *call) applyAll(tx *publish.Tx, items []change) ([]RecordSet, error) {
-	z, err := c.zone(tx.View)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]RecordSet, error) {
 	out := make([]RecordSet, 0, len(items))
 	var g growth
 	for i, ch := range items {

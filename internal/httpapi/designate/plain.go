@@ -12,7 +12,11 @@ func plainObject(b []byte) map[string]json.RawMessage {
 	if len(b) < 2 || b[0] != '{' || !json.Valid(b) {
 		return nil
 	}
-	// From here on b is right JSON, so every value ends, and what is not a key's quote is the end.
+	return plainFields(b)
+}
+
+// plainFields is plainObject for what is known to be an object: every value ends, and what is not a key's quote is the end.
+func plainFields(b []byte) map[string]json.RawMessage {
 	fields := make(map[string]json.RawMessage, 4)
 	for b = trimJSON(b[1:]); b[0] == '"'; b = trimJSON(b) {
 		n := stringEnd(b)
@@ -28,6 +32,29 @@ func plainObject(b []byte) map[string]json.RawMessage {
 		}
 	}
 	return fields
+}
+
+// plainItems takes a list apart that is known to be JSON; false for what is none.
+func plainItems(raw json.RawMessage) (list []json.RawMessage, ok bool) {
+	if len(raw) < 2 || raw[0] != '[' {
+		return nil, false
+	}
+	for b := trimJSON(raw[1:]); b[0] != ']'; b = trimJSON(b) {
+		n := valueEnd(b)
+		list = append(list, json.RawMessage(b[:n:n]))
+		if b = trimJSON(b[n:]); b[0] == ',' {
+			b = b[1:]
+		}
+	}
+	return list, true
+}
+
+// plainText reads a string without escapes, of a body that is UTF-8; false for all else.
+func plainText(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
+		return "", false
+	}
+	return string(raw[1 : len(raw)-1]), true
 }
 
 // plainTexts reads a list of strings without escapes, as encoding/json gave it; false for all else.

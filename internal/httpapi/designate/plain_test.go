@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var plainCases = []string{
 	`{}`, ` { } `, `{"records":["192.0.2.1"]}`, "{\n \"records\" : [ \"a\" , \"b\" ] ,\t\"ttl\":300 , \"x\":null}\r\n",
 	`{"a":{"b":[1,{"c":"}"}]},"d":"]","e":"\\"","f":-1.5e3,"g":true}`, `{"a":1,"a":2}`, `{"":""}`, `{"a":[]}`, `{"a":[ ]}`,
 	`{"\u0061":1}`, `{"a\\"":1}`, `{"a":["\u0061"]}`, `{"a":["x",null]}`, `{"a":[1]}`, `{"a":["x",["y"]]}`, `{"é":["ü"]}`,
+	`{"a":[{"b":1},{"c":[{}]} , {"\u0064":"e"},null,[],"f",-1.5]}`, `{"a":"plain","b":"\t","c":"ü"}`,
 	`{"a":1`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":["x",]}`, `{"a":"x}`, `{"a":"\`, `{`, ``, `[]`, `null`, `"a"`, `{} {}`, `{}x`, "{\"a\":\"\x01\"}",
 }
 
@@ -28,18 +30,33 @@ func comparePlain(t *testing.T, body []byte) {
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Fatalf("%q (-encoding/json +by hand):\n%s", body, diff)
 	}
-	for key, raw := range fields {
-		list, ok := plainTexts(raw)
-		if !ok {
-			continue
+	for _, raw := range fields {
+		texts, ok := plainTexts(raw)
+		compareValue(t, raw, texts, ok)
+		text, ok := plainText(raw)
+		compareValue(t, raw, text, ok)
+		items, ok := plainItems(raw)
+		compareValue(t, raw, items, ok)
+		for _, item := range items {
+			if in, err := parseItem("change", item); err == nil {
+				compareValue(t, item, in.fields, true)
+			}
 		}
-		var want []string
-		if err := json.Unmarshal(raw, &want); err != nil {
-			t.Fatalf("%s: %q was read by hand, and encoding/json says %v", key, raw, err)
-		}
-		if diff := cmp.Diff(want, list); diff != "" {
-			t.Fatalf("%s: %q (-encoding/json +by hand):\n%s", key, raw, diff)
-		}
+	}
+}
+
+// compareValue compares a value that was read by hand, if it was.
+func compareValue[T any](t *testing.T, raw json.RawMessage, got T, ok bool) {
+	t.Helper()
+	if !ok {
+		return
+	}
+	var want T
+	if err := json.Unmarshal(raw, &want); err != nil {
+		t.Fatalf("%q was read by hand, and encoding/json says %v", raw, err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%q (-encoding/json +by hand):\n%s", raw, diff)
 	}
 }
 
@@ -51,6 +68,9 @@ func TestPlain(t *testing.T) {
 		t.Errorf("%s is not read by hand", plainCases[2])
 	} else if list, ok := plainTexts(fields["records"]); !ok || len(list) != 1 {
 		t.Errorf("records of %s = %q, %v by hand", plainCases[2], list, ok)
+	}
+	if list, ok := plainItems(json.RawMessage(`[{"a":1}, {"b":2}]`)); !ok || len(list) != 2 {
+		t.Errorf("two items = %q, %v by hand", list, ok)
 	}
 }
 
