@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,7 @@ type group struct {
 	next   *request         // came while they ran, and must be alone
 	before error            // of the group before, when it landed while these ran
 	late   <-chan time.Time // no more is waited for
+	gone   bool             // others were let go first
 	ran    time.Time        // when the last of them had
 }
 
@@ -103,6 +105,9 @@ func (p *Publisher) another(g *group) (r *request) {
 // await is another that is yet to come: as long as the disk is busy, and a little longer when most callers were in the
 // group before. They come back at once, and would wait for a step of a few and then for their own.
 func (p *Publisher) await(g *group) *request {
+	if r := p.yield(g); r != nil {
+		return r
+	}
 	if p.air != nil {
 		select {
 		case r := <-p.queue:
@@ -126,6 +131,22 @@ func (p *Publisher) await(g *group) *request {
 	case r := <-p.queue:
 		return r
 	case <-g.late:
+		return nil
+	}
+}
+
+// yield lets others go first, once, where there is one processor: those whose requests came together with that of this group
+// can say so only then, and would need a step of their own.
+func (p *Publisher) yield(g *group) *request {
+	if !p.single || g.gone {
+		return nil
+	}
+	g.gone = true
+	runtime.Gosched()
+	select {
+	case r := <-p.queue:
+		return r
+	default:
 		return nil
 	}
 }

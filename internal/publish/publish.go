@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type Publisher struct {
 	queue   chan *request
 	done    chan struct{} // closed when Run has ended
 	stats   *Stats
+	single  bool // there is one processor
 
 	versions versions
 
@@ -86,7 +88,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 		return nil, err
 	}
 	p := &Publisher{store: stager(st), opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
-		stats: newStats(), journal: map[uuid.UUID]int{}}
+		stats: newStats(), single: runtime.GOMAXPROCS(0) == 1, journal: map[uuid.UUID]int{}}
 	zones, err := p.load()
 	if err != nil {
 		return nil, err
