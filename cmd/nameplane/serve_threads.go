@@ -2,70 +2,49 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// spareThread lets Go run one thread more than there are processors while changes need it:
+// spareThread lets Go run one thread more than there are processors while a change may hold one for the disk. Such a thread
+// keeps its place for a while; on a small machine that place would be one of those that answer queries, and queries would wait
+// for the disk too.
 //
-//   - A change may hold a thread while it waits for the disk. Such a thread keeps its place for a while; on a small machine
-//     that place would be one of those that answer queries, and queries would wait for the disk too: 1,000 changes a
-//     second left 6 % of the answers on one processor.
-//   - When there are always queries to be answered on every processor, Go looks only every 10 ms whether the disk or a client
-//     has anything to say, and changes take five times as long as they could.
-//
-// Otherwise a thread more only looks for work that is not there: it took a third of the answers over TCP, and a quarter of
-// those over UDP while changes came.
+// Otherwise a thread more only looks for work that is not there: it took a third of the answers over TCP, and four tenths of
+// those over UDP while changes came one by one.
 type spareThread struct {
 	processors int
 	held       func() bool  // whether changes hold a thread
 	last       atomic.Int64 // when the last change came, unix nanoseconds
-	late       int          // changes in a row that took long; only the committer touches it
 
-	mu    sync.Mutex // guards what follows
-	on    bool
-	since time.Time
+	mu sync.Mutex // guards on
+	on bool
 }
 
-const (
-	// spareTime is how long the thread stays after a change.
-	spareTime = 2 * time.Second
-	// spareRetry is how long it stays while changes come, before it is tried without.
-	spareRetry = 10 * time.Second
-	// lateTime is longer than a good disk takes, and shorter than Go takes to look.
-	lateTime = 5 * time.Millisecond
-	lateRow  = 8
-)
+// spareTime is how long the thread stays after a change.
+const spareTime = 2 * time.Second
 
 func newSpareThread(held func() bool) *spareThread {
 	return &spareThread{processors: runtime.GOMAXPROCS(0), held: held}
 }
 
 // changed is told of every commit.
-func (s *spareThread) changed(changes []store.Change) {
-	now := time.Now()
-	if len(changes) > 0 && now.Sub(changes[0].Time) > lateTime {
-		s.late++
-	} else {
-		s.late = 0
-	}
-	first := now.UnixNano()-s.last.Swap(now.UnixNano()) > int64(spareTime)/2
-	if s.late >= lateRow || first && s.held() {
-		s.late = 0
-		s.set(true, now)
+func (s *spareThread) changed([]store.Change) {
+	now := time.Now().UnixNano()
+	if now-s.last.Swap(now) > int64(spareTime)/2 && s.held() {
+		s.set(true)
 	}
 }
 
-func (s *spareThread) set(on bool, now time.Time) {
+func (s *spareThread) set(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if on {
-		s.since = now
-	}
 	if s.on == on {
 		return
 	}
@@ -77,15 +56,15 @@ func (s *spareThread) set(on bool, now time.Time) {
 	runtime.GOMAXPROCS(n) // stops everything for some ten microseconds, so not with every change
 }
 
-// run takes the thread back when changes stay away, and tries without it now and then when they do not.
+// run takes the thread back when changes stay away.
 func (s *spareThread) run(ctx context.Context) error {
 	tick := time.NewTicker(spareTime / 2)
 	defer tick.Stop()
 	for {
 		select {
 		case now := <-tick.C:
-			if now.UnixNano()-s.last.Load() > int64(spareTime) || s.tired(now) {
-				s.set(false, now)
+			if now.UnixNano()-s.last.Load() > int64(spareTime) {
+				s.set(false)
 			}
 		case <-ctx.Done():
 			return nil
@@ -93,8 +72,43 @@ func (s *spareThread) run(ctx context.Context) error {
 	}
 }
 
-func (s *spareThread) tired(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.on && now.Sub(s.since) > spareRetry && !s.held()
+// lookTime is how long queries may keep everything else waiting. What comes meanwhile is done together and shares the steps
+// that all changes need, so a shorter time takes more from queries.
+const lookTime = 5 * time.Millisecond
+
+// looker has Go look at the network and the disk in the middle of queries. It does so by itself when no goroutine has anything
+// to do, and else every 10 ms; with one processor that always has queries, a change, which waits for its request and
+// then for the disk, would take 40 ms.
+type looker struct {
+	in, out *os.File // a pipe
+	last    atomic.Int64
+}
+
+// between is a function for servers to get what they answer from, once for each batch of queries: it looks when it is time.
+func (s *spareThread) between(snapshot func() *zone.Snapshot) func() *zone.Snapshot {
+	if s.processors > 1 || runtime.GOOS != "linux" { // another processor looks; elsewhere a pipe may hold a thread
+		return snapshot
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return snapshot
+	}
+	l := &looker{in: in, out: out}
+	return func() *zone.Snapshot {
+		now := time.Now().UnixNano()
+		if last := l.last.Load(); now-last > int64(lookTime) && l.last.CompareAndSwap(last, now) {
+			l.look()
+		}
+		return snapshot()
+	}
+}
+
+// look waits for an octet of its own: by the time it is there, everybody has been found whom the network or the disk had
+// something for. Then these go first, and those whom they wake.
+func (l *looker) look() {
+	go func() { _, _ = l.out.Write([]byte{0}) }()
+	_, _ = l.in.Read(make([]byte, 1))
+	for range 3 { // the request, the committer, who answers
+		runtime.Gosched()
+	}
 }
