@@ -122,7 +122,7 @@ func TestDetails(t *testing.T) {
 		{"NSEC3", story{how: signing{nsec3: true, iterations: 3, salt: "AB", optOut: true}}, www, showDenial, "NSEC3 3 AB opt-out ok"},
 		{"many rounds", story{how: signing{nsec3: true, iterations: 150}}, www, showDenial, "NSEC3 150  ok"},
 		{"no proof", story{damage: func(z *signed) { z.order, z.denials = nil, nil }}, www, showDenial,
-			"none 0  example.test. denies something and has no proof: neither NSEC nor NSEC3 records (example.test. CDS)"},
+			"none 0  example.test. denies something and has no proof: neither NSEC nor NSEC3 records"},
 		{"no CDS", story{}, www, showChild, "seen"},
 		{"CDS", story{how: plain(ksk), zone: cds(ksk.ToDS(dns.SHA256)) + ksk.ToCDNSKEY().String()}, www, showChild,
 			fmt.Sprintf("seen CDS %d true true, CDNSKEY %d true true", ksk.KeyTag(), ksk.KeyTag())},
@@ -193,7 +193,10 @@ func showDenial(z secure.Zone) string {
 	if z.Denial.OK {
 		return out + " ok"
 	}
-	return out + " " + z.Denial.Problem + " (" + z.Denial.Subject + ")"
+	if z.Denial.Subject == "" {
+		return "no subject"
+	}
+	return out + " " + z.Denial.Problem
 }
 
 func showChild(z secure.Zone) string {
@@ -233,6 +236,45 @@ func TestSignatures(t *testing.T) {
 			t.Errorf("%d end soon, %d have ended", soon, over)
 		}
 	})
+}
+
+// TestExpires tells the first signature to end of those that matter.
+func TestExpires(t *testing.T) {
+	end := func(k string, days int) func(*signed) {
+		return func(z *signed) { z.resign(rk(k), bubble.Add(-day), bubble.Add(time.Duration(days)*day)) }
+	}
+	tests := []struct {
+		name  string
+		story story
+		q     string
+		days  int
+		of    string
+	}{
+		{"all alike", story{}, "www.example.test. A", 14, ". DNSKEY"},
+		{"its own", story{damage: end("www.example.test. A", 3)}, "www.example.test. A", 3, "www.example.test. A"},
+		{"on one server", story{damage2: end("www.example.test. A", 2)}, "www.example.test. A", 2, "www.example.test. A"},
+		{"another's", story{damage: end("ns1.example.test. A", 3)}, "www.example.test. A", 14, ". DNSKEY"},
+		{"keys", story{damage: end("example.test. DNSKEY", 5)}, "www.example.test. A", 5, "example.test. DNSKEY"},
+		{"DS", story{parent: end("example.test. DS", 4)}, "www.example.test. A", 4, "example.test. DS"},
+		{"a denial", story{damage: end("example.test. SOA", 6)}, "nope.example.test. A", 6, "example.test. SOA"},
+		{"no denial", story{damage: end("example.test. SOA", 6)}, "www.example.test. A", 14, ". DNSKEY"},
+		{"an alias", story{damage: end("alias.example.test. CNAME", 6)}, "alias.example.test. A", 6, "alias.example.test. CNAME"},
+		{"not secure", story{ds: "none"}, "www.example.test. A", 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := tt.story.judge(t, tt.q)
+				want := bubble.Add(time.Duration(tt.days) * day)
+				if tt.days == 0 {
+					want = time.Time{}
+				}
+				if !r.Expires.Equal(want) || r.ExpiresOf != tt.of {
+					t.Errorf("%v of %q, want %v of %q", r.Expires, r.ExpiresOf, want, tt.of)
+				}
+			})
+		})
+	}
 }
 
 // TestUnknown leaves replies out of a trace: nothing becomes bogus by that.

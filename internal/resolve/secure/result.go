@@ -48,8 +48,11 @@ type Result struct {
 	State    State            `json:"state"` // of the answer with all its aliases: that of the worst
 	Cause    Cause            `json:"cause,omitempty"`
 	Why      string           `json:"why"`
-	Zones    []Zone           `json:"zones"`   // a zone comes behind its parent
-	Answers  []Answer         `json:"answers"` // of the name, and of each that aliases lead to
+	// Expires is when the first signature ends that the answer needs, if it is not renewed; zero if it needs none.
+	Expires   time.Time `json:"expires,omitzero"`
+	ExpiresOf string    `json:"expiresOf,omitempty"` // the set that it signs
+	Zones     []Zone    `json:"zones"`               // a zone comes behind its parent
+	Answers   []Answer  `json:"answers"`             // of the name, and of each that aliases lead to
 }
 
 // Zone is the chain of trust to a zone, and what was seen of its signing.

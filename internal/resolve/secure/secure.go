@@ -70,5 +70,8 @@ func (v *validation) result() Result {
 			out.State, out.Cause, out.Why = a.State, a.Cause, a.Why
 		}
 	}
+	if out.State == Secure {
+		out.Expires, out.ExpiresOf = v.expires()
+	}
 	return out
 }

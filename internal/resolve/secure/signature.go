@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -77,4 +78,51 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 			key.SignsZone = key.SignsZone || s.typ != dns.TypeDNSKEY
 		}
 	}
+}
+
+// expires is when the first set that the answer needs has no good signature any more at some server.
+func (v *validation) expires() (first time.Time, of string) {
+	type at struct {
+		set    string
+		server netip.Addr
+	}
+	last := map[at]time.Time{}
+	for _, z := range v.order {
+		for _, s := range z.shown.Signatures {
+			if !s.Valid || !v.needs(s) {
+				continue
+			}
+			for _, a := range s.From {
+				k := at{s.Owner.String() + " " + s.Type, a}
+				if s.Expiration.After(last[k]) {
+					last[k] = s.Expiration
+				}
+			}
+		}
+	}
+	for k, end := range last {
+		if first.IsZero() || end.Before(first) || end.Equal(first) && k.set < of {
+			first, of = end, k.set
+		}
+	}
+	return first, of
+}
+
+// needs reports whether the answer rests on a signature: of keys, of DS records, of its own records, or of what denies.
+func (v *validation) needs(s Signature) bool {
+	switch s.Type {
+	case "DNSKEY", "DS":
+		return true
+	}
+	return slices.ContainsFunc(v.answers, func(a Answer) bool {
+		switch s.Type {
+		case "SOA", "NSEC", "NSEC3":
+			return a.Class != iterate.Answer && s.Owner.IsIn(a.Zone.Name)
+		case "DNAME":
+			return a.Question.Name.IsIn(s.Owner.Name)
+		case "CNAME", a.Question.Type.String():
+			return s.Owner.Name == a.Question.Name
+		}
+		return false
+	})
 }
