@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -153,3 +154,6 @@ func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 func (l *Lab) Listen(ctx context.Context, _ string) (net.PacketConn, error) {
 	return l.table.listen(ctx)
 }
+
+// Places tell where the addresses of the lab are in truth, each with its port; empty for one in memory.
+func (l *Lab) Places() map[string]string { return maps.Clone(l.table.places) }

@@ -162,7 +162,8 @@ func (s *Server) proveLocked(q *query) {
 		case *dns.SOA:
 			last := s.lastLocked(q)
 			r.Ns = append(r.Ns, s.denyLocked(owner, last)...)
-			if star, err := s.encloserLocked(last).Child("*"); r.Rcode == dns.RcodeNameError && err == nil {
+			// That there is no wildcard, or that it does not have the type (RFC 4035 §3.1.3.4).
+			if star, err := s.encloserLocked(last).Child("*"); !s.existsLocked(last) && err == nil {
 				r.Ns = append(r.Ns, s.denyLocked(owner, star)...)
 			}
 			r.Ns = unique(r.Ns)

@@ -52,6 +52,7 @@ type Query struct {
 	Transport resolve.Transport
 	Name      dnsname.Name
 	Type      rr.Type
+	RD        bool // wants the server to ask others
 }
 
 func (q Query) String() string {
@@ -215,7 +216,7 @@ func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error
 	if s == nil {
 		return packet{}, errUnreachable
 	}
-	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype)})
+	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype), query.RecursionDesired})
 	return s.serve(ctx, way, name, query)
 }
 
