@@ -13,13 +13,21 @@ import (
 // grace is how long an address stays after its TTL, so that one that is being refreshed does not come and go.
 const grace = 5 * time.Second
 
+// lookAgain is how soon an address that should be over and stands is looked at again.
+const lookAgain = 2 * time.Second
+
 // lapse is what time has done to a status.
 type lapse struct {
 	patch []operation // removes what is over; nil, if nothing is
 	gone  int         // addresses that it removes
 	ended []string    // names of which an address is past its TTL and will be over: now is the time to ask
 	next  time.Time   // when to look again; zero: nothing is waited for
+
+	stands stands
 }
+
+// stands tells whether an address of a name stays though it was to be over at a moment.
+type stands func(name v1alpha1.DNSName, ip string, end time.Time) bool
 
 // operation is one step of a JSON patch (RFC 6902).
 type operation struct {
@@ -32,9 +40,10 @@ type operation struct {
 // also the names that have no address left, because there is no end to the names that it matches. Every removal is
 // preceded by tests that it removes what was seen here: if the status has changed meanwhile, nothing happens.
 //
-// Keep says that nothing is to be removed now: while no CoreDNS pod answers, nobody can tell what is still true.
-func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool) lapse {
-	var l lapse
+// Keep says that nothing is to be removed now: while no CoreDNS pod answers, nobody can tell what is still true. Stands
+// says so of one address: the plugin may be slower to write what we have heard ourselves.
+func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool, stands stands) lapse {
+	l := lapse{stands: stands}
 	var removals []operation                                // to be done from the end, so that positions stay true
 	wildcard := strings.HasPrefix(string(r.Spec.Name), "*") // deep ones, too
 	for i, n := range r.Status.ResolvedNames {
@@ -78,6 +87,9 @@ func (l *lapse) look(n v1alpha1.DNSNameResolverResolvedName, now time.Time, keep
 			asked = true
 		case keep:
 			l.wait(now.Add(grace))
+			asked = true
+		case l.stands(n.DNSName, a.IP, end):
+			l.wait(now.Add(lookAgain))
 			asked = true
 		default:
 			over = append(over, j)

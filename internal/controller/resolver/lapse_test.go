@@ -42,6 +42,7 @@ func TestLapsed(t *testing.T) {
 	for _, tc := range []struct {
 		name, object string
 		keep         bool
+		stands       string // an address
 		removed      string // paths, in the order of removal
 		gone         int
 		ended        string
@@ -58,9 +59,11 @@ func TestLapsed(t *testing.T) {
 		{name: "a name of a deep wildcard, too", object: "**.example.net. a.b.example.net.=192.0.2.1@-5", removed: "0", gone: 1},
 		{name: "and one without addresses", object: "*.example.net. a.example.net.= b.example.net.=192.0.2.2@9", removed: "0", next: 9 * time.Second},
 		{name: "nothing goes in the dark", object: "*.example.net. a.example.net.=192.0.2.1@-50 b.example.net.=", keep: true, ended: "a.example.net.", next: grace},
+		{name: "what was heard ourselves stays", object: "*.example.net. a.example.net.=192.0.2.1@-50,192.0.2.2@-50", stands: "192.0.2.2",
+			removed: "0/resolvedAddresses/0", gone: 1, ended: "a.example.net.", next: lookAgain},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := lapsed(object(tc.object), noon, tc.keep)
+			l := lapsed(object(tc.object), noon, tc.keep, func(_ v1alpha1.DNSName, ip string, _ time.Time) bool { return ip == tc.stands })
 			var removed []string
 			tests := 0
 			for _, o := range l.patch {
@@ -86,11 +89,13 @@ func TestLapsed(t *testing.T) {
 	}
 }
 
+func nothing(v1alpha1.DNSName, string, time.Time) bool { return false }
+
 // TestLapsedWithoutTime has an address that nobody says the age of; the schema forbids it, but whoever wrote the status may not know.
 func TestLapsedWithoutTime(t *testing.T) {
 	r := object("www.example.net. www.example.net.=192.0.2.1@3")
 	r.Status.ResolvedNames[0].ResolvedAddresses[0].LastLookupTime = nil
-	if l := lapsed(r, noon, false); l.gone != 1 {
+	if l := lapsed(r, noon, false, nothing); l.gone != 1 {
 		t.Errorf("%d addresses are over, want 1", l.gone)
 	}
 }

@@ -26,8 +26,8 @@ type names struct {
 	follow, unfollow func(dnsname.Name)
 
 	mu    sync.Mutex                                     // guards the following
-	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a name
-	many  map[dnsname.Name]int                           // how many objects have several addresses of a name
+	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a family of a name
+	many  map[dnsname.Name]int                           // how many objects have
 	again map[types.NamespacedName]wait
 }
 
@@ -59,9 +59,20 @@ func wanted(r *v1alpha1.DNSNameResolver) map[dnsname.Name]bool {
 		add(r.Spec.Name, false)
 	}
 	for _, n := range r.Status.ResolvedNames {
-		add(n.DNSName, len(n.ResolvedAddresses) > 1)
+		add(n.DNSName, severalOf(n))
 	}
 	return out
+}
+
+// severalOf tells whether a name has more than one address of a family: the other family is another question.
+func severalOf(n v1alpha1.DNSNameResolverResolvedName) bool {
+	v6 := 0
+	for _, a := range n.ResolvedAddresses {
+		if strings.Contains(a.IP, ":") {
+			v6++
+		}
+	}
+	return v6 > 1 || len(n.ResolvedAddresses)-v6 > 1
 }
 
 // set follows the names of an object, and no longer those that it does not have any more. An object that is gone is nil.

@@ -19,6 +19,7 @@ func TestNamesShared(t *testing.T) {
 	exact, wild := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"}
 	www := dnsname.MustParse("www.example.net")
 	const many, one = "www.example.net.=192.0.2.1@3,192.0.2.2@3", "www.example.net.=192.0.2.1@3"
+	const two, three = "www.example.net.=192.0.2.1@3,2001:db8::1@3", "www.example.net.=192.0.2.1@3,2001:db8::1@3,2001:db8::2@3"
 	steps := []struct {
 		key             types.NamespacedName
 		object          string
@@ -31,6 +32,9 @@ func TestNamesShared(t *testing.T) {
 		{exact, "www.example.net. " + one, 2, maxPods},
 		{exact, "", 1, maxPods},
 		{wild, "*.example.net. " + one, 1, 1},
+		{wild, "*.example.net. " + two, 1, 1},
+		{wild, "*.example.net. " + three, 1, maxPods},
+		{wild, "*.example.net. " + two, 1, 1},
 		{wild, "", 0, 1},
 	}
 	for i, step := range steps {
@@ -59,6 +63,6 @@ func BenchmarkNames(b *testing.B) {
 	now := time.Now()
 	for b.Loop() {
 		s.set(key, obj)
-		lapsed(obj, now, true)
+		lapsed(obj, now, true, nothing)
 	}
 }

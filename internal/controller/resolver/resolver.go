@@ -35,6 +35,9 @@ const DefaultNamespace = "ovn-kubernetes"
 // LeaderElectionID is the name of the lease that the one who works holds.
 const LeaderElectionID = "resolver.egress.nameplane"
 
+// unsure is how long after its end an address stays of which nobody could be asked.
+const unsure = 3 * grace
+
 // Options of the controller. Zeros are the defaults of the command.
 type Options struct {
 	Namespace string // of the DNSNameResolvers
@@ -138,7 +141,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.names.set(req.NamespacedName, &obj)
 
 	now := time.Now()
-	l := lapsed(&obj, now, r.pods.inTheDark(now))
+	l := lapsed(&obj, now, r.pods.inTheDark(now), func(name v1alpha1.DNSName, ip string, end time.Time) bool { return r.stands(name, ip, end, now) })
 	for _, name := range l.ended {
 		r.refresh(name)
 	}
@@ -159,6 +162,29 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// A little late rather than a little early, or the same is found once more.
 	return ctrl.Result{RequeueAfter: max(next.Sub(now), 0) + 10*time.Millisecond}, nil
+}
+
+// stands tells whether an address that was to be over at a moment stays: because it was in the last answer, which is still good, or, for
+// some time, because nobody has answered since then.
+func (r *reconciler) stands(name v1alpha1.DNSName, ip string, end, now time.Time) bool {
+	n, err := dnsname.Parse(string(name))
+	addr, err2 := netip.ParseAddr(ip)
+	if err != nil || err2 != nil {
+		return false
+	}
+	family := follow.IPv4
+	if addr.Is6() {
+		family = follow.IPv6
+	}
+	s, ok := r.tracker.State(n, family)
+	if !ok || s.Answer != follow.Found {
+		return false
+	}
+	if slices.Contains(s.Addrs, addr) && now.Before(s.ValidUntil.Add(grace)) {
+		return true
+	}
+	unanswered := s.LastSuccess.Before(end) && (s.Failures > 0 || !s.NextAttempt.After(now))
+	return unanswered && now.Before(end.Add(unsure))
 }
 
 func (r *reconciler) refresh(name string) {
