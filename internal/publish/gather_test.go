@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,10 +23,9 @@ func TestTogether(t *testing.T) {
 	var steps []int // edits of each step
 	p := open(t, publish.Options{Committed: func(c []store.Change) { steps = append(steps, len(c)) }})
 	z := newZone(t, p, "example.org.")
-	number := 0
+	var number atomic.Int64
 	create := func() error {
-		number++
-		s := set(t, z.ID, fmt.Sprintf("n%d.example.org.", number), "A", 0, "192.0.2.1")
+		s := set(t, z.ID, fmt.Sprintf("n%d.example.org.", number.Add(1)), "A", 0, "192.0.2.1")
 		return p.Commit(context.Background(), actor, func(tx *publish.Tx) error { _, err := tx.CreateSet(s); return err })
 	}
 	together := 0
