@@ -141,7 +141,9 @@ func (s *session) trials() []trial {
 		{ProbeTransfer, new(dns.Msg).SetAxfr(s.zone.String()), judgeTransfer},
 	}
 	for _, t := range []uint16{dns.TypeHTTPS, dns.TypeCAA, strangeType} {
-		out = append(out, trial{ProbeTypes, s.query(rr.Type(t)), judgeType})
+		q := s.query(rr.Type(t))
+		q.Extra = nil // who does not know EDNS may well know the type
+		out = append(out, trial{ProbeTypes, q, judgeType})
 	}
 	return out
 }

@@ -43,7 +43,7 @@ var conducts = []struct {
 	{"another source", "source " + beside, map[resolve.ProbeKind]string{"source": "no"}, false},
 	{"lower case", "folds", map[resolve.ProbeKind]string{"case": "no"}, false},
 	{"no EDNS", "edns ignore", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
-	{"refuses EDNS", "edns formerr", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no", "types": "no no no"}, false},
+	{"refuses EDNS", "edns formerr", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
 	{"open", "transfers\nresolve " + beside, map[resolve.ProbeKind]string{"transfer": "yes", "recursion": "yes"}, false},
 	{"too large", "large", map[resolve.ProbeKind]string{"size": "no"}, false},
 	{"drops what is strange", "edns brittle", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, true},
