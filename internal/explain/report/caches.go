@@ -1,0 +1,67 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// telling are the states by how much they interest who waits for a change, the most first.
+var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.Failed, safeat.Filtered, safeat.Silent, safeat.Current}
+
+// cacheLines are the resolvers in words, those that differ first.
+func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
+	for _, c := range f.Caches {
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked}
+		for _, p := range safe.Resolvers {
+			if p.Addr == c.Addr {
+				l.State, l.Until, l.Caches = p.State, p.Held, p.Caches
+			}
+		}
+		l.Answer, l.Why = said(c, l.State, l.Why)
+		if c.NoVote {
+			l.Why = strings.TrimPrefix(l.Why+"; not counted: answers from there may be altered on the way", "; ")
+		}
+		if l.State == safeat.Old || l.State == safeat.Negative {
+			l.Flush = c.Flush
+		}
+		out = append(out, l)
+	}
+	slices.SortStableFunc(out, func(a, b CacheLine) int {
+		return cmp.Compare(slices.Index(telling, a.State), slices.Index(telling, b.State))
+	})
+	return out
+}
+
+// stateOf is the most telling state that a resolver was seen in.
+func stateOf(c explain.Cache) safeat.State {
+	for _, state := range telling {
+		if slices.ContainsFunc(c.Samples, func(s explain.Sample) bool { return s.State == state }) {
+			return state
+		}
+	}
+	return safeat.Silent
+}
+
+// said is the answer that put a resolver into its state, and what it says about itself.
+func said(c explain.Cache, state safeat.State, why string) (answer, reason string) {
+	for _, s := range c.Samples {
+		if s.State != state {
+			continue
+		}
+		answer = s.Rcode
+		if len(s.Sets) > 0 {
+			answer = answerText(iterate.Answer, s.Sets)
+		}
+		var words []string
+		for _, e := range s.Errors {
+			words = append(words, edeText(e))
+		}
+		return answer, cmp.Or(strings.Join(words, "; "), why)
+	}
+	return "", why
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// Make is the report of facts and of what check.Run found in them, in its order. It is a function of both: the same facts make
+// the same report.
+func Make(f *explain.Facts, findings []explain.Finding) *Report {
+	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took, Queries: f.Queries,
+		Unfinished: f.Unfinished, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain}
+	if r.Findings == nil {
+		r.Findings = []explain.Finding{}
+	}
+	r.count()
+	r.Registration = registrationOf(f)
+	r.Delegation = delegationOf(f)
+	r.SOA = soaLines(f)
+	r.Negative = negativeOf(f)
+	r.Differences = differences(f)
+	r.timing(f)
+	r.steps()
+	r.evidence(f)
+	r.judge()
+	return r
+}
+
+// timing is all that has to do with when.
+func (r *Report) timing(f *explain.Facts) {
+	if f.Kind == explain.Scan {
+		return
+	}
+	if len(f.Caches) > 0 {
+		safe := explain.Safe(f)
+		r.Safe, r.SafeAt, r.AtLatest, r.Assumed = &safe, safe.At.UTC(), safe.Latest.UTC(), safe.Assumed
+		r.Caches = cacheLines(f, safe)
+	}
+	if plan, ok := explain.PlanChange(f); ok {
+		r.Plan = &plan
+	}
+}
+
+func (r *Report) count() {
+	r.Counts.Failed = map[explain.Severity]int{}
+	for _, f := range r.Findings {
+		switch f.Status {
+		case explain.Pass:
+			r.Counts.Passed++
+		case explain.NotKnown:
+			r.Counts.Unknown++
+		default:
+			r.Counts.Failed[f.Severity]++
+		}
+	}
+}
+
+// steps are what to do, one for each thing to be done: findings with the same remedy are one.
+func (r *Report) steps() {
+	for _, f := range r.Findings {
+		if f.Status != explain.Fail || f.Fix == "" || !f.Severity.AtLeast(explain.Warning) {
+			continue
+		}
+		i := slices.IndexFunc(r.Do, func(s Step) bool { return s.Actor == f.Actor && s.Text == f.Fix })
+		if i < 0 {
+			r.Do = append(r.Do, Step{Actor: f.Actor, Text: f.Fix, Visible: f.Visible})
+			i = len(r.Do) - 1
+		}
+		if !slices.Contains(r.Do[i].Findings, f.ID) {
+			r.Do[i].Findings = append(r.Do[i].Findings, f.ID)
+		}
+		if f.Visible.After(r.Do[i].Visible) {
+			r.Do[i].Visible = f.Visible
+		}
+	}
+}
+
+// evidence are the exchanges that findings which did not pass refer to.
+func (r *Report) evidence(f *explain.Facts) {
+	wanted := map[int]bool{}
+	for _, finding := range r.Findings {
+		if finding.Status == explain.Pass {
+			continue
+		}
+		for _, i := range finding.Evidence {
+			wanted[i] = i >= 0 && i < len(f.Exchanges)
+		}
+	}
+	for i, e := range f.Exchanges {
+		if wanted[i] {
+			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e), Result: result(e), RTT: e.RTT})
+		}
+	}
+}
+
+func exchangeID(i int) string { return fmt.Sprintf("q%d", i) }
+
+// dig is the command that asks the same.
+func dig(e iterate.Exchange) string {
+	text := fmt.Sprintf("dig @%s %s %s +norecurse", e.Server, e.Question.Name, e.Question.Type)
+	if strings.EqualFold(e.Transport, "tcp") {
+		text += " +tcp"
+	}
+	if !e.EDNS {
+		return text + " +noedns"
+	}
+	return text + " +dnssec"
+}
+
+func result(e iterate.Exchange) string {
+	if e.Error != "" {
+		return e.Error
+	}
+	return string(e.Class)
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/registry"
+)
+
+// find is the registration of a domain; nil if the registry was not asked for it.
+func find(f *explain.Facts, domain explain.Name) *registry.Registration {
+	for i, r := range f.Registrations {
+		if r.Domain == domain.String() && !domain.IsZero() {
+			return &f.Registrations[i]
+		}
+	}
+	return nil
+}
+
+func registrationOf(f *explain.Facts) *Registration {
+	from := find(f, f.Domain)
+	if from == nil {
+		return nil
+	}
+	r := &Registration{Domain: f.Domain, Source: string(from.Source), State: string(from.State), Registrar: from.Registrar.Name,
+		Created: from.Dates.Created, Expires: from.Dates.Expires}
+	if from.State == registry.Unknown {
+		r.Problem = from.Why
+	}
+	if !r.Expires.IsZero() {
+		r.Days = int(r.Expires.Sub(f.At).Hours() / 24)
+	}
+	for _, s := range from.Statuses {
+		r.Statuses = append(r.Statuses, Line{Name: "status", Value: s.Code, Meaning: s.Text})
+	}
+	return r
+}
+
+// registryNS are the nameservers in the registry's database. It knows only those of domains that are registered in it.
+func registryNS(f *explain.Facts, zone explain.Name) (out []explain.Name) {
+	if zone != f.Domain {
+		return nil
+	}
+	from := find(f, zone)
+	if from == nil {
+		return nil
+	}
+	for _, h := range from.Nameservers {
+		if n, err := dnsname.Parse(h.Name); err == nil {
+			out = append(out, explain.Name{Name: n})
+		}
+	}
+	return out
+}

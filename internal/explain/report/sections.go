@@ -1,0 +1,226 @@
+package report
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// zoneOf is the zone that a report is about; nil if it was not found.
+func zoneOf(f *explain.Facts) *iterate.Zone {
+	for i, z := range f.Zones {
+		if z.Name == f.Zone && !f.Zone.IsZero() {
+			return &f.Zones[i]
+		}
+	}
+	return nil
+}
+
+func delegationOf(f *explain.Facts) *Delegation {
+	z := zoneOf(f)
+	if z == nil || z.Hidden && len(z.ChildNS) == 0 {
+		return nil
+	}
+	d := &Delegation{Zone: z.Name}
+	parent, parentTTL := union(z.ParentNS)
+	child, childTTL := union(z.ChildNS)
+	d.NSTTL = [2]uint32{parentTTL, childTTL}
+	registry := registryNS(f, z.Name)
+	all := slices.Concat(parent, child, registry)
+	slices.SortFunc(all, func(a, b explain.Name) int { return a.Compare(b.Name) })
+	for _, name := range slices.Compact(all) {
+		row := Nameserver{Name: name, Parent: member(parent, name), Child: member(child, name)}
+		if len(registry) > 0 {
+			row.Registry = member(registry, name)
+		}
+		for _, s := range f.Servers {
+			if s.Zone == z.Name && s.Host == name {
+				row.Addrs = append(row.Addrs, serverLine(s))
+			}
+		}
+		d.Servers = append(d.Servers, row)
+	}
+	return d
+}
+
+func union(sets []iterate.NSSet) (names []explain.Name, ttl uint32) {
+	for _, s := range sets {
+		ttl = max(ttl, s.TTL)
+		for _, n := range s.NS {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names, ttl
+}
+
+// member is whether a set has a name; of an empty set nothing is known.
+func member(set []explain.Name, name explain.Name) explain.Fact {
+	switch {
+	case len(set) == 0:
+		return explain.Unknown
+	case slices.Contains(set, name):
+		return explain.Yes
+	}
+	return explain.No
+}
+
+func serverLine(s explain.Server) ServerLine {
+	l := ServerLine{Addr: s.Addr.String(), RTT: s.RTT, State: string(s.Class)}
+	switch {
+	case s.Class == iterate.Answer:
+		l.State = "answers"
+	case s.Class.Lame():
+		l.State = "does not know the zone (" + strings.TrimPrefix(string(s.Class), "lame-") + ")"
+	case s.Class.Transport():
+		l.State = "no reply"
+	case s.Class == iterate.Unknown:
+		l.State = "not asked"
+	}
+	if s.Class == iterate.Answer && s.Health == iterate.Flaky {
+		l.State = fmt.Sprintf("answers, %d of %d queries lost", s.Lost, s.Sent)
+	}
+	if s.SOA != nil {
+		l.Serial = s.SOA.Serial
+	}
+	return l
+}
+
+// soaOf is the SOA record that most servers have; the first of several.
+func soaOf(f *explain.Facts) *explain.SOA {
+	var best *explain.SOA
+	votes := map[explain.SOA]int{}
+	for _, s := range f.Servers {
+		if s.Zone != f.Zone || s.SOA == nil {
+			continue
+		}
+		if votes[*s.SOA]++; best == nil || votes[*s.SOA] > votes[*best] {
+			best = s.SOA
+		}
+	}
+	return best
+}
+
+func soaLines(f *explain.Facts) []Line {
+	s := soaOf(f)
+	if s == nil {
+		return nil
+	}
+	return []Line{
+		{"primary", bare(s.MName), "the server that changes are made at"},
+		{"contact", mailOf(s.RName), "who looks after the zone"},
+		{"serial", fmt.Sprint(s.Serial), "the version of the zone" + serialDate(s.Serial)},
+		{"refresh", seconds(s.Refresh), "secondaries ask for a new version this often"},
+		{"retry", seconds(s.Retry), "and again after this time, if the primary did not answer"},
+		{"expire", seconds(s.Expire), "without an answer for so long they stop serving the zone"},
+		{"minimum", seconds(s.Minimum), "the longest that \"does not exist\" is remembered"},
+		{"TTL", seconds(s.TTL), "and this is its other limit: the smaller one counts"},
+	}
+}
+
+// mailOf is the mail address that an RNAME stands for (RFC 1035 §8).
+func mailOf(rname explain.Name) string {
+	text := strings.TrimSuffix(rname.String(), ".")
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '.':
+			return strings.ReplaceAll(text[:i], `\.`, ".") + "@" + text[i+1:]
+		}
+	}
+	return text
+}
+
+// serialDate reads serials that are dates or seconds, as most are.
+func serialDate(serial uint32) string {
+	if t, err := time.Parse("20060102", fmt.Sprint(serial/100)); err == nil && t.Year() > 1990 && t.Year() < 2100 {
+		return fmt.Sprintf("; change %d of %s, if it is a date", serial%100, t.Format("2006-01-02"))
+	}
+	return ""
+}
+
+func negativeOf(f *explain.Facts) *Negative {
+	n := Negative{}
+	found := false
+	for _, d := range f.Denials {
+		if d.Zone != f.Zone || d.Class == iterate.NoSOA {
+			continue
+		}
+		n.SOATTL, n.Minimum, found = max(n.SOATTL, d.TTL), max(n.Minimum, d.Minimum), true
+		n.Ranges = n.Ranges || d.Ranges == safeat.RangesNSEC
+	}
+	if s := soaOf(f); !found && s != nil {
+		n.SOATTL, n.Minimum, found = s.TTL, s.Minimum, true
+	}
+	if !found {
+		return nil
+	}
+	n.TTL = min(n.SOATTL, n.Minimum)
+	n.Words = []string{
+		fmt.Sprintf("If somebody asks for a name of %s before you make it, their resolver remembers \"does not exist\" for up to %s.", bare(f.Zone), seconds(n.TTL)),
+		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not matter.", seconds(n.SOATTL), seconds(n.Minimum)),
+		"Make records first and share links then. Resolvers were not asked here about names that do not exist.",
+	}
+	if n.Ranges {
+		n.Words = append(n.Words, "The zone is signed with NSEC: one such answer can hide neighbouring names, too, even if nobody asked for them.")
+	}
+	return &n
+}
+
+// manners are the ways to differ in words.
+var manners = map[explain.Manner]string{explain.Divided: "the servers disagree", explain.ByPlace: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
+
+func differences(f *explain.Facts) (out []Difference) {
+	for _, d := range explain.Differences(f) {
+		if d.Question.Type == rr.TypeSOA {
+			continue // versions of a zone are with its nameservers
+		}
+		row := Difference{Question: d.Question.String(), Manner: manners[d.Manner]}
+		for _, g := range d.Groups {
+			answer := strings.Join(g.Data, ", ")
+			if answer == "" {
+				answer = string(g.Class)
+			}
+			group := Group{Answer: answer}
+			for _, a := range g.Servers {
+				group.Servers = append(group.Servers, serverName(f, d.Zone, a))
+			}
+			for _, p := range g.Subnets {
+				group.Servers = append(group.Servers, "for "+p.String())
+			}
+			row.Groups = append(row.Groups, group)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func answerText(class iterate.Class, sets []explain.Set) string {
+	if len(sets) == 0 {
+		return string(class)
+	}
+	var parts []string
+	for _, s := range sets {
+		parts = append(parts, fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// serverName is a server as people know it: its name, and its address.
+func serverName(f *explain.Facts, zone explain.Name, addr netip.Addr) string {
+	for _, s := range f.Servers {
+		if s.Zone == zone && s.Addr == addr {
+			return fmt.Sprintf("%s (%s)", bare(s.Host), addr)
+		}
+	}
+	return addr.String()
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+// TextOptions are how a report is written for people.
+type TextOptions struct {
+	Color bool
+	All   bool // checks that passed, too, and all evidence
+	Width int  // of lines; default 100
+}
+
+// page is a report on its way to a terminal.
+type page struct {
+	bytes.Buffer
+	r *Report
+	TextOptions
+}
+
+// Text writes the report for people: the verdict in the first line, then what to do, then the evidence.
+func (r *Report) Text(w io.Writer, o TextOptions) error {
+	if o.Width < 40 {
+		o.Width = 100
+	}
+	p := &page{r: r, TextOptions: o}
+	p.line(verdictColor[r.Verdict], r.Summary)
+	p.steps()
+	p.findings("Problems", explain.Fail)
+	p.findings("Could not be checked", explain.NotKnown)
+	if o.All {
+		p.findings("In order", explain.Pass)
+	}
+	p.negative()
+	p.chain()
+	p.differences()
+	p.caches()
+	p.plan()
+	p.delegation()
+	p.soa()
+	p.registration()
+	p.evidence()
+	p.foot()
+	_, err := w.Write(p.Bytes())
+	return err
+}
+
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+	faint  = "2"
+)
+
+var verdictColor = map[Verdict]string{Working: green, Soon: yellow, NotWorking: red, CannotTell: yellow}
+
+var severityColor = map[explain.Severity]string{explain.Critical: red, explain.Error: red, explain.Warning: yellow}
+
+func (p *page) paint(color, s string) string {
+	if !p.Color || color == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// clean keeps what strangers wrote into records from steering the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func (p *page) line(color, s string) { fmt.Fprintln(p, p.paint(color, clean(s))) }
+
+func (p *page) title(s string) { fmt.Fprintf(p, "\n%s\n", p.paint(bold, s)) }
+
+// wrap writes a paragraph, its lines behind indent and the first one behind head.
+func (p *page) wrap(head, indent, s string) {
+	width := p.Width - len(indent)
+	if !strings.Contains(head, "\x1b") {
+		width = p.Width - len(head) // a head with colours is as wide as the indent
+	}
+	text, lead := "", head
+	for _, word := range strings.Fields(clean(s)) {
+		if text != "" && len(text)+1+len(word) > width {
+			fmt.Fprintln(p, lead+text)
+			text, lead, width = "", indent, p.Width-len(indent)
+		}
+		if text != "" {
+			text += " "
+		}
+		text += word
+	}
+	if text != "" {
+		fmt.Fprintln(p, lead+text)
+	}
+}
+
+// table writes rows in columns.
+func (p *page) table(rows [][]string) {
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = clean(row[i])
+		}
+		fmt.Fprintln(w, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t "))
+	}
+	_ = w.Flush() // into memory
+}
+
+func (p *page) steps() {
+	if len(p.r.Do) == 0 {
+		return
+	}
+	p.title("What to do")
+	for i, s := range p.r.Do {
+		if i == 3 && !p.All {
+			p.line(faint, fmt.Sprintf("  and %s, below", count(len(p.r.Do)-3, "more thing", "more things")))
+			return
+		}
+		text := s.Text
+		if s.Actor == explain.Nobody {
+			text += " (nobody has to do anything)"
+		} else if s.Actor != "" {
+			text += fmt.Sprintf(" (who: %s)", s.Actor)
+		}
+		if !s.Visible.IsZero() {
+			text += " Everyone sees it by " + moment(s.Visible, p.r.At) + "."
+		}
+		p.wrap(fmt.Sprintf("  %d. ", i+1), "     ", text+" ["+strings.Join(s.Findings, " ")+"]")
+	}
+}
+
+func (p *page) findings(title string, status explain.Status) {
+	first := true
+	for _, f := range p.r.Findings {
+		if f.Status != status || status == explain.Fail && f.Severity == explain.Info && !p.All {
+			continue
+		}
+		if first {
+			p.title(title)
+			first = false
+		}
+		color, label := severityColor[f.Severity], string(f.Severity)
+		if status != explain.Fail {
+			color, label = faint, string(status)
+		}
+		p.wrap(fmt.Sprintf("  %s %s  ", p.paint(color, fmt.Sprintf("%-8s", label)), f.ID), "                  ", f.Words)
+		if status == explain.Fail && len(f.Evidence) > 0 {
+			var ids []string
+			for _, e := range f.Evidence[:min(len(f.Evidence), 6)] {
+				ids = append(ids, exchangeID(e))
+			}
+			p.line(faint, "                  "+f.Subject+"; seen in "+strings.Join(ids, " "))
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+func (p *page) negative() {
+	n := p.r.Negative
+	if n == nil {
+		return
+	}
+	p.title(fmt.Sprintf("New records: \"does not exist\" is remembered for %s", seconds(n.TTL)))
+	for _, w := range n.Words {
+		p.wrap("  ", "  ", w)
+	}
+}
+
+func (p *page) chain() {
+	if len(p.r.Outcomes) == 0 {
+		return
+	}
+	p.title("Answer")
+	var rows [][]string
+	for _, h := range p.r.Chain {
+		agree := fmt.Sprintf("%d of %s", h.Agree, count(h.Servers, "server", "servers"))
+		rows = append(rows, []string{bare(h.From), h.Type + " " + bare(h.To), "TTL " + seconds(h.TTL), "zone " + bare(h.Zone), agree})
+	}
+	for _, o := range p.r.Outcomes {
+		if len(o.Sets) == 0 {
+			rows = append(rows, []string{bare(o.End), o.Type.String() + ": " + string(o.Result), "", "zone " + bare(o.Zone)})
+		}
+		for _, s := range o.Sets {
+			rows = append(rows, []string{bare(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + seconds(s.TTL), "zone " + bare(o.Zone)})
+		}
+	}
+	p.table(rows)
+}
+
+func (p *page) differences() {
+	if len(p.r.Differences) == 0 {
+		return
+	}
+	p.title("Where answers differ")
+	var rows [][]string
+	for _, d := range p.r.Differences {
+		rows = append(rows, []string{d.Question, d.Manner})
+		for _, g := range d.Groups {
+			rows = append(rows, []string{"  " + g.Answer, list(g.Servers)})
+		}
+	}
+	p.table(rows)
+}
+
+func (p *page) caches() {
+	if len(p.r.Caches) == 0 {
+		return
+	}
+	p.title("Resolvers")
+	rows := [][]string{{"RESOLVER", "ADDRESS", "REGION", "STATE", "UNTIL", "ANSWER"}}
+	for _, c := range p.r.Caches {
+		until := ""
+		if !c.Until.IsZero() {
+			until = moment(c.Until, p.r.At)
+		}
+		answer := c.Answer
+		if c.Why != "" {
+			answer = strings.TrimSpace(answer + " (" + c.Why + ")")
+		}
+		if c.Flush != "" {
+			answer += " empty its cache: " + c.Flush
+		}
+		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, string(c.State), until, answer})
+	}
+	p.table(rows)
+	if s := p.r.Safe; s != nil {
+		p.wrap("  ", "  ", s.Summary)
+		for _, n := range s.NotCovered {
+			p.line(faint, "  not covered: "+n)
+		}
+	}
+}
+
+func (p *page) plan() {
+	if p.r.Plan == nil {
+		return
+	}
+	p.title("To change it without anybody noticing")
+	p.wrap("  ", "  ", p.r.Plan.Summary)
+	for _, s := range p.r.Plan.Steps {
+		text := s.Text
+		if s.Because != "" {
+			text += " (" + s.Because + ")"
+		}
+		p.wrap("  "+s.At.UTC().Format("2006-01-02 15:04 UTC")+"  ", strings.Repeat(" ", 24), text)
+	}
+}
+
+var marks = map[explain.Fact]string{explain.Yes: "yes", explain.No: "NO", explain.Unknown: "?", explain.Unasked: "-"}
+
+func (p *page) delegation() {
+	d := p.r.Delegation
+	if d == nil {
+		return
+	}
+	p.title("Nameservers of " + bare(d.Zone))
+	rows := [][]string{{"NAME", "REGISTRY", "PARENT", "CHILD", "ADDRESS", "STATE", "SERIAL", "TIME"}}
+	for _, s := range d.Servers {
+		row := []string{bare(s.Name), marks[s.Registry], marks[s.Parent], marks[s.Child]}
+		for _, a := range s.Addrs {
+			serial, rtt := "", ""
+			if a.Serial > 0 {
+				serial = fmt.Sprint(a.Serial)
+			}
+			if a.RTT > 0 {
+				rtt = Length(a.RTT)
+			}
+			rows = append(rows, append(row, a.Addr, a.State, serial, rtt))
+			row = []string{"", "", "", ""}
+		}
+		if len(s.Addrs) == 0 {
+			rows = append(rows, append(row, "-", "no address"))
+		}
+	}
+	p.table(rows)
+	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", seconds(d.NSTTL[0]), seconds(d.NSTTL[1]))
+}
+
+func (p *page) soa() {
+	if len(p.r.SOA) == 0 {
+		return
+	}
+	p.title("SOA, in words")
+	var rows [][]string
+	for _, l := range p.r.SOA {
+		rows = append(rows, []string{l.Name, l.Value, l.Meaning})
+	}
+	p.table(rows)
+}
+
+func (p *page) registration() {
+	r := p.r.Registration
+	if r == nil {
+		return
+	}
+	p.title("Registration of " + bare(r.Domain))
+	rows := [][]string{{"state", r.State + " " + r.Problem}}
+	if r.Registrar != "" {
+		rows = append(rows, []string{"registrar", r.Registrar})
+	}
+	if !r.Created.IsZero() {
+		rows = append(rows, []string{"created", r.Created.UTC().Format("2006-01-02")})
+	}
+	if !r.Expires.IsZero() {
+		rows = append(rows, []string{"expires", fmt.Sprintf("%s, in %s", r.Expires.UTC().Format("2006-01-02"), count(r.Days, "day", "days"))})
+	}
+	p.table(rows)
+	for _, s := range r.Statuses {
+		p.wrap("  "+clean(s.Value)+": ", "    ", s.Meaning)
+	}
+}
+
+func (p *page) evidence() {
+	if len(p.r.Evidence) == 0 || !p.All {
+		return
+	}
+	p.title("Evidence")
+	var rows [][]string
+	for _, e := range p.r.Evidence {
+		rows = append(rows, []string{e.ID, e.Dig, e.Result, Length(e.RTT)})
+	}
+	p.table(rows)
+}
+
+func (p *page) foot() {
+	r := p.r
+	fmt.Fprintln(p)
+	text := fmt.Sprintf("%s in %s; %s passed, %s could not be made.", count(r.Queries, "query", "queries"), Length(r.Took),
+		count(r.Counts.Passed, "check", "checks"), count(r.Counts.Unknown, "check", "checks"))
+	if len(r.Unfinished) > 0 {
+		text += " Not complete: " + strings.Join(r.Unfinished, ", ") + "."
+	}
+	p.line(faint, text)
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+)
+
+// passing are the checks whose failure time alone mends: the authority is right, and caches are late.
+var passing = []string{"TTL02", "TTL03", "TTL08", "TTL11"}
+
+// vital are the checks without which nobody can say that a name works.
+var vital = map[explain.Kind][]string{
+	explain.Scan:    {"DEL01", "DEL04"},
+	explain.Analyze: {"DEL04", "NAM01"},
+	explain.Compare: {"NAM01", "VAN04"},
+}
+
+// judge finds the verdict and its sentence.
+func (r *Report) judge() {
+	worst := r.worst()
+	switch {
+	case worst != nil && worst.Severity == explain.Critical:
+		r.Verdict = NotWorking
+		r.Summary = "Not working: " + worst.Words
+	case r.blind() != "":
+		r.Verdict = CannotTell
+		r.Summary = "Could not tell: " + r.blind()
+	case r.late():
+		r.Verdict = Soon
+		r.Summary = r.lateWords()
+	default:
+		r.Verdict = Working
+		r.Summary = r.workingWords(worst)
+	}
+}
+
+// worst is the worst finding that does not pass by itself.
+func (r *Report) worst() *explain.Finding {
+	for i, f := range r.Findings {
+		if f.Status == explain.Fail && !slices.Contains(passing, f.ID) {
+			return &r.Findings[i] // they are sorted
+		}
+	}
+	return nil
+}
+
+// blind says what is not known that would have to be; empty if there is nothing.
+func (r *Report) blind() string {
+	for _, f := range r.Findings {
+		if f.Status == explain.NotKnown && slices.Contains(vital[r.Kind], f.ID) {
+			return f.Words
+		}
+	}
+	return ""
+}
+
+// late reports whether there are caches that do not know yet.
+func (r *Report) late() bool {
+	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool {
+		return f.Status == explain.Fail && slices.Contains(passing, f.ID)
+	})
+}
+
+func (r *Report) lateWords() string {
+	asked, late := 0, 0
+	for _, c := range r.Caches {
+		switch c.State {
+		case safeat.Old, safeat.Negative, safeat.Stale:
+			late++
+			asked++
+		case safeat.Current:
+			asked++
+		}
+	}
+	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still have an older answer.", bare(r.Target), late, count(asked, "resolver", "resolvers"))
+	if !r.SafeAt.IsZero() {
+		text += " Everyone sees the new one by " + moment(r.SafeAt, r.At) + "."
+		if r.Assumed {
+			text += " That rests on assumptions; it is not later than " + moment(r.AtLatest, r.At) + "."
+		}
+	}
+	return text
+}
+
+func (r *Report) workingWords(worst *explain.Finding) string {
+	text := fmt.Sprintf("Working: %s", bare(r.Target))
+	switch r.Kind {
+	case explain.Scan:
+		text += " is registered and delegated, and its servers answer"
+	case explain.Analyze:
+		text += " resolves, and its servers agree"
+	case explain.Compare:
+		text += " is the same at the resolvers that were asked as at its authority"
+	}
+	if worst == nil || !worst.Severity.AtLeast(explain.Warning) {
+		return text + "."
+	}
+	if r.Kind == explain.Analyze {
+		text = fmt.Sprintf("Working: %s resolves", bare(r.Target)) // whether its servers agree, the findings tell
+	}
+	return text + ". Worst problem: " + worst.Words
+}
+
+// Exit is the exit code of a command that shows the report: 0 all is well, 1 a warning, 2 an error, 3 could not tell.
+func (r *Report) Exit(failOn explain.Severity) int {
+	code := 0
+	for _, f := range r.Findings {
+		if f.Status != explain.Fail {
+			continue
+		}
+		switch {
+		case f.Severity.AtLeast(failOn):
+			return 2
+		case f.Severity.AtLeast(explain.Warning):
+			code = 1
+		}
+	}
+	switch r.Verdict {
+	case NotWorking:
+		return 2
+	case CannotTell:
+		return 3
+	case Soon:
+		return max(code, 1)
+	}
+	return code
+}
