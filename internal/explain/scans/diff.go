@@ -1,0 +1,72 @@
+package scans
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+// Change is something that is not as it was.
+type Change struct {
+	What   string `json:"what"` // "nameservers", "www.example.org A", "registrar"
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+func (c Change) String() string { return fmt.Sprintf("%s: %s, was %s", c.What, c.After, c.Before) }
+
+// Diff are the changes from one look at a name to a later one. What one of them did not see did not change.
+func Diff(before, after *explain.Facts) (out []Change) {
+	a, b := explain.PastOf(before), explain.PastOf(after)
+	add := func(what, x, y string) {
+		if x != y && x != "" && y != "" {
+			out = append(out, Change{what, x, y})
+		}
+	}
+	add("nameservers", names(a.NS), names(b.NS))
+	if a.Serial != 0 && b.Serial != 0 {
+		add("serial", fmt.Sprint(a.Serial), fmt.Sprint(b.Serial))
+	}
+	add("registrar", a.Registrar, b.Registrar)
+	if !a.Expires.IsZero() && !b.Expires.IsZero() {
+		add("expires", a.Expires.UTC().Format("2006-01-02"), b.Expires.UTC().Format("2006-01-02"))
+	}
+	before2, after2 := texts(a), texts(b)
+	for _, key := range sortedKeys(before2, after2) {
+		add(key, before2[key], after2[key])
+	}
+	return out
+}
+
+func names(all []explain.Name) string {
+	var out []string
+	for _, n := range all {
+		out = append(out, n.String())
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// texts are the records that a look saw, and those that it saw to be absent.
+func texts(p explain.Past) map[string]string {
+	out := map[string]string{}
+	for _, s := range p.Sets {
+		out[fmt.Sprintf("%s %s", s.Name, s.Type)] = fmt.Sprintf("%d %s", s.TTL, strings.Join(s.Data, ", "))
+	}
+	for _, t := range p.Absent {
+		out[fmt.Sprintf("%s %s", p.Name, t)] = "does not exist"
+	}
+	return out
+}
+
+func sortedKeys(maps ...map[string]string) (out []string) {
+	for _, m := range maps {
+		for k := range m {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

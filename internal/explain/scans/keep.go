@@ -1,0 +1,223 @@
+package scans
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Kinds of objects in the store. Facts are apart, so that a list need not read them.
+const (
+	kindScan  = "explainscan"
+	kindFacts = "explainfacts"
+)
+
+// maxFacts is how large a record may be, compressed, to be kept.
+const maxFacts = 2 << 20
+
+// factsRow are facts as they are kept: compressed, since most of them are messages.
+type factsRow struct {
+	Gzip []byte `json:"z"`
+}
+
+// keep writes a scan that has ended, and forgets those that are too old or too many.
+func (s *Service) keep(ctx context.Context, actor store.Actor, scan Scan, facts *explain.Facts) error {
+	row, err := pack(facts)
+	if err != nil {
+		return err
+	}
+	surplus := s.surplus(scan)
+	// A scan that ended is kept even if the program is about to.
+	err = s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
+		if err := tx.PutObject(kindScan, scan.ID, scan); err != nil {
+			return err
+		}
+		if row != nil {
+			if err := tx.PutObject(kindFacts, scan.ID, row); err != nil {
+				return err
+			}
+		}
+		return drop(tx, surplus)
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range surplus {
+		delete(s.kept, id)
+	}
+	return nil
+}
+
+func drop(tx *publish.Tx, ids []string) error {
+	for _, id := range ids {
+		for _, kind := range []string{kindScan, kindFacts} {
+			if err := tx.DeleteObject(kind, id); err != nil && !errors.Is(err, zone.ErrNotFound) {
+				return err // another scan that ended at the same time may have dropped it
+			}
+		}
+	}
+	return nil
+}
+
+func pack(facts *explain.Facts) (*factsRow, error) {
+	if facts == nil {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	err := json.NewEncoder(z).Encode(facts)
+	if err = errors.Join(err, z.Close()); err != nil {
+		return nil, err
+	}
+	if b.Len() > maxFacts {
+		return nil, fmt.Errorf("%d octets of evidence are too many", b.Len())
+	}
+	return &factsRow{b.Bytes()}, nil
+}
+
+func (r factsRow) unpack() (*explain.Facts, error) {
+	z, err := gzip.NewReader(bytes.NewReader(r.Gzip))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	facts := new(explain.Facts)
+	return facts, json.Unmarshal(text, facts)
+}
+
+// surplus are the oldest scans beyond the bounds, once scan is kept, too.
+func (s *Service) surplus(scan Scan) (ids []string) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.kept))
+	s.mu.Unlock()
+	slices.SortFunc(all, newest)
+	same := 1
+	for i, old := range all {
+		if alike(old, scan) {
+			same++
+		}
+		if i+2 > s.opts.KeepAll || alike(old, scan) && same > s.opts.Keep {
+			ids = append(ids, old.ID)
+		}
+	}
+	return ids
+}
+
+func newest(a, b Scan) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) }
+
+// alike reports whether two scans look at the same thing.
+func alike(a, b Scan) bool {
+	return a.Project == b.Project && a.Name == b.Name && a.Request.Kind == b.Request.Kind
+}
+
+// past is what earlier scans of the same have seen.
+type past struct {
+	id    string
+	facts *explain.Facts // of the last one that was done
+	looks []explain.Past
+}
+
+// maxLooks is how far back a scan looks.
+const maxLooks = 5
+
+func (s *Service) past(scan Scan) (out past) {
+	for _, old := range s.List(scan.Project, Filter{Name: scan.Name, Kind: scan.Request.Kind, Limit: maxLooks}) {
+		if old.State != Done || old.ID == scan.ID {
+			continue
+		}
+		facts, err := s.stored(old.ID)
+		if err != nil {
+			continue // without it, it is a look like the first one
+		}
+		if out.facts == nil {
+			out.id, out.facts = old.ID, facts
+		}
+		out.looks = append(out.looks, explain.PastOf(facts))
+	}
+	return out
+}
+
+// Filter says which scans to list.
+type Filter struct {
+	Name  explain.Name // zero: all
+	Kind  explain.Kind // empty: all
+	Limit int          // default 100
+}
+
+// List are the scans of a project, the newest first.
+func (s *Service) List(project string, f Filter) (out []Scan) {
+	wanted := func(x Scan) bool {
+		return x.Project == project && (f.Name.IsZero() || x.Name == f.Name) && (f.Kind == "" || x.Request.Kind == f.Kind)
+	}
+	s.mu.Lock()
+	for _, r := range s.live {
+		if wanted(r.scan) {
+			out = append(out, r.scan)
+		}
+	}
+	for _, x := range s.kept {
+		if wanted(x) {
+			out = append(out, x)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(out, newest)
+	return out[:min(len(out), cmp.Or(f.Limit, 100))]
+}
+
+// Get is a scan of a project, or zone.ErrNotFound, and a channel that is closed when it changes; nil if it has ended.
+func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.live[id]; r != nil && r.scan.Project == project {
+		return r.scan, r.changed, nil
+	}
+	if x, ok := s.kept[id]; ok && x.Project == project {
+		return x, nil, nil
+	}
+	return Scan{}, nil, fmt.Errorf("scan %s: %w", id, zone.ErrNotFound)
+}
+
+// Facts are everything that a scan of a project has asked and heard.
+func (s *Service) Facts(project, id string) (*explain.Facts, error) {
+	if _, _, err := s.Get(project, id); err != nil {
+		return nil, err
+	}
+	return s.stored(id)
+}
+
+func (s *Service) stored(id string) (*explain.Facts, error) {
+	var row factsRow
+	if err := s.publisher.View(func(v store.View) error { return v.Object(kindFacts, id, &row) }); err != nil {
+		return nil, err
+	}
+	return row.unpack()
+}
+
+// Report is what a scan of a project says. It is made of its facts, so that what checks have learned since is in it.
+func (s *Service) Report(project, id string) (*report.Report, error) {
+	facts, err := s.Facts(project, id)
+	if err != nil {
+		return nil, err
+	}
+	return report.Make(facts, check.Run(facts)), nil
+}

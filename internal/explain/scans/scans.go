@@ -1,0 +1,318 @@
+// Package scans runs looks at names for many who ask: in turn, within limits, shared by those who ask the same at the same
+// time, and kept with what changed since the last one.
+package scans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Request is what to look at.
+type Request struct {
+	Kind   explain.Kind   `json:"kind"`
+	Target string         `json:"target"`
+	Types  []explain.Type `json:"types,omitempty"`
+	Expect []string       `json:"expect,omitempty"` // "A=192.0.2.1"
+	Change bool           `json:"change,omitempty"` // the records are about to change, or have been
+}
+
+// State is how far a scan is.
+type State string
+
+// The states.
+const (
+	Waiting State = "waiting"
+	Running State = "running"
+	Done    State = "done"
+	Failed  State = "failed" // it could not be made, which says nothing about the name
+)
+
+// Scan is one look at a name.
+type Scan struct {
+	ID       string         `json:"id"`
+	Project  string         `json:"project"`
+	Name     explain.Name   `json:"name"`
+	Request  Request        `json:"request"`
+	State    State          `json:"state"`
+	Created  time.Time      `json:"created_at"`
+	Ended    time.Time      `json:"ended_at,omitzero"`
+	Step     string         `json:"step,omitempty"` // what is being done
+	Queries  int            `json:"queries"`
+	Problem  string         `json:"problem,omitempty"` // why it failed
+	Verdict  report.Verdict `json:"verdict,omitempty"`
+	Summary  string         `json:"summary,omitempty"`
+	SafeAt   time.Time      `json:"safe_at,omitzero"`
+	Previous string         `json:"previous,omitempty"` // the scan before of the same kind and name
+	Changes  []Change       `json:"changes,omitempty"`  // since then
+	Version  int            `json:"version"`            // grows with every change of the above
+}
+
+// Progress is a sign of life.
+type Progress struct {
+	Step    string
+	Queries int
+	Facts   *explain.Facts // what is known so far; may be nil. It is read until the call returns.
+}
+
+// Looker looks at a name, with what is known of it from before.
+type Looker func(ctx context.Context, name explain.Name, r Request, past []explain.Past, progress func(Progress)) (*explain.Facts, error)
+
+// Options are the limits. Zero values are the defaults.
+type Options struct {
+	Parallel  int           // scans at a time; default 4
+	Queue     int           // that may wait; default 64
+	Share     time.Duration // how long the same request gets the same scan; default 10 s
+	PerClient int           // scans a minute; default 20
+	PerTarget int           // scans of one registrable domain a minute; default 6
+	Keep      int           // scans kept of each kind and name; default 30
+	KeepAll   int           // scans kept in all; default 5,000
+	MaxTime   time.Duration // of a scan; default 1 min
+	Public    bool          // anybody may ask: names that are private are refused
+
+	Parse func(input string) (explain.Name, error) // required: what was typed, as a name
+	// Domain is the registrable domain of a name, by which targets are counted; default: the name.
+	Domain func(explain.Name) explain.Name
+}
+
+func (o *Options) defaults() {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Parallel, 4}, {&o.Queue, 64}, {&o.PerClient, 20}, {&o.PerTarget, 6}, {&o.Keep, 30}, {&o.KeepAll, 5000}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Share == 0 {
+		o.Share = 10 * time.Second
+	}
+	if o.MaxTime == 0 {
+		o.MaxTime = time.Minute
+	}
+	if o.Domain == nil {
+		o.Domain = func(n explain.Name) explain.Name { return n }
+	}
+}
+
+// Errors of Start.
+var (
+	ErrRequest = errors.New("not a request that can be looked at")
+	ErrPrivate = errors.New("private names are not looked at here")
+)
+
+// BusyError says that somebody asks too much, and when to come again.
+type BusyError struct {
+	What  string
+	After time.Duration
+}
+
+func (e *BusyError) Error() string { return e.What }
+
+// Service runs scans.
+type Service struct {
+	publisher *publish.Publisher
+	look      Looker
+	opts      Options
+	metrics   metrics
+	queue     chan *running
+
+	mu      sync.Mutex      // guards the following
+	kept    map[string]Scan // what the store has: lists and bounds need no look into it
+	live    map[string]*running
+	recent  map[string]*running // by what was asked, for Options.Share
+	clients buckets[netip.Addr]
+	targets buckets[explain.Name]
+}
+
+// running is a scan that has not ended.
+type running struct {
+	scan    Scan
+	actor   store.Actor
+	changed chan struct{}     // closed and made anew with every change of scan
+	found   []explain.Finding // so far
+	facts   *explain.Facts
+	report  *report.Report
+}
+
+// Open makes a Service of what the store has. It looks at nothing before Run.
+func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
+	o.defaults()
+	s := &Service{publisher: p, look: look, opts: o, metrics: newMetrics(), queue: make(chan *running, o.Queue),
+		kept: map[string]Scan{}, live: map[string]*running{}, recent: map[string]*running{},
+		clients: buckets[netip.Addr]{perMinute: o.PerClient}, targets: buckets[explain.Name]{perMinute: o.PerTarget}}
+	return s, p.View(func(v store.View) error {
+		all, err := store.ObjectsOf[Scan](v, kindScan)
+		for _, x := range all {
+			s.kept[x.ID] = x
+		}
+		return err
+	})
+}
+
+// Collectors are the metrics of the service.
+func (s *Service) Collectors() []prometheus.Collector { return s.metrics.all() }
+
+// Run looks until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for range s.opts.Parallel {
+		workers.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case r := <-s.queue:
+					s.do(ctx, r)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return nil
+}
+
+// Start begins a scan, or finds the one that somebody else has begun for the same.
+func (s *Service) Start(actor store.Actor, client netip.Addr, req Request) (Scan, error) {
+	name, err := s.check(req)
+	if err != nil {
+		return Scan{}, err
+	}
+	now := time.Now()
+	key := fmt.Sprint(actor.Project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.recent[key]; r != nil && now.Sub(r.scan.Created) < s.opts.Share {
+		s.metrics.shared.Inc()
+		return r.scan, nil
+	}
+	if err := s.admit(client, name, now); err != nil {
+		s.metrics.refused.Inc()
+		return Scan{}, err
+	}
+	r := &running{actor: actor, changed: make(chan struct{}),
+		scan: Scan{ID: uuid.NewString(), Project: actor.Project, Name: name, Request: req, State: Waiting, Created: now.UTC(), Version: 1}}
+	select {
+	case s.queue <- r:
+	default:
+		s.metrics.refused.Inc()
+		return Scan{}, &BusyError{"too many scans are waiting", 5 * time.Second}
+	}
+	s.live[r.scan.ID], s.recent[key] = r, r
+	time.AfterFunc(s.opts.Share, func() { s.forget(key, r) })
+	return r.scan, nil
+}
+
+func (s *Service) forget(key string, r *running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recent[key] == r {
+		delete(s.recent, key)
+	}
+}
+
+// admit counts a scan for its client and its target.
+func (s *Service) admit(client netip.Addr, name explain.Name, now time.Time) error {
+	if wait := s.clients.wait(client, now); wait > 0 {
+		return &BusyError{"you have asked for too many scans", wait}
+	}
+	if wait := s.targets.wait(s.opts.Domain(name), now); wait > 0 {
+		return &BusyError{fmt.Sprintf("%s has been scanned too often", name), wait}
+	}
+	s.clients.take(client, now)
+	s.targets.take(s.opts.Domain(name), now)
+	return nil
+}
+
+// do makes a scan.
+func (s *Service) do(ctx context.Context, r *running) {
+	began := time.Now()
+	s.change(r, func(x *Scan) { x.State = Running })
+	past := s.past(r.scan)
+	look, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
+	defer cancel()
+	facts, err := s.look(look, r.scan.Name, r.scan.Request, past.looks, func(p Progress) { s.progress(r, p) })
+	var rep *report.Report
+	if err == nil {
+		rep = report.Make(facts, check.Run(facts))
+	}
+	r.facts, r.report = facts, rep
+	ended := r.end(err, past)
+	if err := s.keep(ctx, r.actor, ended, facts); err != nil {
+		ended.State, ended.Problem = Failed, "the result could not be kept: "+err.Error()
+	}
+	s.mu.Lock()
+	s.kept[ended.ID] = ended
+	delete(s.live, ended.ID)
+	s.mu.Unlock()
+	s.change(r, func(x *Scan) { *x = ended; x.Version-- })
+	s.metrics.done(ended, time.Since(began))
+}
+
+// progress judges what is known so far.
+func (s *Service) progress(r *running, p Progress) {
+	var found []explain.Finding
+	if p.Facts != nil {
+		found = check.Run(p.Facts)
+	}
+	s.change(r, func(x *Scan) {
+		x.Step, x.Queries = p.Step, p.Queries
+		if p.Facts != nil {
+			r.found = found
+		}
+	})
+}
+
+// Findings are what is found so far, of a scan that has not ended, or what was found.
+func (s *Service) Findings(project, id string) []explain.Finding {
+	s.mu.Lock()
+	r := s.live[id]
+	if r != nil && r.scan.Project == project {
+		defer s.mu.Unlock()
+		return r.found
+	}
+	s.mu.Unlock()
+	facts, err := s.Facts(project, id)
+	if err != nil {
+		return nil
+	}
+	return check.Run(facts)
+}
+
+// end is the scan as it is kept.
+func (r *running) end(err error, past past) Scan {
+	x := r.scan
+	x.Ended, x.Step, x.Version = time.Now().UTC(), "", x.Version+1
+	if err != nil {
+		x.State, x.Problem = Failed, err.Error()
+		return x
+	}
+	x.State, x.Verdict, x.Summary, x.SafeAt, x.Queries = Done, r.report.Verdict, r.report.Summary, r.report.SafeAt, r.report.Queries
+	x.Previous = past.id
+	if past.facts != nil {
+		x.Changes = Diff(past.facts, r.facts)
+	}
+	return x
+}
+
+// change changes a scan, and wakes those who watch it.
+func (s *Service) change(r *running, fn func(*Scan)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn(&r.scan)
+	r.scan.Version++
+	close(r.changed)
+	r.changed = make(chan struct{})
+}

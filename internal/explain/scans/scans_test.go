@@ -1,0 +1,283 @@
+package scans_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+var (
+	alice  = store.Actor{Who: "alice", Project: "p1"}
+	bob    = store.Actor{Who: "bob", Project: "p2"}
+	client = netip.MustParseAddr("192.0.2.1")
+)
+
+// world answers looks: it knows one address, and how often it was asked.
+type world struct {
+	addr  string
+	looks int
+	pasts []int
+	gate  chan struct{} // nil: open
+	err   error
+}
+
+func (w *world) look(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+	w.looks++
+	w.pasts = append(w.pasts, len(past))
+	f := &explain.Facts{Schema: explain.Schema, Kind: r.Kind, Name: name, Input: r.Target, At: time.Now(), Zone: name, Queries: 3}
+	progress(scans.Progress{Step: "walk", Queries: 1, Facts: f})
+	if w.gate != nil {
+		select {
+		case <-w.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a := explain.Type{Type: rr.TypeA}
+	f.Outcomes = []explain.Outcome{{Type: a, Result: iterate.Answer, End: name, Zone: name,
+		Sets: []explain.Set{{Name: name, Type: a, TTL: 300, Data: []string{w.addr}}}}}
+	return f, w.err
+}
+
+func parse(s string) (explain.Name, error) {
+	n, err := dnsname.Parse(s)
+	return explain.Name{Name: n}, err
+}
+
+func openStore(t *testing.T, path string) *publish.Publisher {
+	t.Helper()
+	st, err := boltstore.Open(path, boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- pub.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended; _ = st.Close() })
+	return pub
+}
+
+// serve runs a service on a store until the test ends.
+func serve(t *testing.T, pub *publish.Publisher, w *world, o scans.Options) *scans.Service {
+	t.Helper()
+	o.Parse = parse
+	s, err := scans.Open(pub, w.look, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return s
+}
+
+func begin(t *testing.T, s *scans.Service, actor store.Actor, kind explain.Kind, target string) scans.Scan {
+	t.Helper()
+	x, err := s.Start(actor, client, scans.Request{Kind: kind, Target: target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// finish waits until a scan has ended.
+func finish(t *testing.T, s *scans.Service, x scans.Scan) scans.Scan {
+	t.Helper()
+	for {
+		got, changed, err := s.Get(x.Project, x.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed == nil {
+			return got
+		}
+		<-changed
+	}
+}
+
+func TestScan(t *testing.T) {
+	w := &world{addr: "192.0.2.80"}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
+	x := begin(t, s, alice, explain.Analyze, "www.example.org")
+	if x.State != scans.Waiting || x.ID == "" {
+		t.Errorf("a new scan is %+v", x)
+	}
+	got := finish(t, s, x)
+	if got.State != scans.Done || got.Summary == "" || got.Verdict == "" || got.Queries != 3 || got.Ended.IsZero() {
+		t.Errorf("a scan that ended is %+v", got)
+	}
+	facts, err := s.Facts("p1", x.ID)
+	if err != nil || facts.Outcomes[0].Sets[0].Data[0] != "192.0.2.80" {
+		t.Errorf("facts are %+v, %v", facts, err)
+	}
+	if _, err := s.Facts("p2", x.ID); !errors.Is(err, zone.ErrNotFound) {
+		t.Errorf("another project's facts: %v", err)
+	}
+	if _, _, err := s.Get("p2", x.ID); !errors.Is(err, zone.ErrNotFound) {
+		t.Errorf("another project's scan: %v", err)
+	}
+	if n := len(s.List("p2", scans.Filter{})); n != 0 {
+		t.Errorf("another project sees %d scans", n)
+	}
+}
+
+func TestShared(t *testing.T) {
+	w := &world{gate: make(chan struct{})}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
+	x := begin(t, s, alice, explain.Scan, "example.org")
+	if y := begin(t, s, alice, explain.Scan, "EXAMPLE.org."); y.ID != x.ID {
+		t.Error("the same request is another scan")
+	}
+	if y := begin(t, s, bob, explain.Scan, "example.org"); y.ID == x.ID {
+		t.Error("projects share a scan, and so see each other's")
+	}
+	if y := begin(t, s, alice, explain.Compare, "example.org"); y.ID == x.ID {
+		t.Error("another kind is the same scan")
+	}
+	close(w.gate)
+	finish(t, s, x)
+	if y := begin(t, s, alice, explain.Scan, "example.org"); y.ID != x.ID {
+		t.Error("a scan that has just ended is made again")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	w := &world{}
+	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
+	s := serve(t, pub, w, scans.Options{Public: true})
+	for _, r := range []struct {
+		req  scans.Request
+		want error
+	}{
+		{scans.Request{Kind: "other", Target: "example.org"}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Scan, Target: "a..b"}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: make([]explain.Type, 9)}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Scan, Target: "printer.local"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Scan, Target: "localhost"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.16.172.in-addr.arpa"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.32.172.in-addr.arpa"}, nil},
+		{scans.Request{Kind: explain.Scan, Target: "example.org"}, nil},
+	} {
+		if _, err := s.Start(alice, client, r.req); !errors.Is(err, r.want) {
+			t.Errorf("%+v: %v, want %v", r.req, err, r.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	w := &world{gate: make(chan struct{})}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 2})
+	start := func(from, target string, kind explain.Kind) error {
+		_, err := s.Start(alice, netip.MustParseAddr(from), scans.Request{Kind: kind, Target: target})
+		return err
+	}
+	busy := func(what string, err error) {
+		t.Helper()
+		if b := new(scans.BusyError); !errors.As(err, &b) || b.After <= 0 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, kind := range []explain.Kind{explain.Scan, explain.Analyze} {
+		if err := start("192.0.2.9", "example.org", kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy("a third scan of one target", start("192.0.2.10", "example.org", explain.Compare))
+	for i := 0; ; i++ {
+		err := start("192.0.2.11", string(rune('a'+i))+".test", explain.Scan)
+		if err != nil {
+			busy("more than may wait", err)
+			break
+		}
+		if i > 4 {
+			t.Fatal("the queue has no end")
+		}
+	}
+	close(w.gate)
+}
+
+func TestPerClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), (&world{}).look, scans.Options{PerClient: 2, Parse: parse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := func(target string) error {
+			_, err := s.Start(alice, client, scans.Request{Kind: explain.Scan, Target: target})
+			return err
+		}
+		if err := errors.Join(start("a.test"), start("b.test")); err != nil {
+			t.Fatal(err)
+		}
+		busy := new(scans.BusyError)
+		if err := start("c.test"); !errors.As(err, &busy) {
+			t.Fatalf("a third scan: %v", err)
+		}
+		time.Sleep(busy.After)
+		if err := start("c.test"); err != nil {
+			t.Errorf("after the time that it was told to wait: %v", err)
+		}
+		time.Sleep(time.Minute) // the timers of shared scans
+	})
+}
+
+// TestHistory is a name that changes, seen across a restart.
+func TestHistory(t *testing.T) {
+	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
+	w := &world{addr: "192.0.2.80"}
+	opts := scans.Options{Share: time.Nanosecond, Keep: 3, PerTarget: 100}
+	s := serve(t, pub, w, opts)
+	first := finish(t, s, begin(t, s, alice, explain.Analyze, "www.example.org"))
+	if first.Previous != "" || first.Changes != nil {
+		t.Errorf("the first scan has a past: %+v", first)
+	}
+	again := serve(t, pub, w, opts)
+	w.addr = "192.0.2.81"
+	second := finish(t, again, begin(t, again, alice, explain.Analyze, "www.example.org"))
+	want := []scans.Change{{What: "www.example.org. A", Before: "300 192.0.2.80", After: "300 192.0.2.81"}}
+	if diff := cmp.Diff(want, second.Changes); diff != "" || second.Previous != first.ID {
+		t.Errorf("changes since %s (-want +got):\n%s", second.Previous, diff)
+	}
+	for range 3 {
+		finish(t, again, begin(t, again, alice, explain.Analyze, "www.example.org"))
+	}
+	if n := len(again.List("p1", scans.Filter{Kind: explain.Analyze})); n != 3 {
+		t.Errorf("%d scans are kept, not 3", n)
+	}
+	if _, err := again.Facts("p1", first.ID); !errors.Is(err, zone.ErrNotFound) {
+		t.Errorf("the facts of a scan that is not kept: %v", err)
+	}
+	if diff := cmp.Diff([]int{0, 1, 2, 3, 3}, w.pasts); diff != "" {
+		t.Errorf("looks into the past:\n%s", diff)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	w := &world{err: errors.New("no network")}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
+	got := finish(t, s, begin(t, s, alice, explain.Scan, "example.org"))
+	if got.State != scans.Failed || got.Problem != "no network" || got.Verdict != "" {
+		t.Errorf("a scan that failed is %+v", got)
+	}
+}
