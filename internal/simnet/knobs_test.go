@@ -155,8 +155,37 @@ func TestKnobs(t *testing.T) {
 				}
 				time.Sleep(time.Minute) // until the client has closed its connections
 			})
+			if tt.want == "failed" {
+				return // waiting for nothing takes its time; TestListen does
+			}
+			net := simnet.New(1)
+			net.MustServer(authority, zone+tt.script)
+			client := &resolve.Client{AsIs: true}
+			defer client.CloseIdle()
+			if got := say(t, client, serve(t, net).Places()[netip.MustParseAddrPort(authority+":53")].String(), tt.ask, tt.name, tt.typ); got != tt.want {
+				t.Errorf("sockets: got %s, want %s", got, tt.want)
+			}
 		})
 	}
+}
+
+// serve serves a network on sockets until the test ends.
+func serve(t *testing.T, net *simnet.Net) *simnet.Sockets {
+	t.Helper()
+	sockets, err := net.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- sockets.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return sockets
 }
 
 func TestTTLsInTurn(t *testing.T) {
@@ -180,14 +209,7 @@ func TestListen(t *testing.T) {
 	net.MustServer("192.0.2.54", exampleNet+"only udp\nsource "+authority)
 	net.MustServer("192.0.2.55", exampleNet+"fault truncate")
 	net.MustServer("2001:db8::1", exampleNet+"fault unreachable")
-	sockets, err := net.Listen(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- sockets.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	sockets := serve(t, net)
 	const good = "NOERROR, cdn.example.net. 60 A 203.0.113.1, cdn.example.net. 60 A 203.0.113.2"
 	client := &resolve.Client{}
 	defer client.CloseIdle()
