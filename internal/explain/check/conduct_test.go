@@ -69,6 +69,12 @@ func vantageStories() []story {
 				f.Caches[i].Samples = []explain.Sample{sample(safeat.Silent, 0)}
 			}
 		}), "unknown", "Only 2 of 4 resolvers"},
+		{"VAN04", "three of seven resolvers", then(compare, func(f *explain.Facts) {
+			f.Caches[3].Samples = nil
+			for range 3 {
+				f.Caches = append(f.Caches, explain.Cache{ID: "silent", Addr: addr("192.0.2.209")})
+			}
+		}), "unknown", "Only 3 of 7 resolvers"},
 		{"VAN04", "not asked, on purpose", then(absent, compare, func(f *explain.Facts) {
 			f.Caches = []explain.Cache{{ID: "a", NotAsked: "the authority does not have the name"}}
 		}), "", ""},

@@ -48,6 +48,7 @@ func registrationStories() []story {
 		{"REG02", "200 days", nil, "pass", "in 200 days"},
 		{"REG02", "29 days", expires(29 * days), "fail warning", "ends in 29 days, on 2026-12-14, by the date of the registry"},
 		{"REG02", "15 days", expires(15 * days), "fail warning", ""},
+		{"REG02", "8 days", expires(8 * days), "fail warning", ""},
 		{"REG02", "7 days", expires(7 * days), "fail error", ""},
 		{"REG02", "3 days", expires(3 * days), "fail error", ""},
 		{"REG02", "1 day", expires(days), "fail critical", ""},
