@@ -30,7 +30,7 @@ var rows = [][]string{
 		"plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
 	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.
@@ -79,7 +79,7 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":            {},
-	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
+	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
 	"github.com/golang-jwt/jwt":  {"internal/access"},
 	"k8s.io/":                    kubernetes,
 	"sigs.k8s.io/":               kubernetes,
