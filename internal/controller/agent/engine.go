@@ -98,6 +98,9 @@ func (e *engine) Run(ctx context.Context) error {
 const (
 	// between is the shortest time between two passes: what comes meanwhile goes with the next one.
 	between = 50 * time.Millisecond
+	// lull is that before a pass that only looks for what others did to the database. Nearly always it finds what the short way wrote, and
+	// hand edits are undone within a second all the same.
+	lull = 150 * time.Millisecond
 	// Passes take at most one part in share+1 of the time, unless that would make them rarer than longest: hand edits are undone
 	// within a second.
 	share   = 4
@@ -113,18 +116,15 @@ func (e *engine) passes(ctx context.Context) error {
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	told := "" // the last failure, which is not told again twice a second
+	var ended time.Time
 	for {
-		repair := false // only the database changed
-		select {
-		case <-ctx.Done():
+		repair := e.wait(ctx, due.C, ended)
+		if ctx.Err() != nil {
 			return nil
-		case <-e.wake:
-		case <-due.C:
-		case <-e.db.Changed():
-			repair = len(e.wake) == 0
 		}
 		begun := time.Now()
 		next, err := e.pass(ctx, repair)
+		ended = time.Now()
 		// A large cluster must not spend its time comparing: who programs an address meanwhile does not wait for passes.
 		pause := min(max(between, share*time.Since(begun)), longest)
 		wait := time.Hour
@@ -148,6 +148,30 @@ func (e *engine) passes(ctx context.Context) error {
 			return nil
 		case <-time.After(pause):
 		}
+	}
+}
+
+// wait returns when there is something to do: at once when objects changed or something lapses, and a lull after the last pass when only
+// the database changed, which it tells.
+func (e *engine) wait(ctx context.Context, due <-chan time.Time, ended time.Time) (repair bool) {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-e.wake:
+		return false
+	case <-due:
+		return false
+	case <-e.db.Changed():
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-e.wake:
+		return false
+	case <-due:
+		return false
+	case <-time.After(time.Until(ended.Add(lull))):
+		return len(e.wake) == 0
 	}
 }
 
