@@ -54,6 +54,17 @@ type run struct {
 // addresses are asked for if nothing else is.
 var addresses = []rr.Type{rr.TypeA, rr.TypeAAAA}
 
+// named are sets of which those without a name are of name.
+func named(sets []explain.Set, name dnsname.Name) []explain.Set {
+	out := slices.Clone(sets)
+	for i := range out {
+		if out[i].Name.IsZero() {
+			out[i].Name = explain.Name{Name: name}
+		}
+	}
+	return out
+}
+
 func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, types []rr.Type) (*run, error) {
 	name, trimmed, err := ParseInput(input)
 	if err != nil {
@@ -76,7 +87,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	suffix := registry.SuffixOf(name)
 	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: explain.Name{Name: name}, At: now.UTC(),
 		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: explain.Name{Name: suffix.Domain}, Owner: explain.Name{Name: suffix.Owner},
-		Expect: opts.Expect, PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
+		Expect: named(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
 	for _, t := range types {
 		r.facts.Types = append(r.facts.Types, explain.Type{Type: t})
 	}
