@@ -139,6 +139,8 @@ func publicAddresses(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(out) > 0:
 		return out
+	case nowhere(f):
+		return nil
 	case !known4 && !known6:
 		return unknown(name, "The addresses of %s are not known.", name)
 	case len(a)+len(aaaa) == 0:

@@ -13,12 +13,12 @@ var soaChecks = []Check{
 		Refs:  []string{"RFC 2308 §5"},
 	},
 	{
-		ID: "SOA02", Group: Zone, Severity: explain.Info, Kinds: scan, judge: ttlIsMinimum,
-		Title: "The TTL of the SOA record and its MINIMUM are the same",
-		What:  "The two numbers from which the negative TTL comes are different.",
-		Why:   "Only the smaller one counts. Who changes the other one changes nothing.",
+		ID: "SOA02", Group: Zone, Severity: explain.Info, Kinds: scan, judge: minimumCounts,
+		Title: "The MINIMUM of the SOA record is what counts for names that do not exist",
+		What:  "The TTL of the SOA record is smaller than its MINIMUM.",
+		Why:   "Only the smaller one counts as the negative TTL. Who changes MINIMUM, as most descriptions tell, changes nothing.",
 		How:   "The SOA record is read at the zone's own servers.",
-		Fix:   "Nothing needs to be done. To change the negative TTL, change the smaller of the two.",
+		Fix:   "Nothing needs to be done. To change the negative TTL, change the TTL of the SOA record.",
 		Refs:  []string{"RFC 2308 §5"},
 	},
 	{

@@ -113,7 +113,7 @@ func delegationStories() []story {
 		{"DEL13", "a circle", func(f *explain.Facts) {
 			host(iterate.Host{Name: name("ns2.example.net"), Problem: "loop"})(f)
 			f.Notes = []iterate.Note{{Kind: iterate.NoteNSLoop, Zone: name("example.org"), Subject: "ns2.example.net."}}
-		}, "fail error", "The address of ns2.example.net"},
+		}, "fail error", "The nameservers of example.org cannot be found: one must know ns2.example.net for that"},
 		{"DEL13", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
 
 		{"DEL14", "public", nil, "pass", ""},

@@ -90,7 +90,7 @@ func cds(f *explain.Facts) []explain.Finding {
 		case !c.Seen && z.Signed():
 			return unknown(zone, "Whether %s has CDS or CDNSKEY records could not be found out.", zone)
 		case c.Problem != "":
-			return []explain.Finding{fail("", actor, zone, "The CDS and CDNSKEY records of %s cannot be followed: %s", zone, c.Problem)}
+			return []explain.Finding{fail("", actor, zone, "The CDS and CDNSKEY records of %s cannot be followed: %s", zone, sentence(c.Problem))}
 		case c.Delete && len(z.DS) > 0:
 			return []explain.Finding{fail("", actor, zone, "%s asks by CDS or CDNSKEY for its DS to be deleted; it is still there.", zone)}
 		case c.Pending:

@@ -17,6 +17,18 @@ func undelegated(f *explain.Facts) bool {
 	return !f.Domain.IsZero() && zoneAt(f, f.Domain) == nil && !parent.IsZero()
 }
 
+// loops reports whether the aliases go in a circle, of which NAM05 tells.
+func loops(f *explain.Facts) bool {
+	return slices.ContainsFunc(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteAliasLoop })
+}
+
+// nowhere reports whether it is known that there are no records at the end.
+func nowhere(f *explain.Facts) bool {
+	return len(f.Outcomes) > 0 && (loops(f) || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result != iterate.NXDomain && o.Result != iterate.NoData
+	}))
+}
+
 // typesText is what was asked for.
 func typesText(outcomes []explain.Outcome) string {
 	var out []string
@@ -78,6 +90,8 @@ func typeExists(f *explain.Facts) []explain.Finding {
 	}
 	i := slices.IndexFunc(without, wanted)
 	switch {
+	case loops(f):
+		return nil
 	case len(f.Outcomes) == 0:
 		return unknown(name, "What records %s has could not be found out.", name)
 	case i >= 0 && len(open) == 0 && len(with) == 0:
@@ -140,6 +154,8 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(out) > 0:
 		return out
+	case !looked && nowhere(f) || undelegated(f):
+		return nil
 	case !looked:
 		return unknown(name, "Whether a CNAME stands beside other records at %s could not be found out.", name)
 	}
@@ -182,7 +198,7 @@ func chainLength(f *explain.Facts) []explain.Finding {
 		return unknown(name, "Where %s leads could not be found out.", name)
 	case n == 0:
 		return pass(name, "%s is no alias.", name)
-	case slices.ContainsFunc(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteAliasLoop }):
+	case loops(f):
 		return nil // NAM05
 	case n > 8 || long:
 		return []explain.Finding{fail(explain.Error, explain.DNSHost, name, "%s leads over %d aliases, which not all resolvers follow: %s.", name, n, hops(f))}
@@ -214,7 +230,7 @@ func noLoop(f *explain.Facts) []explain.Finding {
 }
 
 func notDangling(f *explain.Facts) []explain.Finding {
-	if len(f.Chain) == 0 {
+	if len(f.Chain) == 0 || loops(f) {
 		return nil
 	}
 	name, last := text(f.Name), f.Chain[len(f.Chain)-1]
@@ -315,6 +331,8 @@ func entExists(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(out) > 0:
 		return out
+	case loops(f):
+		return nil
 	case !known:
 		return unknown(name, "%s could not be asked for label by label.", name)
 	}

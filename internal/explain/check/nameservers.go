@@ -204,20 +204,18 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 func noCircle(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone := text(z.Name)
-		var out []explain.Finding
+		var circle []string
 		for _, n := range f.Notes {
 			if n.Kind == iterate.NoteNSLoop && n.Zone == z.Name {
-				ns := strings.TrimSuffix(n.Subject, ".")
-				x := fail(left(z), who(f, z.Name, explain.Registrar), ns, "The address of %s, a nameserver of %s, can only be found by asking servers whose own addresses depend on it.", ns, zone)
-				out = append(out, x)
+				circle = append(circle, strings.TrimSuffix(n.Subject, "."))
 			}
 		}
 		open := slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool {
 			return h.Problem == "not looked up" || h.Problem == "could not be looked up"
 		})
 		switch {
-		case len(out) > 0:
-			return out
+		case len(circle) > 0:
+			return []explain.Finding{fail(left(z), who(f, z.Name, explain.Registrar), zone, "The nameservers of %s cannot be found: one must know %s for that, which only these nameservers can tell.", zone, list(circle))}
 		case open || len(z.Hosts) == 0:
 			return unknown(zone, "Not all nameservers of %s could be looked up.", zone)
 		}

@@ -176,6 +176,9 @@ func locked(f *explain.Facts) []explain.Finding {
 				return pass(domain, "%s is locked against transfer.", domain)
 			}
 		}
+		if r.Has("redemptionPeriod") || r.Has("pendingDelete") || r.Has("pendingRestore") {
+			return nil // REG04 is what matters
+		}
 		// Many registries of countries have no such lock, or do not show it by WHOIS.
 		if len(r.Statuses) == 0 || r.Source == registry.WHOIS && r.Confidence != "high" {
 			return unknown(domain, "The registry does not tell whether %s is locked against transfer.", domain)
@@ -187,7 +190,10 @@ func locked(f *explain.Facts) []explain.Finding {
 func registryNS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		z := zoneAt(f, f.Domain)
-		if len(r.Nameservers) == 0 || z == nil || len(z.ParentNS) == 0 {
+		if z == nil {
+			return nil // DEL01 tells
+		}
+		if len(r.Nameservers) == 0 || len(z.ParentNS) == 0 {
 			return unknown(domain, "The nameservers of %s at the registry and in the zone above could not both be read.", domain)
 		}
 		var ns []explain.Name
@@ -212,6 +218,9 @@ func registryNS(f *explain.Facts) []explain.Finding {
 func registryDS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		z, ok := securedZone(f, f.Domain)
+		if zoneAt(f, f.Domain) == nil {
+			return nil // DEL01 tells
+		}
 		if !r.DNSSEC.Known || !ok || len(z.DS) == 0 && z.Cause != secure.NoDS {
 			return unknown(domain, "The DS records of %s at the registry and in the zone above could not both be read.", domain)
 		}
@@ -264,7 +273,7 @@ func registryKnown(f *explain.Facts) []explain.Finding {
 	case ok && r.State != registry.Unknown:
 		return pass(domain, "The registry was asked by %s.", strings.ToUpper(string(r.Source)))
 	case ok && r.Why != "":
-		return unknown(domain, "The registration of %s could not be checked: %s", domain, r.Why)
+		return unknown(domain, "The registration of %s could not be checked: %s", domain, sentence(r.Why))
 	}
 	return unknown(domain, "The registration of %s could not be checked.", domain)
 }

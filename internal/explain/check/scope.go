@@ -24,7 +24,10 @@ func judged(f *explain.Facts) (out []iterate.Zone) {
 
 // own reports whether a zone is of the domain that was asked about.
 func own(f *explain.Facts, zone explain.Name) bool {
-	return !zone.IsZero() && (zone == f.Zone || !f.Domain.IsZero() && zone.IsIn(f.Domain.Name))
+	if f.Domain.IsZero() { // a public suffix
+		return !zone.IsZero() && zone == f.Zone
+	}
+	return !zone.IsZero() && zone.IsIn(f.Domain.Name)
 }
 
 func onChain(f *explain.Facts, zone explain.Name) bool {

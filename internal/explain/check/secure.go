@@ -75,7 +75,7 @@ func dsMatches(f *explain.Facts) []explain.Finding {
 		case slices.ContainsFunc(z.DS, func(d secure.DS) bool { return d.Matches }):
 			return pass(zone, "The DS of %s fits one of its keys.", zone)
 		}
-		return unknown(zone, "Whether the DS of %s fits its keys could not be found out: %s", zone, z.Why)
+		return unknown(zone, "Whether the DS of %s fits its keys could not be found out: %s", zone, sentence(z.Why))
 	})
 }
 
@@ -85,13 +85,13 @@ func dsAndSigned(f *explain.Facts) []explain.Finding {
 		case noDS(z):
 			return nil
 		case z.State == secure.Bogus && z.Cause == secure.Unsigned:
-			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has a DS for %s (%s), but the zone is not signed: resolvers that validate refuse every answer.", zone, list(dsTexts(z.DS)))
+			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, but the zone is not signed: resolvers that validate refuse every answer.", list(dsTexts(z.DS)), zone)
 			x.Visible = dsVisible(f, z)
 			return []explain.Finding{x}
 		case z.Signed():
 			return pass(zone, "%s has a DS, and is signed.", zone)
 		}
-		return unknown(zone, "Whether %s is signed could not be found out: %s", zone, z.Why)
+		return unknown(zone, "Whether %s is signed could not be found out: %s", zone, sentence(z.Why))
 	})
 }
 
@@ -137,8 +137,9 @@ func firstToEnd(z secure.Zone) (first secure.Signature, found bool) {
 }
 
 // faults are what is wrong with a signature, in a sentence.
-var faults = map[secure.Cause]string{
-	secure.Missing: "is missing", secure.Expired: "has expired", secure.Early: "is not valid yet", secure.Mismatch: "is wrong",
+var faults = map[secure.Cause][2]string{
+	secure.Missing: {"is missing", "are missing"}, secure.Expired: {"has expired", "have expired"},
+	secure.Early: {"is not valid yet", "are not valid yet"}, secure.Mismatch: {"is wrong", "are wrong"},
 }
 
 // badSignatures are those sets of a zone whose signature a resolver would refuse. A bad signature beside a good one from the
@@ -152,7 +153,7 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) []explain.Findi
 			return o.Valid && o.Owner == s.Owner && o.Type == s.Type && len(without(s.From, o.From)) == 0
 		})
 		elsewhere := slices.ContainsFunc(z.Signatures, func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type })
-		if s.Valid || good || faults[s.Cause] == "" {
+		if s.Valid || good || faults[s.Cause][0] == "" {
 			continue
 		}
 		if set := text(s.Owner) + " " + s.Type; !slices.Contains(bad[s.Cause], set) {
@@ -184,20 +185,20 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) []explain.Findi
 		if len(where[cause]) > 0 {
 			from = " (" + strings.Join(servers(f, z.Name, where[cause]), ", ") + ")"
 		}
-		out = append(out, fail(severity[cause], who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s%s: resolvers that validate refuse the answer.", list(bad[cause]), faults[cause], from))
+		out = append(out, fail(severity[cause], who(f, z.Name, explain.DNSHost), zone, "%s of %s %s%s: resolvers that validate refuse the answer.", verb(len(bad[cause]), "The signature", "The signatures"), list(bad[cause]), verb(len(bad[cause]), faults[cause][0], faults[cause][1]), from))
 	}
 	return out
 }
 
 func denials(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
-		if z.State == secure.Insecure || z.State == secure.Bogus {
-			return nil // nothing is proven in either
+		if z.State == secure.Insecure || z.State == secure.Bogus || len(badSignatures(f, z, zone)) > 0 {
+			return nil // nothing is proven in either, nor with signatures of which SEC03 tells
 		}
 		for _, r := range f.Secure {
 			for _, a := range r.Answers {
 				if a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.BadDenial {
-					return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove what it denies: %s", zone, a.Why)}
+					return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove what it denies: %s", zone, sentence(a.Why))}
 				}
 			}
 		}
@@ -205,9 +206,9 @@ func denials(f *explain.Facts) []explain.Finding {
 		case d.Kind == "" || z.State == secure.Unknown:
 			return unknown(zone, "No denial of %s could be verified.", zone)
 		case !d.OK && (d.Cause == secure.BadDenial || d.Kind == secure.DenialNone):
-			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove that %s does not exist: %s", zone, d.Subject, d.Problem)}
+			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove that %s does not exist: %s", zone, strings.ReplaceAll(d.Subject, ". ", " "), sentence(d.Problem))}
 		case !d.OK:
-			return unknown(zone, "The denials of %s could not be verified: %s", zone, d.Problem)
+			return unknown(zone, "The denials of %s could not be verified: %s", zone, sentence(d.Problem))
 		default:
 			return pass(zone, "%s proves with %s what does not exist.", zone, d.Kind)
 		}

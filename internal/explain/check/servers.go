@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -19,8 +21,8 @@ var replies = map[iterate.Class]string{
 
 // tally counts the servers of a zone by what they are good for.
 type tally struct {
-	all                      []explain.Server
-	good, lame, down, unsure int
+	all                              []explain.Server
+	good, lame, down, unasked, other int // other: of no use from here, or replied in a way that tells nothing
 }
 
 func tallyOf(f *explain.Facts, zone explain.Name) (t tally) {
@@ -33,8 +35,10 @@ func tallyOf(f *explain.Facts, zone explain.Name) (t tally) {
 			t.lame++
 		case down(f, s):
 			t.down++
+		case (s.Class == iterate.Unknown || s.Class == "") && usable(f, s.Addr) && special(f, s.Addr) == "":
+			t.unasked++
 		default:
-			t.unsure++
+			t.other++
 		}
 	}
 	return t
@@ -44,14 +48,14 @@ func tallyOf(f *explain.Facts, zone explain.Name) (t tally) {
 // machine cannot use, or that no machine can.
 func down(f *explain.Facts, s explain.Server) bool {
 	silent := s.Class == iterate.Timeout && s.Sent >= 2 || s.Class == iterate.Unreachable
-	return silent && s.Health != iterate.Flaky && s.Health != iterate.Up && usable(f, s.Addr) && special(f, s.Addr) == ""
+	return silent && s.Source.Fact != explain.No && s.Health != iterate.Flaky && s.Health != iterate.Up && usable(f, s.Addr) && special(f, s.Addr) == ""
 }
 
 func authoritative(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, t := text(z.Name), tallyOf(f, z.Name)
 		severity := explain.Error
-		if t.lame > 0 && t.good+t.unsure == 0 {
+		if t.lame > 0 && t.good+t.unasked+t.other == 0 {
 			severity = explain.Critical
 		}
 		for _, s := range t.all {
@@ -68,11 +72,18 @@ func authoritative(f *explain.Facts) []explain.Finding {
 			return out
 		case t.good == 0:
 			return unknown(zone, "No server of %s replied in a way that can be judged.", zone)
-		case t.unsure > 0:
-			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unsure, count(len(t.all), "server", "servers"), zone)
+		case t.unasked > 0:
+			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unasked, count(len(t.all), "server", "servers"), zone)
 		}
-		return pass(zone, "All %s of %s that replied know the zone.", count(t.good, "server", "servers"), zone)
+		return pass(zone, "%s of %s that replied %s the zone.", everyOne(t.good), zone, verb(t.good, "knows", "know"))
 	})
+}
+
+func everyOne(n int) string {
+	if n == 1 {
+		return "The one server"
+	}
+	return fmt.Sprintf("All %d servers", n)
 }
 
 func notUpward(f *explain.Facts) []explain.Finding {
@@ -112,7 +123,7 @@ func reachable(f *explain.Facts) []explain.Finding {
 				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone), s.Evidence))
 			case down(f, s):
 				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, count(s.Sent, "query", "queries")), s.Evidence))
-			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0:
+			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0 && !explained(s):
 				x := fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
 				out = append(out, seen(x, s.Evidence))
 			}
@@ -122,11 +133,17 @@ func reachable(f *explain.Facts) []explain.Finding {
 			return out
 		case t.good+t.lame == 0:
 			return unknown(zone, "Whether the servers of %s reply could not be found out.", zone)
-		case t.unsure > 0:
-			return unknown(zone, "%d of %s of %s could not be asked from here; the others reply.", t.unsure, count(len(t.all), "server", "servers"), zone)
+		case t.unasked+t.other > 0:
+			return unknown(zone, "%d of %s of %s could not be asked from here; the others reply.", t.unasked+t.other, count(len(t.all), "server", "servers"), zone)
 		}
-		return pass(zone, "All %s of %s reply.", count(len(t.all), "server", "servers"), zone)
+		return pass(zone, "%s of %s %s.", everyOne(len(t.all)), zone, verb(len(t.all), "replies", "reply"))
 	})
+}
+
+// explained reports whether losses are of questions that the server is known not to reply to.
+func explained(s explain.Server) bool {
+	return slices.ContainsFunc([]explain.Probe{s.TCP, s.EDNS, s.EDNSVersion, s.EDNSOption, s.EDNSFlag, s.Truncation, s.Types},
+		func(p explain.Probe) bool { return p.Fact == explain.No })
 }
 
 // slow is the time above which one feels it: a resolver waits for it at each level.
@@ -171,6 +188,9 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 		zone, good := text(z.Name), 0
 		var open []string
 		for _, s := range listed(f, z.Name) {
+			if s.Health == iterate.Down && p.of(s).Fact == explain.Unknown {
+				continue // DEL05 tells
+			}
 			switch got := p.of(s); got.Fact {
 			case p.bad:
 				x := fail(p.sev, who(f, z.Name, explain.DNSHost), server(s), "%s", p.words(s, zone))
@@ -199,7 +219,14 @@ func detail(p explain.Probe) string {
 	if p.Detail == "" {
 		return ""
 	}
-	return ": " + p.Detail
+	return ": " + strings.TrimSuffix(p.Detail, ".")
+}
+
+// cause is the end of an error, where its cause is: the beginning is about how we ask.
+func cause(p explain.Probe) string {
+	p.Detail = p.Detail[strings.LastIndex(p.Detail, ": ")+1:]
+	p.Detail = strings.TrimSpace(p.Detail)
+	return detail(p)
 }
 
 func tcp(f *explain.Facts) []explain.Finding {
@@ -212,7 +239,7 @@ func tcp(f *explain.Facts) []explain.Finding {
 	}
 	return probe{of: replies, bad: explain.No, ok: "All servers of %s reply over TCP.", open: "Whether they reply over TCP",
 		words: func(s explain.Server, zone string) string {
-			return fmt.Sprintf("%s, a server of %s, replies over UDP but not over TCP%s.", server(s), zone, detail(s.TCP))
+			return fmt.Sprintf("%s, a server of %s, replies over UDP but not over TCP%s.", server(s), zone, cause(s.TCP))
 		}}.judge(f)
 }
 

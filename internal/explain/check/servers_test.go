@@ -39,6 +39,11 @@ func serverStories() []story {
 		{"DEL04", "an upward referral is not this", ns2(iterate.Upward), "pass", ""},
 		{"DEL04", "the budget was used up", unasked, "unknown", ""},
 		{"DEL04", "one was not asked", func(f *explain.Facts) { second(f).Class = iterate.Unknown }, "unknown", "1 of 2 servers"},
+		{"DEL04", "one has only a private address", func(f *explain.Facts) { ns2(iterate.Unknown)(f); second(f).Addr = addr("10.0.0.2") }, "pass", "The one server of example.org that replied knows the zone."},
+		{"DEL04", "one is of IPv6, from a machine without", func(f *explain.Facts) {
+			ns2(iterate.Unknown)(f)
+			second(f).Addr, f.Vantage.IPv6 = addr("2001:db8::2"), explain.No
+		}, "pass", ""},
 		{"DEL04", "a server that is only planned", func(f *explain.Facts) {
 			s := server("ns9.new.net", "203.0.113.9")
 			s.Listed, s.Class = []string{"plan"}, iterate.LameRefused
@@ -56,11 +61,18 @@ func serverStories() []story {
 			silent(second(f))
 			second(f).Addr, f.Vantage.IPv6 = addr("2001:db8::2"), explain.No
 		}, "unknown", ""},
+		{"DEL05", "lost are only questions over TCP", func(f *explain.Facts) {
+			second(f).Health, second(f).Sent, second(f).Lost, second(f).TCP = iterate.Flaky, 9, 3, no()
+		}, "pass", ""},
+		{"DEL05", "replies from elsewhere", func(f *explain.Facts) { silent(second(f)); second(f).Source = no() }, "unknown", ""},
 		{"DEL05", "the budget was used up", unasked, "unknown", ""},
 
 		{"DEL06", "TCP works", nil, "pass", ""},
-		{"DEL06", "TCP does not", func(f *explain.Facts) { second(f).TCP = explain.Probe{Fact: explain.No, Detail: "connection refused"} }, "fail warning", "not over TCP: connection refused."},
-		{"DEL06", "a server that is silent altogether", func(f *explain.Facts) { silent(second(f)) }, "unknown", ""},
+		{"DEL06", "TCP does not", func(f *explain.Facts) {
+			second(f).TCP = explain.Probe{Fact: explain.No, Detail: "ask tcp://198.51.100.2:53: dial: connection refused"}
+		}, "fail warning", "not over TCP: connection refused."},
+		{"DEL06", "a server that is silent altogether", func(f *explain.Facts) { silent(second(f)) }, "pass", ""},
+		{"DEL06", "no reply, and none over UDP that can be judged", func(f *explain.Facts) { silent(second(f)); second(f).Health = iterate.Flaky }, "unknown", ""},
 		{"DEL06", "not tried", unasked, "", ""},
 
 		{"DEL07", "none", nil, "pass", ""},

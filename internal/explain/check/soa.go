@@ -27,7 +27,7 @@ func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
 // ofSOA judges the SOA record of the zone of the name.
 func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain.Finding) []explain.Finding {
-	if f.Zone.IsZero() {
+	if !own(f, f.Zone) {
 		return nil
 	}
 	zone := text(f.Zone)
@@ -38,7 +38,7 @@ func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain
 }
 
 func negativeTTL(f *explain.Facts) []explain.Finding {
-	if f.Zone.IsZero() {
+	if !own(f, f.Zone) {
 		return nil
 	}
 	zone := text(f.Zone)
@@ -74,15 +74,12 @@ func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bo
 	return 0, 0, nil, false
 }
 
-func ttlIsMinimum(f *explain.Facts) []explain.Finding {
+func minimumCounts(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
-		switch {
-		case soa.TTL < soa.Minimum:
+		if soa.TTL < soa.Minimum {
 			return []explain.Finding{fail("", explain.Nobody, zone, "The TTL of the SOA of %s, %d, counts for names that do not exist; its minimum, %d, is larger and does not.", zone, soa.TTL, soa.Minimum)}
-		case soa.TTL > soa.Minimum:
-			return []explain.Finding{fail("", explain.Nobody, zone, "The minimum of the SOA of %s, %d, counts for names that do not exist; its TTL, %d, is larger and does not.", zone, soa.Minimum, soa.TTL)}
 		}
-		return pass(zone, "The TTL of the SOA of %s and its minimum are both %d.", zone, soa.TTL)
+		return pass(zone, "The minimum of the SOA of %s, %d, counts for names that do not exist; its TTL, %d, is not smaller.", zone, soa.Minimum, soa.TTL)
 	})
 }
 
@@ -264,7 +261,7 @@ func negativeSOA(f *explain.Facts) []explain.Finding {
 }
 
 func apexTTL(f *explain.Facts) []explain.Finding {
-	if !f.Change && len(f.PlanNS) == 0 || f.Zone.IsZero() {
+	if !f.Change && len(f.PlanNS) == 0 || !own(f, f.Zone) {
 		return nil
 	}
 	zone := text(f.Zone)

@@ -113,6 +113,8 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(out) > 0:
 		return out
+	case len(first) == 0 && nowhere(f):
+		return nil
 	case len(first) == 0:
 		return unknown(name, "The TTLs of %s are not known.", name)
 	}
@@ -141,6 +143,8 @@ func notTooLow(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(out) > 0:
 		return out
+	case len(all) == 0 && nowhere(f):
+		return nil
 	case len(all) == 0:
 		return unknown(name, "The TTL of %s is not known.", name)
 	}

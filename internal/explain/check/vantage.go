@@ -74,7 +74,7 @@ func enough(f *explain.Facts) []explain.Finding {
 		good, all := 0, 0
 		for _, z := range judged(f) {
 			t := tallyOf(f, z.Name)
-			good, all = good+t.good+t.lame+t.down, all+len(t.all)
+			good, all = good+t.good+t.lame+t.down, all+len(t.all)-t.other
 		}
 		if 2*good < all {
 			return unknown(name, "Only %d of %s gave a reply that can be judged.", good, count(all, "server", "servers"))

@@ -74,6 +74,9 @@ func list(words []string) string {
 	}
 }
 
+// sentence is what somebody else wrote, with the dot that a sentence has.
+func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
+
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
