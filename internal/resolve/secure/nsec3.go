@@ -108,11 +108,17 @@ func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
 	}
 	w := star(a)
 	at, wild := n.at(w)
+	if wild && !w.IsZero() {
+		if j := lacks(at.types, w, typ); !j.ok() {
+			return j
+		}
+	}
 	switch {
+	case denies.optOut: // RFC 5155 §9.2
+
+		return insecure(OptOut, "%s may be left out by NSEC3 with opt-out", name)
 	case wild && !w.IsZero():
-		return lacks(at.types, w, typ)
-	case denies.optOut:
-		return insecure(OptOut, "%s is left out by NSEC3 with opt-out", name)
+		return good
 	}
 	return bad(BadDenial, "the NSEC3 records say that %s does not exist, the reply says that it does", name)
 }

@@ -210,6 +210,7 @@ func TestValidate(t *testing.T) {
 		{"opt-out: no name", story{how: optOut}, "nope.example.test. A", "insecure; " + ok + "nope.example.test. nxdomain insecure opt-out"},
 		{"opt-out: delegation without DS", story{tld: optOut}, "www.other.test. A", "insecure; other.test. insecure no-ds; www.other.test. answer insecure above"},
 		{"opt-out: wildcard", story{how: optOut}, "x.wild.example.test. A", "insecure; " + ok + "x.wild.example.test. answer insecure opt-out wildcard"},
+		{"opt-out: wildcard without the type", story{how: optOut}, "x.wild.example.test. TXT", "insecure; " + ok + "x.wild.example.test. nodata insecure opt-out"},
 		{"many rounds", story{how: signing{nsec3: true, iterations: 101}}, "nope.example.test. A", "insecure; " + ok + "nope.example.test. nxdomain insecure iterations"},
 		{"as many rounds as may be", story{how: signing{nsec3: true, iterations: 100}}, "nope.example.test. A", "secure; " + ok + "nope.example.test. nxdomain secure"},
 
