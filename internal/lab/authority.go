@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net/netip"
 	"time"
 )
 
@@ -45,8 +46,8 @@ func (a *authority) pool() *x509.CertPool {
 	return p
 }
 
-// issue makes a certificate for some hosts.
-func (a *authority) issue(hosts []string) (tls.Certificate, error) {
+// issue makes a certificate for some hosts, which may have addresses in it, too.
+func (a *authority) issue(hosts []string, addrs ...netip.Addr) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -54,6 +55,9 @@ func (a *authority) issue(hosts []string) (tls.Certificate, error) {
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: hosts[0]}, DNSNames: hosts,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(certLife), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, addr := range addrs {
+		template.IPAddresses = append(template.IPAddresses, addr.AsSlice())
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

@@ -53,6 +53,7 @@ type Lab struct {
 type Resolver struct {
 	Name  string       `json:"name"`
 	Addrs []netip.Addr `json:"addrs"`
+	TLS   string       `json:"tls,omitempty"` // the name in its certificate; empty: it does not speak TLS
 }
 
 // Domain is a domain of the lab that is worth a look.
@@ -88,6 +89,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 func (l *Lab) open(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var services []func(context.Context) error
+	var err error
 	if o.Memory {
 		l.table.memory = l.Net
 	} else {
@@ -99,8 +101,13 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 		l.table.fill(sockets.Places())
 		services = append(services, sockets.Run)
 	}
-	registries, err := l.openRegistry(o)
-	services = append(services, registries...)
+	for _, part := range []func(Options) ([]func(context.Context) error, error){l.openRegistry, l.openTLS} {
+		var more []func(context.Context) error
+		if err == nil {
+			more, err = part(o)
+			services = append(services, more...)
+		}
+	}
 	if err == nil && o.Dir != "" {
 		var control func(context.Context) error
 		if control, err = l.publish(ctx); control != nil {

@@ -69,13 +69,13 @@ func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err er
 	if err != nil {
 		return nil, err
 	}
-	web, err := l.listen(o, r.rdap, "443")
+	web, err := l.listen(o, slices.Collect(maps.Values(r.rdap)), "443")
 	if err != nil {
 		return nil, err
 	}
 	run = append(run, func(ctx context.Context) error { return r.serveRDAP(ctx, web, cert) })
 	for _, host := range slices.Sorted(maps.Keys(r.whois)) {
-		at, err := l.listen(o, map[string]service{host: r.whois[host]}, "43")
+		at, err := l.listen(o, []service{r.whois[host]}, "43")
 		if err != nil {
 			return run, err
 		}
@@ -85,7 +85,7 @@ func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err er
 }
 
 // listen opens one socket for some services, and enters it into the table.
-func (l *Lab) listen(o Options, services map[string]service, port string) (net.Listener, error) {
+func (l *Lab) listen(o Options, services []service, port string) (net.Listener, error) {
 	var at net.Listener = newPipes()
 	if !o.Memory {
 		real, err := net.Listen("tcp4", "127.53.254.1:0")
@@ -94,9 +94,11 @@ func (l *Lab) listen(o Options, services map[string]service, port string) (net.L
 		}
 		at = real
 	}
-	for host, s := range services {
+	for _, s := range services {
 		famous := net.JoinHostPort(s.addr.String(), port)
-		l.table.hosts[host] = s.addr
+		if s.host != "" {
+			l.table.hosts[s.host] = s.addr
+		}
 		if p, ok := at.(*pipes); ok {
 			l.table.pipes[famous] = p
 		} else {

@@ -125,6 +125,24 @@ func TestWrongSource(t *testing.T) {
 	}
 }
 
+// TestTLS asks a resolver over TLS, under the name that its certificate has.
+func TestTLS(t *testing.T) {
+	l := start(t, lab.Options{})
+	for server, good := range map[string]bool{"tls://8.8.8.8#dns.google": true, "tls://[2001:4860:4860::8844]": true, "tls://194.242.2.2#dns.mullvad.net": true,
+		"tls://8.8.8.8#dns.mullvad.net": false, "tls://4.2.2.1": false} {
+		s, err := resolve.ParseServer(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &resolve.Client{Dial: l.Dial, Roots: l.Roots}
+		m, err := c.Exchange(t.Context(), s, new(dns.Msg).SetQuestion("www.example.com.", dns.TypeA))
+		if (err == nil && len(m.Answer) == 1) != good {
+			t.Errorf("%s: %v, %v", server, m, err)
+		}
+		c.CloseIdle()
+	}
+}
+
 // TestTable sees that the list of domains is fit to be shown.
 func TestTable(t *testing.T) {
 	l := start(t, lab.Options{})

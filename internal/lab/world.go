@@ -17,7 +17,7 @@ import (
 //
 //	group NAME ADDRESS...        servers that are spoken of together; the one called root has the root servers
 //	server GROUP|ADDRESS...      lines are commands of simnet; more sections may add to a server
-//	resolver NAME ADDRESS...     the same, for a server that resolves from the root
+//	resolver NAME ADDRESS...     the same, for a server that resolves from the root; tls NAME has it speak TLS, too
 //	hosted NAME                  a zone at the servers of dnshost.net, with its delegation; lines add to it
 //	own NAME ADDRESS ADDRESS     the same with servers of its own: ns1 and ns2
 //	domain NAME                  a domain worth a look: wrong TEXT, try COMMAND, finds ID...
@@ -103,18 +103,7 @@ func (p *plan) add(s section) (err error) {
 	case "server":
 		p.servers = append(p.servers, s)
 	case "resolver":
-		r := Resolver{Name: s.args[0]}
-		for _, a := range s.args[1:] {
-			addr, err := netip.ParseAddr(a)
-			if err != nil {
-				return err
-			}
-			r.Addrs = append(r.Addrs, addr)
-		}
-		p.resolvers = append(p.resolvers, r)
-		s.args = s.args[1:]
-		s.lines = append([]string{"resolve " + strings.Join(p.groups["root"], " ")}, s.lines...)
-		p.servers = append(p.servers, s)
+		err = p.addResolver(s)
 	case "hosted", "own":
 		err = p.addZone(s)
 	case "domain":
@@ -127,6 +116,32 @@ func (p *plan) add(s section) (err error) {
 		return fmt.Errorf("%q is no kind of section", s.kind)
 	}
 	return err
+}
+
+// addResolver takes a resolver. Its line "tls NAME" is the lab's own.
+func (p *plan) addResolver(s section) error {
+	r := Resolver{Name: s.args[0]}
+	for _, a := range s.args[1:] {
+		addr, err := netip.ParseAddr(a)
+		if err != nil {
+			return err
+		}
+		r.Addrs = append(r.Addrs, addr)
+	}
+	if len(r.Addrs) == 0 {
+		return fmt.Errorf("%s has no address", r.Name)
+	}
+	lines := []string{"resolve " + strings.Join(p.groups["root"], " ")}
+	for _, line := range s.lines {
+		if name, ok := strings.CutPrefix(line, "tls "); ok {
+			r.TLS = strings.TrimSpace(name)
+			continue
+		}
+		lines = append(lines, line)
+	}
+	s.args, s.lines = s.args[1:], lines
+	p.resolvers, p.servers = append(p.resolvers, r), append(p.servers, s)
+	return nil
 }
 
 // parents are the groups of servers that top-level domains are at.

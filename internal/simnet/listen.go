@@ -176,3 +176,15 @@ func readFramed(r io.Reader, buf []byte) ([]byte, error) {
 	_, err := io.ReadFull(r, wire)
 	return wire, err
 }
+
+// ServeConn replies to queries on a connection, such as one with TLS, as a server of the Net does over TCP, until the connection or
+// ctx ends.
+func (n *Net) ServeConn(ctx context.Context, c net.Conn, to netip.AddrPort) {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	client := clientOf(ctx)
+	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
+		client = a.Addr().Unmap()
+	}
+	(&conn{net: n, path: path{resolve.TCP, to, client}, pipe: c}).serve(ctx)
+}

@@ -1,0 +1,103 @@
+package lab_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// gatherer asks in a lab what the commands with --lab do.
+func gatherer(t *testing.T, l *lab.Lab) *gather.Gatherer {
+	t.Helper()
+	anchor, err := secure.ParseAnchor(l.Anchor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gather.Gatherer{Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
+		Registry: &registry.Client{Dial: l.Dial, Roots: l.Roots}, Hints: l.Hints, Anchors: []secure.Anchor{anchor}}
+	for _, r := range resolvers.Load().Resolvers {
+		if slices.ContainsFunc(l.Resolvers, func(x lab.Resolver) bool { return x.Name == r.ID }) {
+			g.Resolvers = append(g.Resolvers, r)
+		}
+	}
+	return g
+}
+
+// try looks at a domain in the way that the table says, and returns the checks that fail by their ids.
+func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Severity {
+	t.Helper()
+	words := strings.Fields(d.Try)
+	g.Options.Change = slices.Contains(words, "--change")
+	var types []rr.Type
+	for _, w := range words[3:] {
+		if typ, err := rr.ParseType(w); err == nil {
+			types = append(types, typ)
+		}
+	}
+	var f *explain.Facts
+	var err error
+	switch words[1] {
+	case "scan":
+		f, err = g.Scan(t.Context(), words[2])
+	case "analyze":
+		f, err = g.Analyze(t.Context(), words[2], types)
+	case "compare":
+		f, err = g.Compare(t.Context(), words[2], types)
+	default:
+		t.Fatalf("%s: %s", d.Name, d.Try)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", d.Try, err)
+	}
+	failed := map[string]explain.Severity{}
+	for _, x := range check.Run(f) {
+		if x.Status == explain.Fail {
+			failed[x.ID] = x.Severity
+		}
+	}
+	return failed
+}
+
+// TestDomains looks at each domain of the lab as its line in the table says: the checks that should fail do, and with domains that
+// are in order nothing is worse than a notice.
+func TestDomains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l, err := lab.Start(ctx, lab.Options{Memory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gatherer(t, l)
+		for _, d := range l.Domains {
+			failed := try(t, g, d)
+			for _, id := range d.Finds {
+				if _, ok := failed[id]; !ok {
+					t.Errorf("%s: %s does not fail; %v do", d.Try, id, failed)
+				}
+			}
+			for id, severity := range failed {
+				if d.Wrong == "" && severity != explain.Info && severity != explain.Notice {
+					t.Errorf("%s: %s fails, and nothing is wrong", d.Try, id)
+				}
+			}
+		}
+		cancel()
+		if err := l.Wait(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Minute) // until connections that were kept are closed
+	})
+}
