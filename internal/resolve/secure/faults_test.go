@@ -78,6 +78,14 @@ func TestFaults(t *testing.T) {
 		}}, "nope.example.test. A", "bogus; " + ok + "nope.example.test. nxdomain bogus expired"},
 		{"SEC04: a wildcard without proof", story{damage: func(z *signed) { z.order, z.denials = nil, nil }}, "x.wild.example.test. A",
 			"bogus; " + ok + "x.wild.example.test. answer bogus denial wildcard"},
+		{"SEC04: SOA not signed", story{damage: func(z *signed) { delete(z.sigs, rk("example.test. SOA")) }}, "nope.example.test. A",
+			"bogus; " + ok + "nope.example.test. nxdomain bogus signature-missing"},
+		{"SHA-1 beside a better digest", story{ds: newKSK("example.test.").ToDS(dns.SHA1).String() + "\n" + other.ToDS(dns.SHA256).String(),
+			how: plain(newKSK("example.test."))}, www, "bogus; example.test. bogus no-key; www.example.test. answer bogus above"},
+		{"SHA-1 alone", story{ds: newKSK("example.test.").ToDS(dns.SHA1).String(), how: plain(newKSK("example.test."))}, www,
+			"secure; " + ok + "www.example.test. answer secure"},
+		{"a key that was revoked", story{how: plain(newKey("example.test.", 257|dns.REVOKE, dns.ECDSAP256SHA256, 256, 1))}, www,
+			"bogus; example.test. bogus no-key; www.example.test. answer bogus above"},
 		{"SEC05: weak, and good", story{how: plain(weak)}, www, "secure; " + ok + "www.example.test. answer secure"},
 		{"an algorithm that nobody verifies", story{ds: md5, how: plain(newKSK("example.test."))}, www,
 			"insecure; example.test. insecure algorithm; www.example.test. answer insecure above"},
@@ -306,6 +314,21 @@ func TestUnknown(t *testing.T) {
 					t.Errorf("%d: %s", i, summary(r))
 				}
 			}
+		}
+	})
+}
+
+// TestPlain has servers that take no EDNS: that they send no signatures says nothing.
+func TestPlain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trace, anchors := story{damage: func(z *signed) { clear(z.sigs) }}.trace(t, "www.example.test. A")
+		for i := range trace.Exchanges {
+			if e := &trace.Exchanges[i]; e.Zone.String() == "example.test." {
+				e.EDNS = false
+			}
+		}
+		if r := secure.Validate(trace, anchors, time.Now()); r.State != secure.Unknown {
+			t.Errorf("%s", summary(r))
 		}
 	})
 }
