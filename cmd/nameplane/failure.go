@@ -38,14 +38,17 @@ func usage(c *cobra.Command, format string, a ...any) error {
 	return &failure{code: exitUsage, text: fmt.Sprintf(format, a...), hint: fmt.Sprintf("%s --help explains it", c.CommandPath())}
 }
 
-// report tells what went wrong and returns the exit status.
-func report(w io.Writer, err error) int {
+// tell says what went wrong and returns the exit status. A failure without a text was shown already.
+func tell(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
 	code, hint := exitError, ""
 	if f, ok := errors.AsType[*failure](err); ok {
 		code, hint = f.code, f.hint
+	}
+	if err.Error() == "" {
+		return code
 	}
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {

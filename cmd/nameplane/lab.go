@@ -18,8 +18,8 @@ const labLong = `Run an internet of your own, to try scan, analyze and compare i
 A lab has root servers, com, net, org and test, domains that are in order and one for
 nearly everything that can be wrong with a domain, registries that answer by RDAP and
 WHOIS, and caching resolvers, all at their famous addresses. It is on loopback addresses
-of this machine, needs no rights, and nothing leaves it: with --lab the commands that look
-at domains reach the lab or nothing.`
+of this machine, needs no rights, and nothing leaves it: with --lab the commands that
+look at domains reach the lab or nothing.`
 
 func newLabCommand() *cobra.Command {
 	c := newGroup("lab", "Run an internet of your own to try things in", labLong,
@@ -120,9 +120,9 @@ func inLab(line, dir string) string {
 	return words[0] + " " + words[1] + flag + " " + words[2]
 }
 
-const labListLong = `Print the domains of the lab that is running, what is wrong with each, and a command to see
-it with. With -o json its root servers and their DS record, its resolvers, and where everything
-is are there, too.`
+const labListLong = `Print the domains of the lab that is running, what is wrong with each, and a command to
+see it with. With -o json its root servers and their DS record, its resolvers, and where
+everything is are there, too.`
 
 func newLabList() *cobra.Command {
 	var dir string

@@ -22,14 +22,15 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop)
 	root := newRootCommand()
 	root.SetArgs(args)
-	return report(os.Stderr, root.ExecuteContext(ctx))
+	return tell(os.Stderr, root.ExecuteContext(ctx))
 }
 
 const rootLong = `nameplane is a control plane for DNS names: an authoritative DNS server with a
-REST API, and the command line to manage it.
+REST API, the command line to manage it, and tools that say why a domain does not work.
 
-Start a server with "nameplane serve". All other commands talk to a running
-server over HTTP. They find it and the token to show it like this:
+scan, analyze, compare, watch, resolvers, checks and lab need no server. Start one with
+"nameplane serve"; the other commands talk to it over HTTP, and find it and the token to
+show it like this:
 
   server  --server URL, or NAMEPLANE_SERVER, or http://127.0.0.1:8053
   token   --token-file FILE, or NAMEPLANE_TOKEN, or the file admin.token in the
@@ -42,16 +43,17 @@ Exit status:
 
   0  done
   1  done, with a warning
-  2  failed: something was wrong, and nothing was changed
+  2  failed: something was wrong, and nothing was changed; or a domain does not work
   3  could not tell: the server was not reached, or did not answer in time
   4  the command was not understood`
 
 func newRootCommand() *cobra.Command {
-	root := newGroup("nameplane", "Serve DNS zones and manage them", rootLong,
+	root := newGroup("nameplane", "Serve DNS zones, manage them, and explain domains", rootLong,
 		`  nameplane serve --data ./data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
   nameplane zone create example.org
   nameplane record set example.org www A 192.0.2.1
-  dig @127.0.0.1 -p 5300 www.example.org`)
+  dig @127.0.0.1 -p 5300 www.example.org
+  nameplane analyze www.example.com`)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	// A command that holds others runs only to say that one is missing; its usage is that of the others.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
@@ -59,7 +61,8 @@ func newRootCommand() *cobra.Command {
 		return usage(c, "%s", err)
 	})
 	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTokenCommand(), newUserCommand(),
-		newProjectCommand(), newBackupCommand(), newVersionCommand())
+		newProjectCommand(), newBackupCommand(), newScanCommand(), newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newChecksCommand(), newResolversCommand(),
+		newLabCommand(), newVersionCommand())
 	return root
 }
 

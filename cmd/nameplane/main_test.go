@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 //	stop              end it in an orderly way
 //	query NAME TYPE   ask it, and print the status and the answers in order
 //	status N CMD...   run a command, which must end with this exit status
+//	lab [FLAG...]     start a lab in $WORK/lab
 //	serial VAR ZONE   put the serial of a zone into the environment
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -39,6 +40,7 @@ func TestScript(t *testing.T) {
 			"stop":   stopCommand,
 			"status": statusCommand,
 			"serial": serialCommand,
+			"lab":    labCommand,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NAMEPLANE_SERVER", "http://127.0.0.1:1") // never a server that happens to run here
@@ -48,6 +50,24 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// labCommand starts a lab, which ends with the script.
+func labCommand(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(lookPath(ts, "nameplane"), append([]string{"lab", "up", "--port", "0", "--dir", ts.MkAbs("lab")}, args...)...)
+	log, err := os.Create(ts.MkAbs("lab.log"))
+	ts.Check(err)
+	cmd.Stderr, cmd.Stdout = log, log
+	ts.Check(cmd.Start())
+	s := &servers{running: cmd}
+	ts.Defer(func() { s.stop() }) //nolint:errcheck // the script has ended
+	for range 400 {
+		if _, err := os.Stat(ts.MkAbs("lab/lab.json")); err == nil {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	ts.Fatalf("the lab did not start\n%s", ts.ReadFile("lab.log"))
 }
 
 // servers is the server of a script, if one runs.

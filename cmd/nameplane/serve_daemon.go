@@ -31,26 +31,27 @@ const storeFile = "nameplane.db"
 
 // daemon is a server with everything opened and bound.
 type daemon struct {
-	cfg       config.Config
-	spare     *spareThread
-	log       *slog.Logger
-	level     *slog.LevelVar
-	hangup    chan os.Signal
-	load      func() (config.Config, error) // reads the configuration again; nil: there is none to read
-	data      *os.Root                      // the data directory
-	store     *boltstore.Store
-	publisher *publish.Publisher
-	access    *access.Access
-	designate *designate.API
-	following *following
-	rules     *rules.Service
-	silenced  atomic.Pointer[rules.Service] // the same, for commits, which there are before it
-	callbacks *mec.Callbacks                // nil: notifications are not sent
-	forwarder *forward.Forwarder            // nil: names that are not ours are refused
-	notifier  *transfer.Notifier
-	refresher *transfer.Refresher
-	peers     *dnspeer.Server
-	dns       *dnsserver.Server
+	cfg        config.Config
+	spare      *spareThread
+	log        *slog.Logger
+	level      *slog.LevelVar
+	hangup     chan os.Signal
+	load       func() (config.Config, error) // reads the configuration again; nil: there is none to read
+	data       *os.Root                      // the data directory
+	store      *boltstore.Store
+	publisher  *publish.Publisher
+	access     *access.Access
+	designate  *designate.API
+	following  *following
+	rules      *rules.Service
+	explaining *explaining                   // nil: names are not looked at
+	silenced   atomic.Pointer[rules.Service] // the same, for commits, which there are before it
+	callbacks  *mec.Callbacks                // nil: notifications are not sent
+	forwarder  *forward.Forwarder            // nil: names that are not ours are refused
+	notifier   *transfer.Notifier
+	refresher  *transfer.Refresher
+	peers      *dnspeer.Server
+	dns        *dnsserver.Server
 	doors
 
 	stopping    chan struct{} // closed when the doors are about to close
@@ -73,6 +74,9 @@ func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *
 		return nil, err
 	}
 	if err := d.openRules(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.openExplain(); err != nil {
 		return nil, err
 	}
 	if err := d.openDNS(); err != nil {
@@ -216,6 +220,7 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.following.run(ctx, d.ownAddresses()) })
 	g.Go(func() error { return d.access.Run(ctx) })
 	g.Go(func() error { return d.rules.Run(ctx) })
+	g.Go(func() error { return d.explaining.run(ctx) })
 	g.Go(func() error { return d.notifier.Run(ctx) })
 	g.Go(func() error { return d.refresher.Run(ctx) })
 	g.Go(func() error { return d.spare.run(ctx) })

@@ -134,6 +134,7 @@ func (d *daemon) management(m *httpapi.Metrics) http.Handler {
 	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
 	d.rulesAPI().RegisterMm5(mux)
 	servermgmt.API{Service: d.rules, Log: d.log}.Register(mux)
+	d.explaining.register(d, mux)
 	mux.Handle("/", d.designate.Handler())
 	return mux
 }
@@ -150,6 +151,9 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg.MustRegister(d.peers.Collectors()...)
 	reg.MustRegister(d.notifier.Collectors()...)
 	reg.MustRegister(d.refresher.Collectors()...)
+	if d.explaining != nil {
+		reg.MustRegister(d.explaining.scans.Collectors()...)
+	}
 	if d.forwarder != nil {
 		reg.MustRegister(d.forwarder.Collectors()...)
 	}

@@ -27,6 +27,7 @@ type Config struct {
 	Transfer  Transfer  `yaml:"transfer"`
 	Follow    Follow    `yaml:"follow"`
 	MEC       MEC       `yaml:"mec"`
+	Explain   Explain   `yaml:"explain"`
 	Journal   Journal   `yaml:"journal"`
 	Designate Designate `yaml:"designate"`
 }
@@ -134,6 +135,7 @@ func Default() Config {
 		Follow: Follow{Resolvers: []string{}, Interval: 1800 * time.Second, TTLFloor: 30 * time.Second, Timeout: 2 * time.Second, Rate: 100,
 			Parallel: 16, MaxAddresses: 20, OwnZones: OwnZonesProject},
 		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, Callbacks: Callbacks{Networks: []string{}}},
+		Explain: Explain{Enabled: true, Registry: true, Parallel: 4, PerClient: 20, PerTarget: 6, Keep: 30, KeepAll: 5000},
 		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
 		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,
 			Quotas: Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 20, APIExportSize: -1}},

@@ -40,6 +40,7 @@ func (c Config) problems() []problem {
 	v.transfer(c.Transfer)
 	v.follow(c.Follow)
 	v.mec(c.MEC)
+	v.explain(c.Explain)
 	v.atLeast("journal.changes", c.Journal.Changes, 1)
 	v.atLeast("journal.record_sets", c.Journal.RecordSets, 1)
 	v.designate(c.Designate)

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level: the
+chain of aliases with the zone, the servers and the TTL of each, where answers differ and
+what kind of difference that is, and a plan with dates for changing it unnoticed.
+
+Types may be given before or behind the name; default: A and AAAA.` + lookLong
+
+func newAnalyzeCommand() *cobra.Command {
+	l := &look{kind: explain.Analyze}
+	c := &cobra.Command{
+		Use:   "analyze NAME [TYPE]...",
+		Short: "Resolve a name from the root and ask every server on the way",
+		Long:  analyzeLong,
+		Example: `  nameplane analyze www.example.com
+  nameplane analyze example.com MX TXT
+  nameplane analyze --lab www.bad.com
+  nameplane analyze www.example.com --expect A=192.0.2.1 --fail-on warning`,
+		Args: between(0, -1),
+		RunE: l.run,
+	}
+	l.addFlags(c)
+	l.sight.addNameFlags(c)
+	return c
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/explain/check"
+)
+
+func newChecksCommand() *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "checks [ID]",
+		Short: "Explain what scan, analyze and compare look at",
+		Long: `List the checks of scan, analyze and compare: their ids, and how bad it is at worst
+when one fails.
+
+With an id, explain one check: what is wrong when it fails, why that matters, how it is
+found out, and what to do about it. With the first letters of ids, such as DEL, list
+those. Nothing is asked of any server.
+
+With -o json the output is an array of checks, or one check.`,
+		Example: `  nameplane checks
+  nameplane checks DEL04
+  nameplane checks SEC
+  nameplane checks -o json | jq -r '.[] | select(.severity == "critical") | .id'`,
+		Args: between(0, 1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var ids []string
+			for _, c := range check.All() {
+				ids = append(ids, c.ID+"\t"+c.Title)
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w := cmd.OutOrStdout()
+			if len(args) == 0 {
+				return printChecks(w, out, check.All())
+			}
+			id := strings.ToUpper(args[0])
+			if one, ok := check.Find(id); ok {
+				return printCheck(w, out, one)
+			}
+			some := slices.DeleteFunc(check.All(), func(c check.Check) bool { return id == "" || !strings.HasPrefix(c.ID, id) })
+			if len(some) == 0 {
+				return fail("`nameplane checks` lists them all", "there is no check %s", args[0])
+			}
+			return printChecks(w, out, some)
+		},
+	}
+	out.addFlag(c)
+	return c
+}
+
+func printChecks(w io.Writer, f format, checks []check.Check) error {
+	l := newListing(w, f, "ID", "SEVERITY", "CHECK")
+	var items []json.RawMessage
+	for _, c := range checks {
+		item, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	err := l.page(items, func(item json.RawMessage) ([][]string, error) {
+		var c check.Check
+		err := json.Unmarshal(item, &c)
+		return [][]string{{c.ID, string(c.Severity), c.Title}}, err
+	})
+	return l.end(err, "no checks")
+}
+
+func printCheck(w io.Writer, f format, c check.Check) error {
+	if f.json() {
+		return printJSON(w, c)
+	}
+	var kinds []string
+	for _, k := range c.Kinds {
+		kinds = append(kinds, string(k))
+	}
+	return printPairs(w, [][2]string{
+		{c.ID, c.Title}, {"severity", string(c.Severity) + ", at worst"}, {"group", c.Group}, {"part of", strings.Join(kinds, ", ")},
+		{"what", c.What}, {"why", c.Why}, {"how", c.How}, {"fix", c.Fix}, {"see", strings.Join(c.Refs, ", ")},
+	})
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+)
+
+// labDir is the folder of the lab unless another one is given.
+const labDir = "lab"
+
+// sight is whom a look asks, and within which bounds.
+type sight struct {
+	lab        string
+	hints      string
+	noRegistry bool
+	four, six  bool
+	timeout    time.Duration
+	expect     []string
+	planNS     []string
+	change     bool
+	ecs        string
+	resolvers  string
+	local      bool
+	force      bool
+}
+
+func (s *sight) addFlags(c *cobra.Command) {
+	f := c.Flags()
+	addLabFlag(c, &s.lab)
+	f.StringVar(&s.hints, "hints", "", "begin at the root servers of this `FILE`: one a line, a name and its addresses")
+	f.BoolVar(&s.noRegistry, "no-registry", false, "do not ask registries (RDAP and WHOIS)")
+	f.BoolVarP(&s.four, "ipv4", "4", false, "ask over IPv4 only")
+	f.BoolVarP(&s.six, "ipv6", "6", false, "ask over IPv6 only")
+	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "end after this `TIME` with what is known by then")
+	f.StringSliceVar(&s.planNS, "plan-ns", nil, "look at a move to these `NAMESERVERS`, too")
+}
+
+// addNameFlags are those for commands about a name.
+func (s *sight) addNameFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&s.expect, "expect", nil, "what there should be, as `TYPE=DATA`; may be given several times")
+	f.BoolVar(&s.change, "change", false, "the records are about to change, or have been changed")
+	f.StringVar(&s.ecs, "ecs", "", "ask authorities on behalf of this `SUBNET`, too, to see answers that differ by place")
+}
+
+// addCacheFlags are those for commands that ask resolvers.
+func (s *sight) addCacheFlags(c *cobra.Command) {
+	f := c.Flags()
+	addResolversFlag(c, &s.resolvers)
+	f.BoolVar(&s.local, "local", false, "ask the resolvers of this machine (/etc/resolv.conf), too")
+	f.BoolVar(&s.force, "force", false, "ask resolvers even for what the authority does not have; they remember that it does not exist")
+}
+
+func addLabFlag(c *cobra.Command, dir *string) {
+	c.Flags().StringVar(dir, "lab", "", "ask the lab that \"nameplane lab up\" has started in this `DIR`")
+	c.Flags().Lookup("lab").NoOptDefVal = labDir
+}
+
+func addResolversFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "resolvers", "", "ask the resolvers of this `FILE`; docs/explain.md has the format")
+}
+
+// gatherer is what asks, and what to do when it has.
+func (s *sight) gatherer(cmd *cobra.Command, show *steps) (g *gather.Gatherer, done func(), err error) {
+	if s.four && s.six {
+		return nil, nil, usage(cmd, "--ipv4 and --ipv6 exclude each other")
+	}
+	g = &gather.Gatherer{Progress: show.event}
+	g.Options = gather.Options{MaxTime: s.timeout, IPv4Only: s.four, IPv6Only: s.six, Force: s.force, Change: s.change}
+	if err := s.options(cmd, &g.Options); err != nil {
+		return nil, nil, err
+	}
+	if s.lab != "" {
+		err = s.inLab(g)
+	} else {
+		err = s.inWorld(g)
+	}
+	return g, show.end, err
+}
+
+// options reads the flags that are more than words.
+func (s *sight) options(cmd *cobra.Command, o *gather.Options) (err error) {
+	for _, text := range s.expect {
+		set, err := parseExpect(text)
+		if err != nil {
+			return usage(cmd, "--expect %s: %s", text, err)
+		}
+		o.Expect = append(o.Expect, set)
+	}
+	for _, text := range s.planNS {
+		n, err := dnsname.Parse(text)
+		if err != nil {
+			return usage(cmd, "--plan-ns %s: %s", text, err)
+		}
+		o.PlanNS = append(o.PlanNS, explain.Name{Name: n})
+	}
+	if s.ecs != "" {
+		if o.ECS, err = netip.ParsePrefix(s.ecs); err != nil {
+			return usage(cmd, "--ecs %s: must be a subnet like 192.0.2.0/24", s.ecs)
+		}
+	}
+	if s.local {
+		o.Local = "/etc/resolv.conf"
+	}
+	return nil
+}
+
+// parseExpect reads A=192.0.2.1.
+func parseExpect(text string) (explain.Set, error) {
+	word, data, ok := strings.Cut(text, "=")
+	if !ok {
+		return explain.Set{}, errors.New("must be TYPE=DATA")
+	}
+	var set explain.Set
+	if err := set.Type.UnmarshalText([]byte(word)); err != nil {
+		return explain.Set{}, err
+	}
+	set.Data = []string{data}
+	return set, nil
+}
+
+// inWorld asks the public DNS.
+func (s *sight) inWorld(g *gather.Gatherer) (err error) {
+	g.Exchanger, g.Prober = &resolve.Client{}, &resolve.Prober{}
+	if !s.noRegistry {
+		g.Registry = &registry.Client{}
+	}
+	if s.hints != "" {
+		if g.Hints, err = readHints(s.hints); err != nil {
+			return err
+		}
+	}
+	list, err := readResolvers(s.resolvers)
+	if err != nil {
+		return err
+	}
+	g.Resolvers = list.Resolvers
+	return nil
+}
+
+// inLab asks the lab, from which there is no way out.
+func (s *sight) inLab(g *gather.Gatherer) error {
+	l, err := loadLab(s.lab)
+	if err != nil {
+		return err
+	}
+	anchor, err := secure.ParseAnchor(l.Anchor)
+	if err != nil {
+		return err
+	}
+	g.Exchanger, g.Prober = &resolve.Client{Dial: l.Dial}, &resolve.Prober{Dial: l.Dial, Listen: l.Listen}
+	g.Hints, g.Anchors, g.Options.Vantage = l.Hints, []secure.Anchor{anchor}, "lab"
+	g.Options.Rate = 1000 // nobody there needs to be spared
+	if !s.noRegistry {
+		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
+	}
+	g.Resolvers = labResolvers(l)
+	return nil
+}
+
+// loadLab finds the lab of a folder.
+func loadLab(dir string) (*lab.Lab, error) {
+	l, err := lab.Load(dir)
+	if errors.Is(err, lab.ErrNoLab) {
+		return nil, fail(fmt.Sprintf("start one in another terminal: nameplane lab up --dir %s", dir), "no lab is running in %s", dir)
+	}
+	return l, err
+}
+
+// readResolvers reads a list of resolvers, or the one that is built in.
+func readResolvers(file string) (*resolvers.List, error) {
+	if file == "" {
+		return resolvers.Load(), nil
+	}
+	return resolvers.LoadFile(file)
+}
+
+// readHints reads root servers: a name and its addresses on each line, or the records of a hints file (named.root).
+func readHints(file string) (out []iterate.Host, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]int{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, ";")
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 || len(words) > 2 && strings.EqualFold(words[len(words)-2], "NS") {
+			continue
+		}
+		name, err := dnsname.Parse(words[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		if _, ok := at[name.String()]; !ok {
+			at[name.String()] = len(out)
+			out = append(out, iterate.Host{Name: iterate.Name{Name: name}})
+		}
+		h := &out[at[name.String()]]
+		before := len(h.Glue)
+		for _, w := range words[1:] {
+			if a, err := netip.ParseAddr(w); err == nil {
+				h.Glue = append(h.Glue, a)
+			}
+		}
+		if len(h.Glue) == before {
+			return nil, fmt.Errorf("%s:%d: has no address", file, n)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: names no root server", file)
+	}
+	return out, nil
+}

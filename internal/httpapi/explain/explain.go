@@ -1,0 +1,298 @@
+// Package explain is the door to looks at names: scans are begun, watched and read here, with their evidence and their
+// history.
+package explain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+const base = "/explain/v1"
+
+// API is the door.
+type API struct {
+	Scans     *scans.Service
+	Resolvers *resolvers.List
+	PublicURL string
+	Log       *slog.Logger    // default: none
+	Done      <-chan struct{} // closed when the server stops: streams end
+}
+
+// Register adds the door's paths to a mux that is inside the frame.
+func (a API) Register(mux *http.ServeMux) {
+	if a.Log == nil {
+		a.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &door{API: a, streams: make(chan struct{}, maxStreams)}
+	mux.HandleFunc("POST "+base+"/scans", d.handle(d.start))
+	mux.HandleFunc("GET "+base+"/scans", d.handle(d.list))
+	mux.HandleFunc("GET "+base+"/scans/{id}", d.handle(d.get))
+	mux.HandleFunc("GET "+base+"/scans/{id}/report", d.handle(d.report))
+	mux.HandleFunc("GET "+base+"/scans/{id}/events", d.handle(d.events))
+	mux.HandleFunc("GET "+base+"/scans/{id}/raw", d.handle(d.raw))
+	mux.HandleFunc("GET "+base+"/scans/{id}/diff", d.handle(d.diff))
+	mux.HandleFunc("GET "+base+"/checks", d.handle(d.checks))
+	mux.HandleFunc("GET "+base+"/checks/{id}", d.handle(d.check))
+	mux.HandleFunc("GET "+base+"/resolvers", d.handle(d.resolvers))
+}
+
+type door struct {
+	API
+	streams chan struct{} // a place for each event stream
+}
+
+// handle answers with the error of a handler.
+func (d *door) handle(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := h(w, r)
+		var busy *scans.BusyError
+		switch {
+		case err == nil:
+		case errors.As(err, &busy):
+			w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(busy.After.Seconds())))))
+			httpapi.Error(w, r, http.StatusTooManyRequests, busy.What)
+		case errors.Is(err, scans.ErrRequest):
+			httpapi.Error(w, r, http.StatusBadRequest, err.Error())
+		case errors.Is(err, scans.ErrPrivate):
+			httpapi.Error(w, r, http.StatusForbidden, err.Error())
+		case !httpapi.Fail(w, r, err):
+			d.Log.Error("explain request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
+		}
+	}
+}
+
+// scan is a Scan as clients see it.
+type scan struct {
+	scans.Scan
+	Report *report.Report    `json:"report,omitempty"`
+	Links  map[string]string `json:"links"`
+}
+
+func (d *door) show(r *http.Request, x scans.Scan) scan {
+	self := httpapi.BaseURL(r, d.PublicURL) + base + "/scans/" + x.ID
+	links := map[string]string{"self": self, "events": self + "/events"}
+	if x.State == scans.Done {
+		links["report"], links["raw"] = self+"/report", self+"/raw"
+	}
+	if x.Previous != "" {
+		links["diff"] = self + "/diff"
+	}
+	return scan{Scan: x, Links: links}
+}
+
+// start begins a scan. To make somebody else's servers answer questions is to change something, so readers may not.
+func (d *door) start(w http.ResponseWriter, r *http.Request) error {
+	c := httpapi.CallerOf(r.Context())
+	if !c.CanWrite() {
+		httpapi.Error(w, r, http.StatusForbidden, "this needs the role member")
+		return nil
+	}
+	var req scans.Request
+	body := json.NewDecoder(r.Body)
+	body.DisallowUnknownFields()
+	if err := body.Decode(&req); err != nil {
+		return wrongBody(err)
+	}
+	if _, err := body.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something follows the JSON object", scans.ErrRequest)
+	}
+	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "explain", RequestID: httpapi.RequestID(r.Context())}
+	x, err := d.Scans.Start(actor, httpapi.ClientAddr(r), req)
+	if err != nil {
+		return err
+	}
+	out := d.show(r, x)
+	w.Header().Set("Location", out.Links["self"])
+	httpapi.JSON(w, http.StatusAccepted, out)
+	return nil
+}
+
+// wrongBody is a body that could not be read, unless it is too long, which the frame answers for.
+func wrongBody(err error) error {
+	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+		return err
+	}
+	return fmt.Errorf("%w: the body must be {\"kind\": \"scan\"|\"analyze\"|\"compare\", \"target\": NAME, ...}: %w", scans.ErrRequest, err)
+}
+
+func (d *door) list(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	f := scans.Filter{Kind: looks.Kind(q.Get("kind"))}
+	if t := q.Get("target"); t != "" {
+		name, _, err := gather.ParseInput(t)
+		if err != nil {
+			return fmt.Errorf("%w: target: %w", scans.ErrRequest, err)
+		}
+		f.Name = looks.Name{Name: name}
+	}
+	if l := q.Get("limit"); l != "" {
+		n, err := strconv.Atoi(l)
+		if err != nil || n < 1 || n > 1000 {
+			return fmt.Errorf("%w: limit must be a number from 1 to 1000", scans.ErrRequest)
+		}
+		f.Limit = n
+	}
+	out := []scan{}
+	for _, x := range d.Scans.List(httpapi.CallerOf(r.Context()).Project, f) {
+		out = append(out, d.show(r, x))
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"scans": out})
+	return nil
+}
+
+// find is the scan that a request is about.
+func (d *door) find(r *http.Request) (scans.Scan, <-chan struct{}, error) {
+	return d.Scans.Get(httpapi.CallerOf(r.Context()).Project, r.PathValue("id"))
+}
+
+func (d *door) get(w http.ResponseWriter, r *http.Request) error {
+	x, _, err := d.find(r)
+	if err != nil {
+		return err
+	}
+	if unchanged(w, r, x) {
+		return nil
+	}
+	out := d.show(r, x)
+	if x.State == scans.Done {
+		if out.Report, err = d.Scans.Report(x.Project, x.ID); err != nil {
+			return err
+		}
+	}
+	httpapi.JSON(w, http.StatusOK, out)
+	return nil
+}
+
+// unchanged answers with 304 if the client has the scan as it is.
+func unchanged(w http.ResponseWriter, r *http.Request, x scans.Scan) bool {
+	tag := fmt.Sprintf(`"%s-%d"`, x.ID, x.Version)
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "no-cache")
+	for given := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
+			w.WriteHeader(http.StatusNotModified)
+			return true
+		}
+	}
+	return false
+}
+
+// types are the media types of the forms of a report.
+var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "application/json", "markdown": "text/markdown; charset=utf-8", "junit": "application/xml"}
+
+func (d *door) report(w http.ResponseWriter, r *http.Request) error {
+	format := r.URL.Query().Get("format")
+	if format == "" {
+		format = "json"
+	}
+	if !slices.Contains(report.Formats, format) {
+		return fmt.Errorf("%w: format is %q; there are %s", scans.ErrRequest, format, strings.Join(report.Formats, ", "))
+	}
+	x, err := d.ended(r)
+	if err != nil {
+		return err
+	}
+	if unchanged(w, r, x) {
+		return nil
+	}
+	rep, err := d.Scans.Report(x.Project, x.ID)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", types[format])
+	return rep.Write(w, format, report.TextOptions{})
+}
+
+// ended is the scan of a request if it has an outcome; others have nothing to show.
+func (d *door) ended(r *http.Request) (scans.Scan, error) {
+	x, _, err := d.find(r)
+	if err == nil && x.State != scans.Done {
+		err = fmt.Errorf("scan %s is %s: %w", x.ID, x.State, zone.ErrNotFound)
+	}
+	return x, err
+}
+
+func (d *door) raw(w http.ResponseWriter, r *http.Request) error {
+	x, err := d.ended(r)
+	if err != nil {
+		return err
+	}
+	facts, err := d.Scans.Facts(x.Project, x.ID)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=\"%s.json\"", x.ID))
+	w.Header().Set("Content-Type", "application/json")
+	return gather.Save(w, facts)
+}
+
+// diff is what changed since the scan before, or since the one that the request names.
+func (d *door) diff(w http.ResponseWriter, r *http.Request) error {
+	x, err := d.ended(r)
+	if err != nil {
+		return err
+	}
+	with := r.URL.Query().Get("with")
+	if with == "" {
+		with = x.Previous
+	}
+	if with == "" {
+		httpapi.JSON(w, http.StatusOK, map[string]any{"since": nil, "changes": []scans.Change{}})
+		return nil
+	}
+	before, err := d.Scans.Facts(x.Project, with)
+	if err != nil {
+		return err
+	}
+	after, err := d.Scans.Facts(x.Project, x.ID)
+	if err != nil {
+		return err
+	}
+	if before.Name != after.Name {
+		return fmt.Errorf("%w: scan %s is of another name", scans.ErrRequest, with)
+	}
+	changes := scans.Diff(before, after)
+	if changes == nil {
+		changes = []scans.Change{}
+	}
+	httpapi.JSON(w, http.StatusOK, map[string]any{"since": with, "sinceTime": before.At.UTC().Format(time.RFC3339), "changes": changes})
+	return nil
+}
+
+func (d *door) checks(w http.ResponseWriter, _ *http.Request) error {
+	httpapi.JSON(w, http.StatusOK, map[string]any{"checks": check.All()})
+	return nil
+}
+
+func (d *door) check(w http.ResponseWriter, r *http.Request) error {
+	c, ok := check.Find(strings.ToUpper(r.PathValue("id")))
+	if !ok {
+		return fmt.Errorf("check %s: %w", r.PathValue("id"), zone.ErrNotFound)
+	}
+	httpapi.JSON(w, http.StatusOK, c)
+	return nil
+}
+
+func (d *door) resolvers(w http.ResponseWriter, _ *http.Request) error {
+	httpapi.JSON(w, http.StatusOK, d.Resolvers)
+	return nil
+}
