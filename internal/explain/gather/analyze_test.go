@@ -154,6 +154,19 @@ func TestWildcard(t *testing.T) {
 	})
 }
 
+func TestWholeName(t *testing.T) {
+	// Servers of the parent go wrong only for those who tell them the whole name.
+	wrong := map[string]string{"192.0.2.11": "fault empty www.example.test."}
+	for _, want := range []iterate.Class{iterate.Answer, iterate.LameNotAuth} {
+		run(t, wrong, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			if o := analyze(t, g, "www.example.test", rr.TypeA).Outcomes[0]; o.Result != iterate.Answer || o.Plain != want {
+				t.Errorf("minimised it is %s, else %s, want %s", o.Result, o.Plain, want)
+			}
+		})
+		wrong["192.0.2.12"] = wrong["192.0.2.11"]
+	}
+}
+
 func TestEmptyNonTerminal(t *testing.T) {
 	const deep = "a.b.example.test. 300 A 203.0.113.5\nhollow"
 	run(t, map[string]string{"192.0.2.21": deep, "192.0.2.22": deep}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {

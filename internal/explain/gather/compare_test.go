@@ -60,6 +60,7 @@ func TestStates(t *testing.T) {
 		{"filter example.test. nxdomain 15", "www.example.test", "filtered 0"},
 		{"filter example.test. nxdomain 16", "www.example.test", "filtered 0"},
 		{"filter example.test. 0.0.0.0", "www.example.test", "filtered 60"},
+		{"hold www.example.test. 50 A 0.0.0.0", "www.example.test", "filtered 50"},
 		{"filter example.test. 198.51.100.99 17", "www.example.test", "filtered 60"},
 		{"filter example.test. refused 15", "www.example.test", "filtered 0"},
 		{"fault refused *", "www.example.test", "silent 0"},

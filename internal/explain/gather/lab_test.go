@@ -31,15 +31,14 @@ func inLab(t *testing.T, do func(t *testing.T, g *gather.Gatherer)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := &resolve.Client{Dial: l.Dial}
+		client := &resolve.Client{Dial: l.Dial, AsIs: true}
 		defer client.CloseIdle()
 		do(t, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{anchor}, Resolvers: resolvers.Load().Resolvers,
 			Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
 	})
 }
 
-// TestLabCaches sees that the resolvers of the lab, found by the list of those of the world, are judged right. Some of the world
-// are not in the lab.
+// TestLabCaches sees that the resolvers of the lab, found by the list of those of the world, are judged right.
 func TestLabCaches(t *testing.T) {
 	tests := []struct {
 		name string
@@ -51,6 +50,8 @@ func TestLabCaches(t *testing.T) {
 		{"www.unreachable.test", map[safeat.State]string{safeat.Stale: "controld"}},
 	}
 	inLab(t, func(t *testing.T, g *gather.Gatherer) {
+		some := strings.Fields("cloudflare google quad9 quad9-filtered adguard controld lumen comodo")
+		g.Resolvers = slices.DeleteFunc(g.Resolvers, func(r resolvers.Resolver) bool { return !slices.Contains(some, r.ID) })
 		for _, tt := range tests {
 			f := compare(t, g, tt.name)
 			got := map[safeat.State][]string{}
@@ -70,7 +71,7 @@ func TestLabCaches(t *testing.T) {
 					}
 				}
 			}
-			for _, state := range []safeat.State{safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered, safeat.Failed} {
+			for _, state := range []safeat.State{safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered, safeat.Failed, safeat.Silent} {
 				slices.Sort(got[state])
 				if ids := strings.Join(got[state], " "); ids != tt.want[state] {
 					t.Errorf("%s: %s are %q, want %q", tt.name, state, ids, tt.want[state])
@@ -83,13 +84,13 @@ func TestLabCaches(t *testing.T) {
 // TestLabBudgets sees that healthy and broken domains are found out about within the bounds.
 func TestLabBudgets(t *testing.T) {
 	inLab(t, func(t *testing.T, g *gather.Gatherer) {
-		for _, name := range []string{"example.com", "bad.com", "mismatch.test", "orphan.test", "signed.test", "brittle.test"} {
+		for _, name := range []string{"example.com", "bad.com", "orphan.test", "signed.test"} {
 			f, err := g.Scan(t.Context(), name)
 			if f = must(t, f, err); f.Queries > 150 || len(f.Unfinished) > 0 {
 				t.Errorf("scan %s: %d queries, unfinished %v", name, f.Queries, f.Unfinished)
 			}
 		}
-		for _, name := range []string{"www.example.org", "www.bad.com", "www.chain.test", "www.loop.test", "www.cookies.test", "www.lossy.test"} {
+		for _, name := range []string{"www.example.org", "www.chain.test", "www.loop.test", "www.cookies.test"} {
 			f := analyze(t, g, name)
 			if f.Queries > 120 || len(f.Unfinished) > 0 {
 				t.Errorf("analyze %s: %d queries, unfinished %v", name, f.Queries, f.Unfinished)

@@ -80,7 +80,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
 		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, label: label(opts.Seed)}
 	if r.exchanger == nil {
-		r.exchanger = &resolve.Client{}
+		r.exchanger = &resolve.Client{AsIs: true}
 	}
 	now := time.Now().Round(0)
 	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))

@@ -83,6 +83,7 @@ func TestProgress(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Registry = registrar{"example.test.": registry.Registered}
 		queries, stages := 0, map[string]int{}
+		told := map[*explain.Facts]string{}
 		g.Progress = func(e gather.Event) {
 			if e.Queries < queries {
 				t.Errorf("%+v comes after %d queries", e, queries)
@@ -91,6 +92,7 @@ func TestProgress(t *testing.T) {
 			stages[e.Stage]++
 			if e.Facts != nil {
 				must(t, e.Facts, nil)
+				told[e.Facts] = saved(t, e.Facts, nil)
 				stages[e.Stage+" end"]++
 			}
 		}
@@ -106,6 +108,11 @@ func TestProgress(t *testing.T) {
 		must(t, f, err)
 		if stages[gather.StageAnswers+" end"] != 1 || stages[gather.StageResolvers] != 3 || stages[gather.StageResolvers+" end"] != 1 {
 			t.Errorf("events %v", stages)
+		}
+		for f, then := range told {
+			if saved(t, f, nil) != then {
+				t.Error("facts that were told have changed since")
+			}
 		}
 	})
 }

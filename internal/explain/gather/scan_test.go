@@ -83,7 +83,7 @@ func TestConduct(t *testing.T) {
 	tests := []struct{ script, want string }{
 		{"only udp", "tcp no"}, {"edns formerr", "edns no"}, {"edns ignore", "edns no"}, {"edns brittle", "version no, option no, flag no"},
 		{"folds", "case no"}, {"ignorant", "types no"}, {"transfers", "transfer yes"}, {"bare", "soa no"},
-		{"source 192.0.2.21", "source no"},
+		{"source 192.0.2.21", "source no"}, {"fault timeout example.test. HTTPS", "types no"}, {"fault notimp example.test. CAA", "types no"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.script, func(t *testing.T) {
@@ -98,6 +98,9 @@ func TestConduct(t *testing.T) {
 				}
 				if got := conduct(server(t, f, "example.test.", "192.0.2.21")); got != wellBehaved {
 					t.Errorf("the other one: %s", got)
+				}
+				if s := server(t, f, "example.test.", "192.0.2.22"); s.Lost > 0 && !strings.HasPrefix(tt.script, "source") || s.Class.Lame() {
+					t.Errorf("%s: %d of %d lost, %s", tt.script, s.Lost, s.Sent, s.Class)
 				}
 				if n := len(net.History()); n > 150 {
 					t.Errorf("%d queries", n)
@@ -199,10 +202,14 @@ func TestTypes(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		for _, most := range []int{3, 10, 20, 30, 40} {
+		for most := 3; most <= 44; most++ {
 			net.Forget()
 			g.Options.MaxQueries = most
-			f, err := g.Scan(t.Context(), "example.test")
+			look := func() (*explain.Facts, error) { return g.Scan(t.Context(), "example.test") }
+			if most%2 == 0 {
+				look = func() (*explain.Facts, error) { return g.Analyze(t.Context(), "alias.example.test", nil) }
+			}
+			f, err := look()
 			f = must(t, f, err)
 			if got := len(net.History()); got > most || f.Queries != got || len(f.Unfinished) == 0 {
 				t.Errorf("with %d queries %d were sent, the facts say %d, unfinished %v", most, got, f.Queries, f.Unfinished)

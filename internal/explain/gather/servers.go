@@ -52,12 +52,12 @@ func (r *run) server(s explain.Server, recs []record) explain.Server {
 	s.Class = iterate.Unknown
 	var rtts []time.Duration
 	for _, e := range own {
-		if e.Try > 0 && e.Class != iterate.Unknown {
+		if e.ordinary() {
 			s.Sent++
 			if e.Class.Transport() {
 				s.Lost++
 			}
-			if e.view != nil && e.Transport == resolve.UDP.String() {
+			if e.view != nil {
 				rtts = append(rtts, e.RTT)
 			}
 		}
@@ -72,6 +72,14 @@ func (r *run) server(s explain.Server, recs []record) explain.Server {
 	s.Truncation, s.Limits, s.NegativeSOA = truncation(own), limits(own), negativeSOA(s.Zone, own)
 	r.addProbes(&s)
 	return s
+}
+
+// ordinary reports whether a query was one that every server replies to if it is reached. Silence over TCP, or about types that
+// are younger than the server, is conduct, and no loss.
+func (e record) ordinary() bool {
+	t := e.Question.Type
+	return e.Try > 0 && e.Class != iterate.Unknown && e.Transport == resolve.UDP.String() &&
+		(t == rr.TypeSOA || t == rr.TypeNS || t == rr.TypeA || t == rr.TypeAAAA)
 }
 
 func health(sent, lost int) iterate.Health {

@@ -155,34 +155,45 @@ func differ(a, b explain.Answer) bool {
 		(a.Class != b.Class || !sameSets(a.Sets, b.Sets))
 }
 
-// plain walks down again with the whole name, as resolvers without QNAME minimisation do, and with one server at each level.
+// plain walks down again with the whole name, as resolvers without QNAME minimisation do. At each level one good reply is enough.
 // Where no referral comes, the outcome is what comes instead.
 func (r *run) plain() {
-	name := r.facts.Name.Name
-	var qs []iterate.Query
-	for z := r.zoneOf(name); z != nil && !z.Name.IsRoot(); {
-		parent := r.found(z.Parent.Name)
-		if good := r.good(parent); !z.Hidden && len(good) > 0 {
-			qs = append(qs, to(parent.Name.Name, good[0], name, r.types[0]))
+	q := iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]}
+	var levels []*iterate.Zone
+	for z := r.zoneFor(q); z != nil && !z.Name.IsRoot(); z = r.found(z.Parent.Name) {
+		if parent := r.found(z.Parent.Name); parent != nil && !z.Hidden {
+			levels = append(levels, parent)
 		}
-		z = parent
 	}
-	slices.Reverse(qs)
-	replies := make([]reply, len(qs))
+	slices.Reverse(levels)
+	classes := make([]iterate.Class, len(levels))
 	var group sync.WaitGroup
-	for i, q := range qs {
-		if !r.knows(q) { // minimised and whole names are the same where one label is missing
-			group.Go(func() { replies[i] = r.ask(q) })
-		}
+	for i, z := range levels {
+		group.Go(func() { classes[i] = r.wholeAt(z, q) })
 	}
 	group.Wait()
 	r.whole = iterate.Referral
-	for _, p := range replies {
-		if c := p.class(); len(p.ids) > 0 && c != iterate.Referral {
+	for _, c := range classes {
+		if c != iterate.Referral && c != iterate.Unknown {
 			r.whole = c
 			return
 		}
 	}
+}
+
+// wholeAt asks servers of a zone for the whole name, until one replies well.
+func (r *run) wholeAt(z *iterate.Zone, q iterate.Question) iterate.Class {
+	class := iterate.Unknown
+	for i, s := range r.good(z) {
+		query := to(z.Name.Name, s, q.Name, q.Type)
+		if r.knows(query) { // minimised and whole names are the same where one label is missing
+			return iterate.Referral
+		}
+		if class = r.ask(query).class(); class.Usable() || i > 0 {
+			break
+		}
+	}
+	return class
 }
 
 // knows reports whether a question was asked on the walk.
