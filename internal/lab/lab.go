@@ -30,7 +30,7 @@ type Options struct {
 	Dir    string // for lab.json, by which others find the lab; default: none
 	Port   uint16 // of all DNS servers; default: any that is free
 	Memory bool   // open no sockets
-	World  fs.FS  // text files to read instead of those that are built in
+	World  fs.FS  // with text files in a folder world, to read instead of those that are built in
 }
 
 // Lab is a lab that was started, or how to reach one that another process has.

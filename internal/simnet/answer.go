@@ -81,8 +81,11 @@ func (s *Server) stepLocked(q *query, k key) (next dnsname.Name, more bool) {
 	if !s.existsLocked(k.name) && len(s.wildcardLocked(k.name)) == 0 || s.manner.hollow && !s.hasLocked(k.name) {
 		r.Rcode = dns.RcodeNameError
 	}
-	if !s.manner.bare {
-		r.Ns = append(r.Ns, negative(s.zones[s.signingLocked(k.name, k.typ)]))
+	switch soa := s.zones[s.signingLocked(k.name, k.typ)]; {
+	case s.manner.loose:
+		r.Ns = append(r.Ns, dns.Copy(soa))
+	case !s.manner.bare:
+		r.Ns = append(r.Ns, negative(soa))
 	}
 	return next, false
 }

@@ -101,6 +101,7 @@ func (c *cache) keep(k key, e entry) {
 		k.typ = e.answer[0].Header().Rrtype
 	}
 	c.entries[k] = e
+	c.ranges = slices.DeleteFunc(c.ranges, func(g gap) bool { return !e.from.Before(g.entry.until) })
 	for _, rec := range e.ns {
 		if nsec, ok := rec.(*dns.NSEC); ok && e.rcode == dns.RcodeNameError {
 			c.ranges = append(c.ranges, gap{zone: e.zone(), after: dnsname.MustParse(nsec.Hdr.Name),

@@ -30,7 +30,7 @@ var oldTypes = []uint16{dns.TypeA, dns.TypeNS, dns.TypeCNAME, dns.TypeSOA, dns.T
 
 // ignores reports whether the server leaves a query without a reply because of how it is put, or by whom.
 func (m *manner) ignores(q *query) bool {
-	if m.ignorant && !slices.Contains(oldTypes, q.typ) {
+	if m.ignorant && !slices.Contains(oldTypes, q.typ) || m.only == "tcp" && q.way.transport == resolve.UDP {
 		return true
 	}
 	if slices.ContainsFunc(m.deaf, func(p netip.Prefix) bool { return p.Contains(q.way.client) }) {

@@ -71,6 +71,9 @@ func TestResolver(t *testing.T) {
 			{20 * time.Second, asking{}, "alias.a.test.", "A", "NOERROR, alias.a.test. 280 CNAME www.b.test., www.b.test. 30 A 203.0.113.2"},
 			{0, asking{}, "www.lost.test.", "A", "SERVFAIL+ede22"},
 		}},
+		{"an SOA with a long TTL", "", "loose", []step{
+			{0, asking{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
+		}},
 		{"clamps", "clamp 86400 100", "", []step{
 			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 86400 A 203.0.113.1"},
 			{0, asking{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 100 SOA 1"},

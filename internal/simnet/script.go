@@ -68,6 +68,7 @@ func (s *Server) Script(text string) error {
 //	cookies                           want the cookie given with each query over UDP: BADCOOKIE
 //	hollow                            deny names that have nothing but names below them
 //	bare                              leave the SOA out of negative answers
+//	loose                             send it with its own TTL, which may be longer than its MINIMUM
 //	folds                             write the question in lower case
 //	ignorant                          leave types without a reply that servers of the last century do not know
 //	deaf NET                          leave clients of a network without a reply
@@ -166,6 +167,7 @@ var verbs = map[string]verb{
 	"cookies":   flag(func(m *manner) { m.cookies = true }),
 	"hollow":    flag(func(m *manner) { m.hollow = true }),
 	"bare":      flag(func(m *manner) { m.bare = true }),
+	"loose":     flag(func(m *manner) { m.loose = true }),
 	"folds":     flag(func(m *manner) { m.folds = true }),
 	"ignorant":  flag(func(m *manner) { m.ignorant = true }),
 	"large":     flag(func(m *manner) { m.large = true }),

@@ -43,6 +43,7 @@ type manner struct {
 	cookies          bool          // wants its cookie with each query over UDP
 	hollow           bool          // denies names that have nothing but names below them
 	bare             bool          // leaves the SOA out of negative answers
+	loose            bool          // sends it with a TTL that is not that of the answer
 	folds            bool          // writes the question in lower case
 	ignorant         bool          // does not reply to types that are newer than it is
 	transfers        bool          // gives its zones to everyone

@@ -120,3 +120,15 @@ func TestGivenSigned(t *testing.T) {
 		}
 	})
 }
+
+// TestNoProof denies without showing that it may.
+func TestNoProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		net.MustServer(authority, signedZone+"sign test. noproof")
+		want := "NXDOMAIN+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1"
+		if got := say(t, net, authority, asking{do: true}, "no.test.", "A"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}

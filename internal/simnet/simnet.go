@@ -90,7 +90,7 @@ func (n *Net) MustServer(addr, script string) *Server {
 	return s
 }
 
-// History are the queries so far, in the order in which they arrived.
+// History are the queries so far, in the order in which they arrived: the newest 100,000 at least.
 func (n *Net) History() []Query {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,8 +110,14 @@ func (n *Net) Age() time.Duration { return time.Since(n.start) }
 func (n *Net) note(q Query) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if len(n.history) == 2*maxHistory { // of a lab that runs for days
+		n.history = append(n.history[:0], n.history[maxHistory:]...)
+	}
 	n.history = append(n.history, q)
 }
+
+// maxHistory is how many queries are kept at least.
+const maxHistory = 100_000
 
 func (n *Net) find(addr netip.AddrPort) *Server {
 	n.mu.Lock()
