@@ -64,7 +64,7 @@ func TestChain(t *testing.T) {
 		if len(f.Registrations) != 1 || f.Registrations[0].State != registry.Free {
 			t.Errorf("registrations are %+v", f.Registrations)
 		}
-		if got, want := said(f, "lost.example.test. MX"), "21 answer CNAME lost.other.test."; got != want {
+		if got, want := said(f, "lost.example.test. MX"), "22 answer CNAME lost.other.test."; got != want {
 			t.Errorf("beside the alias there is %s, want %s", got, want)
 		}
 	})

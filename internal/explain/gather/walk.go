@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -74,12 +75,12 @@ func (r *run) ends() []dnsname.Name {
 func (r *run) answers() {
 	all := append(r.ends(), r.facts.Name.Name)
 	var qs []iterate.Query
-	for _, name := range r.names() {
+	for n, name := range r.names() {
 		for i, t := range r.types {
 			z := r.zoneFor(iterate.Question{Name: name, Type: t})
 			good := r.good(z)
-			if !slices.Contains(all, name) {
-				good = good[:min(len(good), 1)]
+			if len(good) > 0 && !slices.Contains(all, name) {
+				good = []netip.Addr{good[n%len(good)]} // another one each time, to be easy on them
 			}
 			for _, s := range good {
 				q := to(z.Name.Name, s, name, t)
@@ -102,30 +103,40 @@ const (
 )
 
 // beside asks for records that may contradict the ones asked for: an alias with others beside it, and HTTPS records, whose
-// hints browsers use before addresses are there.
+// hints browsers use before addresses are there. One server is enough, the one that was asked least.
 func (r *run) beside() {
 	var qs []iterate.Query
-	if name := r.facts.Name.Name; len(r.trace.Chain) > 0 {
+	one := func(name dnsname.Name, types ...rr.Type) {
 		z := r.zoneOf(name)
-		for i, s := range r.good(z) {
-			for _, t := range []rr.Type{rr.TypeMX, rr.TypeTXT} {
-				if i == 0 && !slices.Contains(r.types, t) {
+		for _, s := range r.idlest(r.good(z)) {
+			for _, t := range types {
+				if !slices.Contains(r.types, t) {
 					qs = append(qs, to(z.Name.Name, s, name, t))
 				}
 			}
 		}
 	}
-	if !slices.Contains(r.types, typeHTTPS) && slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA }) {
+	if len(r.trace.Chain) > 0 {
+		one(r.facts.Name.Name, rr.TypeMX, rr.TypeTXT)
+	}
+	if slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA }) {
 		for _, end := range r.ends() {
-			z := r.zoneOf(end)
-			for i, s := range r.good(z) {
-				if i < 2 {
-					qs = append(qs, to(z.Name.Name, s, end, typeHTTPS))
-				}
-			}
+			one(end, typeHTTPS)
 		}
 	}
 	r.askAll(qs)
+}
+
+// idlest is the server that was asked least, if there is one.
+func (r *run) idlest(servers []netip.Addr) []netip.Addr {
+	if len(servers) == 0 {
+		return nil
+	}
+	asked := map[netip.Addr]int{}
+	for _, e := range r.exchanges {
+		asked[e.Server]++
+	}
+	return []netip.Addr{slices.MinFunc(servers, func(a, b netip.Addr) int { return asked[a] - asked[b] })}
 }
 
 // again asks servers whose answers differ some more times: one that answers in turns says at last what the others say, and one
