@@ -56,7 +56,7 @@ func Differences(f *Facts) (out []Difference) {
 		}
 	}
 	for _, k := range order {
-		for _, d := range differ(asked[k]) {
+		for _, d := range differ(denials(asked[k])) {
 			d.Zone, d.Question = k.zone, k.q
 			out = append(out, d)
 		}
@@ -69,6 +69,22 @@ func DividedAt(f *Facts, name Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
 		return d.Manner == Divided && d.Question.Name == name.Name && (d.Question.Type == t || t == rr.TypeCNAME)
 	})
+}
+
+// denials gives denials without an SOA record, of which it cannot be told what they deny, the class that those with one have.
+func denials(answers []Answer) []Answer {
+	class := iterate.NoData
+	for _, a := range answers {
+		if a.Class == iterate.NXDomain {
+			class = iterate.NXDomain
+		}
+	}
+	for i := range answers {
+		if answers[i].Class == iterate.NoSOA {
+			answers[i].Class = class
+		}
+	}
+	return answers
 }
 
 func differ(answers []Answer) (out []Difference) {

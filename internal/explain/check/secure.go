@@ -142,50 +142,73 @@ var faults = map[secure.Cause][2]string{
 	secure.Early: {"is not valid yet", "are not valid yet"}, secure.Mismatch: {"is wrong", "are wrong"},
 }
 
-// badSignatures are those sets of a zone whose signature a resolver would refuse. A bad signature beside a good one from the
-// same server does no harm.
-func badSignatures(f *explain.Facts, z secure.Zone, zone string) []explain.Finding {
-	bad := map[secure.Cause][]string{}
-	where := map[secure.Cause][]netip.Addr{}
-	severity := map[secure.Cause]explain.Severity{}
+// refused are sets whose signature a resolver would refuse, for one cause.
+type refused struct {
+	sets     []string
+	from     []netip.Addr
+	severity explain.Severity
+}
+
+func (r *refused) add(set string, from []netip.Addr, severity explain.Severity) {
+	if !slices.Contains(r.sets, set) {
+		r.sets = append(r.sets, set)
+	}
+	r.from = append(r.from, without(from, r.from)...)
+	if r.severity == "" || severity.AtLeast(r.severity) {
+		r.severity = severity
+	}
+}
+
+// refusedOf are the sets of a zone with bad signatures, by cause. A bad one beside a good one from the same server does no
+// harm.
+func refusedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*refused {
+	out := map[secure.Cause]*refused{secure.Expired: {}, secure.Early: {}, secure.Mismatch: {}, secure.Missing: {}}
 	for _, s := range z.Signatures {
-		good := slices.ContainsFunc(z.Signatures, func(o secure.Signature) bool {
-			return o.Valid && o.Owner == s.Owner && o.Type == s.Type && len(without(s.From, o.From)) == 0
-		})
-		elsewhere := slices.ContainsFunc(z.Signatures, func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type })
-		if s.Valid || good || faults[s.Cause][0] == "" {
+		good := func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type }
+		beside := func(o secure.Signature) bool { return good(o) && len(without(s.From, o.From)) == 0 }
+		if s.Valid || out[s.Cause] == nil || slices.ContainsFunc(z.Signatures, beside) {
 			continue
 		}
-		if set := text(s.Owner) + " " + s.Type; !slices.Contains(bad[s.Cause], set) {
-			bad[s.Cause] = append(bad[s.Cause], set)
-		}
-		where[s.Cause] = append(where[s.Cause], without(s.From, where[s.Cause])...)
+		severity := explain.Critical
 		switch {
 		case z.State == secure.Insecure:
-			severity[s.Cause] = explain.Warning // nobody looks at it, yet
-		case elsewhere && severity[s.Cause] == "":
-			severity[s.Cause] = explain.Error // some servers have a good one
-		case !elsewhere:
-			severity[s.Cause] = explain.Critical
+			severity = explain.Warning // nobody looks at it, yet
+		case slices.ContainsFunc(z.Signatures, good):
+			severity = explain.Error // some servers have a good one
 		}
+		out[s.Cause].add(text(s.Owner)+" "+s.Type, s.From, severity)
 	}
 	for _, r := range f.Secure {
 		for _, a := range r.Answers {
-			if set := text(explain.Name{Name: a.Question.Name}) + " " + a.Question.Type.String(); a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.Missing && !slices.Contains(bad[a.Cause], set) {
-				bad[a.Cause], severity[a.Cause] = append(bad[a.Cause], set), explain.Critical
+			if a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.Missing {
+				out[a.Cause].add(question(a.Question), nil, explain.Critical)
 			}
 		}
 	}
-	var out []explain.Finding
+	return out
+}
+
+func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.Finding) {
+	total := map[string]bool{}
+	for _, s := range z.Signatures {
+		total[text(s.Owner)+" "+s.Type] = true
+	}
+	all := refusedOf(f, z)
 	for _, cause := range []secure.Cause{secure.Expired, secure.Early, secure.Mismatch, secure.Missing} {
-		if len(bad[cause]) == 0 {
+		bad := all[cause]
+		n := len(bad.sets)
+		if n == 0 {
 			continue
 		}
-		from := ""
-		if len(where[cause]) > 0 {
-			from = " (" + strings.Join(servers(f, z.Name, where[cause]), ", ") + ")"
+		which := verb(n, "The signature", "The signatures") + " of " + list(bad.sets)
+		if n > 3 && n == len(total) {
+			which = fmt.Sprintf("All %d signatures of %s that were seen", n, zone)
 		}
-		out = append(out, fail(severity[cause], who(f, z.Name, explain.DNSHost), zone, "%s of %s %s%s: resolvers that validate refuse the answer.", verb(len(bad[cause]), "The signature", "The signatures"), list(bad[cause]), verb(len(bad[cause]), faults[cause][0], faults[cause][1]), from))
+		from := ""
+		if len(bad.from) > 0 {
+			from = " (" + strings.Join(servers(f, z.Name, bad.from), ", ") + ")"
+		}
+		out = append(out, fail(bad.severity, who(f, z.Name, explain.DNSHost), zone, "%s %s%s: resolvers that validate refuse the answer.", which, verb(n, faults[cause][0], faults[cause][1]), from))
 	}
 	return out
 }

@@ -198,7 +198,7 @@ func mname(f *explain.Facts) []explain.Finding {
 				return pass(primary, "The SOA of %s names %s, which is one of its nameservers and answers.", zone, primary)
 			}
 		}
-		p := f.Primary
+		p := primaryOf(f, soa.MName)
 		switch {
 		case soa.MName.IsZero():
 			return unknown(zone, "The primary server in the SOA of %s could not be read.", zone)
@@ -219,6 +219,27 @@ func mname(f *explain.Facts) []explain.Finding {
 		}
 		return pass(primary, "%s, the primary server that the SOA of %s names, answers for the zone.", primary, zone)
 	})
+}
+
+// primaryOf is what is known of the primary server: it was looked up for itself, or as one of the nameservers.
+func primaryOf(f *explain.Facts, name explain.Name) *explain.Primary {
+	z := zoneAt(f, f.Zone)
+	if f.Primary != nil || z == nil {
+		return f.Primary
+	}
+	for _, h := range z.Hosts {
+		if h.Name != name {
+			continue
+		}
+		p := &explain.Primary{Name: name, Alias: h.Problem == "is an alias", Missing: h.Problem == "no such name" || h.Problem == "no address", Class: iterate.Unknown}
+		for _, s := range listed(f, f.Zone) {
+			if s.Host == name {
+				p.Class, p.Evidence = s.Class, s.Evidence
+			}
+		}
+		return p
+	}
+	return nil
 }
 
 func oneSOA(f *explain.Facts) []explain.Finding {

@@ -82,6 +82,11 @@ func soaStories() []story {
 		{"SOA07", "missing", mname(&explain.Primary{Missing: true, Class: iterate.Unknown}), "fail notice", "does not exist or has no address"},
 		{"SOA07", "an alias", mname(&explain.Primary{Alias: true, Class: iterate.Answer}), "fail notice", "is an alias"},
 		{"SOA07", "silent", mname(&explain.Primary{Class: iterate.Timeout}), "fail notice", "does not reply"},
+		{"SOA07", "a nameserver that is missing", func(f *explain.Facts) {
+			eachSOA(func(s *explain.SOA) { s.MName = name("ns2.example.net") })(f)
+			host(iterate.Host{Name: name("ns2.example.net"), Problem: "no such name"})(f)
+			f.Servers = f.Servers[:2]
+		}, "fail notice", "does not exist"},
 		{"SOA07", "lame", mname(&explain.Primary{Class: iterate.LameRefused}), "fail notice", "REFUSED"},
 		{"SOA07", "not looked up", mname(nil), "unknown", ""},
 
