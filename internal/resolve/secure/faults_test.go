@@ -40,6 +40,8 @@ func TestFaults(t *testing.T) {
 	}{
 		{"SEC01: DS without its key", story{ds: other.ToDS(dns.SHA256).String(), how: plain(newKSK("example.test."), zsk)}, www,
 			"bogus; example.test. bogus no-key; www.example.test. answer bogus above"},
+		{"SEC01: DS with another digest", story{ds: fmt.Sprintf("example.test. DS %d 13 2 %s", newKSK("example.test.").KeyTag(), strings.Repeat("AB", 32)),
+			how: plain(newKSK("example.test."), zsk)}, www, "bogus; example.test. bogus no-key; www.example.test. answer bogus above"},
 		{"SEC02: DS, not signed", story{ds: other.ToDS(dns.SHA256).String()}, www, "bogus; example.test. bogus unsigned; www.example.test. answer bogus above"},
 		{"SEC03: expired", story{damage: expired(www)}, www, "bogus; " + ok + "www.example.test. answer bogus expired"},
 		{"SEC03: expired keys", story{damage: expired("example.test. DNSKEY")}, www, "bogus; example.test. bogus expired; www.example.test. answer bogus above"},

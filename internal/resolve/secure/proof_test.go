@@ -60,7 +60,7 @@ var proofs = []struct {
 	{"DS by the child", []string{"c d NS SOA"}, "data c DS", BadDenial},
 
 	{"nothing nearer", []string{"b d A"}, "closer c 2", NoCause},
-	{"something nearer", []string{"b x.c A"}, "closer y.c 2", BadDenial},
+	{"something nearer", []string{"b z.c A"}, "closer y.c 2", BadDenial},
 	{"something nearer, not shown", []string{"x y A"}, "closer c 2", BadDenial},
 }
 
