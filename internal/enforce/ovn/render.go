@@ -140,16 +140,15 @@ func (w World) named(acl ACL, namespace, group string, r enforce.Rule, f Feature
 		}
 		row := acl
 		row.Match = match(inSets(families, func(v4 bool) string { return setIDs(r.Pattern, v4)[idKey] }), group, r.Ports)
-		if i > 0 {
-			row.IDs = ofFamily(acl.IDs, families[0])
-		}
-		out = append(out, row)
+		rows := []ACL{row}
 		if f.Keep && r.Action == enforce.Allow {
-			kept := w.keptACL(namespace, group, r, row, families)
+			rows = append(rows, w.keptACL(namespace, group, r, row, families))
+		}
+		for _, row := range rows {
 			if i > 0 {
-				kept.IDs = ofFamily(kept.IDs, families[0])
+				row.Name, row.IDs = cut(row.Name+":"+family(families[0])), ofFamily(row.IDs, families[0])
 			}
-			out = append(out, kept)
+			out = append(out, row)
 		}
 	}
 	return out

@@ -219,10 +219,10 @@ func TestRenderSplit(t *testing.T) {
 	want := [][3]string{
 		{"default-network-controller:EgressFirewall:ns1:0", "EF:ns1:0", "(ip4.dst == $www4"},
 		{"nameplane:EgressFirewallKept:ns1:0", "EFK:ns1:0", "(ip4.dst == $old4" + established},
-		{"default-network-controller:EgressFirewall:ns1:0:v6", "EF:ns1:0", "(ip6.dst == $www6"},
-		{"nameplane:EgressFirewallKept:ns1:0:v6", "EFK:ns1:0", "(ip6.dst == $old6" + established},
+		{"default-network-controller:EgressFirewall:ns1:0:v6", "EF:ns1:0:v6", "(ip6.dst == $www6"},
+		{"nameplane:EgressFirewallKept:ns1:0:v6", "EFK:ns1:0:v6", "(ip6.dst == $old6" + established},
 		{"default-network-controller:EgressFirewall:ns1:1", "EF:ns1:1", "(ip4.dst == $bad4"},
-		{"default-network-controller:EgressFirewall:ns1:1:v6", "EF:ns1:1", "(ip6.dst == $bad6"},
+		{"default-network-controller:EgressFirewall:ns1:1:v6", "EF:ns1:1:v6", "(ip6.dst == $bad6"},
 		{"default-network-controller:EgressFirewall:ns1:2", "EF:ns1:2", "(ip4.dst == 0.0.0.0/0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
