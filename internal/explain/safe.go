@@ -21,11 +21,7 @@ func Safe(f *Facts) safeat.Report {
 		if c.NoVote || len(c.Samples) == 0 {
 			continue
 		}
-		r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps}
-		for _, s := range c.Samples {
-			s.State = StateOf(f, c, s)
-			r.Samples = append(r.Samples, samples(f, links, s)...)
-		}
+		r := resolverOf(f, links, c)
 		for _, s := range r.Samples {
 			if s.State == safeat.Old || s.State == safeat.Negative {
 				links[s.Link].Unchanged = false // whoever says so
@@ -34,6 +30,21 @@ func Safe(f *Facts) safeat.Report {
 		facts.Resolvers = append(facts.Resolvers, r)
 	}
 	return safeat.Compute(facts)
+}
+
+// SafeAt is the same for one resolver alone, also one whose word does not count.
+func SafeAt(f *Facts, c Cache) safeat.Part {
+	links := Links(f)
+	return safeat.Compute(safeat.Facts{Now: f.At, Links: links, Resolvers: []safeat.Resolver{resolverOf(f, links, c)}}).Resolvers[0]
+}
+
+func resolverOf(f *Facts, links []safeat.Link, c Cache) safeat.Resolver {
+	r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps}
+	for _, s := range c.Samples {
+		s.State = StateOf(f, c, s)
+		r.Samples = append(r.Samples, samples(f, links, s)...)
+	}
+	return r
 }
 
 // Links are the record sets that the answer depends on: the aliases, what is at their end, and the nameservers if they have

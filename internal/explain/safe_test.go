@@ -164,6 +164,9 @@ func TestSamples(t *testing.T) {
 	if got := r.Resolvers[0]; got.State != safeat.Negative || got.Held.Sub(now) < 700*time.Second {
 		t.Errorf("a denial: %+v", got)
 	}
+	if got := r.Resolvers[0]; got.Held.Sub(got.Likely) != time.Second {
+		t.Errorf("held until %v at most, and likely until %v", got.Held, got.Likely)
+	}
 	f.Caches[0].NoVote = true
 	if r = explain.Safe(f); len(r.Resolvers) != 0 {
 		t.Errorf("one that does not vote was counted: %+v", r.Resolvers)

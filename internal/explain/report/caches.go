@@ -16,11 +16,15 @@ var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.F
 // cacheLines are the resolvers in words, those that differ first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	for _, c := range f.Caches {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked}
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked, NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
-				l.State, l.Until, l.Caches = p.State, p.Held, p.Caches
+				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
 			}
+		}
+		if c.NoVote && (l.State == safeat.Old || l.State == safeat.Negative) {
+			p := explain.SafeAt(f, c)
+			l.Until, l.Likely, l.Caches = p.Held, p.Likely, p.Caches
 		}
 		l.Answer, l.Why = said(c, l.State, l.Why)
 		if c.NoVote {

@@ -145,9 +145,11 @@ type CacheLine struct {
 	Region   string       `json:"region,omitempty"`
 	State    safeat.State `json:"state"`
 	Answer   string       `json:"answer,omitempty"`
-	Until    time.Time    `json:"until,omitzero"`
+	Until    time.Time    `json:"until,omitzero"`       // at most
+	Likely   time.Time    `json:"likelyUntil,omitzero"` // give or take a second
 	Caches   int          `json:"cachesSeen,omitempty"`
 	Why      string       `json:"why,omitempty"`
+	NoVote   bool         `json:"notCounted,omitempty"`
 	Flush    string       `json:"flush,omitempty"`
 }
 

@@ -49,7 +49,7 @@ func story(kind explain.Kind) (*explain.Facts, []explain.Finding) {
 			{Zone: zone, Host: ns[1], Addr: lame, Class: iterate.LameRefused, Health: iterate.Up, Sent: 9, RTT: 20 * time.Millisecond}},
 		Outcomes: []explain.Outcome{{Type: typA, Result: iterate.Answer, End: name("edge.example.net"), Zone: name("example.net"),
 			Sets: []explain.Set{{Name: name("edge.example.net"), Type: typA, TTL: 60, Data: []string{"192.0.2.80"}}}}},
-		Chain: []explain.Hop{{Link: iterate.Link{From: name("www.example.org"), To: name("edge.example.net"), Type: "CNAME", TTL: 3600, Zone: zone}, Servers: 2, Agree: 1}},
+		Chain:   []explain.Hop{{Link: iterate.Link{From: name("www.example.org"), To: name("edge.example.net"), Type: "CNAME", TTL: 3600, Zone: zone}, Servers: 2, Agree: 1}},
 		Denials: []explain.Denial{{Zone: zone, Asked: name("x1.example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 86400}},
 		Exchanges: []iterate.Exchange{
 			{At: time.Millisecond, RTT: 12 * time.Millisecond, Server: good, Transport: "udp", EDNS: true, Class: iterate.Answer, Question: iterate.Question{Name: zone.Name, Type: rr.TypeSOA}},
@@ -180,19 +180,23 @@ func TestCaches(t *testing.T) {
 		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: []explain.Sample{{Question: q, State: safeat.Old, Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"}}},
 		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, State: safeat.Filtered, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17, Text: "ads"}}}}},
 		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), NotAsked: "the authority has no such name"},
+		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true, Samples: []explain.Sample{{Question: q, State: safeat.Old, Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"}}},
 	}
 	r := report.Make(f, []explain.Finding{finding("TTL02", explain.Error, explain.Fail)})
 	var states []string
 	for _, c := range r.Caches {
 		states = append(states, c.Resolver+" "+string(c.State))
 	}
-	if diff := cmp.Diff([]string{"Borland old", "Cuba filtered", "Delos silent", "Aland current"}, states); diff != "" {
+	if diff := cmp.Diff([]string{"Borland old", "Elba old", "Cuba filtered", "Delos silent", "Aland current"}, states); diff != "" {
 		t.Errorf("resolvers (-want +got):\n%s", diff)
 	}
 	if b := r.Caches[0]; b.Flush == "" || !b.Until.After(at.Add(590*time.Second)) || b.Answer != "A 192.0.2.79" {
 		t.Errorf("the late one is %+v", b)
 	}
-	if c := r.Caches[1]; !strings.Contains(c.Why, "extended error 17") {
+	if e := r.Caches[1]; !e.Until.Equal(at.Add(601*time.Second)) || !e.Likely.Equal(at.Add(600*time.Second)) {
+		t.Errorf("the late one that does not count is %+v", e)
+	}
+	if c := r.Caches[2]; !strings.Contains(c.Why, "extended error 17") {
 		t.Errorf("the one that filters is %+v", c)
 	}
 	if r.Verdict != report.Soon || !strings.Contains(r.Summary, "1 of 2 resolvers") || r.SafeAt.Before(at) {

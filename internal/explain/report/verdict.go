@@ -67,11 +67,12 @@ func (r *Report) late() bool {
 func (r *Report) lateWords() string {
 	asked, late := 0, 0
 	for _, c := range r.Caches {
-		switch c.State {
-		case safeat.Old, safeat.Negative, safeat.Stale:
+		switch {
+		case c.NoVote:
+		case c.State == safeat.Old, c.State == safeat.Negative, c.State == safeat.Stale:
 			late++
 			asked++
-		case safeat.Current:
+		case c.State == safeat.Current:
 			asked++
 		}
 	}

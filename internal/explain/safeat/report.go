@@ -40,7 +40,8 @@ type Part struct {
 	State      State      `json:"state"`
 	At         time.Time  `json:"safeAt"`
 	Latest     time.Time  `json:"atLatest"`
-	Held       time.Time  `json:"heldUntil,omitzero"` // until when the older answers stay that were seen there
+	Held       time.Time  `json:"heldUntil,omitzero"`   // until when the older answers stay at most that were seen there
+	Likely     time.Time  `json:"likelyUntil,omitzero"` // the same without slack: some caches forget up to a second before, some after
 	Assumed    bool       `json:"assumed"`
 	Caches     int        `json:"cachesSeen"` // at least so many answered
 	Summary    string     `json:"summary"`
@@ -189,7 +190,7 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 		}
 		out = append(out, b)
 		if s.State != Failed && b.At.After(p.Held) {
-			p.Held = b.At
+			p.Held, p.Likely = b.At, b.At.Add(-tick)
 		}
 	}
 	if l.Divided {

@@ -174,7 +174,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"name":"lab","state":"old","safeAt":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","heldUntil":"2026-01-01T12:23:21Z",` +
-		`"assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21Z; all behind it is new by 2026-01-01 12:23:21Z.",` +
+		`"likelyUntil":"2026-01-01T12:23:20Z","assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21Z; all behind it is new by 2026-01-01 12:23:21Z.",` +
 		`"bounds":[{"at":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","link":"www.example.com. A",` +
 		`"because":"a cache held another www.example.com. A, for 23 min 20 s after 2026-01-01 12:00:00Z","assumed":false,` +
 		`"inputs":[{"name":"seen","value":"2026-01-01 12:00:00Z","assumed":false},{"name":"remaining","value":"1400","assumed":false},{"name":"slack","value":"1","assumed":false}]}]}]`
