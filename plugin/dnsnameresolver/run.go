@@ -23,7 +23,8 @@ const (
 	maxRetry   = 5 * time.Second
 	maxRetries = 8
 	// After a write an object rests for a multiple of what that took: an API server that is slow, because it has much to do or
-	// the object is large, gets fewer and larger writes, and what comes meanwhile is never older than this when it is written.
+	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
+	// unless the writes themselves take longer.
 	restAfter, maxRest = 2, 300 * time.Millisecond
 	rebuildRest        = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
@@ -155,12 +156,12 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 		began := time.Now()
 		got, err := e.store.write(ctx, o.key, w)
 		if err != nil {
-			after := e.failed(ctx, o, w, err)
+			after := e.failed(ctx, o, w, err, time.Since(began))
 			o.pause(after) // new lessons are no reason to try earlier
 			return after
 		}
 		if e.opts.wait != waitStatus {
-			o.pause(min(restAfter*time.Since(began), maxRest))
+			o.pause(restOf(time.Since(began)))
 		}
 		writes.WithLabelValues("ok").Inc()
 		o.done(w, got, e.rules, e.store.clock.now())
@@ -171,9 +172,12 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 	return 0
 }
 
+// restOf is how long an object rests after a write that took so long.
+func restOf(took time.Duration) time.Duration { return min(restAfter*took, max(maxRest, took)) }
+
 // failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
 // address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
-func (e *engine) failed(ctx context.Context, o *object, w *write, err error) time.Duration {
+func (e *engine) failed(ctx context.Context, o *object, w *write, err error, took time.Duration) time.Duration {
 	o.undo(w)
 	if ctx.Err() != nil {
 		return 0 // it is we who end
@@ -198,7 +202,8 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error) tim
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
 		writes.WithLabelValues("lost").Inc()
 		e.reread(ctx, o, apierrors.IsConflict(err))
-		backoff = min(backoff, 500*time.Millisecond)
+		// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
+		backoff = max(min(backoff, 500*time.Millisecond), min(restOf(took), 2*time.Second))
 	default:
 		writes.WithLabelValues("error").Inc()
 		if n == 1 || n%20 == 0 {

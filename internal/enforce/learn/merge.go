@@ -49,11 +49,11 @@ func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.
 	return Result{s.entries, s.changed, s.due, s.left, s.crowded(s.size - had)}
 }
 
-// crowded judges a growth: a large one, or one of a status that is half full. Small ones of a handful of replicas fit in what MaxBytes
-// leaves free below the bound that matters.
+// crowded judges a growth: one that takes more than half of what is left. Smaller ones of two replicas fit, and those of a handful in what
+// MaxBytes leaves free below the bound that matters.
 func (s *status) crowded(grown int) bool {
 	limit := s.rules.MaxBytes
-	return limit > 0 && (grown > limit/4 || grown > limit/24 && s.size > limit/2)
+	return limit > 0 && grown > max(limit/24, (limit-s.size+grown)/2)
 }
 
 // status is a status that is being changed.

@@ -410,7 +410,7 @@ func TestCrowded(t *testing.T) {
 	for _, tc := range []struct {
 		from, to int
 		crowded  bool
-	}{{0, 50, false}, {50, 200, true}, {200, 205, false}, {205, 300, true}, {300, 310, false}} {
+	}{{0, 50, false}, {50, 150, false}, {150, 400, true}, {400, 405, false}, {405, 600, true}} {
 		res := rules.Merge(have, o, names(tc.from, tc.to), start)
 		if !res.Changed || res.Crowded != tc.crowded {
 			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Crowded)
