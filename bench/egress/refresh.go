@@ -27,7 +27,8 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 	f.row("questions of pods, before", "%s", l.String())
 	_ = s.DNS[3].Signal(syscall.SIGSTOP)
 	begun, seen, gone, looks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
-	deadLeft := 0
+	deadLeft, worst, stored := 0, 0, 0
+	var when time.Duration
 	for time.Since(begun) < long {
 		rows, _, _, err := s.Nodes[0].Rows()
 		if err != nil {
@@ -41,12 +42,18 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 				now[a] = true
 			}
 		}
+		var away []netip.Addr
 		for a, name := range live {
 			if now[a] {
 				seen[a] = true
 			} else if seen[a] {
 				gone[name] = true
+				away = append(away, a)
 			}
+		}
+		if len(away) > worst {
+			worst, when = len(away), time.Since(begun)
+			stored = s.stored(away)
 		}
 		deadLeft = 0
 		for a := range dead {
@@ -60,9 +67,27 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 	f.row("live names seen in their set", "%d of %d", len(seen), len(live))
 	f.row("looks", "%d", looks)
 	f.row("live names that left their set at any time", "%d", len(gone))
+	f.row("the most that were away at once", "%d, after %v; %d of them in a status", worst, when.Round(time.Second), stored)
 	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
 	f.met = len(gone) == 0 && len(seen) == len(live) && l.failed.Load()+l.late.Load() == 0
 	return f
+}
+
+// stored counts the addresses that are in the status of some name.
+func (s site) stored(addrs []netip.Addr) int {
+	_, names, err := s.Desired()
+	if err != nil {
+		return 0
+	}
+	has := map[string]bool{}
+	for _, o := range names {
+		for _, n := range o.Status.ResolvedNames {
+			for _, a := range n.ResolvedAddresses {
+				has[a.IP] = true
+			}
+		}
+	}
+	return count(addrs, func(a netip.Addr) bool { return has[a.String()] })
 }
 
 // addrOf is the IPv4 address that the authority gives a name. Asked from a pod of CoreDNS, which no firewall is about.
