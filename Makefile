@@ -27,9 +27,9 @@ check: ## format, vet, staticcheck and all tests
 
 race: ## the packages that own goroutines, under the race detector
 	$(GO) test -race -timeout 20m $(RACE)
-RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/httpapi/... ./internal/store/... ./internal/mec ./internal/resolve \
+RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/httpapi/... ./internal/store/... ./internal/mec ./internal/resolve/... \
 	./internal/forward ./internal/follow ./internal/transfer ./internal/alias ./internal/dnspeer \
-	./internal/enforce/... ./internal/controller/... ./plugin/...
+	./internal/enforce/... ./internal/controller/... ./plugin/... ./internal/registry ./internal/explain/gather ./internal/explain/scans ./internal/lab ./internal/simnet
 
 fuzz: ## every fuzz target, a few seconds each
 	test/fuzz.sh 15s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,18 +29,19 @@ var (
 	client = netip.MustParseAddr("192.0.2.1")
 )
 
-// world answers looks: it knows one address, and how often it was asked.
+// world answers looks: it knows one address, and how much of the past it was told.
 type world struct {
 	addr  string
-	looks int
+	mu    sync.Mutex // guards pasts
 	pasts []int
 	gate  chan struct{} // nil: open
 	err   error
 }
 
 func (w *world) look(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
-	w.looks++
+	w.mu.Lock()
 	w.pasts = append(w.pasts, len(past))
+	w.mu.Unlock()
 	f := &explain.Facts{Schema: explain.Schema, Kind: r.Kind, Name: name, Input: r.Target, At: time.Now(), Zone: name, Queries: 3}
 	progress(scans.Progress{Step: "walk", Queries: 1, Facts: f})
 	if w.gate != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
+// base is where the door is.
 const base = "/explain/v1"
 
 // API is the door.
@@ -43,16 +44,16 @@ func (a API) Register(mux *http.ServeMux) {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &door{API: a, streams: make(chan struct{}, maxStreams)}
-	mux.HandleFunc("POST "+base+"/scans", d.handle(d.start))
-	mux.HandleFunc("GET "+base+"/scans", d.handle(d.list))
-	mux.HandleFunc("GET "+base+"/scans/{id}", d.handle(d.get))
-	mux.HandleFunc("GET "+base+"/scans/{id}/report", d.handle(d.report))
-	mux.HandleFunc("GET "+base+"/scans/{id}/events", d.handle(d.events))
-	mux.HandleFunc("GET "+base+"/scans/{id}/raw", d.handle(d.raw))
-	mux.HandleFunc("GET "+base+"/scans/{id}/diff", d.handle(d.diff))
-	mux.HandleFunc("GET "+base+"/checks", d.handle(d.checks))
-	mux.HandleFunc("GET "+base+"/checks/{id}", d.handle(d.check))
-	mux.HandleFunc("GET "+base+"/resolvers", d.handle(d.resolvers))
+	mux.HandleFunc("POST /explain/v1/scans", d.handle(d.start))
+	mux.HandleFunc("GET /explain/v1/scans", d.handle(d.list))
+	mux.HandleFunc("GET /explain/v1/scans/{id}", d.handle(d.get))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/report", d.handle(d.report))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/events", d.handle(d.events))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/raw", d.handle(d.raw))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/diff", d.handle(d.diff))
+	mux.HandleFunc("GET /explain/v1/checks", d.handle(d.checks))
+	mux.HandleFunc("GET /explain/v1/checks/{id}", d.handle(d.check))
+	mux.HandleFunc("GET /explain/v1/resolvers", d.handle(d.resolvers))
 }
 
 type door struct {
@@ -106,14 +107,9 @@ func (d *door) start(w http.ResponseWriter, r *http.Request) error {
 		httpapi.Error(w, r, http.StatusForbidden, "this needs the role member")
 		return nil
 	}
-	var req scans.Request
-	body := json.NewDecoder(r.Body)
-	body.DisallowUnknownFields()
-	if err := body.Decode(&req); err != nil {
-		return wrongBody(err)
-	}
-	if _, err := body.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows the JSON object", scans.ErrRequest)
+	req, err := decode(r)
+	if err != nil {
+		return err
 	}
 	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "explain", RequestID: httpapi.RequestID(r.Context())}
 	x, err := d.Scans.Start(actor, httpapi.ClientAddr(r), req)
@@ -126,12 +122,28 @@ func (d *door) start(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// wrongBody is a body that could not be read, unless it is too long, which the frame answers for.
-func wrongBody(err error) error {
-	if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
-		return err
+// keys are those that a request may have.
+var keys = []string{"kind", "target", "types", "expect", "change"}
+
+// decode reads a request strictly: a key that is not known is one that somebody relies on.
+func decode(r *http.Request) (req scans.Request, err error) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return req, err
 	}
-	return fmt.Errorf("%w: the body must be {\"kind\": \"scan\"|\"analyze\"|\"compare\", \"target\": NAME, ...}: %w", scans.ErrRequest, err)
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return req, fmt.Errorf("%w: the body must be a JSON object", scans.ErrRequest)
+	}
+	for k := range given {
+		if !slices.Contains(keys, k) {
+			return req, fmt.Errorf("%w: the body has a key that is not known: %s", scans.ErrRequest, k)
+		}
+	}
+	if err := json.Unmarshal(raw, &req); err != nil {
+		return req, fmt.Errorf("%w: %w", scans.ErrRequest, err)
+	}
+	return req, nil
 }
 
 func (d *door) list(w http.ResponseWriter, r *http.Request) error {

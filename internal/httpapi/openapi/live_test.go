@@ -49,6 +49,7 @@ func TestLive(t *testing.T) {
 	k.edgePlatform()
 	k.edgeGallery()
 	k.serverManagement()
+	k.explain()
 	k.refusals(zone)
 	k.guesses()
 	k.leave(zone)

@@ -70,6 +70,7 @@ func registered(t *testing.T, file string) []string {
 func TestRoutes(t *testing.T) {
 	r := newRig(t)
 	doors := append(registered(t, "../identity/identity.go"), registered(t, "../admin/admin.go")...)
+	doors = append(doors, registered(t, "../explain/explain.go")...)
 	doors = append(doors, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
 	for _, route := range r.designate.Routes() {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/uuid"
@@ -16,10 +17,15 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/alias"
+	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/explain"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
@@ -63,6 +69,7 @@ func newRig(t *testing.T) rig {
 	identity.API{Access: r.Access}.Register(mux)
 	admin.API{Access: r.Access, Backup: r.Pub.Backup}.Register(mux)
 	r.edge(t, mux)
+	r.explain(t, mux)
 	mux.Handle("/", r.designate.Handler())
 	areas := append(httpapi.ManagementAreas(), httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{httpapi.RoleApp}, Error: httpapi.Problem},
 		httpapi.Area{Prefix: "/mep/config", Roles: []string{httpapi.RolePlatform}, Error: httpapi.Problem})
@@ -92,6 +99,27 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	api.RegisterMp1(mux)
 	api.RegisterMm5(mux)
 	servermgmt.API{Service: service}.Register(mux)
+}
+
+// explain adds the door to looks at names, at which every name has one address, and no one is wrong.
+func (r rig) explain(t *testing.T, mux *http.ServeMux) {
+	t.Helper()
+	look := func(_ context.Context, name looks.Name, req scans.Request, _ []looks.Past, _ func(scans.Progress)) (*looks.Facts, error) {
+		return &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now()}, nil
+	}
+	parse := func(s string) (looks.Name, error) {
+		name, _, err := gather.ParseInput(s)
+		return looks.Name{Name: name}, err
+	}
+	service, err := scans.Open(r.Pub, look, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	explain.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
 }
 
 // served is the document that the server sends, as JSON.

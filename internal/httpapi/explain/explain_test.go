@@ -1,0 +1,147 @@
+package explain_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/access/accesstest"
+	"github.com/nameplane/nameplane/internal/dnsname"
+	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// rig is the door with a look that says that a server is lame, and then waits until it is let go.
+type rig struct {
+	accesstest.Rig
+	server *httptest.Server
+	gate   chan struct{}
+}
+
+func newRig(t *testing.T, o scans.Options) rig {
+	t.Helper()
+	r := rig{Rig: accesstest.Open(t, nil), gate: make(chan struct{})}
+	o.Parse = func(s string) (looks.Name, error) {
+		n, err := dnsname.Parse(s)
+		return looks.Name{Name: n}, err
+	}
+	service, err := scans.Open(r.Pub, r.look, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- service.Run(ctx) }()
+	mux := http.NewServeMux()
+	explain.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
+	r.server = httptest.NewServer(httpapi.Frame{Access: r.Access}.Wrap(mux))
+	t.Cleanup(func() { r.server.Close(); stop(); <-ended })
+	return r
+}
+
+func (r rig) look(ctx context.Context, name looks.Name, req scans.Request, _ []looks.Past, progress func(scans.Progress)) (*looks.Facts, error) {
+	ns := looks.Name{Name: dnsname.MustParse("ns1." + name.String())}
+	f := &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now(),
+		Zones: []iterate.Zone{{Name: name, ParentNS: []iterate.NSSet{{NS: []looks.Name{ns}, TTL: 300}}}},
+		Servers: []looks.Server{{Zone: name, Host: ns, Addr: netip.MustParseAddr("93.184.1.1"), Listed: []string{"parent"}, Class: iterate.LameRefused,
+			Health: iterate.Up, Sent: 1}}}
+	progress(scans.Progress{Step: "walk", Queries: 7, Facts: f})
+	select {
+	case <-r.gate:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return f, nil
+}
+
+func (r rig) do(t *testing.T, token, method, path, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Auth-Token", token)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// start begins a scan and returns its path.
+func (r rig) start(t *testing.T, target string) string {
+	t.Helper()
+	res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"`+target+`"}`)
+	var x struct{ ID string }
+	if err := json.NewDecoder(res.Body).Decode(&x); err != nil || res.StatusCode != http.StatusAccepted || !strings.HasSuffix(res.Header.Get("Location"), x.ID) {
+		t.Fatalf("start: %d, %v, at %s", res.StatusCode, err, res.Header.Get("Location"))
+	}
+	return "/explain/v1/scans/" + x.ID
+}
+
+// TestEvents sees a finding before the scan has ended.
+func TestEvents(t *testing.T) {
+	r := newRig(t, scans.Options{})
+	path := r.start(t, "example.org")
+	lines := bufio.NewScanner(r.do(t, r.Admin, "GET", path+"/events", "").Body)
+	lines.Buffer(nil, 1<<20)
+	var kinds []string
+	for lines.Scan() {
+		kind, ok := strings.CutPrefix(lines.Text(), "event: ")
+		if !ok {
+			continue
+		}
+		if len(kinds) == 0 || kinds[len(kinds)-1] != kind {
+			kinds = append(kinds, kind)
+		}
+		if kind == "finding" && r.gate != nil {
+			if res := r.do(t, r.Admin, "GET", path+"/report", ""); res.StatusCode != http.StatusNotFound {
+				t.Errorf("the report of a scan that runs: %d", res.StatusCode)
+			}
+			close(r.gate)
+			r.gate = nil
+		}
+	}
+	got := strings.Join(kinds, " ")
+	if !strings.HasSuffix(got, "done") || !strings.Contains(got, "progress") || strings.Index(got, "finding") > strings.Index(got, "done") {
+		t.Errorf("events are %s", got)
+	}
+	if res := r.do(t, r.Admin, "GET", path+"/report?format=text", ""); res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("the report: %d %s", res.StatusCode, res.Header)
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	r := newRig(t, scans.Options{Public: true})
+	close(r.gate)
+	path := r.start(t, "example.org")
+	other := r.Project(t, "other")
+	member, _ := r.Token(t, "theirs", other.ID, "member")
+	for _, p := range []string{path, path + "/events", path + "/raw", path + "/diff", path + "/report"} {
+		if res := r.do(t, member, "GET", p, ""); res.StatusCode != http.StatusNotFound {
+			t.Errorf("another project's %s: %d", p, res.StatusCode)
+		}
+	}
+	if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"printer.local"}`); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a private name: %d", res.StatusCode)
+	}
+	for _, body := range []string{"", "[]", `{"kind":"scan"}`, `{"kind":"scan","target":7}`, `{"kind":"scan","target":"a.test","colour":1}`, `{"kind":"scan","target":"a.test"} x`} {
+		if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", body); res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: %d", body, res.StatusCode)
+		}
+	}
+	if res := r.do(t, "", "GET", "/explain/v1/checks", ""); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody: %d", res.StatusCode)
+	}
+}
