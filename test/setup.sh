@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 programs() { # program:package
 	echo openssl:openssl ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound pdns_server:pdns-server sqlite3:sqlite3 openstack:python3-openstackclient curl:curl mount:mount
 	echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch nsenter:util-linux ethtool:ethtool ping:iputils-ping
+	echo pdns_recursor:pdns-recursor kresd:knot-resolver rndc:bind9-utils
 	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
 	return 0
 }
