@@ -165,6 +165,9 @@ func FuzzClassify(f *testing.F) {
 		}
 		q := question("www.example.test. A")
 		c := iterate.Classify(z, q, m, nil)
+		if v, err := (iterate.Exchange{Question: q, Reply: wire}).View(); err == nil && len(v.Answer) != len(m.Answer) && m.IsEdns0() == nil {
+			t.Errorf("%d records in view of %s", len(v.Answer), m)
+		}
 		switch {
 		case c.Usable() && c.Lame(), c == iterate.Unknown, c == iterate.Timeout, c == iterate.Unreachable:
 			t.Errorf("%s: %s", c, m)
