@@ -33,7 +33,11 @@ func answered(f *explain.Facts) (most int, again, places bool) {
 func sayings(f *explain.Facts, d explain.Difference) string {
 	var parts []string
 	for _, g := range d.Groups {
-		what := list(g.Data)
+		var data []string
+		for _, d := range g.Data {
+			data = append(data, strings.TrimSuffix(d, ".")) // of names, as people write them
+		}
+		what := list(data)
 		switch {
 		case g.Class == iterate.NXDomain:
 			what = "that it does not exist"

@@ -86,6 +86,7 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 	out := c.judge(f)
 	for i := range out {
 		out[i].ID = c.ID
+		out[i].Subject = cmp.Or(out[i].Subject, f.Input, "the input") // that has no name in it
 		if out[i].Severity == "" {
 			out[i].Severity = c.Severity
 		}

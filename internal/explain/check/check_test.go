@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -230,4 +231,32 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%s %s: not the same again", s.id, s.name)
 		}
 	}
+}
+
+// TestTogether is what becomes of two stories at once: findings that are sound, and no panic.
+func TestTogether(t *testing.T) {
+	all := slices.DeleteFunc(stories(), func(s story) bool { return s.with == nil })
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 150 {
+		a, b := all[random.IntN(len(all))], all[random.IntN(len(all))]
+		f := healthy()
+		f.Kind = kinds[random.IntN(len(kinds))]
+		if !told(f, a) || !told(f, b) {
+			continue
+		}
+		for _, x := range check.Run(f) {
+			c, _ := check.Find(x.ID)
+			sound(t, c, x)
+		}
+		if t.Failed() {
+			t.Fatalf("%s %s, and %s %s", a.id, a.name, b.id, b.name)
+		}
+	}
+}
+
+// told changes facts by a story, if it can be told of them: one of a resolver cannot where another one took them away.
+func told(f *explain.Facts, s story) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	s.with(f)
+	return true
 }
