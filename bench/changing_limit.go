@@ -34,6 +34,11 @@ func (b *bench) changingAtLimit(ctx context.Context, s *peers.Server, file strin
 			results[i] = append(results[i], pair)
 		}
 	}
+	var with []figures
+	for _, list := range results {
+		with = append(with, figures{others: quietPairs(list).median(func(p besides) float64 { return p.with.others })})
+	}
+	b.report.disturbed(with)
 	b.report.table(fmt.Sprintf("nameplane over UDP where it is the limit, while %d changes a second are applied by REST", changeRate),
 		besideRows(all, results))
 	return nil
