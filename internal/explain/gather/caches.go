@@ -49,6 +49,10 @@ func (r *run) caches() error {
 		r.facts.Caches = append(r.facts.Caches, c.Cache)
 	}
 	r.compare()
+	if r.askForThem() {
+		r.judge()
+		r.compare()
+	}
 	r.told(StageResolvers)
 	return nil
 }

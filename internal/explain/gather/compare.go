@@ -23,6 +23,45 @@ func (r *run) compare() {
 	r.settlePlaces()
 }
 
+// maxForThem bounds how many answers that seem to be old are asked for on behalf of the resolver.
+const maxForThem = 4
+
+// askForThem asks authorities, on behalf of the networks of resolvers (RFC 7871), for what these gave and we were not given. An
+// authority that answers by place gives it to us then, and it is not old. It reports whether it asked.
+func (r *run) askForThem() bool {
+	seen := map[string]bool{}
+	var qs []iterate.Query
+	for _, c := range r.facts.Caches {
+		for _, s := range c.Samples {
+			key := s.Question.String() + version(s.Sets)
+			if s.State != safeat.Old || seen[key] || len(seen) >= maxForThem || r.wasServed(s) {
+				continue
+			}
+			seen[key] = true
+			for _, name := range r.ends() {
+				z := r.zoneOf(name)
+				for _, server := range r.idlest(r.good(z)) {
+					q := to(z.Name.Name, server, name, s.Question.Type)
+					q.ECS = network(c.Addr)
+					qs = append(qs, q)
+				}
+			}
+		}
+	}
+	r.askAll(qs)
+	return len(qs) > 0
+}
+
+// network is as much of an address as is told to strangers (RFC 7871 §11.1).
+func network(a netip.Addr) netip.Prefix {
+	bits := 56
+	if a = a.Unmap(); a.Is4() {
+		bits = 24
+	}
+	p, _ := a.WithZone("").Prefix(bits)
+	return p
+}
+
 // Extended errors (RFC 8914 §4).
 const (
 	edeStale    = 3

@@ -252,6 +252,16 @@ func TestPlaces(t *testing.T) {
 			}
 		})
 	})
+	t.Run("network of the resolver", func(t *testing.T) {
+		const view = "subnets\nview 198.51.100.0/24 www.example.test. 300 A 203.0.113.77"
+		more := map[string]string{"192.0.2.21": view, "192.0.2.22": view, resolverB: "snoop refuse",
+			resolverA: "snoop refuse\nhold www.example.test. 200 A 203.0.113.77"}
+		run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			if got := states(compare(t, g, "www.example.test", rr.TypeA).Caches[0]); got != "current 200" {
+				t.Errorf("%s, want current", got)
+			}
+		})
+	})
 	t.Run("many versions", func(t *testing.T) {
 		more := map[string]string{}
 		var all []string
