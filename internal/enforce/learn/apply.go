@@ -116,7 +116,7 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	}
 	for _, a := range addrs {
 		i := c.entry.find(a)
-		if end := r.end(m.addrs[a], now); end.After(c.entry.Addrs[i].Until()) {
+		if end := r.end(m.addrs[a], now); end.After(c.entry.Addrs[i].Until().Add(slack)) {
 			c.entry.Addrs[i] = hold(a, end, now)
 		}
 	}
@@ -139,7 +139,7 @@ func renewal(h Held, p promise, turn float64, whole bool) time.Time {
 	if whole && p.wrote.Addr == h.Addr && p.wrote.TTL == h.TTL && p.wrote.Last.Equal(h.Last) {
 		return h.Until().Add(-time.Duration((0.6 + 0.3*turn) * w))
 	}
-	patience := time.Duration((0.3 + 0.7*turn) * float64(time.Second))
+	patience := time.Duration((0.3 + 0.5*turn) * float64(time.Second))
 	return later(h.Until().Add(-time.Duration((0.2+0.3*turn)*w)), earlier(p.fresh.Add(patience), h.Until().Add(Grace/2)))
 }
 

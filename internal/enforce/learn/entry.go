@@ -27,11 +27,14 @@ type Held struct {
 // Until is when h is no longer valid.
 func (h Held) Until() time.Time { return h.Last.Add(time.Duration(h.TTL) * time.Second) }
 
-// hold is an address that is valid until a moment, seen now. It is never valid for shorter than that: the API cuts the
-// moment to whole seconds, so the TTL is counted from there and rounded up.
+// hold is an address that is valid until a moment, seen now. The API keeps whole seconds, so that is true to half a second. What is
+// stored too short is within the grace; what was stored too long would be open for longer than anybody may use it.
 func hold(a netip.Addr, until, now time.Time) Held {
 	last := now.Truncate(time.Second)
-	left := min(max(until.Sub(last), 0)+time.Second-1, maxTTL)
+	left := min(max(until.Sub(last), 0), maxTTL).Round(time.Second)
+	if until.After(now) {
+		left = max(left, time.Second)
+	}
 	return Held{Addr: a, TTL: int32(left / time.Second), Last: last}
 }
 

@@ -25,16 +25,15 @@ const maxRemembered = 4096
 
 // promise is an address that clients were given.
 type promise struct {
-	until  time.Time // the latest moment one of them may use it
+	until  time.Time // the latest moment one of them may use it, to a second
 	since  time.Time // it was in every answer since then; zero: an answer came without it, or none did
 	absent bool      // an answer came without it
 	// kept is until when the promise is remembered: as long as something longer may be stored for it, because it was stable.
 	// Who had forgotten it could not take that back.
-	kept time.Time
-	ttl  time.Duration // the longest it was given with
-	// fresh is when an answer last let it live longer, and proof until when: other answers are from a cache, and prove nothing.
-	fresh, proof time.Time
-	wrote        Held // as this replica stored it last
+	kept  time.Time
+	ttl   time.Duration // the longest it was given with
+	fresh time.Time     // when an answer last let it live longer: others are from a cache, and prove nothing
+	wrote Held          // as this replica stored it last
 }
 
 // Rules are the constants of the arithmetic.
@@ -62,11 +61,10 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 			continue
 		}
 		p.ttl = max(p.ttl, min(a.TTL, maxTTL))
-		end := now.Add(min(a.TTL, maxTTL))
-		if end.After(p.proof.Add(slack)) {
-			p.fresh, p.proof = now, end
+		// A cache gives the rest of a TTL in whole seconds, rounded up: each such answer would let the address live a little longer.
+		if end := now.Add(min(a.TTL, maxTTL)); !end.Before(p.until.Add(slack)) {
+			p.fresh, p.until = now, end
 		}
-		p.until = later(p.until, end)
 		p.absent = false
 		if p.since.IsZero() {
 			p.since = now
