@@ -43,11 +43,13 @@ func (r *run) conduct() {
 		return
 	}
 	zone := r.found(r.facts.Zone.Name)
-	servers := r.oneOfEach(zone, r.good(zone))
-	if most := r.budget.remaining() / probeQueries; most < len(servers) {
+	first, rest := oneOfEach(zone, r.good(zone))
+	most := r.budget.remaining() / probeQueries
+	if most < len(first) { // without the rest, each host is known
 		r.limit(r.budget.String())
-		servers = servers[:most]
 	}
+	servers := slices.Concat(first, rest)
+	servers = servers[:min(most, len(servers))]
 	var mu sync.Mutex // guards done
 	done := 0
 	var group sync.WaitGroup
@@ -69,9 +71,8 @@ func (r *run) conduct() {
 	r.told(StageServers)
 }
 
-// oneOfEach puts one address of each host before the others: if the budget does not reach for all, then for all hosts.
-func (r *run) oneOfEach(z *iterate.Zone, servers []netip.Addr) []netip.Addr {
-	var first, rest []netip.Addr
+// oneOfEach are one address of each host, and the others. If the budget does not reach for all, it shall for all hosts.
+func oneOfEach(z *iterate.Zone, servers []netip.Addr) (first, rest []netip.Addr) {
 	for _, h := range z.Hosts {
 		had := false
 		for _, a := range h.Addrs() {
@@ -84,7 +85,7 @@ func (r *run) oneOfEach(z *iterate.Zone, servers []netip.Addr) []netip.Addr {
 			}
 		}
 	}
-	return slices.Concat(first, rest)
+	return first, rest
 }
 
 func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {

@@ -40,6 +40,8 @@ type run struct {
 	probes     map[netip.Addr][]probed
 	registered []dnsname.Name // domains that registries were asked about
 
+	telling sync.Mutex // one event at a time
+
 	mu        sync.Mutex // guards the following, and the facts that are added meanwhile
 	exchanges []iterate.Exchange
 	subnets   map[int]netip.Prefix // of exchanges that had one
@@ -166,13 +168,16 @@ func (r *run) told(stage string) {
 	}
 }
 
+// report has a lock of its own, so that nobody who asks waits for those who listen.
 func (r *run) report(e Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.Progress == nil {
 		return
 	}
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.mu.Lock()
 	e.Queries = r.queriesLocked()
+	r.mu.Unlock()
 	r.Progress(e)
 }
 
