@@ -43,7 +43,8 @@ func (r *run) conduct() {
 		return
 	}
 	zone := r.found(r.facts.Zone.Name)
-	first, rest := oneOfEach(zone, r.good(zone))
+	good := r.good(zone)
+	first, rest := oneOfEach(zone, good)
 	most := r.budget.remaining() / probeQueries
 	if most < len(first) { // without the rest, each host is known
 		r.limit(r.budget.String())
@@ -54,7 +55,7 @@ func (r *run) conduct() {
 	done := 0
 	var group sync.WaitGroup
 	for _, s := range r.addrs(zone) {
-		if r.trace.Health(s) == iterate.Down {
+		if !slices.Contains(good, s) && r.trace.Health(s) != iterate.Unchecked {
 			group.Go(func() { r.probe(s, kinds[:1]) }) // it may reply from another address, where nobody listens
 		}
 	}

@@ -81,6 +81,17 @@ func TestLabCaches(t *testing.T) {
 	})
 }
 
+// TestLabSource sees that a server is known to reply from another address, although it replies over TCP as it should.
+func TestLabSource(t *testing.T) {
+	inLab(t, func(t *testing.T, g *gather.Gatherer) {
+		f, err := g.Scan(t.Context(), "source.test")
+		f = must(t, f, err)
+		if !slices.ContainsFunc(f.Servers, func(s explain.Server) bool { return s.Zone == f.Zone && s.Source.Fact == explain.No }) {
+			t.Errorf("no server of %+v replies from another address", f.Servers)
+		}
+	})
+}
+
 // TestLabBudgets sees that healthy and broken domains are found out about within the bounds.
 func TestLabBudgets(t *testing.T) {
 	inLab(t, func(t *testing.T, g *gather.Gatherer) {
