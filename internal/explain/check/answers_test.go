@@ -102,6 +102,15 @@ func answerStories() []story {
 		{"NAM15", "not known", func(f *explain.Facts) { unfound(f); f.Expect = []explain.Set{set("www.example.org", rr.TypeA, 0, web)} }, "unknown", ""},
 		{"NAM15", "nobody said what there should be", nil, "", ""},
 
+		{"NAM20", "as expected", func(f *explain.Facts) { f.Expect = []explain.Set{set("www.example.org", rr.TypeA, 0, web)} }, "pass", ""},
+		{"NAM20", "another", func(f *explain.Facts) { f.Expect = []explain.Set{set("www.example.org", rr.TypeA, 0, "203.0.113.99")} }, "fail error", "www.example.org A is 203.0.113.10, and 203.0.113.99 is expected."},
+		{"NAM20", "one more than expected", func(f *explain.Facts) {
+			f.Outcomes[0] = outcome(rr.TypeA, web, "203.0.113.99")
+			f.Expect = []explain.Set{set("www.example.org", rr.TypeA, 0, web)}
+		}, "fail error", ""},
+		{"NAM20", "not known", func(f *explain.Facts) { unfound(f); f.Expect = []explain.Set{set("www.example.org", rr.TypeA, 0, web)} }, "unknown", ""},
+		{"NAM20", "nobody said what there should be", nil, "", ""},
+
 		{"NAM16", "it agrees", httpsRecord("1 . alpn=h2,h3 ipv4hint=" + web), "pass", ""},
 		{"NAM16", "another address", httpsRecord(`1 . alpn="h2" ipv4hint="203.0.113.77"`), "fail warning", "The HTTPS record of www.example.org gives 203.0.113.77, but its A records are 203.0.113.10."},
 		{"NAM16", "there is none", httpsRecord("0 ."), "fail warning", ""},

@@ -178,4 +178,12 @@ var answerChecks = []Check{
 		Fix:   "Enter only the name.",
 		Refs:  []string{"RFC 1035 §2.3.1"},
 	},
+	{
+		ID: "NAM20", Group: Name, Severity: explain.Error, Kinds: names, judge: asExpected,
+		Title: "The records are those that you expect",
+		What:  "The authority has other records than you said there should be.",
+		Why:   "What everyone will see is what the authority has, whatever a panel shows.",
+		How:   "What you give with --expect is compared with the answer of the authority, type by type.",
+		Fix:   "Correct the record where the zone is hosted, or what you expect.",
+	},
 }
