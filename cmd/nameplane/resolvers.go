@@ -130,7 +130,7 @@ func whoToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return labResolvers(l), &resolve.Client{Dial: l.Dial}, nil
+	return labResolvers(l), &resolve.Client{Dial: l.Dial, Roots: l.Roots}, nil
 }
 
 // labResolvers are the resolvers of a lab. What is known of those with famous names is known of these, too.

@@ -55,7 +55,7 @@ func (d *daemon) gatherer(list *resolvers.List) gather.Gatherer {
 	if !c.AllowPrivate {
 		dial = gather.PublicOnly(dial)
 	}
-	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial}, Prober: &resolve.Prober{Dial: dial}, Resolvers: list.Resolvers}
+	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial}, Resolvers: list.Resolvers}
 	if c.Registry {
 		g.Registry = &registry.Client{Log: d.log}
 	}

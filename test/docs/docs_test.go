@@ -19,7 +19,7 @@ import (
 const root = "../.."
 
 // pages are run in this order in one shell, as a reader would.
-var pages = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md", "docs/transfers.md", egressPage}
+var pages = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md", "docs/transfers.md", "docs/explain.md", "docs/lab.md", egressPage}
 
 type block struct {
 	page, lang, text string
