@@ -52,10 +52,13 @@ func (d *daemon) openExplain() error {
 func (d *daemon) gatherer(list *resolvers.List) gather.Gatherer {
 	c := d.cfg.Explain
 	dial := gather.Dial((&net.Dialer{}).DialContext)
+	listen := gather.Listen(func(ctx context.Context, network string) (net.PacketConn, error) {
+		return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
+	})
 	if !c.AllowPrivate {
-		dial = gather.PublicOnly(dial)
+		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
 	}
-	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial}, Resolvers: list.Resolvers}
+	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen}, Resolvers: list.Resolvers}
 	if c.Registry {
 		g.Registry = &registry.Client{Log: d.log}
 	}

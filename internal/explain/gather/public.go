@@ -26,6 +26,30 @@ func PublicOnly(dial Dial) Dial {
 	}
 }
 
+// Listen opens a socket that is not connected.
+type Listen func(ctx context.Context, network string) (net.PacketConn, error)
+
+// PublicOnlyListen is a Listen whose sockets send to public addresses only. Without it, the probes of a server that PublicOnly
+// keeps from being asked would reach it all the same.
+func PublicOnlyListen(listen Listen) Listen {
+	return func(ctx context.Context, network string) (net.PacketConn, error) {
+		conn, err := listen(ctx, network)
+		if err != nil {
+			return nil, err
+		}
+		return publicConn{conn}, nil
+	}
+}
+
+type publicConn struct{ net.PacketConn }
+
+func (c publicConn) WriteTo(b []byte, to net.Addr) (int, error) {
+	if a, ok := to.(*net.UDPAddr); !ok || !public(a.AddrPort().Addr()) {
+		return 0, errPrivate
+	}
+	return c.PacketConn.WriteTo(b, to)
+}
+
 var errPrivate = errors.New("the address is private and not asked")
 
 // special are networks that are no part of the public internet, besides those that package netip knows (RFC 6890).
