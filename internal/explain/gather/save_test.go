@@ -135,3 +135,20 @@ func TestPublicOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicOnlyListen(t *testing.T) {
+	here, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	listen := gather.PublicOnlyListen(func(context.Context, string) (net.PacketConn, error) { return net.ListenPacket("udp4", "127.0.0.1:0") })
+	conn, err := listen(t.Context(), "udp4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if n, err := conn.WriteTo([]byte("x"), here.LocalAddr()); err == nil || n > 0 {
+		t.Errorf("%d octets were sent to %s, %v", n, here.LocalAddr(), err)
+	}
+}
