@@ -97,6 +97,13 @@ func repairedByHand(s *story) {
 		if !rig.Connects(s.pod, addr, 80, soon) {
 			s.Errorf("%s is not reached after %s was mended", addr, what)
 		}
+		// The rows are back. The switch follows, and its cached flows a moment after it.
+		s.within(soon, what+" was enforced again", func() error {
+			if to := s.sys.Authority.New()[0]; rig.Connects(s.pod, to, 80, never) {
+				return fmt.Errorf("%s is reached", to)
+			}
+			return nil
+		})
 		s.dropped(s.pod, s.sys.Authority.New()[0])
 	}
 
