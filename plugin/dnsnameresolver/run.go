@@ -202,8 +202,11 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
 		writes.WithLabelValues("lost").Inc()
 		e.reread(ctx, o, apierrors.IsConflict(err))
-		// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
-		backoff = max(min(backoff, 500*time.Millisecond), min(restOf(took), 2*time.Second))
+		backoff = min(backoff, 500*time.Millisecond)
+		if n > 1 {
+			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
+			backoff = max(backoff, min(restOf(took), 2*time.Second))
+		}
 	default:
 		writes.WithLabelValues("error").Inc()
 		if n == 1 || n%20 == 0 {
