@@ -305,11 +305,7 @@ func (r *run) validate() {
 	exchanges := slices.Clone(r.exchanges)
 	r.mu.Unlock()
 	slices.SortStableFunc(exchanges, inOrder)
-	r.facts.Secure = nil
-	for _, t := range r.types {
-		trace := *r.trace
-		trace.Question.Type = t
-		trace.Exchanges = exchanges
-		r.facts.Secure = append(r.facts.Secure, secure.Validate(&trace, r.Anchors, r.facts.At))
-	}
+	trace := *r.trace
+	trace.Exchanges = exchanges
+	r.facts.Secure = secure.ValidateTypes(&trace, r.types, r.Anchors, r.facts.At)
 }

@@ -26,7 +26,7 @@ func (v *validation) childDS(z *zone) {
 			}
 		}
 	}
-	for _, rec := range slices.Concat(records[dns.TypeCDS], records[dns.TypeCDNSKEY]) {
+	for _, rec := range slices.Concat(some(records[dns.TypeCDS]), some(records[dns.TypeCDNSKEY])) {
 		z.wish(rec)
 	}
 	own.Problem = z.disagreement()

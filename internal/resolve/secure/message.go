@@ -52,12 +52,18 @@ func read(trace *iterate.Trace) (out []*reply) {
 
 // group makes sets of a section, in the order in which they begin.
 func group(section []dns.RR) (out []*set) {
+	type id struct {
+		owner dnsname.Name
+		typ   uint16
+	}
+	known := map[id]*set{}
 	find := func(owner dnsname.Name, typ uint16) *set {
-		if s := pick(out, owner, typ); s != nil {
-			return s
+		s := known[id{owner, typ}]
+		if s == nil {
+			s = &set{owner: owner, typ: typ}
+			known[id{owner, typ}] = s
+			out = append(out, s)
 		}
-		s := &set{owner: owner, typ: typ}
-		out = append(out, s)
 		return s
 	}
 	for _, rec := range section {
@@ -68,8 +74,9 @@ func group(section []dns.RR) (out []*set) {
 		}
 		h.Name = owner.String() // one spelling: the library compares the owners of a set as text
 		if sig, ok := rec.(*dns.RRSIG); ok {
-			s := find(owner, sig.TypeCovered)
-			s.sigs = append(s.sigs, sig)
+			if s := find(owner, sig.TypeCovered); len(s.sigs) < maxPerSet {
+				s.sigs = append(s.sigs, sig)
+			}
 			continue
 		}
 		s := find(owner, h.Rrtype)
@@ -105,18 +112,21 @@ func (r *reply) soa() dnsname.Name {
 
 func (r *reply) negative() bool { return r.class == iterate.NoData || r.class == iterate.NXDomain }
 
-// keysOf are the DNSKEY records of a set.
+// keysOf are the DNSKEY records of a set, as many as are looked at.
 func keysOf(s *set) (out []*dns.DNSKEY) {
 	if s == nil {
 		return nil
 	}
 	for _, rec := range s.records {
-		if k, ok := rec.(*dns.DNSKEY); ok {
+		if k, ok := rec.(*dns.DNSKEY); ok && len(out) < maxKeys {
 			out = append(out, k)
 		}
 	}
 	return out
 }
+
+// some are as many records about keys as are looked at.
+func some(records []dns.RR) []dns.RR { return records[:min(len(records), maxKeys)] }
 
 func union(a []netip.Addr, b ...netip.Addr) []netip.Addr {
 	out := slices.Concat(a, b)

@@ -8,22 +8,39 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // Validate follows the chain of trust through what a trace has of it, as of now. Without anchors (nil) those of the root of
 // the public DNS are taken.
 func Validate(trace *iterate.Trace, anchors []Anchor, now time.Time) Result {
+	return ValidateTypes(trace, []rr.Type{trace.Question.Type}, anchors, now)[0]
+}
+
+// ValidateTypes is Validate for several types of the name that a trace is about. What they share is done once.
+func ValidateTypes(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now time.Time) (out []Result) {
 	if anchors == nil {
 		anchors = RootAnchors()
 	}
-	v := &validation{trace: trace, now: now, anchors: map[dnsname.Name][]*dns.DS{}, zones: map[dnsname.Name]*zone{}, hashes: map[hashKey]string{},
-		verified: map[verified]bool{}}
+	shared := validation{now: now, anchors: map[dnsname.Name][]*dns.DS{}, hashes: map[hashKey]string{}, tags: map[*dns.DNSKEY]uint16{},
+		verified: map[verified]bool{}, work: new(int)}
 	for _, a := range anchors {
-		v.anchors[a.Zone.Name] = append(v.anchors[a.Zone.Name], a.ds())
+		shared.anchors[a.Zone.Name] = append(shared.anchors[a.Zone.Name], a.ds())
 	}
 	if trace.DNSSEC {
-		v.replies = read(trace)
+		shared.replies = read(trace)
 	}
+	for _, t := range types {
+		own, v := *trace, shared
+		own.Question.Type = t
+		v.trace, v.zones = &own, map[dnsname.Name]*zone{}
+		out = append(out, v.validate())
+	}
+	return out
+}
+
+func (v *validation) validate() Result {
+	trace := v.trace
 	for i := range trace.Zones {
 		if z := &trace.Zones[i]; !z.Quick && v.zones[z.Name.Name] == nil {
 			v.zone(z)
@@ -46,8 +63,9 @@ type validation struct {
 	answers []Answer
 	hashes  map[hashKey]string
 
+	tags     map[*dns.DNSKEY]uint16
 	verified map[verified]bool
-	work     int // signatures that were verified
+	work     *int // signatures that were verified
 }
 
 // worst orders states by what a user notices of a chain: one bogus link breaks it.

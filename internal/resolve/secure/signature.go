@@ -64,6 +64,9 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 		z.shown.Signatures[i].From = union(z.shown.Signatures[i].From, from)
 		return
 	}
+	if len(z.shown.Signatures) >= maxShown {
+		return
+	}
 	seen[k] = len(z.shown.Signatures)
 	j := v.judge(z, z.keys, s, sig)
 	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: iterate.Name{Name: s.owner}, Type: rr.Type(s.typ).String(), KeyTag: sig.KeyTag,

@@ -35,10 +35,17 @@ func unknown(c Cause, format string, args ...any) judgement {
 }
 
 // Bounds on work, so that records made for it cannot keep us busy (CVE-2023-50387): many keys of one tag, many signatures.
+// Resolvers have tighter ones.
 const (
-	maxPerSet = 32
-	maxInAll  = 20000
+	maxPerSet = 16   // signatures of a set
+	maxPerTag = 4    // keys of one tag that a signature is tried with
+	maxKeys   = 64   // of a server
+	maxZone   = 256  // keys of a zone, of all its servers
+	maxShown  = 1000 // signatures of a zone
+	maxInAll  = 2000 // signatures that are verified; those of large sets count for several
+	largeSet  = 32   // records
 	minRSA    = 1024 // below, Go verifies nothing
+	maxRSA    = 4096 // RFC 3110 §2
 )
 
 // ranks of causes, from what tells the most about why a set has no good signature.
@@ -47,10 +54,7 @@ var ranks = map[Cause]int{NoCause: 9, NotSeen: 8, Expired: 7, Early: 6, Mismatch
 // verify judges a set by its signatures, one of which must be good (RFC 4035 §5.3.1), and tells which one is.
 func (v *validation) verify(z *zone, keys []*dns.DNSKEY, s *set) (judgement, *dns.RRSIG) {
 	best := bad(Missing, "%s %s is not signed", s.owner, rr.Type(s.typ))
-	for i, sig := range s.sigs {
-		if i >= maxPerSet {
-			break
-		}
+	for _, sig := range s.sigs {
 		j := v.judge(z, keys, s, sig)
 		if j.ok() {
 			return j, sig
@@ -80,10 +84,10 @@ func (v *validation) judge(z *zone, keys []*dns.DNSKEY, s *set, sig *dns.RRSIG) 
 	j := bad(Mismatch, "%s is of a key that the zone does not have", what)
 	tried := 0
 	for _, k := range keys {
-		if k.KeyTag() != sig.KeyTag || k.Algorithm != sig.Algorithm {
+		if k.Algorithm != sig.Algorithm || v.tag(k) != sig.KeyTag {
 			continue
 		}
-		if tried++; tried > maxPerSet || v.work >= maxInAll {
+		if tried++; tried > maxPerTag || *v.work >= maxInAll {
 			return unknown(NotSeen, "%s was not verified: there are too many", what)
 		}
 		if j = v.judgeBy(k, s, sig, what); j.ok() {
@@ -106,6 +110,8 @@ func (v *validation) judgeBy(k *dns.DNSKEY, s *set, sig *dns.RRSIG, what string)
 		return bad(Early, "%s is valid only from %s on", what, text(from))
 	case isRSA(k.Algorithm) && bits(k) < minRSA:
 		return unknown(Algorithm, "%s cannot be verified here: its key has only %d bits", what, bits(k))
+	case isRSA(k.Algorithm) && bits(k) > maxRSA:
+		return unknown(Algorithm, "%s cannot be verified here: its key has %d bits", what, bits(k))
 	}
 	if !v.fits(k, s, sig) {
 		return bad(Mismatch, "%s does not fit what it signs", what)
@@ -125,11 +131,21 @@ func (v *validation) fits(k *dns.DNSKEY, s *set, sig *dns.RRSIG) bool {
 	id := verified{s.key(sig), k.PublicKey, k.Hdr.Name}
 	fit, known := v.verified[id]
 	if !known {
-		v.work++
+		*v.work += 1 + len(s.records)/largeSet
 		fit = sig.Verify(k, s.records) == nil
 		v.verified[id] = fit
 	}
 	return fit
+}
+
+// tag is the tag of a key, computed once: signatures are many.
+func (v *validation) tag(k *dns.DNSKEY) uint16 {
+	t, ok := v.tags[k]
+	if !ok {
+		t = k.KeyTag()
+		v.tags[k] = t
+	}
+	return t
 }
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -49,11 +49,11 @@ func (v *validation) zone(t *iterate.Zone) {
 	v.childDS(z)
 }
 
-// fresh are the keys that are not there yet.
+// fresh are the keys that are not there yet, up to as many as a zone may have.
 func fresh(have, more []*dns.DNSKEY) (out []*dns.DNSKEY) {
 	for _, k := range more {
 		same := func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }
-		if !slices.ContainsFunc(have, same) && !slices.ContainsFunc(out, same) {
+		if len(have)+len(out) < maxZone && !slices.ContainsFunc(have, same) && !slices.ContainsFunc(out, same) {
 			out = append(out, k)
 		}
 	}
@@ -153,7 +153,7 @@ func (v *validation) dsIn(z *zone, r *reply, s *set) judgement {
 		}
 		return j
 	}
-	for _, rec := range s.records {
+	for _, rec := range some(s.records) {
 		if d, ok := rec.(*dns.DS); ok {
 			z.showDS(d, []netip.Addr{r.server})
 		}
@@ -165,8 +165,8 @@ func (v *validation) dsIn(z *zone, r *reply, s *set) judgement {
 	if !j.ok() {
 		return j
 	}
-	for _, rec := range s.records {
-		if d, ok := rec.(*dns.DS); ok {
+	for _, rec := range some(s.records) {
+		if d, ok := rec.(*dns.DS); ok && len(z.ds) < maxZone {
 			z.ds = append(z.ds, d)
 		}
 	}

@@ -1,0 +1,38 @@
+package secure_test
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+)
+
+// crowd adds keys and signatures of one tag to a zone.
+func crowd(z *signed, seed byte, keys, sigs int) {
+	at := rk("example.test. DNSKEY")
+	number := func(i int) string { return base64.StdEncoding.EncodeToString([]byte{seed, byte(i >> 8), byte(i)}) }
+	for i := range keys {
+		k := *z.how.keys[0].DNSKEY
+		k.PublicKey = number(i)
+		z.sets[at] = append(z.sets[at], &k)
+	}
+	for i := range sigs {
+		s := *z.sigs[at][0].(*dns.RRSIG)
+		s.Signature = number(i)
+		z.sigs[at] = append([]dns.RR{&s}, z.sigs[at]...)
+	}
+}
+
+// TestCrowd sees that a zone cannot keep us busy with as many keys and signatures as fit into its replies (CVE-2023-50387): two
+// servers with 1,200 keys each took 9 seconds.
+func TestCrowd(t *testing.T) {
+	s := story{damage: func(z *signed) { crowd(z, 1, 1200, 800) }, damage2: func(z *signed) { crowd(z, 2, 1200, 800) }}
+	trace, anchors := s.trace(t, "www.example.test. A")
+	r := secure.Validate(trace, anchors, bubble)
+	z := zoneOf(r, "example.test.")
+	if r.State == secure.Secure || len(z.Keys) > 256 || len(z.Signatures) > 100 {
+		t.Errorf("%s; %d keys and %d signatures are shown", r.State, len(z.Keys), len(z.Signatures))
+	}
+}
