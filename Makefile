@@ -3,7 +3,7 @@ GO ?= go
 SETUP := test/setup.sh
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -o bin/
 
-.PHONY: run build generate test check race fuzz bench bench-egress clean
+.PHONY: run build generate test check race fuzz bench bench-egress bench-explain clean
 
 run: ## start a server on loopback, with its data in ./data
 	$(BUILD) ./cmd/nameplane
@@ -42,6 +42,10 @@ bench: ## ratios against the servers people run; docs/bench.md has the last resu
 bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
 	$(SETUP) test
 	$(GO) run ./bench/egress -bin bin -write docs/bench-egress.md
+
+bench-explain: build ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
+	$(SETUP) test
+	$(GO) run ./bench/explain -bin bin/nameplane
 
 clean: ## what was built; ./data stays
 	rm -rf bin .cache

@@ -1,0 +1,114 @@
+// Command explain measures scan, analyze and compare: in the lab, over trees with known faults, and against real resolvers.
+// It prints what docs/bench-explain.md shows.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// figure is one promise and what came of it.
+type figure struct {
+	title string
+	want  string
+	head  []string
+	rows  [][]string
+	met   bool
+	took  time.Duration
+}
+
+func (f *figure) row(cells ...string) { f.rows = append(f.rows, cells) }
+
+func (f *figure) markdown() string {
+	var b strings.Builder
+	verdict := "met"
+	if !f.met {
+		verdict = "missed"
+	}
+	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n", f.title, f.want, verdict, f.took.Round(time.Second))
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(f.head)
+	b.WriteString(strings.Repeat("|---", len(f.head)) + "|\n")
+	for _, r := range f.rows {
+		line(r)
+	}
+	return b.String() + "\n"
+}
+
+// options are what the command line says.
+type options struct {
+	bin                         string // nameplane
+	times, healthy, cases, flip int
+}
+
+// measure is what makes a figure.
+type measure struct {
+	name string
+	run  func(options) (figure, error)
+}
+
+var measures = []measure{{"lab", inLab}, {"corpus", corpus}, {"flips", flips}, {"harm", harm}}
+
+func main() {
+	var o options
+	only := flag.String("only", "", "comma-separated `names` of figures: lab, corpus, flips, harm; all without it")
+	flag.StringVar(&o.bin, "bin", "", "the `program` nameplane; built without it")
+	flag.IntVar(&o.times, "times", 3, "looks at every domain of the lab, in each way")
+	flag.IntVar(&o.healthy, "healthy", 500, "trees without faults")
+	flag.IntVar(&o.cases, "cases", 1000, "trees with faults")
+	flag.IntVar(&o.flip, "flips", 100, "changes that real resolvers are watched for")
+	flag.Parse()
+	if err := run(o, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "explain:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options, only string) error {
+	if o.bin == "" {
+		dir, err := os.MkdirTemp("", "explain-bin-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.bin = filepath.Join(dir, "nameplane")
+		if out, err := exec.Command("go", "build", "-o", o.bin, "./cmd/nameplane").CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	}
+	var missed []string
+	for _, m := range measures {
+		if only != "" && !slices.Contains(strings.Split(only, ","), m.name) {
+			continue
+		}
+		begun := time.Now()
+		f, err := m.run(o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		f.took = time.Since(begun)
+		fmt.Print(f.markdown())
+		if !f.met {
+			missed = append(missed, m.name)
+		}
+	}
+	if missed != nil {
+		return fmt.Errorf("missed: %s", strings.Join(missed, ", "))
+	}
+	return nil
+}
+
+// share is the value below which this part of all values is.
+func share[T int | time.Duration](all []T, part float64) T {
+	if len(all) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(all))
+	return s[min(int(part*float64(len(s))), len(s)-1)]
+}

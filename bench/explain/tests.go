@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// runTest runs tests of a package, which judge for themselves, and returns what they print.
+func runTest(pkg, name string, args ...string) (lines []string, ok bool, err error) {
+	out, err := exec.Command("go", append([]string{"test", pkg, "-run", name, "-count", "1", "-timeout", "40m", "-v"}, args...)...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, false, err
+	}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "--- SKIP") {
+			return nil, false, fmt.Errorf("%s was skipped:\n%s", name, out)
+		}
+		// The place of a message in its file says nothing here.
+		if at, rest, found := strings.Cut(line, ": "); found && strings.Contains(at, "_test.go:") {
+			line = rest
+		}
+		lines = append(lines, line)
+	}
+	return lines, err == nil, nil
+}
+
+// corpus looks at trees whose faults are known.
+func corpus(o options) (f figure, err error) {
+	f = figure{title: fmt.Sprintf("%d healthy trees, %d with one to three faults", o.healthy, o.cases),
+		want: "nothing of severity error or worse in healthy ones; recall and precision of each check at least 98 %",
+		head: []string{"check", "faults that it should find", "found", "found wrongly", "recall", "precision"}}
+	lines, ok, err := runTest("./test/explain", "^(TestHealthy|TestCorpus)$", "-healthy", strconv.Itoa(o.healthy), "-cases", strconv.Itoa(o.cases))
+	if err != nil {
+		return f, err
+	}
+	f.met = ok
+	alarms := "0"
+	for _, line := range lines {
+		if strings.HasPrefix(line, "--- FAIL: TestHealthy") {
+			alarms = "some"
+		}
+		if cells := strings.Split(strings.Trim(line, "| "), " | "); strings.HasPrefix(line, "| ") && len(cells) == len(f.head) {
+			f.row(cells...)
+		}
+	}
+	if len(f.rows) == 0 {
+		return f, fmt.Errorf("the tests have no table:\n%s", strings.Join(lines, "\n"))
+	}
+	f.row("healthy trees", "0", "-", alarms, "-", "-")
+	return f, nil
+}
+
+// flips lets real resolvers forget, and compares with what was predicted.
+func flips(o options) (f figure, err error) {
+	f = figure{title: fmt.Sprintf("Safe at: %d changes, watched at Unbound, BIND, PowerDNS and Knot", o.flip),
+		want: "the median error is at most 1 s, and no old answer comes after the bound",
+		head: []string{"what, where", "predicted less actual"}}
+	return f.tell("^TestSafeAt$", []string{" predicted", "error: "}, "-flips", strconv.Itoa(o.flip))
+}
+
+// harm looks at names that do not exist yet, at the same resolvers.
+func harm(options) (figure, error) {
+	f := figure{title: "Harm: names that do not exist yet", want: "no resolver remembers that they do not exist, while plain queries make all remember",
+		head: []string{"", "negative entries"}}
+	return f.tell("^TestHarm$", []string{"negative entries for "})
+}
+
+// tell makes rows of the lines of a test that have one of the words.
+func (f figure) tell(test string, words []string, args ...string) (figure, error) {
+	lines, ok, err := runTest("./test/explain/real", test, args...)
+	if err != nil {
+		return f, err
+	}
+	f.met = ok
+	for _, line := range lines {
+		for _, w := range words {
+			if i := strings.Index(line, w); i >= 0 && !strings.HasPrefix(line, "predictions of") {
+				what, rest := strings.TrimSpace(line[:i]), strings.TrimSpace(line[i:])
+				if what == "" {
+					what, rest, _ = strings.Cut(line, ": ")
+				}
+				f.row(what, rest)
+			}
+		}
+	}
+	if len(f.rows) == 0 {
+		return f, fmt.Errorf("%s says nothing:\n%s", test, strings.Join(lines, "\n"))
+	}
+	return f, nil
+}
