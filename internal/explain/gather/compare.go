@@ -152,15 +152,17 @@ func negativeLeft(s explain.Sample) uint32 {
 
 // has reports whether all records of a set are among those that servers of the zone have given.
 func (r *run) has(set explain.Set) bool {
-	var known []string
+	known := map[string]bool{}
 	for _, a := range r.facts.Answers {
 		for _, sets := range append([][]explain.Set{a.Sets}, a.Others...) {
 			if s, ok := find(sets, set.Name.Name, set.Type.Type); ok {
-				known = append(known, s.Data...)
+				for _, d := range s.Data {
+					known[d] = true
+				}
 			}
 		}
 	}
-	return !slices.ContainsFunc(set.Data, func(d string) bool { return !slices.Contains(known, d) })
+	return !slices.ContainsFunc(set.Data, func(d string) bool { return !known[d] })
 }
 
 // leads reports whether an alias is one that a server of the zone has.

@@ -38,10 +38,13 @@ func (r *run) records() []record {
 
 const typeDNSKEY, typeNSEC, typeNSEC3 = rr.Type(48), rr.TypeNSEC, rr.Type(50)
 
+// maxSets is more than the longest chain of aliases needs.
+const maxSets = 64
+
 // setsOf are the record sets of a section, in the order in which they come, but for signatures.
 func setsOf(section []iterate.Record) (out []explain.Set) {
 	for _, rec := range section {
-		if rec.Type == rr.TypeRRSIG {
+		if rec.Type == rr.TypeRRSIG || len(out) == maxSets {
 			continue
 		}
 		known := func(s explain.Set) bool { return s.Name.Name == rec.Name && s.Type.Type == rec.Type }

@@ -171,6 +171,9 @@ func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
 	if reply == nil {
 		return nil, failed
 	}
+	if len(reply.Answer)+len(reply.Ns)+len(reply.Extra) > maxRecords {
+		return nil, errCrowd
+	}
 	m := reply.Copy()
 	m.Id, m.Compress = 0, true
 	wire, err := m.Pack()
@@ -184,6 +187,13 @@ func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
 	return reply, failed
 }
 
+// maxRecords is more than replies of any real zone have. All that looks at replies compares their records with each other, so that
+// thousands of them are not evidence, but an attack.
+const maxRecords = 1000
+
+// errCrowd is why a reply is not looked at.
+var errCrowd = fmt.Errorf("%w: for the reply, which has more than %d records", errBudget, maxRecords)
+
 // reason is an error in words that are the same each time it happens.
 func reason(err error) string {
 	var past *recalled
@@ -192,6 +202,8 @@ func reason(err error) string {
 		return past.text
 	case errors.Is(err, errHopeless):
 		return errHopeless.Error()
+	case errors.Is(err, errCrowd):
+		return errCrowd.Error()
 	}
 	switch failure(err) {
 	case Unknown:

@@ -1,0 +1,38 @@
+package iterate_test
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// crowded replies with so many addresses.
+type crowded int
+
+func (n crowded) Exchange(_ context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+	r := new(dns.Msg).SetReply(query)
+	r.Authoritative = true
+	for i := range int(n) {
+		r.Answer = append(r.Answer, &dns.A{Hdr: dns.RR_Header{Name: query.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: []byte{192, 0, byte(i >> 8), byte(i)}})
+	}
+	return r, nil
+}
+
+// TestCrowd sees that a reply with more records than any real one has is not looked at, and that this says nothing of the server.
+func TestCrowd(t *testing.T) {
+	for n, want := range map[crowded]iterate.Class{1000: iterate.Answer, 1001: iterate.Unknown} {
+		e := iterate.Ask(t.Context(), n, time.Now(), iterate.Query{Zone: dnsname.MustParse("example.test."), Question: question("www.example.test. A"),
+			Server: resolve.Server{Addr: netip.MustParseAddrPort("192.0.2.21:53")}})
+		if e.Class != want || (len(e.Reply) > 0) != (want == iterate.Answer) || want == iterate.Unknown && !strings.Contains(e.Error, "1000 records") {
+			t.Errorf("%d records: %s %q, %d octets kept", n, e.Class, e.Error, len(e.Reply))
+		}
+	}
+}
