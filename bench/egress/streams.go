@@ -35,14 +35,10 @@ func streams(t cluster.T, o options) figure {
 	}
 	// A resolver that has just begun removes nothing: it cannot tell yet which names nobody answers for.
 	time.Sleep(3 * grace)
+	w := expiries{site: s, left: s.watchLeaving(t, name)}
 	end := time.Now().Add(long)
-	left := s.watchLeaving(t, name)
-	var all sync.WaitGroup
+	var talking sync.WaitGroup
 	results := make(chan error, 20)
-	var watching sync.WaitGroup
-	var mu sync.Mutex // guards the following two
-	var after, unstored, unset []time.Duration
-	never := 0
 	made, lost, failed := 0, 0, 0
 	for i := range 20 { // one each second, so that they are to many addresses
 		time.Sleep(time.Second)
@@ -58,26 +54,14 @@ func streams(t cluster.T, o options) figure {
 			continue
 		}
 		made++
-		watching.Go(func() {
-			d, ok := s.expiry(got.Addr)
-			stored, set := left(got.Addr)
-			mu.Lock()
-			defer mu.Unlock()
-			if ok {
-				after = append(after, d)
-				unstored, unset = append(unstored, stored), append(unset, set)
-			} else {
-				never++
-				t.Logf("%s is still reached, %v after the last answer with it", got.Addr, time.Since(s.Authority.Told(got.Addr)))
-			}
-		})
-		all.Go(func() {
+		w.watching.Go(func() { w.watch(t, got.Addr) })
+		talking.Go(func() {
 			defer func() { _ = d.Conn.Close() }()
 			results <- keepTalking(d.Conn, end)
 		})
 	}
-	all.Wait()
-	watching.Wait()
+	talking.Wait()
+	w.watching.Wait()
 	close(results)
 	broken := 0
 	for err := range results {
@@ -86,20 +70,48 @@ func streams(t cluster.T, o options) figure {
 			t.Logf("broken: %v", err)
 		}
 	}
-	limit := poolTTL + grace + time.Second
 	f.row("connections", "%d, and %d that could not be made", made, failed)
 	f.row("first SYNs lost while the addresses changed", "%d", lost)
 	f.row("broken", "%d", broken)
-	f.row("addresses whose expiry was watched", "%d", len(after)+never)
+	w.rows(&f)
+	f.met = broken == 0 && failed == 0 && w.never == 0 && len(w.after) > 0 && share(w.after, 1) <= poolTTL+grace+time.Second
+	return f
+}
+
+// expiries are the ends of addresses: when new connections to them were refused, and when custom resource and set were rid of them.
+type expiries struct {
+	site
+	left     func(netip.Addr) (stored, set time.Duration)
+	watching sync.WaitGroup
+
+	mu                     sync.Mutex // guards the following
+	after, unstored, unset []time.Duration
+	never                  int
+}
+
+// watch waits for the end of an address.
+func (w *expiries) watch(t cluster.T, a netip.Addr) {
+	d, ok := w.expiry(a)
+	stored, set := w.left(a)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !ok {
+		w.never++
+		t.Logf("%s is still reached, %v after the last answer with it", a, time.Since(w.Authority.Told(a)))
+		return
+	}
+	w.after, w.unstored, w.unset = append(w.after, d), append(w.unstored, stored), append(w.unset, set)
+}
+
+func (w *expiries) rows(f *figure) {
+	f.row("addresses whose expiry was watched", "%d", len(w.after)+w.never)
 	for _, x := range []struct {
 		what string
 		took []time.Duration
-	}{{"refused", after}, {"not in the custom resource", unstored}, {"not in the address set", unset}} {
+	}{{"refused", w.after}, {"not in the custom resource", w.unstored}, {"not in the address set", w.unset}} {
 		f.row(x.what+" after the last answer with the address: p50, most", "%v, %v", share(x.took, .5).Round(10*time.Millisecond), share(x.took, 1).Round(10*time.Millisecond))
 	}
-	f.row("of them still open 10 s after the limit", "%d", never)
-	f.met = broken == 0 && failed == 0 && never == 0 && len(after) > 0 && share(after, 1) <= limit
-	return f
+	f.row("of them still open 10 s after the limit", "%d", w.never)
 }
 
 // watchLeaving looks at a name again and again, until the figure is made. What it returns tells how long after the authority named an
