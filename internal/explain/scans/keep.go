@@ -26,8 +26,12 @@ const (
 	kindFacts = "explainfacts"
 )
 
-// maxFacts is how large a record may be, compressed, to be kept.
-const maxFacts = 2 << 20
+// maxFacts is how large a record may be, compressed, to be kept. If it is larger, long replies are left out: what was made of
+// them is in the facts.
+const (
+	maxFacts = 2 << 20
+	maxReply = 2 << 10
+)
 
 // factsRow are facts as they are kept: compressed, since most of them are messages.
 type factsRow struct {
@@ -35,15 +39,15 @@ type factsRow struct {
 }
 
 // keep writes a scan that has ended, and forgets those that are too old or too many.
-func (s *Service) keep(ctx context.Context, actor store.Actor, scan Scan, facts *explain.Facts) error {
-	row, err := pack(facts)
-	if err != nil {
-		return err
+func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts *explain.Facts) error {
+	row, tooLarge := pack(facts)
+	if tooLarge != nil {
+		scan.fail(tooLarge)
 	}
-	surplus := s.surplus(scan)
+	surplus := s.surplus(*scan)
 	// A scan that ended is kept even if the program is about to.
-	err = s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
-		if err := tx.PutObject(kindScan, scan.ID, scan); err != nil {
+	err := s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
+		if err := tx.PutObject(kindScan, scan.ID, *scan); err != nil {
 			return err
 		}
 		if row != nil {
@@ -79,14 +83,33 @@ func pack(facts *explain.Facts) (*factsRow, error) {
 	if facts == nil {
 		return nil, nil
 	}
+	row, err := packed(facts)
+	if err == nil && len(row.Gzip) > maxFacts {
+		row, err = packed(withoutLong(facts))
+	}
+	if err == nil && len(row.Gzip) > maxFacts {
+		return nil, fmt.Errorf("%d octets of evidence are too many", len(row.Gzip))
+	}
+	return row, err
+}
+
+func withoutLong(facts *explain.Facts) *explain.Facts {
+	short := *facts
+	short.Exchanges = slices.Clone(facts.Exchanges)
+	for i := range short.Exchanges {
+		if e := &short.Exchanges[i]; len(e.Reply) > maxReply {
+			e.Reply, e.Error = nil, "the reply is too long to be kept"
+		}
+	}
+	return &short
+}
+
+func packed(facts *explain.Facts) (*factsRow, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	err := json.NewEncoder(z).Encode(facts)
 	if err = errors.Join(err, z.Close()); err != nil {
 		return nil, err
-	}
-	if b.Len() > maxFacts {
-		return nil, fmt.Errorf("%d octets of evidence are too many", b.Len())
 	}
 	return &factsRow{b.Bytes()}, nil
 }

@@ -181,6 +181,7 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	workers.Wait()
+	s.leave(ctx)
 	return nil
 }
 
@@ -244,28 +245,52 @@ func (s *Service) do(ctx context.Context, r *running) {
 	look, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
 	defer cancel()
 	facts, err := s.look(look, r.scan.Name, r.scan.Request, past.looks, func(p Progress) { s.progress(r, p) })
-	var rep *report.Report
-	if err == nil {
-		rep = report.Make(facts, check.Run(facts))
+	if err != nil && ctx.Err() != nil {
+		err = errStopped
 	}
-	r.facts, r.report = facts, rep
+	r.facts = facts
 	ended := r.end(err, past)
-	if err := s.keep(ctx, r.actor, ended, facts); err != nil {
-		ended.State, ended.Problem = Failed, "the result could not be kept: "+err.Error()
+	s.metrics.done(s.conclude(ctx, r, ended), time.Since(began))
+}
+
+// conclude keeps a scan that has ended.
+func (s *Service) conclude(ctx context.Context, r *running, ended Scan) Scan {
+	if err := s.keep(ctx, r.actor, &ended, r.facts); err != nil {
+		ended.fail(err)
 	}
 	s.mu.Lock()
 	s.kept[ended.ID] = ended
 	delete(s.live, ended.ID)
 	s.mu.Unlock()
 	s.change(r, func(x *Scan) { *x = ended; x.Version-- })
-	s.metrics.done(ended, time.Since(began))
+	return ended
 }
+
+// fail makes of a scan one whose result is lost.
+func (x *Scan) fail(err error) {
+	x.State, x.Problem = Failed, "the result could not be kept: "+err.Error()
+	x.Verdict, x.Summary, x.SafeAt, x.Previous, x.Changes = "", "", time.Time{}, "", nil
+}
+
+// leave ends the scans that nobody will make any more, so that who asked for them is told.
+func (s *Service) leave(ctx context.Context) {
+	for {
+		select {
+		case r := <-s.queue:
+			s.conclude(ctx, r, r.end(errStopped, past{}))
+		default:
+			return
+		}
+	}
+}
+
+var errStopped = errors.New("the server was stopped before the scan had ended")
 
 // progress judges what is known so far.
 func (s *Service) progress(r *running, p Progress) {
 	var found []explain.Finding
 	if p.Facts != nil {
-		found = check.Run(p.Facts)
+		found = provisional(p.Facts)
 	}
 	s.change(r, func(x *Scan) {
 		x.Step, x.Queries = p.Step, p.Queries
@@ -273,6 +298,13 @@ func (s *Service) progress(r *running, p Progress) {
 			r.found = found
 		}
 	})
+}
+
+// provisional are the findings so far; none if a check trips over facts that are not complete.
+func provisional(facts *explain.Facts) (found []explain.Finding) {
+	var err error
+	defer tripped(&err)
+	return check.Run(facts)
 }
 
 // Findings are what is found so far, of a scan that has not ended, or what was found.
@@ -291,12 +323,28 @@ func (s *Service) Findings(project, id string) []explain.Finding {
 	return check.Run(facts)
 }
 
+// judge makes the report. Facts are made of what strangers send: a check that trips over them ends the scan, and not the server.
+func (r *running) judge() (err error) {
+	defer tripped(&err)
+	r.report = report.Make(r.facts, check.Run(r.facts))
+	return nil
+}
+
+func tripped(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a check failed, which is a fault of this program: %v", p)
+	}
+}
+
 // end is the scan as it is kept.
 func (r *running) end(err error, past past) Scan {
 	x := r.scan
 	x.Ended, x.Step, x.Version = time.Now().UTC(), "", x.Version+1
+	if err == nil {
+		err = r.judge()
+	}
 	if err != nil {
-		x.State, x.Problem = Failed, err.Error()
+		x.State, x.Problem, r.facts = Failed, err.Error(), nil
 		return x
 	}
 	x.State, x.Verdict, x.Summary, x.SafeAt, x.Queries = Done, r.report.Verdict, r.report.Summary, r.report.SafeAt, r.report.Queries

@@ -1,0 +1,87 @@
+package scans_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// TestStopped sees that who asked for scans that a server had not made when it was stopped is told so by the next one.
+func TestStopped(t *testing.T) {
+	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
+	w := &world{gate: make(chan struct{})}
+	s, err := scans.Open(pub, w.look, scans.Options{Parallel: 1, Parse: parse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	var all []scans.Scan
+	for _, name := range []string{"a.test", "b.test", "c.test"} {
+		all = append(all, begin(t, s, alice, explain.Scan, name))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if s, err = scans.Open(pub, w.look, scans.Options{Parse: parse}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all {
+		got, _, err := s.Get("p1", x.ID)
+		if err != nil || got.State != scans.Failed || !strings.Contains(got.Problem, "stopped") {
+			t.Errorf("%s: %s %q, %v", x.Name, got.State, got.Problem, err)
+		}
+	}
+}
+
+// looked runs one scan that finds facts.
+func looked(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.Service, scans.Scan) {
+	t.Helper()
+	w := &world{addr: "192.0.2.80"}
+	look := func(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
+		f, err := w.look(ctx, name, r, past, func(scans.Progress) {})
+		return facts(f), err
+	}
+	s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), look, scans.Options{Parse: parse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return s, finish(t, s, begin(t, s, alice, explain.Analyze, "www.example.org"))
+}
+
+// TestTooLarge sees that a zone with long replies does not keep people from a report of it.
+func TestTooLarge(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{1})
+	s, x := looked(t, func(f *explain.Facts) *explain.Facts {
+		for range 60 {
+			e := iterate.Exchange{Zone: f.Name, Question: iterate.Question{Name: f.Name.Name, Type: rr.TypeA}, Class: iterate.Answer, Reply: make([]byte, 60_000)}
+			random.Read(e.Reply)
+			f.Exchanges = append(f.Exchanges, e)
+		}
+		return f
+	})
+	facts, err := s.Facts("p1", x.ID)
+	if x.State != scans.Done || err != nil || len(facts.Exchanges) != 60 || facts.Exchanges[0].Error == "" {
+		t.Errorf("%s %q, %v", x.State, x.Problem, err)
+	}
+}
+
+// TestTripped sees that facts that a check trips over do not end the server.
+func TestTripped(t *testing.T) {
+	if _, x := looked(t, func(*explain.Facts) *explain.Facts { return nil }); x.State != scans.Failed || !strings.Contains(x.Problem, "a check failed") {
+		t.Errorf("%s %q", x.State, x.Problem)
+	}
+}
