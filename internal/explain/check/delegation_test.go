@@ -80,6 +80,10 @@ func delegationStories() []story {
 		{"DEL09", "an old one", own("ns2.example.org", []string{"192.0.2.66"}, []string{two}), "fail error", "org hands out 192.0.2.66 for ns2.example.org, but its own zone says 198.51.100.2."},
 		{"DEL09", "one is missing", own("ns2.example.org", []string{two}, []string{"192.0.2.66", two}), "fail warning", "has the address 192.0.2.66 as well"},
 		{"DEL09", "a family is left out", own("ns2.example.org", []string{two}, []string{two, web6}), "pass", ""},
+		{"DEL09", "the zone denies it", func(f *explain.Facts) {
+			own("ns2.example.org", []string{two}, nil)(f)
+			f.Exchanges = append(f.Exchanges, iterate.Exchange{Zone: name("example.org"), Question: ask("ns2.example.org", 1), Class: iterate.NXDomain})
+		}, "fail notice", "org hands out an address for ns2.example.org, but example.org itself says that there is no such name."},
 		{"DEL09", "the zone did not say", own("ns2.example.org", []string{two}, nil), "unknown", ""},
 
 		{"DEL10", "none", nil, "pass", ""},

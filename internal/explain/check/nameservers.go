@@ -73,6 +73,11 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 			if h.Problem != "" || !h.Name.IsIn(z.Name.Name) {
 				return nil // what there is to say about it, others say; glue of others' names is not asked for again
 			}
+			if evidence := deniedIn(f, z, h.Name); evidence != nil {
+				x := fail(explain.Notice, who(f, z.Name, explain.DNSHost), ns, "%s hands out an address for %s, but %s itself says that there is no such name.", text(z.Parent), ns, text(z.Name))
+				x.Fix = fmt.Sprintf("Add the address records of %s to the zone, or take it out of the list of nameservers at your registrar.", ns)
+				return []explain.Finding{seen(x, evidence)}
+			}
 			return unknown(ns, "What address %s has by its own zone could not be found out.", ns)
 		}
 		var old, gone []netip.Addr
@@ -97,6 +102,16 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 		x.Visible = nsVisible(f, z)
 		return []explain.Finding{x}
 	})
+}
+
+// deniedIn are the replies of a zone's servers that a name of it does not exist.
+func deniedIn(f *explain.Facts, z iterate.Zone, name explain.Name) (evidence []int) {
+	for i, e := range f.Exchanges {
+		if e.Zone == z.Name && e.Question.Name == name.Name && e.Class == iterate.NXDomain {
+			evidence = append(evidence, i)
+		}
+	}
+	return evidence
 }
 
 func only(addrs []netip.Addr, is func(netip.Addr) bool) (out []netip.Addr) {

@@ -22,7 +22,8 @@ func TestBroken(t *testing.T) {
 	}{
 		{"a server that refuses", scan, "DEL04", "lame.bad.com"},
 		{"other nameservers at the parent than at the child", scan, "DEL03", "ns3.bad.com"},
-		{"glue that differs", scan, "DEL09", "ns1.bad.com"},
+		{"glue that differs", scan, "DEL09", "hands out 185.159.196.21 for ns1.bad.com"},
+		{"and glue for a name that the zone denies, which the others find", scan, "DEL09", "hands out an address for lame.bad.com"},
 		{"different versions", scan, "SOA03", "4"},
 		{"an @ in the mailbox", scan, "SOA06", "@"},
 		{"retry above refresh", scan, "SOA05", "retry (2 h 1 min) is not below refresh (2 h)"},
