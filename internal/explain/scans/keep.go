@@ -26,10 +26,11 @@ const (
 	kindFacts = "explainfacts"
 )
 
-// maxFacts is how large a record may be, compressed, to be kept. If it is larger, long replies are left out: what was made of
-// them is in the facts.
+// maxFacts is how large a record may be, compressed, to be kept, and maxText is how large it may be otherwise: records of zeros
+// become very small. If it is larger, long replies are left out: what was made of them is in the facts.
 const (
 	maxFacts = 2 << 20
+	maxText  = 32 << 20
 	maxReply = 2 << 10
 )
 
@@ -84,14 +85,13 @@ func pack(facts *explain.Facts) (*factsRow, error) {
 		return nil, nil
 	}
 	row, err := packed(facts)
-	if err == nil && len(row.Gzip) > maxFacts {
+	if errors.Is(err, errLarge) {
 		row, err = packed(withoutLong(facts))
-	}
-	if err == nil && len(row.Gzip) > maxFacts {
-		return nil, fmt.Errorf("%d octets of evidence are too many", len(row.Gzip))
 	}
 	return row, err
 }
+
+var errLarge = errors.New("there is too much evidence")
 
 func withoutLong(facts *explain.Facts) *explain.Facts {
 	short := *facts
@@ -107,9 +107,16 @@ func withoutLong(facts *explain.Facts) *explain.Facts {
 func packed(facts *explain.Facts) (*factsRow, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	err := json.NewEncoder(z).Encode(facts)
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return nil, err
+	}
+	_, err = z.Write(text)
 	if err = errors.Join(err, z.Close()); err != nil {
 		return nil, err
+	}
+	if len(text) > maxText || b.Len() > maxFacts {
+		return nil, errLarge
 	}
 	return &factsRow{b.Bytes()}, nil
 }
@@ -119,7 +126,7 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, 64<<20))
+	text, err := io.ReadAll(io.LimitReader(z, maxText))
 	if err != nil {
 		return nil, err
 	}
