@@ -79,11 +79,7 @@ func (f figure) tell(test string, words []string, args ...string) (figure, error
 	f.met = ok
 	for _, line := range lines {
 		for _, w := range words {
-			if i := strings.Index(line, w); i >= 0 && !strings.HasPrefix(line, "predictions of") {
-				what, rest := strings.TrimSpace(line[:i]), strings.TrimSpace(line[i:])
-				if what == "" {
-					what, rest, _ = strings.Cut(line, ": ")
-				}
+			if what, rest, found := strings.Cut(line, ": "); found && strings.Contains(line, w) {
 				f.row(what, rest)
 			}
 		}

@@ -199,10 +199,10 @@ func table(t *testing.T, all []outcome) {
 	for _, key := range names {
 		d := slices.Sorted(slices.Values(byName[key]))
 		if len(d) == 0 {
-			fmt.Fprintf(&b, "%-20s   0 predicted\n", key)
+			fmt.Fprintf(&b, "%s: 0 predicted\n", key)
 			continue
 		}
-		fmt.Fprintf(&b, "%-20s %3d predicted, off by %+.2f s (median), %+.2f to %+.2f s\n", key, len(d), d[len(d)/2].Seconds(), d[0].Seconds(), d[len(d)-1].Seconds())
+		fmt.Fprintf(&b, "%s: %d predicted, off by %+.2f s (median), %+.2f to %+.2f s\n", key, len(d), d[len(d)/2].Seconds(), d[0].Seconds(), d[len(d)-1].Seconds())
 	}
 	slices.Sort(errs)
 	if len(errs) < len(all)/2 {
