@@ -92,3 +92,19 @@ func TestTripped(t *testing.T) {
 		t.Errorf("%s %q", x.State, x.Problem)
 	}
 }
+
+// TestPushOut sees that a project that asks for many scans does not make others lose theirs.
+func TestPushOut(t *testing.T) {
+	w := &world{}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{KeepAll: 4})
+	old := finish(t, s, begin(t, s, bob, explain.Scan, "b.test"))
+	for _, name := range []string{"1.test", "2.test", "3.test", "4.test", "5.test"} {
+		finish(t, s, begin(t, s, alice, explain.Scan, name))
+	}
+	if _, _, err := s.Get("p2", old.ID); err != nil {
+		t.Error("the scan of another project was pushed out:", err)
+	}
+	if got := s.List("p1", scans.Filter{}); len(got) != 3 || got[0].Name.String() != "5.test." {
+		t.Errorf("%d scans are kept, the first of %s", len(got), got[0].Name)
+	}
+}

@@ -134,22 +134,42 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 	return facts, json.Unmarshal(text, facts)
 }
 
-// surplus are the oldest scans beyond the bounds, once scan is kept, too.
+// surplus are the oldest scans beyond the bounds, once scan is kept, too. Beyond the bound of all, whoever has the most loses one: a
+// project cannot push out what others have.
 func (s *Service) surplus(scan Scan) (ids []string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.kept))
 	s.mu.Unlock()
 	slices.SortFunc(all, newest)
-	same := 1
-	for i, old := range all {
+	same, count := 1, 1
+	projects := map[string][]Scan{scan.Project: {scan}}
+	for _, old := range all {
 		if alike(old, scan) {
 			same++
 		}
-		if i+2 > s.opts.KeepAll || alike(old, scan) && same > s.opts.Keep {
+		if alike(old, scan) && same > s.opts.Keep {
 			ids = append(ids, old.ID)
+			continue
 		}
+		projects[old.Project] = append(projects[old.Project], old)
+		count++
+	}
+	for ; count > s.opts.KeepAll && count > 1; count-- {
+		p := busiest(projects)
+		last := len(projects[p]) - 1
+		ids = append(ids, projects[p][last].ID)
+		projects[p] = projects[p][:last]
 	}
 	return ids
+}
+
+func busiest(projects map[string][]Scan) (most string) {
+	for _, p := range slices.Sorted(maps.Keys(projects)) {
+		if len(projects[p]) > len(projects[most]) {
+			most = p
+		}
+	}
+	return most
 }
 
 func newest(a, b Scan) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) }
