@@ -86,10 +86,12 @@ type way struct {
 	chain   []Link
 	notes   []Note
 	limits  map[string]bool
+	copied  map[copyKey]bool
 	copies  []Exchange // of replies that were judged for another zone, too
 	hosts   map[dnsname.Name]found
 	looking []dnsname.Name                   // names of servers that are being looked up, one because of the other
 	count   int                              // names that were looked up
+	walks   int                              // zones that were entered, again or for the first time
 	load    map[netip.Addr]map[Question]bool // what servers were asked
 	result  Class
 }
@@ -97,6 +99,12 @@ type way struct {
 type askKey struct {
 	server netip.Addr
 	q      Question
+}
+
+// copyKey is a question to a server as seen from another zone.
+type copyKey struct {
+	zone dnsname.Name
+	askKey
 }
 
 // result is what came of a job; the rest is there when done is closed.
@@ -128,7 +136,7 @@ func newRun(it *Iterator, q Question) *run {
 // pass goes the whole way, as far as it is known.
 func (r *run) pass() {
 	r.omitted = false
-	r.way = way{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{},
+	r.way = way{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{}, copied: map[copyKey]bool{},
 		load: map[netip.Addr]map[Question]bool{}, result: Unknown}
 	root := &zone{name: dnsname.Root, hosts: map[dnsname.Name]*host{}}
 	for _, h := range r.opts.Hints {
@@ -272,9 +280,11 @@ func (r *run) copyFor(z *zone, res *result, v verdict) {
 	}
 	e := res.exchanges[len(res.exchanges)-1]
 	e.Zone, e.Class, e.Try = Name{z.name}, v.class, 0
-	if v.class == Unknown || slices.ContainsFunc(r.copies, func(c Exchange) bool { return c.compare(e) == 0 }) {
+	k := copyKey{z.name, askKey{res.server, res.q}}
+	if v.class == Unknown || r.copied[k] {
 		return
 	}
+	r.copied[k] = true
 	r.copies = append(r.copies, e)
 }
 

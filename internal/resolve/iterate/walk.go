@@ -21,12 +21,20 @@ var ranks = map[Class]int{Answer: 3, NoData: 2, NXDomain: 1}
 
 func (e end) better(f end) bool { return ranks[e.class] > ranks[f.class] }
 
+// maxWalks bounds the zones that a pass enters. Those who have different referrals on each server make ways that double with each
+// of them, and that cost no query: the same questions lead to all of them. Honest ones need some hundred.
+const maxWalks = 1000
+
 // walk goes from a zone down to where a question is answered. In full it asks all servers of each zone; otherwise one good
 // reply is enough.
 func (r *run) walk(z *zone, q Question, depth int, full bool) end {
 	if depth > r.opts.MaxDepth {
 		r.note(NoteDepth, z.name, q.String())
 		r.limits["depth"] = true
+		return end{zone: z, class: Unknown}
+	}
+	if r.walks++; r.walks > maxWalks {
+		r.limits["steps"] = true
 		return end{zone: z, class: Unknown}
 	}
 	r.enter(z, full)
