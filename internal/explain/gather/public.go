@@ -57,12 +57,13 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
 	netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// translated are networks whose addresses have an IPv4 address in their last octets (RFC 6052, RFC 8215).
-var translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
+// translated are addresses with an IPv4 address in their last octets (RFC 6052). Those of a network's own translators (RFC 8215)
+// have it wherever it likes, and are special.
+var translated = netip.MustParsePrefix("64:ff9b::/96")
 
 // sixToFour are addresses with an IPv4 address behind their first two octets (RFC 3056).
 var sixToFour = netip.MustParsePrefix("2002::/16")
@@ -73,7 +74,7 @@ func public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(special, within) {
 		return false
 	}
-	if b := a.As16(); a.Is6() && slices.ContainsFunc(translated, within) {
+	if b := a.As16(); translated.Contains(a) {
 		return public(netip.AddrFrom4([4]byte(b[12:])))
 	} else if sixToFour.Contains(a) {
 		return public(netip.AddrFrom4([4]byte(b[2:6])))
