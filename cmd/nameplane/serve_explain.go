@@ -58,7 +58,8 @@ func (d *daemon) gatherer(list *resolvers.List) gather.Gatherer {
 	if !c.AllowPrivate {
 		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
 	}
-	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen}, Resolvers: list.Resolvers}
+	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen}, Resolvers: list.Resolvers,
+		Fetch: gather.OverHTTP(dial)}
 	if c.Registry {
 		g.Registry = &registry.Client{Log: d.log}
 	}

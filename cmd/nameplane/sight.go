@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -138,6 +139,7 @@ func parseExpect(text string) (explain.Set, error) {
 // inWorld asks the public DNS.
 func (s *sight) inWorld(g *gather.Gatherer) (err error) {
 	g.Exchanger, g.Prober = &resolve.Client{AsIs: true}, &resolve.Prober{}
+	g.Fetch = gather.OverHTTP((&net.Dialer{}).DialContext)
 	if !s.noRegistry {
 		g.Registry = &registry.Client{}
 	}
@@ -165,9 +167,10 @@ func (s *sight) inLab(g *gather.Gatherer) error {
 		return err
 	}
 	g.Exchanger, g.Prober = &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, &resolve.Prober{Dial: l.Dial, Listen: l.Listen}
+	g.Fetch = gather.OverHTTP(l.Dial)
 	g.Hints, g.Anchors, g.Options.Vantage = l.Hints, []secure.Anchor{anchor}, "lab"
 	g.Options.Rate = 1000 // nobody there needs to be spared, and nobody is far away
-	g.Options.Timeouts = []time.Duration{400 * time.Millisecond, 800 * time.Millisecond}
+	g.Options.Timeouts = []time.Duration{150 * time.Millisecond, 300 * time.Millisecond}
 	if !s.noRegistry {
 		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
 	}

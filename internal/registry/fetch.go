@@ -87,6 +87,9 @@ func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (
 		l.asked(ctx, at, err.Error())
 		return page{}, err
 	}
+	if clock, err := http.ParseTime(p.header.Get("Date")); err == nil {
+		at.Clock = clock
+	}
 	if p.busy() {
 		l.limits.leave(p.host, time.Now().Add(retryAfter(p.header)))
 	}

@@ -110,6 +110,7 @@ type Attempt struct {
 	At     time.Time     `json:"at"`
 	Took   time.Duration `json:"took"`
 	Result string        `json:"result"`
+	Clock  time.Time     `json:"clock,omitzero"` // what the server says that time it is, to the second
 }
 
 // Private is what may be about persons. Show it only to who asked for it, and never log it.

@@ -30,6 +30,7 @@ type Gatherer struct {
 	Resolvers []resolvers.Resolver
 	Hints     []iterate.Host  // root servers; default: those of the public DNS
 	Anchors   []secure.Anchor // trust anchors of DNSSEC; default: those of the public DNS
+	Fetch     Fetch           // nil: services that aliases lead to are not asked whether anybody has the name
 	Options   Options
 	Progress  func(Event) // is called from one goroutine at a time; may be nil
 }
@@ -160,6 +161,8 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 		r.register(r.facts.Domain.Name)
 	}
 	r.registerTargets()
+	r.judge() // claims go to the addresses that were found
+	r.claims()
 	return r.finish("analyze")
 }
 

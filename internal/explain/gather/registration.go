@@ -2,6 +2,7 @@ package gather
 
 import (
 	"slices"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -63,6 +64,28 @@ func (r *run) registerTargets() {
 	}
 }
 
+// skew compares our clock with those of registries, which keep theirs right, and tell whole seconds. The one that is nearest counts.
+func skew(all []placed) (least time.Duration, known bool) {
+	for _, p := range all {
+		for _, a := range p.Asked {
+			if a.Clock.IsZero() {
+				continue
+			}
+			// Somewhere between question and reply it was that second.
+			d := a.At.Sub(a.Clock.Add(time.Second))
+			if after := a.At.Add(a.Took).Sub(a.Clock); d < 0 && after >= 0 {
+				d = 0
+			} else if after < 0 {
+				d = after
+			}
+			if !known || d.Abs() < least.Abs() {
+				least, known = d, true
+			}
+		}
+	}
+	return least, known
+}
+
 // collect puts the registrations into the facts, in the order in which they were asked for.
 func (r *run) collect() {
 	r.mu.Lock()
@@ -72,4 +95,5 @@ func (r *run) collect() {
 	for _, p := range r.registrations {
 		r.facts.Registrations = append(r.facts.Registrations, p.Registration)
 	}
+	r.facts.Vantage.Skew, r.facts.Vantage.SkewKnown = skew(r.registrations)
 }
