@@ -181,7 +181,7 @@ func rname(f *explain.Facts) []explain.Finding {
 			return unknown(zone, "The mailbox in the SOA of %s could not be read.", zone)
 		case slices.ContainsFunc(labels, func(l string) bool { return strings.Contains(l, "@") }):
 			x := fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s is %s: an @ must be written as a dot there.", zone, mailbox)
-			x.Fix = fmt.Sprintf("Write %s.", strings.ReplaceAll(strings.ReplaceAll(soa.RName.String(), `\@`, "."), "@", "."))
+			x.Fix = fmt.Sprintf("Write %s", strings.ReplaceAll(strings.ReplaceAll(soa.RName.String(), `\@`, "."), "@", "."))
 			return []explain.Finding{x}
 		case len(labels) < 2 || strings.ContainsFunc(strings.Join(labels, ""), func(r rune) bool { return r <= ' ' || r == 0x7f }):
 			return []explain.Finding{fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s, %s, is none.", zone, mailbox)}
