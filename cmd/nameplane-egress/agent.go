@@ -38,9 +38,6 @@ for as long as --keep-established says. This takes an address set and an ACL bes
 those of OVN-Kubernetes for each name, and makes the switch track connections. A deny
 rule before the one that allowed a connection still ends it.`
 
-// defaultSwitch is where Open vSwitch has its database.
-const defaultSwitch = "unix:/var/run/openvswitch/db.sock"
-
 // agentFlags are what is not an option of the agent as it stands.
 type agentFlags struct {
 	cluster  clusterFlags
@@ -80,7 +77,7 @@ func newAgentCommand() *cobra.Command {
 	fl.StringVar(&f.nb.Cert, "nb-cert", "", "certificate `FILE` for ssl")
 	fl.StringVar(&f.nb.Key, "nb-key", "", "key `FILE` for ssl")
 	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the authority of the database's certificate")
-	fl.StringVar(&o.NB.Switch, "switch", defaultSwitch, "database of this node's Open vSwitch, unix:PATH, which confirms what is programmed where the node is the only one of its zone; empty, or not there: the northbound database does, later")
+	fl.StringVar(&o.NB.Switch, "switch", "", "let this node's Open vSwitch confirm what is programmed, by its database at unix:PATH, where the node is the only one of its zone: some milliseconds earlier than the northbound database does, and a first packet in some hundred may be lost")
 	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
 	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
