@@ -78,7 +78,7 @@ func session(t *testing.T) string {
 	b.WriteString(`set -eu -o pipefail
 ip link set lo up
 exec 2>&1
-finish() { [ -z "${SERVER:-}" ] || { kill "$SERVER" 2>/dev/null || true; wait "$SERVER" 2>/dev/null || true; }; }
+finish() { kill $(jobs -p) 2>/dev/null || true; wait; } # what the pages have started, also when one fails
 trap finish EXIT
 `)
 	started := false
