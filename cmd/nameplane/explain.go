@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -149,7 +150,7 @@ func (l *look) recorded(cmd *cobra.Command, args []string) (*explain.Facts, erro
 
 // writeFacts writes a record whole or not at all.
 func writeFacts(path string, facts *explain.Facts) error {
-	f, err := os.CreateTemp(dirOf(path), ".record-*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".record-*")
 	if err != nil {
 		return err
 	}
@@ -161,13 +162,6 @@ func writeFacts(path string, facts *explain.Facts) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
-}
-
-func dirOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		return path[:i+1]
-	}
-	return "."
 }
 
 func (l *look) show(w io.Writer, r *report.Report) error {
