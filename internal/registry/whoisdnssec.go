@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -60,7 +59,7 @@ func (r *whoisReply) setDS(v string) {
 }
 
 // numberedKey is a part of a DS record of .fr: key1-tag, key1-algo, key1-dgst-t, key1-dgst.
-var numberedKey = regexp.MustCompile(`^key(\d+)-(tag|algo|dgst-t|dgst)$`)
+var numberedKey = lazy(`^key(\d+)-(tag|algo|dgst-t|dgst)$`)
 
 // keyParts are those seen so far.
 type keyParts struct {

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,7 +9,7 @@ import (
 // matched against single lines in lower case, in which the domain is written <d>, and only if the text has no data: the
 // same words occur in terms of use.
 var (
-	freeLine = regexp.MustCompile(`^(` + strings.Join([]string{
+	freeLine = lazy(`^(` + strings.Join([]string{
 		`no match`, `no_match`, `not found`, `no entries found`, `error:101: no entries found`, `no data found`, `no found`, `nothing found`,
 		`no (such|matching) (domain|record|object)`, `no objects? found`, `domain( name)?( "?<d>"?)?:? not (found|registered)`,
 		`(the )?(queried |requested )?(object|domain)( name)? (does not exist|was not found|has not been registered|is not registered)`,
@@ -20,13 +19,13 @@ var (
 		`el dominio no se encuentra registrado`, `the domain has not been registered`, `available$`, `domain unknown`,
 		`this domain name has not been registered`,
 	}, `|`) + `)`)
-	busyLine = regexp.MustCompile(strings.Join([]string{
+	busyLine = lazy(strings.Join([]string{
 		`(quota|limit|rate|number of allowed queries|queries|requests)( has been| was| is)? (exceeded|reached)`, `too many (requests|queries|connections)`,
 		`exceeded (the |your )?(maximum|query|allowed|quota|limit|daily)`, `(query|request|access) (denied|refused|rate)`, `access control`,
 		`try again (later|after|in )`, `blacklisted`, `(has been|are|is) (temporarily )?(blocked|denied|banned)`, `connection refused`,
 		`temporarily unavailable`, `server (is )?(busy|too busy)`, `internal (server )?error`,
 	}, `|`))
-	reservedLine = regexp.MustCompile(`^((domain )?status:\s*(reserved|not allowed|invalid|blocked|restricted|unavailable|premium|withheld)|` +
+	reservedLine = lazy(`^((domain )?status:\s*(reserved|not allowed|invalid|blocked|restricted|unavailable|premium|withheld)|` +
 		`(this|the) (domain )?name (is|has been) (reserved|restricted|blocked)|reserved (domain )?name|` +
 		`this domain cannot be registered|<d> (is reserved|cannot be registered|is not available for registration))`)
 )
@@ -40,15 +39,15 @@ func (r *whoisReply) judge(text, domain string) verdict {
 	case signals > 0 && !about:
 		return isOther
 	case signals >= 2, signals == 1 && r.name == domain:
-		if slices.ContainsFunc(lines, reservedLine.MatchString) && r.Registrar.Name == "" && r.Dates == (Dates{}) {
+		if slices.ContainsFunc(lines, reservedLine().MatchString) && r.Registrar.Name == "" && r.Dates == (Dates{}) {
 			return isReserved
 		}
 		return isFound
-	case slices.ContainsFunc(lines, busyLine.MatchString): // before free: a refusal must never read as one
+	case slices.ContainsFunc(lines, busyLine().MatchString): // before free: a refusal must never read as one
 		return isBusy
-	case slices.ContainsFunc(lines, reservedLine.MatchString):
+	case slices.ContainsFunc(lines, reservedLine().MatchString):
 		return isReserved
-	case slices.ContainsFunc(lines, freeLine.MatchString):
+	case slices.ContainsFunc(lines, freeLine().MatchString):
 		return isFree
 	case r.referral != "":
 		return isReferral

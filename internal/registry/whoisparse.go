@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +81,7 @@ func (r *whoisReply) addField(f field) {
 		set(r, f.value)
 		return
 	}
-	if m := numberedKey.FindStringSubmatch(key); m != nil {
+	if m := numberedKey().FindStringSubmatch(key); m != nil {
 		r.addKeyPart(m[1], m[2], f.value)
 	}
 }
@@ -165,10 +164,10 @@ func (r *whoisReply) setName(v string) {
 }
 
 // nominetTag is behind the registrars of .uk.
-var nominetTag = regexp.MustCompile(`\s*\[Tag = [^\]]*\]$`)
+var nominetTag = lazy(`\s*\[Tag = [^\]]*\]$`)
 
 func (r *whoisReply) setRegistrar(v string) {
-	r.Registrar.Name = cmp.Or(r.Registrar.Name, nominetTag.ReplaceAllString(clean(v), ""))
+	r.Registrar.Name = cmp.Or(r.Registrar.Name, nominetTag().ReplaceAllString(clean(v), ""))
 }
 
 // setStatus also takes lists: "REGISTERED, DELEGATED, VERIFIED".

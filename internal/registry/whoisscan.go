@@ -3,6 +3,7 @@ package registry
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // field is a value of a WHOIS text, which has no format (RFC 3912 §1): a line "key: value", "[key] value", or a line below a
@@ -15,7 +16,7 @@ type field struct {
 }
 
 // bracket is a line of JPRS: "a. [Domain Name]   EXAMPLE.JP".
-var bracket = regexp.MustCompile(`^(?:[a-z]\. ?)?\[([^\]]{1,40})\]\s*(.*)$`)
+var bracket = lazy(`^(?:[a-z]\. ?)?\[([^\]]{1,40})\]\s*(.*)$`)
 
 // scanner reads lines as fields.
 type scanner struct {
@@ -69,7 +70,7 @@ func (s *scanner) line(indent int, line string, deeper bool) {
 		s.section, s.indent = key, indent
 	case ok:
 		s.add(key, value)
-		if strings.HasPrefix(line, "[") || bracket.MatchString(line) {
+		if strings.HasPrefix(line, "[") || bracket().MatchString(line) {
 			s.section, s.indent = key, indent // more values may follow on lines of their own
 		}
 	case inside && s.open():
@@ -93,7 +94,7 @@ func (s *scanner) add(key, value string) {
 
 // keyValue splits a line "key: value", also "key....: value" and "[key] value".
 func keyValue(line string) (key, value string, ok bool) {
-	if m := bracket.FindStringSubmatch(line); m != nil {
+	if m := bracket().FindStringSubmatch(line); m != nil {
 		return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
 	}
 	key, value, ok = strings.Cut(line, ":")
@@ -106,4 +107,10 @@ func keyValue(line string) (key, value string, ok bool) {
 		return "", "", false
 	}
 	return strings.Join(words, " "), strings.TrimSpace(value), true
+}
+
+// lazy is an expression that is made when a text is first held against it: a server that never asks a registry has no use for
+// the memory.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
