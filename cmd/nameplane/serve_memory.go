@@ -23,18 +23,24 @@ const (
 )
 
 func newTidyMemory() tidyMemory {
-	return tidyMemory{free: debug.FreeOSMemory, allocated: func() uint64 {
-		sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}}
+	return tidyMemory{
+		free: func() {
+			debug.FreeOSMemory()
+			freeProgram()
+		},
+		allocated: func() uint64 {
+			sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+			metrics.Read(sample)
+			return sample[0].Value.Uint64()
+		},
+	}
 }
 
 func (m tidyMemory) run(ctx context.Context) error {
 	tick := time.NewTicker(tidyPeriod)
 	defer tick.Stop()
 	last := m.allocated()
-	freed := last
+	freed, first := last, true // the start was work, however little it allocated
 	for {
 		select {
 		case <-tick.C:
@@ -42,9 +48,9 @@ func (m tidyMemory) run(ctx context.Context) error {
 			return nil
 		}
 		now := m.allocated()
-		if now-last < tidyQuiet && now-freed > tidyWorth {
+		if now-last < tidyQuiet && (first || now-freed > tidyWorth) {
 			m.free()
-			freed = now
+			freed, first = now, false
 		}
 		last = now
 	}

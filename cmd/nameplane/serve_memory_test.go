@@ -23,20 +23,20 @@ func TestTidyMemory(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		want(0, "with nothing to do")
+		want(1, "with nothing to do after the start")
 		for range 40 { // work
 			allocated.Add(tidyWorth)
 			time.Sleep(tidyPeriod / 2)
 		}
-		want(0, "while it works")
+		want(1, "while it works")
 		time.Sleep(3 * tidyPeriod)
-		want(1, "at rest")
+		want(2, "at rest")
 		allocated.Add(tidyWorth / 2)
 		time.Sleep(time.Minute)
-		want(1, "after little work")
+		want(2, "after little work")
 		allocated.Add(tidyWorth)
 		time.Sleep(time.Minute)
-		want(2, "at rest again")
+		want(3, "at rest again")
 		stop()
 		<-ended
 	})

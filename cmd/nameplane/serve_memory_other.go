@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// freeProgram is for Linux.
+func freeProgram() {}
