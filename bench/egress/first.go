@@ -17,7 +17,8 @@ import (
 	"github.com/nameplane/nameplane/test/egress/rig"
 )
 
-// hold is the default of the plugin, said so that the rows can be read without it.
+// hold is as long as by default, said so that the rows can be read without it. One that runs out ends in SERVFAIL, which is not the
+// default: an answer that went out all the same could not be told from one that was in time.
 const hold = "hold 250ms\non_timeout servfail"
 
 // space is where the pods of a figure are.
