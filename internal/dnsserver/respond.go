@@ -250,7 +250,7 @@ func (h *handler) lookup() int {
 	case lookup.ServFail:
 		return edeNotReady
 	case lookup.Positive:
-		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name) {
+		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name, h.q.qtype) {
 			return edeStale
 		}
 	}

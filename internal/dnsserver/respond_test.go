@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -355,7 +356,9 @@ func TestKeepaliveOverTCPOnly(t *testing.T) {
 
 // Answers that are known to be old say so, to those who understand it.
 func TestStaleAnswers(t *testing.T) {
-	h := newHandler(t, Config{Stale: func(name []byte) bool { return string(name) == "\x03www\x07example\x03org\x00" }})
+	h := newHandler(t, Config{Stale: func(name []byte, t rr.Type) bool {
+		return string(name) == "\x03www\x07example\x03org\x00" && t == rr.TypeA
+	}})
 	for name, want := range map[string]int{"WWW.example.org.": edeStale, "ns1.example.org.": edeNone} {
 		if got := summarise(unpacked(t, ask(h, packed(t, withOPT(question(name, dns.TypeA), 1232))))).EDE; got != want {
 			t.Errorf("%s: extended error %d, want %d", name, got, want)

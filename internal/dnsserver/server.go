@@ -15,18 +15,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Config says where and how to serve. The zero value of each field is safe.
 type Config struct {
-	Listen   []string               // addresses with ports; without a host, all addresses of both families; default ":53"
-	Snapshot func() *zone.Snapshot  // the zones; nil, or a nil Snapshot, answers SERVFAIL
-	Stale    func(name []byte) bool // whether the addresses of a name are known to be old; default: none are
-	Version  string                 // shown to those who ask version.bind in class CH; default hidden
-	NSID     string                 // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                    // largest reply over UDP; default 1232, which no usual path fragments
-	Workers  int                    // sockets for each address; default one for each CPU in use
+	Listen   []string                          // addresses with ports; without a host, all addresses of both families; default ":53"
+	Snapshot func() *zone.Snapshot             // the zones; nil, or a nil Snapshot, answers SERVFAIL
+	Stale    func(name []byte, t rr.Type) bool // whether the records of a name are known to be old; default: none are
+	Version  string                            // shown to those who ask version.bind in class CH; default hidden
+	NSID     string                            // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
+	UDPSize  int                               // largest reply over UDP; default 1232, which no usual path fragments
+	Workers  int                               // sockets for each address; default one for each CPU in use
 	RRL      RRLConfig
 	TCP      TCPConfig
 	Forward  ForwardConfig
@@ -44,9 +45,9 @@ type settings struct {
 	nsid     string
 	udpSize  int
 	secret   cookieSecret
-	stale    func(name []byte) bool // nil when nothing ever is
-	waiting  *waiting               // nil when nothing is forwarded
-	peers    *peering               // nil when nobody speaks with other servers
+	stale    func(name []byte, t rr.Type) bool // nil when nothing ever is
+	waiting  *waiting                          // nil when nothing is forwarded
+	peers    *peering                          // nil when nobody speaks with other servers
 }
 
 // Server is a set of bound sockets, and what serves them.

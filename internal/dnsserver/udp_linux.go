@@ -108,6 +108,7 @@ type batch struct {
 	names   [batchSize]unix.RawSockaddrInet6 // the larger of the two
 	control [batchSize][controlSize]byte
 	joined  segments
+	naps    naps
 	buffers []byte // readSize for each query
 	replies []byte // replySize for each reply
 }
@@ -175,6 +176,10 @@ func serveBatches(u *udpSocket, h *handler) error {
 func (b *batch) recv(fd uintptr) bool {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
 	if errno == unix.EAGAIN {
+		if crowd := b.received; b.naps.take(crowd) {
+			b.received = 0
+			return b.recv(fd)
+		}
 		return false
 	}
 	b.received, b.errno = int(n), errno
