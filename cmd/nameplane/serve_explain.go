@@ -39,6 +39,8 @@ func (d *daemon) openExplain() error {
 			return fmt.Errorf("explain.lab: %w", err)
 		}
 	}
+	// One for all scans: to a server that several look at they are one client.
+	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
 	service, err := scans.Open(d.publisher, lookWith(base), scans.Options{Parallel: c.Parallel, PerClient: c.PerClient, PerTarget: c.PerTarget,
 		Keep: c.Keep, KeepAll: c.KeepAll, Public: c.Public, Parse: parseTarget, Domain: domainOf})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/resolve"
 )
 
 // errBudget is why a query was not sent.
@@ -16,6 +18,7 @@ var errBudget = errors.New("the budget is used up")
 type budget struct {
 	rate  int
 	max   int
+	all   *resolve.Pace // that of everybody; may be nil
 	slots chan struct{}
 
 	mu    sync.Mutex // guards the following
@@ -24,7 +27,7 @@ type budget struct {
 }
 
 func newBudget(o Options) *budget {
-	return &budget{rate: o.Rate, max: o.MaxQueries, left: o.MaxQueries, slots: make(chan struct{}, o.InFlight), times: map[netip.Addr][]time.Time{}}
+	return &budget{rate: o.Rate, all: o.Pace, max: o.MaxQueries, left: o.MaxQueries, slots: make(chan struct{}, o.InFlight), times: map[netip.Addr][]time.Time{}}
 }
 
 // acquire waits until a server may be sent a query. Release must follow if there is no error. Free ones count elsewhere, and
@@ -60,10 +63,14 @@ func (b *budget) wait(ctx context.Context, server netip.Addr, free bool) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
 		return errBudget
 	}
+	// The turn of this one comes first: so nobody has more than a second's queries waiting before all others.
+	if b.all != nil && b.all.Wait(ctx, server) != nil {
+		return errBudget
+	}
+	return nil
 }
 
 func (b *budget) release() { <-b.slots }

@@ -45,6 +45,7 @@ type Options struct {
 	MaxQueries  int             // to authorities; default 150 for a scan, else 240
 	PerResolver int             // queries to one resolver; default 8
 	Rate        int             // queries a second to one server; default 10
+	Pace        *resolve.Pace   // that of all who ask at the same time; default: this one asks alone
 	InFlight    int             // queries at a time; default 64
 	MaxTime     time.Duration   // default 30 s
 	Timeouts    []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s

@@ -1,10 +1,13 @@
 package gather_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/simnet"
@@ -290,6 +294,46 @@ func TestPrimary(t *testing.T) {
 			}
 			if got += " " + string(p.Class); got != tt.want {
 				t.Errorf("with %q: %s, want %s", tt.records, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestPace sees that several at the same time ask no server more often than one may.
+func TestPace(t *testing.T) {
+	type look func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error)
+	scan := func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error) {
+		return g.Scan(ctx, "example.test")
+	}
+	analyze := func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error) {
+		return g.Analyze(ctx, "alias.example.test", nil)
+	}
+	compare := func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error) {
+		return g.Compare(ctx, "www.example.test", nil)
+	}
+	for _, tt := range []struct {
+		looks []look
+		at    []string // servers that nobody else asks; resolvers ask authorities, too
+	}{{[]look{scan, scan, analyze}, slices.Collect(maps.Keys(servers))}, {[]look{compare, compare, compare}, []string{resolverA, resolverB}}} {
+		run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			g.Options.Rate, g.Options.Pace = 10, &resolve.Pace{Rate: 10}
+			var all sync.WaitGroup
+			for _, look := range tt.looks {
+				one := *g
+				all.Go(func() {
+					if f, err := look(t.Context(), &one); err != nil || len(f.Unfinished) > 0 {
+						t.Errorf("%v, unfinished %v", err, f.Unfinished)
+					}
+				})
+			}
+			all.Wait()
+			sent := map[netip.Addr][]simnet.Query{}
+			for _, q := range net.History() {
+				at := q.Server.Addr()
+				if n := len(sent[at]); slices.Contains(tt.at, at.String()) && n >= 10 && q.At-sent[at][n-10].At < 1e9 {
+					t.Errorf("%v is the eleventh within a second after %v", q, sent[at][n-10:])
+				}
+				sent[at] = append(sent[at], q)
 			}
 		})
 	}

@@ -331,7 +331,7 @@ func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
 		return iterate.Unknown
 	}
 	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
-		Family: r.opts.family(), MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts[:1]}}
+		Family: r.opts.family(), MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts[:1]}}
 	trace, err := it.Run(r.ctx, q)
 	if err != nil {
 		return iterate.Unknown

@@ -22,7 +22,7 @@ func (r *run) walk() error {
 		share = share * 4 / 5 // the rest is for the conduct of servers
 	}
 	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: rootAddrs, Family: r.opts.family(),
-		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Timeouts: r.opts.Timeouts}}
+		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts}}
 	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]})
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ func (b *budget) acquire(ctx context.Context, server netip.Addr) error {
 			return b.timeUp()
 		}
 	}
+	if p := b.opts.Pace; p != nil && p.Wait(ctx, server) != nil {
+		return b.timeUp()
+	}
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 )
 
 // Options are the limits and ways of a walk. The zero Options are the defaults.
@@ -26,6 +27,7 @@ type Options struct {
 	MaxTime    time.Duration   // of a walk in all; default 20 s
 	InFlight   int             // queries at a time; default 64
 	Rate       int             // queries a second to one server; default 10
+	Pace       *resolve.Pace   // that of all who ask, walks and others; default: this walk asks alone
 	Timeouts   []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
 	MaxDepth   int             // referrals one below the other; default 30
 	MaxChain   int             // aliases in a row; default 16, more than resolvers follow (about 11)
