@@ -2,6 +2,8 @@ package alias_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +201,27 @@ func TestBothAtOnce(t *testing.T) {
 		r.want("example.org.", "ACTIVE timeout", "A 60 203.0.113.1 203.0.113.2")
 		r.wait(10 * time.Second)
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// Later, too, a target that moves with both families is one step of the serial, whatever chance says of the moments.
+func TestBothMoveAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		net := simnet.New(1)
+		server := net.MustServer(resolver, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA 2001:db8::1\nlatency 5ms 50ms")
+		r := open(t, filepath.Join(t.TempDir(), "db"), net, alias.Options{}, follow.Options{Rand: rand.New(rand.NewPCG(1, 1)).Float64})
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(time.Second)
+		for i := 2; i < 12; i++ {
+			serial := r.serial("example.org.")
+			r.must(server.Do(fmt.Sprintf("set cdn.example.net. 60 A 203.0.113.%d", i)))
+			r.must(server.Do(fmt.Sprintf("set cdn.example.net. 60 AAAA 2001:db8::%x", i)))
+			r.wait(time.Minute)
+			r.want("example.org.", "ACTIVE", fmt.Sprintf("A 60 203.0.113.%d, AAAA 60 2001:db8::%x", i, i))
+			if n := r.changesSince("example.org.", serial); n != 1 {
+				t.Errorf("the move to %d was %d changes", i, n)
+			}
+		}
 	})
 }
 

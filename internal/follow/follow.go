@@ -204,7 +204,14 @@ func (t *Tracker) Seed(name dnsname.Name, f Family, s State) {
 		return
 	}
 	now := time.Now()
-	n.entries[i] = &entry{node: n, state: &s, told: &s, due: now.Add(t.timing.seeded(s, now))}
+	e := &entry{node: n, state: &s, told: &s}
+	n.entries[i] = e
+	e.wait(now, t.timing.seeded(s, now))
+	if o := n.entries[1-i]; o != nil {
+		if at, ok := e.meet(o); ok && at.Equal(o.due) {
+			e.move(at)
+		}
+	}
 }
 
 // State is what is known of one family of a name, and whether that is followed.

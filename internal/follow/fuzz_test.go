@@ -12,7 +12,7 @@ import (
 func FuzzRead(f *testing.F) {
 	name := dnsname.MustParse("cdn.example.net.")
 	for _, text := range []string{"cdn.example.net. 60 A 203.0.113.1", "cdn.example.net. 60 CNAME cdn.example.net.", `c\.dn.example.net. 1 A 203.0.113.1`} {
-		m := query(name, IPv4)
+		m := query(name, dns.TypeA)
 		rec, err := dns.NewRR(text)
 		if err != nil {
 			f.Fatal(err)

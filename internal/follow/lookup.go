@@ -84,17 +84,20 @@ func (t *Tracker) noneUp() *Error {
 }
 
 // walk asks one resolver for a name, and on for the target where its reply ends in a CNAME. Each reply adds to the chain
-// or ends the walk, so there are at most maxChain+1.
+// or ends the walk, so there are at most maxChain+1; and as many for the CNAMEs of names that the resolver fails at.
 func (t *Tracker) walk(ctx context.Context, u *upstream, name dnsname.Name, f Family) outcome {
 	w := walked{next: name, family: f}
 	for {
-		reply, err := t.ask(ctx, u, w.next, f)
+		reply, err := t.ask(ctx, u, w.next, rrType(f))
 		if err == nil {
 			var o outcome
 			var done bool
 			if o, done, err = w.read(reply); done {
 				return o
 			}
+		}
+		if err != nil && err.Cause == ServFail {
+			err = t.around(ctx, u, &w, err)
 		}
 		if err != nil {
 			err.Server, err.Chain = u.label, w.chain

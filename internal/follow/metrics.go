@@ -56,6 +56,10 @@ func (t *Tracker) Collectors() []prometheus.Collector {
 		t.gauge("nameplane_follow_followers", "Followers of names, each family counted.", func() int { return t.followers }),
 		t.gauge("nameplane_follow_failing", "Families of names whose last attempt failed.", t.failingLocked),
 		t.gauge("nameplane_follow_overdue", "Families of names that are due and wait for their turn.", t.overdueLocked),
+		t.gauge("nameplane_follow_longest_chain", "CNAMEs behind the followed name that has the most of them.", t.longestLocked),
+		t.gauge("nameplane_follow_oldest_success_timestamp_seconds",
+			"Of the names that had addresses, when the one that has had no answer for the longest was last answered; 0 without any.", t.oldestLocked),
+		t.gauge("nameplane_follow_next_attempt_timestamp_seconds", "When the next name is asked for; 0 without any.", t.soonestLocked),
 	}
 	for _, u := range t.upstreams {
 		out = append(out, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_follow_resolver_up",
@@ -88,6 +92,55 @@ func (t *Tracker) failingLocked() int {
 		}
 	}
 	return n
+}
+
+// longestLocked counts the CNAMEs of the last answer, or as far as a lookup came that failed.
+func (t *Tracker) longestLocked() (most int) {
+	for _, node := range t.names {
+		for _, e := range node.entries {
+			if e == nil {
+				continue
+			}
+			most = max(most, len(e.state.Way))
+			if e.state.Err != nil {
+				most = max(most, len(e.state.Err.Chain))
+			}
+		}
+	}
+	return most
+}
+
+func (t *Tracker) oldestLocked() int {
+	var oldest time.Time
+	for _, node := range t.names {
+		for _, e := range node.entries {
+			if e == nil || e.state.LastSuccess.IsZero() || e.state.Answer == NoData {
+				continue
+			}
+			if last := e.state.LastSuccess; oldest.IsZero() || last.Before(oldest) {
+				oldest = last
+			}
+		}
+	}
+	return unix(oldest)
+}
+
+func (t *Tracker) soonestLocked() int {
+	var soonest time.Time
+	for _, q := range []queue{t.queue, t.doubtful} {
+		if len(q) > 0 && (soonest.IsZero() || q[0].due.Before(soonest)) {
+			soonest = q[0].due
+		}
+	}
+	return unix(soonest)
+}
+
+// unix is a moment as metrics have it; 0: none.
+func unix(at time.Time) int {
+	if at.IsZero() {
+		return 0
+	}
+	return int(at.Unix())
 }
 
 func (t *Tracker) overdueLocked() int {

@@ -160,3 +160,72 @@ func TestErrorTexts(t *testing.T) {
 		})
 	}
 }
+
+// TestAround has a resolver that fails at chains which are too long for it, and at loops, as they do. The rest is walked from
+// here, and what is wrong with the names is told by its own name.
+func TestAround(t *testing.T) {
+	const most = 3 // CNAMEs that the resolver follows
+	for _, tt := range []struct {
+		name  string
+		links int // between n0 and the addresses
+		loop  bool
+		want  string
+		chain int // as far as it was walked
+	}{
+		{"within its bounds", 3, false, "found 203.0.113.1 ttl 60", 3},
+		{"beyond them", 4, false, "found 203.0.113.1 ttl 60", 4},
+		{"as many as we follow", 16, false, "found 203.0.113.1 ttl 60", 16},
+		{"more", 17, false, "chain-too-long, before that nothing", 17},
+		{"a loop", 5, true, "loop, before that nothing", 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				ex := exchange(func(_ context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+					asked++
+					return replyOf(t, query, chained(query.Question[0], tt.links, tt.loop, most)), nil
+				})
+				r := newRig(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
+				r.start(t)
+				r.Follow(name("n0.example.net."), follow.IPv4)
+				r.until(time.Second)
+				st, _ := r.State(name("n0.example.net."), follow.IPv4)
+				chain := st.Way
+				if st.Err != nil {
+					chain = st.Err.Chain
+				}
+				if got := brief(st); got != tt.want || len(chain) != tt.chain {
+					t.Errorf("%s by %d CNAMEs, want %s by %d", got, len(chain), tt.want, tt.chain)
+				}
+				if asked > 2*17 {
+					t.Errorf("asked %d times", asked)
+				}
+			})
+		})
+	}
+}
+
+// chained is the reply to a question for a name of n0, n1, ..., of which each leads to the next, by a resolver that follows so
+// many.
+func chained(q dns.Question, links int, loop bool, most int) string {
+	var at int
+	fmt.Sscanf(q.Name, "n%d.", &at)
+	out := "NOERROR"
+	for i := 0; ; i++ {
+		next := at + 1
+		if loop && next == links {
+			next = 0
+		}
+		switch {
+		case at == links && q.Qtype == dns.TypeA:
+			return fmt.Sprintf("%s\nn%d.example.net. 60 A 203.0.113.1", out, at)
+		case i == most && q.Qtype == dns.TypeA:
+			return "SERVFAIL"
+		}
+		out += fmt.Sprintf("\nn%d.example.net. 60 CNAME n%d.example.net.", at, next)
+		if q.Qtype == dns.TypeCNAME {
+			return out
+		}
+		at = next
+	}
+}

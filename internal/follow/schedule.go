@@ -13,7 +13,8 @@ import (
 type node struct {
 	name    dnsname.Name
 	entries [len(families)]*entry // nil where the family is not followed
-	telling bool                  // a callback is running
+	telling bool                  // a callback is running, or about to
+	landed  chan struct{}         // closed when nothing of it is in flight any more; nil: nobody waits for that
 }
 
 // entry is one family of a followed name. It stays while it is in flight, even if all its followers have gone: one who
@@ -24,15 +25,63 @@ type entry struct {
 	state     *State // replaced, never changed
 	told      *State // what followers know
 
-	due      time.Time // zero: before all others
-	place    int       // in the queue
-	inFlight bool      // is being asked for, and not in the queue
-	doubtful bool      // waits in the queue of those that failed, or is in flight as one of them
-	cached   bool      // the resolver has it in a cache, where it cannot be renewed before its TTL is over
+	due      time.Time     // zero: before all others
+	early    time.Duration // how much sooner than due would do as well
+	late     time.Duration // and how much later
+	place    int           // in the queue
+	inFlight bool          // is being asked for, and not in the queue
+	doubtful bool          // waits in the queue of those that failed, or is in flight as one of them
+	cached   bool          // the resolver has it in a cache, where it cannot be renewed before its TTL is over
 }
 
 func (e *entry) family() Family {
 	return families[slices.Index(e.node.entries[:], e)]
+}
+
+// other is the other family of the name, if that is followed; else nil.
+func (e *entry) other() *entry {
+	o := e.node.entries[1-slices.Index(e.node.entries[:], e)]
+	if o == nil || o.followers == 0 {
+		return nil
+	}
+	return o
+}
+
+// wait makes an entry due.
+func (e *entry) wait(now time.Time, s span) {
+	e.due, e.early, e.late = now.Add(s.wait), s.wait-s.from, s.until-s.wait
+}
+
+// meet is a moment near the entry's own at which another would have it asked as well; not ok, if there is none.
+func (e *entry) meet(o *entry) (at time.Time, ok bool) {
+	at = o.due
+	if from := e.due.Add(-e.early); at.Before(from) {
+		at = from
+	}
+	if until := e.due.Add(e.late); at.After(until) {
+		at = until
+	}
+	return at, !at.Before(o.due.Add(-o.early)) && !at.After(o.due.Add(o.late))
+}
+
+// move gives an entry another moment within its bounds.
+func (e *entry) move(at time.Time) {
+	by := at.Sub(e.due)
+	e.due, e.early, e.late = at, e.early+by, e.late-by
+}
+
+// joinLocked has an entry that is about to wait asked together with the other family of its name, where the bounds of both
+// allow it: a target that moves with both is found to have moved in one moment, and not in two.
+func (t *Tracker) joinLocked(e *entry) {
+	o := e.other()
+	if o == nil || o.inFlight {
+		return
+	}
+	if at, ok := e.meet(o); ok {
+		e.move(at)
+		o.move(at)
+		t.lineOf(o).moved(o)
+	}
 }
 
 // nudge makes Run look at the queue.
@@ -108,19 +157,21 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	if e.doubtful {
 		t.doubts--
 	}
+	e.node.land()
 	if e.followers == 0 {
 		t.dropLocked(e)
 		return
 	}
 	now := time.Now()
 	if ctx.Err() != nil { // given up, which says nothing of the name
-		e.due = now
+		e.wait(now, span{})
 		t.pushLocked(e)
 		return
 	}
 	t.metrics.looked(e.family(), o)
 	s := e.state.after(o, now)
-	e.due = now.Add(t.waitLocked(e, &s, o, now))
+	e.wait(now, t.waitLocked(e, &s, o, now))
+	t.joinLocked(e)
 	s.NextAttempt = e.due
 	e.state = &s
 	t.pushLocked(e)
@@ -128,12 +179,15 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 		e.told = e.state // so that the old one is not kept
 	} else if !e.node.telling {
 		e.node.telling = true
-		t.running.Go(func() { t.tell(e.node) })
+		t.running.Go(func() {
+			t.await(ctx, e.node)
+			t.tell(e.node)
+		})
 	}
 }
 
 // waitLocked is how long to wait for the next attempt after the state became s.
-func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) time.Duration {
+func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) span {
 	switch {
 	case o.err != nil:
 		return t.timing.retry(s.Failures)
@@ -165,6 +219,39 @@ func (t *Tracker) dropLocked(e *entry) {
 func (t *Tracker) dropNameLocked(n *node) {
 	if n.entries == [len(families)]*entry{} && !n.telling {
 		delete(t.names, n.name)
+	}
+}
+
+// land tells who waits for it that nothing of the name is in flight.
+func (n *node) land() {
+	if n.landed != nil && !n.inFlight() {
+		close(n.landed)
+		n.landed = nil
+	}
+}
+
+func (n *node) inFlight() bool {
+	return slices.ContainsFunc(n.entries[:], func(e *entry) bool { return e != nil && e.inFlight })
+}
+
+// await waits a moment for what of a name is in flight.
+func (t *Tracker) await(ctx context.Context, n *node) {
+	t.mu.Lock()
+	if !n.inFlight() {
+		t.mu.Unlock()
+		return
+	}
+	if n.landed == nil {
+		n.landed = make(chan struct{})
+	}
+	landed := n.landed
+	t.mu.Unlock()
+	timer := time.NewTimer(together)
+	defer timer.Stop()
+	select {
+	case <-landed:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -208,11 +295,14 @@ func (q *queue) remove(e *entry) {
 	}
 }
 
-// move gives a waiting entry another time.
+// move gives a waiting entry another time, and no choice.
 func (q *queue) move(e *entry, due time.Time) {
-	e.due = due
-	heap.Fix((*byDue)(q), e.place)
+	e.due, e.early, e.late = due, 0, 0
+	q.moved(e)
 }
+
+// moved takes in that a waiting entry has another time.
+func (q *queue) moved(e *entry) { heap.Fix((*byDue)(q), e.place) }
 
 // byDue is the queue as container/heap wants it.
 type byDue []*entry

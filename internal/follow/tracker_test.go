@@ -296,7 +296,8 @@ func TestMetrics(t *testing.T) {
 		want := map[string]float64{
 			"nameplane_follow_names": 3, "nameplane_follow_followers": 4, "nameplane_follow_failing": 3, "nameplane_follow_overdue": 0,
 			"nameplane_follow_resolver_up": 0, "nameplane_follow_queries_total": 3, "nameplane_follow_queries_held_total": 1,
-			"nameplane_follow_lookups_total": 3, "nameplane_follow_changes_total": 3, "nameplane_follow_query_duration_seconds": 0,
+			"nameplane_follow_lookups_total": 3, "nameplane_follow_changes_total": 3, "nameplane_follow_query_duration_seconds": 0, "nameplane_follow_longest_chain": 0,
+			"nameplane_follow_oldest_success_timestamp_seconds": 0, "nameplane_follow_next_attempt_timestamp_seconds": float64(time.Now().Unix() + 3 + 5),
 		}
 		r.until(4500 * time.Millisecond)
 		if diff := cmp.Diff(want, gather(t, r.Tracker)); diff != "" {
@@ -304,7 +305,8 @@ func TestMetrics(t *testing.T) {
 		}
 		r.until(20 * time.Second)
 		got := gather(t, r.Tracker)
-		if got["nameplane_follow_resolver_up"] != 1 || got["nameplane_follow_failing"] != 0 || got["nameplane_follow_query_duration_seconds"] == 0 {
+		if got["nameplane_follow_resolver_up"] != 1 || got["nameplane_follow_failing"] != 0 || got["nameplane_follow_query_duration_seconds"] == 0 ||
+			got["nameplane_follow_oldest_success_timestamp_seconds"] < float64(time.Now().Unix()-20) {
 			t.Errorf("after that: %v", got)
 		}
 	})

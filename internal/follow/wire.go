@@ -18,14 +18,14 @@ import (
 // This is the only file that knows messages.
 
 // ask sends one query, when the limit of queries per second lets it.
-func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, f Family) (*dns.Msg, *Error) {
+func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, qtype uint16) (*dns.Msg, *Error) {
 	if err := t.turn(ctx); err != nil {
 		return nil, failure(err)
 	}
 	ctx, cancel := context.WithTimeout(resolve.BeforeAgain(ctx, t.turn), t.opts.Timeout)
 	defer cancel()
 	began := time.Now()
-	reply, err := t.opts.Exchanger.Exchange(ctx, u.server, query(name, f))
+	reply, err := t.opts.Exchanger.Exchange(ctx, u.server, query(name, qtype))
 	t.metrics.asked(u, time.Since(began), err == nil)
 	if err != nil {
 		return nil, failure(err)
@@ -42,9 +42,9 @@ func (t *Tracker) turn(ctx context.Context) error {
 	return err
 }
 
-func query(name dnsname.Name, f Family) *dns.Msg {
+func query(name dnsname.Name, qtype uint16) *dns.Msg {
 	m := &dns.Msg{MsgHdr: dns.MsgHdr{RecursionDesired: true}}
-	m.Question = []dns.Question{{Name: name.String(), Qtype: rrType(f), Qclass: dns.ClassINET}}
+	m.Question = []dns.Question{{Name: name.String(), Qtype: qtype, Qclass: dns.ClassINET}}
 	// What usual paths carry in one piece (DNS flag day 2020).
 	return m.SetEdns0(1232, false)
 }
@@ -89,6 +89,20 @@ func (w *walked) read(m *dns.Msg) (outcome, bool, *Error) {
 		}
 	}
 	return w.nothing(m, len(w.chain) > asked)
+}
+
+// around goes on behind the CNAME of a name that a resolver fails at. Most follow fewer than we do, and fail at a loop and at
+// a chain that is too long for them with the same SERVFAIL. It returns failed when there is no CNAME.
+func (t *Tracker) around(ctx context.Context, u *upstream, w *walked, failed *Error) *Error {
+	reply, err := t.ask(ctx, u, w.next, dns.TypeCNAME)
+	if err != nil || refusal(reply) != nil {
+		return failed
+	}
+	target, ttl, ok := cname(reply, w.next)
+	if !ok {
+		return failed
+	}
+	return w.follow(target, ttl)
 }
 
 // nothing judges a reply that has no addresses; moved tells whether it had CNAMEs.
