@@ -112,6 +112,8 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 		return
 	case err == nil:
 		p.has = has
+	default:
+		p.check = false // nobody confirms what it has: it counts as lacking it, and is told
 	}
 	n.schedule(s.zone, at, s.peer, now.Add(pause(p.tries)))
 	if p.tries++; p.tries == 8 {
@@ -147,10 +149,21 @@ func (n *Notifier) Progress(id uuid.UUID) []Progress {
 		p := z.peers[i]
 		out[i].InSync, out[i].Has = p.done || p.check, p.has
 		if !out[i].InSync {
-			out[i].Since, out[i].Next, out[i].Problem = p.since, p.next, p.problem
+			out[i].Acknowledged, out[i].Since, out[i].Next, out[i].Problem = p.acked, p.since, p.next, p.why()
 		}
 	}
 	return out
+}
+
+// why is what keeps a secondary from being in sync, as far as it can be told from here.
+func (p *peer) why() string {
+	switch {
+	case p.problem != "":
+		return p.problem
+	case p.acked && p.has != 0:
+		return fmt.Sprintf("it has answered the NOTIFY, and still has serial %d", p.has)
+	}
+	return ""
 }
 
 // InSync reports whether every secondary has the newest serial of a zone.

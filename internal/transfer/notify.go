@@ -93,12 +93,13 @@ type peer struct {
 
 // Progress is how far a secondary has come with a zone.
 type Progress struct {
-	Secondary Secondary
-	InSync    bool
-	Has       uint32 // 0: not known
-	Since     time.Time
-	Next      time.Time
-	Problem   string // what the last attempt came to, when it failed
+	Secondary    Secondary
+	InSync       bool
+	Acknowledged bool   // it has answered the NOTIFY of a serial that it does not have yet
+	Has          uint32 // 0: not known
+	Since        time.Time
+	Next         time.Time
+	Problem      string // why it does not have it, as far as that can be told
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -215,6 +216,45 @@ func TestNotifySecondariesChange(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if f.told(two) != 2 || !n.InSync(z.ID) {
 			t.Errorf("NOTIFY %d, in sync %v", f.told(two), n.InSync(z.ID))
+		}
+	})
+}
+
+// After a start nobody knows what secondaries have. One that does not answer confirms nothing, and is told when it is back.
+func TestNotifyDownAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one], f.pulls[two], f.deaf[two] = true, true, true
+		_, n, z := started(t, f)
+		time.Sleep(time.Second)
+		got := n.Progress(z.ID)
+		if !got[0].InSync || got[1].InSync || got[1].Problem == "" || n.InSync(z.ID) {
+			t.Errorf("with one that does not answer: %+v", got)
+		}
+		f.mu.Lock()
+		f.deaf[two] = false
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+		if f.told(two) == 0 || !n.InSync(z.ID) {
+			t.Errorf("after it came back: %+v, told %d times", n.Progress(z.ID), f.told(two))
+		}
+	})
+}
+
+// Why a secondary lacks something that it was told of is told, too.
+func TestNotifyWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.pulls[one] = true
+		p, n, z := started(t, f)
+		time.Sleep(time.Second)
+		change(t, p, z, "a.example.org.")
+		if got := n.Progress(z.ID)[1]; got.Acknowledged || got.Problem != "" {
+			t.Errorf("before anybody was told: %+v", got)
+		}
+		time.Sleep(time.Second)
+		if got := n.Progress(z.ID)[1]; got.InSync || !got.Acknowledged || !strings.Contains(got.Problem, "still has serial") {
+			t.Errorf("of one that was told and does nothing: %+v", got)
 		}
 	})
 }

@@ -29,12 +29,13 @@ const errorAfter = 10 * time.Minute
 
 // SecondaryState is ours: what a server that transfers the zone has of it.
 type SecondaryState struct {
-	Address     string  `json:"address"`
-	InSync      bool    `json:"in_sync"`
-	Serial      *uint32 `json:"serial"` // null: not known
-	Since       Time    `json:"since"`  // when it began to lack something
-	NextAttempt Time    `json:"next_attempt"`
-	Problem     string  `json:"problem,omitempty"`
+	Address      string  `json:"address"`
+	InSync       bool    `json:"in_sync"`
+	Acknowledged bool    `json:"acknowledged"` // it has answered the NOTIFY of the newest serial, or has that
+	Serial       *uint32 `json:"serial"`       // null: not known
+	Since        Time    `json:"since"`        // when it began to lack something
+	NextAttempt  Time    `json:"next_attempt"`
+	Problem      string  `json:"problem,omitempty"`
 }
 
 // CopyState is ours: how the copy of a SECONDARY zone is.
@@ -51,7 +52,8 @@ func (c *call) addState(z zone.Zone, w *Zone) {
 	p := c.api.Peers
 	if p.Progress != nil {
 		for _, s := range p.Progress(z.ID) {
-			state := SecondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync, Since: Time(s.Since), NextAttempt: Time(s.Next), Problem: s.Problem}
+			state := SecondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync, Acknowledged: s.InSync || s.Acknowledged,
+				Since: Time(s.Since), NextAttempt: Time(s.Next), Problem: s.Problem}
 			if s.Has != 0 {
 				state.Serial = &s.Has
 			}

@@ -64,7 +64,7 @@ func TestZoneStatus(t *testing.T) {
 			}
 			for i, p := range tt.progress {
 				got := list[i].(map[string]any)
-				if got["address"] != p.Secondary.Addr.String() || got["in_sync"] != p.InSync || !p.InSync && (got["problem"] != p.Problem || got["serial"] != float64(7)) {
+				if got["address"] != p.Secondary.Addr.String() || got["in_sync"] != p.InSync || got["acknowledged"] != (p.InSync || p.Acknowledged) || !p.InSync && (got["problem"] != p.Problem || got["serial"] != float64(7)) {
 					t.Errorf("secondary %v, want %+v", got, p)
 				}
 			}
