@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
@@ -52,6 +55,33 @@ func TestZoneDeletion(t *testing.T) {
 		r.wait(0)
 		if _, ok := r.State(key); ok {
 			t.Error("an ALIAS outlives its zone")
+		}
+	})
+}
+
+// The metrics tell how many aliases are in which state, and of those that are not well, why.
+func TestMetrics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"fault servfail broken.example.net.")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS gone.example.net.",
+			"b.example.org. 300 ALIAS gone.example.net.", "c.example.org. 300 ALIAS broken.example.net.")
+		r.wait(time.Second)
+		reg := prometheus.NewPedanticRegistry()
+		reg.MustRegister(r.Collectors()...)
+		families, err := reg.Gather()
+		r.must(err)
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.Metric {
+				if n := m.GetGauge().GetValue(); n > 0 && len(m.Label) == 1 {
+					got[f.GetName()+" "+m.Label[0].GetValue()] = n
+				}
+			}
+		}
+		want := map[string]float64{"nameplane_alias_failing nxdomain": 2, "nameplane_alias_failing servfail": 1,
+			"nameplane_alias_records ACTIVE": 1, "nameplane_alias_records ERROR": 3}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package alias
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nameplane/nameplane/internal/follow"
+)
 
 // metrics count what the service does.
 type metrics struct {
@@ -19,7 +23,7 @@ func newMetrics() *metrics {
 
 // Collectors are the metrics of the service.
 func (s *Service) Collectors() []prometheus.Collector {
-	out := []prometheus.Collector{s.metrics.commits, s.metrics.turned,
+	out := []prometheus.Collector{s.metrics.commits, s.metrics.turned, failures{s},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_alias_targets", Help: "Outside targets of ALIAS record sets."},
 			func() float64 {
 				s.mu.Lock()
@@ -43,4 +47,31 @@ func (s *Service) count(status Status) (n int) {
 		}
 	}
 	return n
+}
+
+// failures counts the aliases that are not well by their causes, which are few words.
+type failures struct{ s *Service }
+
+var failing = prometheus.NewDesc("nameplane_alias_failing", "ALIAS record sets that are STALE or ERROR, by the cause.", []string{"cause"}, nil)
+
+// Describe implements prometheus.Collector.
+func (f failures) Describe(out chan<- *prometheus.Desc) { out <- failing }
+
+// Collect implements prometheus.Collector.
+func (f failures) Collect(out chan<- prometheus.Metric) {
+	for cause, n := range f.s.causes() {
+		out <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, float64(n), string(cause))
+	}
+}
+
+func (s *Service) causes() map[follow.Cause]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[follow.Cause]int{}
+	for _, e := range s.index.entries {
+		if rec := s.shownLocked(e); rec.Status == Stale || rec.Status == Error {
+			out[rec.Cause]++
+		}
+	}
+	return out
 }
