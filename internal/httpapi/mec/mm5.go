@@ -32,8 +32,7 @@ var configRoutes = []Route{
 
 // Bounds of a page of applications: how many, and of how many rules, because one may have a thousand.
 const (
-	pageApps  = 50
-	maxApps   = 50
+	pageApps  = 25
 	pageRules = 5000
 )
 
@@ -60,9 +59,9 @@ func (c *call) listApps() (reply, error) {
 	if given := q.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 1 {
-			return reply{}, &rules.FieldError{Field: "limit", Msg: "must be a number from 1 up to " + strconv.Itoa(maxApps)}
+			return reply{}, &rules.FieldError{Field: "limit", Msg: "must be a number from 1 up to " + strconv.Itoa(pageApps)}
 		}
-		limit = min(n, maxApps)
+		limit = min(n, pageApps)
 	}
 	apps, err := c.Service.Apps(q.Get("marker"), limit+1)
 	if err != nil {
