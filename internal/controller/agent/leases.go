@@ -16,6 +16,7 @@ type book struct {
 	leases  map[enforce.Pattern]map[netip.Addr]time.Time
 	last    map[enforce.Pattern]map[netip.Addr]bool // what was learned when it was last looked
 	kept    map[enforce.Pattern]map[netip.Addr]time.Time
+	evicted int    // kept addresses that went before their time
 	breathe func() // called every so many names, so that who waits for the book gets it; leases may be noted meanwhile
 }
 
@@ -152,6 +153,7 @@ func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
 	for _, a := range oldest[:maxKept/8] {
 		delete(m, a)
 	}
+	b.evicted += maxKept / 8
 }
 
 func (b *book) forget(used map[enforce.Pattern]bool) {
@@ -167,13 +169,14 @@ func (b *book) forget(used map[enforce.Pattern]bool) {
 	}
 }
 
-// count tells how many leases and kept addresses there are.
-func (b *book) count() (leases, kept int) {
+// count tells how many leases and kept addresses there are, and how many of these went before their time since it was asked last.
+func (b *book) count() (leases, kept, evicted int) {
+	evicted, b.evicted = b.evicted, 0
 	for _, m := range b.leases {
 		leases += len(m)
 	}
 	for _, m := range b.kept {
 		kept += len(m)
 	}
-	return leases, kept
+	return leases, kept, evicted
 }

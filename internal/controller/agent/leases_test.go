@@ -97,6 +97,12 @@ func TestBookBounds(t *testing.T) {
 	if n := len(kept[wild]); n > maxKept || n < maxKept/2 {
 		t.Errorf("%d are kept, of at most %d", n, maxKept)
 	}
+	if _, kept, evicted := b.count(); kept+evicted != 2*maxKept {
+		t.Errorf("%d are kept, and %d said to have gone before their time", kept, evicted)
+	}
+	if _, _, evicted := b.count(); evicted != 0 {
+		t.Errorf("%d are counted twice", evicted)
+	}
 	if b.kept[wild][a.Prev()].IsZero() {
 		t.Error("the newest is not kept")
 	}

@@ -14,6 +14,7 @@ type metrics struct {
 	stages                     *prometheus.HistogramVec
 	byLocal                    prometheus.GaugeFunc
 	repairs, failures, refused prometheus.Counter
+	evicted                    prometheus.Counter
 	leases, kept               prometheus.Gauge
 	rowsWanted                 *prometheus.GaugeVec
 }
@@ -46,6 +47,7 @@ func newMetrics() *metrics {
 		repairs:  counter("repairs_total", "Operations that undid what somebody else did to rows of ours."),
 		failures: counter("failed_passes_total", "Passes that left something undone; they are tried again."),
 		refused:  counter("refused_transactions_total", "Transactions that the northbound database refused."),
+		evicted:  counter("evicted_addresses_total", "Addresses kept for old connections that went before their time, because a name had too many."),
 		leases:   gauge("leases", "Addresses with a lease of the stream."),
 		kept:     gauge("kept_addresses", "Addresses that names had, to which old connections live on."),
 		rowsWanted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -55,7 +57,7 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.leases, m.kept, m.rowsWanted}
+	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted, m.leases, m.kept, m.rowsWanted}
 }
 
 // local says how it is found out whether the switch of this node confirms by itself.
@@ -79,7 +81,8 @@ func (m *metrics) timePass() func() {
 	return func() { m.pass.Observe(time.Since(begun).Seconds()) }
 }
 
-func (m *metrics) count(leases, kept int) {
+func (m *metrics) count(leases, kept, evicted int) {
+	m.evicted.Add(float64(evicted))
 	m.leases.Set(float64(leases))
 	m.kept.Set(float64(kept))
 }
