@@ -115,7 +115,7 @@ var asked = []string{
 	"discovery.k8s.io/endpointslices", "coordination.k8s.io/leases", "events.k8s.io/events", "/events",
 	"/nodes", "/nodes/status", "/namespaces", "/pods", "/pods/exec", "/secrets", "/configmaps", "/services", "/serviceaccounts", "/serviceaccounts/token",
 	"apps/deployments", "apps/daemonsets", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles",
-	"apiextensions.k8s.io/customresourcedefinitions", "networking.k8s.io/networkpolicies", "admissionregistration.k8s.io/validatingwebhookconfigurations",
+	"apiextensions.k8s.io/customresourcedefinitions", "networking.k8s.io/networkpolicies", "networking.k8s.io/servicecidrs", "admissionregistration.k8s.io/validatingwebhookconfigurations",
 }
 
 // granted is all that the parts may do. Namespace "*" is all of them.
@@ -150,6 +150,8 @@ var granted = map[string]map[string]string{
 		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames/status": "patch",
 	},
 	pluginUser: {
+		"* /nodes":                         "list watch",
+		"* networking.k8s.io/servicecidrs": "list watch",
 		"ovn-kubernetes network.openshift.io/dnsnameresolvers":        "get list watch",
 		"ovn-kubernetes network.openshift.io/dnsnameresolvers/status": "patch",
 		"ovn-kubernetes discovery.k8s.io/endpointslices":              "list watch",

@@ -34,7 +34,9 @@ type api struct {
 	writes   int
 	refusals int
 	events   []string
-	names    *regexp.Regexp // what status names may be
+	lists    map[string]list // what else there is, by plural
+	denied   []string        // plurals that may not be read
+	names    *regexp.Regexp  // what status names may be
 	noPatch  bool
 	noPut    bool
 	down     bool
@@ -51,6 +53,7 @@ type event struct {
 
 func newAPI(t testing.TB) *api {
 	a := &api{t: t, objects: map[string]*v1alpha1.DNSNameResolver{}, moved: make(chan struct{}), names: regexp.MustCompile(`^(\*\*?\.)?([-a-z0-9_]{1,63}\.){2,}$`)}
+	a.lists = map[string]list{"endpointslices": {version: "discovery.k8s.io/v1", kind: "EndpointSlice", items: []string{`,"addressType":"IPv4","endpoints":[{"addresses":["127.0.0.1"]}]`}}}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(func() { a.server.CloseClientConnections(); a.server.Close() })
 	return a
@@ -147,8 +150,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.set(func() { a.events = append(a.events, e.Reason+": "+e.Message) })
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"egress"}}`)
-	case strings.HasSuffix(r.URL.Path, "/endpointslices"):
-		a.slices(w, r)
+	case a.isList(path[len(path)-1]):
+		a.lists[path[len(path)-1]].serve(w, r)
+	case slices.Contains(a.denied, path[len(path)-1]):
+		a.fail(w, http.StatusForbidden, "Forbidden", r.URL.Path)
 	case path[len(path)-1] == resource && r.URL.Query().Get("watch") != "":
 		a.watch(w, r)
 	case path[len(path)-1] == resource:
@@ -161,17 +166,38 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// slices is a service of one endpoint.
-func (a *api) slices(w http.ResponseWriter, r *http.Request) {
+// list are objects that stay as they are: of each what follows its name.
+type list struct {
+	version, kind string
+	items         []string
+	delay         time.Duration
+}
+
+func (a *api) isList(plural string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lists[plural].kind != ""
+}
+
+func (l list) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	slice := `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"s","namespace":"egress","resourceVersion":"1"%s},"addressType":"IPv4","endpoints":[%s]}`
+	object := func(i int, annotations, rest string) string {
+		return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"name":"o%d","namespace":"egress","resourceVersion":"1"%s}%s}`, l.kind, l.version, i, annotations, rest)
+	}
+	var all []string
+	for i, rest := range l.items {
+		all = append(all, object(i, "", rest))
+	}
+	time.Sleep(l.delay)
 	if r.URL.Query().Get("watch") == "" {
-		fmt.Fprintf(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+slice+`]}`, "", `{"addresses":["127.0.0.1"]}`)
+		fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[%s]}`, l.kind, l.version, strings.Join(all, ","))
 		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
-		fmt.Fprintf(w, `{"type":"ADDED","object":`+slice+"}\n", "", `{"addresses":["127.0.0.1"]}`)
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":`+slice+"}\n", `,"annotations":{"k8s.io/initial-events-end":"true"}`, "")
+		for _, o := range all {
+			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", o)
+		}
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n", object(0, `,"annotations":{"k8s.io/initial-events-end":"true"}`, ""))
 	}
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type options struct {
 	lease              time.Duration
 	deep               bool
 	refuse, permit     []netip.Prefix
+	permitNodes        bool // whatever their addresses are
+	permitServices     bool
 	maxNames, maxBytes int
 }
 
@@ -278,8 +281,14 @@ func setRefuse(c *caddy.Controller, o *options, args []string) (err error) {
 	return err
 }
 
+// setPermit is `permit NET...`, where the words `nodes` and `services` stand for the cluster's.
 func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
-	o.permit, err = prefixes(c, o.permit, args)
+	nets := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "nodes" || a == "services" })
+	o.permitNodes = o.permitNodes || slices.Contains(args, "nodes")
+	o.permitServices = o.permitServices || slices.Contains(args, "services")
+	if len(nets) > 0 || len(args) == 0 {
+		o.permit, err = prefixes(c, o.permit, nets)
+	}
 	return err
 }
 

@@ -47,6 +47,10 @@ func TestParse(t *testing.T) {
 			o.refuse = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("192.0.2.0/24")}
 			o.permit = []netip.Prefix{netip.MustParsePrefix("10.96.0.10/32")}
 		})},
+		{"ocp_dnsnameresolver {\n permit nodes\n}", changed(func(o *options) { o.permitNodes = true })},
+		{"ocp_dnsnameresolver {\n permit services 192.0.2.1\n permit 192.0.2.2\n}", changed(func(o *options) {
+			o.permitServices, o.permit = true, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")}
+		})},
 	}
 	for _, tt := range tests {
 		got, err := parse(caddy.NewTestController("dns", tt.text))
@@ -88,6 +92,9 @@ func TestParseErrors(t *testing.T) {
 		{"deep yes", "Wrong argument count"},
 		{"refuse", "Wrong argument count"},
 		{"refuse x", "not a network: x"},
+		{"refuse nodes", "not a network: nodes"},
+		{"permit", "Wrong argument count"},
+		{"permit nodes x", "not a network: x"},
 		{"max_names 0", "greater than 0"},
 		{"max_bytes x", "should be an integer"},
 		{"kubeconfig", "Wrong argument count"},

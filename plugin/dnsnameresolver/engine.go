@@ -39,6 +39,7 @@ type engine struct {
 	store   *store
 	hold    *hold.Client // nil: no agents
 	policy  learn.Policy
+	cluster networks // are refused by policy as well
 	rules   learn.Rules
 	replica string
 	tree    atomic.Pointer[match.Tree[*object]] // of active objects
@@ -66,6 +67,7 @@ func newEngine(o options, s *store) *engine {
 	e := &engine{
 		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit},
 		rules:   learn.Rules{MinTTL: o.minTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
+		cluster: networks{moved: make(chan struct{}, 1), of: map[string][]learn.Network{}},
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
 		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
 	}
@@ -157,9 +159,11 @@ func leases(pattern string, l learn.Lesson) []hold.Learned {
 
 // allowed are the addresses of a lesson that the policy does not refuse.
 func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []learn.Address {
+	policy := e.policy
+	policy.Cluster = e.cluster.now.Load()
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
-		why := e.policy.Refused(a.Addr)
-		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) && !e.policy.Permits(a.Addr) {
+		why := policy.Refused(a.Addr)
+		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) && !policy.Permits(a.Addr) {
 			why = "an address of a pod"
 		}
 		if why == "" {
@@ -167,7 +171,7 @@ func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []lea
 		}
 		refusedAddresses.WithLabelValues(why).Inc()
 		for _, o := range objects {
-			if o.warn(a.Addr, now) {
+			if o.warn(warning{l.Name, why}, now) {
 				e.warn(o, "AddressRefused", "%s has the address %s, which is not allowed: %s", l.Name, a.Addr, why)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
@@ -93,20 +94,47 @@ func (r *rig) object(name string) *object {
 	return nil
 }
 
-// TestWarnings: an authority that makes up addresses does not fill the log with them.
+// TestWarnings: an authority that makes up names does not fill the log with them.
 func TestWarnings(t *testing.T) {
-	o := &object{warned: map[netip.Addr]time.Time{}}
+	o := &object{warned: map[warning]time.Time{}}
 	now, n := time.Now(), 0
 	for i := range 1000 {
-		if o.warn(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}), now) {
+		if o.warn(warning{fmt.Sprintf("n%d.example.com.", i), "a loopback address"}, now) {
 			n++
 		}
 	}
 	if n != maxWarned {
-		t.Errorf("%d warnings of 1000 addresses at once", n)
+		t.Errorf("%d warnings of 1000 names at once", n)
 	}
-	if !o.warn(netip.MustParseAddr("127.9.9.9"), now.Add(warnEvery)) {
+	if !o.warn(warning{"n.example.com.", "a loopback address"}, now.Add(warnEvery)) {
 		t.Error("no warning later on")
+	}
+}
+
+// TestOneWarning: there is one Event for a name and a cause, whatever addresses come in however many answers.
+func TestOneWarning(t *testing.T) {
+	r := newRig(t, nil)
+	r.create("*.example.com.")
+	for i := range 20 {
+		r.authority.set("a.example.com. A", fmt.Sprintf("a.example.com. 30 A 127.0.0.%d\na.example.com. 30 A 127.0.1.%d", i, i))
+		r.ask(r.plugin, "a.example.com. A")
+	}
+	r.authority.set("a.example.com. A", "a.example.com. 30 A 169.254.1.1")
+	r.ask(r.plugin, "a.example.com. A")
+	r.authority.set("b.example.com. A", "b.example.com. 30 A 127.0.0.1")
+	r.ask(r.plugin, "b.example.com. A")
+	want := []string{
+		"AddressRefused: a.example.com. has the address 127.0.0.0, which is not allowed: a loopback address",
+		"AddressRefused: a.example.com. has the address 169.254.1.1, which is not allowed: a link-local address",
+		"AddressRefused: b.example.com. has the address 127.0.0.1, which is not allowed: a loopback address",
+	}
+	var got []string
+	eventually(t, "Events", func() bool {
+		r.api.set(func() { got = slices.Clone(r.api.events) })
+		return len(got) >= len(want)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,7 +3,6 @@ package dnsnameresolver
 import (
 	"hash/fnv"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,7 @@ const (
 	// Names and addresses remembered for one object; others live by their leases. They are far more than a status has room
 	// for, and bound what an authority that makes up addresses can fill.
 	maxMemories, maxKnown = 8192, 65536
-	maxWarned             = 64 // addresses of one object for which an Event was made lately
+	maxWarned             = 64 // Events about refused addresses of one object, lately
 	warnEvery             = 10 * time.Minute
 )
 
@@ -50,7 +49,7 @@ type object struct {
 	swept   time.Time // when memories were last looked through for ones of no use
 	rest    time.Time // before which there is no other write
 	gone    bool
-	warned  map[netip.Addr]time.Time
+	warned  map[warning]time.Time
 	full    time.Time // when an Event was last made about names there was no room for
 }
 
@@ -64,7 +63,7 @@ type memory struct {
 func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
 	o := &object{
 		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
-		names: map[string]*memory{}, moved: make(chan struct{}), warned: map[netip.Addr]time.Time{},
+		names: map[string]*memory{}, moved: make(chan struct{}), warned: map[warning]time.Time{},
 	}
 	o.setLocked(live)
 	return o
@@ -298,20 +297,23 @@ func (o *object) inherit(old *object, now time.Time) (anything bool) {
 	return anything
 }
 
-// warn reports whether it is time for an Event about an address.
-func (o *object) warn(addr netip.Addr, now time.Time) bool {
+// warning is what an Event about a refused address is about: whoever answers may have many addresses of a kind.
+type warning struct{ name, why string }
+
+// warn reports whether it is time for an Event.
+func (o *object) warn(w warning, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.warned[addr]) < warnEvery {
+	if now.Sub(o.warned[w]) < warnEvery {
 		return false
 	}
 	if len(o.warned) >= maxWarned {
-		maps.DeleteFunc(o.warned, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= warnEvery })
+		maps.DeleteFunc(o.warned, func(_ warning, at time.Time) bool { return now.Sub(at) >= warnEvery })
 	}
 	if len(o.warned) >= maxWarned {
-		return false // whoever makes up addresses would fill the log with them
+		return false // whoever makes up names would fill the log with them
 	}
-	o.warned[addr] = now
+	o.warned[w] = now
 	return true
 }
 

@@ -57,11 +57,16 @@ func (e *engine) start() error {
 		synced = append(synced, c.HasSynced)
 		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
+	for _, s := range e.sources() {
+		synced = append(synced, e.watchNetworks(ctx, s))
+	}
 	wctx, done := context.WithTimeout(ctx, syncWait)
 	defer done()
 	if !cache.WaitForCacheSync(wctx.Done(), synced...) {
-		e.log.Warning("starting without having seen all DNSNameResolvers and agents: the Kubernetes API did not answer in time")
+		e.log.Warning("starting without having seen all DNSNameResolvers, agents and networks of the cluster: the Kubernetes API did not answer in time")
 	}
+	e.cluster.rebuild()
+	e.running.Go(func() { e.cluster.follow(ctx) })
 	e.rebuild() // before the first question, which must not pass as one of no rule
 	e.running.Go(func() { e.follow(ctx) })
 	return nil

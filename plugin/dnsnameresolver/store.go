@@ -67,8 +67,10 @@ func newStoreFor(conf *rest.Config) (*store, error) {
 	if err := v1alpha1.AddToScheme(s.scheme); err != nil {
 		return nil, err
 	}
+	core := rest.CopyConfig(conf)
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a cluster may have thousands of nodes
 	var err error
-	if s.core, err = kubernetes.NewForConfig(conf); err != nil {
+	if s.core, err = kubernetes.NewForConfig(core); err != nil {
 		return nil, err
 	}
 	typed := rest.CopyConfig(conf)

@@ -260,34 +260,71 @@ func testSameNames(t *testing.T, p *plugged) {
 	p.wantStatus(t, "what three replicas saw", key, strings.Join(want, "; "))
 }
 
-// testRefusedAddress is case 30, with the Event that tells of it.
+// testRefusedAddress is case 30, with the Events that tell of it. What are nodes, pods and services the cluster says itself.
 func testRefusedAddress(t *testing.T, p *plugged) {
-	ask := p.coredns(t, "refuse 10.96.0.0/12")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "four"}, Spec: corev1.NodeSpec{PodCIDR: "10.4.0.0/24", PodCIDRs: []string{"10.4.0.0/24"}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.40"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.41"}}}}
+	if err := p.admin.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	ask, permitting := p.coredns(t, "refuse 198.51.100.0/24"), p.coredns(t, "permit nodes services")
+	addrs := func(all ...string) (records string) {
+		for _, a := range all {
+			records += "a.four.test. 1 A " + a + "\n"
+		}
+		return records
+	}
+	p.set("a.four.test. A", addrs("169.254.169.254", "10.96.0.1", "10.96.77.7", "192.0.2.40", "192.0.2.41", "10.4.0.9", "198.51.100.1", "192.0.2.1"))
 	key := p.create(t, "a.four.test.")
-	p.set("a.four.test. A", "a.four.test. 300 A 169.254.169.254\na.four.test. 300 A 10.96.0.1\na.four.test. 300 A 192.0.2.1")
-	soon(t, "the object to be known", func() error {
-		ask("a.four.test. A")
-		if got, _, _ := p.status(key); got != "a.four.test. 192.0.2.1 NOERROR" {
-			return fmt.Errorf("status is %s", got)
-		}
-		return nil
-	})
-	soon(t, "Events", func() error {
-		var l corev1.EventList
-		if err := p.admin.List(context.Background(), &l, client.InNamespace(ovnNamespace)); err != nil {
-			return err
-		}
-		n := 0
-		for _, e := range l.Items {
-			if e.Reason == "AddressRefused" && e.InvolvedObject.Name == key.Name {
-				n++
+	learns := func(what, want string, ask func(string) *dns.Msg) {
+		t.Helper()
+		soon(t, what, func() error {
+			ask("a.four.test. A")
+			if got, _, _ := p.status(key); got != "a.four.test. "+want+" NOERROR" {
+				return fmt.Errorf("status is %s", got)
 			}
-		}
-		if n < 2 {
-			return fmt.Errorf("%d Events", n)
-		}
-		return nil
+			return nil
+		})
+	}
+	learns("the object to be known", "192.0.2.1", ask)
+	p.wantRefusals(t, key.Name, "a link-local address", "an address of a service", "an address of a node", "an address of a pod", "in a range that is refused")
+	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.42"}}}}
+	if err := p.admin.Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	key = p.create(t, "b.four.test.")
+	soon(t, "a node that came later to be refused", func() error {
+		p.set("b.four.test. A", "b.four.test. 1 A 192.0.2.42")
+		ask("b.four.test. A")
+		return p.refusals(key.Name, "an address of a node")
 	})
+	key = client.ObjectKey{Namespace: key.Namespace, Name: enforce.ObjectName(enforce.MustPattern("a.four.test."), 0)}
+	learns("exceptions to be made", "192.0.2.1 10.96.0.1 10.96.77.7 192.0.2.40 192.0.2.41 198.51.100.1", permitting)
+}
+
+// refusals tells whether there is one Event for each of the causes, and no other.
+func (p *plugged) refusals(name string, causes ...string) error {
+	var l corev1.EventList
+	if err := p.admin.List(context.Background(), &l, client.InNamespace(ovnNamespace)); err != nil {
+		return err
+	}
+	var got []string
+	for _, e := range l.Items {
+		if _, why, ok := strings.Cut(e.Message, "which is not allowed: "); ok && e.Reason == "AddressRefused" && e.InvolvedObject.Name == name {
+			got = append(got, why)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(causes)
+	if !slices.Equal(got, causes) {
+		return fmt.Errorf("Events about %q, want %q", got, causes)
+	}
+	return nil
+}
+
+func (p *plugged) wantRefusals(t *testing.T, name string, causes ...string) {
+	t.Helper()
+	soon(t, "Events", func() error { return p.refusals(name, causes...) })
 }
 
 // testStatusBounds is case 40: many names do not make an object that the API server cannot keep.

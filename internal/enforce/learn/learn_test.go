@@ -191,3 +191,24 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestNetworks: an address is of the most precise network of the cluster that it is in, also inside of others' addresses, and not if it is permitted.
+func TestNetworks(t *testing.T) {
+	of := func(whose, net string) learn.Network {
+		return learn.Network{Net: netip.MustParsePrefix(net), Whose: whose}
+	}
+	p := learn.Policy{
+		Cluster: learn.NewNetworks([]learn.Network{of("a service", "10.96.0.0/12"), of("a pod", "10.1.0.0/24"), of("a pod", "10.1.1.0/24"), of("a node", "10.1.1.9/32"),
+			of("a service", "fd00:96::/112"), of("everybody", "0.0.0.0/0"), of("everybody", "::/0"), {}}),
+		Permit: []netip.Prefix{netip.MustParsePrefix("10.1.0.3/32")},
+	}
+	for addr, want := range map[string]string{
+		"10.96.0.1": "an address of a service", "10.111.255.255": "an address of a service", "10.112.0.0": "", "10.1.0.7": "an address of a pod", "10.1.0.3": "",
+		"10.1.1.8": "an address of a pod", "10.1.1.9": "an address of a node", "10.1.2.1": "", "fd00:96::7": "an address of a service", "fd00:97::7": "",
+		"64:ff9b::a60:1": "an address of a service", "192.0.2.1": "", "2001:db8::1": "",
+	} {
+		if got := p.Refused(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("%s: %q, want %q", addr, got, want)
+		}
+	}
+}

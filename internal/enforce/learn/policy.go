@@ -9,10 +9,11 @@ import (
 // pods reach the node, the cluster or the cloud's metadata by giving their addresses.
 //
 // Private addresses (RFC 1918, RFC 4193) are not refused: names of a company's own network are what many egress rules are
-// about. A cluster's ranges of pods, services and nodes are mostly private too and are refused by naming them in Refuse.
+// about. A cluster's addresses of pods, services and nodes are mostly private too; which they are, the cluster says.
 type Policy struct {
-	Refuse []netip.Prefix // beyond those that are always refused
-	Permit []netip.Prefix // not refused after all; the more specific word of an administrator
+	Cluster *Networks      // the cluster's own
+	Refuse  []netip.Prefix // beyond those
+	Permit  []netip.Prefix // not refused after all; the more specific word of an administrator
 }
 
 // Special networks that netip has no word for.
@@ -49,6 +50,9 @@ func (p Policy) Refused(addr netip.Addr) string {
 		}
 		if slices.ContainsFunc(p.Refuse, func(n netip.Prefix) bool { return n.Contains(a) }) {
 			return "in a range that is refused"
+		}
+		if whose := p.Cluster.Whose(a); whose != "" {
+			return "an address of " + whose
 		}
 	}
 	return ""
