@@ -40,8 +40,10 @@ type Facts struct {
 	Denials  []Denial        `json:"denials,omitempty"`
 	Primary  *Primary        `json:"primary,omitempty"` // nil: not looked up
 	Wildcard *Wildcard       `json:"wildcard,omitempty"`
+	Settled  time.Duration   `json:"settled,omitempty"` // after how long servers with an older version of a zone were asked again; 0: not
 	Notes    []iterate.Note  `json:"notes,omitempty"`
 	Secure   []secure.Result `json:"secure,omitempty"` // of each type asked for
+	Near     []Near          `json:"near,omitempty"`   // names that exist, if this one does not
 	Claims   []Claim         `json:"claims,omitempty"`
 	Caches   []Cache         `json:"caches,omitempty"`
 
@@ -57,6 +59,7 @@ type Vantage struct {
 	Name        string        `json:"name"` // "here", "lab"
 	IPv4        Fact          `json:"ipv4"`
 	IPv6        Fact          `json:"ipv6"`
+	NoRoute     []string      `json:"noRoute,omitempty"`    // families that this machine has no way for, "IPv6": their addresses were not asked
 	Intercepted Probe         `json:"intercepted,omitzero"` // somebody on the way answers for every address
 	Skew        time.Duration `json:"skew,omitempty"`       // how far the clock is ahead of others, as far as was seen
 	SkewKnown   bool          `json:"skewKnown,omitempty"`
@@ -97,6 +100,7 @@ type Server struct {
 	Lost   int            `json:"lost"`
 	RTT    time.Duration  `json:"rtt,omitempty"` // median
 	SOA    *SOA           `json:"soa,omitempty"`
+	Was    uint32         `json:"was,omitempty"` // its serial at first, if it came to another version of the zone meanwhile
 	NSID   string         `json:"nsid,omitempty"`
 
 	TCP         Probe `json:"tcp,omitzero"`         // replies over TCP
@@ -180,6 +184,19 @@ type Wildcard struct {
 	Evidence []int         `json:"evidence,omitempty"`
 }
 
+// Near is a name like one that does not exist, which an authority was seen to have.
+type Near struct {
+	Name     Name   `json:"name"`
+	How      string `json:"how"` // it is like it
+	Evidence []int  `json:"evidence,omitempty"`
+}
+
+// How names are like others.
+const (
+	NearSpelling = "spelling"
+	NearDoubled  = "doubled" // it has the name of the zone in it twice
+)
+
 // Claim is whether somebody else could claim what an alias leads to.
 type Claim struct {
 	Target  Name   `json:"target"`
@@ -225,12 +242,19 @@ type EDE struct {
 	Text string `json:"text,omitempty"`
 }
 
+// PastDS is what the zone above had of the keys of a zone. Without Keys it had none.
+type PastDS struct {
+	TTL  uint32   `json:"ttl"`
+	Keys []string `json:"keys,omitempty"` // each a DS in presentation form, sorted
+}
+
 // Past is what an earlier look saw.
 type Past struct {
 	Name      Name      `json:"name"`
 	At        time.Time `json:"at"`
 	Serial    uint32    `json:"serial,omitempty"` // the highest of the zone's servers
 	NS        []Name    `json:"ns,omitempty"`
+	DS        *PastDS   `json:"ds,omitempty"`     // nil: not known
 	Sets      []Set     `json:"sets,omitempty"`   // of the name, by its authority
 	Absent    []Type    `json:"absent,omitempty"` // the authority had no such records
 	Expires   time.Time `json:"expires,omitzero"`

@@ -24,6 +24,7 @@ func PastOf(f *Facts) Past {
 	}
 	slices.SortFunc(p.NS, func(a, b Name) int { return a.Compare(b.Name) })
 	p.NS = slices.Compact(p.NS)
+	p.DS = dsOf(f)
 	for _, o := range f.Outcomes {
 		p.Sets = append(p.Sets, o.Sets...)
 		if (o.Result == iterate.NXDomain || o.Result == iterate.NoData) && o.End == f.Name {

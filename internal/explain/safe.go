@@ -2,11 +2,14 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -71,7 +74,7 @@ func Links(f *Facts) (links []safeat.Link) {
 			add(o.End, o.Zone, o.Type.Type, negative(f, o.Zone), nil)
 		}
 	}
-	return append(links, nsLinks(f)...)
+	return slices.Concat(links, nsLinks(f), dsLinks(f))
 }
 
 // DenialOf is how a zone denies names.
@@ -159,6 +162,48 @@ func nsLinks(f *Facts) []safeat.Link {
 		links = append(links, link(safeat.ChildNS, child, DenialOf(f, f.Zone)))
 	}
 	return links
+}
+
+// dsLinks is the DS of the zone at the parent, if an earlier look saw another one: who still has that fails on what the new keys signed.
+// That there was none breaks nothing.
+func dsLinks(f *Facts) []safeat.Link {
+	until, now := f.At, dsOf(f)
+	if now == nil {
+		return nil
+	}
+	for _, p := range f.Past {
+		switch {
+		case p.Name != f.Name || p.DS == nil:
+		case slices.Equal(p.DS.Keys, now.Keys):
+			until = p.At
+		case len(p.DS.Keys) == 0:
+			return nil
+		default:
+			return []safeat.Link{{Owner: f.Zone.Name, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(now.TTL), Seen: f.At,
+				Before: []safeat.Version{{Until: until, TTL: safeat.Seconds(p.DS.TTL)}}}}
+		}
+	}
+	return nil
+}
+
+// dsOf is what the parent has of the keys of the zone; nil if that is not known.
+func dsOf(f *Facts) *PastDS {
+	for _, r := range f.Secure {
+		for _, z := range r.Zones {
+			if z.Name != f.Zone || len(z.DS) == 0 && z.Cause != secure.NoDS {
+				continue
+			}
+			out := &PastDS{}
+			for _, ds := range z.DS {
+				out.TTL = max(out.TTL, ds.TTL)
+				out.Keys = append(out.Keys, fmt.Sprintf("%d %d %d %s", ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest)))
+			}
+			slices.Sort(out.Keys)
+			out.Keys = slices.Compact(out.Keys)
+			return out
+		}
+	}
+	return nil
 }
 
 // nsSets are the NS sets of the zone: all that any server of the parent gives, and of the child, in canonical order.

@@ -119,6 +119,30 @@ func TestSafe(t *testing.T) {
 			f.Caches = []explain.Cache{cached(safeat.Old, 60, set(www, rr.TypeCNAME, 500, "old.example.net."), set("old.example.net", rr.TypeA, 60, oldWeb))}
 			return f
 		}, 600 * time.Second, ""},
+		{"the DS was another one an hour ago", func() *explain.Facts {
+			f := direct()
+			p := look(time.Hour, set(www, rr.TypeA, 300, newWeb))
+			p.DS = &explain.PastDS{TTL: 86400, Keys: []string{"7 13 2 AA"}}
+			f.Past = []explain.Past{p}
+			f.Secure = []secure.Result{{Zones: []secure.Zone{{Name: name("example.org"), DS: []secure.DS{{KeyTag: 8, Algorithm: 13, DigestType: 2, Digest: "bb", TTL: 3600}}}}}}
+			return f
+		}, 86400 * time.Second, ""},
+		{"the DS is gone, and a look after that saw none", func() *explain.Facts {
+			f := direct()
+			p, q := look(time.Hour, set(www, rr.TypeA, 300, newWeb)), look(2*time.Hour, set(www, rr.TypeA, 300, newWeb))
+			p.DS, q.DS = &explain.PastDS{}, &explain.PastDS{TTL: 86400, Keys: []string{"7 13 2 AA"}}
+			f.Past = []explain.Past{p, q}
+			f.Secure = []secure.Result{{Zones: []secure.Zone{{Name: name("example.org"), Cause: secure.NoDS}}}}
+			return f
+		}, 86400*time.Second - time.Hour, ""},
+		{"the DS is new, or the same, or not known", func() *explain.Facts {
+			f := direct()
+			p, q := look(time.Hour, set(www, rr.TypeA, 300, newWeb)), look(2*time.Hour, set(www, rr.TypeA, 300, newWeb))
+			p.DS, q.DS = &explain.PastDS{TTL: 86400, Keys: []string{"8 13 2 BB"}}, &explain.PastDS{TTL: 86400}
+			f.Past = []explain.Past{p, look(90*time.Minute, set(www, rr.TypeA, 300, newWeb)), q}
+			f.Secure = []secure.Result{{Zones: []secure.Zone{{Name: name("example.org"), DS: []secure.DS{{KeyTag: 8, Algorithm: 13, DigestType: 2, Digest: "bb", TTL: 3600}}}}}}
+			return f
+		}, 0, ""},
 		{"the nameservers were others yesterday", func() *explain.Facts {
 			f := direct()
 			p := look(24*time.Hour, set(www, rr.TypeA, 300, newWeb))
