@@ -13,9 +13,10 @@ import (
 // Manner is in which way answers differ.
 type Manner string
 
-// The manners. Only Divided is a fault.
+// The manners. Only Divided is a fault for certain.
 const (
 	Divided  Manner = "divided"  // servers of one zone have different records
+	Computed Manner = "computed" // servers of one version of the zone have different addresses: each makes its own answer
 	ByPlace  Manner = "by place" // a server answers by the network that it is asked for
 	Rotating Manner = "rotating" // a server gives some of a larger set in turn
 )
@@ -100,13 +101,26 @@ func differ(answers []Answer) (out []Difference) {
 	}
 	switch {
 	case len(groups) < 2:
-	case denies(groups) || !turns && !place && !overlap(groups), turns && strange(plain):
+	case denies(groups), turns && strange(plain):
 		out = append(out, Difference{Manner: Divided, Groups: groups})
-	case !turns && !place:
+	case turns || place:
+	case !oneVersion(groups):
+		out = append(out, Difference{Manner: Divided, Groups: groups})
+	case overlap(groups):
 		out = append(out, Difference{Manner: Rotating, Groups: groups})
+	case computable(plain[0].Question.Type):
+		out = append(out, Difference{Manner: Computed, Groups: groups})
+	default:
+		out = append(out, Difference{Manner: Divided, Groups: groups})
 	}
 	return out
 }
+
+// computable reports whether servers make records of a type while they are asked: addresses, because they follow an ALIAS
+// themselves, or send users to a place near to them. What people write is the same in one version of a zone.
+func computable(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA || t == typeHTTPS }
+
+const typeHTTPS = rr.Type(65)
 
 // Said is the data that an answer has for its question: of the type asked for, or the alias in its place.
 func (a Answer) Said() []string { return said(a.Question, a.Sets) }
@@ -170,13 +184,17 @@ func denies(groups []Group) bool {
 	return slices.ContainsFunc(groups, func(g Group) bool { return g.Class != groups[0].Class })
 }
 
-// overlap reports whether the groups look like parts of one set, from one version of the zone: with the same serial
-// everywhere, a record that is not shown is not a record that is not there.
+// oneVersion reports whether all have an answer from the same version of the zone.
+func oneVersion(groups []Group) bool {
+	return !slices.ContainsFunc(groups, func(g Group) bool {
+		return len(g.Serials) != 1 || g.Serials[0] == 0 || g.Serials[0] != groups[0].Serials[0] || g.Class != iterate.Answer
+	})
+}
+
+// overlap reports whether the groups look like parts of one set. In one version of the zone, a record that is not shown is not
+// a record that is not there.
 func overlap(groups []Group) bool {
 	for i, g := range groups {
-		if len(g.Serials) != 1 || g.Serials[0] == 0 || g.Serials[0] != groups[0].Serials[0] || g.Class != iterate.Answer {
-			return false
-		}
 		for _, h := range groups[i+1:] {
 			if !slices.ContainsFunc(g.Data, func(d string) bool { return slices.Contains(h.Data, d) }) {
 				return false

@@ -25,6 +25,11 @@ func classed(a explain.Answer, c iterate.Class) explain.Answer {
 	return a
 }
 
+func typed(a explain.Answer, t rr.Type) explain.Answer {
+	a.Question.Type, a.Sets[0].Type.Type = t, t
+	return a
+}
+
 func TestDifferences(t *testing.T) {
 	const one, two = "192.0.2.1", "192.0.2.2"
 	tests := []struct {
@@ -34,7 +39,9 @@ func TestDifferences(t *testing.T) {
 	}{
 		{"the same", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "a")}, ""},
 		{"others", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "b")}, "divided"},
-		{"others, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b")}, "divided"},
+		{"others, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b")}, "computed"},
+		{"others, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "b")}, "divided"},
+		{"other texts, of one version", []explain.Answer{typed(answer(one, 42, "a"), rr.TypeTXT), typed(answer(two, 42, "b"), rr.TypeTXT)}, "divided"},
 		{"a part, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "a", "b")}, "rotating"},
 		{"a part, of another version", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "a", "b")}, "divided"},
 		{"a part, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "a", "b")}, "divided"},

@@ -45,7 +45,7 @@ func sayings(f *explain.Facts, d explain.Difference) string {
 			what = "that there is none"
 		}
 		serial := ""
-		if d.Manner == explain.Divided && len(g.Serials) == 1 && g.Serials[0] != 0 {
+		if d.Manner == explain.Divided && !oneVersion(d) && len(g.Serials) == 1 && g.Serials[0] != 0 {
 			serial = fmt.Sprintf(" (version %d)", g.Serials[0])
 		}
 		for _, p := range g.Subnets {
@@ -56,16 +56,46 @@ func sayings(f *explain.Facts, d explain.Difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// differing are the findings about answers that differ in one manner.
-func differing(f *explain.Facts, m explain.Manner, actor explain.Actor, words string) (out []explain.Finding) {
+// differing are the findings about answers that differ in one manner, on purpose.
+func differing(f *explain.Facts, m explain.Manner, words string) (out []explain.Finding) {
 	for _, d := range explain.Differences(f) {
 		if d.Manner != m {
 			continue
 		}
 		q := question(d.Question)
-		x := fail("", actor, q, "%s %s: %s.", q, words, sayings(f, d))
-		if m == explain.Divided {
-			x.Actor = who(f, d.Zone, actor)
+		x := fail("", explain.Nobody, q, "%s %s: %s.", q, words, sayings(f, d))
+		for _, g := range d.Groups {
+			x.Evidence = append(x.Evidence, g.Evidence...)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// oneVersion reports whether all servers that differ have the same version of the zone.
+func oneVersion(d explain.Difference) bool {
+	return !slices.ContainsFunc(d.Groups, func(g explain.Group) bool {
+		return len(g.Serials) != 1 || g.Serials[0] == 0 || g.Serials[0] != d.Groups[0].Serials[0]
+	})
+}
+
+// disagreeing are the findings about servers that give different records. With one version of the zone on all of them none is
+// behind, and fetching it again mends nothing.
+func disagreeing(f *explain.Facts) (out []explain.Finding) {
+	for _, d := range explain.Differences(f) {
+		q := question(d.Question)
+		x := fail("", who(f, d.Zone, explain.DNSHost), q, "%s is not the same on all servers of the zone: %s.", q, sayings(f, d))
+		switch {
+		case d.Manner == explain.Computed:
+			x.Severity = explain.Warning
+			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, though all have version %d: no server is behind. Each makes its own answer, as with ALIAS or answers by place: %s.",
+				q, d.Groups[0].Serials[0], sayings(f, d))
+			x.Fix = fmt.Sprintf("Nothing, if %s is an ALIAS or sends users to a place near to them, and all of these addresses are yours. If it was written as it is, write the same on all servers, and raise the serial.", q)
+		case d.Manner != explain.Divided:
+			continue
+		case oneVersion(d):
+			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, though all have version %d: %s.", q, d.Groups[0].Serials[0], sayings(f, d))
+			x.Fix = "Write the same on all servers, and raise the serial: as long as it is the same, no server sees that it has to fetch the zone."
 		}
 		for _, g := range d.Groups {
 			x.Evidence = append(x.Evidence, g.Evidence...)
@@ -81,7 +111,7 @@ func question(q iterate.Question) string {
 
 func sameAnswers(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
-	if out := differing(f, explain.Divided, explain.DNSHost, "is not the same on all servers of the zone"); len(out) > 0 {
+	if out := disagreeing(f); len(out) > 0 {
 		return out
 	}
 	switch most, _, _ := answered(f); most {
@@ -95,7 +125,7 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 }
 
 func sameEverywhere(f *explain.Facts) []explain.Finding {
-	if out := differing(f, explain.ByPlace, explain.Nobody, "depends on where one asks from, on purpose"); len(out) > 0 {
+	if out := differing(f, explain.ByPlace, "depends on where one asks from, on purpose"); len(out) > 0 {
 		return out
 	}
 	if _, _, places := answered(f); places {
@@ -105,7 +135,7 @@ func sameEverywhere(f *explain.Facts) []explain.Finding {
 }
 
 func sameAgain(f *explain.Facts) []explain.Finding {
-	if out := differing(f, explain.Rotating, explain.Nobody, "takes turns, on purpose"); len(out) > 0 {
+	if out := differing(f, explain.Rotating, "takes turns, on purpose"); len(out) > 0 {
 		return out
 	}
 	if most, _, _ := answered(f); most > 0 {
