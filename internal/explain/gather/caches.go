@@ -29,7 +29,6 @@ func (r *run) caches() error {
 	var mu sync.Mutex // guards done
 	done := 0
 	var group sync.WaitGroup
-	group.Go(r.intercepted)
 	for i := range all {
 		if len(types) == 0 {
 			all[i].NotAsked = why
@@ -154,24 +153,6 @@ func (r *run) local() (out []target, err error) {
 
 // maxLocal is how many resolvers of a resolv.conf file are used (resolv.conf(5)).
 const maxLocal = 3
-
-// intercepted asks an address at which there is no server.
-func (r *run) intercepted() {
-	a := r.opts.Unused
-	if !a.IsValid() || !r.family(a) || r.budget.acquire(r.ctx, a, true) != nil {
-		return
-	}
-	var p reply
-	r.send(to(dnsname.Root, a, dnsname.Root, rr.TypeNS), r.opts.Timeouts[0], &p)
-	probe := explain.Probe{Fact: explain.No, Evidence: p.ids}
-	switch {
-	case p.view != nil:
-		probe.Fact, probe.Detail = explain.Yes, fmt.Sprintf("a reply came from %s, where there is no server", a)
-	case p.class() == iterate.Unknown:
-		probe.Fact = explain.Unknown
-	}
-	r.facts.Vantage.Intercepted = probe
-}
 
 // sampler asks one resolver.
 type sampler struct {

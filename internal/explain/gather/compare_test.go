@@ -321,12 +321,18 @@ func TestLocal(t *testing.T) {
 
 func TestIntercepted(t *testing.T) {
 	for fact, script := range map[explain.Fact]string{explain.Yes: resolving, explain.No: "fault timeout *"} {
-		run(t, map[string]string{"192.0.2.99": script}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			g.Options.Unused = addr("192.0.2.99")
-			if p := compare(t, g, "www.example.test").Vantage.Intercepted; p.Fact != fact || len(p.Evidence) != 1 {
-				t.Errorf("%+v, want %s", p, fact)
-			}
-		})
+		for _, kind := range []explain.Kind{explain.Scan, explain.Analyze, explain.Compare} {
+			run(t, map[string]string{"192.0.2.99": script}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+				g.Options.Unused = addr("192.0.2.99")
+				f := look(t, g, kind)
+				if p := f.Vantage.Intercepted; p.Fact != fact || len(p.Evidence) != 1 || f.Exchanges[p.Evidence[0]].Server != addr("192.0.2.99") {
+					t.Errorf("%s: %+v, want %s", kind, p, fact)
+				}
+				if n := len(net.History()); n != f.Queries && kind != explain.Compare { // where resolvers ask, too
+					t.Errorf("%d queries, the facts say %d", n, f.Queries)
+				}
+			})
+		}
 	}
 }
 

@@ -28,9 +28,10 @@ type Gatherer struct {
 	Registry  Registry          // nil: registries are not asked
 	Prober    *resolve.Prober   // nil: the conduct of servers is not looked into; its Before is not called
 	Resolvers []resolvers.Resolver
-	Hints     []iterate.Host  // root servers; default: those of the public DNS
-	Anchors   []secure.Anchor // trust anchors of DNSSEC; default: those of the public DNS
-	Fetch     Fetch           // nil: services that aliases lead to are not asked whether anybody has the name
+	Hints     []iterate.Host        // root servers; default: those of the public DNS
+	Anchors   []secure.Anchor       // trust anchors of DNSSEC; default: those of the public DNS
+	Fetch     Fetch                 // nil: services that aliases lead to are not asked whether anybody has the name
+	Route     func(netip.Addr) bool // whether this machine has a way to an address, found out without sending anything; nil: it has
 	Options   Options
 	Progress  func(Event) // is called from one goroutine at a time; may be nil
 }
@@ -49,6 +50,7 @@ type Options struct {
 	InFlight    int             // queries at a time; default 64
 	MaxTime     time.Duration   // default 30 s
 	Timeouts    []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
+	Settle      time.Duration   // how long a server with an older version of a zone has to catch up; default 3 s
 
 	IPv4Only, IPv6Only bool
 	ECS                netip.Prefix // ask authorities on behalf of this subnet, too; default: not
@@ -82,6 +84,7 @@ func (o Options) withDefaults(kind explain.Kind) Options {
 	o.Rate = cmp.Or(o.Rate, 10)
 	o.InFlight = cmp.Or(o.InFlight, 64)
 	o.MaxTime = cmp.Or(o.MaxTime, 30*time.Second)
+	o.Settle = cmp.Or(o.Settle, 3*time.Second)
 	o.Vantage = cmp.Or(o.Vantage, "here")
 	if len(o.Timeouts) == 0 {
 		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
@@ -117,6 +120,7 @@ const (
 	StageWalk         = "walk"         // from the root to the name
 	StageServers      = "servers"      // the conduct of the servers of its zone
 	StageAnswers      = "answers"      // what each of them answers
+	StageSettle       = "settle"       // waits for servers with an older version of the zone
 	StageRegistration = "registration" // at the registry
 	StageResolvers    = "resolvers"    // what they hold
 )
@@ -139,7 +143,9 @@ func (g *Gatherer) Scan(ctx context.Context, input string) (*explain.Facts, erro
 		r.planned()
 		r.primary()
 		r.conduct()
+		r.settle()
 	}
+	r.near()
 	return r.finish("scan")
 }
 
@@ -156,12 +162,14 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	}
 	r.answers()
 	r.beside()
+	r.settle()
 	r.again()
 	r.plain()
 	if !r.ours() {
 		r.register(r.facts.Domain.Name)
 	}
 	r.registerTargets()
+	r.near()
 	r.judge() // claims go to the addresses that were found
 	r.claims()
 	return r.finish("analyze")
@@ -179,7 +187,9 @@ func (g *Gatherer) Compare(ctx context.Context, input string, types []rr.Type) (
 		return nil, fmt.Errorf("compare %s: %w", r.facts.Name, err)
 	}
 	r.answers()
+	r.settle()
 	r.again()
+	r.near()
 	r.judge() // resolvers are compared with what authorities have
 	if err := r.caches(); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.facts.Name, err)

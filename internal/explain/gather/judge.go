@@ -21,7 +21,7 @@ func (r *run) judge() {
 	r.facts.Outcomes = r.outcomesOf()
 	r.facts.Denials = r.denialsOf(recs)
 	r.facts.Wildcard = r.wildcardOf(recs)
-	r.facts.Vantage.IPv4, r.facts.Vantage.IPv6 = reached(recs, true), reached(recs, false)
+	r.from(recs)
 }
 
 // reached reports whether servers of a family reply from here.
@@ -43,7 +43,7 @@ func reached(recs []record, v4 bool) explain.Fact {
 func (r *run) answersOf(recs []record) (out []explain.Answer) {
 	names := r.names()
 	for _, e := range recs {
-		if e.strange || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) || !r.isData(e.Question.Type) {
+		if e.strange || r.outdated(e) || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) || !r.isData(e.Question.Type) {
 			continue
 		}
 		if z := r.zoneFor(e.Question); z == nil || z.Name != e.Zone {
@@ -109,7 +109,7 @@ func (r *run) chainOf(recs []record) (out []explain.Hop) {
 		var asked []netip.Addr
 		for _, e := range recs {
 			q := iterate.Question{Name: l.From.Name, Type: r.types[0]}
-			if e.Zone != l.Zone || e.Question != q || !e.Class.Usable() || e.view == nil || slices.Contains(asked, e.Server) {
+			if e.Zone != l.Zone || e.Question != q || r.outdated(e) || !e.Class.Usable() || e.view == nil || slices.Contains(asked, e.Server) {
 				continue
 			}
 			asked = append(asked, e.Server)

@@ -57,6 +57,9 @@ func evidenceOf(f *explain.Facts) []*[]int {
 	for i := range f.Denials {
 		out = append(out, &f.Denials[i].Evidence)
 	}
+	for i := range f.Near {
+		out = append(out, &f.Near[i].Evidence)
+	}
 	if f.Wildcard != nil {
 		out = append(out, &f.Wildcard.Evidence)
 	}

@@ -44,12 +44,14 @@ type run struct {
 
 	mu        sync.Mutex // guards the following, and the facts that are added meanwhile
 	exchanges []iterate.Exchange
-	subnets   map[int]netip.Prefix // of exchanges that had one
-	unsent    map[string]bool      // limits that were reached
-	strange   map[int]bool         // exchanges with unusual queries
-	unusual   int                  // queries of those
-	fetched   map[int]bool         // exchanges with resolvers that had said that they would have to look
+	subnets   map[int]netip.Prefix    // of exchanges that had one
+	unsent    map[string]bool         // limits that were reached
+	strange   map[int]bool            // exchanges with unusual queries
+	unusual   int                     // queries of those
+	fetched   map[int]bool            // exchanges with resolvers that had said that they would have to look
+	fresh     map[place]time.Duration // when servers were seen to have come to a newer version of a zone
 
+	strayed       *iterate.Exchange // with an address at which there is no server
 	registrations []placed
 }
 
@@ -80,7 +82,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	}
 	opts := g.Options.withDefaults(kind)
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
-		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, label: label(opts.Seed)}
+		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
 	if r.exchanger == nil {
 		r.exchanger = &resolve.Client{AsIs: true}
 	}
@@ -93,6 +95,8 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	for _, t := range types {
 		r.facts.Types = append(r.facts.Types, explain.Type{Type: t})
 	}
+	r.routes()
+	r.stray()
 	return r, nil
 }
 
@@ -140,6 +144,7 @@ func (r *run) end() {
 // finish is what was gathered, once everything has been.
 func (r *run) finish(verb string) (*explain.Facts, error) {
 	r.working.Wait()
+	r.intercepted()
 	if err := r.caller.Err(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, r.facts.Name, err)
 	}
@@ -209,6 +214,10 @@ func (r *run) complete() {
 		r.facts.Primary = &c
 	}
 	r.facts.Vantage.Intercepted.Evidence = slices.Clone(r.facts.Vantage.Intercepted.Evidence)
+	r.facts.Near = slices.Clone(r.facts.Near)
+	for i := range r.facts.Near {
+		r.facts.Near[i].Evidence = slices.Clone(r.facts.Near[i].Evidence)
+	}
 	r.facts.Caches = slices.Clone(r.facts.Caches)
 	for i, c := range r.facts.Caches {
 		c.Samples = slices.Clone(c.Samples)

@@ -109,7 +109,11 @@ func (r *run) readReply(s *explain.Server, e record) {
 		s.Referral = max(s.Referral, e.view.Size)
 	}
 	if e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA}) {
-		s.SOA = soaOf(e.view.Answer)
+		soa := soaOf(e.view.Answer)
+		if s.SOA != nil && soa != nil && s.SOA.Serial != soa.Serial {
+			s.Was = s.SOA.Serial
+		}
+		s.SOA = soa
 	}
 }
 

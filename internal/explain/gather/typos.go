@@ -1,0 +1,135 @@
+package gather
+
+import (
+	"slices"
+	"strings"
+)
+
+// usual are labels that many zones have, the most usual first.
+var usual = strings.Fields(`www mail web smtp imap pop ftp api app webmail blog shop dev test staging admin cdn static assets img images media docs
+	help support status portal login auth sso vpn remote autodiscover autoconfig mx ns1 ns2 git wiki mobile news forum my secure beta demo
+	home cloud files download store search video account accounts dashboard gateway`)
+
+// topLevel are top-level domains that people mean, the most usual first.
+var topLevel = strings.Fields("com net org info biz io de uk fr nl eu ch it es se no dk pl at be cz ru us ca br au jp cn in dev app")
+
+// distance is how many letters must be put in, left out, changed or swapped with the next one to make b of a.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			row[j+1] = min(row[j], last[j+1]) + 1
+			if a[i] == b[j] {
+				row[j+1] = min(row[j+1], last[j])
+			} else {
+				row[j+1] = min(row[j+1], last[j]+1)
+			}
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// maxLabel keeps distance from being long work.
+const maxLabel = 63
+
+// slip reports whether one label is likely to be a slip in typing the other: one letter, in longer ones two. Labels that differ
+// in a number are different things, as ns1 and ns2.
+func slip(a, b string) bool {
+	const digits = "0123456789"
+	if a == b || len(a) > maxLabel || len(b) > maxLabel {
+		return false
+	}
+	if p, q := strings.TrimRight(a, digits), strings.TrimRight(b, digits); p == q && p != a && q != b {
+		return false
+	}
+	most := 1
+	if min(len(a), len(b)) > 4 {
+		most = 2
+	}
+	return min(len(a), len(b)) > 1 && distance(a, b) <= most
+}
+
+// pairs are labels that stand for the same in different zones.
+var pairs = map[string]string{"www": "web", "web": "www"}
+
+// likeUsual are usual labels like one, the nearest first, at most so many.
+func likeUsual(label string, most int) (out []string) {
+	for _, u := range usual {
+		if slip(label, u) {
+			out = append(out, u)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return distance(label, a) - distance(label, b) })
+	if p, ok := pairs[label]; ok {
+		out = slices.Insert(out, 0, p)
+	}
+	return out[:min(most, len(out))]
+}
+
+// likeTLD are top-level domains that are one slip away.
+func likeTLD(label string) (out []string) {
+	for _, t := range topLevel {
+		if t != label && len(label) < maxLabel && distance(label, t) == 1 && (len(t) > 2 || len(label) > 2) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// typos are what may be meant by a label of which nothing else is known.
+type typos struct {
+	sure    []string // slips that show in the label: a letter twice, www without its dot, a digit for a letter
+	swapped []string // two letters in the wrong order, the likeliest first
+}
+
+func typosOf(label string) (out typos) {
+	add := func(to *[]string, s string) {
+		if s = strings.Trim(s, "-"); len(s) > 1 && s != label && !slices.Contains(out.sure, s) && !slices.Contains(*to, s) {
+			*to = append(*to, s)
+		}
+	}
+	if strings.HasPrefix(label, "xn--") || len(label) > maxLabel {
+		return out
+	}
+	if rest, ok := strings.CutPrefix(label, "www"); ok {
+		add(&out.sure, rest)
+	}
+	for i := 1; i < len(label); i++ {
+		if label[i] == label[i-1] {
+			add(&out.sure, label[:i]+label[i+1:])
+		}
+	}
+	if strings.ContainsFunc(label, func(r rune) bool { return 'a' <= r && r <= 'z' }) {
+		add(&out.sure, strings.NewReplacer("0", "o", "1", "l", "3", "e", "5", "s").Replace(label))
+	}
+	for i := 1; i+1 < len(label); i++ { // the first letter is rarely wrong
+		if vowel(label[i]) != vowel(label[i+1]) {
+			b := []byte(label)
+			b[i], b[i+1] = b[i+1], b[i]
+			add(&out.swapped, string(b))
+		}
+	}
+	slices.SortStableFunc(out.swapped, func(a, b string) int { return smooth(b) - smooth(a) })
+	return out
+}
+
+func vowel(c byte) bool { return strings.IndexByte("aeiouy", c) >= 0 }
+
+// smooth is how often consonants and vowels alternate: in words they often do.
+func smooth(s string) (n int) {
+	for i := 1; i < len(s); i++ {
+		if vowel(s[i]) != vowel(s[i-1]) {
+			n++
+		}
+	}
+	return n
+}
