@@ -45,8 +45,18 @@ func delegated(f *explain.Facts) []explain.Finding {
 	}
 	parent, evidence := denied(f, f.Domain)
 	switch {
+	case noTLD(f) != "":
+		x := fail("", explain.You, domain, "There is no top-level domain %s: no name that ends with it can be found.", noTLD(f))
+		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
+		if f.Kind != explain.Scan { // REG01 tells
+			x = hint(f, x)
+		}
+		return []explain.Finding{seen(x, evidence)}
 	case !parent.IsZero():
 		x := fail("", explain.Registrar, domain, "%s has no nameservers for %s: no name of the domain can be found.", text(parent), domain)
+		if f.Kind != explain.Scan {
+			x = hint(f, x)
+		}
 		if r, ok := registrationOf(f, f.Domain); ok && r.State == registry.Free {
 			x.Fix = "Register the domain first; see REG01."
 		}

@@ -40,6 +40,8 @@ func delegationStories() []story {
 	return []story{
 		{"DEL01", "delegated", nil, "pass", "org delegates example.org to ns2.example.net and ns1.example.org"},
 		{"DEL01", "the zone above says no", undelegated, "fail critical", "org has no nameservers for example.org"},
+		{"DEL01", "the zone above says no, but has one like it", then(undelegated, near("exemple.org", explain.NearSpelling)), "fail critical", "Perhaps exemple.org is meant, which exists."},
+		{"DEL01", "there is no such top-level domain", rootless, "fail critical", "There is no top-level domain org: no name that ends with it can be found."},
 		{"DEL01", "nobody answered", func(f *explain.Facts) { undelegated(f); unfound(f) }, "unknown", ""},
 		{"DEL01", "its records are in the zone above", func(f *explain.Facts) {
 			f.Zone, f.Zones = name("org"), f.Zones[:2]

@@ -214,6 +214,23 @@ func undelegated(f *explain.Facts) {
 	f.Denials = []explain.Denial{{Zone: name("org"), Class: iterate.NXDomain, TTL: 900, Minimum: 900, Ranges: safeat.RangesNone}}
 }
 
+// rootless makes the root say that there is no such top-level domain.
+func rootless(f *explain.Facts) {
+	undelegated(f)
+	f.Zone, f.Zones, f.Servers, f.Denials = name("."), f.Zones[:1], nil, nil
+	for i := range f.Answers {
+		f.Answers[i].Zone = name(".")
+	}
+	for i := range f.Outcomes {
+		f.Outcomes[i].Zone = name(".")
+	}
+}
+
+// near makes a name be known that exists.
+func near(n, how string) func(*explain.Facts) {
+	return func(f *explain.Facts) { f.Near = []explain.Near{{Name: name(n), How: how}} }
+}
+
 // alias makes the name one that leads to others, the last of which has the answer.
 func alias(targets ...string) func(*explain.Facts) {
 	return func(f *explain.Facts) {

@@ -60,6 +60,7 @@ func nameExists(f *explain.Facts) []explain.Finding {
 	if w := f.Wildcard; w != nil && w.Class == iterate.NXDomain {
 		x.Words += " There is no wildcard either."
 	}
+	x = hint(f, x)
 	x.Visible = after(f, created(f, f.Name, zone))
 	for _, a := range f.Answers {
 		if a.Question.Name == f.Name.Name && a.Class == iterate.NXDomain {
@@ -67,6 +68,22 @@ func nameExists(f *explain.Facts) []explain.Finding {
 		}
 	}
 	return []explain.Finding{x}
+}
+
+// hint adds a name that exists to a finding about one that does not.
+func hint(f *explain.Facts, x explain.Finding) explain.Finding {
+	if len(f.Near) == 0 {
+		return x
+	}
+	n := f.Near[0]
+	near, zone := text(n.Name), text(f.Zone)
+	if n.How == explain.NearDoubled {
+		x.Words += fmt.Sprintf(" But %s exists: the record was made with the domain in it twice.", near)
+		x.Fix = fmt.Sprintf("In the record that is now %s, enter only %q as the host: your DNS host adds %s to it.", near, strings.TrimSuffix(text(f.Name), "."+zone), zone)
+	} else {
+		x.Words += fmt.Sprintf(" Perhaps %s is meant, which exists.", near)
+	}
+	return seen(x, n.Evidence)
 }
 
 func typeExists(f *explain.Facts) []explain.Finding {

@@ -9,6 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
@@ -47,18 +48,34 @@ func registered(f *explain.Facts) []explain.Finding {
 	domain := text(f.Domain)
 	r, ok := registrationOf(f, f.Domain)
 	parent, evidence := denied(f, f.Domain)
-	switch {
+	switch tld := noTLD(f); {
+	case tld != "":
+		x := fail("", explain.You, domain, "%s cannot be registered: there is no top-level domain %s.", domain, tld)
+		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
+		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Registered:
 		return pass(domain, "%s is registered%s.", domain, at(r.Registrar.Name))
 	case zoneAt(f, f.Domain) != nil:
 		return pass(domain, "%s is delegated, and so is registered.", domain)
 	case ok && r.State == registry.Free && !parent.IsZero():
 		x := fail("", explain.You, domain, "%s is not registered, or a letter is off: the registry does not know it, and %s does not have it.", domain, text(parent))
-		return []explain.Finding{seen(x, evidence)}
+		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Free:
 		return unknown(domain, "The registry does not know %s, but the zone above could not be asked.", domain)
 	}
 	return unknown(domain, "Whether %s is registered could not be found out.", domain)
+}
+
+// noTLD is the top-level domain of the domain, if the root says that there is no such thing.
+func noTLD(f *explain.Facts) string {
+	zone, _ := denied(f, f.Domain)
+	if f.Domain.IsZero() || zone.IsZero() || !zone.IsRoot() || zoneAt(f, f.Domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result == iterate.NXDomain
+	}) {
+		return ""
+	}
+	all := labels(f.Domain)
+	return all[len(all)-1]
 }
 
 // at is a registrar in the middle of a sentence.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -92,6 +93,20 @@ func usable(f *explain.Facts, a netip.Addr) bool {
 		return f.Vantage.IPv4 == explain.Yes
 	}
 	return f.Vantage.IPv6 == explain.Yes
+}
+
+// unroutable says why servers were not asked, if the machine has no way for a family of addresses: as the end of a sentence.
+func unroutable(f *explain.Facts, all []explain.Server) string {
+	for _, s := range all {
+		family := "IPv6"
+		if s.Addr.Unmap().Is4() {
+			family = "IPv4"
+		}
+		if (s.Class == iterate.Unknown || s.Class == "") && slices.Contains(f.Vantage.NoRoute, family) {
+			return fmt.Sprintf(", as this machine has no route over %s", family)
+		}
+	}
+	return ""
 }
 
 // outcome is what the question for a type led to.

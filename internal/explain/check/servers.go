@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -71,7 +70,7 @@ func authoritative(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case t.good == 0:
-			return unknown(zone, "No server of %s replied in a way that can be judged.", zone)
+			return unknown(zone, "No server of %s replied in a way that can be judged%s.", zone, unroutable(f, t.all))
 		case t.unasked > 0:
 			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unasked, count(len(t.all), "server", "servers"), zone)
 		}
@@ -132,9 +131,9 @@ func reachable(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case t.good+t.lame == 0:
-			return unknown(zone, "Whether the servers of %s reply could not be found out.", zone)
+			return unknown(zone, "Whether the servers of %s reply could not be found out%s.", zone, unroutable(f, t.all))
 		case t.unasked+t.other > 0:
-			return unknown(zone, "%d of %s of %s could not be asked from here; the others reply.", t.unasked+t.other, count(len(t.all), "server", "servers"), zone)
+			return unknown(zone, "%d of %s of %s could not be asked from here%s; the others reply.", t.unasked+t.other, count(len(t.all), "server", "servers"), zone, unroutable(f, t.all))
 		}
 		return pass(zone, "%s of %s %s.", everyOne(len(t.all)), zone, verb(len(t.all), "replies", "reply"))
 	})
@@ -144,32 +143,6 @@ func reachable(f *explain.Facts) []explain.Finding {
 func explained(s explain.Server) bool {
 	return slices.ContainsFunc([]explain.Probe{s.TCP, s.EDNS, s.EDNSVersion, s.EDNSOption, s.EDNSFlag, s.Truncation, s.Types},
 		func(p explain.Probe) bool { return p.Fact == explain.No })
-}
-
-// slow is the time above which one feels it: a resolver waits for it at each level.
-const slow = 200 * time.Millisecond
-
-func fast(f *explain.Facts) []explain.Finding {
-	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
-		zone := text(z.Name)
-		var slowest explain.Server
-		for _, s := range listed(f, z.Name) {
-			if s.RTT > slowest.RTT {
-				slowest = s
-			}
-			if s.RTT > slow {
-				x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here.", server(s), zone, length(s.RTT))
-				out = append(out, seen(x, s.Evidence))
-			}
-		}
-		switch {
-		case len(out) > 0:
-			return out
-		case slowest.RTT == 0:
-			return unknown(zone, "No time of a reply of %s's servers is known.", zone)
-		}
-		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here.", zone, server(slowest), length(slowest.RTT))
-	})
 }
 
 // probe is a question about the conduct of servers.

@@ -87,7 +87,16 @@ func serverStories() []story {
 		{"DEL16", "not tried", unasked, "", ""},
 
 		{"DEL17", "quick", nil, "pass", "in 20 ms"},
-		{"DEL17", "slow", func(f *explain.Facts) { second(f).RTT = 350 * time.Millisecond }, "fail notice", "takes 350 ms"},
+		{"DEL17", "slow", func(f *explain.Facts) { second(f).RTT = 350 * time.Millisecond }, "fail notice", "takes 350 ms to reply, as seen from here only; the fastest, ns1.example.org (192.0.2.1), takes 20 ms."},
+		{"DEL17", "all are slow", func(f *explain.Facts) { both(f, func(s *explain.Server) { s.RTT = 350 * time.Millisecond }) }, "fail notice", "every first visit pays this"},
+		{"DEL17", "in one network", func(f *explain.Facts) { second(f).Addr = addr("192.0.2.99") }, "fail notice", "All 2 addresses of the servers of example.org are in one network, 192.0.2.0/24."},
+		{"DEL17", "in one network, and IPv6", func(f *explain.Facts) {
+			second(f).Addr = addr("192.0.2.99")
+			six := *first(f)
+			six.Addr = addr("2001:db8::1")
+			f.Servers = append(f.Servers, six)
+		}, "pass", ""},
+		{"DEL17", "one address", func(f *explain.Facts) { f.Servers = f.Servers[:2] }, "pass", "as seen from here only"},
 		{"DEL17", "no times", func(f *explain.Facts) { both(f, func(s *explain.Server) { s.RTT = 0 }) }, "unknown", ""},
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,21 +90,18 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 		if newest == nil {
 			return unknown(zone, "The serial of %s could not be read.", zone)
 		}
-		severity, since := explain.Warning, ""
-		if age, known := ageOf(f, newest.Serial); known {
-			since = ", which is at least " + length(age) + " old"
-			if age > time.Duration(newest.Refresh)*time.Second {
-				severity = explain.Error
-			}
-		}
 		n := 0
+		var caught []string
 		for _, s := range listed(f, z.Name) {
 			if s.SOA == nil {
 				continue
 			}
-			if n++; s.SOA.Serial != newest.Serial {
-				x := fail(severity, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s, and the newest is %d%s.", server(s), s.SOA.Serial, zone, newest.Serial, since)
-				out = append(out, seen(x, s.Evidence))
+			n++
+			switch {
+			case s.SOA.Serial != newest.Serial:
+				out = append(out, behind(f, z, s, newest))
+			case s.Was != 0:
+				caught = append(caught, server(s))
 			}
 		}
 		switch {
@@ -111,9 +109,34 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 			return out
 		case n < 2:
 			return unknown(zone, "The serial of %s is known of one server only.", zone)
+		case len(caught) > 0:
+			return pass(zone, "All %d servers of %s that replied have version %d; %s came to it while it was looked at.", n, zone, newest.Serial, list(caught))
 		}
 		return pass(zone, "All %d servers of %s that replied have version %d.", n, zone, newest.Serial)
 	})
+}
+
+// behind is what there is to say of a server with an older version of the zone. For the refresh time after a change that is how
+// secondaries are meant to work, if nobody tells them of it.
+func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.SOA) explain.Finding {
+	refresh := time.Duration(newest.Refresh) * time.Second
+	still, since, old := "", "", ""
+	if made, _, ok := madeAt(f, s.SOA.Serial); ok {
+		old = ", not updated since " + day(made) + ","
+	}
+	if f.Settled > 0 {
+		still = ", and still had it " + length(f.Settled) + " later"
+	}
+	age, known := ageOf(f, newest.Serial)
+	if known {
+		since = ", which is at least " + length(age) + " old"
+	}
+	x := fail(explain.Error, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s%s and the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","), newest.Serial, since, still)
+	if !known || age <= refresh {
+		x.Severity = explain.Warning
+		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", clockTime(f.At.Add(refresh), f.At), ttl(newest.Refresh))
+	}
+	return seen(x, s.Evidence)
 }
 
 // ageOf is for how long a serial has been there, at least: by what earlier looks saw, or by the serial if it is a moment or a
@@ -127,12 +150,19 @@ func ageOf(f *explain.Facts, serial uint32) (age time.Duration, ok bool) {
 	if ok {
 		return age, age > 0
 	}
-	at := time.Unix(int64(serial), 0)
+	_, latest, ok := madeAt(f, serial)
+	return f.At.Sub(latest), ok
+}
+
+// madeAt is when a version of a zone was made, and at the latest, if its serial is a moment or a date.
+func madeAt(f *explain.Facts, serial uint32) (at, latest time.Time, ok bool) {
+	at = time.Unix(int64(serial), 0)
+	latest = at
 	if date, err := time.Parse("20060102", fmt.Sprint(serial/100)); err == nil {
-		at = date.Add(36 * time.Hour) // somewhere in that day, anywhere on earth
+		at, latest = date, date.Add(36*time.Hour) // somewhere in that day, anywhere on earth
 	}
-	age = f.At.Sub(at)
-	return age, age > 0 && age < 10*365*oneDay
+	age := f.At.Sub(latest)
+	return at, latest, age > 0 && age < 10*365*oneDay
 }
 
 func serialForward(f *explain.Facts) []explain.Finding {

@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"time"
+
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
@@ -48,11 +50,13 @@ func soaStories() []story {
 		{"SOA02", "not known", noSOA, "unknown", ""},
 
 		{"SOA03", "the same", nil, "pass", "version 42"},
-		{"SOA03", "one is behind", serials(42, 41), "fail warning", "ns2.example.net (198.51.100.2) has version 41 of example.org, and the newest is 42."},
+		{"SOA03", "one is behind", serials(42, 41), "fail warning", "ns2.example.net (198.51.100.2) has version 41 of example.org, and the newest is 42. | If the zone was changed just now, look again at 14:00 UTC: "},
+		{"SOA03", "one is still behind", func(f *explain.Facts) { serials(42, 41)(f); f.Settled = 3 * time.Second }, "fail warning", "the newest is 42, and still had it 3 s later."},
+		{"SOA03", "one was behind", func(f *explain.Facts) { second(f).Was, f.Settled = 41, 3*time.Second }, "pass", "have version 42; ns2.example.net (198.51.100.2) came to it while it was looked at."},
 		{"SOA03", "around the end of numbers", serials(4294967295, 3), "fail warning", "ns1.example.org (192.0.2.1) has version 4294967295"},
 		{"SOA03", "the newest is a moment of an hour ago", serials(uint32(now.Unix()-3600), 5), "fail warning", "at least 1 h old"},
 		{"SOA03", "the newest is a moment of three hours ago", serials(uint32(now.Unix()-3*3600), 5), "fail error", "at least 3 h old"},
-		{"SOA03", "the newest is a date of last week", serials(2026110801, 2026110701), "fail error", ""},
+		{"SOA03", "the newest is a date of last week", serials(2026110801, 2026110701), "fail error", "has version 2026110701 of example.org, not updated since 2026-11-07, and the newest is 2026110801"},
 		{"SOA03", "the newest is a date of today", serials(2026111501, 2026111401), "fail warning", ""},
 		{"SOA03", "an earlier look saw the newest", func(f *explain.Facts) {
 			serials(42, 41)(f)

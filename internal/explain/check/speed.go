@@ -1,0 +1,75 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// slow is the time above which one feels it: a resolver waits for it at each level.
+const slow = 200 * time.Millisecond
+
+func fast(f *explain.Facts) []explain.Finding {
+	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
+		zone := text(z.Name)
+		timed := slices.DeleteFunc(listed(f, z.Name), func(s explain.Server) bool { return s.RTT == 0 })
+		slices.SortStableFunc(timed, func(a, b explain.Server) int { return cmp.Compare(b.RTT, a.RTT) })
+		for _, s := range timed {
+			if s.RTT > slow {
+				out = append(out, slowServer(f, z, s, timed[len(timed)-1]))
+			}
+		}
+		if x, ok := oneNetwork(f, z); ok {
+			out = append(out, x)
+		}
+		switch {
+		case len(out) > 0:
+			return out
+		case len(timed) == 0:
+			return unknown(zone, "No time of a reply of %s's servers is known.", zone)
+		}
+		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here only.", zone, server(timed[0]), length(timed[0].RTT))
+	})
+}
+
+// slowServer is a server that takes long, and how that compares with the fastest: resolvers soon prefer that one.
+func slowServer(f *explain.Facts, z iterate.Zone, s, fastest explain.Server) explain.Finding {
+	rest := fmt.Sprintf("the fastest, %s, takes %s", server(fastest), length(fastest.RTT))
+	if fastest.RTT > slow {
+		rest = "no other is fast either, so that every first visit pays this"
+	}
+	x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here only; %s.", server(s), text(z.Name), length(s.RTT), rest)
+	return seen(x, s.Evidence)
+}
+
+// oneNetwork tells of servers that are all in one network: the smallest that the internet routes for itself, so that they are
+// lost together. Whether it is at one place or at many (anycast) cannot be seen from one place.
+func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
+	var addrs []netip.Addr
+	var networks []netip.Prefix
+	for _, s := range listed(f, z.Name) {
+		bits := 48
+		if s.Addr.Unmap().Is4() {
+			bits = 24
+		}
+		p, err := s.Addr.Unmap().Prefix(bits)
+		if err != nil || slices.Contains(addrs, s.Addr) {
+			continue
+		}
+		addrs = append(addrs, s.Addr)
+		if !slices.Contains(networks, p) {
+			networks = append(networks, p)
+		}
+	}
+	if len(networks) != 1 || len(addrs) < 2 {
+		return explain.Finding{}, false
+	}
+	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "All %d addresses of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", len(addrs), text(z.Name), networks[0])
+	x.Fix = "Add a nameserver in another network: who cannot reach this one cannot reach any name of the zone."
+	return x, true
+}
