@@ -36,49 +36,6 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// mark keeps what strangers wrote into records from becoming markup.
-var mark = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;", "#", "\\#", "!", "\\!", "~", "\\~")
-
-func md(s string) string { return mark.Replace(clean(s)) }
-
-// Markdown writes the report for a ticket or a page.
-func (r *Report) Markdown(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: %s\n\n%s\n", md(bare(r.Target)), r.Verdict, md(r.Summary))
-	if len(r.Do) > 0 {
-		b.WriteString("\n## What to do\n\n")
-	}
-	for i, s := range r.Do {
-		fmt.Fprintf(&b, "%d. %s (who: %s) %s\n", i+1, md(s.Text), s.Actor, strings.Join(s.Findings, " "))
-	}
-	b.WriteString("\n## Findings\n\n| check | severity | result | what |\n|---|---|---|---|\n")
-	for _, f := range r.Findings {
-		if f.Status != explain.Pass {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.ID, f.Severity, f.Status, md(f.Words))
-		}
-	}
-	fmt.Fprintf(&b, "\n%s passed.\n", count(r.Counts.Passed, "check", "checks"))
-	if len(r.Caches) > 0 {
-		b.WriteString("\n## Resolvers\n\n| resolver | state | until | answer |\n|---|---|---|---|\n")
-	}
-	for _, c := range r.Caches {
-		until := ""
-		if !c.Until.IsZero() {
-			until = moment(c.Until, r.At)
-		}
-		fmt.Fprintf(&b, "| %s (%s) | %s | %s | %s |\n", md(c.Resolver), c.Addr, c.State, until, md(c.Answer))
-	}
-	if len(r.Evidence) > 0 {
-		b.WriteString("\n## Evidence\n\n| | asked | result |\n|---|---|---|\n")
-	}
-	for _, e := range r.Evidence {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", e.ID, md(e.Dig), md(e.Result))
-	}
-	fmt.Fprintf(&b, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), count(r.Queries, "query", "queries"), Length(r.Took))
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 type suite struct {
 	XMLName  xml.Name `xml:"testsuite"`
 	Name     string   `xml:"name,attr"`

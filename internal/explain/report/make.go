@@ -13,7 +13,7 @@ import (
 // the same report.
 func Make(f *explain.Facts, findings []explain.Finding) *Report {
 	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took, Queries: f.Queries,
-		Unfinished: f.Unfinished, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain}
+		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain}
 	if r.Findings == nil {
 		r.Findings = []explain.Finding{}
 	}
@@ -32,7 +32,7 @@ func Make(f *explain.Facts, findings []explain.Finding) *Report {
 
 // timing is all that has to do with when.
 func (r *Report) timing(f *explain.Facts) {
-	if f.Kind == explain.Scan {
+	if f.Kind == explain.Scan && len(f.PlanNS) == 0 {
 		return
 	}
 	if len(f.Caches) > 0 {

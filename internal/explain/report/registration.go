@@ -23,6 +23,9 @@ func registrationOf(f *explain.Facts) *Registration {
 	}
 	r := &Registration{Domain: f.Domain, Source: string(from.Source), State: string(from.State), Registrar: from.Registrar.Name,
 		Created: from.Dates.Created, Expires: from.Dates.Expires}
+	if f.Owner != f.Domain {
+		r.Owner = f.Owner
+	}
 	if from.State == registry.Unknown {
 		r.Problem = from.Why
 	}

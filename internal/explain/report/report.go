@@ -54,6 +54,7 @@ type Report struct {
 	Evidence     []Evidence        `json:"evidence,omitempty"` // what the findings that did not pass refer to
 
 	Queries    int      `json:"queries"`
+	NoRoute    []string `json:"noRoute,omitempty"` // families of addresses that were not asked, as the machine has no way for them
 	Unfinished []string `json:"unfinished,omitempty"`
 }
 
@@ -82,6 +83,7 @@ type Line struct {
 // Registration is the part of a registration that is shown. Persons are not.
 type Registration struct {
 	Domain    explain.Name `json:"domain"`
+	Owner     explain.Name `json:"owner,omitzero"` // the part that somebody else has who was given a name below the domain, as with github.io
 	Source    string       `json:"source,omitempty"`
 	State     string       `json:"state"`
 	Registrar string       `json:"registrar,omitempty"`

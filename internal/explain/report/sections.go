@@ -42,7 +42,7 @@ func delegationOf(f *explain.Facts) *Delegation {
 		}
 		for _, s := range f.Servers {
 			if s.Zone == z.Name && s.Host == name {
-				row.Addrs = append(row.Addrs, serverLine(s))
+				row.Addrs = append(row.Addrs, serverLine(f, s))
 			}
 		}
 		d.Servers = append(d.Servers, row)
@@ -73,7 +73,7 @@ func member(set []explain.Name, name explain.Name) explain.Fact {
 	return explain.No
 }
 
-func serverLine(s explain.Server) ServerLine {
+func serverLine(f *explain.Facts, s explain.Server) ServerLine {
 	l := ServerLine{Addr: s.Addr.String(), RTT: s.RTT, State: string(s.Class)}
 	switch {
 	case s.Class == iterate.Answer:
@@ -84,6 +84,9 @@ func serverLine(s explain.Server) ServerLine {
 		l.State = "no reply"
 	case s.Class == iterate.Unknown:
 		l.State = "not asked"
+		if family := familyOf(s.Addr); slices.Contains(f.Vantage.NoRoute, family) {
+			l.State = "not asked (no " + family + " here)"
+		}
 	}
 	if s.Class == iterate.Answer && s.Health == iterate.Flaky {
 		l.State = fmt.Sprintf("answers, %d of %d queries lost", s.Lost, s.Sent)
@@ -92,6 +95,13 @@ func serverLine(s explain.Server) ServerLine {
 		l.Serial = s.SOA.Serial
 	}
 	return l
+}
+
+func familyOf(a netip.Addr) string {
+	if a.Unmap().Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
 }
 
 // soaOf is the SOA record that most servers have; the first of several.
@@ -177,7 +187,8 @@ func negativeOf(f *explain.Facts) *Negative {
 }
 
 // manners are the ways to differ in words.
-var manners = map[explain.Manner]string{explain.Divided: "the servers disagree", explain.ByPlace: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
+var manners = map[explain.Manner]string{explain.Divided: "the servers disagree", explain.Computed: "each server makes its own, of one version of the zone (ALIAS, or by place)",
+	explain.ByPlace: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
 
 func differences(f *explain.Facts) (out []Difference) {
 	for _, d := range explain.Differences(f) {

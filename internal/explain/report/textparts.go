@@ -23,12 +23,16 @@ func (p *page) chain() {
 		return
 	}
 	p.title("Answer")
-	var rows [][]string
-	for _, h := range p.r.Chain {
+	p.table(answerRows(p.r))
+}
+
+// answerRows are the aliases and what is at their end: name, record, TTL, zone, and how many servers have it.
+func answerRows(r *Report) (rows [][]string) {
+	for _, h := range r.Chain {
 		agree := fmt.Sprintf("%d of %s", h.Agree, count(h.Servers, "server", "servers"))
 		rows = append(rows, []string{bare(h.From), h.Type + " " + bare(h.To), "TTL " + seconds(h.TTL), "zone " + bare(h.Zone), agree})
 	}
-	for _, o := range p.r.Outcomes {
+	for _, o := range r.Outcomes {
 		if len(o.Sets) == 0 {
 			rows = append(rows, []string{bare(o.End), o.Type.String() + ": " + string(o.Result), "", "zone " + bare(o.Zone)})
 		}
@@ -36,7 +40,7 @@ func (p *page) chain() {
 			rows = append(rows, []string{bare(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + seconds(s.TTL), "zone " + bare(o.Zone)})
 		}
 	}
-	p.table(rows)
+	return rows
 }
 
 func (p *page) differences() {
@@ -147,6 +151,9 @@ func (p *page) registration() {
 	}
 	p.title("Registration of " + bare(r.Domain))
 	rows := [][]string{{"state", r.State + " " + r.Problem}}
+	if !r.Owner.IsZero() {
+		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", bare(explain.Name{Name: r.Owner.Parent()}), bare(r.Owner))})
+	}
 	if r.Registrar != "" {
 		rows = append(rows, []string{"registrar", r.Registrar})
 	}
@@ -181,6 +188,9 @@ func (p *page) foot() {
 		count(r.Counts.Passed, "check", "checks"), count(r.Counts.Unknown, "check", "checks"))
 	if len(r.Unfinished) > 0 {
 		text += " Not complete: " + strings.Join(r.Unfinished, ", ") + "."
+	}
+	for _, family := range r.NoRoute {
+		text += fmt.Sprintf(" Not asked over %s: this machine has no route.", family)
 	}
 	p.line(faint, text)
 }

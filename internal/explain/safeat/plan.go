@@ -67,6 +67,7 @@ type Step struct {
 // Plan is a change with its dates.
 type Plan struct {
 	Summary string    `json:"summary"`
+	Subject string    `json:"subject"` // what is changed
 	Change  time.Time `json:"changeAt"`
 	Safe    time.Time `json:"safeAt"`   // everyone sees the new answer
 	Latest  time.Time `json:"atLatest"` // the same if what was assumed is wrong
@@ -90,6 +91,7 @@ func MakePlan(c Change) Plan {
 	default:
 		p.record()
 	}
+	p.Subject = c.Set.String()
 	p.Summary = fmt.Sprintf("Change %s at %s; everyone sees it by %s%s.", c.Set, stamp(p.Plan.Change), stamp(p.Safe), assumption(p.Plan.Assumed, p.Safe, p.Latest))
 	return p.Plan
 }

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+)
+
+// ErrNoPlan is that there is nothing to put into a calendar.
+var ErrNoPlan = errors.New("there is no plan: what there is to change is not known, or nothing was asked about changing it")
+
+// stepLength is how long a step takes in a calendar. Times to wait are as long as they are.
+const stepLength = 15 * time.Minute
+
+// titles are what steps are called in a calendar, before the name that they are about.
+var titles = map[safeat.Do]string{safeat.Lower: "Lower the TTL", safeat.Prepare: "Prepare", safeat.RemoveDS: "Remove the DS", safeat.Wait: "Wait", safeat.Make: "Make the change",
+	safeat.Confirm: "Confirm", safeat.Raise: "Raise the TTL", safeat.AddDS: "Add the DS", safeat.Retire: "Switch the old servers off", safeat.RemoveKey: "Remove the old key"}
+
+// Calendar writes the plan as a calendar (RFC 5545): an event for each step. The same step of a plan for the same name has the same
+// UID each time, so that a plan which was made anew takes the place of the one before.
+func (r *Report) Calendar(w io.Writer) error {
+	if r.Plan == nil || len(r.Plan.Steps) == 0 {
+		return ErrNoPlan
+	}
+	c := &calendar{}
+	c.line("BEGIN", "VCALENDAR")
+	c.line("VERSION", "2.0")
+	c.line("PRODID", "-//nameplane//explain//EN")
+	c.line("CALSCALE", "GREGORIAN")
+	times := map[safeat.Do]int{}
+	for _, s := range r.Plan.Steps {
+		times[s.Do]++
+		c.event(r, s, times[s.Do])
+	}
+	c.line("END", "VCALENDAR")
+	_, err := io.WriteString(w, c.String())
+	return err
+}
+
+// calendar is one while it is written.
+type calendar struct{ strings.Builder }
+
+func (c *calendar) event(r *Report, s safeat.Step, n int) {
+	end := s.At.Add(stepLength)
+	if s.Do == safeat.Wait {
+		end = s.Until
+	}
+	title := titles[s.Do]
+	if title == "" {
+		title = string(s.Do)
+	}
+	text := s.Text
+	if s.Because != "" {
+		text += " (" + s.Because + ")"
+	}
+	if s.Assumed {
+		text += "\nThis time rests on assumptions; nameplane analyze tells which."
+	}
+	c.line("BEGIN", "VEVENT")
+	c.line("UID", uid(r, s.Do, n))
+	c.line("DTSTAMP", utc(r.At))
+	c.line("SEQUENCE", fmt.Sprint(r.At.Unix()/60)) // a later plan counts
+	c.line("DTSTART", utc(s.At))
+	c.line("DTEND", utc(end))
+	c.line("SUMMARY", escape(title+": "+bare(r.Target)))
+	c.line("DESCRIPTION", escape(text))
+	c.line("TRANSP", "TRANSPARENT")
+	if s.Do != safeat.Wait {
+		c.line("BEGIN", "VALARM")
+		c.line("ACTION", "DISPLAY")
+		c.line("DESCRIPTION", escape(title+": "+bare(r.Target)))
+		c.line("TRIGGER", "PT0S")
+		c.line("END", "VALARM")
+	}
+	c.line("END", "VEVENT")
+}
+
+// uid is the same for the same step of a plan for the same change: its date may be another one, and which of several such steps it is
+// is not.
+func uid(r *Report, do safeat.Do, n int) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{r.Target.String(), r.Plan.Subject, string(do), fmt.Sprint(n)}, "\n")))
+	return fmt.Sprintf("%x@nameplane.invalid", sum[:12])
+}
+
+func utc(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
+
+// escaper writes TEXT values (RFC 5545 §3.3.11).
+var escaper = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\n", `\n`)
+
+func escape(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = clean(lines[i])
+	}
+	return escaper.Replace(strings.Join(lines, "\n"))
+}
+
+// maxOctets is how long a line is before it is folded (RFC 5545 §3.1).
+const maxOctets = 75
+
+// line writes a property, folded between characters.
+func (c *calendar) line(name, value string) {
+	rest, most := name+":"+value, maxOctets
+	for len(rest) > most {
+		cut := most
+		for !utf8.RuneStart(rest[cut]) {
+			cut--
+		}
+		c.WriteString(rest[:cut] + "\r\n ")
+		rest, most = rest[cut:], maxOctets-1
+	}
+	c.WriteString(rest + "\r\n")
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
+)
+
+// mark keeps what strangers wrote into records from becoming markup.
+var mark = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;", "#", "\\#", "!", "\\!", "~", "\\~")
+
+func md(s string) string { return mark.Replace(clean(s)) }
+
+// document is a report on its way to a page.
+type document struct {
+	strings.Builder
+	r *Report
+}
+
+// Markdown writes the report for a ticket or a page, in the order of Text.
+func (r *Report) Markdown(w io.Writer) error {
+	d := &document{r: r}
+	fmt.Fprintf(d, "# %s: %s\n\n%s\n", md(bare(r.Target)), r.Verdict, md(r.Summary))
+	d.steps()
+	d.findings()
+	d.negative()
+	d.answer()
+	d.caches()
+	d.plan()
+	d.delegation()
+	d.evidence()
+	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), count(r.Queries, "query", "queries"), Length(r.Took))
+	for _, family := range r.NoRoute {
+		fmt.Fprintf(d, "\nNot asked over %s: this machine has no route.\n", family)
+	}
+	_, err := io.WriteString(w, d.String())
+	return err
+}
+
+// table writes rows under a title, if there are any. Cells that strangers may have written are marked by who calls it.
+func (d *document) table(title string, head []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(d, "\n## %s\n\n| %s |\n|%s\n", title, strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, row := range rows {
+		fmt.Fprintf(d, "| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+func (d *document) steps() {
+	if len(d.r.Do) > 0 {
+		d.WriteString("\n## What to do\n\n")
+	}
+	for i, s := range d.r.Do {
+		fmt.Fprintf(d, "%d. %s (who: %s) %s\n", i+1, md(s.Text), s.Actor, strings.Join(s.Findings, " "))
+	}
+}
+
+func (d *document) findings() {
+	d.WriteString("\n## Findings\n\n| check | severity | result | what |\n|---|---|---|---|\n")
+	for _, f := range d.r.Findings {
+		if f.Status != explain.Pass {
+			fmt.Fprintf(d, "| %s | %s | %s | %s |\n", f.ID, f.Severity, f.Status, md(f.Words))
+		}
+	}
+	fmt.Fprintf(d, "\n%s passed.\n", count(d.r.Counts.Passed, "check", "checks"))
+}
+
+func (d *document) negative() {
+	if n := d.r.Negative; n != nil {
+		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", seconds(n.TTL), md(strings.Join(n.Words, " ")))
+	}
+}
+
+func (d *document) answer() {
+	var rows [][]string
+	for _, row := range answerRows(d.r) {
+		row[2], row[3] = strings.TrimPrefix(row[2], "TTL "), strings.TrimPrefix(row[3], "zone ")
+		for i := range row {
+			row[i] = md(row[i])
+		}
+		rows = append(rows, append(row, make([]string, 5-len(row))...))
+	}
+	d.table("Answer", []string{"name", "record", "TTL", "zone", "servers that have it"}, rows)
+	rows = nil
+	for _, x := range d.r.Differences {
+		for _, g := range x.Groups {
+			rows = append(rows, []string{md(x.Question), x.Manner, md(g.Answer), md(list(g.Servers))})
+		}
+	}
+	d.table("Where answers differ", []string{"question", "how", "answer", "servers"}, rows)
+}
+
+func (d *document) caches() {
+	var rows [][]string
+	for _, c := range d.r.Caches {
+		until := ""
+		if !c.Until.IsZero() {
+			until = moment(c.Until, d.r.At)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), string(c.State), until, md(c.Answer)})
+	}
+	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
+}
+
+func (d *document) plan() {
+	if d.r.Plan == nil {
+		return
+	}
+	var rows [][]string
+	for _, s := range d.r.Plan.Steps {
+		rows = append(rows, []string{s.At.UTC().Format("2006-01-02 15:04 UTC"), md(s.Text), md(s.Because)})
+	}
+	d.table("To change it without anybody noticing", []string{"when", "what", "why not earlier"}, rows)
+}
+
+func (d *document) delegation() {
+	if d.r.Delegation == nil {
+		return
+	}
+	var rows [][]string
+	for _, s := range d.r.Delegation.Servers {
+		var addrs []string
+		for _, a := range s.Addrs {
+			addrs = append(addrs, strings.TrimSpace(a.Addr+" "+a.State))
+		}
+		rows = append(rows, []string{md(bare(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(list(addrs))})
+	}
+	d.table("Nameservers of "+md(bare(d.r.Delegation.Zone)), []string{"name", "registry", "parent", "child", "addresses"}, rows)
+}
+
+func (d *document) evidence() {
+	var rows [][]string
+	for _, e := range d.r.Evidence {
+		rows = append(rows, []string{e.ID, md(e.Dig), md(e.Result)})
+	}
+	d.table("Evidence", []string{"", "asked", "result"}, rows)
+}
