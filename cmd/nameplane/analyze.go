@@ -6,9 +6,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level: the
-chain of aliases with the zone, the servers and the TTL of each, where answers differ and
-what kind of difference that is, and a plan with dates for changing it unnoticed.
+const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level (of
+the root, four): the chain of aliases with the zone, the servers and the TTL of each,
+where answers differ and what kind of difference that is, and a plan with dates for
+changing it unnoticed, which -o ics makes a calendar of.
 
 Types may be given before or behind the name; default: A and AAAA.` + lookLong
 
@@ -21,6 +22,7 @@ func newAnalyzeCommand() *cobra.Command {
 		Example: `  nameplane analyze www.example.com
   nameplane analyze example.com MX TXT
   nameplane analyze --lab www.bad.com
+  nameplane analyze www.example.com -o ics > change.ics
   nameplane analyze www.example.com --expect A=192.0.2.1 --fail-on warning`,
 		Args: between(0, -1),
 		RunE: l.run,

@@ -33,10 +33,18 @@ type look struct {
 	quiet  bool
 }
 
+// calendar is a form of output that only has the plan in it, and the forms with the whole report.
+const calendar = "ics"
+
+var outputs = append(slices.Clone(report.Formats), calendar)
+
 const lookLong = `
 
 Exit status: 0 all is well, 1 there are warnings or caches that are late, 2 it does not
 work or there are errors (--fail-on says from which severity on), 3 could not tell.
+
+Addresses of IPv6, or IPv4, are not asked from a machine that has no route for them; the
+last line of the report says so.
 
 With --lab everything is asked in the synthetic internet of "nameplane lab up", and no
 packet leaves this machine. --record FILE keeps all that was asked and answered;
@@ -44,8 +52,8 @@ packet leaves this machine. --record FILE keeps all that was asked and answered;
 
 func (l *look) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVarP(&l.out, "output", "o", "text", "form of the output: "+strings.Join(report.Formats, ", "))
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVarP(&l.out, "output", "o", "text", "form of the output: "+strings.Join(outputs, ", ")+"; ics is the plan as a calendar")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&l.all, "all", false, "show checks that passed and all evidence, too")
 	f.BoolVar(&l.short, "short", false, "show the first line only")
 	f.StringVar(&l.failOn, "fail-on", "error", "exit with 2 from this `SEVERITY` on: critical, error, warning, notice or info")
@@ -57,8 +65,8 @@ func (l *look) addFlags(c *cobra.Command) {
 
 // check finds what is wrong with the flags before anybody is asked.
 func (l *look) check(cmd *cobra.Command) error {
-	if !slices.Contains(report.Formats, l.out) {
-		return usage(cmd, "%q is not a form of output; there are %s", l.out, strings.Join(report.Formats, ", "))
+	if !slices.Contains(outputs, l.out) {
+		return usage(cmd, "%q is not a form of output; there are %s", l.out, strings.Join(outputs, ", "))
 	}
 	severities := []explain.Severity{explain.Critical, explain.Error, explain.Warning, explain.Notice, explain.Info}
 	if !slices.Contains(severities, explain.Severity(l.failOn)) {
@@ -169,6 +177,13 @@ func (l *look) show(w io.Writer, r *report.Report) error {
 		_, err := fmt.Fprintln(w, printable(r.Summary))
 		return err
 	}
+	if l.out == calendar {
+		err := r.Calendar(w)
+		if errors.Is(err, report.ErrNoPlan) {
+			return &failure{code: exitUnknown, text: err.Error(), hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; nameplane %s %s tells more", r.Kind, r.Target)}
+		}
+		return err
+	}
 	_, plain := os.LookupEnv("NO_COLOR")
 	return r.Write(w, l.out, report.TextOptions{Color: isTerminal(w) && !plain, All: l.all})
 }
@@ -201,7 +216,7 @@ type steps struct {
 func newSteps(w io.Writer, quiet bool) *steps { return &steps{w: w, on: !quiet && isTerminal(w)} }
 
 var stageWords = map[string]string{gather.StageWalk: "from the root to the name", gather.StageServers: "the conduct of the servers", gather.StageAnswers: "what each server answers",
-	gather.StageRegistration: "at the registry", gather.StageResolvers: "what resolvers hold"}
+	gather.StageSettle: "whether servers that are behind catch up", gather.StageRegistration: "at the registry", gather.StageResolvers: "what resolvers hold"}
 
 func (s *steps) event(e gather.Event) {
 	if !s.on {

@@ -22,6 +22,9 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
+// unused is an address for documentation (RFC 5737), at which nobody has a server. Who replies from there stands on the way.
+var unused = netip.MustParseAddr("192.0.2.53")
+
 // labDir is the folder of the lab unless another one is given.
 const labDir = "lab"
 
@@ -142,6 +145,7 @@ func (s *sight) inWorld(g *gather.Gatherer) (err error) {
 	g.Fetch = gather.OverHTTP((&net.Dialer{}).DialContext)
 	if !s.noRegistry {
 		g.Registry = &registry.Client{}
+	g.Route, g.Options.Unused = gather.HasRoute, unused
 	}
 	if s.hints != "" {
 		if g.Hints, err = readHints(s.hints); err != nil {
@@ -175,9 +179,11 @@ func (s *sight) inLab(g *gather.Gatherer) error {
 		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
 	}
 	g.Resolvers = labResolvers(l)
+	g.Route = nil // its IPv6 addresses are on IPv4
 	return nil
 }
 
+	g.Options.Settle = 250 * time.Millisecond
 // loadLab finds the lab of a folder.
 func loadLab(dir string) (*lab.Lab, error) {
 	l, err := lab.Load(dir)
