@@ -66,7 +66,7 @@ func (b *budget) wait(ctx context.Context, server netip.Addr, free bool) error {
 	case <-ctx.Done():
 		return errBudget
 	}
-	// The turn of this one comes first: so nobody has more than a second's queries waiting before all others.
+	// Only then a turn among all is asked for: who asked for many at once would keep the others waiting.
 	if b.all != nil && b.all.Wait(ctx, server) != nil {
 		return errBudget
 	}

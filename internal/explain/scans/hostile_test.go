@@ -13,36 +13,6 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestStopped sees that who asked for scans that a server had not made when it was stopped is told so by the next one.
-func TestStopped(t *testing.T) {
-	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
-	w := &world{gate: make(chan struct{})}
-	s, err := scans.Open(pub, w.look, scans.Options{Parallel: 1, Parse: parse})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx) }()
-	var all []scans.Scan
-	for _, name := range []string{"a.test", "b.test", "c.test"} {
-		all = append(all, begin(t, s, alice, explain.Scan, name))
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	if s, err = scans.Open(pub, w.look, scans.Options{Parse: parse}); err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range all {
-		got, _, err := s.Get("p1", x.ID)
-		if err != nil || got.State != scans.Failed || !strings.Contains(got.Problem, "stopped") {
-			t.Errorf("%s: %s %q, %v", x.Name, got.State, got.Problem, err)
-		}
-	}
-}
-
 // looked runs one scan that finds facts.
 func looked(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.Service, scans.Scan) {
 	t.Helper()

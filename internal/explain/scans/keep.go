@@ -13,8 +13,6 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/explain"
-	"github.com/nameplane/nameplane/internal/explain/check"
-	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -65,6 +63,7 @@ func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts
 	defer s.mu.Unlock()
 	for _, id := range surplus {
 		delete(s.kept, id)
+		s.documents.forget(id)
 	}
 	return nil
 }
@@ -261,13 +260,4 @@ func (s *Service) stored(id string) (*explain.Facts, error) {
 		return nil, err
 	}
 	return row.unpack()
-}
-
-// Report is what a scan of a project says. It is made of its facts, so that what checks have learned since is in it.
-func (s *Service) Report(project, id string) (*report.Report, error) {
-	facts, err := s.Facts(project, id)
-	if err != nil {
-		return nil, err
-	}
-	return report.Make(facts, check.Run(facts)), nil
 }

@@ -4,13 +4,12 @@ package scans
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -58,6 +57,9 @@ type Scan struct {
 	Previous string         `json:"previous,omitempty"` // the scan before of the same kind and name
 	Changes  []Change       `json:"changes,omitempty"`  // since then
 	Version  int            `json:"version"`            // grows with every change of the above
+
+	// Interrupted is how often the server ended while it made the scan, as by a crash. It makes it again once.
+	Interrupted int `json:"interrupted,omitempty"`
 }
 
 // Progress is a sign of life.
@@ -75,7 +77,7 @@ type Options struct {
 	Parallel  int           // scans at a time; default 4
 	Queue     int           // that may wait; default 64
 	Share     time.Duration // how long the same request gets the same scan; default 10 s
-	PerClient int           // scans a minute; default 20
+	PerClient int           // scans a minute of one project, or of one address of those that are of none; default 20
 	PerTarget int           // scans of one registrable domain a minute; default 6
 	Keep      int           // scans kept of each kind and name; default 30
 	KeepAll   int           // scans kept in all; default 5,000
@@ -128,52 +130,56 @@ type Service struct {
 	opts      Options
 	metrics   metrics
 	queue     chan *running
+	documents documents
 
 	mu      sync.Mutex      // guards the following
-	kept    map[string]Scan // what the store has: lists and bounds need no look into it
+	kept    map[string]Scan // what has ended and is in the store: lists and bounds need no look into it
 	live    map[string]*running
 	recent  map[string]*running // by what was asked, for Options.Share
-	clients buckets[netip.Addr]
+	waiting int                 // scans that have a place in the queue
+	clients buckets[string]
 	targets buckets[explain.Name]
 }
 
 // running is a scan that has not ended.
 type running struct {
-	scan    Scan
-	actor   store.Actor
-	changed chan struct{}     // closed and made anew with every change of scan
-	found   []explain.Finding // so far
-	facts   *explain.Facts
-	report  *report.Report
+	scan     Scan
+	actor    store.Actor
+	accepted chan struct{} // closed when the store has it, or refused it
+	refused  error
+	changed  chan struct{}     // closed and made anew with every change of scan
+	found    []explain.Finding // so far
+	facts    *explain.Facts
+	report   *report.Report
 }
 
-// Open makes a Service of what the store has. It looks at nothing before Run.
+// Open makes a Service of what the store has. It looks at nothing before Run, which begins with the scans that an earlier one
+// accepted and did not make.
 func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
 	o.defaults()
-	s := &Service{publisher: p, look: look, opts: o, metrics: newMetrics(), queue: make(chan *running, o.Queue),
+	s := &Service{publisher: p, look: look, opts: o, metrics: newMetrics(),
 		kept: map[string]Scan{}, live: map[string]*running{}, recent: map[string]*running{},
-		clients: buckets[netip.Addr]{perMinute: o.PerClient}, targets: buckets[explain.Name]{perMinute: o.PerTarget}}
-	return s, p.View(func(v store.View) error {
-		all, err := store.ObjectsOf[Scan](v, kindScan)
-		for _, x := range all {
-			s.kept[x.ID] = x
-		}
+		clients: buckets[string]{perMinute: o.PerClient}, targets: buckets[explain.Name]{perMinute: o.PerTarget}}
+	var all []row
+	err := p.View(func(v store.View) (err error) {
+		all, err = store.ObjectsOf[row](v, kindScan)
 		return err
 	})
+	s.resume(all)
+	return s, err
 }
 
 // Collectors are the metrics of the service.
 func (s *Service) Collectors() []prometheus.Collector { return s.metrics.all() }
 
-// Run looks until ctx ends.
+// Run looks until ctx ends. What it has not looked at by then waits in the store for the next one.
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range s.opts.Parallel {
 		workers.Go(func() {
-			for {
+			for ctx.Err() == nil {
 				select {
 				case <-ctx.Done():
-					return
 				case r := <-s.queue:
 					s.do(ctx, r)
 				}
@@ -181,72 +187,23 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	workers.Wait()
-	s.leave(ctx)
-	return nil
-}
-
-// Start begins a scan, or finds the one that somebody else has begun for the same.
-func (s *Service) Start(actor store.Actor, client netip.Addr, req Request) (Scan, error) {
-	name, err := s.check(req)
-	if err != nil {
-		return Scan{}, err
-	}
-	now := time.Now()
-	key := fmt.Sprint(actor.Project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.recent[key]; r != nil && now.Sub(r.scan.Created) < s.opts.Share {
-		s.metrics.shared.Inc()
-		return r.scan, nil
-	}
-	if err := s.admit(client, name, now); err != nil {
-		s.metrics.refused.Inc()
-		return Scan{}, err
-	}
-	r := &running{actor: actor, changed: make(chan struct{}),
-		scan: Scan{ID: uuid.NewString(), Project: actor.Project, Name: name, Request: req, State: Waiting, Created: now.UTC(), Version: 1}}
-	select {
-	case s.queue <- r:
-	default:
-		s.metrics.refused.Inc()
-		return Scan{}, &BusyError{"too many scans are waiting", 5 * time.Second}
-	}
-	s.live[r.scan.ID], s.recent[key] = r, r
-	time.AfterFunc(s.opts.Share, func() { s.forget(key, r) })
-	return r.scan, nil
-}
-
-func (s *Service) forget(key string, r *running) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.recent[key] == r {
-		delete(s.recent, key)
-	}
-}
-
-// admit counts a scan for its client and its target.
-func (s *Service) admit(client netip.Addr, name explain.Name, now time.Time) error {
-	if wait := s.clients.wait(client, now); wait > 0 {
-		return &BusyError{"you have asked for too many scans", wait}
-	}
-	if wait := s.targets.wait(s.opts.Domain(name), now); wait > 0 {
-		return &BusyError{fmt.Sprintf("%s has been scanned too often", name), wait}
-	}
-	s.clients.take(client, now)
-	s.targets.take(s.opts.Domain(name), now)
 	return nil
 }
 
 // do makes a scan.
 func (s *Service) do(ctx context.Context, r *running) {
 	began := time.Now()
-	s.change(r, func(x *Scan) { x.State = Running })
+	if err := s.begin(ctx, r); err != nil {
+		s.metrics.done(s.conclude(ctx, r, r.end(err, past{})), time.Since(began))
+		return
+	}
 	past := s.past(r.scan)
 	look, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
 	defer cancel()
 	facts, err := s.look(look, r.scan.Name, r.scan.Request, past.looks, func(p Progress) { s.progress(r, p) })
 	if err != nil && ctx.Err() != nil {
-		err = errStopped
+		s.suspend(ctx, r)
+		return
 	}
 	r.facts = facts
 	ended := r.end(err, past)
@@ -261,6 +218,7 @@ func (s *Service) conclude(ctx context.Context, r *running, ended Scan) Scan {
 	s.mu.Lock()
 	s.kept[ended.ID] = ended
 	delete(s.live, ended.ID)
+	r.facts, r.report, r.found = nil, nil, nil // who shares it needs no more than the scan
 	s.mu.Unlock()
 	s.change(r, func(x *Scan) { *x = ended; x.Version-- })
 	return ended
@@ -271,20 +229,6 @@ func (x *Scan) fail(err error) {
 	x.State, x.Problem = Failed, "the result could not be kept: "+err.Error()
 	x.Verdict, x.Summary, x.SafeAt, x.Previous, x.Changes = "", "", time.Time{}, "", nil
 }
-
-// leave ends the scans that nobody will make any more, so that who asked for them is told.
-func (s *Service) leave(ctx context.Context) {
-	for {
-		select {
-		case r := <-s.queue:
-			s.conclude(ctx, r, r.end(errStopped, past{}))
-		default:
-			return
-		}
-	}
-}
-
-var errStopped = errors.New("the server was stopped before the scan had ended")
 
 // progress judges what is known so far.
 func (s *Service) progress(r *running, p Progress) {
@@ -316,11 +260,15 @@ func (s *Service) Findings(project, id string) []explain.Finding {
 		return r.found
 	}
 	s.mu.Unlock()
-	facts, err := s.Facts(project, id)
+	d, err := s.Document(project, id, "json")
 	if err != nil {
 		return nil
 	}
-	return check.Run(facts)
+	var made struct{ Findings []explain.Finding }
+	if json.Unmarshal(d.Body, &made) != nil {
+		return nil
+	}
+	return made.Findings
 }
 
 // judge makes the report. Facts are made of what strangers send: a check that trips over them ends the scan, and not the server.

@@ -3,6 +3,7 @@ package scans_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"sync"
@@ -96,7 +97,7 @@ func serve(t *testing.T, pub *publish.Publisher, w *world, o scans.Options) *sca
 
 func begin(t *testing.T, s *scans.Service, actor store.Actor, kind explain.Kind, target string) scans.Scan {
 	t.Helper()
-	x, err := s.Start(actor, client, scans.Request{Kind: kind, Target: target})
+	x, err := s.Start(t.Context(), actor, client, scans.Request{Kind: kind, Target: target})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestRefused(t *testing.T) {
 		{scans.Request{Kind: explain.Analyze, Target: "1.0.32.172.in-addr.arpa"}, nil},
 		{scans.Request{Kind: explain.Scan, Target: "example.org"}, nil},
 	} {
-		if _, err := s.Start(alice, client, r.req); !errors.Is(err, r.want) {
+		if _, err := s.Start(t.Context(), alice, client, r.req); !errors.Is(err, r.want) {
 			t.Errorf("%+v: %v, want %v", r.req, err, r.want)
 		}
 	}
@@ -191,7 +192,7 @@ func TestLimits(t *testing.T) {
 	w := &world{gate: make(chan struct{})}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 2})
 	start := func(from, target string, kind explain.Kind) error {
-		_, err := s.Start(alice, netip.MustParseAddr(from), scans.Request{Kind: kind, Target: target})
+		_, err := s.Start(t.Context(), alice, netip.MustParseAddr(from), scans.Request{Kind: kind, Target: target})
 		return err
 	}
 	busy := func(what string, err error) {
@@ -225,22 +226,38 @@ func TestPerClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start := func(target string) error {
-			_, err := s.Start(alice, client, scans.Request{Kind: explain.Scan, Target: target})
+		n := 0
+		start := func(project, from string) error {
+			n++
+			_, err := s.Start(t.Context(), store.Actor{Project: project}, netip.MustParseAddr(from), scans.Request{Kind: explain.Scan, Target: fmt.Sprintf("%d.test", n)})
 			return err
 		}
-		if err := errors.Join(start("a.test"), start("b.test")); err != nil {
-			t.Fatal(err)
+		var busy *scans.BusyError
+		for _, c := range []struct{ project, one, same, another string }{
+			{"p1", "192.0.2.1", "198.51.100.1", ""}, // a project is one client, wherever it asks from
+			{"", "192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"},
+			{"", "2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1"},
+		} {
+			if err := errors.Join(start(c.project, c.one), start(c.project, c.same)); err != nil {
+				t.Fatal(err)
+			}
+			if err := start(c.project, c.one); !errors.As(err, &busy) {
+				t.Errorf("%+v: a third scan: %v", c, err)
+			}
+			if c.another == "" {
+				continue
+			}
+			if err := start(c.project, c.another); err != nil {
+				t.Errorf("%+v: somebody else: %v", c, err)
+			}
 		}
-		busy := new(scans.BusyError)
-		if err := start("c.test"); !errors.As(err, &busy) {
-			t.Fatalf("a third scan: %v", err)
+		if err := start("p2", "192.0.2.1"); err != nil {
+			t.Errorf("another project at the same address: %v", err)
 		}
 		time.Sleep(busy.After)
-		if err := start("c.test"); err != nil {
+		if err := start("", "2001:db8:0:1::1"); err != nil {
 			t.Errorf("after the time that it was told to wait: %v", err)
 		}
-		time.Sleep(time.Minute) // the timers of shared scans
 	})
 }
 

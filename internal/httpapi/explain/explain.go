@@ -84,7 +84,7 @@ func (d *door) handle(h func(http.ResponseWriter, *http.Request) error) http.Han
 // scan is a Scan as clients see it.
 type scan struct {
 	scans.Scan
-	Report *report.Report    `json:"report,omitempty"`
+	Report json.RawMessage   `json:"report,omitempty"`
 	Links  map[string]string `json:"links"`
 }
 
@@ -112,7 +112,7 @@ func (d *door) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "explain", RequestID: httpapi.RequestID(r.Context())}
-	x, err := d.Scans.Start(actor, httpapi.ClientAddr(r), req)
+	x, err := d.Scans.Start(r.Context(), actor, httpapi.ClientAddr(r), req)
 	if err != nil {
 		return err
 	}
@@ -181,31 +181,37 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if unchanged(w, r, x) {
-		return nil
-	}
 	out := d.show(r, x)
 	if x.State == scans.Done {
-		if out.Report, err = d.Scans.Report(x.Project, x.ID); err != nil {
+		made, err := d.Scans.Document(x.Project, x.ID, "json")
+		if err != nil {
 			return err
 		}
+		out.Report = made.Body
 	}
-	httpapi.JSON(w, http.StatusOK, out)
-	return nil
+	body, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	body = append(body, '\n')
+	return send(w, r, "application/json", scans.Document{Body: body, Tag: scans.TagOf(body)})
 }
 
-// unchanged answers with 304 if the client has the scan as it is.
-func unchanged(w http.ResponseWriter, r *http.Request, x scans.Scan) bool {
-	tag := fmt.Sprintf(`"%s-%d"`, x.ID, x.Version)
+// send answers with a document, or with 304 if the client has it. The tag is of what is sent, and not of the scan: a newer program may
+// have more to say about the same facts.
+func send(w http.ResponseWriter, r *http.Request, mediaType string, d scans.Document) error {
+	tag := `"` + d.Tag + `"`
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "no-cache")
 	for given := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
 		if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
 			w.WriteHeader(http.StatusNotModified)
-			return true
+			return nil
 		}
 	}
-	return false
+	w.Header().Set("Content-Type", mediaType)
+	_, _ = w.Write(d.Body) // the client may be gone, and then nobody is left to tell
+	return nil
 }
 
 // types are the media types of the forms of a report.
@@ -223,15 +229,11 @@ func (d *door) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if unchanged(w, r, x) {
-		return nil
-	}
-	rep, err := d.Scans.Report(x.Project, x.ID)
+	made, err := d.Scans.Document(x.Project, x.ID, format)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", types[format])
-	return rep.Write(w, format, report.TextOptions{})
+	return send(w, r, types[format], made)
 }
 
 // ended is the scan of a request if it has an outcome; others have nothing to show.

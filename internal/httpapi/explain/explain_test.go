@@ -3,7 +3,10 @@ package explain_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -144,4 +147,48 @@ func TestStrangers(t *testing.T) {
 	if res := r.do(t, "", "GET", "/explain/v1/checks", ""); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("nobody: %d", res.StatusCode)
 	}
+}
+
+// TestTags sees that a tag is of what is sent: a digest, so that any other text has another one.
+func TestTags(t *testing.T) {
+	r := newRig(t, scans.Options{})
+	close(r.gate)
+	path := r.start(t, "example.org")
+	_, _ = io.Copy(io.Discard, r.do(t, r.Admin, "GET", path+"/events", "").Body) // until it has ended
+	tags := map[string]string{}
+	for _, p := range []string{path, path + "/report", path + "/report?format=text", path + "/report?format=markdown", path + "/report?format=junit"} {
+		res := r.do(t, r.Admin, "GET", p, "")
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tag := res.Header.Get("ETag")
+		sum := sha256.Sum256(body)
+		if want := fmt.Sprintf(`"%x"`, sum[:16]); tag != want || tags[tag] != "" {
+			t.Errorf("%s: tag %s, want %s; %s has the same", p, tag, want, tags[tag])
+		}
+		tags[tag] = p
+		for given, want := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200} {
+			if res := r.doIf(t, p, given); res.StatusCode != want || res.Header.Get("ETag") != tag {
+				t.Errorf("%s if none matches %s: %d %s", p, given, res.StatusCode, res.Header.Get("ETag"))
+			}
+		}
+	}
+}
+
+// doIf reads a path unless the client has it.
+func (r rig) doIf(t *testing.T, path, tag string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", r.server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Auth-Token", r.Admin)
+	req.Header.Set("If-None-Match", tag)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
 }

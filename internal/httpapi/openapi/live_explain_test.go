@@ -23,7 +23,7 @@ func (k *talk) explain() {
 	k.say(200, "showScan", turn{as: reader, params: first, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.say(304, "showScan", turn{params: first, headers: map[string]string{"If-None-Match": tag}})
 	k.say(404, "showScan", turn{})
-	k.say(200, "showScanReport", turn{params: first})
+	k.say(200, "showScanReport", turn{params: first, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.say(304, "showScanReport", turn{params: first, headers: map[string]string{"If-None-Match": tag}})
 	k.say(400, "showScanReport", turn{params: first, query: "?format=pdf", bad: true})
 	k.say(404, "showScanReport", turn{})

@@ -1,0 +1,178 @@
+package scans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// row is a scan as the store has it, from the moment at which it was accepted; until it has ended, with who asked for it.
+type row struct {
+	Scan
+	Actor *store.Actor `json:"actor,omitempty"`
+}
+
+// Start begins a scan, or finds the one that somebody else has begun for the same. When it returns, the store has it: it will be
+// made even if the program is killed now.
+func (s *Service) Start(ctx context.Context, actor store.Actor, from netip.Addr, req Request) (Scan, error) {
+	name, err := s.check(req)
+	if err != nil {
+		return Scan{}, err
+	}
+	r, x, err := s.place(actor, from, name, req)
+	if err != nil {
+		s.metrics.refused.Inc()
+		return Scan{}, err
+	}
+	if x.ID != "" {
+		return x, s.accept(ctx, r, x)
+	}
+	s.metrics.shared.Inc()
+	<-r.accepted
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.scan, r.refused
+}
+
+// place finds the scan of a request that was just made, too, or a place for a new one, which is then returned as it is stored.
+func (s *Service) place(actor store.Actor, from netip.Addr, name explain.Name, req Request) (*running, Scan, error) {
+	now := time.Now()
+	key := keyOf(actor.Project, name, req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, r := range s.recent {
+		if now.Sub(r.scan.Created) >= s.opts.Share {
+			delete(s.recent, k)
+		}
+	}
+	if r := s.recent[key]; r != nil {
+		return r, Scan{}, nil
+	}
+	if s.waiting >= s.opts.Queue {
+		return nil, Scan{}, &BusyError{"too many scans are waiting", 5 * time.Second}
+	}
+	if err := s.admit(clientOf(actor, from), name, now); err != nil {
+		return nil, Scan{}, err
+	}
+	r := &running{actor: actor, changed: make(chan struct{}), accepted: make(chan struct{}),
+		scan: Scan{ID: uuid.NewString(), Project: actor.Project, Name: name, Request: req, State: Waiting, Created: now.UTC(), Version: 1}}
+	s.waiting++
+	s.live[r.scan.ID], s.recent[key] = r, r
+	return r, r.scan, nil
+}
+
+// keyOf is the same for requests that are given one scan.
+func keyOf(project string, name explain.Name, req Request) string {
+	return fmt.Sprint(project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change)
+}
+
+// clientOf is who is counted: a project, however many addresses its members have; otherwise an address, or the /64 that one IPv6
+// client has all of.
+func clientOf(actor store.Actor, from netip.Addr) string {
+	if actor.Project != "" {
+		return "project " + actor.Project
+	}
+	from = from.Unmap().WithZone("")
+	p, err := from.Prefix(min(64, from.BitLen()))
+	if err != nil {
+		return "nobody"
+	}
+	return p.String()
+}
+
+// admit counts a scan for its client and its target.
+func (s *Service) admit(client string, name explain.Name, now time.Time) error {
+	if wait := s.clients.wait(client, now); wait > 0 {
+		return &BusyError{"you have asked for too many scans", wait}
+	}
+	if wait := s.targets.wait(s.opts.Domain(name), now); wait > 0 {
+		return &BusyError{fmt.Sprintf("%s has been scanned too often", name), wait}
+	}
+	s.clients.take(client, now)
+	s.targets.take(s.opts.Domain(name), now)
+	return nil
+}
+
+// accept stores a new scan, and lets it be made.
+func (s *Service) accept(ctx context.Context, r *running, x Scan) error {
+	err := s.store(ctx, r.actor, x)
+	s.mu.Lock()
+	r.refused = err
+	if err != nil {
+		s.waiting--
+		delete(s.live, x.ID)
+		delete(s.recent, keyOf(x.Project, x.Name, x.Request))
+	}
+	s.mu.Unlock()
+	close(r.accepted)
+	if err == nil {
+		s.queue <- r // it has a place there
+	}
+	return err
+}
+
+// store writes a scan that has not ended.
+func (s *Service) store(ctx context.Context, actor store.Actor, x Scan) error {
+	// Whether the client has gone meanwhile is of no matter: it may come back.
+	return s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
+		return tx.PutObject(kindScan, x.ID, row{x, &actor})
+	})
+}
+
+// resume makes live what an earlier server accepted and did not make, in the order in which it came.
+func (s *Service) resume(all []row) {
+	slices.SortFunc(all, func(a, b row) int { return newest(b.Scan, a.Scan) })
+	s.queue = make(chan *running, s.opts.Queue+len(all))
+	for _, w := range all {
+		x := w.Scan
+		if x.State == Done || x.State == Failed {
+			s.kept[x.ID] = x
+			continue
+		}
+		if x.State == Running {
+			x.Interrupted++
+		}
+		x.State, x.Step, x.Queries = Waiting, "", 0
+		r := &running{scan: x, actor: store.Actor{Project: x.Project, Door: "explain"}, changed: make(chan struct{}), accepted: make(chan struct{})}
+		if w.Actor != nil {
+			r.actor = *w.Actor
+		}
+		close(r.accepted)
+		s.waiting++
+		s.live[x.ID], s.recent[keyOf(x.Project, x.Name, x.Request)] = r, r
+		s.queue <- r
+	}
+}
+
+// errInterrupted is why a scan is not made a third time: it may be what the server dies of.
+var errInterrupted = errors.New("interrupted: the server ended twice while it made this scan")
+
+// begin notes that a scan is being made, so that the next server knows what this one was at if it dies. An error is why it is
+// not to be made.
+func (s *Service) begin(ctx context.Context, r *running) error {
+	s.change(r, func(x *Scan) { x.State = Running; s.waiting-- })
+	if r.scan.Interrupted > 1 {
+		return errInterrupted
+	}
+	if _, err := s.check(r.scan.Request); err != nil {
+		return err // the settings are others than when it was accepted
+	}
+	// If the store has no room for this it may have again when the scan has ended; if not, it is made another time.
+	_ = s.store(ctx, r.actor, r.scan)
+	return nil
+}
+
+// suspend leaves a scan to the next server. To be stopped in good order is no interruption.
+func (s *Service) suspend(ctx context.Context, r *running) {
+	s.change(r, func(x *Scan) { x.State, x.Step, x.Queries = Waiting, "", 0 })
+	_ = s.store(ctx, r.actor, r.scan) // if it fails it looks like a crash, after which it is made, too
+}

@@ -1,0 +1,72 @@
+package scans_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// TestDocument sees that a report is made once for each form, however many read it.
+func TestDocument(t *testing.T) {
+	s, x := looked(t, func(f *explain.Facts) *explain.Facts { return f })
+	tags := map[string]string{}
+	for _, format := range report.Formats {
+		bodies := make([]scans.Document, 8)
+		var all sync.WaitGroup
+		for i := range bodies {
+			all.Go(func() {
+				var err error
+				if bodies[i], err = s.Document("p1", x.ID, format); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for _, d := range bodies {
+			if len(d.Body) == 0 || &d.Body[0] != &bodies[0].Body[0] || d.Tag != scans.TagOf(d.Body) {
+				t.Errorf("%s is made again: %d octets, %s", format, len(d.Body), d.Tag)
+			}
+		}
+		if other := tags[bodies[0].Tag]; other != "" {
+			t.Errorf("%s and %s have the same tag", format, other)
+		}
+		tags[bodies[0].Tag] = format
+	}
+	if _, err := s.Document("p2", x.ID, "json"); !errors.Is(err, zone.ErrNotFound) {
+		t.Errorf("another project's report: %v", err)
+	}
+	if _, err := s.Document("p1", x.ID, "pdf"); err == nil {
+		t.Error("there is a report in a form that does not exist")
+	}
+}
+
+// TestDocumentsBounded sees that what was not read for long is let go of, and made again.
+func TestDocumentsBounded(t *testing.T) {
+	w := &world{addr: strings.Repeat("x", 3<<20)}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
+	var bodies []scans.Document
+	var all []scans.Scan
+	for i := range 4 {
+		x := finish(t, s, begin(t, s, alice, explain.Analyze, fmt.Sprintf("%d.test", i)))
+		d, err := s.Document("p1", x.ID, "json")
+		if err != nil || len(d.Body) < 3<<20 {
+			t.Fatalf("%d octets, %v", len(d.Body), err)
+		}
+		all, bodies = append(all, x), append(bodies, d)
+	}
+	for _, i := range []int{3, 0} {
+		again := i == 0
+		d, err := s.Document("p1", all[i].ID, "json")
+		if err != nil || d.Tag != bodies[i].Tag || (&d.Body[0] != &bodies[i].Body[0]) != again {
+			t.Errorf("document %d: made again %v, want %v; %v", i, &d.Body[0] != &bodies[i].Body[0], again, err)
+		}
+	}
+}
