@@ -30,7 +30,7 @@ var rows = [][]string{
 		"plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
 	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.
@@ -58,6 +58,8 @@ var sideways = map[string][]string{
 	"internal/enforce/learn":      {"internal/enforce"},
 	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
 	"plugin/dnsnameresolver":      {"internal/enforce/hold"},
+	"test/cluster":                {"test/need"},
+	"test/explain/real":           {"test/need"},
 	"test/egress":                 {"test/cluster", "test/peers"},
 	"test/egress/rig":             {"test/cluster"},
 	"test/egress/system":          {"test/cluster", "test/egress/rig"},

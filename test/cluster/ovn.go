@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nameplane/nameplane/test/need"
 )
 
 // OVNOptions of a node.
@@ -86,7 +88,7 @@ func (o *OVN) env() []string {
 
 // daemon starts a program of OVN. Its log has the name it has here, because three of them are the same program.
 func (o *OVN) daemon(t T, name, program string, args ...string) (*Process, error) {
-	path, err := installed(program)
+	path, err := need.Installed(program)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (o *OVN) startControl(t T) (err error) {
 
 // run runs a program of OVN to its end and returns what it printed.
 func (o *OVN) run(program string, args ...string) (string, error) {
-	path, err := installed(program)
+	path, err := need.Installed(program)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/test/need"
 )
 
 // Recursor is a resolver at addresses of public ones.
@@ -184,7 +185,7 @@ func (w *World) Holds(ctx context.Context, r Recursor, name string) (holds, ok b
 }
 
 func output(ctx context.Context, program string, args ...string) (string, error) {
-	path, err := installed(program)
+	path, err := need.Installed(program)
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/need"
 )
 
 // World is the internet of a namespace.
@@ -96,7 +98,7 @@ func (w *World) file(name, text string) (string, error) {
 
 // run starts a server, whose log is beside its files.
 func (w *World) run(name, program string, args ...string) error {
-	path, err := installed(program)
+	path, err := need.Installed(program)
 	if err != nil {
 		return err
 	}
