@@ -18,6 +18,7 @@ type appD struct {
 	ID    scalar     `json:"appDId" yaml:"appDId"`
 	Name  scalar     `json:"appName" yaml:"appName"`
 	Rules []appDRule `json:"appDNSRule" yaml:"appDNSRule"`
+	Spelt []appDRule `json:"-" yaml:"appDnsRule"` // as EdgeGallery has it; JSON does not tell the case of letters apart
 }
 
 type appDRule struct {
@@ -81,6 +82,9 @@ func ParseAppD(b []byte) ([]Rule, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("descriptor is neither JSON nor YAML with a list appDNSRule: %w", err)
+	}
+	if d.Rules == nil {
+		d.Rules = d.Spelt
 	}
 	if d.Rules == nil && !d.ID.given && !d.Name.given { // another file by mistake would take all rules away
 		return nil, errors.New("descriptor has none of appDId, appName and appDNSRule")

@@ -34,6 +34,12 @@ func TestParseAppD(t *testing.T) {
 	if err != nil || len(rules) != 2 || rules[0].ID != "7" || *rules[0].TTL != 30 || rules[1].State != mec.Inactive {
 		t.Errorf("YAML: %+v, %v", rules, err)
 	}
+	for _, doc := range []string{jsonAppD, yamlAppD} { // as EdgeGallery spells it
+		rules, err := mec.ParseAppD([]byte(strings.Replace(doc, "appDNSRule", "appDnsRule", 1)))
+		if err != nil || len(rules) != 2 {
+			t.Errorf("appDnsRule: %+v, %v", rules, err)
+		}
+	}
 	for _, none := range []string{`{"appDId": "d1"}`, `{"appDId": "d1", "appDNSRule": null}`, `{"appDNSRule": []}`, "appDNSRule: []\n", "appName: x\n"} {
 		if rules, err := mec.ParseAppD([]byte(none)); err != nil || len(rules) != 0 {
 			t.Errorf("%s = %v, %v, want no rules", none, rules, err)

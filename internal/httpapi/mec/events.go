@@ -159,7 +159,7 @@ func (s *sender) next(ctx context.Context, w *rules.Watcher) {
 func (s *sender) text(events []rules.Event) string {
 	var b strings.Builder
 	for _, e := range events {
-		data, err := json.Marshal(fromEvent(e, s.c.name == "mm5" || s.c.Settings.Extensions))
+		data, err := json.Marshal(fromEvent(e, s.c.extensions()))
 		if err != nil {
 			panic(err) // wire types can be written
 		}

@@ -42,7 +42,7 @@ func (c *call) putOwnRule() (reply, error) {
 			return old, err
 		}
 		r, err := whole(old, in)
-		if !c.Settings.Extensions { // what a client cannot see, it has not removed by leaving it out
+		if !c.extensions() { // what a client cannot see, it has not removed by leaving it out
 			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
 		}
 		return r, err
@@ -54,6 +54,9 @@ func (c *call) putOwnRule() (reply, error) {
 func (c *call) update(change func(rules.Rule, ruleInput) (rules.Rule, error)) (reply, error) {
 	var in ruleInput
 	bad := c.decode(&in)
+	if !c.extensions() { // members that are not known here are passed over
+		in.LoadBalance, in.ExpiresAt = nil, nil
+	}
 	id := c.ruleID()
 	r, err := c.Service.Update(c.r.Context(), c.actor(), c.app, id, func(old rules.Rule) (rules.Rule, error) {
 		if err := c.ifMatch(old); err != nil {
@@ -102,6 +105,9 @@ func stateOnly(old rules.Rule, in ruleInput) (rules.Rule, error) {
 		"domainName": said.Name != old.Name,
 		"ipAddress":  said.Addr != old.Addr,
 		"ttl":        in.TTL != nil && (old.TTL == nil || *said.TTL != *old.TTL),
+
+		"loadBalance": in.LoadBalance != nil && said.LoadBalance != old.LoadBalance,
+		"expiresAt":   in.ExpiresAt != nil && !said.ExpiresAt.Equal(old.ExpiresAt),
 	} {
 		if differs {
 			return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}

@@ -216,6 +216,25 @@ func TestStateOnly(t *testing.T) {
 	s.want(s.as(app1, 200, "GET "+path, "").json, off)
 }
 
+// TestStateOnlyExtensions wants a difference that a client can see refused, and members that it cannot see passed over.
+func TestStateOnlyExtensions(t *testing.T) {
+	for field, value := range map[string]string{"loadBalance": "true", "expiresAt": `"2999-01-01T00:00:00Z"`} {
+		body := `{"state":"INACTIVE","` + field + `":` + value + `}`
+		s := newServer(t, mec.Settings{Put: mec.PutStateOnly, Extensions: true})
+		path := s.rule("app1", rule1)
+		if got := s.as(app1, 400, "PUT "+path, body).detail(); !strings.HasPrefix(got, field+": ") {
+			t.Errorf("detail %q does not name %s", got, field)
+		}
+		s.as(platform, 400, "PUT /mepcfg/mec_app_config/v1/rules/app1/dns_rules/r1", body)
+		s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
+
+		s = newServer(t, mec.Settings{Put: mec.PutStateOnly})
+		s.as(app1, 200, "PUT "+s.rule("app1", rule1), body)
+	}
+	s := newServer(t, mec.Settings{})
+	s.as(app1, 200, "PUT "+s.rule("app1", rule1), strings.Replace(rule1, `"ttl"`, `"expiresAt":"soon","ttl"`, 1))
+}
+
 // TestExtensions wants what an application cannot see to outlive what it writes.
 func TestExtensions(t *testing.T) {
 	const more = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","ttl":30,

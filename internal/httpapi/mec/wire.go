@@ -30,11 +30,13 @@ func fromRule(r rules.Rule, extensions bool) wireRule {
 	return w
 }
 
-// wire is a rule as this door shows it: the platform sees what its own calls can set.
+// extensions reports whether this door takes and shows what is not in ETSI's schema: to the platform always.
+func (c *call) extensions() bool { return c.name == "mm5" || c.Settings.Extensions }
+
+// wire is a rule as this door shows it.
 func (c *call) wire(r rules.Rule) wireRule {
-	extensions := c.name == "mm5" || c.Settings.Extensions
-	w := fromRule(r, extensions)
-	if z := c.Service.SilencedBy(r.Name); extensions && !z.IsZero() {
+	w := fromRule(r, c.extensions())
+	if z := c.Service.SilencedBy(r.Name); c.extensions() && !z.IsZero() {
 		w.SilencedBy = z.String()
 	}
 	return w
