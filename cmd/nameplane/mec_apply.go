@@ -17,8 +17,8 @@ application instance: those of its appDNSRule are created or changed, others tha
 instance has are deleted. All of it is one change, or none of it.
 
 FILE is JSON or YAML; - is standard input. What the descriptor says besides
-appDNSRule is not looked at. A descriptor has no state: new rules are ACTIVE, or
-INACTIVE with --inactive, and those that are there stay as they are.`
+appDNSRule is not looked at. A descriptor has no state: new rules are ACTIVE, and
+those that are there stay as they are. With --inactive all of them are INACTIVE.`
 
 // maxDescriptor bounds an application descriptor; real ones have a few KiB.
 const maxDescriptor = 1 << 20

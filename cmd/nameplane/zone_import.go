@@ -15,7 +15,8 @@ import (
 
 const zoneImportLong = `Import a zone from a zone file, with all its records, in one step. The zone must not
 exist yet; with --replace it may, and the file becomes all of its content: what is not
-in the file is deleted. The serial is the server's to step either way.
+in the file is deleted. A new zone begins with the serial of the file; one that is
+replaced steps its own, if anything in it changes.
 
 The file is read and checked here while it is sent. A mistake is reported with file,
 line and column, and nothing is changed. All of the master file syntax of RFC 1035 is
