@@ -31,6 +31,7 @@ type entry struct {
 	place    int           // in the queue
 	inFlight bool          // is being asked for, and not in the queue
 	doubtful bool          // waits in the queue of those that failed, or is in flight as one of them
+	pieces   []piece       // of the last answer, if that has a chain; else the state tells
 	cached   bool          // the resolver has it in a cache, where it cannot be renewed before its TTL is over
 }
 
@@ -169,6 +170,7 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 		return
 	}
 	t.metrics.looked(e.family(), o)
+	o = e.uncounted(o, now)
 	s := e.state.after(o, now)
 	e.wait(now, t.waitLocked(e, &s, o, now))
 	t.joinLocked(e)

@@ -137,7 +137,9 @@ type outcome struct {
 	err    *Error
 
 	addrs  []netip.Addr
-	ttl    time.Duration // of the addresses, or how long to believe that there are none
+	own    time.Duration // TTL of the addresses
+	ttl    time.Duration // the least of it and those of the chain, or how long to believe that there are none
+	whole  time.Duration // ttl as the owners set theirs
 	chain  []Link
 	proven bool
 }
@@ -153,7 +155,7 @@ func (s State) after(o outcome, now time.Time) State {
 	}
 	if o.answer == Found {
 		same := slices.Equal(was.Addrs, o.addrs)
-		s.TTL = wholeTTL(was, o.ttl, now, same)
+		s.TTL = o.whole
 		if !same {
 			s.Addrs, s.Learned = o.addrs, now
 		}
@@ -163,22 +165,6 @@ func (s State) after(o outcome, now time.Time) State {
 		s.Since = now
 	}
 	return s
-}
-
-// wholeTTL is the TTL as its owner set it, given an answer with less of it. A resolver's cache counts TTLs down, and
-// followers must not take that for the owner's doing: a zone that publishes the TTL would change with every refresh.
-//
-// While the last answer is valid, less may always be the rest of it. Caches count whole seconds, so it may be given out for
-// most of a second more, with nothing left. Once it is over, the resolver asked again in the meantime, perhaps for somebody
-// else, and only what has passed since can be missing; if more is, the owner has shortened the TTL.
-func wholeTTL(was State, ttl time.Duration, now time.Time, same bool) time.Duration {
-	missing, over := was.TTL-ttl, now.Sub(was.ValidUntil)
-	rest := same && over < ttlUnit
-	again := over >= 0 && missing <= over+ttlUnit
-	if missing > 0 && (rest || again) {
-		return was.TTL
-	}
-	return ttl
 }
 
 // differs reports whether a follower who knows s has something to learn from t. The moment of the last success, the next

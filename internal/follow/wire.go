@@ -78,7 +78,7 @@ func (w *walked) read(m *dns.Msg) (outcome, bool, *Error) {
 	asked := len(w.chain)
 	for {
 		if addrs, ttl := w.addresses(m); len(addrs) > 0 {
-			return outcome{answer: Found, addrs: addrs, ttl: w.ttl(ttl), chain: w.chain}, true, nil
+			return outcome{answer: Found, addrs: addrs, own: ttl, ttl: w.ttl(ttl), chain: w.chain}, true, nil
 		}
 		target, ttl, ok := cname(m, w.next)
 		if !ok {
