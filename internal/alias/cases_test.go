@@ -132,6 +132,20 @@ func TestCase48Loops(t *testing.T) {
 	})
 }
 
+// A loop through an outside CNAME is one, too, when the resolver fails at its end.
+func TestLoopBehindFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "zone example.net.\nback.example.net. 60 CNAME a.example.org.\nfault servfail a.example.org.")
+		r.zone("example.org.", "a.example.org. 300 ALIAS back.example.net.")
+		r.wait(time.Second)
+		r.want("a.example.org.", "ERROR CREATE loop", "")
+		st, _ := r.State(r.key("a.example.org."))
+		if got := strings.Join(st.Chain, " "); got != "a.example.org. back.example.net. a.example.org. back.example.net." {
+			t.Errorf("the chain is %s", got)
+		}
+	})
+}
+
 // Case 49: NXDOMAIN when the ALIAS is made, and later.
 func TestCase49NXDomain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -187,6 +201,34 @@ func TestOneFamilyNeverAnswers(t *testing.T) {
 		r.want("example.org.", "ACTIVE servfail", "A 60 203.0.113.1 203.0.113.2")
 		r.wait(400 * time.Second)
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
+// An ALIAS is never STALE before it was good, though others had its target when that was. It has the target looked up at once.
+func TestNewAtFailingTarget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn+"other.example.net. 60 A 203.0.113.9\nat 10s fault servfail cdn.example.net.")
+		server := r.net.MustServer(resolver, "")
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS other.example.net.")
+		r.wait(5 * time.Minute)
+		r.want("example.org.", "STALE servfail", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		r.net.Forget()
+		r.must(r.put("b.example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS cdn.example.net."))
+		r.wait(time.Second)
+		r.want("b.example.org.", "ERROR CREATE servfail", "")
+		r.want("a.example.org.", "ERROR UPDATE servfail", "A 60 203.0.113.9") // of the target before
+		if r.asked("cdn.example.net.") == 0 {
+			t.Error("the target was not looked up")
+		}
+		r.do(server, "heal|fault servfail cdn.example.net. AAAA")
+		r.wait(10 * time.Minute)
+		r.want("example.org.", "STALE servfail", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		r.want("b.example.org.", "ACTIVE servfail", "A 60 203.0.113.1 203.0.113.2")
+		r.must(server.Do("heal"))
+		r.wait(10 * time.Minute)
+		for _, n := range []string{"example.org.", "a.example.org.", "b.example.org."} {
+			r.want(n, "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+		}
 	})
 }
 

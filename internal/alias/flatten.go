@@ -41,8 +41,9 @@ func knownLinks(t *follow.Tracker, n dnsname.Name) []follow.Link {
 		return nil
 	}
 	for _, family := range families {
-		if st, ok := t.State(n, family); ok && len(st.Way) > 0 {
-			return st.Way
+		st, _ := t.State(n, family)
+		if links := behind(st); len(links) > 0 {
+			return links
 		}
 	}
 	return nil
@@ -197,11 +198,15 @@ func longer(links []follow.Link, w *way, st follow.State) []follow.Link {
 	if w.back {
 		return links
 	}
-	behind := st.Way
+	return append(links[:len(links):len(links)], behind(st)...)
+}
+
+// behind is the CNAMEs behind a name that is looked up elsewhere, as far as the last lookup came.
+func behind(st follow.State) []follow.Link {
 	if st.Err != nil && len(st.Err.Chain) > 0 {
-		behind = st.Err.Chain
+		return st.Err.Chain
 	}
-	return append(links[:len(links):len(links)], behind...)
+	return st.Way
 }
 
 // allowed refuses addresses from elsewhere that policy forbids, and takes back those that it did not forbid before.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -264,7 +265,22 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	if outside.IsZero() {
 		return
 	}
-	if s.followed[outside]++; s.followed[outside] == 1 && s.tracker != nil {
+	s.followed[outside]++
+	switch {
+	case s.tracker == nil:
+	case s.followed[outside] == 1:
 		s.tracker.Follow(outside, follow.Both)
+	case s.failsLocked(outside):
+		s.refreshLocked(outside, time.Now()) // who comes new to a target has it looked up at once
 	}
+}
+
+// failsLocked reports whether the last lookup of a target failed.
+func (s *Service) failsLocked(target dnsname.Name) bool {
+	for _, f := range families {
+		if st, _ := s.tracker.State(target, f); st.Err != nil {
+			return true
+		}
+	}
+	return false
 }

@@ -96,6 +96,9 @@ func (f Family) after(o outcome, w *way, most int, now time.Time) Family {
 	}
 	was := f
 	f.Cause, f.Detail, f.Asked = o.cause, o.detail, o.asked
+	if o.cause != "" && f.Answer == "" && f.LastSuccess.IsZero() {
+		o.answer = "" // STALE is what was good before; others may follow the target for longer, and have what was
+	}
 	switch o.answer {
 	case follow.Found:
 		f.Answer, f.Addrs, f.Found = o.answer, o.addrs, 0

@@ -3,6 +3,7 @@ package alias
 import (
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
@@ -70,9 +71,18 @@ func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 	if target.IsZero() {
 		target = k.Name
 	}
-	now := time.Now()
-	if wait := s.asked[target].Add(s.opts.RefreshEvery).Sub(now); wait > 0 {
+	if wait := s.refreshLocked(target, time.Now()); wait > 0 {
 		return wait, true
+	}
+	s.dirty[k] = true
+	s.nudge()
+	return 0, true
+}
+
+// refreshLocked has a target looked up, unless that was asked for a moment ago: then it tells how long to wait.
+func (s *Service) refreshLocked(target dnsname.Name, now time.Time) (wait time.Duration) {
+	if wait := s.asked[target].Add(s.opts.RefreshEvery).Sub(now); wait > 0 {
+		return wait
 	}
 	for name, at := range s.asked { // so that it does not grow
 		if now.Sub(at) > s.opts.RefreshEvery {
@@ -80,10 +90,8 @@ func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 		}
 	}
 	s.asked[target] = now
-	s.dirty[k] = true
-	s.nudge()
-	if !e.outside.IsZero() && s.tracker != nil {
-		s.tracker.Refresh(e.outside)
+	if s.tracker != nil {
+		s.tracker.Refresh(target)
 	}
-	return 0, true
+	return 0
 }
