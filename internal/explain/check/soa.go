@@ -64,12 +64,17 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 
 // negativeOf are the two numbers of which the smaller is the negative TTL, as they come with a denial, or else with the SOA.
 func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bool) {
+	soa := soaOf(f, f.Zone)
 	for _, d := range f.Denials {
-		if d.Zone == f.Zone && (d.Class == iterate.NXDomain || d.Class == iterate.NoData) {
+		switch {
+		case d.Zone != f.Zone || d.Class != iterate.NXDomain && d.Class != iterate.NoData:
+		case soa != nil && min(soa.TTL, soa.Minimum) == min(d.TTL, d.Minimum):
+			return soa.TTL, soa.Minimum, d.Evidence, true // in the denial both are the smaller one (RFC 2308 §3)
+		default:
 			return d.TTL, d.Minimum, d.Evidence, true
 		}
 	}
-	if soa := soaOf(f, f.Zone); soa != nil {
+	if soa != nil {
 		return soa.TTL, soa.Minimum, nil, true
 	}
 	return 0, 0, nil, false
@@ -125,7 +130,7 @@ func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.
 		old = ", not updated since " + day(made) + ","
 	}
 	if f.Settled > 0 {
-		still = ", and still had it " + length(f.Settled) + " later"
+		still = "; " + length(f.Settled) + " later that was still so"
 	}
 	age, known := ageOf(f, newest.Serial)
 	if known {

@@ -40,6 +40,7 @@ func soaStories() []story {
 		{"SOA01", "a day", negative(86400, 86400), "fail warning", "Resolvers remember for up to 1 day that a name in example.org does not exist"},
 		{"SOA01", "two days", negative(172800, 172800), "fail error", "2 days"},
 		{"SOA01", "the smaller one counts", negative(300, 86400), "pass", "for up to 5 min"},
+		{"SOA01", "the denial has only the smaller one", then(negative(300, 300), eachSOA(func(s *explain.SOA) { s.Minimum = 300 })), "pass", "the smaller of the SOA's TTL, 3600, and its minimum, 300."},
 		{"SOA01", "from the SOA record", func(f *explain.Facts) { f.Denials = nil }, "pass", ""},
 		{"SOA01", "not known", noSOA, "unknown", ""},
 
@@ -51,7 +52,7 @@ func soaStories() []story {
 
 		{"SOA03", "the same", nil, "pass", "version 42"},
 		{"SOA03", "one is behind", serials(42, 41), "fail warning", "ns2.example.net (198.51.100.2) has version 41 of example.org, and the newest is 42. | If the zone was changed just now, look again at 14:00 UTC: "},
-		{"SOA03", "one is still behind", func(f *explain.Facts) { serials(42, 41)(f); f.Settled = 3 * time.Second }, "fail warning", "the newest is 42, and still had it 3 s later."},
+		{"SOA03", "one is still behind", func(f *explain.Facts) { serials(42, 41)(f); f.Settled = 3 * time.Second }, "fail warning", "the newest is 42; 3 s later that was still so."},
 		{"SOA03", "one was behind", func(f *explain.Facts) { second(f).Was, f.Settled = 41, 3*time.Second }, "pass", "have version 42; ns2.example.net (198.51.100.2) came to it while it was looked at."},
 		{"SOA03", "around the end of numbers", serials(4294967295, 3), "fail warning", "ns1.example.org (192.0.2.1) has version 4294967295"},
 		{"SOA03", "the newest is a moment of an hour ago", serials(uint32(now.Unix()-3600), 5), "fail warning", "at least 1 h old"},

@@ -60,12 +60,13 @@ func (d *document) steps() {
 }
 
 func (d *document) findings() {
-	d.WriteString("\n## Findings\n\n| check | severity | result | what |\n|---|---|---|---|\n")
+	var rows [][]string
 	for _, f := range d.r.Findings {
 		if f.Status != explain.Pass {
-			fmt.Fprintf(d, "| %s | %s | %s | %s |\n", f.ID, f.Severity, f.Status, md(f.Words))
+			rows = append(rows, []string{f.ID, string(f.Severity), string(f.Status), md(f.Words)})
 		}
 	}
+	d.table("Findings", []string{"check", "severity", "result", "what"}, rows)
 	fmt.Fprintf(d, "\n%s passed.\n", count(d.r.Counts.Passed, "check", "checks"))
 }
 

@@ -168,7 +168,8 @@ func negativeOf(f *explain.Facts) *Negative {
 		n.SOATTL, n.Minimum, found = max(n.SOATTL, d.TTL), max(n.Minimum, d.Minimum), true
 		n.Ranges = n.Ranges || d.Ranges == safeat.RangesNSEC
 	}
-	if s := soaOf(f); !found && s != nil {
+	// The SOA of a denial has the smaller of the two as its TTL already (RFC 2308 §3): what is written in the zone tells more.
+	if s := soaOf(f); s != nil && (!found || min(s.TTL, s.Minimum) == min(n.SOATTL, n.Minimum)) {
 		n.SOATTL, n.Minimum, found = s.TTL, s.Minimum, true
 	}
 	if !found {
