@@ -67,7 +67,14 @@ func flips(o options) (f figure, err error) {
 func harm(options) (figure, error) {
 	f := figure{title: "Harm: names that do not exist yet", want: "no resolver remembers that they do not exist, while plain queries make all remember",
 		head: []string{"", "negative entries"}}
-	return f.tell("^TestHarm$", []string{"negative entries for "})
+	return f.tell("^(TestHarm|TestHarmValidating)$", []string{"negative entries at "})
+}
+
+// ranges creates names that nobody asked for, beside ones that resolvers know not to exist.
+func ranges(options) (figure, error) {
+	f := figure{title: "Names that nobody asked for, hidden by NSEC records (RFC 8198)", want: "resolvers that validate hide them until the record ends, and the time that is told covers it",
+		head: []string{"resolver", "what it did"}}
+	return f.tell("^TestRanges$", []string{" after asking "})
 }
 
 // tell makes rows of the lines of a test that have one of the words.

@@ -32,6 +32,7 @@ const labDir = "lab"
 type sight struct {
 	lab        string
 	hints      string
+	anchors    string
 	noRegistry bool
 	four, six  bool
 	timeout    time.Duration
@@ -48,6 +49,7 @@ func (s *sight) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	addLabFlag(c, &s.lab)
 	f.StringVar(&s.hints, "hints", "", "begin at the root servers of this `FILE`: one a line, a name and its addresses")
+	f.StringVar(&s.anchors, "anchors", "", "trust the keys of this `FILE`, DS or DNSKEY records, in place of those of the public root")
 	f.BoolVar(&s.noRegistry, "no-registry", false, "do not ask registries (RDAP and WHOIS)")
 	f.BoolVarP(&s.four, "ipv4", "4", false, "ask over IPv4 only")
 	f.BoolVarP(&s.six, "ipv6", "6", false, "ask over IPv6 only")
@@ -152,6 +154,11 @@ func (s *sight) inWorld(g *gather.Gatherer) (err error) {
 			return err
 		}
 	}
+	if s.anchors != "" {
+		if g.Anchors, err = readAnchors(s.anchors); err != nil {
+			return err
+		}
+	}
 	list, err := readResolvers(s.resolvers)
 	if err != nil {
 		return err
@@ -199,6 +206,30 @@ func readResolvers(file string) (*resolvers.List, error) {
 		return resolvers.Load(), nil
 	}
 	return resolvers.LoadFile(file)
+}
+
+// readAnchors reads trust anchors: a DS or DNSKEY record on each line.
+func readAnchors(file string) (out []secure.Anchor, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line, _, _ = strings.Cut(line, ";"); strings.TrimSpace(line) == "" {
+			continue
+		}
+		a, err := secure.ParseAnchor(strings.TrimSpace(line))
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		out = append(out, a)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: has no trust anchor", file)
+	}
+	return out, nil
 }
 
 // readHints reads root servers: a name and its addresses on each line, or the records of a hints file (named.root).

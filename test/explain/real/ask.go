@@ -16,6 +16,7 @@ func Ask(ctx context.Context, server, name string, qtype uint16, recurse bool) (
 	m := new(dns.Msg)
 	m.SetQuestion(name, qtype)
 	m.RecursionDesired = recurse
+	m.AuthenticatedData = true // who validates says so
 	m.SetEdns0(1232, false)
 	c := &dns.Client{Timeout: 3 * time.Second}
 	in, _, err := c.ExchangeContext(ctx, m, net.JoinHostPort(server, "53"))
@@ -32,7 +33,7 @@ func Data(m *dns.Msg, qtype uint16) (out []string) {
 	return out
 }
 
-// Set makes the records the only ones of a name of live.com or new.com.
+// Set makes the records the only ones of a name of a zone that can be changed.
 func (w *World) Set(ctx context.Context, name string, records ...string) error {
 	m := new(dns.Msg)
 	labels := dns.SplitDomainName(name)

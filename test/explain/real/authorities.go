@@ -3,6 +3,7 @@ package real
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,13 +13,21 @@ import (
 // authorities starts all of them.
 func (w *World) authorities() error {
 	return errors.Join(
-		w.nsd("root", rootAddrs(), map[string]string{".": rootZone(), "root-servers.net": rootServersZone()}),
-		w.nsd("gtld", []string{gtldA, gtldA6, gtldB, gtldB6}, map[string]string{"com": comZone(), "net": netZone(), "gtld-servers.net": gtldServersZone()}),
+		w.nsd("root", rootAddrs(), map[string]string{".": w.zone(".", rootZone), "root-servers.net": rootServersZone()}),
+		w.nsd("gtld", []string{gtldA, gtldA6, gtldB, gtldB6}, map[string]string{"com": w.zone("com.", comZone), "net": netZone(), "gtld-servers.net": gtldServersZone()}),
 		w.nsd("alpha", []string{alpha}, map[string]string{"good.com": goodZone(), "other.net": otherZone(), "bad.com": badZone(4), "half.com": halfZone()}),
 		w.nsd("bad", []string{badGlue, badChild, badThird}, map[string]string{"bad.com": badZone(5)}),
 		w.nsd("lame", []string{lame}, map[string]string{"elsewhere.net": apex("elsewhere.net", 600, "ns1.elsewhere.net="+lame)}),
 		w.bind(),
 	)
+}
+
+// zone is the text of a zone, signed if the world is.
+func (w *World) zone(name string, text func() string) string {
+	if s, ok := w.signed[name]; ok {
+		return s
+	}
+	return text()
 }
 
 // nsd starts an NSD that has the zones.
@@ -48,7 +57,7 @@ func (w *World) nsd(name string, addrs []string, zones map[string]string) error 
 
 func zoneFile(zone string) string { return "zone." + strings.TrimSuffix(zone, ".") }
 
-// bind starts a BIND whose live.com and new.com can be changed, and which notes all questions.
+// bind starts a BIND some of whose zones can be changed, and which notes all questions.
 func (w *World) bind() error {
 	const name = "beta"
 	dir := filepath.Join(w.Dir, name)
@@ -61,14 +70,19 @@ func (w *World) bind() error {
 controls { };
 logging { channel all { stderr; }; category default { all; }; channel questions { file "questions"; }; category queries { questions; }; category update { null; }; };
 `, dir, beta, gamma)
-	for zone, text := range map[string]string{"good.com": goodZone(), "other.net": otherZone(), "live.com": liveZone(), "new.com": newZone()} {
-		file, err := w.file(filepath.Join(name, zoneFile(zone)), "$ORIGIN "+zone+".\n"+text)
+	zones := map[string]func() string{"good.com": goodZone, "other.net": otherZone}
+	maps.Copy(zones, updated)
+	for zone, text := range zones {
+		file, err := w.file(filepath.Join(name, zoneFile(zone)), "$ORIGIN "+zone+".\n"+text())
 		if err != nil {
 			return err
 		}
 		update := ""
-		if zone == "live.com" || zone == "new.com" {
+		if _, ok := updated[zone]; ok {
 			update = " allow-update { any; };"
+			if w.anchor != nil {
+				update += fmt.Sprintf(" dnssec-policy default; key-directory %q;", w.keys())
+			}
 		}
 		fmt.Fprintf(&b, "zone %q { type primary; file %q;%s };\n", zone, file, update)
 	}
@@ -81,7 +95,7 @@ logging { channel all { stderr; }; category default { all; }; channel questions 
 
 var question = regexp.MustCompile(`client @\S+ (\S+)#\d+ \(\S+\): query: (\S+) IN`)
 
-// Asked are the questions for a name of live.com or new.com that an address has asked their servers.
+// Asked are the questions for a name of a zone that can be changed that an address has asked its servers.
 func (w *World) Asked(from, name string) (n int, err error) {
 	text, err := os.ReadFile(filepath.Join(w.Dir, "beta", "questions"))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,19 +61,36 @@ func testMain(m *testing.M) int {
 	return 0
 }
 
-// world is started by the first test that needs it, and is that of all.
+// world is started by the first test that needs it, and is that of all until one needs the other kind.
 var world struct {
-	once    sync.Once
 	running *real.World
+	signed  bool
 	err     error
 }
 
+// internet is a world that is not signed, in which nameplane runs without options.
 func internet(t *testing.T) *real.World {
 	t.Helper()
+	return worldOf(t, false)
+}
+
+// signedInternet is a world whose resolvers validate.
+func signedInternet(t *testing.T) *real.World {
+	t.Helper()
+	return worldOf(t, true)
+}
+
+func worldOf(t *testing.T, signed bool) *real.World {
+	t.Helper()
 	real.Need(t)
-	world.once.Do(func() {
-		world.running, world.err = real.Start(filepath.Join(filepath.Dir(os.Getenv(inside)), "world"))
-	})
+	if world.running != nil && world.signed != signed {
+		world.running.Stop()
+		world.running = nil
+	}
+	if world.running == nil {
+		world.signed = signed
+		world.running, world.err = real.Start(filepath.Join(filepath.Dir(os.Getenv(inside)), fmt.Sprintf("world-%v", signed)), signed)
+	}
 	if world.err != nil {
 		t.Fatal(world.err)
 	}
@@ -107,7 +123,11 @@ func stderr(err error) []byte {
 // look is the report of scan, analyze or compare. There is no registry in this world.
 func look(t *testing.T, args ...string) *report.Report {
 	t.Helper()
-	out, _ := run(t, append(args, "--no-registry", "-o", "json")...)
+	args = append(args, "--no-registry", "-o", "json")
+	if a := world.running.Anchors; a != "" {
+		args = append(args, "--anchors", a)
+	}
+	out, _ := run(t, args...)
 	r := new(report.Report)
 	if err := json.Unmarshal([]byte(out), r); err != nil {
 		t.Fatalf("nameplane %v: %v\n%s", args, err, out)

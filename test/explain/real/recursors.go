@@ -50,8 +50,9 @@ func recursors() []Recursor {
 	return all
 }
 
-// startRecursors starts all. Each sends from its own address, so that authorities can tell them apart; none validates, since
-// the root of this world is not signed. Everything else about caching is the default.
+// startRecursors starts all. Each sends from its own address, so that authorities can tell them apart. They validate if the root
+// of this world is signed, and then make answers of NSEC records that they hold (RFC 8198). Everything else about caching is the
+// default.
 func (w *World) startRecursors() (err error) {
 	for _, r := range w.Recursors {
 		if _, e := w.file(filepath.Join(r.Name, "hints"), rootHints()); e != nil {
@@ -73,14 +74,14 @@ func (w *World) unbound(r Recursor) error {
 %[3]s    outgoing-interface: %[2]s
     do-ip6: no
     access-control: 0.0.0.0/0 allow
-    module-config: "iterator"
-    num-threads: 1
+%[4]s    num-threads: 1
     root-hints: "hints"
 remote-control:
     control-enable: yes
     control-interface: "%[1]s/control"
     control-use-cert: no
-`, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n"))
+`, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n", w.either("    module-config: \"iterator\"\n",
+		"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+w.Anchors+"\"\n    aggressive-nsec: yes\n")))
 	if err != nil {
 		return err
 	}
@@ -101,15 +102,30 @@ func (w *World) named(r Recursor) error {
 	conf, err := w.file(filepath.Join(r.Name, "named.conf"), fmt.Sprintf(`options {
 	directory %[1]q; pid-file none; session-keyfile "%[1]s/session.key"; managed-keys-directory %[1]q; dump-file "dump";
 	listen-on { %[3]s; }; listen-on-v6 { none; }; query-source address %[2]s;
-	recursion yes; allow-query { any; }; allow-query-cache { any; }; allow-recursion { any; }; dnssec-validation no; empty-zones-enable no;
+	recursion yes; allow-query { any; }; allow-query-cache { any; }; allow-recursion { any; }; %[5]s empty-zones-enable no;
 };
 %[4]scontrols { inet 127.0.0.1 port 953 allow { any; } keys { rndc; }; };
-zone "." { type hint; file "hints"; };
-`, dir, r.Addr, strings.Join(r.Addrs, "; "), rndcKey))
+%[6]szone "." { type hint; file "hints"; };
+`, dir, r.Addr, strings.Join(r.Addrs, "; "), rndcKey, w.either("dnssec-validation no;", "dnssec-validation yes; synth-from-dnssec yes;"), w.bindAnchor()))
 	if err != nil {
 		return err
 	}
 	return w.run(r.Name, "named", "-4", "-g", "-c", conf)
+}
+
+// either is one of two texts: for a world that is not signed, or for one that is.
+func (w *World) either(plain, signed string) string {
+	if w.anchor == nil {
+		return plain
+	}
+	return signed
+}
+
+func (w *World) bindAnchor() string {
+	if w.anchor == nil {
+		return ""
+	}
+	return fmt.Sprintf("trust-anchors { . static-ds %d %d %d %q; };\n", w.anchor.KeyTag, w.anchor.Algorithm, w.anchor.DigestType, w.anchor.Digest)
 }
 
 func dumpBIND(ctx context.Context, w *World, r Recursor) (string, error) {
@@ -130,11 +146,20 @@ func dumpBIND(ctx context.Context, w *World, r Recursor) (string, error) {
 
 func (w *World) powerdns(r Recursor) error {
 	dir := filepath.Join(w.Dir, r.Name)
-	_, err := w.file(filepath.Join(r.Name, "recursor.conf"), fmt.Sprintf(`local-address=%[2]s
+	anchor := "clearTA()\n"
+	if a := w.anchor; a != nil {
+		anchor += fmt.Sprintf("addTA('.', '%d %d %d %s')\n", a.KeyTag, a.Algorithm, a.DigestType, a.Digest)
+	}
+	lua, err := w.file(filepath.Join(r.Name, "anchors.lua"), anchor)
+	if err != nil {
+		return err
+	}
+	_, err = w.file(filepath.Join(r.Name, "recursor.conf"), fmt.Sprintf(`local-address=%[2]s
 query-local-address=%[1]s
 hint-file=%[3]s/hints
 socket-dir=%[3]s
-dnssec=off
+dnssec=%[4]s
+lua-config-file=%[5]s
 allow-from=0.0.0.0/0
 dont-query=
 security-poll-suffix=
@@ -142,7 +167,7 @@ daemon=no
 write-pid=no
 disable-syslog=yes
 threads=1
-`, r.Addr, strings.Join(r.Addrs, ","), dir))
+`, r.Addr, strings.Join(r.Addrs, ","), dir, w.either("off", "validate"), lua))
 	if err != nil {
 		return err
 	}
@@ -161,14 +186,18 @@ func dumpPowerDNS(ctx context.Context, w *World, r Recursor) (string, error) {
 
 func (w *World) knot(r Recursor) error {
 	dir := filepath.Join(w.Dir, r.Name)
+	anchor := ""
+	if w.anchor != nil {
+		anchor = fmt.Sprintf("trust_anchors.add('%s')\n", w.anchor)
+	}
 	conf, err := w.file(filepath.Join(r.Name, "kresd.conf"), fmt.Sprintf(`net.listen({'%[2]s'}, 53, { kind = 'dns' })
 net.ipv6 = false
 net.outgoing_v4('%[1]s')
 modules = { 'hints > iterate' }
 hints.root_file('%[3]s/hints')
 trust_anchors.remove('.')
-cache.open(20 * MB, 'lmdb://%[3]s/cache')
-`, r.Addr, strings.Join(r.Addrs, "', '"), dir))
+%[4]scache.open(20 * MB, 'lmdb://%[3]s/cache')
+`, r.Addr, strings.Join(r.Addrs, "', '"), dir, anchor))
 	if err != nil {
 		return err
 	}

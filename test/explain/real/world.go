@@ -24,8 +24,11 @@ import (
 type World struct {
 	Dir       string
 	Recursors []Recursor
+	Anchors   string // file with the trust anchors of this world; empty if its root is not signed
 
 	servers []*server
+	anchor  *dns.DS           // nil: not signed
+	signed  map[string]string // zones of NSD
 }
 
 // server is a process of the world.
@@ -40,13 +43,27 @@ type server struct {
 const startFor = 40 * time.Second
 
 // Start makes an internet of the network namespace that the process is in, which must be one of its own: it puts public
-// addresses on its loopback. Servers end with Stop, and at the latest with the process.
-func Start(dir string) (*World, error) {
+// addresses on its loopback. Servers end with Stop, and at the latest with the process. In a world that is not signed nameplane
+// runs without any option; in one that is, resolvers validate, and nameplane must be told the Anchors.
+func Start(dir string, signed bool) (*World, error) {
 	w := &World{Dir: dir, Recursors: recursors()}
 	if err := w.addresses(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(w.authorities(), w.startRecursors()); err != nil {
+	if signed {
+		if err := w.sign(); err != nil {
+			return w, err
+		}
+	}
+	if err := w.authorities(); err != nil {
+		return w, err
+	}
+	if signed {
+		if err := w.signing(); err != nil {
+			return w, err
+		}
+	}
+	if err := w.startRecursors(); err != nil {
 		return w, err
 	}
 	return w, w.ready()
@@ -64,7 +81,7 @@ func (w *World) addresses() error {
 	}
 	for _, a := range all {
 		addr := netip.MustParseAddr(a)
-		line := fmt.Sprintf("address add %s/%d dev lo", addr, addr.BitLen())
+		line := fmt.Sprintf("address replace %s/%d dev lo", addr, addr.BitLen())
 		if addr.Is6() {
 			line += " nodad"
 		}
@@ -130,7 +147,7 @@ func (w *World) ready() error {
 		for _, name := range []string{"www.good.com.", "www.live.com."} {
 			for {
 				m, err := Ask(ctx, r.Addr, name, dns.TypeA, true)
-				if err == nil && len(m.Answer) > 0 {
+				if err == nil && len(m.Answer) > 0 && (w.anchor == nil || name != "www.live.com." || m.AuthenticatedData) {
 					break
 				}
 				if ctx.Err() != nil {

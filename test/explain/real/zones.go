@@ -32,6 +32,9 @@ const (
 // NewNegative is for how many seconds new.com denies names.
 const NewNegative = 600
 
+// NearNegative is for how many seconds near.com does.
+const NearNegative = 12
+
 // rootHints is a file that all recursors read.
 func rootHints() string { return rootNS(".", 3600000) }
 
@@ -88,6 +91,7 @@ func comZone() string {
 		delegation("good.com", "ns1.good.com="+alpha, "ns2.good.com="+beta) +
 		delegation("live.com", "ns1.live.com="+beta, "ns2.live.com="+gamma) +
 		delegation("new.com", "ns1.new.com="+beta, "ns2.new.com="+gamma) +
+		delegation("near.com", "ns1.near.com="+beta, "ns2.near.com="+gamma) +
 		delegation("bad.com", "ns1.good.com", "ns1.bad.com="+badGlue, "lame.bad.com="+lame) +
 		delegation("lame.com", "ns1.lame.com="+lame) +
 		delegation("half.com", "ns1.half.com="+alpha, "ns2.half.com="+lame) +
@@ -147,6 +151,11 @@ func liveZone() string {
 // newZone is the one in which tests create names. It denies them for long, so that no test is too slow to see it.
 func newZone() string {
 	return apex("new.com", NewNegative, "ns1.new.com="+beta, "ns2.new.com="+gamma) + "www 300 A 185.49.140.86\n"
+}
+
+// nearZone is the one in which names hide that nobody asked for. Tests wait until they are seen.
+func nearZone() string {
+	return apex("near.com", NearNegative, "ns1.near.com="+beta, "ns2.near.com="+gamma) + "www 300 A 185.49.140.87\n"
 }
 
 // badZone is the zone in which nine things are wrong.
