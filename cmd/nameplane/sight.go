@@ -145,9 +145,9 @@ func parseExpect(text string) (explain.Set, error) {
 func (s *sight) inWorld(g *gather.Gatherer) (err error) {
 	g.Exchanger, g.Prober = &resolve.Client{AsIs: true}, &resolve.Prober{}
 	g.Fetch = gather.OverHTTP((&net.Dialer{}).DialContext)
+	g.Route, g.Options.Unused = gather.HasRoute, unused
 	if !s.noRegistry {
 		g.Registry = &registry.Client{}
-	g.Route, g.Options.Unused = gather.HasRoute, unused
 	}
 	if s.hints != "" {
 		if g.Hints, err = readHints(s.hints); err != nil {
@@ -179,18 +179,18 @@ func (s *sight) inLab(g *gather.Gatherer) error {
 	}
 	g.Exchanger, g.Prober = &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, &resolve.Prober{Dial: l.Dial, Listen: l.Listen}
 	g.Fetch = gather.OverHTTP(l.Dial)
+	g.Route = nil // its IPv6 addresses are on IPv4
 	g.Hints, g.Anchors, g.Options.Vantage = l.Hints, []secure.Anchor{anchor}, "lab"
 	g.Options.Rate = 1000 // nobody there needs to be spared, and nobody is far away
 	g.Options.Timeouts = []time.Duration{150 * time.Millisecond, 300 * time.Millisecond}
+	g.Options.Settle = 250 * time.Millisecond
 	if !s.noRegistry {
 		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
 	}
 	g.Resolvers = labResolvers(l)
-	g.Route = nil // its IPv6 addresses are on IPv4
 	return nil
 }
 
-	g.Options.Settle = 250 * time.Millisecond
 // loadLab finds the lab of a folder.
 func loadLab(dir string) (*lab.Lab, error) {
 	l, err := lab.Load(dir)
