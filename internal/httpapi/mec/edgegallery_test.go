@@ -126,6 +126,7 @@ func TestEdgeGalleryBadConfigurations(t *testing.T) {
 		{"traffic rule without id", `{"appName":"a","appTrafficRule":[{}]}`, "appTrafficRule[0].trafficRuleId"},
 		{"traffic rule of strings", `{"appName":"a","appTrafficRule":["x"]}`, "appTrafficRule"},
 		{"rule", descriptor("a", rule1, strings.Replace(rule2, "IP_V6", "IP_V4", 1)), "appDNSRule[1].ipAddress"},
+		{"twice", descriptor("a", rule1, rule1), "appDNSRule[1].dnsRuleId"},
 		{"long id", descriptor("a", strings.Replace(rule1, `"r1"`, `"`+strings.Repeat("r", 64)+`"`, 1)), "appDNSRule[0].dnsRuleId"},
 		{"name is a number", `{"appName":1}`, "appName"},
 	}

@@ -166,15 +166,20 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 // parseRules reads the rules of a list. Errors name the one they are in.
 func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 	out := make([]rules.Rule, len(items))
+	seen := map[string]bool{}
 	for i, item := range items {
 		var in ruleInput
 		err := mecbody.Decode(item, &in)
 		if err == nil {
 			out[i], err = in.rule()
 		}
+		if err == nil && seen[out[i].ID] {
+			err = &rules.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q is there twice", out[i].ID)}
+		}
 		if err != nil {
 			return nil, mecbody.Within(fmt.Sprintf("%s[%d]", list, i), err)
 		}
+		seen[out[i].ID] = true
 	}
 	return out, nil
 }

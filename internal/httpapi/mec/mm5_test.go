@@ -58,7 +58,7 @@ func TestAllRules(t *testing.T) {
 	s.want(s.as(platform, 200, "GET "+all, "").json, "["+on+"]")
 	for _, bad := range []struct{ body, detail string }{
 		{"[" + rule1 + "," + strings.Replace(rule2, "2001:db8::1", "2001:db8::x", 1) + "]", "[1].ipAddress: "},
-		{"[" + rule1 + "," + rule1 + "]", "appDNSRule[1].dnsRuleId: "},
+		{"[" + rule1 + "," + rule1 + "]", "[1].dnsRuleId: "},
 		{`[1]`, "[0]: "},
 		{`{"state":"ON"}`, "state: "},
 		{`{"state":"ACTIVE","ttl":1}`, "body: "},
