@@ -25,8 +25,9 @@ func newResolversCommand() *cobra.Command {
 	return c
 }
 
-const resolversListLong = `List resolvers: where they are, whether they filter, and their addresses. "no vote" means
-that answers may be altered on the way to us: they are shown, and not counted.`
+const resolversListLong = `List resolvers: where they are, whether they filter, and their addresses. Answers of
+those that filter are shown and not counted, and so are those of resolvers with "no
+vote", which may be altered on the way to us.`
 
 func newResolversList() *cobra.Command {
 	var out format

@@ -213,7 +213,7 @@ type Cache struct {
 	Addr     netip.Addr    `json:"addr"`
 	Local    bool          `json:"local,omitempty"`   // the one that this machine uses
 	Filters  bool          `json:"filters,omitempty"` // says of itself that it does
-	NoVote   bool          `json:"noVote,omitempty"`  // its answers may be altered on the way
+	NoVote   bool          `json:"noVote,omitempty"`  // its answers are shown and not counted: it filters, or they may be altered on the way
 	Flush    string        `json:"flush,omitempty"`   // page on which its cache can be emptied
 	Clamps   safeat.Clamps `json:"clamps,omitzero"`
 	NotAsked string        `json:"notAsked,omitempty"` // why

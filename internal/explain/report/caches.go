@@ -16,7 +16,7 @@ var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.F
 // cacheLines are the resolvers in words, those that differ first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	for _, c := range f.Caches {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked, NoVote: c.NoVote}
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(f, c), Why: c.NotAsked, NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
 				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
@@ -26,8 +26,11 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 			p := explain.SafeAt(f, c)
 			l.Until, l.Likely, l.Caches = p.Held, p.Likely, p.Caches
 		}
-		l.Answer, l.Why = said(c, l.State, l.Why)
-		if c.NoVote {
+		l.Answer, l.Why = said(f, c, l.State, l.Why)
+		switch {
+		case c.NoVote && c.Filters:
+			l.Why = strings.TrimPrefix(l.Why+"; not counted: it filters", "; ")
+		case c.NoVote:
 			l.Why = strings.TrimPrefix(l.Why+"; not counted: answers from there may be altered on the way", "; ")
 		}
 		if l.State == safeat.Old || l.State == safeat.Negative {
@@ -42,9 +45,9 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 }
 
 // stateOf is the most telling state that a resolver was seen in.
-func stateOf(c explain.Cache) safeat.State {
+func stateOf(f *explain.Facts, c explain.Cache) safeat.State {
 	for _, state := range telling {
-		if slices.ContainsFunc(c.Samples, func(s explain.Sample) bool { return s.State == state }) {
+		if slices.ContainsFunc(c.Samples, func(s explain.Sample) bool { return explain.StateOf(f, c, s) == state }) {
 			return state
 		}
 	}
@@ -52,9 +55,9 @@ func stateOf(c explain.Cache) safeat.State {
 }
 
 // said is the answer that put a resolver into its state, and what it says about itself.
-func said(c explain.Cache, state safeat.State, why string) (answer, reason string) {
+func said(f *explain.Facts, c explain.Cache, state safeat.State, why string) (answer, reason string) {
 	for _, s := range c.Samples {
-		if s.State != state {
+		if explain.StateOf(f, c, s) != state {
 			continue
 		}
 		answer = s.Rcode

@@ -196,10 +196,40 @@ func TestCaches(t *testing.T) {
 	if e := r.Caches[1]; !e.Until.Equal(at.Add(601*time.Second)) || !e.Likely.Equal(at.Add(600*time.Second)) {
 		t.Errorf("the late one that does not count is %+v", e)
 	}
+	var out bytes.Buffer
+	if err := r.Text(&out, report.TextOptions{}); err != nil || !strings.Contains(out.String(), "Seen from here were at least 3 caches behind 3 addresses;") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 	if c := r.Caches[2]; !strings.Contains(c.Why, "extended error 17") {
 		t.Errorf("the one that filters is %+v", c)
 	}
 	if r.Verdict != report.Soon || !strings.Contains(r.Summary, "1 of 2 resolvers") || r.SafeAt.Before(at) {
 		t.Errorf("%s, safe at %v", r.Summary, r.SafeAt)
+	}
+}
+
+// TestNotCounted: why a resolver is not counted, and that an answer by place is not old there either.
+func TestNotCounted(t *testing.T) {
+	f, _ := story(explain.Compare)
+	q := iterate.Question{Name: f.Name.Name, Type: rr.TypeA}
+	other := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
+	f.Chain = nil
+	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
+	for i, data := range []string{"192.0.2.80", "192.0.2.81"} { // by place
+		a := explain.Answer{Question: q, Zone: f.Zone, Server: netip.MustParseAddr("192.0.2.1"), Class: iterate.Answer,
+			Sets: []explain.Set{{Name: f.Name, Type: typA, TTL: 60, Data: []string{data}}}}
+		a.Subnet = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(100 + i), 0}), 24)
+		f.Answers = append(f.Answers, a)
+	}
+	old := explain.Sample{Question: q, State: safeat.Old, Sets: []explain.Set{other}, Left: 600, Rcode: "NOERROR"}
+	f.Caches = []explain.Cache{
+		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), NoVote: true, Filters: true, Samples: []explain.Sample{old}},
+		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), NoVote: true, Samples: []explain.Sample{old}},
+	}
+	r := report.Make(f, nil)
+	for i, why := range []string{"not counted: it filters", "not counted: answers from there may be altered on the way"} {
+		if c := r.Caches[i]; c.State != safeat.Current || c.Why != why || c.Answer != "A 192.0.2.79" {
+			t.Errorf("%+v", c)
+		}
 	}
 }

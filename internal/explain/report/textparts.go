@@ -79,12 +79,25 @@ func (p *page) caches() {
 		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, string(c.State), until, answer})
 	}
 	p.table(rows)
+	if n, at := cachesSeen(p.r); n > 0 {
+		p.wrap("  ", "  ", fmt.Sprintf("Seen from here were at least %s behind %s; one address can stand for many more.", count(n, "cache", "caches"), count(at, "address", "addresses")))
+	}
 	if s := p.r.Safe; s != nil {
 		p.wrap("  ", "  ", s.Summary)
 		for _, n := range s.NotCovered {
 			p.line(faint, "  not covered: "+n)
 		}
 	}
+}
+
+// cachesSeen is how many caches answered at least, and at how many addresses.
+func cachesSeen(r *Report) (caches, addresses int) {
+	for _, c := range r.Caches {
+		if c.Caches > 0 {
+			caches, addresses = caches+c.Caches, addresses+1
+		}
+	}
+	return caches, addresses
 }
 
 func (p *page) plan() {
