@@ -22,6 +22,10 @@ const (
 	// that moves with both is one change to its followers. One that does not answer holds up the other no longer.
 	together = 500 * time.Millisecond
 
+	// apart is how much longer the family of a name waits that ends sooner in a cache. Two that were fetched at once, in two
+	// seconds of its clock, end a second apart; asked for when the later one is over, they are together again.
+	apart = ttlUnit + late/2
+
 	// A name that failed is asked again after firstRetry, and after twice as long each time it fails again, up to
 	// lastRetry. RFC 9520 §3.2 wants failures kept for 1 second at least and 5 minutes at most.
 	firstRetry = 5 * time.Second
@@ -49,13 +53,19 @@ func (t timing) before(until, spread time.Duration) span {
 	return span{until - spread, until - t.some(spread), until}
 }
 
+// longer allows a wait more than chance may choose.
+func (s span) longer(by time.Duration) span {
+	s.until += by
+	return s
+}
+
 // part is the share of a wait that is left to chance.
 func part(d time.Duration) time.Duration { return time.Duration(jitter * float64(d)) }
 
 // fresh is how long to wait after an answer with addresses. A cache has nothing new before the TTL is over.
 func (t timing) fresh(ttl time.Duration, cached bool) span {
 	if cached {
-		return t.bound(t.after(ttl+late, late))
+		return t.bound(t.after(ttl+late, late).longer(apart))
 	}
 	wait := time.Duration(prefetch * float64(ttl))
 	return t.bound(t.before(wait, part(wait)))
@@ -65,7 +75,7 @@ func (t timing) fresh(ttl time.Duration, cached bool) span {
 // count whole seconds. The floor does not count, because the name is asked once more than its TTL wants, and not more
 // often: who is asked after that long cannot give the same rest again.
 func (t timing) rest(ttl time.Duration) span {
-	s := t.after(ttl+ttlUnit, late/2)
+	s := t.after(ttl+ttlUnit, late/2).longer(apart)
 	return span{min(s.from, t.ceiling), min(s.wait, t.ceiling), min(s.until, t.ceiling)}
 }
 

@@ -18,7 +18,7 @@ import (
 const poolID = "794ccc2c-d751-44fe-b57f-8894c9f5c842"
 
 // TestSecondaries has an ALIAS at the apex followed through Unbound, and served by servers that know nothing of the type: each
-// change of the target is one serial step, and reaches all of them.
+// change of the target, with both its families, is one serial step and at most one NOTIFY to each, and reaches all of them.
 func TestSecondaries(t *testing.T) {
 	for _, key := range []peers.Key{{}, {Name: "transfer.example.", Secret: "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzISEhIQ=="}} {
 		t.Run("key "+key.Name, func(t *testing.T) { spread(t, key) })
@@ -27,8 +27,10 @@ func TestSecondaries(t *testing.T) {
 
 func spread(t *testing.T, key peers.Key) {
 	a := newAuthority(t)
-	target := func(addr string) { a.set("cdn.example.net. 2 IN A "+addr, "cdn.example.net. 2 IN AAAA 2001:db8::1") }
-	target("203.0.113.1")
+	target := func(i int) {
+		a.set(fmt.Sprintf("cdn.example.net. 2 IN A 203.0.113.%d", i), fmt.Sprintf("cdn.example.net. 2 IN AAAA 2001:db8::%d", i))
+	}
+	target(1)
 	s := startServer(t, unbound(t, a))
 	s.transferTo(nil, key)
 	if key.Name != "" {
@@ -48,23 +50,55 @@ func spread(t *testing.T, key peers.Key) {
 		fleet = append(fleet, f)
 	}
 	s.transferTo(fleet, key)
-	for _, addr := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3"} {
-		before := serialOf(s.DNS[0])
-		target(addr)
-		for _, f := range fleet {
-			eventually(t, addr+" at "+f.Name, func() bool {
-				return answerOf(f.Addr, dns.TypeA) == "example.org. 2 "+addr && answerOf(f.Addr, dns.TypeAAAA) == "example.org. 2 2001:db8::1"
-			})
-			if got := answerOf(f.Addr, 65401); got != "" {
-				t.Errorf("%s has an ALIAS on the wire: %s", f.Name, got)
-			}
-		}
+	served(t, fleet, 1)
+	steps := 0
+	for i := 2; i <= 3; i++ {
+		eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
+		before, notified := serialOf(s.DNS[0]), s.metric("nameplane_notify_sent_total")
+		target(i)
+		served(t, fleet, i)
 		// Serials step to the time of the commit, so that one step is told by the history.
-		if after := serialOf(s.DNS[0]); addr != "203.0.113.1" && changesSince(s, zone, before) != 1 {
-			t.Errorf("from serial %d to %d in %d changes", before, after, changesSince(s, zone, before))
+		n := changesSince(s, zone, before)
+		steps += n
+		if sent := s.metric("nameplane_notify_sent_total") - notified; sent > float64(n*len(fleet)) {
+			t.Errorf("%v NOTIFY of %d changes to %d secondaries", sent, n, len(fleet))
 		}
 	}
+	// Two families that came to Unbound in two seconds of its clock end there in two, and move in two steps.
+	if steps < 2 || steps > 3 {
+		t.Errorf("two moves were %d changes", steps)
+	}
 	eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
+}
+
+// served waits until all secondaries have the i-th addresses, and nothing private.
+func served(t *testing.T, fleet []*peers.Server, i int) {
+	t.Helper()
+	for _, f := range fleet {
+		eventually(t, fmt.Sprintf("address %d at %s", i, f.Name), func() bool {
+			return answerOf(f.Addr, dns.TypeA) == fmt.Sprintf("example.org. 2 203.0.113.%d", i) &&
+				answerOf(f.Addr, dns.TypeAAAA) == fmt.Sprintf("example.org. 2 2001:db8::%d", i)
+		})
+		if got := answerOf(f.Addr, 65401); got != "" {
+			t.Errorf("%s has an ALIAS on the wire: %s", f.Name, got)
+		}
+	}
+}
+
+// metric is a number that the server tells of itself.
+func (s *server) metric(name string) (n float64) {
+	s.t.Helper()
+	text, _ := s.must("GET", "/metrics", "")["text"].(string)
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				s.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	s.t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // transferTo tells the server who its secondaries are.
