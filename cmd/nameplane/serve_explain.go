@@ -38,6 +38,7 @@ func (d *daemon) openExplain() error {
 		if err := s.inLab(&base); err != nil {
 			return fmt.Errorf("explain.lab: %w", err)
 		}
+		list = &resolvers.List{Name: "lab", Resolvers: base.Resolvers}
 	}
 	// One for all scans: to a server that several look at they are one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}

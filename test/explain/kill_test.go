@@ -153,7 +153,15 @@ func TestKilled(t *testing.T) {
 		end(s.cmd)
 	}
 	restarted := time.Now()
-	judge(t, serve(t, binary, config, data), accepted, restarted)
+	last := serve(t, binary, config, data)
+	judge(t, last, accepted, restarted)
+	var asked struct {
+		Name      string
+		Resolvers []struct{ ID string }
+	}
+	if code := last.ask(t, "GET", "/explain/v1/resolvers", "", &asked); code != http.StatusOK || asked.Name != "lab" || len(asked.Resolvers) == 0 {
+		t.Errorf("the resolvers of the lab: %d, %+v", code, asked)
+	}
 }
 
 // judge sees that all scans that were accepted are made, and that some were left for the last server to make.

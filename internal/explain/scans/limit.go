@@ -1,12 +1,16 @@
 package scans
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // check finds out whether a request can be looked at.
@@ -16,6 +20,16 @@ func (s *Service) check(r Request) (explain.Name, error) {
 	}
 	if len(r.Types) > 8 || len(r.Expect) > 32 {
 		return explain.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
+	}
+	for _, t := range r.Types {
+		if !t.IsData() {
+			return explain.Name{}, fmt.Errorf("%w: types: %s is no type of records", ErrRequest, t)
+		}
+	}
+	for _, e := range r.Expect {
+		if err := expectation(e); err != nil {
+			return explain.Name{}, fmt.Errorf("%w: expect %q: %w", ErrRequest, e, err)
+		}
 	}
 	name, err := s.opts.Parse(r.Target)
 	if err != nil {
@@ -27,18 +41,42 @@ func (s *Service) check(r Request) (explain.Name, error) {
 	return name, nil
 }
 
-// special are the names that are not of the public DNS (RFC 6761 and its registry), and those that people use as if they were
-// not.
+// expectation finds out whether a text is "A=192.0.2.1". Of other types than addresses it cannot be told what is right: they are
+// compared as people write them.
+func expectation(text string) error {
+	word, data, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("must be TYPE=DATA")
+	}
+	var t explain.Type
+	if err := t.UnmarshalText([]byte(word)); err != nil {
+		return err
+	}
+	addr, err := netip.ParseAddr(data)
+	switch {
+	case !t.IsData():
+		return fmt.Errorf("%s is no type of records", t)
+	case t.Type == rr.TypeA && (err != nil || !addr.Is4()):
+		return errors.New("must be an IPv4 address")
+	case t.Type == rr.TypeAAAA && (err != nil || addr.Is4()):
+		return errors.New("must be an IPv6 address")
+	}
+	return nil
+}
+
+// special are the names that are not of the public DNS (RFC 6761 and its registry, RFC 6303), and those that people use as if they
+// were not.
 var special = []string{"localhost", "local", "internal", "invalid", "test", "onion", "alt", "home.arpa", "lan", "corp", "home", "intranet",
-	"10.in-addr.arpa", "168.192.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa", "d.f.ip6.arpa", "8.e.f.ip6.arpa"}
+	"10.in-addr.arpa", "168.192.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa", "0.in-addr.arpa", "c.f.ip6.arpa", "d.f.ip6.arpa",
+	"8.e.f.ip6.arpa", "9.e.f.ip6.arpa", "a.e.f.ip6.arpa", "b.e.f.ip6.arpa", "0.0.0.0.0.0.0.0.ip6.arpa"}
 
 // private reports whether a name means something inside networks only.
 func private(n explain.Name) bool {
 	if n.NumLabels() < 2 && !n.IsRoot() {
 		return true // a top-level domain is nobody's to look at in a public service; a host name is not of the DNS
 	}
-	for i := 16; i < 32; i++ {
-		if n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.172.in-addr.arpa", i))) {
+	for i := range 64 { // 172.16.0.0/12 and 100.64.0.0/10, which no name of whole labels is
+		if i < 16 && n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.172.in-addr.arpa", 16+i))) || n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.100.in-addr.arpa", 64+i))) {
 			return true
 		}
 	}

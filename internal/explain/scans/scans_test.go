@@ -176,10 +176,22 @@ func TestRefused(t *testing.T) {
 		{scans.Request{Kind: "other", Target: "example.org"}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Scan, Target: "a..b"}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: make([]explain.Type, 9)}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Types: []explain.Type{{Type: 255}}}, scans.ErrRequest}, // ANY
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"nonsense"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"NOTYPE!=x"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"ANY=x"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"A=example.org"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"AAAA=192.0.2.1"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"A=192.0.2.1", "AAAA=2001:db8::1", "MX=10 mail"}}, nil},
 		{scans.Request{Kind: explain.Scan, Target: "printer.local"}, scans.ErrPrivate},
 		{scans.Request{Kind: explain.Scan, Target: "localhost"}, scans.ErrPrivate},
 		{scans.Request{Kind: explain.Analyze, Target: "1.0.16.172.in-addr.arpa"}, scans.ErrPrivate},
 		{scans.Request{Kind: explain.Analyze, Target: "1.0.32.172.in-addr.arpa"}, nil},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.127.100.in-addr.arpa"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.128.100.in-addr.arpa"}, nil},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.0.b.e.f.ip6.arpa"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Analyze, Target: "0.0.c.f.ip6.arpa"}, scans.ErrPrivate},
+		{scans.Request{Kind: explain.Analyze, Target: "1.0.0.2.ip6.arpa"}, nil},
 		{scans.Request{Kind: explain.Scan, Target: "example.org"}, nil},
 	} {
 		if _, err := s.Start(t.Context(), alice, client, r.req); !errors.Is(err, r.want) {
