@@ -42,10 +42,13 @@ func (c *call) applyChanges() (reply, error) {
 		if err != nil {
 			return err
 		}
-		if sets, err = c.applyAll(tx, z, items); err != nil {
+		if shared, err = isShared(tx.View, z.ID); err != nil {
 			return err
 		}
-		if shared, err = isShared(tx.View, z.ID); err != nil {
+		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
+			return err
+		}
+		if sets, err = c.applyAll(tx, z, items); err != nil {
 			return err
 		}
 		left, err = tx.After(z.ID)

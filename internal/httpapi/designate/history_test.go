@@ -89,6 +89,26 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestChangesIfMatch wants a batch to be made only on the zone that its writer has seen.
+func TestChangesIfMatch(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	batch := func(address, tag string) response {
+		return s.do(request{alice, "POST " + z + "/changes", fmt.Sprintf(
+			`{"changes":[{"action":"upsert","name":"a.example.org.","type":"A","records":[%q]}]}`, address), []string{"If-Match: " + tag}})
+	}
+	tag := s.as(alice, 200, "GET "+z, "").Header().Get("ETag")
+	first := batch("192.0.2.1", tag)
+	if second := batch("192.0.2.2", tag); first.Code != 200 || second.Code != 412 || second.str("type") != "precondition_failed" {
+		t.Errorf("two batches with one tag: %d, then %d %s", first.Code, second.Code, second.Body)
+	}
+	for _, tag := range []string{first.Header().Get("ETag"), "*"} {
+		if res := batch("192.0.2.3", tag); res.Code != 200 {
+			t.Errorf("batch with If-Match %s = %d %s", tag, res.Code, res.Body)
+		}
+	}
+}
+
 func TestHistory(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
