@@ -79,6 +79,7 @@ func (v *vigil) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer done()
+	g.Options.NoNear = true // who waits for a name knows that it does not exist yet
 	ctx, cancel := context.WithTimeout(cmd.Context(), v.deadline)
 	defer cancel()
 	return v.watch(ctx, cmd, g, input, types)

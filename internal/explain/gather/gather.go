@@ -54,6 +54,7 @@ type Options struct {
 
 	IPv4Only, IPv6Only bool
 	ECS                netip.Prefix // ask authorities on behalf of this subnet, too; default: not
+	NoNear             bool         // do not look for names like one that does not exist
 	Force              bool         // ask resolvers even for what the authority does not have
 	Local              string       // a resolv.conf file whose resolvers are asked, too; default: none
 	Unused             netip.Addr   // an address without a server, from which only somebody on the way can reply; default: not tried

@@ -25,14 +25,15 @@ type search struct {
 func (r *run) near() {
 	r.judge()
 	o := r.facts.Outcomes[0]
-	if o.Result != iterate.NXDomain || o.End != r.facts.Name || r.facts.Domain.IsZero() {
+	if r.opts.NoNear || o.Result != iterate.NXDomain || o.End != r.facts.Name || r.facts.Domain.IsZero() {
 		return
 	}
 	s := &search{run: r, left: nearQueries}
-	if r.ours() {
-		s.nearName()
-	} else if r.found(r.facts.Domain.Name) == nil {
+	switch {
+	case !r.ours() && r.found(r.facts.Domain.Name) == nil:
 		s.nearDomain()
+	case r.ours() && r.facts.Kind != explain.Scan: // which is about the domain
+		s.nearName()
 	}
 }
 

@@ -27,7 +27,7 @@ func nearby(t *testing.T, net *simnet.Net, f *explain.Facts, name string) (strin
 	extra := 0
 	own := dnsname.MustParse(name)
 	for _, q := range net.History() {
-		if q.RD {
+		if a := q.Server.Addr(); a == addr(resolverA) || a == addr(resolverB) {
 			t.Errorf("a resolver was asked: %v", q)
 		}
 		if n := q.Name.String(); !own.IsIn(q.Name) && !strings.HasPrefix(n, "probe-") && !strings.HasPrefix(n, "ns") && !strings.HasSuffix(n, "other.test.") {
@@ -75,6 +75,22 @@ func TestNearName(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNotNear: who looks at a domain, or waits for a name, is not told of others.
+func TestNotNear(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		f, err := g.Scan(t.Context(), "wwww.example.test")
+		if got, extra := nearby(t, net, must(t, f, err), "wwww.example.test"); got != "" || extra > 0 {
+			t.Errorf("near is %q, after %d queries", got, extra)
+		}
+	})
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		g.Options.NoNear = true
+		if got, extra := nearby(t, net, analyze(t, g, "wwww.example.test"), "wwww.example.test"); got != "" || extra > 0 {
+			t.Errorf("near is %q, after %d queries", got, extra)
+		}
+	})
 }
 
 func TestNearDomain(t *testing.T) {

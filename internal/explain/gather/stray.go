@@ -21,7 +21,7 @@ func (r *run) stray() {
 		return
 	}
 	r.working.Go(func() {
-		if r.budget.acquire(r.ctx, a, true) != nil {
+		if r.budget.acquire(r.ctx, a, false) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, strayTime)
