@@ -54,7 +54,7 @@ func newResolversList() *cobra.Command {
 			if err := t.flush(); err != nil {
 				return err
 			}
-			return say(cmd, "%d resolvers; %s", len(list.Resolvers), list)
+			return say(cmd, "%s", list)
 		},
 	}
 	out.addFlag(c)
