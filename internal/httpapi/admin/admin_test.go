@@ -25,7 +25,7 @@ type rig struct {
 	handler http.Handler
 }
 
-func newRig(t *testing.T, backup func(io.Writer) error) rig {
+func newRig(t testing.TB, backup func(io.Writer) error) rig {
 	t.Helper()
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -48,7 +48,7 @@ func (r rig) do(token, method, path, body string) (int, string) {
 }
 
 // field takes one value out of an answer.
-func field(t *testing.T, body, thing, name string) string {
+func field(t testing.TB, body, thing, name string) string {
 	t.Helper()
 	var m map[string]map[string]any
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
