@@ -26,7 +26,7 @@ var soaChecks = []Check{
 		Title: "All nameservers have the same version of the zone",
 		What:  "The nameservers have different serials of the zone.",
 		Why:   "Some users get old records and some new ones. For some minutes after a change that is normal; for longer than the refresh time it is not.",
-		How:   "Every address is asked for the SOA record, and the serials are compared. Servers with an older one have some seconds to catch up, and are asked again. How old the newest version is, its serial tells if it is a date, or an earlier look.",
+		How:   "Every address is asked for the SOA record, and the serials are compared. Servers with an older one have some seconds to catch up, and are asked again. Serials of different primaries (MNAME) are not compared. How old the newest version is, its serial tells if it is a date, or an earlier look.",
 		Fix:   "See why the server with the older serial does not fetch the zone: transfers refused, a wrong primary, a missing key.",
 		Refs:  []string{"RFC 1034 §4.3.5", "RFC 1982 §3", "RFC 1996"},
 	},

@@ -91,34 +91,50 @@ func minimumCounts(f *explain.Facts) []explain.Finding {
 
 func sameSerial(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
-		zone, newest := text(z.Name), soaOf(f, z.Name)
-		if newest == nil {
-			return unknown(zone, "The serial of %s could not be read.", zone)
-		}
-		n := 0
-		var caught []string
+		zone, n := text(z.Name), 0
+		newest := newestOf(f, z.Name)
+		var caught, serials []string
 		for _, s := range listed(f, z.Name) {
 			if s.SOA == nil {
 				continue
 			}
 			n++
-			switch {
-			case s.SOA.Serial != newest.Serial:
-				out = append(out, behind(f, z, s, newest))
+			switch latest := newest[s.SOA.MName]; {
+			case s.SOA.Serial != latest.Serial:
+				out = append(out, behind(f, z, s, latest))
 			case s.Was != 0:
 				caught = append(caught, server(s))
+			}
+			if version := fmt.Sprintf("%d", s.SOA.Serial); !slices.Contains(serials, version) {
+				serials = append(serials, version)
 			}
 		}
 		switch {
 		case len(out) > 0:
 			return out
+		case n == 0:
+			return unknown(zone, "The serial of %s could not be read.", zone)
 		case n < 2:
 			return unknown(zone, "The serial of %s is known of one server only.", zone)
+		case len(serials) > 1:
+			return unknown(zone, "The servers of %s have versions %s, of %d primaries that number them each by itself: whether one is behind does not show.", zone, list(serials), len(newest))
 		case len(caught) > 0:
-			return pass(zone, "All %d servers of %s that replied have version %d; %s came to it while it was looked at.", n, zone, newest.Serial, list(caught))
+			return pass(zone, "All %d servers of %s that replied have version %s; %s came to it while it was looked at.", n, zone, serials[0], list(caught))
 		}
-		return pass(zone, "All %d servers of %s that replied have version %d.", n, zone, newest.Serial)
+		return pass(zone, "All %d servers of %s that replied have version %s.", n, zone, serials[0])
 	})
+}
+
+// newestOf are the newest SOA records of a zone, by the primary that they name: a zone at two DNS hosts that both make it has two
+// lines of versions, and no serial of the one says anything about the other.
+func newestOf(f *explain.Facts, zone explain.Name) map[explain.Name]*explain.SOA {
+	out := map[explain.Name]*explain.SOA{}
+	for _, s := range listed(f, zone) {
+		if s.SOA != nil && (out[s.SOA.MName] == nil || newer(s.SOA.Serial, out[s.SOA.MName].Serial)) {
+			out[s.SOA.MName] = s.SOA
+		}
+	}
+	return out
 }
 
 // behind is what there is to say of a server with an older version of the zone. For the refresh time after a change that is how

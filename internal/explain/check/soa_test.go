@@ -54,6 +54,14 @@ func soaStories() []story {
 		{"SOA03", "one is behind", serials(42, 41), "fail warning", "ns2.example.net (198.51.100.2) has version 41 of example.org, and the newest is 42. | If the zone was changed just now, look again at 14:00 UTC: "},
 		{"SOA03", "one is still behind", func(f *explain.Facts) { serials(42, 41)(f); f.Settled = 3 * time.Second }, "fail warning", "the newest is 42; 3 s later that was still so."},
 		{"SOA03", "one was behind", func(f *explain.Facts) { second(f).Was, f.Settled = 41, 3*time.Second }, "pass", "have version 42; ns2.example.net (198.51.100.2) came to it while it was looked at."},
+		{"SOA03", "two primaries", func(f *explain.Facts) { serials(42, 7)(f); second(f).SOA.MName = name("ns.example.net") }, "unknown", "The servers of example.org have versions 42 and 7, of 2 primaries that number them each by itself"},
+		{"SOA03", "two primaries, and one behind", func(f *explain.Facts) {
+			serials(42, 7)(f)
+			second(f).SOA.MName = name("ns.example.net")
+			third := *first(f)
+			third.Addr, third.SOA = addr("203.0.113.53"), soa(41)
+			f.Servers = append(f.Servers, third)
+		}, "fail warning", "(203.0.113.53) has version 41 of example.org, and the newest is 42"},
 		{"SOA03", "around the end of numbers", serials(4294967295, 3), "fail warning", "ns1.example.org (192.0.2.1) has version 4294967295"},
 		{"SOA03", "the newest is a moment of an hour ago", serials(uint32(now.Unix()-3600), 5), "fail warning", "at least 1 h old"},
 		{"SOA03", "the newest is a moment of three hours ago", serials(uint32(now.Unix()-3*3600), 5), "fail error", "at least 3 h old"},

@@ -77,6 +77,12 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	if len(types) == 0 {
 		types = addresses
 	}
+	types = slices.Clone(types)
+	for _, s := range g.Options.Expect {
+		if kind != explain.Scan && !slices.Contains(types, s.Type.Type) {
+			types = append(types, s.Type.Type) // or nobody would know whether it is so
+		}
+	}
 	if types, err = askable(types); err != nil {
 		return nil, err
 	}

@@ -338,3 +338,17 @@ func TestPace(t *testing.T) {
 		})
 	}
 }
+
+// TestExpected sees that what is expected is asked for: nobody could say otherwise whether it is so.
+func TestExpected(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		g.Options.Expect = []explain.Set{{Type: explain.Type{Type: rr.TypeTXT}, Data: []string{"x"}}, {Type: explain.Type{Type: rr.TypeA}, Data: []string{"203.0.113.1"}}}
+		var types []string
+		for _, o := range analyze(t, g, "www.example.test").Outcomes {
+			types = append(types, o.Type.String())
+		}
+		if diff := cmp.Diff([]string{"A", "AAAA", "TXT"}, types); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}

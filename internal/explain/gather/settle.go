@@ -44,17 +44,19 @@ func (r *run) settle() {
 // behind are the servers of the zones that are judged, of which others have a newer version, and when the first of them told.
 func (r *run) behind() (late []explain.Server, first time.Duration) {
 	r.judge()
-	newest := map[explain.Name]uint32{}
+	type line struct{ zone, primary explain.Name } // each primary numbers versions by itself
+	newest := map[line]uint32{}
 	for _, s := range r.facts.Servers {
 		if s.SOA == nil || !r.counts(s) {
 			continue
 		}
-		if serial, ok := newest[s.Zone]; !ok || int32(s.SOA.Serial-serial) > 0 { // RFC 1982
-			newest[s.Zone] = s.SOA.Serial
+		of := line{s.Zone, s.SOA.MName}
+		if serial, ok := newest[of]; !ok || int32(s.SOA.Serial-serial) > 0 { // RFC 1982
+			newest[of] = s.SOA.Serial
 		}
 	}
 	for _, s := range r.facts.Servers {
-		if s.SOA == nil || !r.counts(s) || s.SOA.Serial == newest[s.Zone] || !r.family(s.Addr) {
+		if s.SOA == nil || !r.counts(s) || s.SOA.Serial == newest[line{s.Zone, s.SOA.MName}] || !r.family(s.Addr) {
 			continue
 		}
 		i := slices.IndexFunc(r.exchanges, func(e iterate.Exchange) bool {
