@@ -21,6 +21,9 @@ func (s *Service) check(r Request) (explain.Name, error) {
 	if len(r.Types) > 8 || len(r.Expect) > 32 {
 		return explain.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
 	}
+	if r.Kind == explain.Scan && len(r.Types)+len(r.Expect) > 0 {
+		return explain.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: a scan is about a domain, and not about records", ErrRequest)
+	}
 	for _, t := range r.Types {
 		if !t.IsData() {
 			return explain.Name{}, fmt.Errorf("%w: types: %s is no type of records", ErrRequest, t)
