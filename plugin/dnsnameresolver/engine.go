@@ -24,6 +24,9 @@ import (
 const (
 	syncWait    = 5 * time.Second // for the first list of objects; after that we serve without
 	maxDeparted = 1024
+	// linger is how long answers for a deleted object are still held: one that is deleted by hand, or with its rule for a moment, is made
+	// again, and the firewall may have had its name all the while.
+	linger = 2 * time.Second
 	// A lesson waits for others to go with it, from the first to the second of these, by the replica's turn: when the resolver
 	// asks several replicas for a name, the later ones see the write of the first and need not make theirs.
 	minCoalesce, maxCoalesce = 5 * time.Millisecond, 50 * time.Millisecond
@@ -117,6 +120,10 @@ func (e *engine) take(objects []*object, l learn.Lesson) (tickets []ticket, what
 	var patterns []string
 	for _, o := range objects {
 		gen, due := o.note(e.rules, l, now)
+		if heir := o.current(); heir != o {
+			o = heir
+			gen, due = o.note(e.rules, l, now)
+		}
 		switch {
 		case gen > 0:
 			tickets = append(tickets, ticket{o, gen})
@@ -269,7 +276,8 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 	if o == nil {
 		return
 	}
-	o.leave()
+	o.leave(time.Now())
+	time.AfterFunc(linger, e.signal)
 	delete(e.objects, key)
 	if len(e.departed) >= maxDeparted {
 		clear(e.departed)
@@ -297,12 +305,17 @@ func (e *engine) rebuild() []*object {
 	}
 	fresh := e.fresh
 	e.fresh = nil
+	objectCount.Set(float64(len(first)))
+	for at, o := range e.departed {
+		if first[at] == nil && o.leftSince(time.Now()) < linger {
+			first[at] = o
+		}
+	}
 	e.mu.Unlock()
 	entries := make([]match.Entry[*object], 0, len(first))
 	for at, o := range first {
 		entries = append(entries, match.Entry[*object]{Pattern: at.pattern, Value: o})
 	}
 	e.tree.Store(match.Build(entries))
-	objectCount.Set(float64(len(entries)))
 	return fresh
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/enforce/hold"
+	"github.com/nameplane/nameplane/internal/enforce/learn"
 )
 
 // agent programs when it is let.
@@ -194,6 +195,53 @@ func TestHoldOff(t *testing.T) {
 		t.Errorf("reply is %v", m)
 	}
 	a.let <- nil
+}
+
+// TestLingers: while an object that was deleted is being made again, answers are held as before, and what they teach is stored in the new one, also
+// if it came when the question was already on its way.
+func TestLingers(t *testing.T) {
+	r, a := newAgent(t, nil)
+	close(a.let)
+	e, name := r.plugin.engine, r.create("*.example.com.")
+	r.authority.set("a.example.com. A", "a.example.com. 30 A 192.0.2.1")
+	r.authority.set("b.example.com. A", "b.example.com. 30 A 192.0.2.2")
+	old := r.object(name)
+	r.api.remove(name)
+	eventually(t, "the deletion", func() bool { return !old.isGone().IsZero() })
+	old.setGone(time.Now().Add(time.Hour)) // however slow the machine is
+	e.rebuild()
+	r.ask(r.plugin, "a.example.com. A")
+	a.mu.Lock()
+	held := len(a.got)
+	a.mu.Unlock()
+	if held != 1 {
+		t.Errorf("the agent was told of %d answers when the reply was there", held)
+	}
+	r.api.create("*.example.com.")
+	eventually(t, "the new object", func() bool { return old.current() != old })
+	e.take([]*object{old}, learn.Lesson{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.2"), TTL: 30 * time.Second}}})
+	r.want(name, "a.example.com. 192.0.2.1"+ok+"; b.example.com. 192.0.2.2"+ok)
+
+	r.api.remove(name)
+	last := old.current()
+	eventually(t, "the deletion", func() bool { return !last.isGone().IsZero() })
+	last.setGone(time.Now().Add(-linger))
+	e.rebuild()
+	if n := len(e.tree.Load().Append(nil, "a.example.com.")); n != 0 {
+		t.Errorf("%d objects are known long after", n)
+	}
+}
+
+func (o *object) isGone() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gone
+}
+
+func (o *object) setGone(at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = at
 }
 
 // TestPodAddress: an answer with the address of a pod does not open the firewall to it.

@@ -48,7 +48,8 @@ type object struct {
 	writing bool      // a write is on its way
 	swept   time.Time // when memories were last looked through for ones of no use
 	rest    time.Time // before which there is no other write
-	gone    bool
+	gone    time.Time // when it was deleted; zero: it was not
+	heir    *object   // took over what was known, after that
 	warned  map[warning]time.Time
 	full    time.Time // when an Event was last made about names there was no room for
 }
@@ -141,7 +142,7 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	i, stored := o.index[l.Name]
 	m := o.names[l.Name]
 	room := o.roomLocked(len(l.Addrs), now)
-	if o.gone || m == nil && (!stored && len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
+	if m == nil && (!stored && len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
 		return 0, time.Time{}
 	}
 	if m == nil {
@@ -159,6 +160,9 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	}
 	r.Note(&m.Memory, e, l, now)
 	o.known += m.Known() - before
+	if !o.gone.IsZero() {
+		return 0, time.Time{} // for who inherits
+	}
 	res := o.lookLocked(r, l.Name, m, now)
 	m.due = res.Due
 	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
@@ -230,7 +234,7 @@ func (o *object) storedLocked(gen uint64) {
 func (o *object) isStored(gen uint64) (bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.gone || o.written >= gen, o.moved
+	return !o.gone.IsZero() || o.written >= gen, o.moved
 }
 
 // nextDue is when the object must be looked at without a lesson; zero: never.
@@ -260,28 +264,46 @@ func (o *object) alive(now time.Time) bool {
 	defer o.mu.Unlock()
 	for _, m := range o.names {
 		if m.dirty && m.Alive(now) {
-			return !o.gone
+			return o.gone.IsZero()
 		}
 	}
 	return false
 }
 
 // leave marks the object as deleted, and lets go who waits for it.
-func (o *object) leave() {
+func (o *object) leave(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.gone {
-		o.gone = true
+	if o.gone.IsZero() {
+		o.gone = now
 		close(o.moved)
 		o.moved = make(chan struct{})
 	}
+}
+
+// leftSince is how long ago the object was deleted.
+func (o *object) leftSince(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return now.Sub(o.gone)
+}
+
+// current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
+func (o *object) current() *object {
+	o.mu.Lock()
+	heir := o.heir
+	o.mu.Unlock()
+	if heir == nil {
+		return o
+	}
+	return heir.current()
 }
 
 // inherit takes what was known for an object of the same name that was deleted: clients still use those addresses.
 func (o *object) inherit(old *object, now time.Time) (anything bool) {
 	old.mu.Lock()
 	names := old.names
-	old.names, old.known = map[string]*memory{}, 0
+	old.names, old.known, old.heir = map[string]*memory{}, 0, o
 	old.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()

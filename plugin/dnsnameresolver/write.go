@@ -24,7 +24,7 @@ type write struct {
 func (o *object) begin(r learn.Rules, now time.Time) *write {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.gone {
+	if !o.gone.IsZero() {
 		return nil
 	}
 	known := map[string]*learn.Memory{}
