@@ -6,11 +6,14 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
+// Planned reports whether a server is one that the asker is about to change to, and nobody's yet.
+func (s Server) Planned() bool { return slices.Contains(s.Listed, "plan") }
+
 // PastOf is what a look leaves for those that come after it.
 func PastOf(f *Facts) Past {
 	p := Past{At: f.At, Name: f.Name}
 	for _, s := range f.Servers {
-		if s.Zone == f.Zone && s.SOA != nil && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) { // RFC 1982
+		if s.Zone == f.Zone && s.SOA != nil && !s.Planned() && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) { // RFC 1982
 			p.Serial = s.SOA.Serial
 		}
 	}

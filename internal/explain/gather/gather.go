@@ -163,6 +163,9 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	}
 	r.answers()
 	r.beside()
+	if r.ours() {
+		r.planned()
+	}
 	r.settle()
 	r.again()
 	r.plain()

@@ -20,6 +20,7 @@ func Make(f *explain.Facts, findings []explain.Finding) *Report {
 	r.count()
 	r.Registration = registrationOf(f)
 	r.Delegation = delegationOf(f)
+	r.Planned = plannedOf(f)
 	r.SOA = soaLines(f)
 	r.Negative = negativeOf(f)
 	r.Differences = differences(f)

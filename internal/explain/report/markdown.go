@@ -119,18 +119,22 @@ func (d *document) plan() {
 }
 
 func (d *document) delegation() {
-	if d.r.Delegation == nil {
-		return
+	if d.r.Delegation != nil {
+		d.nameservers("Nameservers of "+md(bare(d.r.Delegation.Zone)), d.r.Delegation.Servers)
 	}
+	d.nameservers("Nameservers to come", d.r.Planned)
+}
+
+func (d *document) nameservers(title string, all []Nameserver) {
 	var rows [][]string
-	for _, s := range d.r.Delegation.Servers {
+	for _, s := range all {
 		var addrs []string
 		for _, a := range s.Addrs {
 			addrs = append(addrs, strings.TrimSpace(a.Addr+" "+a.State))
 		}
 		rows = append(rows, []string{md(bare(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(list(addrs))})
 	}
-	d.table("Nameservers of "+md(bare(d.r.Delegation.Zone)), []string{"name", "registry", "parent", "child", "addresses"}, rows)
+	d.table(title, []string{"name", "registry", "parent", "child", "addresses"}, rows)
 }
 
 func (d *document) evidence() {

@@ -43,6 +43,7 @@ type Report struct {
 
 	Registration *Registration     `json:"registration,omitempty"`
 	Delegation   *Delegation       `json:"delegation,omitempty"`
+	Planned      []Nameserver      `json:"planned,omitempty"` // nameservers that the asker is about to change to
 	SOA          []Line            `json:"soa,omitempty"`
 	Negative     *Negative         `json:"negative,omitempty"`
 	Chain        []explain.Hop     `json:"chain,omitempty"`

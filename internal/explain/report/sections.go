@@ -41,13 +41,33 @@ func delegationOf(f *explain.Facts) *Delegation {
 			row.Registry = member(registry, name)
 		}
 		for _, s := range f.Servers {
-			if s.Zone == z.Name && s.Host == name {
+			if s.Zone == z.Name && s.Host == name && !s.Planned() {
 				row.Addrs = append(row.Addrs, serverLine(f, s))
 			}
 		}
 		d.Servers = append(d.Servers, row)
 	}
 	return d
+}
+
+// plannedOf are the nameservers that are to come, and whether they know the zone already.
+func plannedOf(f *explain.Facts) (out []Nameserver) {
+	z := zoneOf(f)
+	for _, n := range f.PlanNS {
+		row := Nameserver{Name: n, Parent: explain.Unknown, Child: explain.Unknown}
+		if z != nil {
+			parent, _ := union(z.ParentNS)
+			child, _ := union(z.ChildNS)
+			row.Parent, row.Child = member(parent, n), member(child, n)
+		}
+		for _, s := range f.Servers {
+			if s.Host == n && s.Planned() {
+				row.Addrs = append(row.Addrs, serverLine(f, s))
+			}
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 func union(sets []iterate.NSSet) (names []explain.Name, ttl uint32) {
@@ -109,7 +129,7 @@ func soaOf(f *explain.Facts) *explain.SOA {
 	var best *explain.SOA
 	votes := map[explain.SOA]int{}
 	for _, s := range f.Servers {
-		if s.Zone != f.Zone || s.SOA == nil {
+		if s.Zone != f.Zone || s.SOA == nil || s.Planned() {
 			continue
 		}
 		if votes[*s.SOA]++; best == nil || votes[*s.SOA] > votes[*best] {

@@ -44,6 +44,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	p.caches()
 	p.plan()
 	p.delegation()
+	p.planned()
 	p.soa()
 	p.registration()
 	p.evidence()

@@ -123,8 +123,22 @@ func (p *page) delegation() {
 		return
 	}
 	p.title("Nameservers of " + bare(d.Zone))
+	p.nameservers(d.Servers)
+	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", seconds(d.NSTTL[0]), seconds(d.NSTTL[1]))
+}
+
+// planned are the nameservers that are to come.
+func (p *page) planned() {
+	if len(p.r.Planned) > 0 {
+		p.title("Nameservers to come")
+		p.nameservers(p.r.Planned)
+	}
+}
+
+// nameservers writes who names them, and what is at each of their addresses.
+func (p *page) nameservers(all []Nameserver) {
 	rows := [][]string{{"NAME", "REGISTRY", "PARENT", "CHILD", "ADDRESS", "STATE", "SERIAL", "TIME"}}
-	for _, s := range d.Servers {
+	for _, s := range all {
 		row := []string{bare(s.Name), marks[s.Registry], marks[s.Parent], marks[s.Child]}
 		for _, a := range s.Addrs {
 			serial, rtt := "", ""
@@ -142,7 +156,6 @@ func (p *page) delegation() {
 		}
 	}
 	p.table(rows)
-	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", seconds(d.NSTTL[0]), seconds(d.NSTTL[1]))
 }
 
 func (p *page) soa() {

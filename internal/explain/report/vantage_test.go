@@ -56,3 +56,32 @@ func TestWhose(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// TestPlanned: who is about to move sees what the servers to come know.
+func TestPlanned(t *testing.T) {
+	f, _ := story(explain.Scan)
+	f.PlanNS = []explain.Name{name("ns1.new.net"), name("ns2.new.net"), name("ns1.example.org")}
+	plan := []string{"plan"}
+	f.Servers = append(f.Servers,
+		explain.Server{Zone: f.Zone, Host: f.PlanNS[0], Addr: netip.MustParseAddr("192.0.2.7"), Listed: plan, Class: iterate.LameRefused},
+		explain.Server{Zone: f.Zone, Host: f.PlanNS[2], Addr: netip.MustParseAddr("192.0.2.1"), Listed: plan, Class: iterate.Answer},
+		explain.Server{Zone: f.Zone, Host: f.PlanNS[1], Addr: netip.MustParseAddr("192.0.2.18"), Listed: plan, Class: iterate.Answer, SOA: &explain.SOA{Serial: 2026010199}},
+		explain.Server{Zone: f.Zone, Host: f.PlanNS[1], Addr: netip.MustParseAddr("192.0.2.19"), Listed: plan, Class: iterate.Answer, SOA: &explain.SOA{Serial: 2026010199}})
+	text := written(t, f, "text")
+	_, to, ok := strings.Cut(text, "\nNameservers to come\n")
+	to = strings.Join(strings.Fields(to), " ")
+	for _, want := range []string{" ns1.new.net - NO NO 192.0.2.7 does not know the zone (refused) ", " ns2.new.net - NO NO 192.0.2.18 answers 2026010199 192.0.2.19 ", " ns1.example.org - yes yes 192.0.2.1 answers "} {
+		if !ok || !strings.Contains(to, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if !strings.Contains(text, "serial   2026010102") || explain.PastOf(f).Serial != 2026010102 {
+		t.Errorf("the zone has the version of the servers to come:\n%s", text)
+	}
+	if strings.Count(text, " 192.0.2.1 ") != 2 || strings.Count(text, "192.0.2.18") != 1 {
+		t.Errorf("a server that stays is there twice, or not:\n%s", text)
+	}
+	if text := written(t, f, "markdown"); !strings.Contains(text, "## Nameservers to come") || !strings.Contains(text, "| 192.0.2.7 does not know the zone (refused) |") {
+		t.Errorf("%s", text)
+	}
+}
