@@ -22,6 +22,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
@@ -98,8 +99,11 @@ func (d *daemon) openStore() (err error) {
 	if d.data, err = os.OpenRoot(d.cfg.Data); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if d.store, err = boltstore.Open(filepath.Join(d.cfg.Data, storeFile), boltstore.Options{}); err != nil {
+	if d.store, err = boltstore.Open(d.storePath(), boltstore.Options{}); err != nil {
 		return err
+	}
+	if err := store.Init(d.store); err != nil {
+		return fmt.Errorf("store file %s: %w", d.storePath(), err)
 	}
 	d.spare = newSpareThread(d.store.HoldsThread)
 	d.following = newFollowing(d)
@@ -107,10 +111,10 @@ func (d *daemon) openStore() (err error) {
 		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed,
 		Derive: d.following.aliases.Derive})
 	if err != nil {
-		return err
+		return d.unreadable(err)
 	}
 	if err := d.following.aliases.Open(d.publisher); err != nil {
-		return err
+		return d.unreadable(err)
 	}
 	d.openTransfer()
 	d.store.DropCaches() // all of it was just read once, to be served from memory from now on
@@ -123,9 +127,20 @@ func (d *daemon) openStore() (err error) {
 	return nil
 }
 
+func (d *daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
+
+// unreadable words what was found in the store by those who read it at the start. Its pages are sound, or it would not have been
+// opened; so a row that cannot be read was damaged where no page shows it.
+func (d *daemon) unreadable(err error) error {
+	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.As(err, new(*store.DamagedError)) {
+		return err
+	}
+	return &store.DamagedError{Path: d.storePath(), Err: err}
+}
+
 func (d *daemon) openAccess(ctx context.Context) (err error) {
 	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log, SessionLife: d.cfg.HTTP.SessionLife}); err != nil {
-		return err
+		return d.unreadable(err)
 	}
 	return d.access.EnsureAdmin(ctx, d.cfg.Data)
 }

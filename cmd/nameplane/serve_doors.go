@@ -170,7 +170,7 @@ func (d *daemon) openRules(ctx context.Context) (err error) {
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)
 	d.silenced.Store(d.rules)
-	return err
+	return d.unreadable(err)
 }
 
 // revokeApp ends the tokens of an application instance.
