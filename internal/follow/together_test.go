@@ -3,6 +3,7 @@ package follow_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ func moveTogether(t *testing.T, resolver string, allowed int) {
 	names := targets(t, net, 10, 60)
 	server := net.MustServer("192.0.2.53", "")
 	net.MustServer("192.0.2.1", "forward . 192.0.2.53\nlatency 1ms")
+	var mu sync.Mutex // guards the following
 	moved, parted := 0, 0
 	var r *rig
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -42,6 +44,8 @@ func moveTogether(t *testing.T, resolver string, allowed int) {
 		}
 		v4, _ := r.State(c.Name, follow.IPv4)
 		v6, _ := r.State(c.Name, follow.IPv6)
+		mu.Lock()
+		defer mu.Unlock()
 		moved++
 		if v4.Addrs[0].As4()[3] != v6.Addrs[0].As16()[15] {
 			parted++
@@ -62,6 +66,8 @@ func moveTogether(t *testing.T, resolver string, allowed int) {
 		}
 	}
 	r.until(time.Hour)
+	mu.Lock()
+	defer mu.Unlock()
 	if moved != 200 || parted > allowed {
 		t.Errorf("of %d changes %d found one family moved and the other not; at most %d may", moved, parted, allowed)
 	}
