@@ -64,7 +64,7 @@ var vantageChecks = []Check{
 		ID: "VAN01", Group: Vantage, Severity: explain.Warning, Kinds: every, judge: notIntercepted,
 		Title: "Questions from here reach the servers that they are sent to",
 		What:  "Somebody on the way answers DNS questions in place of the servers that are asked.",
-		Why:   "What is seen from here is not what the servers say. The results of this place are not to be trusted.",
+		Why:   "What is seen from here is not what the servers say. All that is asked by DNS is unknown then.",
 		How:   "A question is sent to an address where no DNS server is. A reply shows that somebody else answers.",
 		Fix:   "Look from another network, or turn the interception off (router, provider, security software).",
 		Refs:  []string{"RFC 8906 §1"},

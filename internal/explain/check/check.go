@@ -84,6 +84,9 @@ func Run(f *explain.Facts) []explain.Finding {
 // Judge is what the check says of facts, of whichever kind they are; nothing if it does not apply to them.
 func (c Check) Judge(f *explain.Facts) []explain.Finding {
 	out := c.judge(f)
+	if len(out) > 0 && c.blind(f) {
+		out = unknown(out[0].Subject, "Not seen from here, where somebody on the way answers in place of the servers: %s.", c.Title)
+	}
 	for i := range out {
 		out[i].ID = c.ID
 		out[i].Subject = cmp.Or(out[i].Subject, f.Input, "the input") // that has no name in it
@@ -98,6 +101,16 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 	}
 	slices.SortStableFunc(out, func(a, b explain.Finding) int { return worseFirst(a, b) })
 	return out
+}
+
+// sighted are the checks of groups that go by what servers say and do not themselves; unsighted are those of the other groups that do.
+var sighted, unsighted = []string{"NAM17", "NAM18", "NAM19"}, []string{"REG07", "REG08"}
+
+// blind reports whether what a check goes by is what somebody on the way says. Registries are not asked by DNS, and what was typed
+// is not asked of anybody.
+func (c Check) blind(f *explain.Facts) bool {
+	sees := slices.Contains(sighted, c.ID) || (c.Group == Registration || c.Group == Vantage) && !slices.Contains(unsighted, c.ID)
+	return f.Vantage.Intercepted.Fact == explain.Yes && !sees
 }
 
 var rank = map[explain.Status]int{explain.Fail: 0, explain.NotKnown: 1, explain.Pass: 2}

@@ -192,6 +192,29 @@ func TestSomethingMissing(t *testing.T) {
 	}
 }
 
+// TestIntercepted: what somebody on the way says is neither right nor wrong.
+func TestIntercepted(t *testing.T) {
+	for i, s := range stories() {
+		f := healthy()
+		if s.with != nil {
+			s.with(f)
+		}
+		f.Kind = kinds[i%len(kinds)]
+		f.Vantage.Intercepted = yes()
+		for _, x := range check.Run(f) {
+			c, _ := check.Find(x.ID)
+			sound(t, c, x)
+			here := c.Group == check.Registration && x.ID != "REG07" && x.ID != "REG08" || c.Group == check.Vantage || x.ID == "NAM17" || x.ID == "NAM18" || x.ID == "NAM19"
+			if !here && x.Status != explain.NotKnown {
+				t.Errorf("%s %s: %s", s.id, s.name, lines([]explain.Finding{x}))
+			}
+			if x.ID == "VAN01" && x.Status != explain.Fail {
+				t.Errorf("%s %s: %s", s.id, s.name, lines([]explain.Finding{x}))
+			}
+		}
+	}
+}
+
 // TestBudget is what a look leaves that ran into its limits.
 func TestBudget(t *testing.T) {
 	for _, kind := range kinds {

@@ -122,6 +122,8 @@ func TestVerdict(t *testing.T) {
 		{"critical beside what is not known", explain.Analyze, []explain.Finding{finding("NAM05", explain.Critical, fail), finding("NAM01", explain.Critical, unknown)}, report.NotWorking, 2},
 		{"caches are late", explain.Compare, []explain.Finding{finding("TTL02", explain.Error, fail)}, report.Soon, 2},
 		{"a cache is late by a notice", explain.Compare, []explain.Finding{finding("TTL08", explain.Notice, fail)}, report.Soon, 1},
+		{"somebody on the way answers", explain.Analyze, []explain.Finding{finding("VAN01", explain.Warning, fail), finding("NAM01", explain.Critical, unknown)}, report.CannotTell, 3},
+		{"somebody on the way answers, and the domain is not registered", explain.Scan, []explain.Finding{finding("REG01", explain.Critical, fail), finding("VAN01", explain.Warning, fail)}, report.NotWorking, 2},
 		{"too few answers", explain.Compare, []explain.Finding{finding("VAN04", explain.Info, unknown)}, report.CannotTell, 3},
 	} {
 		r := report.Make(&explain.Facts{Kind: test.kind, Name: name("www.example.org"), At: at}, test.findings)

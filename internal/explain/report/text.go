@@ -144,6 +144,11 @@ func (p *page) steps() {
 }
 
 func (p *page) findings(title string, status explain.Status) {
+	if status == explain.NotKnown && p.r.intercepted() != nil && !p.All {
+		p.title(title)
+		p.line(faint, "  all that is asked by DNS, as somebody on the way answers in place of the servers; see VAN01")
+		return
+	}
 	first := true
 	for _, f := range p.r.Findings {
 		if f.Status != status || status == explain.Fail && f.Severity == explain.Info && !p.All {

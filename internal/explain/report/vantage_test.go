@@ -85,3 +85,18 @@ func TestPlanned(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// TestIntercepted: what somebody on the way makes unknown is said once.
+func TestIntercepted(t *testing.T) {
+	f, _ := story(explain.Scan)
+	van := finding("VAN01", explain.Warning, explain.Fail)
+	van.Words = "Somebody on the way answers."
+	r := report.Make(f, []explain.Finding{van, finding("DEL01", explain.Critical, explain.NotKnown), finding("DEL04", explain.Critical, explain.NotKnown)})
+	var out bytes.Buffer
+	if err := r.Text(&out, report.TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.HasPrefix(text, "Could not tell: Somebody on the way answers.\n") || strings.Contains(text, "DEL04") || strings.Count(text, "see VAN01") != 1 {
+		t.Errorf("%s", text)
+	}
+}

@@ -49,12 +49,24 @@ func (r *Report) worst() *explain.Finding {
 
 // blind says what is not known that would have to be; empty if there is nothing.
 func (r *Report) blind() string {
+	if x := r.intercepted(); x != nil {
+		return x.Words
+	}
 	for _, f := range r.Findings {
 		if f.Status == explain.NotKnown && slices.Contains(vital[r.Kind], f.ID) {
 			return f.Words
 		}
 	}
 	return ""
+}
+
+// intercepted is the finding that somebody on the way answers in place of the servers; nil if nobody does.
+func (r *Report) intercepted() *explain.Finding {
+	i := slices.IndexFunc(r.Findings, func(f explain.Finding) bool { return f.ID == "VAN01" && f.Status == explain.Fail })
+	if i < 0 {
+		return nil
+	}
+	return &r.Findings[i]
 }
 
 // late reports whether there are caches that do not know yet.
