@@ -99,6 +99,9 @@ func (d *daemon) openStore() (err error) {
 	if d.data, err = os.OpenRoot(d.cfg.Data); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	if err := d.emptied(); err != nil {
+		return err
+	}
 	if d.store, err = boltstore.Open(d.storePath(), boltstore.Options{}); err != nil {
 		return err
 	}
@@ -128,6 +131,18 @@ func (d *daemon) openStore() (err error) {
 }
 
 func (d *daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
+
+// emptied refuses a store's file without an octet where a server has been before: a copy onto a full disk leaves such a file, and a
+// server that began anew in it would answer for nothing, as if that were meant.
+func (d *daemon) emptied() error {
+	if db, err := os.Stat(d.storePath()); err != nil || db.Size() > 0 {
+		return nil // whoever opens it says what is wrong
+	}
+	if _, err := os.Stat(filepath.Join(d.cfg.Data, access.AdminFile)); err != nil {
+		return nil
+	}
+	return &store.DamagedError{Path: d.storePath(), Err: errors.New("it is empty, and " + access.AdminFile + " beside it is of a server that wrote to it")}
+}
 
 // unreadable words what was found in the store by those who read it at the start. Its pages are sound, or it would not have been
 // opened; so a row that cannot be read was damaged where no page shows it.

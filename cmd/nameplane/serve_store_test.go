@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +53,34 @@ func TestUnreadableRows(t *testing.T) {
 		if said := explainStart(c, err).Error(); !strings.Contains(said, path) || !strings.Contains(said, "restore a backup") {
 			t.Errorf("a row of %s that cannot be read: %q", tt.table, said)
 		}
+	}
+}
+
+// TestEmptiedStore wants a file without an octet to be no new store where a server has been before.
+func TestEmptiedStore(t *testing.T) {
+	c := localConfig(t)
+	start := func() error {
+		d, err := newDaemon(t.Context(), c, slog.New(slog.DiscardHandler), new(slog.LevelVar))
+		if err == nil {
+			d.close()
+		}
+		return err
+	}
+	path := filepath.Join(c.Data, storeFile)
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // as a first start that was cut off may leave it
+		t.Fatal(err)
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(); !errors.As(err, new(*store.DamagedError)) || !strings.Contains(err.Error(), path) {
+		t.Errorf("start with an emptied store: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+		t.Errorf("the emptied store was written to: %v, %v", info, err)
 	}
 }
 
