@@ -232,6 +232,20 @@ func TestNewAtFailingTarget(t *testing.T) {
 	})
 }
 
+// Nor does it wait for the end of a negative TTL that began before it.
+func TestNewAtMissingTarget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "zone example.net. 900\nat 10s set new.example.net. 60 A 203.0.113.1")
+		r.zone("example.org.", "example.org. 300 ALIAS new.example.net.")
+		r.wait(20 * time.Second)
+		r.want("example.org.", "ERROR CREATE nxdomain", "")
+		r.must(r.put("a.example.org. 300 ALIAS new.example.net."))
+		r.wait(time.Second)
+		r.want("a.example.org.", "ACTIVE", "A 60 203.0.113.1")
+		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1")
+	})
+}
+
 // At first both families are served at once, when both are known or known to fail: one step of the serial.
 func TestBothAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -270,17 +270,20 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	case s.tracker == nil:
 	case s.followed[outside] == 1:
 		s.tracker.Follow(outside, follow.Both)
-	case s.failsLocked(outside):
+	case s.doubtedLocked(outside):
 		s.refreshLocked(outside, time.Now()) // who comes new to a target has it looked up at once
 	}
 }
 
-// failsLocked reports whether the last lookup of a target failed.
-func (s *Service) failsLocked(target dnsname.Name) bool {
+// doubtedLocked reports whether a target has no addresses, as far as is known, or its last lookup failed.
+func (s *Service) doubtedLocked(target dnsname.Name) bool {
+	found := false
 	for _, f := range families {
-		if st, _ := s.tracker.State(target, f); st.Err != nil {
+		st, _ := s.tracker.State(target, f)
+		if st.Err != nil {
 			return true
 		}
+		found = found || st.Answer == follow.Found
 	}
-	return false
+	return !found
 }
