@@ -119,7 +119,9 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 		}
 	}
 	for k, e := range s.index.entries {
-		if !e.outside.IsZero() && (t == nil || old == nil && e.newest().Cause == NoResolver) {
+		rec := e.newest()
+		// One that waits would do so for what the old one was asked, which this one will not tell.
+		if !e.outside.IsZero() && (t == nil || rec.Status == Pending || old == nil && rec.Cause == NoResolver) {
 			s.dirty[k] = true
 		}
 	}

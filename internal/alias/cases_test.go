@@ -214,11 +214,19 @@ func TestNewAtFailingTarget(t *testing.T) {
 		r.want("example.org.", "STALE servfail", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
 		r.net.Forget()
 		r.must(r.put("b.example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS cdn.example.net."))
+		r.want("b.example.org.", "PENDING CREATE", "")
 		r.wait(time.Second)
 		r.want("b.example.org.", "ERROR CREATE servfail", "")
 		r.want("a.example.org.", "ERROR UPDATE servfail", "A 60 203.0.113.9") // of the target before
 		if r.asked("cdn.example.net.") == 0 {
 			t.Error("the target was not looked up")
+		}
+		r.must(r.put("c.example.org. 300 ALIAS cdn.example.net.")) // a moment later it is not looked up for every one
+		r.net.Forget()
+		r.wait(time.Second)
+		r.want("c.example.org.", "ERROR CREATE servfail", "")
+		if n := r.asked("cdn.example.net."); n > 0 {
+			t.Errorf("the target was looked up again, with %d queries", n)
 		}
 		r.do(server, "heal|fault servfail cdn.example.net. AAAA")
 		r.wait(10 * time.Minute)
@@ -232,6 +240,25 @@ func TestNewAtFailingTarget(t *testing.T) {
 	})
 }
 
+// One that waits for such a lookup when the program ends does not wait for ever after the next start.
+func TestNewAtFailingTargetRestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		net, path := simnet.New(1), filepath.Join(t.TempDir(), "db")
+		net.MustServer(resolver, cdn+"at 10s fault timeout")
+		r := open(t, path, net, alias.Options{}, follow.Options{})
+		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
+		r.wait(5 * time.Minute)
+		r.must(r.put("b.example.org. 300 ALIAS cdn.example.net."))
+		r.wait(time.Second)
+		r.want("b.example.org.", "PENDING CREATE", "")
+		r.stop()
+		r = open(t, path, net, alias.Options{}, follow.Options{})
+		r.wait(time.Second)
+		r.want("b.example.org.", "ERROR CREATE timeout", "")
+		r.want("example.org.", "STALE timeout", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
+	})
+}
+
 // Nor does it wait for the end of a negative TTL that began before it.
 func TestNewAtMissingTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -240,6 +267,7 @@ func TestNewAtMissingTarget(t *testing.T) {
 		r.wait(20 * time.Second)
 		r.want("example.org.", "ERROR CREATE nxdomain", "")
 		r.must(r.put("a.example.org. 300 ALIAS new.example.net."))
+		r.want("a.example.org.", "PENDING CREATE", "")
 		r.wait(time.Second)
 		r.want("a.example.org.", "ACTIVE", "A 60 203.0.113.1")
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1")

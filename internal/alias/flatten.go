@@ -79,7 +79,8 @@ func (f *flattener) flatten(k Key) error {
 		return err
 	}
 	aimed := rec.Families
-	rec = f.judge(rec, w, k.Name, target)
+	wait := was.Target != rec.Target && doubted(f.tracker, w.outside)
+	rec = f.judge(rec, w, k.Name, target, wait)
 	if rec.Status == Pending { // both families at once, and the old ones until then
 		rec.Families = aimed
 	} else {
@@ -147,8 +148,8 @@ func (r Record) aimed(target dnsname.Name) Record {
 	return next
 }
 
-// judge brings together where the way leads and what the tracker knows.
-func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name) Record {
+// judge brings together where the way leads and what the tracker knows, unless that is to be waited for.
+func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name, wait bool) Record {
 	var out [2]outcome
 	links := w.chain
 	rec.Outside = ""
@@ -164,7 +165,9 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name) Record
 			out[i] = outcome{known: true, cause: NoResolver, detail: "no resolver is configured to look the target up: set follow.resolvers"}
 		default:
 			st, _ := f.tracker.State(w.outside, family)
-			out[i] = f.outside(st, w, i)
+			if !wait {
+				out[i] = f.outside(st, w, i)
+			}
 			if i == 0 || len(links) == len(w.chain) {
 				links = longer(links, w, st)
 			}

@@ -245,6 +245,7 @@ func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record) {
 		e.gone, e.stored = false, true
 		s.index.only(e, w.names())
 		s.followLocked(e, w.outside)
+		s.pursueLocked(e, rec)
 	}
 }
 
@@ -265,25 +266,37 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	if outside.IsZero() {
 		return
 	}
-	s.followed[outside]++
-	switch {
-	case s.tracker == nil:
-	case s.followed[outside] == 1:
+	if s.followed[outside]++; s.followed[outside] == 1 && s.tracker != nil {
 		s.tracker.Follow(outside, follow.Both)
-	case s.doubtedLocked(outside):
-		s.refreshLocked(outside, time.Now()) // who comes new to a target has it looked up at once
 	}
 }
 
-// doubtedLocked reports whether a target has no addresses, as far as is known, or its last lookup failed.
-func (s *Service) doubtedLocked(target dnsname.Name) bool {
-	found := false
+// pursueLocked has the target looked up of an ALIAS that waits for that, though it was looked up before: for another. When that
+// was asked for just now, what is known must do.
+func (s *Service) pursueLocked(e *entry, rec Record) {
+	if rec.Status != Pending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
+		return
+	}
+	if s.refreshLocked(e.outside, time.Now()) > 0 {
+		s.dirty[e.key] = true
+		s.nudge()
+	}
+}
+
+// doubted reports whether a target was looked up and has no addresses, or the last lookup failed. Who comes new to it does not
+// take that for granted.
+func doubted(t *follow.Tracker, target dnsname.Name) bool {
+	if t == nil {
+		return false
+	}
+	failed, found := false, false
 	for _, f := range families {
-		st, _ := s.tracker.State(target, f)
-		if st.Err != nil {
-			return true
+		st, _ := t.State(target, f)
+		if st.Cause() == "" {
+			return false // it is being looked up
 		}
+		failed = failed || st.Err != nil
 		found = found || st.Answer == follow.Found
 	}
-	return !found
+	return failed || !found
 }

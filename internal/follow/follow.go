@@ -27,7 +27,8 @@ type Options struct {
 	Exchanger resolve.Exchanger
 	Servers   []resolve.Server // recursive resolvers; a later one is asked when those before it fail or are busy
 
-	// Changed is told of every change of the addresses, the TTL, the answer or the cause of failure of a followed name. It is
+	// Changed is told of every change of the addresses, the TTL, the answer or the cause of failure of a followed name, and of
+	// what came of a Refresh, be it the same. It is
 	// never called twice at once for one name, its two families included. It may call the Tracker. Run waits for it to end.
 	Changed func(Change)
 
@@ -167,7 +168,8 @@ func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
 
 // Refresh asks for a followed name now, before all others, unless it is being asked for already. Of many that are refreshed at
 // once only some go before all others, and the rest wait like a name that is due now: else whoever may refresh could keep
-// other names from ever being asked for. It reports whether the name is followed.
+// other names from ever being asked for. What comes of it is told, also if it is nothing new. It reports whether the name is
+// followed.
 func (t *Tracker) Refresh(name dnsname.Name) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +182,7 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 		if e == nil || e.followers == 0 {
 			continue
 		}
-		followed = true
+		followed, e.wanted = true, true
 		switch {
 		case e.inFlight:
 		case t.jumps.allow(now):

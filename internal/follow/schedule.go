@@ -31,6 +31,8 @@ type entry struct {
 	place    int           // in the queue
 	inFlight bool          // is being asked for, and not in the queue
 	doubtful bool          // waits in the queue of those that failed, or is in flight as one of them
+	wanted   bool          // somebody wants to know what comes of it
+	news     bool          // and it has come
 	pieces   []piece       // of the last answer, if that has a chain; else the state tells
 	cached   bool          // the resolver has it in a cache, where it cannot be renewed before its TTL is over
 }
@@ -177,7 +179,8 @@ func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	s.NextAttempt = e.due
 	e.state = &s
 	t.pushLocked(e)
-	if !s.differs(e.told) {
+	e.news, e.wanted = e.news || e.wanted, false
+	if !e.news && !s.differs(e.told) {
 		e.told = e.state // so that the old one is not kept
 	} else if !e.node.telling {
 		e.node.telling = true
@@ -274,11 +277,11 @@ func (t *Tracker) untold(n *node) (Change, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, e := range n.entries {
-		if e == nil || e.followers == 0 || !e.state.differs(e.told) {
+		if e == nil || e.followers == 0 || !e.news && !e.state.differs(e.told) {
 			continue
 		}
 		c := Change{Name: n.name, Family: families[i], Old: *e.told, New: *e.state}
-		e.told = e.state
+		e.told, e.news = e.state, false
 		return c, true
 	}
 	n.telling = false
