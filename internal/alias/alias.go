@@ -170,7 +170,14 @@ func (s *Service) SetPolicy(p Policy) {
 func (s *Service) Changed(c follow.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.targets[c.Name] = true
+	if !c.Same() {
+		s.targets[c.Name] = true
+	}
+	for e := range s.index.byName[c.Name] {
+		if e.newest().Status == Pending { // of the others, however many, there is nothing to be done
+			s.dirty[e.key] = true
+		}
+	}
 	s.nudge()
 }
 

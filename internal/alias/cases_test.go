@@ -534,6 +534,23 @@ func TestCase62RefreshLimit(t *testing.T) {
 	})
 }
 
+// A lookup that somebody asked for, and that brings nothing new, is work for the ALIAS that it was asked for, and for no other.
+func TestRefreshOfNothingNew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, cdn)
+		r.zone("example.org.", "a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 300 ALIAS cdn.example.net.")
+		r.wait(10 * time.Second)
+		before := r.commitsBegun()
+		if wait, ok := r.Refresh(r.key("a.example.org.")); !ok || wait > 0 {
+			t.Fatalf("Refresh = %v, %v", wait, ok)
+		}
+		r.wait(time.Second)
+		if n := r.commitsBegun() - before; n != 1 {
+			t.Errorf("%v commits were begun", n)
+		}
+	})
+}
+
 // Case 63: after a restart 10,000 aliases on 50 targets are served at once, and looked up once each, not together.
 func TestCase63Restart(t *testing.T) {
 	bubble(t, func(t *testing.T) {

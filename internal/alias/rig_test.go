@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
@@ -380,6 +382,21 @@ func (r *rig) stale(owner string) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// commitsBegun is the metric of that.
+func (r *rig) commitsBegun() float64 {
+	r.t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(r.Collectors()...)
+	families, err := reg.Gather()
+	r.must(err)
+	for _, f := range families {
+		if f.GetName() == "nameplane_alias_commits_total" {
+			return f.Metric[0].GetCounter().GetValue()
+		}
+	}
+	return 0
 }
 
 // asked counts the queries for a name since the history was forgotten.

@@ -131,6 +131,9 @@ type Change struct {
 	Old, New State
 }
 
+// Same reports whether nothing has changed: it is told because somebody wanted to know.
+func (c Change) Same() bool { return !c.Old.differs(&c.New) }
+
 // outcome is how one attempt ended.
 type outcome struct {
 	answer Cause // empty: failed, see err
