@@ -33,10 +33,6 @@ type look struct {
 	quiet  bool
 }
 
-// calendar is a form of output that only has the plan in it, and the forms with the whole report.
-const calendar = "ics"
-
-var outputs = append(slices.Clone(report.Formats), calendar)
 
 const lookLong = `
 
@@ -52,8 +48,8 @@ packet leaves this machine. --record FILE keeps all that was asked and answered;
 
 func (l *look) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVarP(&l.out, "output", "o", "text", "form of the output: "+strings.Join(outputs, ", ")+"; ics is the plan as a calendar")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVarP(&l.out, "output", "o", "text", "form of the output: "+strings.Join(report.Formats, ", ")+"; ics is the plan as a calendar")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&l.all, "all", false, "show checks that passed and all evidence, too")
 	f.BoolVar(&l.short, "short", false, "show the first line only")
 	f.StringVar(&l.failOn, "fail-on", "error", "exit with 2 from this `SEVERITY` on: critical, error, warning, notice or info")
@@ -65,8 +61,8 @@ func (l *look) addFlags(c *cobra.Command) {
 
 // check finds what is wrong with the flags before anybody is asked.
 func (l *look) check(cmd *cobra.Command) error {
-	if !slices.Contains(outputs, l.out) {
-		return usage(cmd, "%q is not a form of output; there are %s", l.out, strings.Join(outputs, ", "))
+	if !slices.Contains(report.Formats, l.out) {
+		return usage(cmd, "%q is not a form of output; there are %s", l.out, strings.Join(report.Formats, ", "))
 	}
 	severities := []explain.Severity{explain.Critical, explain.Error, explain.Warning, explain.Notice, explain.Info}
 	if !slices.Contains(severities, explain.Severity(l.failOn)) {
@@ -177,15 +173,12 @@ func (l *look) show(w io.Writer, r *report.Report) error {
 		_, err := fmt.Fprintln(w, printable(r.Summary))
 		return err
 	}
-	if l.out == calendar {
-		err := r.Calendar(w)
-		if errors.Is(err, report.ErrNoPlan) {
-			return &failure{code: exitUnknown, text: err.Error(), hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; nameplane %s %s tells more", r.Kind, r.Target)}
-		}
-		return err
-	}
 	_, plain := os.LookupEnv("NO_COLOR")
-	return r.Write(w, l.out, report.TextOptions{Color: isTerminal(w) && !plain, All: l.all})
+	err := r.Write(w, l.out, report.TextOptions{Color: isTerminal(w) && !plain, All: l.all})
+	if errors.Is(err, report.ErrNoPlan) {
+		return &failure{code: exitUnknown, text: err.Error(), hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; nameplane %s %s tells more", r.Kind, r.Target)}
+	}
+	return err
 }
 
 // splitTypes takes the name and the types out of the arguments, in any order, as dig does.

@@ -62,7 +62,7 @@ func (d *daemon) gatherer(list *resolvers.List) gather.Gatherer {
 		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
 	}
 	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen}, Resolvers: list.Resolvers,
-		Fetch: gather.OverHTTP(dial)}
+		Fetch: gather.OverHTTP(dial), Route: gather.HasRoute}
 	if c.Registry {
 		g.Registry = &registry.Client{Log: d.log}
 	}

@@ -10,8 +10,11 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
+// Calendar is the form that has only the plan in it; ErrNoPlan where there is none.
+const Calendar = "ics"
+
 // Formats are the ways a report can be written.
-var Formats = []string{"text", "json", "markdown", "junit"}
+var Formats = []string{"text", "json", "markdown", "junit", Calendar}
 
 // Write writes the report in one of the Formats.
 func (r *Report) Write(w io.Writer, format string, o TextOptions) error {
@@ -24,6 +27,8 @@ func (r *Report) Write(w io.Writer, format string, o TextOptions) error {
 		return r.Markdown(w)
 	case "junit":
 		return r.JUnit(w)
+	case Calendar:
+		return r.Calendar(w)
 	}
 	return fmt.Errorf("%q is not a format; there are %s", format, list(Formats))
 }

@@ -73,6 +73,8 @@ func (d *door) handle(h func(http.ResponseWriter, *http.Request) error) http.Han
 			httpapi.Error(w, r, http.StatusTooManyRequests, busy.What)
 		case errors.Is(err, scans.ErrRequest):
 			httpapi.Error(w, r, http.StatusBadRequest, err.Error())
+		case errors.Is(err, report.ErrNoPlan):
+			httpapi.Error(w, r, http.StatusNotFound, err.Error())
 		case errors.Is(err, scans.ErrPrivate):
 			httpapi.Error(w, r, http.StatusForbidden, err.Error())
 		case !httpapi.Fail(w, r, err):
@@ -215,7 +217,8 @@ func send(w http.ResponseWriter, r *http.Request, mediaType string, d scans.Docu
 }
 
 // types are the media types of the forms of a report.
-var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "application/json", "markdown": "text/markdown; charset=utf-8", "junit": "application/xml"}
+var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "application/json", "markdown": "text/markdown; charset=utf-8", "junit": "application/xml",
+	report.Calendar: "text/calendar; charset=utf-8"}
 
 func (d *door) report(w http.ResponseWriter, r *http.Request) error {
 	format := r.URL.Query().Get("format")

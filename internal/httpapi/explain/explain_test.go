@@ -120,6 +120,10 @@ func TestEvents(t *testing.T) {
 	if !strings.HasSuffix(got, "done") || !strings.Contains(got, "progress") || strings.Index(got, "finding") > strings.Index(got, "done") {
 		t.Errorf("events are %s", got)
 	}
+	res := r.do(t, r.Admin, "GET", path+"/report?format=ics", "")
+	if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "there is no plan") {
+		t.Errorf("the calendar of a look without a plan: %d %s", res.StatusCode, body)
+	}
 	if res := r.do(t, r.Admin, "GET", path+"/report?format=text", ""); res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("the report: %d %s", res.StatusCode, res.Header)
 	}
