@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -134,6 +136,9 @@ func schedules(t cluster.T, o options) figure {
 		}
 	}
 	f.row("schedules", "%d, with seeds 1 to %d", done, done)
+	for _, step := range slices.Sorted(maps.Keys(chaos.Spent)) {
+		f.row("of the time: "+step, "%s", chaos.Spent[step].Round(time.Second))
+	}
 	f.met = done == n
 	return f
 }

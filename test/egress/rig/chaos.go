@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,17 +21,21 @@ import (
 
 // Chaos does harm to a system.
 type Chaos struct {
+	Spent map[string]time.Duration // on harm, heal, settle and reach
+
 	sys    *System
-	begun  time.Time
 	spaces []string
 	pods   []*cluster.Pod
 	names  int
-	did    []string // by the schedule that runs
+	// By the schedule that runs:
+	did    []string
+	asking sync.WaitGroup          // questions that nobody waits for
+	parted map[string]func() error // what brings together who was parted
 }
 
 // NewChaos makes namespaces with pods to work on, one on each node.
 func NewChaos(s *System) *Chaos {
-	c := &Chaos{sys: s, begun: time.Now()}
+	c := &Chaos{sys: s, Spent: map[string]time.Duration{}, parted: map[string]func() error{}}
 	for i, n := range s.Nodes {
 		ns := fmt.Sprintf("chaos%d", i)
 		c.spaces = append(c.spaces, ns)
@@ -43,24 +49,43 @@ func NewChaos(s *System) *Chaos {
 // pod must reach a name that nobody asked for before, and not another address.
 func (c *Chaos) Schedule(r *rand.Rand) error {
 	c.did = nil
-	acts := []func(*rand.Rand) error{c.edit, c.edit, c.look, c.look, c.kill, c.kill, c.pause, c.cut, c.row, c.row, c.row, c.object, c.database}
-	for range 3 + r.IntN(4) {
-		if err := acts[r.IntN(len(acts))](r); err != nil {
-			return fmt.Errorf("after %v: %w", c.did, err)
+	i := r.IntN(len(c.spaces))
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"harm", func() error { return c.harm(r) }},
+		{"heal", c.heal},
+		{"settle", func() error { return c.settle(i) }},
+		{"reach", func() error { return c.reach(r, i) }},
+	} {
+		begun := time.Now()
+		err := step.do()
+		c.Spent[step.name] += time.Since(begun)
+		if err != nil {
+			return fmt.Errorf("%s, after %v: %w", step.name, c.did, err)
 		}
 	}
-	if err := c.heal(); err != nil {
-		return fmt.Errorf("after %v: %w", c.did, err)
+	return nil
+}
+
+func (c *Chaos) harm(r *rand.Rand) error {
+	acts := []func(*rand.Rand) error{c.edit, c.edit, c.look, c.look, c.kill, c.kill, c.pause, c.cut, c.part, c.row, c.row, c.row, c.object, c.database}
+	for range 3 + r.IntN(4) {
+		if err := acts[r.IntN(len(acts))](r); err != nil {
+			return err
+		}
 	}
-	i := r.IntN(len(c.spaces))
+	return nil
+}
+
+// settle waits until all that is there is what should be.
+func (c *Chaos) settle(i int) error {
 	if err := c.sys.SetFirewall(c.spaces[i], append([]string{"allow *." + c.spaces[i] + ".test"}, DenyRest...)...); err != nil {
 		return err
 	}
 	// An agent that has just started keeps what it finds for half a minute.
-	if err := Within(Soon, func() error { return c.sys.Check(time.Now().Add(-2 * time.Minute)) }); err != nil {
-		return fmt.Errorf("after %v: %w", c.did, err)
-	}
-	return c.reach(r, i)
+	return Within(Soon, func() error { return c.sys.Check(time.Now().Add(-2 * time.Minute)) })
 }
 
 func (c *Chaos) note(format string, args ...any) { c.did = append(c.did, fmt.Sprintf(format, args...)) }
@@ -70,25 +95,34 @@ func (c *Chaos) name(i int) string {
 	return Name(c.names, c.spaces[i]+".test")
 }
 
-// reach is what it is all for. Streams of plugins come back a moment after the agents do.
+// reach is what it is all for. Watches and streams of plugins come back a moment after everything else.
 func (c *Chaos) reach(r *rand.Rand, i int) error {
 	server := c.sys.DNS[r.IntN(len(c.sys.DNS))]
-	var got Tried
-	if err := Within(Soon, func() error { return server.Holds(c.pods[i], c.name(i)) }); err != nil {
-		return fmt.Errorf("after %v: %w", c.did, err)
+	if err := Within(Soon, func() error { return server.Holds(c.pods[i], c.sys.Nodes[i], "*."+c.spaces[i]+".test", c.name(i)) }); err != nil {
+		return err
 	}
+	// Waiting for a packet that does not come takes as long whatever else goes on. It is one to a distant network: the switch remembers for a
+	// while that it drops packets to an address and to others that begin with the same bits.
+	through, to := make(chan bool, 1), netip.AddrFrom4([4]byte{203, 0, 113, byte(c.names)})
+	go func() { through <- Connects(c.pods[i], to, 80, 300*time.Millisecond) }()
+	err := c.reachName(i, server)
+	if <-through {
+		err = errors.Join(err, fmt.Errorf("%s is reached, which is an address of no name", to))
+	}
+	return err
+}
+
+func (c *Chaos) reachName(i int, server *Replica) error {
+	var got Tried
 	if err := Within(Soon, func() error {
 		got = Try(c.pods[i], server.At, c.name(i), dns.TypeA, 20*time.Second)
 		return got.Problem
 	}); err != nil {
-		return fmt.Errorf("after %v: %w", c.did, err)
+		return err
 	}
 	if got.Dialed.Err != nil || got.Dialed.Lost > 0 {
-		return fmt.Errorf("after %v: %s of %s, answered by %s in %v: connected in %v, %v, with %d SYNs lost", c.did, got.Addr, c.pods[i].Port, server.Pod.Name,
+		return fmt.Errorf("%s of %s, answered by %s in %v: connected in %v, %v, with %d SYNs lost", got.Addr, c.pods[i].Port, server.Pod.Name,
 			got.Asked, got.Dialed.Took, got.Dialed.Err, got.Dialed.Lost)
-	}
-	if Connects(c.pods[i], c.sys.Authority.New()[0], 80, 300*time.Millisecond) {
-		return fmt.Errorf("after %v: an address of no name is reached", c.did)
 	}
 	return nil
 }
@@ -109,7 +143,8 @@ func (c *Chaos) look(r *rand.Rand) error {
 	i := r.IntN(len(c.spaces))
 	name := c.name(i)
 	c.note("ask for %s", name)
-	_, _, _ = Ask(c.pods[i], c.sys.DNS[r.IntN(len(c.sys.DNS))].At, name, dns.TypeA, 200*time.Millisecond)
+	pod, server := c.pods[i], c.sys.DNS[r.IntN(len(c.sys.DNS))].At
+	c.asking.Go(func() { _, _, _ = Ask(pod, server, name, dns.TypeA, 200*time.Millisecond) })
 	return nil
 }
 
@@ -141,6 +176,27 @@ func (c *Chaos) cut(r *rand.Rand) error {
 	p := c.any(r)
 	c.note("cut %s off the API server", p.Pod.Name)
 	p.API.Cut()
+	return nil
+}
+
+// part takes the way from a CoreDNS to an agent away.
+func (c *Chaos) part(r *rand.Rand) error {
+	from, to := c.sys.DNS[r.IntN(len(c.sys.DNS))], c.sys.Nodes[r.IntN(len(c.sys.Nodes))]
+	c.note("part %s and the agent of %s", from.Pod.Name, to.Node)
+	if err := route(from, "replace", to); err != nil {
+		return err
+	}
+	c.parted[from.Pod.Name+" "+to.Node] = func() error { return route(from, "del", to) }
+	return nil
+}
+
+// route makes or takes away a route that leads nowhere.
+func route(from *Replica, verb string, to *Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), Soon)
+	defer cancel()
+	if out, err := from.Pod.Command(ctx, "ip", "route", verb, "blackhole", to.At.Addr().String()).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip route: %w\n%s", err, out)
+	}
 	return nil
 }
 
@@ -200,7 +256,12 @@ func (c *Chaos) object(r *rand.Rand) error {
 
 // heal brings everything back.
 func (c *Chaos) heal() error {
+	c.asking.Wait()
 	var errs []error
+	for _, undo := range c.parted {
+		errs = append(errs, undo())
+	}
+	clear(c.parted)
 	for _, p := range c.sys.Parts() {
 		errs = append(errs, p.API.Heal())
 		if p.Ended() {

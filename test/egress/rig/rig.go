@@ -241,16 +241,17 @@ func (s *System) apiAddr() string {
 	return u.Host
 }
 
-// Within tries until there is no error, for a bounded time, and returns the last one.
+// Within tries until there is no error, for a bounded time, and returns the last one. Who is waited for gets most of the machine.
 func Within(limit time.Duration, try func() error) error {
-	var err error
 	for end := time.Now().Add(limit); ; {
-		if err = try(); err == nil {
+		begun := time.Now()
+		err := try()
+		if err == nil {
 			return nil
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("not within %v: %w", limit, err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(min(max(2*time.Since(begun), 10*time.Millisecond), 100*time.Millisecond))
 	}
 }

@@ -31,7 +31,7 @@ func TestSchedules(t *testing.T) {
 			t.Fatalf("schedule with NAMEPLANE_SEED=%d: %v\n%s", seed+uint64(done), err, sys.Logs())
 		}
 	}
-	t.Logf("%d schedules in %v, from seed %d on", done, time.Since(begun).Round(time.Second), seed)
+	t.Logf("%d schedules in %v, from seed %d on: %v", done, time.Since(begun).Round(time.Second), seed, chaos.Spent)
 	if done == 0 {
 		t.Error(errors.New("no schedule was done"))
 	}
