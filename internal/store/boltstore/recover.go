@@ -82,7 +82,11 @@ func recoverWAL(f *os.File, readOnly bool) (*wal, error) {
 		return nil, errors.Join(fmt.Errorf("open store %s: it was not closed in order, and its log cannot be applied on a "+
 			"read-only file system", f.Name()), w.f.Close())
 	}
-	if err := setBack(f, w); err != nil {
+	err = w.entries(func([]byte) error { return nil }) // before anything is changed
+	if err == nil {
+		err = setBack(f, w)
+	}
+	if err != nil {
 		return nil, errors.Join(&store.DamagedError{Path: f.Name(), Err: err}, w.f.Close())
 	}
 	return w, nil

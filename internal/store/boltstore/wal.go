@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // wal is the log beside the file: FILE-wal. What an Update wrote is appended to it and synced, once; only then are the
@@ -21,7 +23,8 @@ import (
 //
 // Layout: two headers of 4096 octets, used in turn, so that one of them is always whole; then entries. An entry counts
 // when its checksum, which covers the header's nonce, is right; the first that does not is the end. The nonce changes with
-// every header, so entries of an earlier round, and octets of a record that look like an entry, never count.
+// every header, so entries of an earlier round, and octets of a record that look like an entry, never count. A crash leaves
+// nothing else: the file keeps its length, which stands behind each header, and there is no entry behind the end.
 type wal struct {
 	f     *os.File
 	disk  syncer
@@ -29,6 +32,7 @@ type wal struct {
 	nonce [16]byte
 	dirty bool   // the file must be set back to meta and the entries applied
 	meta  []byte // meta page of the checkpoint
+	size  int64  // of the file
 	off   int64  // where the next entry goes
 
 	torn   bool // begin failed: which header a crash leaves is open, so nothing may be appended to either
@@ -41,7 +45,8 @@ const (
 	walEntries   = 2 * walSlot
 	walMetaSize  = headerSize + metaSize
 	walHeadSize  = 8 + 8 + 1 + 16 + walMetaSize + 4
-	walEntryHead = 8 // length 4, checksum 4
+	walSizeEnd   = walHeadSize + 8 + 4 // the file's length and a checksum; logs of older versions have zeros
+	walEntryHead = 8                   // length 4, checksum 4
 
 	// defaultWALSize is allocated at once, so that an append changes no metadata of the file system and one fdatasync is
 	// cheap. It is also how much is applied again after a crash, at most.
@@ -68,7 +73,7 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 		return nil, err
 	}
 	w := &wal{f: f}
-	for slot := range int64(2) {
+	for slot := range int64(2) { // which learn the length that it had
 		if err := w.readHeader(slot); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -76,19 +81,27 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 	if w.seq == 0 {
 		return nil, f.Close() // a crash while it was made: no entry can be in it
 	}
-	w.off = walEntries
+	info, err := f.Stat()
+	if err == nil && info.Size() < w.size {
+		err = &store.DamagedError{Path: path, Err: fmt.Errorf("its log %s has only %d octets of %d", walPath(path), info.Size(), w.size)}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	w.off, w.size = walEntries, info.Size()
 	return w, nil
 }
 
 // readHeader takes over the header in a slot when it is whole and newer.
 func (w *wal) readHeader(slot int64) error {
-	b := make([]byte, walHeadSize)
+	b := make([]byte, walSizeEnd)
 	if _, err := w.f.ReadAt(b, slot*walSlot); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
 		return err
 	}
 	body, sum := b[:walHeadSize-4], binary.LittleEndian.Uint32(b[walHeadSize-4:])
+	size, sizeSum := binary.LittleEndian.Uint64(b[walHeadSize:]), binary.LittleEndian.Uint32(b[walSizeEnd-4:])
 	if string(b[:8]) != walMagic || crc32.Checksum(body, castagnoli) != sum {
 		return nil
 	}
@@ -96,6 +109,9 @@ func (w *wal) readHeader(slot int64) error {
 		w.seq, w.dirty = seq, b[16] != 0
 		copy(w.nonce[:], b[17:])
 		w.meta = b[33 : 33+walMetaSize]
+	}
+	if crc32.Checksum(b[:walSizeEnd-4], castagnoli) == sizeSum {
+		w.size = max(w.size, int64(size))
 	}
 	return nil
 }
@@ -107,7 +123,7 @@ func createWAL(path string, size int64) (*wal, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wal{f: f, off: walEntries}
+	w := &wal{f: f, off: walEntries, size: size}
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size && err == nil; at += int64(len(zeros)) {
 		_, err = f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at)
@@ -138,6 +154,8 @@ func (w *wal) begin(meta []byte) error {
 	copy(b[33:33+walMetaSize], meta)
 	sum := crc32.Checksum(b[:walHeadSize-4], castagnoli)
 	binary.LittleEndian.PutUint32(b[walHeadSize-4:], sum)
+	binary.LittleEndian.PutUint64(b[walHeadSize:], uint64(w.size))
+	binary.LittleEndian.PutUint32(b[walSizeEnd-4:], crc32.Checksum(b[:walSizeEnd-4], castagnoli))
 	w.torn = true
 	if _, err := w.f.WriteAt(b, int64(w.seq+1)%2*walSlot); err != nil {
 		return err
@@ -183,34 +201,46 @@ func (w *wal) cancel() error {
 	return nil
 }
 
-// entries reads the entries in order and leaves off behind the last.
+// entries reads the entries in order and leaves off behind the last. An entry that is not whole is the end, unless there is
+// a whole one behind it: an entry is written when the one before is on the disk, so then something has damaged it.
 func (w *wal) entries(fn func(payload []byte) error) error {
-	info, err := w.f.Stat()
-	if err != nil {
-		return err
-	}
-	head := make([]byte, walEntryHead)
-	for w.off = walEntries; w.off+walEntryHead <= info.Size(); {
-		if _, err := w.f.ReadAt(head, w.off); err != nil {
+	for w.off = walEntries; ; {
+		payload, whole, err := w.entry(w.off)
+		switch {
+		case err != nil || payload == nil:
 			return err
-		}
-		n := int64(binary.LittleEndian.Uint32(head))
-		if n == 0 || n > maxEntry || w.off+walEntryHead+n > info.Size() {
-			return nil
-		}
-		payload := make([]byte, n)
-		if _, err := w.f.ReadAt(payload, w.off+walEntryHead); err != nil {
+		case !whole:
+			_, whole, err = w.entry(w.off + walEntryHead + int64(len(payload)))
+			if whole {
+				err = fmt.Errorf("an entry of its log is damaged, at octet %d, and there are others behind it", w.off)
+			}
 			return err
-		}
-		if w.checksum(payload) != binary.LittleEndian.Uint32(head[4:]) {
-			return nil
 		}
 		if err := fn(payload); err != nil {
 			return err
 		}
 		w.keep(payload)
 	}
-	return nil
+}
+
+// entry reads the entry at an octet, and tells whether it is whole; nil when there cannot be one.
+func (w *wal) entry(at int64) (payload []byte, whole bool, err error) {
+	if at+walEntryHead > w.size {
+		return nil, false, nil
+	}
+	head := make([]byte, walEntryHead)
+	if _, err := w.f.ReadAt(head, at); err != nil {
+		return nil, false, err
+	}
+	n := int64(binary.LittleEndian.Uint32(head))
+	if n == 0 || n > maxEntry || at+walEntryHead+n > w.size {
+		return nil, false, nil
+	}
+	payload = make([]byte, n)
+	if _, err := w.f.ReadAt(payload, at+walEntryHead); err != nil {
+		return nil, false, err
+	}
+	return payload, w.checksum(payload) == binary.LittleEndian.Uint32(head[4:]), nil
 }
 
 // room reports whether the longest entry fits.
