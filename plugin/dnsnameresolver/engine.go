@@ -305,7 +305,7 @@ func (e *engine) rebuild() []*object {
 	}
 	fresh := e.fresh
 	e.fresh = nil
-	objectCount.Set(float64(len(first)))
+	live := len(first)
 	for at, o := range e.departed {
 		if first[at] == nil && o.leftSince(time.Now()) < linger {
 			first[at] = o
@@ -317,5 +317,6 @@ func (e *engine) rebuild() []*object {
 		entries = append(entries, match.Entry[*object]{Pattern: at.pattern, Value: o})
 	}
 	e.tree.Store(match.Build(entries))
+	objectCount.Set(float64(live)) // last, so that who sees it can count on it
 	return fresh
 }
