@@ -58,7 +58,7 @@ func (s *Store) checkpoint() error {
 		_ = pin.Rollback()
 		return s.unavailable(fmt.Errorf("write the log: %w", err))
 	}
-	s.round, s.early = 0, 0
+	s.round = 0
 	s.unpin() // the old checkpoint: only now may its pages be used again
 	s.pin = pin
 	return nil
@@ -95,15 +95,14 @@ func (s *Store) flush() error {
 }
 
 // flushEarly begins to bring pages to the disk in the middle of a round, beside the Updates that go on, so that the
-// checkpoint has less to wait for: half of what the round is still to write is left each time.
+// checkpoint has less to wait for.
 func (s *Store) flushEarly() {
-	if s.round-s.early < (s.maxRound-s.early)/2 || !s.flushes.CompareAndSwap(false, true) {
+	if s.early == s.wal.seq || s.round < s.maxRound/2 {
 		return
 	}
-	s.early = s.round
+	s.early = s.wal.seq
 	f := s.file
 	s.flushing.Go(func() {
-		defer s.flushes.Store(false)
 		if err := s.disk.datasync(f, false); err != nil {
 			s.flushErr.Store(&err)
 		}

@@ -47,14 +47,13 @@ type Store struct {
 	air    *flight  // what Stage has begun, until land
 	logged bool     // tx's Updates go to the log
 	pin    *bolt.Tx // read transaction of the log's checkpoint, while the log is in use
-	early  int      // of round, when flushEarly ran last
+	early  uint64   // the log's seq when flushEarly ran last
 	round  int      // about how many pages were written since the checkpoint
 	mapLen int      // how much is mapped at least
 
 	disk     syncer         // of the file; not for two at a time
 	hold     bool           // there are processors for a thread that waits for the disk
 	flushing sync.WaitGroup // flushEarly
-	flushes  atomic.Bool    // one is running
 	flushErr atomic.Pointer[error]
 	walSize  int64
 	maxRound int
