@@ -80,7 +80,8 @@ func (c *call) addState(z zone.Zone, w *Zone) {
 	}
 	if w.Status != statusActive {
 		w.Action = actionUpdate
-		if z.Updated.IsZero() && z.Version == 1 {
+		// A serial begins at the second in which the zone was made, and moves with every change of its records.
+		if z.Updated.IsZero() && z.Version == 1 && int64(z.Serial) <= z.Created.Unix()+1 {
 			w.Action = actionCreate
 		}
 	}

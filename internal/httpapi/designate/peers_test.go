@@ -48,10 +48,16 @@ func TestZoneStatus(t *testing.T) {
 		{"all have it", []transfer.Progress{has, has}, "ACTIVE", "NONE"},
 		{"one lacks it", []transfer.Progress{has, lacks}, "PENDING", "CREATE"},
 		{"one lacks it for long", []transfer.Progress{late, lacks, has}, "ERROR", "CREATE"},
+		{"one lacks changes of records", []transfer.Progress{has, lacks}, "PENDING", "UPDATE"},
 	}
 	s, w := newWorld(t)
 	path := s.zone("example.org.")
 	for _, tt := range tests {
+		if tt.action == "UPDATE" {
+			for i := range 3 {
+				s.as(alice, 201, "POST "+path+"/recordsets", fmt.Sprintf(`{"name":"www%d.example.org.","type":"A","records":["192.0.2.1"]}`, i))
+			}
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			w.progress = tt.progress
 			res := s.as(alice, 200, "GET "+path, "")
