@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -257,9 +258,12 @@ func (d *door) raw(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var b bytes.Buffer
+	if err := gather.Save(&b, facts); err != nil {
+		return err
+	}
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=\"%s.json\"", x.ID))
-	w.Header().Set("Content-Type", "application/json")
-	return gather.Save(w, facts)
+	return send(w, r, "application/json", scans.Document{Body: b.Bytes(), Tag: scans.TagOf(b.Bytes())})
 }
 
 // diff is what changed since the scan before, or since the one that the request names.

@@ -160,7 +160,7 @@ func TestTags(t *testing.T) {
 	path := r.start(t, "example.org")
 	_, _ = io.Copy(io.Discard, r.do(t, r.Admin, "GET", path+"/events", "").Body) // until it has ended
 	tags := map[string]string{}
-	for _, p := range []string{path, path + "/report", path + "/report?format=text", path + "/report?format=markdown", path + "/report?format=junit"} {
+	for _, p := range []string{path, path + "/report", path + "/report?format=text", path + "/report?format=markdown", path + "/report?format=junit", path + "/raw"} {
 		res := r.do(t, r.Admin, "GET", p, "")
 		body, err := io.ReadAll(res.Body)
 		if err != nil {

@@ -28,6 +28,7 @@ func (k *talk) explain() {
 	k.say(400, "showScanReport", turn{params: first, query: "?format=pdf", bad: true})
 	k.say(404, "showScanReport", turn{})
 	k.say(200, "showScanFacts", turn{params: first})
+	k.say(304, "showScanFacts", turn{params: first, headers: map[string]string{"If-None-Match": "*"}})
 	k.say(404, "showScanFacts", turn{})
 	k.say(200, "diffScan", turn{params: first})
 	second := scan("domain")
