@@ -33,7 +33,6 @@ type look struct {
 	quiet  bool
 }
 
-
 const lookLong = `
 
 Exit status: 0 all is well, 1 there are warnings or caches that are late, 2 it does not
