@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,10 +160,11 @@ func write(t *testing.T, seed int, f *looks.Facts) {
 	r := report.Make(f, check.Run(f))
 	for _, format := range report.Formats {
 		var out bytes.Buffer
-		if err := r.Write(&out, format, report.TextOptions{All: true}); err != nil {
+		if err := r.Write(&out, format, report.TextOptions{All: true}); err != nil && !errors.Is(err, report.ErrNoPlan) {
 			t.Fatalf("seed %d: %s: %v", seed, format, err)
 		}
-		for _, c := range out.String() {
+		text := strings.ReplaceAll(out.String(), "\r\n", "\n") // as calendars end their lines
+		for _, c := range text {
 			if unicode.IsControl(c) && c != '\n' || c == '\u202e' {
 				t.Fatalf("seed %d: %s has %q:\n%s", seed, format, c, out.String())
 			}
