@@ -96,7 +96,7 @@ func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.C
 		ResyncPeriod:  24 * time.Hour,
 		Transform: func(o any) (any, error) {
 			if d, ok := o.(*v1alpha1.DNSNameResolver); ok {
-				d.ManagedFields = nil // larger than all the rest, and of no use here
+				mark(d)
 			}
 			return o, nil
 		},
@@ -113,6 +113,7 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	switch {
 	case s.putOnly.Load():
 		live := w.live.DeepCopy()
+		live.ManagedFields = nil // as they are
 		live.Status.ResolvedNames = listOf(w.live, w.want)
 		req = s.objects.Put().Body(live)
 	case w.first:
@@ -133,7 +134,7 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	got := &v1alpha1.DNSNameResolver{}
 	err := req.Namespace(key.Namespace).Resource(resource).Name(key.Name).SubResource("status").
 		VersionedParams(opts, metav1.ParameterCodec).Do(ctx).Into(got)
-	got.ManagedFields = nil
+	mark(got)
 	return got, err
 }
 
@@ -143,8 +144,15 @@ func (s *store) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.DN
 	defer cancel()
 	got := &v1alpha1.DNSNameResolver{}
 	err := s.objects.Get().Namespace(key.Namespace).Resource(resource).Name(key.Name).Do(ctx).Into(got)
-	got.ManagedFields = nil
+	mark(got)
 	return got, err
+}
+
+// mark leaves of the record of who set which field no more than that there is one: it is larger than all the rest, and of no use here.
+func mark(d *v1alpha1.DNSNameResolver) {
+	if len(d.ManagedFields) > 0 {
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	}
 }
 
 // clock is that of the API server, as far as it is known. Moments in the status are compared by programs on other machines;

@@ -36,6 +36,9 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 			o.forgetLocked(n)
 		}
 	}
+	if len(o.live.ManagedFields) > 0 {
+		r.MaxBytes = r.MaxBytes * 5 / 9 // the rest is for who set which field
+	}
 	res := r.Merge(o.entries, o.learnObject(), known, now)
 	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
 	for n := range known {

@@ -11,6 +11,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dnsv1alpha1 "github.com/nameplane/nameplane/api/dns/v1alpha1"
@@ -23,6 +24,7 @@ func TestManager(t *testing.T) {
 	m := startManaged(t)
 	t.Run("definitions", func(t *testing.T) { testDefinitions(t, m) })
 	t.Run("lifecycle", func(t *testing.T) { testLifecycle(t, m) })
+	t.Run("managed fields", func(t *testing.T) { testManagedFields(t, m) })
 	t.Run("collision", func(t *testing.T) { testCollision(t, m) })
 	t.Run("status", func(t *testing.T) { testStatus(t, m) })
 	t.Run("mirror", func(t *testing.T) { testMirror(t, m) })
@@ -70,6 +72,45 @@ func testLifecycle(t *testing.T, m *managed) {
 	}
 	m.want(t, "made by hand, deleted", "new.example.com.", "www.example.com.")
 	m.remove(t, b)
+	m.want(t, "all gone")
+}
+
+// testManagedFields sees that the API server does not keep who set which field of a wildcard's object, also after somebody has applied
+// something to it, and does keep it of others.
+func testManagedFields(t *testing.T, m *managed) {
+	defer m.run(t, manager.Options{})()
+	a := m.put(t, "a", "www.example.com", "*.example.com")
+	m.want(t, "two names", "www.example.com.", "*.example.com.")
+	forgotten := func() error {
+		for _, r := range m.resolvers(t) {
+			if r.Spec.Name == "*.example.com." && len(r.ManagedFields) > 0 || r.Spec.Name == "www.example.com." && len(r.ManagedFields) == 0 {
+				return fmt.Errorf("%s has %d lists of fields", r.Spec.Name, len(r.ManagedFields))
+			}
+		}
+		return nil
+	}
+	soon(t, "fields of nobody", forgotten)
+	for _, r := range m.resolvers(t) {
+		if r.Spec.Name != "*.example.com." {
+			continue
+		}
+		const learned = `{"status":{"resolvedNames":[{"dnsName":"a.example.com.","resolvedAddresses":[{"ip":"192.0.2.1","ttlSeconds":5,"lastLookupTime":"2030-01-01T00:00:00Z"}]}]}}`
+		if err := m.admin.Status().Patch(t.Context(), &r, client.RawPatch(types.MergePatchType, []byte(learned))); err != nil {
+			t.Fatal(err)
+		}
+		if err := forgotten(); err != nil {
+			t.Errorf("after a write of the status: %v", err)
+		}
+		applied := fmt.Sprintf(`{"apiVersion":%q,"kind":"DNSNameResolver","metadata":{"name":%q,"namespace":%q,"labels":{"x":"y"}}}`, v1alpha1.GroupVersion, r.Name, r.Namespace)
+		if err := m.admin.Patch(t.Context(), &r, client.RawPatch(types.ApplyPatchType, []byte(applied)), client.FieldOwner("somebody")); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Status.ResolvedNames) != 1 || r.Labels["x"] != "y" {
+			t.Errorf("the object has become %v", r)
+		}
+	}
+	soon(t, "fields of nobody again", forgotten)
+	m.remove(t, a)
 	m.want(t, "all gone")
 }
 

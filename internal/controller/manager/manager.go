@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,10 +61,7 @@ func (o Options) withDefaults() Options {
 func Cache(o Options) cache.Options {
 	o = o.withDefaults()
 	here := map[string]cache.Config{o.Namespace: {}}
-	resolvers := cache.ByObject{Namespaces: here}
-	if !o.DNSNames {
-		resolvers.Transform = stripStatus
-	}
+	resolvers := cache.ByObject{Namespaces: here, Transform: strip(!o.DNSNames)}
 	out := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.DNSNameResolver{}: resolvers},
@@ -73,12 +72,19 @@ func Cache(o Options) cache.Options {
 	return out
 }
 
-func stripStatus(obj any) (any, error) {
-	if r, ok := obj.(*v1alpha1.DNSNameResolver); ok {
-		r.Status = v1alpha1.DNSNameResolverStatus{}
-		r.ManagedFields = nil
+// strip leaves of the record of who set which field of a DNSNameResolver only that there is one, and of its status nothing.
+func strip(status bool) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		if r, ok := obj.(*v1alpha1.DNSNameResolver); ok {
+			if len(r.ManagedFields) > 0 {
+				r.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+			}
+			if status {
+				r.Status = v1alpha1.DNSNameResolverStatus{}
+			}
+		}
+		return obj, nil
 	}
-	return obj, nil
 }
 
 // The fields by which the cache is asked, so that no event costs a walk through all objects.

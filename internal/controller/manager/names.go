@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -68,7 +70,18 @@ func resolverHandler() handler.TypedEventHandler[client.Object, string] {
 	return handler.TypedFuncs[client.Object, string]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q nameQueue) { add(q, e.Object) },
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q nameQueue) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q nameQueue) {
+			if burdened(e.ObjectNew.(*v1alpha1.DNSNameResolver)) {
+				add(q, e.ObjectNew)
+			}
+		},
 	}
+}
+
+// burdened reports whether the API server keeps who set which field of a wildcard's object. For a status of hundreds of names that is
+// larger than the status, and most of the work that each write is for the API server.
+func burdened(r *v1alpha1.DNSNameResolver) bool {
+	return len(r.ManagedFields) > 0 && strings.HasPrefix(string(r.Spec.Name), "*") && r.DeletionTimestamp == nil
 }
 
 // Reconcile makes the objects of one DNS name what they should be.
@@ -88,10 +101,12 @@ func (n *names) Reconcile(ctx context.Context, name string) (ctrl.Result, error)
 		}
 	}
 	for i := range have {
+		then := n.forget
 		if slices.Contains(p.remove, have[i].Name) {
-			if err := n.remove(ctx, &have[i]); err != nil {
-				return ctrl.Result{}, err
-			}
+			then = n.remove
+		}
+		if err := then(ctx, &have[i]); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	if p.create == "" {
@@ -155,6 +170,27 @@ func (n *names) create(ctx context.Context, p plan, name string) (ctrl.Result, e
 	n.metrics.collisions.Add(float64(p.passed))
 	n.options.Log.Info("name added", "name", name, "object", p.create, "collisions", p.passed)
 	return ctrl.Result{}, nil
+}
+
+// forget makes the API server forget who set which field of a wildcard's object. It does not note it again before somebody applies,
+// which nobody does to wildcards.
+func (n *names) forget(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
+	if !burdened(r) {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"managedFields":[{}]}}`, r.UID)
+	err := n.client.Patch(ctx, r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil // it is gone already; the cache will tell
+	case apierrors.IsForbidden(err):
+		// All works without, for a cluster that still has an older role of ours.
+		n.options.Log.Warn("writes to this object cost the API server more than they need, because the role of the manager has no patch", "object", r.Name, "error", err)
+		return nil
+	case n.metrics.wrote("dnsnameresolvers", "patch", err) != nil:
+		return fmt.Errorf("let go of the managed fields of %s: %w", r.Name, err)
+	}
+	return nil
 }
 
 // remove removes this object, and not another that has got its name since.

@@ -27,7 +27,7 @@ func TestLoopIsReadOnce(t *testing.T) {
 // TestFullKeepsRenewing: a name that gets more addresses than there is room for keeps those that it has.
 func TestFullKeepsRenewing(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
-	r.rules.MaxBytes = 1000
+	r.rules.MaxBytes = 500
 	r.sees(0, "a.example.com.", "192.0.2.1/30s")
 	r.sees(0, "a.example.com.", "192.0.2.1/30s 192.0.2.2/30s")
 	r.want("a.example.com. 192.0.2.1/30s 192.0.2.2/30s NOERROR")

@@ -388,7 +388,7 @@ func TestOddNames(t *testing.T) {
 // TestBounds is case 40: names first, then folded, then left to leases; nothing valid is removed, what ended makes room.
 func TestBounds(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
-	r.rules.MaxNames, r.rules.MaxBytes = 3, 3000
+	r.rules.MaxNames, r.rules.MaxBytes = 3, 1650
 	for i := range 12 {
 		r.sees(0, fmt.Sprintf("n%02d.example.com.", i), fmt.Sprintf("192.0.2.%d/30s", i+1))
 	}
@@ -414,7 +414,7 @@ func TestCrowded(t *testing.T) {
 		}
 		return out
 	}
-	rules := learn.Rules{MinTTL: minTTL, Lease: time.Minute, MaxNames: 1000, MaxBytes: 208 << 10}
+	rules := learn.Rules{MinTTL: minTTL, Lease: time.Minute, MaxNames: 1000, MaxBytes: 112 << 10}
 	o := learn.Object{Name: "*.example.com.", Wildcard: true, Turn: func(string) float64 { return 0 }}
 	var have []learn.Entry
 	for _, tc := range []struct {
