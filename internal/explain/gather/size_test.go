@@ -2,6 +2,7 @@ package gather_test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,7 +56,19 @@ func TestPublicSize(t *testing.T) {
 		g := &gather.Gatherer{Exchanger: net, Hints: roots, Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1},
 			Prober: &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}}
 		f := analyze(t, g, "www.example.com")
-		if f.Queries > 120 || len(f.Unfinished) > 0 || f.Outcomes[1].Result != iterate.Answer {
+		asked := map[dnsname.Name]map[netip.Addr]bool{}
+		for _, e := range f.Exchanges {
+			if asked[e.Zone.Name] == nil {
+				asked[e.Zone.Name] = map[netip.Addr]bool{}
+			}
+			asked[e.Zone.Name][e.Server] = true
+		}
+		for zone, want := range map[string]int{".": 26, "com.": 26, "example.com.": 8} {
+			if got := len(asked[dnsname.MustParse(zone)]); got != want {
+				t.Errorf("analyze: %d servers of %s were asked, want %d", got, zone, want)
+			}
+		}
+		if f.Queries > 125 || len(f.Unfinished) > 0 || f.Outcomes[1].Result != iterate.Answer {
 			t.Errorf("analyze: %d queries, unfinished %v, %s", f.Queries, f.Unfinished, outcomes(f))
 		}
 		f, err := g.Scan(t.Context(), "example.com")

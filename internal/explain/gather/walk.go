@@ -11,17 +11,20 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// rootAddrs are how many addresses of root servers are asked: all 26 would use up a fifth of the budget at each question, and
-// nobody who reads the report can mend the root.
+// rootAddrs are how many addresses of root servers are asked when it is not every server that matters: all 26 would use up a
+// fifth of the budget of a scan, and nobody who reads the report can mend the root.
 const rootAddrs = 4
 
 // walk goes from the root to the name, with the first of the types. What else is asked, is asked of the servers found here.
 func (r *run) walk() error {
-	share := r.opts.MaxQueries
-	if r.facts.Kind == explain.Scan {
+	share, roots := r.opts.MaxQueries, rootAddrs
+	switch r.facts.Kind {
+	case explain.Scan:
 		share = share * 4 / 5 // the rest is for the conduct of servers
+	case explain.Analyze:
+		roots = 0 // all
 	}
-	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: rootAddrs, Family: r.opts.family(),
+	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: roots, Family: r.opts.family(),
 		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts}}
 	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]})
 	if err != nil {

@@ -152,7 +152,7 @@ func (r *run) thorough(z *zone) bool {
 	if r.opts.Fast {
 		return false
 	}
-	return z.name.NumLabels() > 1 || z.name == r.q.Name || z.name.IsRoot()
+	return z.name.NumLabels() > 1 || z.name == r.q.Name
 }
 
 // learn takes in the NS sets of the child, and reports whether they name servers that the parent does not.
