@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 
+	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
@@ -28,17 +30,9 @@ func (d *daemon) openExplain() error {
 	if !c.Enabled {
 		return nil
 	}
-	list, err := readResolvers(c.Resolvers)
+	base, list, err := d.gatherer()
 	if err != nil {
-		return fmt.Errorf("explain.resolvers: %w", err)
-	}
-	base := d.gatherer(list)
-	if c.Lab != "" {
-		s := sight{lab: c.Lab, noRegistry: !c.Registry}
-		if err := s.inLab(&base); err != nil {
-			return fmt.Errorf("explain.lab: %w", err)
-		}
-		list = &resolvers.List{Name: "lab", Resolvers: base.Resolvers}
+		return err
 	}
 	// One for all scans: to a server that several look at they are one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
@@ -51,22 +45,37 @@ func (d *daemon) openExplain() error {
 	return nil
 }
 
-// gatherer asks the public DNS.
-func (d *daemon) gatherer(list *resolvers.List) gather.Gatherer {
+// gatherer asks the public DNS, or the lab, and the resolvers of list.
+func (d *daemon) gatherer() (g gather.Gatherer, list *resolvers.List, err error) {
 	c := d.cfg.Explain
-	dial := gather.Dial((&net.Dialer{}).DialContext)
-	listen := gather.Listen(func(ctx context.Context, network string) (net.PacketConn, error) {
+	if list, err = readResolvers(c.Resolvers); err != nil {
+		return g, nil, fmt.Errorf("explain.resolvers: %w", err)
+	}
+	if c.Lab != "" {
+		s := sight{lab: c.Lab, noRegistry: !c.Registry}
+		if err := s.inLab(&g); err != nil {
+			return g, nil, fmt.Errorf("explain.lab: %w", err)
+		}
+		return g, &resolvers.List{Name: "lab", Resolvers: g.Resolvers}, nil
+	}
+	g = inPublic(c, (&net.Dialer{}).DialContext, func(ctx context.Context, network string) (net.PacketConn, error) {
 		return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
 	})
-	if !c.AllowPrivate {
-		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
-	}
-	g := gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen}, Resolvers: list.Resolvers,
-		Fetch: gather.OverHTTP(dial), Route: gather.HasRoute}
+	g.Resolvers = list.Resolvers
 	if c.Registry {
 		g.Registry = &registry.Client{Log: d.log}
 	}
-	return g
+	return g, list, nil
+}
+
+// inPublic asks the public DNS by these sockets. Only the question to the unused address, which is not public, leads elsewhere.
+func inPublic(c config.Explain, dial gather.Dial, listen gather.Listen) gather.Gatherer {
+	stray := gather.Only(dial, netip.AddrPortFrom(unused, 53))
+	if !c.AllowPrivate {
+		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
+	}
+	return gather.Gatherer{Exchanger: &resolve.Client{Dial: dial, AsIs: true}, Prober: &resolve.Prober{Dial: dial, Listen: listen},
+		Fetch: gather.OverHTTP(dial), Route: gather.HasRoute, Stray: &resolve.Client{Dial: stray, AsIs: true}, Options: gather.Options{Unused: unused}}
 }
 
 // lookWith looks by a copy of a gatherer: each look has options of its own.

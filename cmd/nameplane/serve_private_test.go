@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
@@ -26,7 +29,10 @@ func TestServeAsksNoPrivateAddresses(t *testing.T) {
 		at := inside.LocalAddr().(*net.UDPAddr).AddrPort()
 		d := &daemon{}
 		d.cfg.Explain.AllowPrivate = allow
-		g := d.gatherer(&resolvers.List{})
+		g, _, err := d.gatherer()
+		if err != nil {
+			t.Fatal(err)
+		}
 		g.Prober.Port, g.Prober.Timeout = at.Port(), time.Millisecond
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		g.Prober.Probe(ctx, dnsname.MustParse("example.org"), netip.MustParseAddr("127.0.0.1"), resolve.ProbeKinds)
@@ -35,6 +41,57 @@ func TestServeAsksNoPrivateAddresses(t *testing.T) {
 		if got := first(t, inside); (got == "end") == allow {
 			t.Errorf("private addresses allowed: %v; what came first: %q", allow, got)
 		}
+	}
+}
+
+// TestServeAsksUnusedAddress sees that a server tries whether somebody on the way answers, and that nothing else goes where it asks.
+func TestServeAsksUnusedAddress(t *testing.T) {
+	var opened []string
+	dial := func(_ context.Context, network, address string) (net.Conn, error) {
+		opened = append(opened, network+" "+address)
+		return nil, errors.New("the test opens nothing")
+	}
+	listen := func(context.Context, string) (net.PacketConn, error) {
+		return nil, errors.New("the test opens nothing")
+	}
+	g := inPublic(config.Explain{}, dial, listen)
+	if g.Options.Unused != unused {
+		t.Errorf("asks %s, want %s", g.Options.Unused, unused)
+	}
+	at := func(a string) resolve.Server { return resolve.Server{Addr: netip.MustParseAddrPort(a)} }
+	query := new(dns.Msg).SetQuestion(".", dns.TypeNS)
+	_, _ = g.Exchanger.Exchange(t.Context(), at("192.0.2.53:53"), query) // as glue of a stranger's zone
+	for _, other := range []string{"192.0.2.53:80", "192.0.2.54:53", "10.0.0.1:53", "198.41.0.4:53"} {
+		_, _ = g.Stray.Exchange(t.Context(), at(other), query)
+	}
+	g.Prober.Probe(t.Context(), dnsname.MustParse("example.org"), unused, resolve.ProbeKinds)
+	if len(opened) > 0 {
+		t.Errorf("opened %q", opened)
+	}
+	_, _ = g.Stray.Exchange(t.Context(), at("192.0.2.53:53"), query)
+	if diff := cmp.Diff([]string{"udp 192.0.2.53:53"}, opened); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestServeInLab sees that a server whose internet is the lab tries no address outside of it.
+func TestServeInLab(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := lab.Start(ctx, lab.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Wait()
+	defer cancel()
+	d := &daemon{}
+	d.cfg.Explain.Lab = dir
+	g, _, err := d.gatherer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Stray != nil || g.Options.Unused.IsValid() {
+		t.Errorf("asks %s", g.Options.Unused)
 	}
 }
 

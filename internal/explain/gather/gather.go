@@ -25,6 +25,7 @@ import (
 // Gatherer asks. The zero Gatherer asks the servers of the public DNS, and neither registries nor resolvers.
 type Gatherer struct {
 	Exchanger resolve.Exchanger // default: a resolve.Client that sends queries as they are
+	Stray     resolve.Exchanger // sends the question to Options.Unused; default: Exchanger
 	Registry  Registry          // nil: registries are not asked
 	Prober    *resolve.Prober   // nil: the conduct of servers is not looked into; its Before is not called
 	Resolvers []resolvers.Resolver

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -21,6 +22,17 @@ func PublicOnly(dial Dial) Dial {
 		}
 		if !public(to.Addr()) {
 			return nil, errPrivate
+		}
+		return dial(ctx, network, address)
+	}
+}
+
+// Only is a Dial that opens connections to one address and port. It lets a server that is PublicOnly ask Options.Unused, which is no
+// public address, and leaves it to nobody else: a zone that has it as glue is not asked there.
+func Only(dial Dial, at netip.AddrPort) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if to, err := netip.ParseAddrPort(address); err != nil || to != at {
+			return nil, fmt.Errorf("only %s is asked", at)
 		}
 		return dial(ctx, network, address)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,21 @@ func TestPublicOnly(t *testing.T) {
 		_, err := dial(t.Context(), "udp", net.JoinHostPort(at, "53"))
 		if err == nil || (opened != "") != public || strings.Contains(err.Error(), "private") == public {
 			t.Errorf("%s: opened %q, %v; is public %v", at, opened, err, public)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	opened := ""
+	dial := gather.Only(func(_ context.Context, network, address string) (net.Conn, error) {
+		opened = address
+		return nil, errors.New("the test opens nothing")
+	}, netip.MustParseAddrPort("192.0.2.53:53"))
+	for at, open := range map[string]bool{"192.0.2.53:53": true, "192.0.2.53:54": false, "192.0.2.52:53": false, "[::ffff:192.0.2.53]:53": false,
+		"198.41.0.4:53": false, "example.org:53": false} {
+		opened = ""
+		if _, err := dial(t.Context(), "udp", at); err == nil || (opened != "") != open {
+			t.Errorf("%s: opened %q, %v; want %v", at, opened, err, open)
 		}
 	}
 }

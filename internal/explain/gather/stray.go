@@ -20,13 +20,17 @@ func (r *run) stray() {
 	if !a.IsValid() || !r.family(a) {
 		return
 	}
+	by := r.Stray
+	if by == nil {
+		by = r.exchanger
+	}
 	r.working.Go(func() {
 		if r.budget.acquire(r.ctx, a, false) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, strayTime)
 		defer cancel()
-		e := iterate.Ask(ctx, r.exchanger, r.facts.At, to(dnsname.Root, a, dnsname.Root, rr.TypeNS))
+		e := iterate.Ask(ctx, by, r.facts.At, to(dnsname.Root, a, dnsname.Root, rr.TypeNS))
 		r.budget.release()
 		e.Try = 1
 		if e.Class.Transport() && r.ctx.Err() != nil {
