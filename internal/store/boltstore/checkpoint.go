@@ -18,6 +18,9 @@ func (s *Store) startLog() (bool, error) {
 	if s.wal == nil {
 		w, err := openWAL(s.path, false)
 		if err == nil && w == nil {
+			if err := s.mark(0); err != nil { // of a log that held nothing, or that is not missed
+				return false, err
+			}
 			w, err = createWAL(s.path, s.walSize)
 		}
 		if err != nil {
@@ -42,6 +45,9 @@ const mapReserve = 3 << 30
 
 // checkpoint brings everything committed to the disk, pins it, and starts the log anew from there.
 func (s *Store) checkpoint() error {
+	if err := errors.Join(s.wal.identify(), s.mark(s.wal.id)); err != nil {
+		return err
+	}
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -76,7 +82,7 @@ func (s *Store) endLog() error {
 		return s.unavailable(fmt.Errorf("write the log: %w", err))
 	}
 	s.unpin()
-	return nil
+	return s.mark(0)
 }
 
 // flush brings the pages of all commits to the disk. A page that could not be written may be dropped by the system and
@@ -121,9 +127,6 @@ func (s *Store) dropLog() {
 	s.flushing.Wait()
 	s.flushErr.Store(nil)
 	s.unpin()
-	if s.wal != nil {
-		s.wal.disk.close()
-		_ = s.wal.f.Close()
-		s.wal = nil
-	}
+	_ = s.wal.close()
+	s.wal = nil
 }

@@ -94,29 +94,41 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	if err != nil {
 		return describe(s.path, err)
 	}
-	var over *overlay
-	if log != nil {
-		if over, err = log.overlay(); err != nil {
-			return errors.Join(fmt.Errorf("read the log of store %s: %w", s.path, err), log.f.Close(), db.Close())
-		}
-	}
 	if isNew {
 		// The file itself is on the disk; its name must be, too.
 		if err := syncDir(filepath.Dir(s.path)); err != nil {
 			return errors.Join(fmt.Errorf("open store %s: %w", s.path, err), db.Close())
 		}
 	}
-	s.db, s.file, s.mapLen, s.lost = db, file, o.InitialMmapSize, false
+	if err := s.adopt(db, file, log); err != nil {
+		return errors.Join(err, log.close(), db.Close())
+	}
+	s.mapLen, s.lost = o.InitialMmapSize, false
+	return nil
+}
+
+// adopt takes db as the store's own, with the log, unless that is nil, over it.
+func (s *Store) adopt(db *bolt.DB, file *os.File, log *wal) (err error) {
+	if err := checkMark(db); err != nil {
+		return describe(s.path, err)
+	}
+	var over *overlay
+	if log != nil {
+		if over, err = log.overlay(); err != nil {
+			return fmt.Errorf("read the log of store %s: %w", s.path, err)
+		}
+	}
+	s.db, s.file = db, file
 	s.over.Store(over)
 	if log == nil {
 		return nil
 	}
 	// The log goes on where it was. The first Update brings its entries into the file; until then they lie over it, so that
 	// a store whose disk is full can be opened and read.
-	s.wal, s.round = log, s.maxRound
 	if s.pin, err = s.begin(false); err != nil {
-		return errors.Join(err, log.f.Close(), db.Close())
+		return err
 	}
+	s.wal, s.round = log, s.maxRound
 	return nil
 }
 

@@ -28,6 +28,7 @@ import (
 type wal struct {
 	f     *os.File
 	disk  syncer
+	id    uint32 // which log this is, as the file says it; 0: one of an older version, where the file says nothing
 	seq   uint64 // of the newest header
 	nonce [16]byte
 	dirty bool   // the file must be set back to meta and the entries applied
@@ -46,6 +47,7 @@ const (
 	walMetaSize  = headerSize + metaSize
 	walHeadSize  = 8 + 8 + 1 + 16 + walMetaSize + 4
 	walSizeEnd   = walHeadSize + 8 + 4 // the file's length and a checksum; logs of older versions have zeros
+	walIDEnd     = walSizeEnd + 4 + 4  // the log's id and a checksum; as above
 	walEntryHead = 8                   // length 4, checksum 4
 
 	// defaultWALSize is allocated at once, so that an append changes no metadata of the file system and one fdatasync is
@@ -79,7 +81,7 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 		}
 	}
 	if w.seq == 0 {
-		return nil, f.Close() // a crash while it was made: no entry can be in it
+		return nil, f.Close() // a crash while it was made, or checkMark finds out
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() < w.size {
@@ -94,7 +96,7 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 
 // readHeader takes over the header in a slot when it is whole and newer.
 func (w *wal) readHeader(slot int64) error {
-	b := make([]byte, walSizeEnd)
+	b := make([]byte, walIDEnd)
 	if _, err := w.f.ReadAt(b, slot*walSlot); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
@@ -109,6 +111,9 @@ func (w *wal) readHeader(slot int64) error {
 		w.seq, w.dirty = seq, b[16] != 0
 		copy(w.nonce[:], b[17:])
 		w.meta = b[33 : 33+walMetaSize]
+		if w.id = 0; crc32.Checksum(b[:walIDEnd-4], castagnoli) == binary.LittleEndian.Uint32(b[walIDEnd-4:]) {
+			w.id = binary.LittleEndian.Uint32(b[walSizeEnd:])
+		}
 	}
 	if crc32.Checksum(b[:walSizeEnd-4], castagnoli) == sizeSum {
 		w.size = max(w.size, int64(size))
@@ -117,7 +122,7 @@ func (w *wal) readHeader(slot int64) error {
 }
 
 // createWAL makes the log of the file at path, of the given size, all of it written: blocks that the file system has yet
-// to find would cost each sync a second write.
+// to find would cost each sync a second write. It has a header, which says that it holds nothing.
 func createWAL(path string, size int64) (*wal, error) {
 	f, err := os.OpenFile(walPath(path), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -131,7 +136,11 @@ func createWAL(path string, size int64) (*wal, error) {
 	if err == nil {
 		err = errors.Join(f.Sync(), syncDir(filepath.Dir(path)))
 	}
+	if err == nil {
+		err = w.begin(nil)
+	}
 	if err != nil {
+		w.disk.close()
 		return nil, errors.Join(fmt.Errorf("make the log: %w", err), f.Close(), os.Remove(walPath(path)))
 	}
 	return w, nil
@@ -142,6 +151,9 @@ func createWAL(path string, size int64) (*wal, error) {
 func (w *wal) begin(meta []byte) error {
 	var nonce [16]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
+		return err
+	}
+	if err := w.identify(); err != nil {
 		return err
 	}
 	b := make([]byte, walSlot)
@@ -156,6 +168,8 @@ func (w *wal) begin(meta []byte) error {
 	binary.LittleEndian.PutUint32(b[walHeadSize-4:], sum)
 	binary.LittleEndian.PutUint64(b[walHeadSize:], uint64(w.size))
 	binary.LittleEndian.PutUint32(b[walSizeEnd-4:], crc32.Checksum(b[:walSizeEnd-4], castagnoli))
+	binary.LittleEndian.PutUint32(b[walSizeEnd:], w.id)
+	binary.LittleEndian.PutUint32(b[walIDEnd-4:], crc32.Checksum(b[:walIDEnd-4], castagnoli))
 	w.torn = true
 	if _, err := w.f.WriteAt(b, int64(w.seq+1)%2*walSlot); err != nil {
 		return err
@@ -166,6 +180,15 @@ func (w *wal) begin(meta []byte) error {
 	w.torn, w.failed = false, false
 	w.seq, w.nonce, w.dirty, w.meta, w.off = w.seq+1, nonce, meta != nil, meta, walEntries
 	return nil
+}
+
+// close lets go of the log, if there is one.
+func (w *wal) close() error {
+	if w == nil {
+		return nil
+	}
+	w.disk.close()
+	return w.f.Close()
 }
 
 func (w *wal) checksum(payload []byte) uint32 {
