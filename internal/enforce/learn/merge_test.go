@@ -400,6 +400,13 @@ func TestBounds(t *testing.T) {
 	r.wait(36 * time.Second)
 	r.sees(0, "late.example.com.", "192.0.2.99/30s")
 	r.want("*.example.com.; late.example.com. 192.0.2.99/30s NOERROR")
+
+	r = newRig(t, "*.example.com.", 1) // by names alone, of which the wildcard's own entry is none
+	r.rules.MaxNames, r.rules.MaxBytes = 2, 0
+	for i := range 4 {
+		r.sees(0, fmt.Sprintf("n%02d.example.com.", i), fmt.Sprintf("192.0.2.%d/30s", i+1))
+	}
+	r.want("*.example.com. 192.0.2.3/30s 192.0.2.4/30s; n00.example.com. 192.0.2.1/30s NOERROR; n01.example.com. 192.0.2.2/30s NOERROR")
 }
 
 // TestCrowded: what replicas that do not know of each other add at once fits, or only one of them is to succeed.
