@@ -84,7 +84,27 @@ func (o *OVN) Pod(t T, namespace, name string) *Pod {
 	return p
 }
 
+// Host makes the node itself, as OVN-Kubernetes has it on the switch: by a port of its own, k8s-NODE, which is no pod's. Pods in the network
+// of the node send by it.
+func (o *OVN) Host(t T) *Pod {
+	t.Helper()
+	p, err := o.attach(t, "k8s-"+o.Node)
+	if err != nil {
+		t.Fatalf("host of %s: %v", o.Node, err)
+	}
+	return p
+}
+
 func (o *OVN) pod(t T, namespace, name string) (*Pod, error) {
+	p, err := o.attach(t, namespace+"_"+name, "external_ids:pod=true", "external_ids:namespace="+namespace)
+	if err == nil {
+		p.Namespace, p.Name = namespace, name
+	}
+	return p, err
+}
+
+// attach makes a namespace on the switch, with a logical port that has these columns besides its addresses.
+func (o *OVN) attach(t T, port string, columns ...string) (*Pod, error) {
 	place, err := newPlace(t)
 	if err != nil {
 		return nil, err
@@ -93,8 +113,7 @@ func (o *OVN) pod(t T, namespace, name string) (*Pod, error) {
 	o.last++
 	n := o.last
 	o.mu.Unlock()
-	p := &Pod{Place: place, Namespace: namespace, Name: name, Port: namespace + "_" + name,
-		Addrs: []netip.Addr{host(o.Pods[0], n), host(o.Pods[1], n)}}
+	p := &Pod{Place: place, Port: port, Addrs: []netip.Addr{host(o.Pods[0], n), host(o.Pods[1], n)}}
 	p.MAC = mac(p.Addrs[0])
 	if err := o.plug(place, "eth0", p.Port, fmt.Sprintf("p%d", n)); err != nil {
 		return nil, err
@@ -106,9 +125,11 @@ func (o *OVN) pod(t T, namespace, name string) (*Pod, error) {
 	); err != nil {
 		return nil, err
 	}
-	_, err = o.NBCtl("--wait=hv", "lsp-add", o.Node, p.Port,
-		"--", "lsp-set-addresses", p.Port, fmt.Sprintf("%s %s %s", p.MAC, p.Addrs[0], p.Addrs[1]),
-		"--", "set", "Logical_Switch_Port", p.Port, "external_ids:pod=true", "external_ids:namespace="+namespace)
+	args := []string{"--wait=hv", "lsp-add", o.Node, p.Port, "--", "lsp-set-addresses", p.Port, fmt.Sprintf("%s %s %s", p.MAC, p.Addrs[0], p.Addrs[1])}
+	if len(columns) > 0 {
+		args = append(append(args, "--", "set", "Logical_Switch_Port", p.Port), columns...)
+	}
+	_, err = o.NBCtl(args...)
 	return p, err
 }
 

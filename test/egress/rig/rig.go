@@ -183,10 +183,24 @@ func (s *System) Pod(n *Node, namespace, name string) *cluster.Pod {
 		s.t.Fatalf("%v", err)
 	}
 	p := n.Pod(s.t, namespace, name)
+	s.podObject(n, p, namespace, name, false)
+	return p
+}
+
+// HostPod makes a pod in the network of a node: it has no port on the switch, and sends as the node does.
+func (s *System) HostPod(n *Node, namespace, name string) *cluster.Pod {
+	s.t.Helper()
+	p := n.Host(s.t)
+	s.podObject(n, p, namespace, name, true)
+	return p
+}
+
+func (s *System) podObject(n *Node, p *cluster.Pod, namespace, name string, host bool) {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
 	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1.PodSpec{NodeName: n.Node, Containers: []corev1.Container{{Name: "main", Image: "example.org/main"}}}}
+		Spec: corev1.PodSpec{HostNetwork: host, NodeName: n.Node, Containers: []corev1.Container{{Name: "main", Image: "example.org/main"}}}}
 	if err := s.Admin.Create(ctx, obj); err != nil {
 		s.t.Fatalf("%v", err)
 	}
@@ -197,7 +211,6 @@ func (s *System) Pod(n *Node, namespace, name string) *cluster.Pod {
 	if err := s.Admin.Status().Update(ctx, obj); err != nil {
 		s.t.Fatalf("%v", err)
 	}
-	return p
 }
 
 // Logs are the ends of what all parts wrote.

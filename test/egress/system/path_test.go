@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/test/egress/rig"
 )
@@ -32,28 +30,24 @@ func laterPod(s *story) {
 	}
 }
 
-// hostNetwork is case 79: a pod in the host's network has no port on the switch, so that no rule is about it.
+// hostNetwork is case 79: a pod in the network of its node has no port on the switch, so that no rule is about it. What it sends comes by the
+// node's own port, through the same switch and the same rules as the packets of other pods.
 func hostNetwork(s *story) {
+	n := s.sys.Nodes[0]
 	s.firewall(rig.DenyRest...)
-	host := s.sys.Nodes[0].External // on the other side of the switch, as the host is
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "host"},
-		Spec: corev1.PodSpec{HostNetwork: true, NodeName: s.sys.Nodes[0].Node, Containers: []corev1.Container{{Name: "main", Image: "example.org/main"}}}}
-	if err := s.sys.Admin.Create(s.Context(), pod); err != nil {
-		s.Fatal(err)
-	}
+	host := s.sys.HostPod(n, s.ns, "host")
 	if err := s.sys.Settled(soon); err != nil {
 		s.Fatal(err)
 	}
-	ports, err := s.sys.Nodes[0].NBCtl("--bare", "--columns=ports", "find", "Port_Group", `external_ids:"k8s.ovn.org/name"=`+s.ns)
+	ports, err := n.NBCtl("--bare", "--columns=ports", "find", "Port_Group", `external_ids:"k8s.ovn.org/name"=`+s.ns)
 	if err != nil || len(strings.Fields(ports)) != 1 {
 		s.Errorf("the port group has %q, %v, want the one pod that is on the switch", ports, err)
 	}
-	to := s.sys.Authority.New()[0]
-	s.dropped(s.pod, to)
-	if d := host.Dial(netip.AddrPortFrom(to, 80), soon); d.Err != nil {
-		s.Errorf("%s is not reached from outside of the switch: %v", to, d.Err)
-	} else {
-		_ = d.Conn.Close()
+	for _, to := range s.sys.Authority.New() {
+		s.dropped(s.pod, to)
+		if !rig.Connects(host, to, 80, soon) {
+			s.Errorf("%s is not reached from the network of the node", to)
+		}
 	}
 }
 
