@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,4 +51,30 @@ func TestLull(t *testing.T) {
 			t.Error("a change of objects waited for the lull")
 		}
 	})
+}
+
+// TestRepairsInTime has somebody edit a set at any moment during and after a pass that is as slow as one of a large cluster: within a second it is
+// as it was.
+func TestRepairsInTime(t *testing.T) {
+	for at := time.Duration(0); at < 800*time.Millisecond; at += 40 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			d := newTables()
+			d.passTrip = 200 * time.Millisecond
+			e, w := start(t, d)
+			settle()
+			settle()
+			w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1")}})
+			time.Sleep(at)
+			if _, err := d.write(func() { d.rows.Sets[0].Addresses = append(slices.Clone(d.rows.Sets[0].Addresses), "203.0.113.1") }); err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			for slices.Contains(d.set(www), addr("203.0.113.1")) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("edited after %v, it was put right after %v", at, took)
+			}
+		})
+	}
 }

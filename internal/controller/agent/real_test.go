@@ -166,6 +166,8 @@ func TestReal(t *testing.T) {
 		t.Errorf("%d first SYNs were lost", lost)
 	}
 	r.established()
+	r.nodes(firewall)
+	r.logs()
 	r.reports()
 	r.repairs()
 	r.restarts()
@@ -224,6 +226,57 @@ func (r *rig) established() {
 	}
 	if r.reaches("192.0.2.7") || !r.reaches("192.0.2.8") {
 		r.Error("new connections follow the addresses")
+	}
+}
+
+// nodes is case 75: a rule selects nodes by their labels, which change, and come and go.
+func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
+	ingress := apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ingress": "yes"}}},
+		Ports: []apiv1.EgressFirewallPort{{Protocol: "TCP", Port: port}, {Protocol: "SCTP", Port: port}}}
+	before := slices.Clone(firewall.Spec.Egress)
+	change := func(rules []apiv1.EgressFirewallRule) {
+		r.Helper()
+		r.must(r.client.Get(r.Context(), client.ObjectKeyFromObject(firewall), firewall))
+		firewall.Spec.Egress = rules
+		r.must(r.client.Update(r.Context(), firewall))
+	}
+	change(slices.Insert(slices.Clone(before), 1, ingress))
+	if r.reaches("203.0.113.9") {
+		r.Error("no node is selected, and an address is reached")
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge", Labels: map[string]string{"ingress": "yes"},
+		Annotations: map[string]string{hostsAnnotation: `["203.0.113.9/24","2001:db8:9::9/64"]`}}}
+	r.must(r.client.Create(r.Context(), n))
+	for _, ip := range []string{"203.0.113.9", "2001:db8:9::9"} {
+		r.soon(ip+" of a node that came is reached", func() bool { return r.reaches(ip) })
+	}
+	n.Labels = nil
+	r.must(r.client.Update(r.Context(), n))
+	r.soon("a node without the label is not", func() bool { return !r.reaches("203.0.113.9") })
+	n.Labels = map[string]string{"ingress": "yes"}
+	r.must(r.client.Update(r.Context(), n))
+	r.soon("one that has it again is", func() bool { return r.reaches("203.0.113.9") })
+	r.must(r.client.Delete(r.Context(), n))
+	r.soon("one that is gone is not", func() bool { return !r.reaches("203.0.113.9") })
+	change(before)
+	r.soon("the rules are as they were", func() bool { return r.nb("--bare", "--columns=action", "find", "ACL", `name="EF:shop:1"`) == "drop" })
+}
+
+// logs follows the annotation of the namespace.
+func (r *rig) logs() {
+	row := func() string {
+		return r.nb("--bare", "--columns=log,severity,meter", "find", "ACL", `name="EF:shop:1"`)
+	}
+	if got := row(); got != "true\ninfo\nacl-logging" {
+		r.Errorf("the rule that denies logs %q", got)
+	}
+	space := &corev1.Namespace{}
+	r.must(r.client.Get(r.Context(), client.ObjectKey{Name: "shop"}, space))
+	space.Annotations[logAnnotation] = `{"allow":"notice"}`
+	r.must(r.client.Update(r.Context(), space))
+	r.soon("it logs no longer", func() bool { return row() == "false\n\nacl-logging" })
+	if got := r.nb("--bare", "--columns=severity", "find", "ACL", `name="EF:shop:0"`); got != "notice" {
+		r.Errorf("the rule that allows logs %q", got)
 	}
 }
 
