@@ -45,11 +45,11 @@ func testParts(t *testing.T, c *rig.Cluster) {
 		t.Fatal(err)
 	}
 	s.hold = freePort(t)
-	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
+	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true", "--serve-egressfirewalldnsname",
 		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
 	s.tryCorefiles(t)
 	coredns := s.startCoreDNS(t)
-	manager := s.startPart(t, "manager.yaml")
+	manager := s.startPart(t, "manager.yaml", "--serve-egressfirewalldnsname")
 	// First as it is in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
 	resolver := s.startPart(t, "resolver.yaml")
 	soon(t, "the resolver looks for pods of CoreDNS", func() error {
@@ -85,6 +85,7 @@ func (s *stage) lifeOfAName(t *testing.T) {
 		}
 		return nil
 	})
+	soon(t, "the name is available in the older form", s.available)
 	s.explain(t)
 	s.upstream.set("127.0.0.99")
 	soon(t, "a loopback address is refused", func() error { return s.asked(pluginUser, "create", "events") })
@@ -99,7 +100,25 @@ func (s *stage) lifeOfAName(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), s.object("k8s.ovn.org/v1", "EgressFirewall", "shop")); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, "the objects go with the firewall", func() error { return s.asked(managerUser, "delete", "dnsnameresolvers") })
+	soon(t, "the objects go with the firewall", func() error {
+		return errors.Join(s.asked(managerUser, "delete", "dnsnameresolvers"), s.asked(managerUser, "delete", "egressfirewalldnsnames"))
+	})
+}
+
+// available tells whether the agent has said, and the manager has summed up, that the address of a name is programmed.
+func (s *stage) available() error {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("dns.openshift.io/v1alpha1")
+	list.SetKind("EgressFirewallDNSNameList")
+	if err := s.Client.List(context.Background(), list); err != nil {
+		return err
+	}
+	for _, u := range list.Items {
+		if status := fmt.Sprint(u.Object["status"]); strings.Contains(status, "status:True type:Available") && strings.Contains(status, "ip:192.0.2.10 ") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no name is available among %v", list.Items)
 }
 
 // explain asks as somebody who has the ClusterRole for it and nothing else.
@@ -177,9 +196,8 @@ func (s *stage) asked(user, verb, resource string) error {
 
 // seldom are rights whose time did not come here.
 var seldom = map[string][]string{
-	managerUser:  {"patch events", "patch egressfirewalldnsnames", "list egressfirewalldnsnames", "watch egressfirewalldnsnames", "create egressfirewalldnsnames", "delete egressfirewalldnsnames"},
+	managerUser:  {"patch events"},
 	resolverUser: {"patch events"},
-	agentUser:    {"patch egressfirewalldnsnames", "list egressfirewalldnsnames", "watch egressfirewalldnsnames"},
 	pluginUser:   {"patch events", "get dnsnameresolvers"},
 }
 
