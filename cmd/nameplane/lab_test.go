@@ -47,6 +47,19 @@ func labUp(t *testing.T, dir string) (printed string, end func() error) {
 	return printed, func() error { cancel(); return <-done }
 }
 
+// TestLabStale sees that the commands wait in the lab for a resolver that answers with what it once knew, after it has tried to ask.
+func TestLabStale(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lab")
+	_, end := labUp(t, dir)
+	out, err := labRun(t, "compare", "--lab="+dir, "--no-registry", "www.unreachable.test")
+	if err == nil || !strings.Contains(out, "TTL08") || !strings.Contains(out, "servedStale") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLab(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	if _, err := labRun(t, "lab", "list", "--dir", dir); err == nil || !strings.Contains(err.Error(), "no lab is running") {

@@ -182,7 +182,8 @@ func (s *sight) inLab(g *gather.Gatherer) error {
 	g.Route = nil // its IPv6 addresses are on IPv4
 	g.Hints, g.Anchors, g.Options.Vantage = l.Hints, []secure.Anchor{anchor}, "lab"
 	g.Options.Rate = 1000 // nobody there needs to be spared, and nobody is far away
-	g.Options.Timeouts = []time.Duration{150 * time.Millisecond, 300 * time.Millisecond}
+	g.Options.Timeouts = []time.Duration{150 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond}
+	g.Options.Recursion = time.Second // a resolver there tries all servers of a zone before it says what it once knew
 	g.Options.Settle = 250 * time.Millisecond
 	if !s.noRegistry {
 		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}

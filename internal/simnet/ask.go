@@ -14,7 +14,7 @@ import (
 
 const (
 	// serverTime is how long a resolver waits for one server before it asks the next.
-	serverTime = 400 * time.Millisecond
+	serverTime = 100 * time.Millisecond
 	// avoidTime is how long a server that failed is asked last.
 	avoidTime = time.Minute
 )

@@ -236,7 +236,7 @@ func (s *sampler) uncheck(w *way) {
 // the machines behind an address.
 func (s *sampler) send(q iterate.Question, recurse, unchecked bool) (out reply) {
 	query := iterate.Query{Server: s.place, Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
-	timeout := s.opts.Timeouts[0]
+	timeout := s.opts.Recursion
 	for s.left > 0 {
 		if s.budget.acquire(s.ctx, s.Addr, true) != nil {
 			s.refused()

@@ -51,6 +51,7 @@ type Options struct {
 	InFlight    int             // queries at a time; default 64
 	MaxTime     time.Duration   // default 30 s
 	Timeouts    []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
+	Recursion   time.Duration   // how long a resolver has for a reply, for which it may ask others; default: the first of Timeouts
 	Settle      time.Duration   // how long a server with an older version of a zone has to catch up; default 3 s
 
 	IPv4Only, IPv6Only bool
@@ -91,6 +92,7 @@ func (o Options) withDefaults(kind explain.Kind) Options {
 	if len(o.Timeouts) == 0 {
 		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
 	}
+	o.Recursion = cmp.Or(o.Recursion, o.Timeouts[0])
 	return o
 }
 
