@@ -112,9 +112,9 @@ func typeExists(f *explain.Facts) []explain.Finding {
 	case len(f.Outcomes) == 0:
 		return unknown(name, "What records %s has could not be found out.", name)
 	case i >= 0 && len(open) == 0 && len(with) == 0:
-		return []explain.Finding{noType(f, without[i], "%s exists, but has no %s records.", where(f, without[i]), typesText(without))}
+		return []explain.Finding{noType(f, explain.Critical, without[i], "%s exists, but has no %s records.", where(f, without[i]), typesText(without))}
 	case i >= 0 && len(open) == 0:
-		return []explain.Finding{noType(f, without[i], "%s has no %s records, only %s.", where(f, without[i]), without[i].Type, typesText(with))}
+		return []explain.Finding{noType(f, explain.Error, without[i], "%s has no %s records, only %s.", where(f, without[i]), without[i].Type, typesText(with))}
 	case len(open) > 0:
 		return unknown(name, "Whether %s has %s records could not be found out.", name, typesText(open))
 	case len(without) > 0:
@@ -123,12 +123,12 @@ func typeExists(f *explain.Facts) []explain.Finding {
 	return pass(name, "%s has %s records.", name, typesText(with))
 }
 
-func noType(f *explain.Facts, o explain.Outcome, format string, args ...any) explain.Finding {
+func noType(f *explain.Facts, severity explain.Severity, o explain.Outcome, format string, args ...any) explain.Finding {
 	actor := explain.DNSHost
 	if o.End != f.Name {
 		actor = explain.Target
 	}
-	x := fail("", actor, fmt.Sprintf("%s %s", text(f.Name), o.Type), format, args...)
+	x := fail(severity, actor, fmt.Sprintf("%s %s", text(f.Name), o.Type), format, args...)
 	x.Visible = after(f, created(f, o.End, o.Zone))
 	return x
 }

@@ -72,11 +72,11 @@ func nameStories() []story {
 		{"NAM02", "both", nil, "pass", "has A and AAAA records"},
 		{"NAM02", "no AAAA is common", results(iterate.Answer, iterate.NoData), "pass", "and no AAAA"},
 		{"NAM02", "only AAAA", results(iterate.NoData, iterate.Answer), "fail error", "www.example.org has no A records, only AAAA."},
-		{"NAM02", "neither", results(iterate.NoData, iterate.NoData), "fail error", "exists, but has no A and AAAA records"},
+		{"NAM02", "neither", results(iterate.NoData, iterate.NoData), "fail critical", "exists, but has no A and AAAA records"},
 		{"NAM02", "no AAAA, but it is expected", then(results(iterate.Answer, iterate.NoData), func(f *explain.Facts) {
 			f.Expect = []explain.Set{set("www.example.org", rr.TypeAAAA, 0, web6)}
 		}), "fail error", ""},
-		{"NAM02", "where the alias leads", then(alias("edge.example.net"), results(iterate.NoData, iterate.NoData)), "fail error", "edge.example.net, which www.example.org leads to, exists, but has no"},
+		{"NAM02", "where the alias leads", then(alias("edge.example.net"), results(iterate.NoData, iterate.NoData)), "fail critical", "edge.example.net, which www.example.org leads to, exists, but has no"},
 		{"NAM02", "the budget was used up", unfound, "unknown", ""},
 
 		{"NAM03", "no alias", nil, "pass", ""},

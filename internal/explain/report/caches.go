@@ -7,7 +7,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // telling are the states by how much they interest who waits for a change, the most first.
@@ -54,15 +53,26 @@ func stateOf(f *explain.Facts, c explain.Cache) safeat.State {
 	return safeat.Silent
 }
 
+// rcodeText is a reply without records in words.
+func rcodeText(rcode string) string {
+	switch rcode {
+	case "NOERROR":
+		return "no such record"
+	case "NXDOMAIN":
+		return "does not exist"
+	}
+	return rcode
+}
+
 // said is the answer that put a resolver into its state, and what it says about itself.
 func said(f *explain.Facts, c explain.Cache, state safeat.State, why string) (answer, reason string) {
 	for _, s := range c.Samples {
 		if explain.StateOf(f, c, s) != state {
 			continue
 		}
-		answer = s.Rcode
+		answer = rcodeText(s.Rcode)
 		if len(s.Sets) > 0 {
-			answer = answerText(iterate.Answer, s.Sets)
+			answer = answerText(s.Sets)
 		}
 		var words []string
 		for _, e := range s.Errors {

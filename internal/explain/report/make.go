@@ -91,23 +91,41 @@ func (r *Report) evidence(f *explain.Facts) {
 			wanted[i] = i >= 0 && i < len(f.Exchanges)
 		}
 	}
+	samples := map[int]explain.Sample{}
+	for _, c := range f.Caches {
+		for _, s := range c.Samples {
+			for _, i := range s.Evidence {
+				samples[i] = s
+			}
+		}
+	}
 	for i, e := range f.Exchanges {
 		if wanted[i] {
-			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e), Result: result(e), RTT: e.RTT})
+			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i]), Result: result(e), RTT: e.RTT})
 		}
 	}
 }
 
 func exchangeID(i int) string { return fmt.Sprintf("q%d", i) }
 
-// dig is the command that asks the same.
-func dig(e iterate.Exchange) string {
-	text := fmt.Sprintf("dig @%s %s %s +norecurse", e.Server, e.Question.Name, e.Question.Type)
-	if strings.EqualFold(e.Transport, "tcp") {
-		text += " +tcp"
+// dig is the command that asks the same. Of an exchange with a resolver, the sample tells how it was asked.
+func dig(e iterate.Exchange, s explain.Sample) string {
+	text := fmt.Sprintf("dig @%s %s %s", e.Server, e.Question.Name, e.Question.Type)
+	if !s.Recurse {
+		text += " +norecurse"
 	}
-	if !e.EDNS {
+	if s.NoCheck {
+		text += " +cdflag"
+	}
+	switch transport := strings.ToLower(e.Transport); transport {
+	case "tcp", "tls":
+		text += " +" + transport
+	}
+	switch {
+	case !e.EDNS:
 		return text + " +noedns"
+	case s.Evidence != nil:
+		return text // resolvers are asked without signatures
 	}
 	return text + " +dnssec"
 }

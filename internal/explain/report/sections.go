@@ -216,11 +216,11 @@ func differences(f *explain.Facts) (out []Difference) {
 		if d.Question.Type == rr.TypeSOA {
 			continue // versions of a zone are with its nameservers
 		}
-		row := Difference{Question: d.Question.String(), Manner: manners[d.Manner]}
+		row := Difference{Question: bare(explain.Name{Name: d.Question.Name}) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
 		for _, g := range d.Groups {
 			answer := strings.Join(g.Data, ", ")
 			if answer == "" {
-				answer = string(g.Class)
+				answer = outcome(g.Class)
 			}
 			group := Group{Answer: answer}
 			for _, a := range g.Servers {
@@ -236,10 +236,19 @@ func differences(f *explain.Facts) (out []Difference) {
 	return out
 }
 
-func answerText(class iterate.Class, sets []explain.Set) string {
-	if len(sets) == 0 {
-		return string(class)
+// outcomes are replies without records, in words.
+var outcomes = map[iterate.Class]string{iterate.NoData: "no such record", iterate.NXDomain: "does not exist", iterate.Timeout: "no reply", iterate.Unreachable: "no reply",
+	iterate.LameRefused: "refused", iterate.LameServfail: "failed (SERVFAIL)", iterate.LameNotAuth: "does not know the zone", iterate.Upward: "does not know the zone",
+	iterate.NoSOA: "denied without an SOA record", iterate.Unknown: "not found out"}
+
+func outcome(c iterate.Class) string {
+	if words, ok := outcomes[c]; ok {
+		return words
 	}
+	return string(c)
+}
+
+func answerText(sets []explain.Set) string {
 	var parts []string
 	for _, s := range sets {
 		parts = append(parts, fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", ")))

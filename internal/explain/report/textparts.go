@@ -34,7 +34,7 @@ func answerRows(r *Report) (rows [][]string) {
 	}
 	for _, o := range r.Outcomes {
 		if len(o.Sets) == 0 {
-			rows = append(rows, []string{bare(o.End), o.Type.String() + ": " + string(o.Result), "", "zone " + bare(o.Zone)})
+			rows = append(rows, []string{bare(o.End), o.Type.String() + ": " + outcome(o.Result), "", "zone " + bare(o.Zone)})
 		}
 		for _, s := range o.Sets {
 			rows = append(rows, []string{bare(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + seconds(s.TTL), "zone " + bare(o.Zone)})
@@ -69,14 +69,7 @@ func (p *page) caches() {
 		if !c.Until.IsZero() {
 			until = moment(c.Until, p.r.At)
 		}
-		answer := c.Answer
-		if c.Why != "" {
-			answer = strings.TrimSpace(answer + " (" + c.Why + ")")
-		}
-		if c.Flush != "" {
-			answer += " empty its cache: " + c.Flush
-		}
-		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, string(c.State), until, answer})
+		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, string(c.State), until, c.remark()})
 	}
 	p.table(rows)
 	if n, at := cachesSeen(p.r); n > 0 {
@@ -88,6 +81,18 @@ func (p *page) caches() {
 			p.line(faint, "  not covered: "+n)
 		}
 	}
+}
+
+// remark is the answer, and what there is to say about it.
+func (c CacheLine) remark() string {
+	text := c.Answer
+	if c.Why != "" {
+		text = strings.TrimSpace(text + " (" + c.Why + ")")
+	}
+	if c.Flush != "" {
+		text += "; empty its cache: " + c.Flush
+	}
+	return text
 }
 
 // cachesSeen is how many caches answered at least, and at how many addresses.

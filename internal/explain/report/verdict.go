@@ -8,8 +8,9 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 )
 
-// passing are the checks whose failure time alone mends: the authority is right, and caches are late.
-var passing = []string{"TTL02", "TTL03", "TTL08", "TTL11"}
+// passing are the checks whose failure time alone mends: the authority is right, and caches are late. A resolver that cannot reach
+// the servers (TTL08) is none: nobody knows when it can.
+var passing = []string{"TTL02", "TTL03", "TTL11"}
 
 // vital are the checks without which nobody can say that a name works.
 var vital = map[explain.Kind][]string{
@@ -88,8 +89,12 @@ func (r *Report) lateWords() string {
 			asked++
 		}
 	}
-	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still have an older answer.", bare(r.Target), late, count(asked, "resolver", "resolvers"))
-	if !r.SafeAt.IsZero() {
+	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", bare(r.Target), late, count(asked, "resolver", "resolvers"), has(late))
+	switch {
+	case r.SafeAt.IsZero():
+	case r.Safe != nil && r.Safe.Verdict == safeat.CannotTell:
+		text += " When everyone sees the new one cannot be told."
+	default:
 		text += " Everyone sees the new one by " + moment(r.SafeAt, r.At) + "."
 		if r.Assumed {
 			text += " That rests on assumptions; it is not later than " + moment(r.AtLatest, r.At) + "."
@@ -98,23 +103,30 @@ func (r *Report) lateWords() string {
 	return text
 }
 
+func has(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
 func (r *Report) workingWords(worst *explain.Finding) string {
-	text := fmt.Sprintf("Working: %s", bare(r.Target))
-	switch r.Kind {
-	case explain.Scan:
-		text += " is registered and delegated, and its servers answer"
-	case explain.Analyze:
-		text += " resolves, and its servers agree"
-	case explain.Compare:
-		text += " is the same at the resolvers that were asked as at its authority"
+	said := map[explain.Kind]string{explain.Scan: "is registered and delegated", explain.Analyze: "resolves",
+		explain.Compare: "is the same at the resolvers that answered as at its authority"}
+	if r.filtered() {
+		said[explain.Compare] = "is the same at the resolvers that do not filter it as at its authority"
 	}
-	if worst == nil || !worst.Severity.AtLeast(explain.Warning) {
-		return text + "."
+	text := fmt.Sprintf("Working: %s %s", bare(r.Target), said[r.Kind])
+	if worst != nil && worst.Severity.AtLeast(explain.Warning) {
+		return text + ". Worst problem: " + worst.Words
 	}
-	if r.Kind == explain.Analyze {
-		text = fmt.Sprintf("Working: %s resolves", bare(r.Target)) // whether its servers agree, the findings tell
-	}
-	return text + ". Worst problem: " + worst.Words
+	// With a problem, the findings tell how far this is so.
+	return text + map[explain.Kind]string{explain.Scan: ", and its servers answer", explain.Analyze: ", and its servers agree"}[r.Kind] + "."
+}
+
+// filtered reports whether there are resolvers that filter the name.
+func (r *Report) filtered() bool {
+	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool { return f.ID == "VAN02" && f.Status == explain.Fail })
 }
 
 // Exit is the exit code of a command that shows the report: 0 all is well, 1 a warning, 2 an error, 3 could not tell.

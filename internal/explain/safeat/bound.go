@@ -1,8 +1,10 @@
 package safeat
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -121,7 +123,10 @@ func (l Link) versions() []Version {
 	return []Version{{}, {Absent: true}}
 }
 
-func (l Link) String() string { return l.Owner.String() + " " + l.Type.String() }
+// String is the link as people write it, without the dot of the root.
+func (l Link) String() string {
+	return cmp.Or(strings.TrimSuffix(l.Owner.String(), "."), ".") + " " + l.Type.String()
+}
 
 // unseen are the bounds for caches that nobody looked into. instead is taken for the TTL of older data where that is not
 // known; late says that a cache was found to have fetched an older version after the moment that is given for the change.
@@ -150,7 +155,7 @@ func (l Link) unseen(c Clamps, instead TTL, late bool) (bounds []Bound, unknown 
 }
 
 func (l Link) because(v Version, until time.Time, s span) string {
-	what := "another " + l.String()
+	what := "an older " + l.String()
 	if v.Absent {
 		what = "that there is no " + l.String()
 	}
@@ -169,7 +174,7 @@ func (l Link) seen(s Sample) (Bound, bool) {
 	left := time.Duration(s.Left) * time.Second
 	switch s.State {
 	case Old:
-		b.Because = fmt.Sprintf("a cache held another %s, for %s after %s", l, words(left), stamp(s.Seen))
+		b.Because = fmt.Sprintf("a cache held an older %s, for %s after %s", l, words(left), stamp(s.Seen))
 	case Negative:
 		b.Because = fmt.Sprintf("a cache held that there is no %s, for %s after %s", l, words(left), stamp(s.Seen))
 	case Failed:
@@ -214,7 +219,7 @@ func slackOf(d time.Duration) Input {
 }
 
 // stamp is a moment as people and JSON read it, in whole seconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // words is a duration with its two largest units: "1 d 2 h", "5 min".
 func words(d time.Duration) string {

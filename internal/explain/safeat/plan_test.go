@@ -90,12 +90,12 @@ func TestPlanReads(t *testing.T) {
 		got = append(got, s.Text)
 	}
 	want := []string{
-		"Change www.example.com. A at 2026-01-01 13:01:00Z; everyone sees it by 2026-01-01 13:07:00Z.",
-		"Lower the TTL of www.example.com. A from 3600 s to 300 s; leave its data as they are.",
-		"Wait until 2026-01-01 13:01:00Z, when every cache has the low TTL.",
-		"Change www.example.com. A, and ask the zone's own servers whether all have it.",
+		"Change www.example.com A at 2026-01-01 13:01:00 UTC; everyone sees it by 2026-01-01 13:07:00 UTC.",
+		"Lower the TTL of www.example.com A from 3600 s to 300 s; leave its data as they are.",
+		"Wait until 2026-01-01 13:01:00 UTC, when every cache has the low TTL.",
+		"Change www.example.com A, and ask the zone's own servers whether all have it.",
 		"Confirm: all servers of the zone and all resolvers give the new answer from now on.",
-		"Raise the TTL of www.example.com. A again, to 3600 s.",
+		"Raise the TTL of www.example.com A again, to 3600 s.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -104,8 +104,8 @@ func TestPlanReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const wait = `{"at":"2026-01-01T12:00:00Z","until":"2026-01-01T13:01:00Z","do":"wait","text":"Wait until 2026-01-01 13:01:00Z, when every cache has the low TTL.",` +
-		`"because":"a cache may have learned another www.example.com. A until 2026-01-01 12:00:00Z, and keep it for 1 h","assumed":false}`
+	const wait = `{"at":"2026-01-01T12:00:00Z","until":"2026-01-01T13:01:00Z","do":"wait","text":"Wait until 2026-01-01 13:01:00 UTC, when every cache has the low TTL.",` +
+		`"because":"a cache may have learned an older www.example.com A until 2026-01-01 12:00:00 UTC, and keep it for 1 h","assumed":false}`
 	if diff := cmp.Diff(wait, string(b)); diff != "" {
 		t.Error(diff)
 	}

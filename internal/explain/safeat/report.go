@@ -102,13 +102,17 @@ func (r *Report) add(p Part) {
 
 func (r *Report) conclude(now time.Time) {
 	r.Assumed = r.Assumed || r.Latest.After(r.At)
-	held := 0
+	held, told := 0, 0
 	for _, p := range r.Resolvers {
-		if p.State == Old || p.State == Negative || p.State == Stale {
+		switch p.State {
+		case Old, Negative, Stale:
 			held++
+			told++
+		case Current:
+			told++
 		}
 	}
-	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", held, len(r.Resolvers))
+	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", held, told)
 	switch {
 	case len(r.CannotTell) > 0:
 		r.Verdict = CannotTell

@@ -174,15 +174,15 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"name":"lab","state":"old","safeAt":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","heldUntil":"2026-01-01T12:23:21Z",` +
-		`"likelyUntil":"2026-01-01T12:23:20Z","assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21Z; all behind it is new by 2026-01-01 12:23:21Z.",` +
-		`"bounds":[{"at":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","link":"www.example.com. A",` +
-		`"because":"a cache held another www.example.com. A, for 23 min 20 s after 2026-01-01 12:00:00Z","assumed":false,` +
-		`"inputs":[{"name":"seen","value":"2026-01-01 12:00:00Z","assumed":false},{"name":"remaining","value":"1400","assumed":false},{"name":"slack","value":"1","assumed":false}]}]}]`
+		`"likelyUntil":"2026-01-01T12:23:20Z","assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21 UTC; all behind it is new by 2026-01-01 12:23:21 UTC.",` +
+		`"bounds":[{"at":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","link":"www.example.com A",` +
+		`"because":"a cache held an older www.example.com A, for 23 min 20 s after 2026-01-01 12:00:00 UTC","assumed":false,` +
+		`"inputs":[{"name":"seen","value":"2026-01-01 12:00:00 UTC","assumed":false},{"name":"remaining","value":"1400","assumed":false},{"name":"slack","value":"1","assumed":false}]}]}]`
 	if diff := cmp.Diff(want, string(b)); diff != "" {
 		t.Error(diff)
 	}
 	rep := safeat.Compute(f)
-	if want := "Everyone sees the new answer by 2026-01-01 13:00:02Z (in 1 h); 1 of 1 resolvers were seen with an older answer."; rep.Summary != want {
+	if want := "Everyone sees the new answer by 2026-01-01 13:00:02 UTC (in 1 h); 1 of 1 resolvers were seen with an older answer."; rep.Summary != want {
 		t.Errorf("summary %q, want %q", rep.Summary, want)
 	}
 }
@@ -192,7 +192,7 @@ func TestInputs(t *testing.T) {
 	r := safeat.Resolver{Name: "r", Clamps: safeat.Clamps{Positive: safeat.Seconds(86400)}}
 	f := safeat.Facts{Now: t0, Links: []safeat.Link{data("www.example.com", 300, was(t0, 1000000))}, Resolvers: []safeat.Resolver{r}}
 	rep := safeat.Compute(f)
-	want := []safeat.Input{{Name: "changed", Value: "2026-01-01 12:00:00Z"}, {Name: "ttl", Value: "1000000"}, {Name: "clamp", Value: "86400"}, {Name: "slack", Value: "2"}}
+	want := []safeat.Input{{Name: "changed", Value: "2026-01-01 12:00:00 UTC"}, {Name: "ttl", Value: "1000000"}, {Name: "clamp", Value: "86400"}, {Name: "slack", Value: "2"}}
 	if diff := cmp.Diff(want, rep.Resolvers[0].Bounds[0].Inputs); diff != "" {
 		t.Error(diff)
 	}

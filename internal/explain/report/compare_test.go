@@ -1,0 +1,86 @@
+package report_test
+
+import (
+	"bytes"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// late is a name that was changed: one resolver has the old address, one remembers that there is none, one filters it, and one has
+// the new address.
+func late() (*explain.Facts, []explain.Finding) {
+	f, _ := story(explain.Compare)
+	f.Chain = nil
+	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
+	q := iterate.Question{Name: f.Name.Name, Type: rr.TypeA}
+	old := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
+	n := len(f.Exchanges)
+	sample := func(state safeat.State, i int, s explain.Sample) []explain.Sample {
+		s.Question, s.State, s.Evidence = q, state, []int{n + i}
+		return []explain.Sample{s}
+	}
+	f.Caches = []explain.Cache{
+		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"), Samples: sample(safeat.Current, 0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Left: 30, Rcode: "NOERROR"})},
+		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: sample(safeat.Old, 1, explain.Sample{Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"})},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: sample(safeat.Negative, 2, explain.Sample{Recurse: true, Left: 300, Rcode: "NOERROR"})},
+		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(safeat.Filtered, 3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17}}})},
+	}
+	for i, c := range f.Caches {
+		transport := []string{"udp", "udp", "tcp", "tls"}[i]
+		f.Exchanges = append(f.Exchanges, iterate.Exchange{At: time.Second, RTT: 5 * time.Millisecond, Server: c.Addr, Transport: transport, EDNS: true, Class: iterate.Answer, Question: q})
+	}
+	return f, []explain.Finding{
+		{ID: "TTL02", Severity: explain.Error, Status: explain.Fail, Subject: "www.example.org", Actor: explain.Nobody, Evidence: []int{n, n + 1, n + 2}, Words: "1 of 3 resolvers holds the old answer for www.example.org.", Fix: "Wait."},
+		{ID: "VAN02", Severity: explain.Warning, Status: explain.Fail, Subject: "Delos", Actor: explain.Resolver, Evidence: []int{n + 3}, Words: "Delos (198.51.100.4) filters www.example.org on purpose."},
+	}
+}
+
+func TestGoldenCompare(t *testing.T) {
+	r := report.Make(late())
+	for _, format := range []string{"text", "markdown"} {
+		var out bytes.Buffer
+		if err := r.Write(&out, format, report.TextOptions{All: true}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", "compare."+format), out.String())
+	}
+}
+
+// TestCompareWords: the first sentence says nothing that the rest of the report denies.
+func TestCompareWords(t *testing.T) {
+	f, findings := late()
+	stale := findings[0]
+	stale.ID, stale.Severity = "TTL08", explain.Warning
+	held := func(state safeat.State) *explain.Facts {
+		g := *f
+		g.Caches = append([]explain.Cache(nil), f.Caches[:2]...)
+		g.Caches[1].Samples = []explain.Sample{g.Caches[1].Samples[0]}
+		g.Caches[1].Samples[0].State = state
+		return &g
+	}
+	for _, test := range []struct {
+		what     string
+		facts    *explain.Facts
+		findings []explain.Finding
+		want     string
+	}{
+		{"two are late", f, findings, "but 2 of 3 resolvers still have an older answer. Everyone sees the new one by "},
+		{"one is late", held(safeat.Old), findings[:1], "but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
+		{"one is late, and one cannot reach the servers", held(safeat.Stale), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
+		{"one cannot reach the servers", held(safeat.Stale), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
+		{"one filters", f, findings[1:], "Working: www.example.org is the same at the resolvers that do not filter it as at its authority. Worst problem: Delos"},
+	} {
+		if r := report.Make(test.facts, test.findings); !strings.Contains(r.Summary, test.want) {
+			t.Errorf("%s: %q, want %q", test.what, r.Summary, test.want)
+		}
+	}
+}
