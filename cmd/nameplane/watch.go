@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -130,17 +131,27 @@ func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
 		return "not yet at the authority: " + problem, false
 	}
 	if v.until == "authoritative" {
-		return fmt.Sprintf("%s is as wanted at every server of its zone", f.Name), true
+		return fmt.Sprintf("%s is as wanted at every server of its zone", bareName(f.Name)), true
 	}
 	late := lateOnes(r)
 	switch {
 	case len(late) > 0:
-		return fmt.Sprintf("%d resolvers are late (%s); safe at %s", len(late), strings.Join(late, ", "), r.SafeAt.UTC().Format(time.DateTime+" UTC")), false
+		return fmt.Sprintf("late: %s; %s", strings.Join(late, ", "), safeWords(r)), false
 	case r.Safe == nil || time.Now().Before(r.SafeAt):
 		return fmt.Sprintf("no resolver that was asked is late; all others are safe at %s", r.SafeAt.UTC().Format(time.DateTime+" UTC")), false
 	}
-	return fmt.Sprintf("%s is safe: everyone sees the new answer", f.Name), true
+	return fmt.Sprintf("%s is safe: everyone sees the new answer", bareName(f.Name)), true
 }
+
+// safeWords are until when late resolvers are waited for.
+func safeWords(r *report.Report) string {
+	if r.Safe != nil && r.Safe.Verdict == safeat.CannotTell {
+		return "when it is safe cannot be told"
+	}
+	return "safe at " + r.SafeAt.UTC().Format(time.DateTime+" UTC")
+}
+
+func bareName(n explain.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 // authoritative says what is missing at the authority; nothing if all of its servers have what is wanted.
 func authoritative(f *explain.Facts) string {
@@ -150,7 +161,7 @@ func authoritative(f *explain.Facts) string {
 		}
 	}
 	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) {
-		return f.Name.String() + " does not exist"
+		return "there are no such records of " + bareName(f.Name)
 	}
 	for _, want := range f.Expect {
 		i := slices.IndexFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Type == want.Type })
@@ -162,7 +173,7 @@ func authoritative(f *explain.Facts) string {
 		// Where each server makes its own answer they never become the same; but if one was named, all must give it.
 		wanted := slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Type.Type == d.Question.Type })
 		if d.Manner == explain.Divided || d.Manner == explain.Computed && wanted {
-			return "its servers have different records of " + d.Question.String()
+			return fmt.Sprintf("its servers have different records of %s %s", bareName(explain.Name{Name: d.Question.Name}), d.Question.Type)
 		}
 	}
 	return ""
@@ -172,8 +183,12 @@ func contains(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
+// lateOnes are the resolvers that do not know yet, of those that are counted.
 func lateOnes(r *report.Report) (out []string) {
 	for _, c := range r.Caches {
+		if c.NoVote {
+			continue
+		}
 		if c.State == safeat.Old || c.State == safeat.Negative || c.State == safeat.Stale {
 			out = append(out, c.Resolver)
 		}
