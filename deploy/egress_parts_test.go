@@ -136,7 +136,7 @@ func (s *stage) explain(t *testing.T) {
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		for _, want := range []string{"\n192.0.2.10: Allow\n", "rule 0: Allow dnsName api.example.com.", "programmed  n1 ("} {
+		for _, want := range []string{"\nrules in force on n1\n", "\n192.0.2.10: Allow\n", "rule 0: Allow dnsName api.example.com.", "programmed  n1 ("} {
 			if !strings.Contains(string(out), want) {
 				return fmt.Errorf("there is no %q in\n%s", want, out)
 			}

@@ -24,14 +24,15 @@ import (
 )
 
 const explainLong = `Says whether pods of a namespace may connect to a destination, which rule of the
-EgressFirewall decides, through which name, when that was learned and until when it
-is valid.
+EgressFirewall decides, through which name, when that was learned, until when it is
+valid, and in which zones (nodes, where each is one) the rules are in force, as the
+agents say in the status of the EgressFirewall.
 
 DESTINATION is a name, or an address (IPv6 in brackets when a port follows). A name
 is not looked up: what counts is what pods were answered.
 
-With --agents it also asks whether the switches have it. The certificate must be one
-the agents let connect.
+With --agents it also asks whether their switches have this address by now. The
+certificate must be one the agents let connect.
 
 Exit status: 0 told, 1 told with a warning, 3 could not tell.`
 
@@ -207,6 +208,12 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "pods of %s to %s\n", r.Namespace, r.Destination)
+	if len(r.InForce) > 0 {
+		fmt.Fprintf(&b, "rules in force on %s\n", strings.Join(r.InForce, ", "))
+	}
+	if len(r.Silent) > 0 {
+		fmt.Fprintf(&b, "not said yet by %s\n", strings.Join(r.Silent, ", "))
+	}
 	for _, a := range r.Answers {
 		fmt.Fprintf(&b, "\n%s: %s\n  decided by  %s\n", cmp.Or(a.Address, "any address"), a.Action, a.Text)
 		for _, d := range a.Depends {

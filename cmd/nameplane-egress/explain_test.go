@@ -40,7 +40,7 @@ func TestSplitDestination(t *testing.T) {
 func TestExplainText(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)
 	rule := 0
-	r := agent.Report{Namespace: "shop", Destination: "api.example.com. port 443 TCP", Warnings: []string{"192.0.2.1: not programmed by the agent 192.0.2.11:9500"},
+	r := agent.Report{Namespace: "shop", Destination: "api.example.com. port 443 TCP", InForce: []string{"node1", "node2"}, Silent: []string{"node3"}, Warnings: []string{"192.0.2.1: not programmed by the agent 192.0.2.11:9500"},
 		Answers: []agent.Answer{
 			{Address: "192.0.2.1", Action: "Allow", Rule: &rule, Text: "rule 0: Allow dnsName *.example.com. ports TCP/443", Name: "*.example.com.", Object: "ovn-kubernetes/dns-86b778d444",
 				Learned: []agent.LearnedName{{Name: "api.example.com.", At: now.Add(-10 * time.Second), Until: now.Add(20 * time.Second)}, {Name: "old.example.com.", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)}},

@@ -39,6 +39,8 @@ type Question struct {
 type Report struct {
 	Namespace   string   `json:"namespace"`
 	Destination string   `json:"destination"`
+	InForce     []string `json:"inForce,omitempty"`  // zones whose switches have the firewall, as they say in its status
+	Silent      []string `json:"silent,omitempty"`   // zones that have not said it
 	Answers     []Answer `json:"answers"`            // one for each address
 	Warnings    []string `json:"warnings,omitempty"` // what keeps the answers from being the whole truth
 	Unknown     string   `json:"unknown,omitempty"`  // why there is no answer
@@ -105,7 +107,7 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force"
 		return r
 	}
-	r.Warnings = append(r.Warnings, statusOf(o.firewalls, q.Namespace)...)
+	r.status(o, q.Namespace)
 	fw, ok := in.firewall(q.Namespace)
 	addrs := []netip.Addr{q.Addr}
 	if !q.Name.IsZero() {
@@ -274,18 +276,33 @@ func unlearned(in reading, name dnsname.Name) string {
 	return fmt.Sprintf("no address of %s is known yet; it is learned when a pod looks the name up, and then this is about it: %s", name, strings.Join(by, "; "))
 }
 
-// statusOf warns when a zone says that a firewall is not in force.
-func statusOf(firewalls []apiv1.EgressFirewall, namespace string) []string {
-	var out []string
-	for _, f := range firewalls {
-		for _, m := range f.Status.Messages {
-			if f.Namespace == namespace && f.Name == theOnly && strings.Contains(m, notApplied) {
-				out = append(out, m)
-			}
+// status adds where a firewall is in force: agents say so when their switch has confirmed it. It warns when a zone says that it is not.
+func (r *Report) status(o objects, namespace string) {
+	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == theOnly })
+	if i < 0 {
+		return
+	}
+	said := map[string]bool{}
+	for _, m := range o.firewalls[i].Status.Messages {
+		zone, what, _ := strings.Cut(m, ": ")
+		said[zone] = true
+		switch {
+		case what == applied:
+			r.InForce = append(r.InForce, zone)
+		case strings.Contains(what, notApplied):
+			r.Warnings = append(r.Warnings, m)
 		}
 	}
-	return out
+	for i := range o.nodes {
+		zone := zoneOf(&o.nodes[i])
+		if !said[zone] {
+			r.Silent = append(r.Silent, zone)
+		}
+	}
+	r.InForce, r.Silent = sortedOnce(r.InForce), sortedOnce(r.Silent)
 }
+
+func sortedOnce(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
 
 // allPrefixes are the subnets of the pods of all nodes.
 func allPrefixes(nodes []corev1.Node) []netip.Prefix {

@@ -71,6 +71,9 @@ func TestExplainReport(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.q.Namespace == "ns1" {
+				tt.want.Silent = []string{defaultZone}
+			}
 			got := explain(t.Context(), o, tt.q, t0.Add(time.Second))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -80,6 +83,27 @@ func TestExplainReport(t *testing.T) {
 	late := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Protocol: enforce.TCP, Port: 443}, t0.Add(45*time.Second))
 	if len(late.Warnings) != 2 || !strings.Contains(late.Warnings[1], "a.example.com. is over since 2026-01-01T00:00:30Z") {
 		t.Errorf("after one TTL: %v", late.Warnings)
+	}
+}
+
+// TestExplainZones says where the rules are in force, who has not said so, and who says the contrary.
+func TestExplainZones(t *testing.T) {
+	f := ef("ns1", 1, allow("www.example.com"))
+	f.Status.Messages = []string{"z2: EgressFirewall Rules applied", "z1: EgressFirewall Rules applied", "z3: EgressFirewall Rules not correctly applied: no", "cluster-manager: EgressFirewall Rules not correctly applied: spec.egress[1]: no"}
+	other := ef("ns2", 1, allow("www.example.com"))
+	other.Status.Messages = []string{"z4: EgressFirewall Rules applied"}
+	o := objects{firewalls: []apiv1.EgressFirewall{other, f}, nodes: []corev1.Node{node("n", nil)}}
+	for _, zone := range []string{"z1", "z3", "z4", "z4"} {
+		o.nodes = append(o.nodes, node("of-"+zone, map[string]string{zoneAnnotation: zone}))
+	}
+	got := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0)
+	got.Answers = nil
+	want := Report{Namespace: "ns1", Destination: "192.0.2.1", InForce: []string{"z1", "z2"}, Silent: []string{"global", "z4"}, Warnings: f.Status.Messages[2:]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := explain(t.Context(), o, Question{Namespace: "ns9", Addr: addr("192.0.2.1")}, t0); got.InForce != nil || got.Silent != nil {
+		t.Errorf("without a firewall: %+v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"slices"
@@ -231,10 +232,9 @@ func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-func inZone(n *corev1.Node, zone string) bool {
-	z := n.Annotations[zoneAnnotation]
-	return z == zone || z == "" && zone == defaultZone
-}
+func inZone(n *corev1.Node, zone string) bool { return zoneOf(n) == zone }
+
+func zoneOf(n *corev1.Node) string { return cmp.Or(n.Annotations[zoneAnnotation], defaultZone) }
 
 // soleNode is the only node of a zone; zero when there are others.
 func soleNode(nodes []corev1.Node, zone string) ovn.Node {

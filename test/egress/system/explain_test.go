@@ -51,6 +51,9 @@ func explained(s *story) {
 			s.Errorf("explain says %+v", a)
 		}
 	}
+	if len(r.InForce) != 2 || len(r.Silent) != 0 {
+		s.Errorf("explain says that the rules are in force on %v, and not yet on %v", r.InForce, r.Silent)
+	}
 	if len(r.Answers) != 2 {
 		s.Errorf("explain answers for %d addresses, want 2: %+v", len(r.Answers), r)
 	}
