@@ -229,6 +229,18 @@ func (r *rig) established() {
 	}
 }
 
+// idle waits until the agent has looked at what it wrote itself: a pass for that would find what is done next, whether or not it is noticed.
+func (r *rig) idle() {
+	r.Helper()
+	passes, since := -1, time.Now()
+	r.soon("the agent is idle", func() bool {
+		if n := r.agent.engine.begun(); n != passes {
+			passes, since = n, time.Now()
+		}
+		return time.Since(since) > 3*lull
+	})
+}
+
 // nodes is case 75: a rule selects nodes by their labels, which change, and come and go.
 func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
 	ingress := apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ingress": "yes"}}},
@@ -251,11 +263,14 @@ func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
 		r.soon(ip+" of a node that came is reached", func() bool { return r.reaches(ip) })
 	}
 	n.Labels = nil
+	r.idle()
 	r.must(r.client.Update(r.Context(), n))
 	r.soon("a node without the label is not", func() bool { return !r.reaches("203.0.113.9") })
 	n.Labels = map[string]string{"ingress": "yes"}
+	r.idle()
 	r.must(r.client.Update(r.Context(), n))
 	r.soon("one that has it again is", func() bool { return r.reaches("203.0.113.9") })
+	r.idle()
 	r.must(r.client.Delete(r.Context(), n))
 	r.soon("one that is gone is not", func() bool { return !r.reaches("203.0.113.9") })
 	change(before)
@@ -273,6 +288,7 @@ func (r *rig) logs() {
 	space := &corev1.Namespace{}
 	r.must(r.client.Get(r.Context(), client.ObjectKey{Name: "shop"}, space))
 	space.Annotations[logAnnotation] = `{"allow":"notice"}`
+	r.idle()
 	r.must(r.client.Update(r.Context(), space))
 	r.soon("it logs no longer", func() bool { return row() == "false\n\nacl-logging" })
 	if got := r.nb("--bare", "--columns=severity", "find", "ACL", `name="EF:shop:0"`); got != "notice" {
