@@ -205,5 +205,5 @@ func (v *vigil) late(cmd *cobra.Command, r *report.Report) error {
 	if late := lateOnes(r); len(late) > 0 {
 		text += "; still late: " + strings.Join(late, ", ")
 	}
-	return fail(fmt.Sprintf("%s %s shows why", "nameplane compare", r.Target), "%s", text)
+	return fail(fmt.Sprintf("%s %s shows why", "nameplane compare", bareName(r.Target)), "%s", text)
 }

@@ -120,7 +120,7 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	case 1:
 		return unknown(name, "The answer for %s is known of one server only.", name)
 	default:
-		return pass(name, "All %d servers that answered give the same answer for %s.", most, name)
+		return pass(name, "%s that answered give the same answer for %s.", all(most, "servers"), name)
 	}
 }
 

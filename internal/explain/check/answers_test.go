@@ -61,7 +61,7 @@ func named(s string) func(*explain.Facts) {
 
 func answerStories() []story {
 	return []story{
-		{"NAM11", "the same", nil, "pass", "All 2 servers"},
+		{"NAM11", "the same", nil, "pass", "Both servers"},
 		{"NAM11", "an old server", other(41, "203.0.113.99"), "fail error", "ns2.example.net (198.51.100.2) (version 41): 203.0.113.99"},
 		{"NAM11", "one denies it", func(f *explain.Facts) { f.Answers[1].Class, f.Answers[1].Sets = iterate.NXDomain, nil }, "fail error", "that it does not exist"},
 		{"NAM11", "a lame server's answer is none", func(f *explain.Facts) {

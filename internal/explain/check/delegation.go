@@ -87,7 +87,7 @@ func twoServers(f *explain.Facts) []explain.Finding {
 		case len(ns) == 1:
 			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
 		case len(addrs) == 1 && !blind:
-			x = fail("", who(f, z.Name, explain.DNSHost), zone, "All %d nameservers of %s have the same address, %s.", len(ns), zone, addrs[0])
+			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.", all(len(ns), "nameservers"), zone, addrs[0])
 		case len(addrs) < 2:
 			return unknown(zone, "The addresses of the nameservers of %s are not known.", zone)
 		default:

@@ -54,7 +54,7 @@ func delegationStories() []story {
 		{"DEL02", "only one", func(f *explain.Facts) {
 			zoneOf(f).ParentNS, zoneOf(f).ChildNS = sets(nsSet(3600, "ns1.example.org")), sets(nsSet(3600, "ns1.example.org"))
 		}, "fail warning", "only one nameserver, ns1.example.org"},
-		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}), "fail warning", "All 2 nameservers of example.org have the same address, 192.0.2.1."},
+		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}), "fail warning", "Both nameservers of example.org have the same address, 192.0.2.1."},
 		{"DEL02", "the address of one is not known", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
 		{"DEL02", "not known", noNS, "unknown", ""},
 

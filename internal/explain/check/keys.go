@@ -111,7 +111,7 @@ func sameKeys(f *explain.Facts) []explain.Finding {
 			if len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2 {
 				return unknown(zone, "The keys of %s are known of one server only.", zone)
 			}
-			return pass(zone, "All %d servers of %s that replied have the same keys.", len(z.KeySets[0].From), zone)
+			return pass(zone, "%s of %s that replied have the same keys.", all(len(z.KeySets[0].From), "servers"), zone)
 		}
 		var parts []string
 		for _, k := range z.KeySets {

@@ -54,7 +54,7 @@ func registered(f *explain.Facts) []explain.Finding {
 		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Registered:
-		return pass(domain, "%s is registered%s.", domain, at(r.Registrar.Name))
+		return pass(domain, "%s is registered%s", domain, sentence(at(r.Registrar.Name)))
 	case zoneAt(f, f.Domain) != nil:
 		return pass(domain, "%s is delegated, and so is registered.", domain)
 	case ok && r.State == registry.Free && !parent.IsZero():
@@ -171,7 +171,7 @@ func notMoving(f *explain.Facts) []explain.Finding {
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, named(r.Registrar.Name), day(moved), length(f.At.Sub(moved)))}
 		case i >= 0 && r.Registrar.Name != "" && f.Past[i].Registrar != r.Registrar.Name:
 			p := f.Past[i]
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s.", domain, r.Registrar.Name, day(p.At), p.Registrar)}
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s", domain, r.Registrar.Name, day(p.At), sentence(p.Registrar))}
 		case len(r.Statuses) == 0 && moved.IsZero() && i < 0:
 			return unknown(domain, "The registry tells neither status nor transfers of %s.", domain)
 		}

@@ -37,7 +37,8 @@ func registrationStories() []story {
 		return out
 	}
 	return append([]story{
-		{"REG01", "registered", nil, "pass", "is registered at Good Names"},
+		{"REG01", "registered", nil, "pass", "is registered at Good Names."},
+		{"REG01", "a name with a dot", func(f *explain.Facts) { f.Registrations[0].Registrar.Name = "Good Names, Inc." }, "pass", "example.org is registered at Good Names, Inc."},
 		{"REG01", "the registry and the zone above both say no", func(f *explain.Facts) { undelegated(f); free(f) }, "fail critical", "example.org is not registered, or a letter is off"},
 		{"REG01", "both say no, but there is one like it", then(undelegated, free, near("example.com", explain.NearSpelling)), "fail critical", "org does not have it. Perhaps example.com is meant, which exists."},
 		{"REG01", "there is no such top-level domain", then(rootless, registryDown), "fail critical", "example.org cannot be registered: there is no top-level domain org."},

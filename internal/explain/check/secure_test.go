@@ -119,7 +119,7 @@ func secureStories() []story {
 		{"SEC08", "a new one", func(f *explain.Facts) { sec(f).Child.Pending = true }, "fail notice", "another DS"},
 		{"SEC08", "not asked", func(f *explain.Facts) { sec(f).Child = secure.ChildDS{} }, "unknown", ""},
 
-		{"SEC09", "the same", nil, "pass", "All 2 servers"},
+		{"SEC09", "the same", nil, "pass", "Both servers"},
 		{"SEC09", "different", func(f *explain.Facts) {
 			sec(f).KeySets = []secure.KeySet{{KeyTags: []uint16{7}, From: addrs(one)}, {KeyTags: []uint16{8, 9}, From: addrs(two)}}
 		}, "fail error", "ns1.example.org (192.0.2.1) has key 7 and ns2.example.net (198.51.100.2) has keys 8 and 9"},

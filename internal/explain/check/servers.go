@@ -82,7 +82,7 @@ func everyOne(n int) string {
 	if n == 1 {
 		return "The one server"
 	}
-	return fmt.Sprintf("All %d servers", n)
+	return all(n, "servers")
 }
 
 func notUpward(f *explain.Facts) []explain.Finding {

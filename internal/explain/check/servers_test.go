@@ -26,7 +26,7 @@ func silent(s *explain.Server) {
 
 func serverStories() []story {
 	return []story{
-		{"DEL04", "they know it", nil, "pass", "All 2 servers"},
+		{"DEL04", "they know it", nil, "pass", "Both servers"},
 		{"DEL04", "REFUSED", ns2(iterate.LameRefused), "fail error", "ns2.example.net (198.51.100.2) is listed for example.org but does not know the zone: it replies REFUSED."},
 		{"DEL04", "SERVFAIL", ns2(iterate.LameServfail), "fail error", "SERVFAIL"},
 		{"DEL04", "not an authority", ns2(iterate.LameNotAuth), "fail error", "no authority"},
@@ -89,7 +89,7 @@ func serverStories() []story {
 		{"DEL17", "quick", nil, "pass", "in 20 ms"},
 		{"DEL17", "slow", func(f *explain.Facts) { second(f).RTT = 350 * time.Millisecond }, "fail notice", "takes 350 ms to reply, as seen from here only; the fastest, ns1.example.org (192.0.2.1), takes 20 ms."},
 		{"DEL17", "all are slow", func(f *explain.Facts) { both(f, func(s *explain.Server) { s.RTT = 350 * time.Millisecond }) }, "fail notice", "every first visit pays this"},
-		{"DEL17", "in one network", func(f *explain.Facts) { second(f).Addr = addr("192.0.2.99") }, "fail notice", "All 2 addresses of the servers of example.org are in one network, 192.0.2.0/24."},
+		{"DEL17", "in one network", func(f *explain.Facts) { second(f).Addr = addr("192.0.2.99") }, "fail notice", "Both addresses of the servers of example.org are in one network, 192.0.2.0/24."},
 		{"DEL17", "in one network, and IPv6", func(f *explain.Facts) {
 			second(f).Addr = addr("192.0.2.99")
 			six := *first(f)

@@ -119,9 +119,9 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 		case len(serials) > 1:
 			return unknown(zone, "The servers of %s have versions %s, of %d primaries that number them each by itself: whether one is behind does not show.", zone, list(serials), len(newest))
 		case len(caught) > 0:
-			return pass(zone, "All %d servers of %s that replied have version %s; %s came to it while it was looked at.", n, zone, serials[0], list(caught))
+			return pass(zone, "%s of %s that replied have version %s; %s came to it while it was looked at.", all(n, "servers"), zone, serials[0], list(caught))
 		}
-		return pass(zone, "All %d servers of %s that replied have version %s.", n, zone, serials[0])
+		return pass(zone, "%s of %s that replied have version %s.", all(n, "servers"), zone, serials[0])
 	})
 }
 

@@ -69,7 +69,7 @@ func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
 	if len(networks) != 1 || len(addrs) < 2 {
 		return explain.Finding{}, false
 	}
-	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "All %d addresses of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", len(addrs), text(z.Name), networks[0])
+	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "%s of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", all(len(addrs), "addresses"), text(z.Name), networks[0])
 	x.Fix = "Add a nameserver in another network: who cannot reach this one cannot reach any name of the zone."
 	return x, true
 }

@@ -84,6 +84,14 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// all are n of something, which are more than one.
+func all(n int, many string) string {
+	if n == 2 {
+		return "Both " + many
+	}
+	return fmt.Sprintf("All %d %s", n, many)
+}
+
 // verb is the form of a verb that fits a number.
 func verb(n int, one, many string) string {
 	if n == 1 {

@@ -164,6 +164,9 @@ func mailOf(rname explain.Name) string {
 		case '\\':
 			i++
 		case '.':
+			if strings.Contains(text[:i], "@") {
+				return text // whoever wrote it meant something else (SOA06)
+			}
 			return strings.ReplaceAll(text[:i], `\.`, ".") + "@" + text[i+1:]
 		}
 	}
