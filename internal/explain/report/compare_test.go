@@ -84,3 +84,14 @@ func TestCompareWords(t *testing.T) {
 		}
 	}
 }
+
+func TestContact(t *testing.T) {
+	for rname, want := range map[string]string{`hostmaster.example.org`: "hostmaster@example.org", `host\.master.example.org`: "host.master@example.org",
+		`host\@master.example.org`: `host\@master.example.org`} {
+		f, _ := story(explain.Scan)
+		f.Servers[0].SOA.RName = name(rname)
+		if got := report.Make(f, nil).SOA[1].Value; got != want {
+			t.Errorf("%s: %s, want %s", rname, got, want)
+		}
+	}
+}
