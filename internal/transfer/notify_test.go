@@ -248,10 +248,12 @@ func TestNotifyWhy(t *testing.T) {
 		f.pulls[one] = true
 		p, n, z := started(t, f)
 		time.Sleep(time.Second)
+		f.mu.Lock() // nobody is told while we look
 		change(t, p, z, "a.example.org.")
 		if got := n.Progress(z.ID)[1]; got.Acknowledged || got.Problem != "" {
 			t.Errorf("before anybody was told: %+v", got)
 		}
+		f.mu.Unlock()
 		time.Sleep(time.Second)
 		if got := n.Progress(z.ID)[1]; got.InSync || !got.Acknowledged || !strings.Contains(got.Problem, "still has serial") {
 			t.Errorf("of one that was told and does nothing: %+v", got)
