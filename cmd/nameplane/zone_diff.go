@@ -16,8 +16,8 @@ func newZoneDiff(conn *connection) *cobra.Command {
 		Use:   "diff NAME FROM [TO]",
 		Short: "Compare a zone at two serials",
 		Long: `Compare a zone at two serials: the records that went (-) and came (+) from one to the
-other. Without TO it is compared with what it is now. Nothing is printed when nothing
-differs.`,
+other, and the zone's own TTL if it differs. Without TO it is compared with what it is
+now. Nothing is printed when nothing differs.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone diff example.org 1790000000 1790003600`,
 		Args: between(2, 3),
@@ -44,14 +44,16 @@ differs.`,
 				return printJSON(cmd.OutOrStdout(), reply)
 			}
 			var body struct {
+				ZoneTTL    historyTTL   `json:"zone_ttl"`
 				RecordSets []historySet `json:"recordsets"`
 			}
 			if err := json.Unmarshal(reply, &body); err != nil {
 				return err
 			}
 			var b strings.Builder
+			body.ZoneTTL.diff(&b)
 			for _, s := range body.RecordSets {
-				s.diff(&b, z.TTL)
+				s.diff(&b, body.ZoneTTL)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), b.String())
 			return err

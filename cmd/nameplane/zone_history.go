@@ -15,6 +15,7 @@ import (
 
 // historyChange is as much of an entry of the history as the command line speaks of.
 type historyChange struct {
+	ID         string       `json:"id"`
 	CreatedAt  string       `json:"created_at"`
 	Who        string       `json:"who"`
 	Door       string       `json:"door"`
@@ -22,7 +23,22 @@ type historyChange struct {
 	From       uint32       `json:"serial_from"`
 	To         uint32       `json:"serial_to"`
 	Complete   bool         `json:"complete"`
+	Damaged    bool         `json:"damaged"`
+	ZoneTTL    *historyTTL  `json:"zone_ttl"`
 	RecordSets []historySet `json:"recordsets"`
+}
+
+// historyTTL is the zone's own TTL, which records without one have.
+type historyTTL struct {
+	Before uint32 `json:"before"`
+	After  uint32 `json:"after"`
+}
+
+// diff writes the directive of a zone file that went, and that came.
+func (t historyTTL) diff(b *strings.Builder) {
+	if t.Before != t.After {
+		fmt.Fprintf(b, "- $TTL %d\n+ $TTL %d\n", t.Before, t.After)
+	}
 }
 
 type historySet struct {
@@ -44,8 +60,8 @@ func newZoneHistory(conn *connection) *cobra.Command {
 		Use:   "history NAME",
 		Short: "Show who changed what in a zone",
 		Long: `Show the changes of a zone, newest first: the serial after each of them, when and by whom
-it was made, and the records that went (-) and came (+). Of very large changes, such as
-imports, only the fact is kept.
+it was made, and the records that went (-) and came (+), or the zone's own TTL. Of very
+large changes, such as imports, only the fact is kept.
 
 "nameplane zone rollback" goes back to one of the serials.`,
 		Example: `  nameplane zone history example.org
@@ -81,8 +97,8 @@ var errEnough = errors.New("enough")
 type historyPrinter struct {
 	w       io.Writer
 	json    *jsonList
-	zoneTTL uint32
-	left    int // changes to print still
+	zoneTTL uint32 // after the change to print next
+	left    int    // changes to print still
 	printed bool
 }
 
@@ -122,15 +138,32 @@ func (h *historyPrinter) change(item json.RawMessage) error {
 		b.WriteByte('\n')
 	}
 	h.printed = true
-	fmt.Fprintf(&b, "serial %d  %s  %s  %s\n", ch.To, humanTime(ch.CreatedAt), printable(ch.Who), printable(ch.Note))
-	if !ch.Complete {
-		b.WriteString("  (too large a change for its records to be kept)\n")
-	}
-	for _, s := range ch.RecordSets {
-		s.diff(&b, h.zoneTTL)
-	}
+	h.describe(&b, ch)
 	_, err := io.WriteString(h.w, b.String())
 	return err
+}
+
+func (h *historyPrinter) describe(b *strings.Builder, ch historyChange) {
+	if ch.To == 0 { // nothing of it can be read
+		fmt.Fprintf(b, "change %s\n", printable(ch.ID))
+	} else {
+		fmt.Fprintf(b, "serial %d  %s  %s  %s\n", ch.To, humanTime(ch.CreatedAt), printable(ch.Who), printable(ch.Note))
+	}
+	switch {
+	case ch.Damaged:
+		b.WriteString("  (damaged: its records cannot be read, and nothing goes back beyond it)\n")
+	case !ch.Complete:
+		b.WriteString("  (too large a change for its records to be kept)\n")
+	}
+	ttl := historyTTL{h.zoneTTL, h.zoneTTL}
+	if ch.ZoneTTL != nil {
+		ttl = *ch.ZoneTTL
+	}
+	ttl.diff(b)
+	for _, s := range ch.RecordSets {
+		s.diff(b, ttl)
+	}
+	h.zoneTTL = ttl.Before // of all that came before
 }
 
 // humanTime is a time of the API, which is UTC, without what people do not read.
@@ -140,10 +173,10 @@ func humanTime(s string) string {
 }
 
 // diff writes a line for each record that went or came.
-func (s historySet) diff(b *strings.Builder, zoneTTL uint32) {
-	before, after := s.lines(s.Before, zoneTTL), s.lines(s.After, zoneTTL)
-	if s.Type == "SOA" && len(before) == 1 && len(after) == 1 && withoutSerial(before[0]) == withoutSerial(after[0]) {
-		return // every change steps the serial
+func (s historySet) diff(b *strings.Builder, zone historyTTL) {
+	before, after := s.lines(s.Before, zone.Before), s.lines(s.After, zone.After)
+	if s.Type == "SOA" && len(before) == 1 && len(after) == 1 && withoutSerial(s.lines(s.Before, zone.After)[0]) == withoutSerial(after[0]) {
+		return // every change steps the serial, and the zone's TTL has lines of its own
 	}
 	for _, line := range before {
 		if !slices.Contains(after, line) {

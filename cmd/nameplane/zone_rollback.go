@@ -12,10 +12,10 @@ func newZoneRollback(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback NAME SERIAL",
 		Short: "Make a zone what it was at a serial",
-		Long: `Make the records of a zone what they were when it had a serial, in one step and with a
-new serial: secondaries only ever go forward. "nameplane zone history" shows the
-serials, and "nameplane zone diff" what would change. A rollback is a change like any
-other, and can be rolled back.`,
+		Long: `Make the records of a zone, and its own TTL, what they were when it had a serial, in one
+step and with a new serial: secondaries only ever go forward. "nameplane zone history"
+shows the serials, and "nameplane zone diff" what would change. A rollback is a change
+like any other, and can be rolled back.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone rollback example.org 1790000000`,
 		Args: between(2, 2),

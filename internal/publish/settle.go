@@ -234,9 +234,11 @@ func (tx *Tx) record(e *zoneEdit) error {
 	}
 	c := store.Change{Zone: e.zone.ID, Commit: commit, Time: tx.now, Actor: tx.actor, Note: tx.note,
 		From: e.before.Serial, To: e.zone.Serial, ZoneTTL: e.zone.TTL, Sets: e.sets}
-	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || octets(e.sets) > maxChange ||
-		e.reload && !e.created && e.zone.TTL != e.before.TTL {
-		c.Sets, c.Whole = nil, true
+	if e.reload && !e.created && e.zone.TTL != e.before.TTL {
+		c.Retimed, c.TTLFrom = true, e.before.TTL
+	}
+	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || octets(e.sets) > maxChange {
+		c.Sets, c.Whole, c.Retimed, c.TTLFrom = nil, true, false, 0
 	}
 	if err := tx.PutChange(c); err != nil {
 		return err

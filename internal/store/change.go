@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -30,6 +31,12 @@ type Change struct {
 	ZoneTTL uint32 // of the sets that have none of their own
 	Sets    []SetChange
 	Whole   bool // too large to keep: the sets are left out
+
+	Retimed bool   // the zone's own TTL changed, and with it every set that has none, of which Sets says nothing
+	TTLFrom uint32 // of the zone before; only when Retimed
+
+	// Damage is why the row cannot be read. Then it is Whole, and only Zone and Commit are sure to be there.
+	Damage error
 }
 
 // SetChange is what happened to one record set. Before or After is nil when it did not exist.
@@ -45,7 +52,8 @@ func rowOf(s *zone.RecordSet) []byte {
 	return encodeSet(*s, setNumber(s.ID))
 }
 
-// A change's row is binary, like those of zones and for the same reason: a version 1, then fields.
+// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Versions that know of no change
+// of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind all they read.
 const changeRowVersion = 1
 
 func encodeChange(c Change) []byte {
@@ -59,7 +67,7 @@ func encodeChange(c Change) []byte {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = append(b, 0)
-	if c.Whole {
+	if c.Whole || c.Retimed {
 		b[len(b)-1] = 1
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Sets)))
@@ -72,40 +80,67 @@ func encodeChange(c Change) []byte {
 		b = appendString(b, string(rowOf(s.Before)))
 		b = appendString(b, string(rowOf(s.After)))
 	}
+	if c.Retimed && !c.Whole {
+		b = binary.AppendUvarint(b, uint64(c.TTLFrom))
+	}
 	return b
 }
 
+// decodeChange reads a row of the journal. When that fails it returns what it could read before, without the sets.
 func (v View) decodeChange(key, value []byte) (Change, error) {
 	bad := fmt.Errorf("journal row %x: %w", key, errRow)
-	if len(key) != 24 || len(value) == 0 || value[0] != changeRowVersion {
+	if len(key) != 24 {
 		return Change{}, bad
 	}
+	c := Change{Zone: uuid.UUID(key[:16]), Commit: binary.BigEndian.Uint64(key[16:])}
+	unread := Change{Zone: c.Zone, Commit: c.Commit}
+	if len(value) == 0 || value[0] != changeRowVersion {
+		return unread, bad
+	}
 	r := rowReader{b: value[1:]}
-	c := Change{Zone: uuid.UUID(key[:16]), Commit: binary.BigEndian.Uint64(key[16:]), Time: fromMicros(r.varint())}
+	c.Time = fromMicros(r.varint())
 	c.Actor = Actor{Who: r.string(), Project: r.string(), Door: r.string(), RequestID: r.string()}
 	c.Note = r.string()
 	c.From, c.To, c.ZoneTTL = uint32(r.uvarint()), uint32(r.uvarint()), uint32(r.uvarint())
 	whole := r.take(1)
-	c.Whole = len(whole) == 1 && whole[0] == 1
+	if r.bad {
+		return unread, bad
+	}
+	unread = c
+	sets, err := v.setChanges(&r, c.Zone)
+	c.Sets, c.Whole = sets, whole[0] == 1
+	if c.Whole && len(r.b) > 0 {
+		c.Whole, c.Retimed, c.TTLFrom = false, true, uint32(r.uvarint())
+	}
+	if err != nil {
+		return unread, fmt.Errorf("journal row %x: %w", key, err)
+	}
+	if r.bad || c.Whole && len(sets) > 0 {
+		return unread, bad
+	}
+	return c, nil
+}
+
+// setChanges reads the sets of a change, which are all of its zone.
+func (v View) setChanges(r *rowReader, zoneID uuid.UUID) (out []SetChange, err error) {
 	for n := r.uvarint(); n > 0 && !r.bad; n-- {
 		set, before, after := r.take(r.uvarint()), r.take(r.uvarint()), r.take(r.uvarint())
 		if r.bad {
 			break
 		}
 		var s SetChange
-		var err error
 		if s.Before, err = v.setOf(set, before); err != nil {
-			return c, err
+			return nil, err
 		}
 		if s.After, err = v.setOf(set, after); err != nil {
-			return c, err
+			return nil, err
 		}
-		c.Sets = append(c.Sets, s)
+		if s.Before == nil && s.After == nil || !bytes.HasPrefix(set, zoneID[:]) {
+			return nil, errRow
+		}
+		out = append(out, s)
 	}
-	if r.bad {
-		return Change{}, bad
-	}
-	return c, nil
+	return out, nil
 }
 
 // setOf reads a row of a change; an empty one is none.
@@ -118,7 +153,7 @@ func (v View) setOf(key, row []byte) (*zone.RecordSet, error) {
 }
 
 // Changes walks the journal of a zone, newest first, until fn returns false or an error. before is the commit number
-// to start below; 0 starts at the newest.
+// to start below; 0 starts at the newest. A row that cannot be read is one with Damage: there are others behind it.
 func (v View) Changes(zoneID uuid.UUID, before uint64, fn func(Change) (bool, error)) error {
 	var from []byte
 	if before > 0 {
@@ -126,9 +161,12 @@ func (v View) Changes(zoneID uuid.UUID, before uint64, fn func(Change) (bool, er
 	}
 	var err error
 	v.r.ScanBack(Journal, zoneID[:], from, func(key, value []byte) bool {
-		var c Change
-		if c, err = v.decodeChange(key, value); err != nil {
-			return false
+		c, damage := v.decodeChange(key, value)
+		if c.Commit == 0 {
+			return true // no key of ours; whoever needs the change that it was misses a step of the serial
+		}
+		if c.Damage = damage; damage != nil {
+			c.Whole = true
 		}
 		var more bool
 		more, err = fn(c)

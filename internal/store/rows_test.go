@@ -61,16 +61,33 @@ func TestChangeRow(t *testing.T) {
 	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA,
 		Data: []string{"1234"}, Version: 1, Created: time.UnixMicro(1).UTC()}
 	c := Change{Zone: id, Commit: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n", From: 1, To: 2,
-		ZoneTTL: 3, Sets: []SetChange{{Before: &set}, {After: &set}, {&set, &set}}, Whole: true}
-	row := encodeChange(c)
-	got, err := v.decodeChange(JournalKey(id, 9), row)
-	if diff := cmp.Diff(c, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
-		t.Errorf("decodeChange(encodeChange): %v (-want +got)\n%s", err, diff)
-	}
-	for n := range row {
-		if _, err := v.decodeChange(JournalKey(id, 9), row[:n]); err == nil {
-			t.Errorf("a row cut to %d of %d octets was read", n, len(row))
+		ZoneTTL: 3, Sets: []SetChange{{Before: &set}, {After: &set}, {&set, &set}}}
+	whole, retimed := c, c
+	whole.Whole, whole.Sets = true, nil
+	retimed.Retimed, retimed.TTLFrom = true, 300
+	for _, c := range []Change{c, whole, retimed} {
+		row := encodeChange(c)
+		got, err := v.decodeChange(JournalKey(id, 9), row)
+		if diff := cmp.Diff(c, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
+			t.Errorf("decodeChange(encodeChange): %v (-want +got)\n%s", err, diff)
 		}
+		for n := range row {
+			got, err := v.decodeChange(JournalKey(id, 9), row[:n])
+			if err == nil || got.Sets != nil || got.Commit != 9 || got.To != 0 && got.To != 2 {
+				t.Errorf("a row cut to %d of %d octets was read: %v, %v", n, len(row), got, err)
+			}
+		}
+	}
+}
+
+// TestForeignChange: a change does not reach into another zone, whatever its row says.
+func TestForeignChange(t *testing.T) {
+	v := View{secret: make([]byte, 32)}
+	id := uuid.New()
+	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: uuid.New(), Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA}
+	row := encodeChange(Change{Zone: id, Commit: 9, To: 2, Sets: []SetChange{{Before: &set}}})
+	if got, err := v.decodeChange(JournalKey(id, 9), row); err == nil || got.Sets != nil {
+		t.Errorf("a record set of another zone: %v, %v", got, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, b
 		if c.To == c.From && !c.Whole && len(c.Sets) == 0 {
 			return true, nil
 		}
-		if c.Whole || c.To != at || c.From == 0 {
+		if c.Whole || c.Retimed || c.To != at || c.From == 0 {
 			return false, nil
 		}
 		d, n := difference(c)

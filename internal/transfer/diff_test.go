@@ -233,6 +233,17 @@ func TestSinceCannotTell(t *testing.T) {
 	if d, ok := since(t, p, now, large, 1<<20); ok {
 		t.Errorf("across an entry without sets: %v", d)
 	}
+	retimed := now.Serial
+	commit(t, p, func(tx *publish.Tx) error {
+		z := now
+		z.TTL++
+		_, err := tx.UpdateZone(z)
+		return err
+	})
+	now, _ = contentOf(t, p, z)
+	if d, ok := since(t, p, now, retimed, 1<<20); ok || now.Serial == retimed {
+		t.Errorf("across a change of the zone's TTL: %v", d)
+	}
 	for i := range 4 {
 		add(100+i, 1)
 	}

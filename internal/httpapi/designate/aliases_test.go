@@ -81,7 +81,7 @@ func newAliasServer(t *testing.T) *aliasServer {
 		}
 		st.Close()
 	})
-	return &aliasServer{&server{t, api.Handler(), api, pub}, net}
+	return &aliasServer{&server{t: t, handler: api.Handler(), api: api, pub: pub}, net}
 }
 
 func (s *aliasServer) wait(d time.Duration) {

@@ -30,6 +30,7 @@ type API struct {
 	uploads  uploads
 	settings Settings // with defaults
 	started  time.Time
+	damaged  sync.Map // changes that the log was told of
 }
 
 func (a *API) init() {

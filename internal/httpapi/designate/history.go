@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -20,8 +22,16 @@ type Change struct {
 	Note      string      `json:"note"`
 	From      uint32      `json:"serial_from"`
 	To        uint32      `json:"serial_to"`
-	Complete  bool        `json:"complete"` // false: too large to keep its record sets
+	Complete  bool        `json:"complete"`           // false: too large to keep its record sets, or damaged
+	Damaged   bool        `json:"damaged,omitempty"`  // what there is of it cannot be read
+	ZoneTTL   *TTLChange  `json:"zone_ttl,omitempty"` // of the record sets without a TTL; nil: as before
 	Sets      []SetChange `json:"recordsets"`
+}
+
+// TTLChange is what the TTL of a zone was and became.
+type TTLChange struct {
+	Before uint32 `json:"before"`
+	After  uint32 `json:"after"`
 }
 
 // SetChange is what happened to one record set: before is null when it was made, after when it was deleted.
@@ -44,7 +54,10 @@ type SetValues struct {
 func wireChange(ch store.Change) Change {
 	w := Change{ID: strconv.FormatUint(ch.Commit, 10), Time: Time(ch.Time), Who: ch.Actor.Who,
 		ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
-		From: ch.From, To: ch.To, Complete: !ch.Whole, Sets: []SetChange{}}
+		From: ch.From, To: ch.To, Complete: !ch.Whole, Damaged: ch.Damage != nil, Sets: []SetChange{}}
+	if ch.Retimed {
+		w.ZoneTTL = &TTLChange{ch.TTLFrom, ch.ZoneTTL}
+	}
 	for _, s := range ch.Sets {
 		w.Sets = append(w.Sets, wireSetChange(s.Before, s.After))
 	}
@@ -80,7 +93,7 @@ func (c *call) listHistory() (reply, error) {
 			return err
 		}
 		total = v.CountChanges(z.ID)
-		out, next, err = changesBefore(v, z, before, q.limit)
+		out, next, err = c.changesBefore(v, z, before, q.limit)
 		return err
 	})
 	return c.collection("history", out, next, total), err
@@ -88,7 +101,7 @@ func (c *call) listHistory() (reply, error) {
 
 // changesBefore are at most so many changes of a zone, older than a commit, and as much as a page holds; next is the id
 // of the last of them when there are more.
-func changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []Change, next string, err error) {
+func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []Change, next string, err error) {
 	out = []Change{}
 	weight := 0
 	err = v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
@@ -97,6 +110,7 @@ func changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []Ch
 			next = out[len(out)-1].ID
 			return false, nil
 		}
+		c.noteDamage(ch)
 		out = append(out, wireChange(ch))
 		return true, nil
 	})
@@ -153,33 +167,38 @@ func keyOf(s store.SetChange) setKey {
 // every other change waits. It is some fifty thousand changes of usual sets, five times what a journal keeps.
 const maxWalk = 16 << 20
 
-// sinceSerial is what happened to each record set of a zone since it had a serial: the value it had then, and now.
-func sinceSerial(v store.View, z zone.Zone, serial uint32) (map[setKey]store.SetChange, error) {
-	out := map[setKey]store.SetChange{}
+// past is what is known of a zone at a serial.
+type past struct {
+	sets map[setKey]store.SetChange // that changed since: the value each had then, and now
+	ttl  uint32                     // of the zone
+}
+
+// sinceSerial is what happened to a zone since it had a serial.
+func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (past, error) {
+	out := past{map[setKey]store.SetChange{}, z.TTL}
 	reached := z.Serial == serial
 	oldest, walked := z.Serial, 0
 	if reached {
 		return out, nil
 	}
 	err := v.Changes(z.ID, 0, func(ch store.Change) (bool, error) {
-		if ch.To == serial {
+		switch {
+		case ch.Damage == nil && ch.To != oldest: // there was another in between
+			return false, historyEnds(serial, oldest)
+		case oldest == serial:
 			reached = true
 			return false, nil
-		}
-		if ch.Whole {
-			return false, historyEnds(serial, ch.To)
+		case ch.Damage != nil:
+			c.noteDamage(ch)
+			return false, historyDamaged(ch, serial, oldest)
+		case ch.Whole:
+			return false, historyEnds(serial, oldest)
 		}
 		if walked += changeWeight(ch); walked > maxWalk {
 			return false, &fault{status: http.StatusConflict, kind: "history_too_long",
 				message: "Too much has changed since serial " + decimal(serial) + "; choose a later one."}
 		}
-		for _, s := range ch.Sets {
-			key := keyOf(s)
-			if later, ok := out[key]; ok {
-				s.After = later.After
-			}
-			out[key] = s
-		}
+		out.undo(ch)
 		oldest = ch.From
 		return true, nil
 	})
@@ -189,10 +208,47 @@ func sinceSerial(v store.View, z zone.Zone, serial uint32) (map[setKey]store.Set
 	return out, err
 }
 
+// undo takes p to before a change.
+func (p *past) undo(ch store.Change) {
+	for _, s := range ch.Sets {
+		key := keyOf(s)
+		if later, ok := p.sets[key]; ok {
+			s.After = later.After
+		}
+		p.sets[key] = s
+	}
+	if ch.Retimed {
+		p.ttl = ch.TTLFrom
+	}
+}
+
 func historyEnds(serial, at uint32) *fault {
 	return &fault{status: http.StatusConflict, kind: "history_incomplete",
 		message: "The history does not tell what the zone was at serial " + decimal(serial) +
 			"; it goes back as far as serial " + decimal(at) + "."}
+}
+
+// historyDamaged refuses to go back over a change that cannot be read.
+func historyDamaged(ch store.Change, serial, at uint32) *fault {
+	return &fault{status: http.StatusConflict, kind: "history_damaged",
+		message: "Change " + strconv.FormatUint(ch.Commit, 10) + " of the history is damaged and cannot be read, so what the zone was at serial " +
+			decimal(serial) + " is not known. The history goes back as far as serial " + decimal(at) +
+			"; for anything before, restore a backup, or make the changes by hand."}
+}
+
+// noteDamage tells the log of a change that cannot be read, once.
+func (c *call) noteDamage(ch store.Change) {
+	if ch.Damage == nil {
+		return
+	}
+	type row struct {
+		zone   uuid.UUID
+		commit uint64
+	}
+	if _, told := c.api.damaged.LoadOrStore(row{ch.Zone, ch.Commit}, true); !told {
+		c.api.Log.Error("a change in the history of a zone is damaged; the zone itself is not, but the disk may be failing: make a backup",
+			"zone", ch.Zone, "change", ch.Commit, "err", ch.Damage)
+	}
 }
 
 // showDiff tells what differs between a zone at two serials.
@@ -205,16 +261,16 @@ func (c *call) showDiff() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	sets := []SetChange{}
+	body := map[string]any{"from": from, "to": to}
 	err = c.view(func(v store.View) error {
 		z, err := c.zone(v)
 		if err != nil {
 			return err
 		}
-		sets, err = diff(v, z, from, to)
+		body["recordsets"], body["zone_ttl"], err = c.diff(v, z, from, to)
 		return err
 	})
-	return ok(map[string]any{"from": from, "to": to, "recordsets": sets}), err
+	return ok(body), err
 }
 
 func (c *call) serialParam(name string) (uint32, error) {
@@ -226,25 +282,25 @@ func (c *call) serialParam(name string) (uint32, error) {
 }
 
 // diff compares two moments by what changed since each of them.
-func diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, error) {
-	sinceFrom, err := sinceSerial(v, z, from)
+func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, TTLChange, error) {
+	sinceFrom, err := c.sinceSerial(v, z, from)
 	if err != nil {
-		return nil, err
+		return nil, TTLChange{}, err
 	}
-	sinceTo, err := sinceSerial(v, z, to)
+	sinceTo, err := c.sinceSerial(v, z, to)
 	if err != nil {
-		return nil, err
+		return nil, TTLChange{}, err
 	}
-	for key, s := range sinceTo {
-		f, ok := sinceFrom[key]
+	for key, s := range sinceTo.sets {
+		f, ok := sinceFrom.sets[key]
 		if !ok { // as it is now, at from
 			f.Before = s.After
 		}
 		f.After = s.Before
-		sinceFrom[key] = f
+		sinceFrom.sets[key] = f
 	}
 	out := []SetChange{}
-	for _, s := range sinceFrom {
+	for _, s := range sinceFrom.sets {
 		if s = shownChange(s); !sameValues(s.Before, s.After) {
 			out = append(out, wireSetChange(s.Before, s.After))
 		}
@@ -255,7 +311,7 @@ func diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, error) {
 		}
 		return compare(a.Type, b.Type)
 	})
-	return out, nil
+	return out, TTLChange{sinceFrom.ttl, sinceTo.ttl}, nil
 }
 
 func sameValues(a, b *zone.RecordSet) bool {

@@ -3,12 +3,16 @@ package designate_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // file is the zone as a file, without its serial.
@@ -176,10 +180,187 @@ func TestHistoryEnds(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	first := s.serial(z)
-	s.as(alice, 200, "PATCH "+z, `{"ttl":60}`) // every set's TTL
+	var gone []string
+	for _, prefix := range []string{"a", "b", "c", "d", "e"} {
+		s.largeSets(z, prefix, 300)
+		for i := range 16 {
+			gone = append(gone, fmt.Sprintf(`{"action":"delete","name":"%s%02d.example.org.","type":"TXT"}`, prefix, i))
+		}
+	}
+	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[`+strings.Join(gone, ",")+`]}`)
 	s.set(z, "a.example.org.", "A", "192.0.2.1")
 	if res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
 		t.Error(res.Body)
 	}
 	s.as(alice, 409, "GET "+z+"/history/diff?from="+first+"&to="+s.serial(z), "")
+}
+
+// TestHistoryZoneTTL wants the way back to lead over changes of the zone's own TTL.
+func TestHistoryZoneTTL(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	s.set(z, "a.example.org.", "A", "192.0.2.1")
+	var serials, files []string
+	keep := func() { serials, files = append(serials, s.serial(z)), append(files, s.file(z)) }
+	keep()
+	s.as(alice, 200, "PATCH "+z, `{"ttl":60,"email":"other@example.net"}`)
+	keep()
+	s.set(z, "b.example.org.", "A", "192.0.2.2")
+	s.as(alice, 200, "PATCH "+z, `{"ttl":70}`)
+	s.as(alice, 200, "PATCH "+z, `{"ttl":80}`)
+	keep()
+	res := s.as(alice, 200, "GET "+z+"/history/diff?from="+serials[0]+"&to="+serials[2], "")
+	if diff := cmp.Diff(map[string]any{"before": 3600.0, "after": 80.0}, res.json["zone_ttl"]); diff != "" {
+		t.Errorf("TTL in the comparison: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"b.example.org.", "example.org."}, res.items("recordsets", "name")); diff != "" {
+		t.Errorf("comparison: %s", diff)
+	}
+	for _, i := range []int{0, 2, 1, 0, 1, 2} {
+		s.as(alice, 200, "POST "+z+"/history/rollback", `{"serial":`+serials[i]+`}`)
+		if diff := cmp.Diff(withoutSerial(files[i]), withoutSerial(s.file(z))); diff != "" {
+			t.Errorf("rollback to %s: %s", serials[i], diff)
+		}
+	}
+	entry := s.as(alice, 200, "GET "+z+"/history?limit=1", "").json["history"].([]any)[0].(map[string]any)
+	want := map[string]any{"before": 60.0, "after": 80.0}
+	if diff := cmp.Diff(want, entry["zone_ttl"]); diff != "" || entry["complete"] != true {
+		t.Errorf("complete: %v, zone_ttl: %s", entry["complete"], diff)
+	}
+}
+
+// spoil writes something else over a change of a zone's history.
+func (s *server) spoil(zone, change string, damage func(row []byte) []byte) {
+	s.t.Helper()
+	n, err := strconv.ParseUint(change, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	key := store.JournalKey(uuid.MustParse(strings.TrimPrefix(zone, "/v2/zones/")), n)
+	err = s.st.Update(func(w store.Writer) error { return w.Put(store.Journal, key, damage(w.Get(store.Journal, key))) })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestHistoryDamaged wants a change that cannot be read to be said, and everything else of the history to be told.
+func TestHistoryDamaged(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		note   string // of the damaged change
+		damage func(row []byte) []byte
+	}{
+		{"all of it", "", func([]byte) []byte { return []byte{0xff, 0xff, 0xff} }},
+		{"no octet", "", func([]byte) []byte { return nil }},
+		{"its end", "create record set", func(row []byte) []byte { return row[:len(row)-3] }},
+		{"its sets", "create record set", func(row []byte) []byte {
+			at := bytes.LastIndex(row, []byte("create record set")) + len("create record set") + 12
+			return append(bytes.Clone(row[:at]), bytes.Repeat([]byte{0xff}, len(row)-at)...)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { testHistoryDamaged(t, tt.note, tt.damage) })
+	}
+}
+
+func testHistoryDamaged(t *testing.T, note string, damage func(row []byte) []byte) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	first := s.serial(z)
+	s.set(z, "a.example.org.", "A", "192.0.2.1")
+	second, secondFile := s.serial(z), s.file(z)
+	s.set(z, "b.example.org.", "A", "192.0.2.2")
+	list := s.as(alice, 200, "GET "+z+"/history", "").json["history"].([]any)
+	s.spoil(z, list[1].(map[string]any)["id"].(string), damage)
+
+	for range 2 {
+		res := s.as(alice, 200, "GET "+z+"/history", "")
+		if diff := cmp.Diff([]string{"create record set", note, "create zone"}, res.items("history", "note")); diff != "" {
+			t.Errorf("history: %s", diff)
+		}
+		bad := res.json["history"].([]any)[1].(map[string]any)
+		if bad["damaged"] != true || bad["complete"] != false || len(bad["recordsets"].([]any)) != 0 {
+			t.Errorf("damaged change: %v", bad)
+		}
+	}
+	if pages := s.follow(z+"/history?limit=1", "history", "note"); len(pages) != 3 {
+		t.Errorf("pages: %v", pages)
+	}
+	res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`)
+	if res.str("type") != "history_damaged" || !strings.Contains(res.str("message"), "as far as serial "+second) {
+		t.Errorf("rollback over it: %s", res.Body)
+	}
+	s.as(alice, 409, "GET "+z+"/history/diff?from="+first+"&to="+second, "")
+	if n := strings.Count(s.log.String(), "is damaged"); n != 1 {
+		t.Errorf("the log was told %d times:\n%s", n, s.log)
+	}
+	s.as(alice, 200, "POST "+z+"/history/rollback", `{"serial":`+second+`}`)
+	if diff := cmp.Diff(withoutSerial(secondFile), withoutSerial(s.file(z))); diff != "" {
+		t.Errorf("rollback to after it: %s", diff)
+	}
+}
+
+// TestHistoryDamagedData: a row that can be read, with data that no record has, is not restored.
+func TestHistoryDamagedData(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	set := s.set(z, "b.example.org.", "MX", "10 mail.example.net.")
+	first := s.serial(z)
+	s.as(alice, 202, "DELETE "+set, "")
+	id := s.as(alice, 200, "GET "+z+"/history?limit=1", "").items("history", "id")[0]
+	s.spoil(z, id, func(row []byte) []byte { return bytes.Replace(row, []byte("\x04mail"), []byte("\x24mail"), 1) })
+	res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`)
+	if res.str("type") != "history_damaged" || !strings.Contains(res.str("message"), "b.example.org. MX") {
+		t.Errorf("rollback: %s", res.Body)
+	}
+	s.as(alice, 200, "GET "+z+"/history", "")
+}
+
+// TestHistoryRandomDamage: whatever becomes of a change, the list answers, and the way back does or says why not.
+func TestHistoryRandomDamage(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	first := s.serial(z)
+	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[
+		{"action":"create","name":"a.example.org.","type":"MX","records":["10 b.example.org."],"description":"d"},
+		{"action":"create","name":"b.example.org.","type":"A","records":["192.0.2.1"],"ttl":7},
+		{"action":"create","name":"c.example.org.","type":"CAA","records":["0 issue \"ca.example.net\""]}]}`)
+	id := s.as(alice, 200, "GET "+z+"/history?limit=1", "").items("history", "id")[0]
+	var whole []byte
+	s.spoil(z, id, func(row []byte) []byte { whole = bytes.Clone(row); return row })
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		s.spoil(z, id, func([]byte) []byte {
+			row := bytes.Clone(whole)
+			for range 1 + rnd.IntN(3) {
+				row[rnd.IntN(len(row))] = byte(rnd.Uint32())
+			}
+			return row
+		})
+		s.as(alice, 200, "GET "+z+"/history", "")
+		res := s.do(request{as: alice, call: "GET " + z + "/history/diff?from=" + first + "&to=" + s.serial(z)})
+		if res.Code != 200 && res.Code != 409 {
+			t.Fatalf("comparison: %d %s", res.Code, res.Body)
+		}
+	}
+}
+
+// TestHistoryGap: a change that is not there at all must not be passed over.
+func TestHistoryGap(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	first := s.serial(z)
+	s.set(z, "a.example.org.", "A", "192.0.2.1")
+	s.set(z, "b.example.org.", "A", "192.0.2.2")
+	err := s.st.Update(func(w store.Writer) error {
+		n := 0
+		var gone []byte
+		w.Scan(store.Journal, nil, nil, func(key, _ []byte) bool { gone = bytes.Clone(key); n++; return n < 2 })
+		return w.Delete(store.Journal, gone)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
+		t.Error(res.Body)
+	}
 }

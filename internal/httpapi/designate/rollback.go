@@ -3,6 +3,7 @@ package designate
 import (
 	"errors"
 	"math"
+	"net/http"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -10,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// rollback makes the record sets of a zone what they were at a serial, in one commit and with a new serial.
+// rollback makes the record sets of a zone, and its TTL, what they were at a serial, in one commit and with a new serial.
 func (c *call) rollback() (reply, error) {
 	in, err := c.input("rollback", "serial")
 	if err != nil {
@@ -30,7 +31,7 @@ func (c *call) rollback() (reply, error) {
 			return err
 		}
 		tx.Note("rollback to %d", *serial)
-		return rollBack(tx, z, uint32(*serial))
+		return c.rollBack(tx, z, uint32(*serial))
 	})
 	if err != nil {
 		return reply{}, err
@@ -38,12 +39,18 @@ func (c *call) rollback() (reply, error) {
 	return c.showZoneNow()
 }
 
-func rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {
-	since, err := sinceSerial(tx.View, z, serial)
+func (c *call) rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {
+	since, err := c.sinceSerial(tx.View, z, serial)
 	if err != nil {
 		return err
 	}
-	for _, s := range since {
+	if z.TTL != since.ttl {
+		z.TTL = since.ttl
+		if _, err := tx.UpdateZone(z); err != nil {
+			return err
+		}
+	}
+	for _, s := range since.sets {
 		if err := restore(tx, z, s); err != nil {
 			return err
 		}
@@ -63,6 +70,12 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 		return tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
 	}
 	was := *s.Before
+	for _, d := range was.Data {
+		if err := rr.Check(was.Type, d); err != nil {
+			return &fault{status: http.StatusConflict, kind: "history_damaged", message: "What the history tells of " + was.Name.String() +
+				" " + was.Type.String() + " is damaged (" + err.Error() + "), and nothing was restored. Choose a later serial."}
+		}
+	}
 	if was.Type == rr.TypeSOA {
 		return restoreSOA(tx, z, was)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
@@ -30,6 +32,8 @@ type server struct {
 	handler http.Handler
 	api     *designate.API
 	pub     *publish.Publisher
+	st      store.Store
+	log     *bytes.Buffer // of the API
 }
 
 func newServer(t testing.TB, settings designate.Settings) *server {
@@ -46,7 +50,8 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 		settings.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
 			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
 	}
-	api := &designate.API{Publisher: pub, Settings: settings}
+	log := new(bytes.Buffer)
+	api := &designate.API{Publisher: pub, Settings: settings, Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, stop := context.WithCancel(context.Background())
 	pubEnded, apiEnded := make(chan error), make(chan error)
 	go func() { pubEnded <- pub.Run(ctx) }()
@@ -59,7 +64,7 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 		<-pubEnded
 		st.Close()
 	})
-	return &server{t, api.Handler(), api, pub}
+	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, log: log}
 }
 
 // who are the callers of tests.

@@ -214,6 +214,10 @@ func (k *talk) history(zone map[string]string) {
 	k.say(404, "applyChanges", turn{params: zone, example: "batch", change: func(b map[string]any) {
 		b["changes"] = []any{map[string]any{"action": "delete", "name": "none.example.org.", "type": "A"}}
 	}})
+	ttl := k.say(200, "showZone", turn{params: zone})["ttl"].(float64)
+	for _, ttl := range []float64{ttl + 1, ttl} {
+		k.say(200, "updateZone", turn{params: zone, example: "description", change: func(b map[string]any) { b["ttl"] = ttl }})
+	}
 	k.say(200, "listHistory", turn{params: zone})
 	page := k.say(200, "listHistory", turn{params: zone, query: "?limit=2"})
 	k.say(200, "listHistory", turn{params: zone, query: "?limit=2&marker=" + str(page, "history", "1", "id")})
