@@ -351,10 +351,11 @@ func TestHistoryGap(t *testing.T) {
 	first := s.serial(z)
 	s.set(z, "a.example.org.", "A", "192.0.2.1")
 	s.set(z, "b.example.org.", "A", "192.0.2.2")
+	s.set(z, "c.example.org.", "A", "192.0.2.3")
 	err := s.st.Update(func(w store.Writer) error {
 		n := 0
 		var gone []byte
-		w.Scan(store.Journal, nil, nil, func(key, _ []byte) bool { gone = bytes.Clone(key); n++; return n < 2 })
+		w.Scan(store.Journal, nil, nil, func(key, _ []byte) bool { gone = bytes.Clone(key); n++; return n < 3 })
 		return w.Delete(store.Journal, gone)
 	})
 	if err != nil {
