@@ -6,10 +6,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level (of
-the root, four): the chain of aliases with the zone, the servers and the TTL of each,
-where answers differ and what kind of difference that is, and a plan with dates for
-changing it unnoticed, which -o ics makes a calendar of.
+const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level: the
+chain of aliases with the zone, the servers and the TTL of each, where answers differ and
+what kind of difference that is, and a plan with dates for changing it unnoticed, which
+-o ics makes a calendar of.
 
 Types may be given before or behind the name; default: A and AAAA.` + lookLong
 

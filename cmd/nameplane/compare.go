@@ -23,7 +23,7 @@ func newCompareCommand() *cobra.Command {
 		Long:  compareLong,
 		Example: `  nameplane compare www.example.com
   nameplane compare www.example.com AAAA --local
-  nameplane compare --lab late.com
+  nameplane compare --lab www.moved.test
   nameplane compare www.example.com --resolvers ours.txt -o json`,
 		Args: between(0, -1),
 		RunE: l.run,
