@@ -35,3 +35,22 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredTime is case 50 in whole: a replica whose clock is ten minutes behind that of the API server stores the time of the server.
+func TestStoredTime(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("*.example.com.")
+	const ahead = 10 * time.Minute
+	r.api.set(func() { r.api.skew += ahead })
+	p := r.replica(nil) // which hears it with the first list
+	r.known(p, "*.example.com.", true)
+	r.authority.set("a.example.com. A", "a.example.com. 30 A 192.0.2.1")
+	r.ask(p, "a.example.com. A")
+	r.want(name, "a.example.com. 192.0.2.1"+ok)
+	for _, n := range r.api.get(name).Status.ResolvedNames {
+		at := n.ResolvedAddresses[0].LastLookupTime.Time
+		if off := time.Since(at.Add(-ahead)).Abs(); off > time.Minute {
+			t.Errorf("stored as looked up at %v, which is %v from the API server's time", at, off)
+		}
+	}
+}

@@ -377,8 +377,10 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle()
-		d.lag = 100 * time.Millisecond
-		e, w := start(t, d) // the other one is idle
+		before := d
+		d = newTables() // of which the agent before knows nothing any more
+		d.rows, d.cfg, d.hv, d.lag = before.rows, before.cfg, before.hv, 100*time.Millisecond
+		e, w := start(t, d)
 		w.set(e, []enforce.Pattern{www}, nil)
 		begun := time.Now()
 		if err := program(e, www, time.Second, "192.0.2.1"); err != nil || time.Since(begun) < d.lag {
@@ -429,4 +431,26 @@ func TestMessage(t *testing.T) {
 			t.Errorf("message = %q, want %q", got, tt.want)
 		}
 	}
+}
+
+// TestNamesOfNoRule is case 69: objects that a version before left behind, and leases for their names, open nothing.
+func TestNamesOfNoRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTables()
+		e, w := start(t, d)
+		w.set(e, []enforce.Pattern{www}, learned{wild: {addr("192.0.2.7")}})
+		settle()
+		if err := program(e, wild, time.Minute, "192.0.2.8"); err != nil {
+			t.Error(err)
+		}
+		settle()
+		for _, s := range d.rows.Sets {
+			if s.IDs["k8s.ovn.org/name"] != www.String() || len(s.Addresses) > 0 {
+				t.Errorf("a set of %s with %v", s.IDs["k8s.ovn.org/name"], s.Addresses)
+			}
+		}
+		if len(d.rows.Sets) != 2 { // and one for old connections
+			t.Errorf("%d sets", len(d.rows.Sets))
+		}
+	})
 }
