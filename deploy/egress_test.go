@@ -126,7 +126,7 @@ var granted = map[string]map[string]string{
 		"* /nodes":                                                           "list watch",
 		"* events.k8s.io/events":                                             "create patch",
 		"ovn-kubernetes /events":                                             "create patch",
-		"ovn-kubernetes network.openshift.io/dnsnameresolvers":               "list watch create delete",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers":               "list watch create patch delete",
 		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames":             "list watch create delete",
 		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames/status":      "patch",
 		"ovn-kubernetes coordination.k8s.io/leases":                          "create",
