@@ -416,19 +416,21 @@ func TestPlanFreezes(t *testing.T) {
 	}
 }
 
-// TestPlanSplits comes from the rows of OVN-Kubernetes in one step, and goes back in one.
+// TestPlanSplits comes from the rows of OVN-Kubernetes in one step for each firewall, and goes back to them, with nothing of ours left.
 func TestPlanSplits(t *testing.T) {
-	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true}
-	stock, split := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true}
+	name := enforce.MustPattern("a.example.com")
+	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true,
+		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1")}, Kept: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.2")}}
+	stock, split, kept := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true}, Features{ManageGroups: true, Keep: true}
 	d := rig(t, w, stock)
-	for _, f := range []Features{split, stock} {
+	for _, f := range []Features{split, stock, kept, stock} {
 		txs, _ := Plan(Render(w, f), d.rows, f)
-		if len(txs) != 1 || txs[0].Namespace != "ns1" {
-			t.Fatalf("%+v", txs)
+		if n := len(slices.DeleteFunc(slices.Clone(txs), func(tx Tx) bool { return tx.Namespace != "ns1" })); n != 1 {
+			t.Fatalf("%d steps of the firewall: %+v", n, txs)
 		}
 		d.apply(txs)
-		if txs, _ := Plan(Render(w, f), d.rows, f); len(txs) != 0 {
-			t.Errorf("left to do: %+v", txs)
+		if diff := cmp.Diff(Render(w, f), wanted(d.rows), unordered); diff != "" {
+			t.Errorf("%+v (-want +got)\n%s", f, diff)
 		}
 	}
 }
