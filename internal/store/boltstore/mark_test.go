@@ -194,6 +194,39 @@ func TestMarkEnds(t *testing.T) {
 	goOn(t, path, 2)
 }
 
+// TestCutLogInUse cuts the log of a store that is open. Closed in order, nothing is missing; after a crash, it is said.
+func TestCutLogInUse(t *testing.T) {
+	for _, size := range []int64{0, walSlot, walSlot + 600, walEntries} {
+		for rounds := range 2 { // either header is the newest
+			path := filepath.Join(t.TempDir(), "store.db")
+			s := open(t, path)
+			mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, []byte("k"), []byte("v")) })
+			if err := s.drain(); err != nil {
+				t.Fatal(err)
+			}
+			for range rounds {
+				if err := s.checkpoint(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Truncate(walPath(path), size); err != nil {
+				t.Fatal(err)
+			}
+			mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, []byte("l"), []byte("v")) })
+			after := copyStore(t, path)
+			if err := os.Truncate(walPath(after), size); err != nil {
+				t.Fatal(err)
+			}
+			wantDamaged(t, after, "its log "+walPath(after))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			wantRows(t, path, 2)
+			goOn(t, path, 3)
+		}
+	}
+}
+
 // TestLogOfOlderVersion: neither the file nor its log says which log that is. After the first Update both do.
 func TestLogOfOlderVersion(t *testing.T) {
 	for _, rows := range []int{0, 1, 3} {

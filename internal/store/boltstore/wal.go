@@ -84,6 +84,9 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 		return nil, f.Close() // a crash while it was made, or checkMark finds out
 	}
 	info, err := f.Stat()
+	if err == nil && info.Size() < w.size && !w.dirty && w.id != 0 {
+		return nil, f.Close() // cut while it was in use, and ended in order; if it was not, checkMark finds out
+	}
 	if err == nil && info.Size() < w.size {
 		err = &store.DamagedError{Path: path, Err: fmt.Errorf("its log %s has only %d octets of %d", walPath(path), info.Size(), w.size)}
 	}
