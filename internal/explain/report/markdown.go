@@ -30,8 +30,13 @@ func (r *Report) Markdown(w io.Writer) error {
 	d.caches()
 	d.plan()
 	d.delegation()
+	d.soa()
+	d.registration()
 	d.evidence()
 	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), count(r.Queries, "query", "queries"), Length(r.Took))
+	if len(r.Unfinished) > 0 {
+		fmt.Fprintf(d, "\nNot complete: %s.\n", md(strings.Join(r.Unfinished, ", ")))
+	}
 	for _, family := range r.NoRoute {
 		fmt.Fprintf(d, "\nNot asked over %s: this machine has no route.\n", family)
 	}
@@ -55,7 +60,7 @@ func (d *document) steps() {
 		d.WriteString("\n## What to do\n\n")
 	}
 	for i, s := range d.r.Do {
-		fmt.Fprintf(d, "%d. %s (who: %s) %s\n", i+1, md(s.Text), s.Actor, strings.Join(s.Findings, " "))
+		fmt.Fprintf(d, "%d. %s %s\n", i+1, md(s.words(d.r.At)), strings.Join(s.Findings, " "))
 	}
 }
 
@@ -105,6 +110,9 @@ func (d *document) caches() {
 		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), string(c.State), until, md(c.remark())})
 	}
 	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
+	if s := d.r.Safe; s != nil && len(rows) > 0 {
+		fmt.Fprintf(d, "\n%s\n", md(s.Summary))
+	}
 }
 
 func (d *document) plan() {
@@ -135,6 +143,29 @@ func (d *document) nameservers(title string, all []Nameserver) {
 		rows = append(rows, []string{md(bare(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(list(addrs))})
 	}
 	d.table(title, []string{"name", "registry", "parent", "child", "addresses"}, rows)
+}
+
+func (d *document) soa() {
+	var rows [][]string
+	for _, l := range d.r.SOA {
+		rows = append(rows, []string{l.Name, md(l.Value), md(l.Meaning)})
+	}
+	d.table("SOA, in words", []string{"field", "value", "meaning"}, rows)
+}
+
+func (d *document) registration() {
+	r := d.r.Registration
+	if r == nil {
+		return
+	}
+	var rows [][]string
+	for _, row := range r.rows() {
+		rows = append(rows, []string{row[0], md(row[1])})
+	}
+	for _, s := range r.Statuses {
+		rows = append(rows, []string{md(s.Value), md(s.Meaning)})
+	}
+	d.table("Registration of "+md(bare(r.Domain)), []string{"", ""}, rows)
 }
 
 func (d *document) evidence() {

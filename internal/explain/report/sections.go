@@ -96,7 +96,7 @@ func member(set []explain.Name, name explain.Name) explain.Fact {
 func serverLine(f *explain.Facts, s explain.Server) ServerLine {
 	l := ServerLine{Addr: s.Addr.String(), RTT: s.RTT, State: string(s.Class)}
 	switch {
-	case s.Class == iterate.Answer:
+	case s.Class.Usable(): // also that the name is not there
 		l.State = "answers"
 	case s.Class.Lame():
 		l.State = "does not know the zone (" + strings.TrimPrefix(string(s.Class), "lame-") + ")"
@@ -108,7 +108,7 @@ func serverLine(f *explain.Facts, s explain.Server) ServerLine {
 			l.State = "not asked (no " + family + " here)"
 		}
 	}
-	if s.Class == iterate.Answer && s.Health == iterate.Flaky {
+	if s.Class.Usable() && s.Health == iterate.Flaky {
 		l.State = fmt.Sprintf("answers, %d of %d queries lost", s.Lost, s.Sent)
 	}
 	if s.SOA != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -127,20 +128,25 @@ func (p *page) steps() {
 	p.title("What to do")
 	for i, s := range p.r.Do {
 		if i == 3 && !p.All {
-			p.line(faint, fmt.Sprintf("  and %s, below", count(len(p.r.Do)-3, "more thing", "more things")))
+			p.line(faint, fmt.Sprintf("  and %s for the problems below; --all shows what", count(len(p.r.Do)-3, "more thing", "more things")))
 			return
 		}
-		text := s.Text
-		if s.Actor == explain.Nobody {
-			text += " (nobody has to do anything)"
-		} else if s.Actor != "" {
-			text += fmt.Sprintf(" (who: %s)", s.Actor)
-		}
-		if !s.Visible.IsZero() {
-			text += " Everyone sees it by " + moment(s.Visible, p.r.At) + "."
-		}
-		p.wrap(fmt.Sprintf("  %d. ", i+1), "     ", text+" ["+strings.Join(s.Findings, " ")+"]")
+		p.wrap(fmt.Sprintf("  %d. ", i+1), "     ", s.words(p.r.At)+" ["+strings.Join(s.Findings, " ")+"]")
 	}
+}
+
+// words are what to do, who can, and when that is seen.
+func (s Step) words(now time.Time) string {
+	text := s.Text
+	if s.Actor == explain.Nobody {
+		text += " (nobody has to do anything)"
+	} else if s.Actor != "" {
+		text += fmt.Sprintf(" (who: %s)", s.Actor)
+	}
+	if !s.Visible.IsZero() {
+		text += " Everyone sees it by " + moment(s.Visible, now) + "."
+	}
+	return text
 }
 
 func (p *page) findings(title string, status explain.Status) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -129,7 +130,16 @@ func (p *page) delegation() {
 	}
 	p.title("Nameservers of " + bare(d.Zone))
 	p.nameservers(d.Servers)
-	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", seconds(d.NSTTL[0]), seconds(d.NSTTL[1]))
+	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", d.nsTTL(0), d.nsTTL(1))
+}
+
+// nsTTL is the TTL of the NS records at the parent or in the zone, if they were read there.
+func (d *Delegation) nsTTL(i int) string {
+	read := func(s Nameserver) bool { return [2]explain.Fact{s.Parent, s.Child}[i] != explain.Unknown }
+	if !slices.ContainsFunc(d.Servers, read) {
+		return "not known"
+	}
+	return seconds(d.NSTTL[i])
 }
 
 // planned are the nameservers that are to come.
@@ -181,7 +191,15 @@ func (p *page) registration() {
 		return
 	}
 	p.title("Registration of " + bare(r.Domain))
-	rows := [][]string{{"state", r.State + " " + r.Problem}}
+	p.table(r.rows())
+	for _, s := range r.Statuses {
+		p.wrap("  "+clean(s.Value)+": ", "    ", s.Meaning)
+	}
+}
+
+// rows are what is known of a registration, but for its statuses.
+func (r *Registration) rows() [][]string {
+	rows := [][]string{{"state", strings.TrimSpace(r.State + " " + r.Problem)}}
 	if !r.Owner.IsZero() {
 		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", bare(explain.Name{Name: r.Owner.Parent()}), bare(r.Owner))})
 	}
@@ -192,12 +210,16 @@ func (p *page) registration() {
 		rows = append(rows, []string{"created", r.Created.UTC().Format("2006-01-02")})
 	}
 	if !r.Expires.IsZero() {
-		rows = append(rows, []string{"expires", fmt.Sprintf("%s, in %s", r.Expires.UTC().Format("2006-01-02"), count(r.Days, "day", "days"))})
+		when := "in " + count(r.Days, "day", "days")
+		switch {
+		case r.Days == 0:
+			when = "within a day"
+		case r.Days < 0:
+			when = count(-r.Days, "day", "days") + " ago"
+		}
+		rows = append(rows, []string{"expires", r.Expires.UTC().Format("2006-01-02") + ", " + when})
 	}
-	p.table(rows)
-	for _, s := range r.Statuses {
-		p.wrap("  "+clean(s.Value)+": ", "    ", s.Meaning)
-	}
+	return rows
 }
 
 func (p *page) evidence() {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 // Bound is one reason to wait: until At, nobody can be sure of the new answer because of it.
@@ -124,9 +126,9 @@ func (l Link) versions() []Version {
 }
 
 // String is the link as people write it, without the dot of the root.
-func (l Link) String() string {
-	return cmp.Or(strings.TrimSuffix(l.Owner.String(), "."), ".") + " " + l.Type.String()
-}
+func (l Link) String() string { return bare(l.Owner) + " " + l.Type.String() }
+
+func bare(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 // unseen are the bounds for caches that nobody looked into. instead is taken for the TTL of older data where that is not
 // known; late says that a cache was found to have fetched an older version after the moment that is given for the change.
@@ -226,13 +228,16 @@ func words(d time.Duration) string {
 	units := []struct {
 		d    time.Duration
 		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
+	}{{24 * time.Hour, "days"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
 	d = d.Truncate(time.Second)
 	for i, u := range units {
 		if d < u.d {
 			continue
 		}
 		out := fmt.Sprintf("%d %s", d/u.d, u.name)
+		if i == 0 && d/u.d == 1 {
+			out = "1 day"
+		}
 		if rest := d % u.d; i+1 < len(units) && rest >= units[i+1].d {
 			out += fmt.Sprintf(" %d %s", rest/units[i+1].d, units[i+1].name)
 		}

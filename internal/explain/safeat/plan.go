@@ -250,7 +250,7 @@ func (p *planner) nameservers() {
 	child.Unchanged = !low && len(child.Before) == 0
 	waits := []Link{child}
 	if p.DS != nil {
-		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", child.Owner)
+		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", bare(child.Owner))
 		ds := p.replaced(*p.DS, p.at, p.DS.TTL)
 		ds.Role = DS
 		waits = append(waits, ds)
@@ -260,7 +260,7 @@ func (p *planner) nameservers() {
 		what = "no cache has the DS or the longer TTL any more"
 	}
 	p.wait(what, waits...)
-	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", child.Owner)
+	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", bare(child.Owner))
 	child.TTL = p.lowered(p.Set, low)
 	parent = p.replaced(parent, p.at, parent.TTL)
 	data := Link{Owner: child.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Unchanged: true}
@@ -287,13 +287,13 @@ func (p *planner) ds() {
 	keys.Type, keys.TTL = typeDNSKEY, p.Keys
 	switch p.Action {
 	case Remove:
-		p.change("Remove the DS of %s at the parent; leave the zone signed.", l.Owner)
+		p.change("Remove the DS of %s at the parent; leave the zone signed.", bare(l.Owner))
 		p.confirm(p.replaced(l, p.at, l.TTL))
 		p.step(RemoveKey, "Stop signing the zone, if that is what is wanted.")
 	case Create:
 		p.step(Prepare, "Sign the zone on all of its servers.")
 		p.wait("no cache has unsigned data", p.replaced(zone, p.at, p.Zone))
-		p.change("Put the DS of %s at the parent.", l.Owner)
+		p.change("Put the DS of %s at the parent.", bare(l.Owner))
 		l = p.replaced(l, p.at, TTL{})
 		l.Before[0].Absent = true
 		p.confirm(l)
@@ -304,7 +304,7 @@ func (p *planner) ds() {
 			links = append(links, p.replaced(zone, p.at, p.Zone))
 		}
 		p.wait("every cache has the new key", links...)
-		p.change("Replace the DS of %s at the parent.", l.Owner)
+		p.change("Replace the DS of %s at the parent.", bare(l.Owner))
 		p.confirm(p.replaced(l, p.at, l.TTL))
 		p.step(RemoveKey, "Take the old key out of the DNSKEY set.")
 	}

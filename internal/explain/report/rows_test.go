@@ -1,0 +1,38 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+)
+
+// TestRows: what a report says in its tables when things are not as usual.
+func TestRows(t *testing.T) {
+	expires := func(d time.Duration) func(*explain.Facts) {
+		return func(f *explain.Facts) { f.Registrations[0].Dates.Expires = at.Add(d) }
+	}
+	for _, test := range []struct {
+		what string
+		tell func(*explain.Facts)
+		want string
+	}{
+		{"expires soon", expires(49 * time.Hour), "expires    2026-01-03, in 2 days"},
+		{"expires at once", expires(5 * time.Hour), "expires    2026-01-01, within a day"},
+		{"has expired", expires(-40 * 24 * time.Hour), "expires    2025-11-22, 40 days ago"},
+		{"a server says that the name is not there", func(f *explain.Facts) { f.Servers[0].Class = iterate.NXDomain }, "192.0.2.1  answers  "},
+		{"the NS records of the zone were not read", func(f *explain.Facts) { f.Zones[0].ChildNS = nil }, "TTL of the NS records: 1 day at the parent, not known in the zone"},
+		{"the zone has them with TTL 0", func(f *explain.Facts) { f.Zones[0].ChildNS[0].TTL = 0 }, "1 day at the parent, 0 s in the zone"},
+	} {
+		f, _ := story(explain.Scan)
+		test.tell(f)
+		var out bytes.Buffer
+		if err := report.Make(f, nil).Text(&out, report.TextOptions{}); err != nil || !strings.Contains(out.String(), test.want) {
+			t.Errorf("%s: no %q, %v:\n%s", test.what, test.want, err, out.String())
+		}
+	}
+}
