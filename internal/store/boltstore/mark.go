@@ -113,9 +113,13 @@ func checkMark(db *bolt.DB) error {
 	if err != nil || why == "" {
 		return err
 	}
-	return &store.DamagedError{Path: path, Err: fmt.Errorf("its log %[1]s %[2]s, and had changes that were acknowledged and may be "+
-		"nowhere else; put the log back, or, to go on without them, write the word %[3]s into it (echo %[3]s > %[1]s)",
-		walPath(path), why, discardWord)}
+	return &store.DamagedError{Path: path, Err: lostLog(path, why)}
+}
+
+// lostLog says what is wrong with a log, and the ways out.
+func lostLog(path, why string) error {
+	return fmt.Errorf("its log %[1]s %[2]s, and had changes that were acknowledged and may be nowhere else; put the log back, or, to go on "+
+		"without them, write the word %[3]s into it (echo %[3]s > %[1]s)", walPath(path), why, discardWord)
 }
 
 // noLog says what is in the place of a log; nothing when that is the operator's word.

@@ -83,6 +83,12 @@ func recoverWAL(f *os.File, readOnly bool) (*wal, error) {
 			"read-only file system", f.Name()), w.f.Close())
 	}
 	err = w.entries(func([]byte) error { return nil }) // before anything is changed
+	if broken := (*brokenEntry)(nil); errors.As(err, &broken) {
+		err = lostLog(f.Name(), broken.Error())
+	}
+	if info, serr := f.Stat(); err == nil && serr == nil && info.Size() == 0 {
+		err = fmt.Errorf("it is empty, or was deleted, and its log %s has changes of it; put the file back", walPath(f.Name()))
+	}
 	if err == nil {
 		err = setBack(f, w)
 	}

@@ -88,7 +88,7 @@ func openWAL(path string, readOnly bool) (*wal, error) {
 		return nil, f.Close() // cut while it was in use, and ended in order; if it was not, checkMark finds out
 	}
 	if err == nil && info.Size() < w.size {
-		err = &store.DamagedError{Path: path, Err: fmt.Errorf("its log %s has only %d octets of %d", walPath(path), info.Size(), w.size)}
+		err = &store.DamagedError{Path: path, Err: lostLog(path, fmt.Sprintf("has only %d octets of %d", info.Size(), w.size))}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -238,7 +238,7 @@ func (w *wal) entries(fn func(payload []byte) error) error {
 		case !whole:
 			_, whole, err = w.entry(w.off + walEntryHead + int64(len(payload)))
 			if whole {
-				err = fmt.Errorf("an entry of its log is damaged, at octet %d, and there are others behind it", w.off)
+				err = &brokenEntry{w.off}
 			}
 			return err
 		}
@@ -247,6 +247,13 @@ func (w *wal) entries(fn func(payload []byte) error) error {
 		}
 		w.keep(payload)
 	}
+}
+
+// brokenEntry says that something has damaged an entry, and where it is.
+type brokenEntry struct{ at int64 }
+
+func (e *brokenEntry) Error() string {
+	return fmt.Sprintf("is damaged at octet %d, and there are changes behind it", e.at)
 }
 
 // entry reads the entry at an octet, and tells whether it is whole; nil when there cannot be one.

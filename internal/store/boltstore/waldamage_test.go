@@ -44,8 +44,8 @@ func TestDamagedLog(t *testing.T) {
 		{"whole", func(log []byte, _ []int64) []byte { return log }, "", 3},
 		{"cut behind the entries", func(log []byte, e []int64) []byte { return log[:e[3]+100] }, "has only", 0},
 		{"cut in the second header", func(log []byte, _ []int64) []byte { return log[:4600] }, "has only", 0},
-		{"first entry", func(log []byte, e []int64) []byte { log[e[0]+walEntryHead+3] ^= 1; return log }, "at octet 8192", 0},
-		{"an entry's checksum", func(log []byte, e []int64) []byte { log[e[1]+5] ^= 1; return log }, "an entry of its log is damaged", 0},
+		{"first entry", func(log []byte, e []int64) []byte { log[e[0]+walEntryHead+3] ^= 1; return log }, "is damaged at octet 8192", 0},
+		{"an entry's checksum", func(log []byte, e []int64) []byte { log[e[1]+5] ^= 1; return log }, "is damaged at octet", 0},
 		{"last entry, which a crash may leave so", func(log []byte, e []int64) []byte { log[e[2]+walEntryHead+3] ^= 1; return log }, "", 2},
 		{"made by an older version", func(log []byte, _ []int64) []byte {
 			for slot := range 2 {
@@ -80,6 +80,23 @@ func TestDamagedLog(t *testing.T) {
 				t.Error("the files were changed")
 			}
 		})
+	}
+}
+
+// TestFileGone: the log alone is no new store.
+func TestFileGone(t *testing.T) {
+	path, _ := crashed(t)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	log := readFile(t, walPath(path))
+	for range 2 {
+		if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "put the file back") {
+			t.Fatalf("Open = %v", err)
+		}
+		if !bytes.Equal(readFile(t, walPath(path)), log) {
+			t.Fatal("the log was changed")
+		}
 	}
 }
 
