@@ -43,6 +43,28 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	return out
 }
 
+// guesses are inputs of a bound that may have had to be assumed, in words.
+var guesses = map[string]string{"changed": "that it was changed just now", "ttl": "the TTL of before", "negativeTTL": "for how long \"does not exist\" was remembered before"}
+
+// restsOn is what decided when everyone sees the new answer, and what had to be assumed for it.
+func restsOn(s *safeat.Report) string {
+	b := s.Slowest
+	if b == nil {
+		return ""
+	}
+	text := " It takes until then because " + b.Because + "."
+	var assumed []string
+	for _, in := range b.Inputs {
+		if words := guesses[in.Name]; in.Assumed && words != "" {
+			assumed = append(assumed, words)
+		}
+	}
+	if len(assumed) > 0 {
+		text += " Assumed: " + list(assumed) + "."
+	}
+	return text
+}
+
 // stateOf is the most telling state that a resolver was seen in.
 func stateOf(f *explain.Facts, c explain.Cache) safeat.State {
 	for _, state := range telling {

@@ -55,6 +55,22 @@ func TestGoldenCompare(t *testing.T) {
 	}
 }
 
+// TestForced: a report does not say that resolvers were not asked when they were.
+func TestForced(t *testing.T) {
+	for result, want := range map[iterate.Class]string{iterate.Answer: "were not asked here", iterate.NXDomain: "were asked for this one all the same"} {
+		f, _ := late()
+		f.Outcomes[0].Result = result
+		if words := strings.Join(report.Make(f, nil).Negative.Words, " "); !strings.Contains(words, want) {
+			t.Errorf("%s: %s", result, words)
+		}
+	}
+	f, _ := late()
+	f.Outcomes[0].Result, f.Caches = iterate.NXDomain, f.Caches[1:2] // without recursion
+	if words := strings.Join(report.Make(f, nil).Negative.Words, " "); !strings.Contains(words, "were not asked here") {
+		t.Errorf("a cache was looked into: %s", words)
+	}
+}
+
 // TestCompareWords: the first sentence says nothing that the rest of the report denies.
 func TestCompareWords(t *testing.T) {
 	f, findings := late()

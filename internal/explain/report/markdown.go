@@ -111,7 +111,7 @@ func (d *document) caches() {
 	}
 	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
 	if s := d.r.Safe; s != nil && len(rows) > 0 {
-		fmt.Fprintf(d, "\n%s\n", md(s.Summary))
+		fmt.Fprintf(d, "\n%s\n", md(s.Summary+restsOn(s)))
 	}
 }
 

@@ -199,15 +199,27 @@ func negativeOf(f *explain.Facts) *Negative {
 		return nil
 	}
 	n.TTL = min(n.SOATTL, n.Minimum)
+	asked := "Resolvers were not asked here about names that do not exist."
+	if forced(f) {
+		asked = "Resolvers were asked for this one all the same, and remember it now."
+	}
 	n.Words = []string{
 		fmt.Sprintf("If somebody asks for a name of %s before you make it, their resolver remembers \"does not exist\" for up to %s.", bare(f.Zone), seconds(n.TTL)),
 		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not matter.", seconds(n.SOATTL), seconds(n.Minimum)),
-		"Make records first and share links then. Resolvers were not asked here about names that do not exist.",
+		"Make records first and share links then. " + asked,
 	}
 	if n.Ranges {
 		n.Words = append(n.Words, "The zone is signed with NSEC: one such answer can hide neighbouring names, too, even if nobody asked for them.")
 	}
 	return &n
+}
+
+// forced reports whether resolvers were asked for what the authority does not have.
+func forced(f *explain.Facts) bool {
+	has := func(o explain.Outcome) bool { return o.Result == iterate.Answer }
+	recursed := func(s explain.Sample) bool { return s.Recurse && s.Question.Name == f.Name.Name }
+	asked := func(c explain.Cache) bool { return slices.ContainsFunc(c.Samples, recursed) }
+	return !slices.ContainsFunc(f.Outcomes, has) && slices.ContainsFunc(f.Caches, asked)
 }
 
 // manners are the ways to differ in words.

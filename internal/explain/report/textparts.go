@@ -77,7 +77,7 @@ func (p *page) caches() {
 		p.wrap("  ", "  ", fmt.Sprintf("Seen from here were at least %s behind %s; one address can stand for many more.", count(n, "cache", "caches"), count(at, "address", "addresses")))
 	}
 	if s := p.r.Safe; s != nil {
-		p.wrap("  ", "  ", s.Summary)
+		p.wrap("  ", "  ", s.Summary+restsOn(s))
 		for _, n := range s.NotCovered {
 			p.line(faint, "  not covered: "+n)
 		}
