@@ -61,6 +61,36 @@ func TestDamagedStore(t *testing.T) {
 	}
 }
 
+// TestLostLog empties and deletes the log of a server: after a crash that is damage, after an orderly end nothing is missing. Put back,
+// everything is there; given up with the word that the server names, it starts.
+func TestLostLog(t *testing.T) {
+	data := filepath.Join(newDir(t), "data")
+	s := start(t, data)
+	newFilled(t, s, 20)
+	s.end(t, syscall.SIGKILL)
+	log := storePath(data) + "-wal"
+	intact := written(t, data)
+	for _, lose := range []func() error{func() error { return os.Truncate(log, 0) }, func() error { return os.Remove(log) }} {
+		if err := lose(); err != nil {
+			t.Fatal(err)
+		}
+		refuseDamaged(t, data, intact["nameplane.db"])
+	}
+	rewrite(t, data, intact)
+	s = start(t, data)
+	s.mustText(t, "n20.example.org.", "text 20")
+	s.end(t, syscall.SIGTERM)
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, data)
+	s.mustText(t, "n20.example.org.", "text 20")
+	s.createZone(t, "example.net.")
+	s.end(t, syscall.SIGKILL)
+	rewrite(t, data, map[string][]byte{"nameplane.db-wal": []byte("discard\n")})
+	start(t, data).mustText(t, "n20.example.org.", "text 20")
+}
+
 func rewrite(t *testing.T, data string, files map[string][]byte) {
 	t.Helper()
 	for name, b := range files {
