@@ -138,7 +138,11 @@ func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enf
 		}
 	}
 	w := ovn.World{Firewalls: firewalls, Learned: learned, Kept: kept, Ports: ports, ClusterSubnets: cluster.ClusterSubnets(), V4: true, V6: true}
-	txs, waiting := ovn.Plan(ovn.Render(w, features), have, features)
+	want := ovn.Render(w, features)
+	if err := orphans(want, have); err != nil {
+		return err
+	}
+	txs, waiting := ovn.Plan(want, have, features)
 	if len(waiting) > 0 {
 		return fmt.Errorf("no port groups of %v", waiting)
 	}
@@ -150,6 +154,29 @@ func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enf
 	}
 	if left != nil {
 		return fmt.Errorf("rows differ: %s", strings.Join(left[:min(len(left), 5)], "; "))
+	}
+	return nil
+}
+
+// orphans looks for rows that no rule has. It does not ask the planner, which may be the one that left them.
+func orphans(want, have ovn.Rows) error {
+	const id, kind = "k8s.ovn.org/id", "k8s.ovn.org/owner-type"
+	wanted := map[string]int{}
+	for _, s := range want.Sets {
+		wanted[s.IDs[id]]++
+	}
+	for _, a := range want.ACLs {
+		wanted[a.IDs[id]]++
+	}
+	for _, s := range have.Sets {
+		if wanted[s.IDs[id]]--; wanted[s.IDs[id]] < 0 && strings.HasPrefix(s.IDs[kind], "EgressFirewallDNS") {
+			return fmt.Errorf("the address set %s is of no rule", s.IDs[id])
+		}
+	}
+	for _, a := range have.ACLs {
+		if wanted[a.IDs[id]]--; wanted[a.IDs[id]] < 0 && strings.HasPrefix(a.IDs[kind], "EgressFirewall") {
+			return fmt.Errorf("the ACL %s is of no rule, or there twice", a.IDs[id])
+		}
 	}
 	return nil
 }

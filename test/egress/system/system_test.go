@@ -224,10 +224,11 @@ func echoes(s *story, to netip.AddrPort) bool {
 func sharedName(s *story) {
 	other := s.ns + "-too"
 	rules := append([]string{"allow www." + s.ns + ".test"}, rig.DenyRest...)
+	// First, or the resolver asks for the name before there is one, and CoreDNS remembers that.
+	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: s.sys.Authority.New(), TTL: 30 * time.Second})
 	if err := s.sys.SetFirewall(other, rules...); err != nil {
 		s.Fatal(err)
 	}
-	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: s.sys.Authority.New(), TTL: 30 * time.Second})
 	s.firewall(rules...)
 	pod := s.sys.Pod(s.sys.Nodes[0], other, "web")
 	s.reaches(s.pod, s.server, s.name("www"), dns.TypeA)
