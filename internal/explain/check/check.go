@@ -96,6 +96,9 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 		if out[i].Status == explain.Fail && out[i].Fix == "" {
 			out[i].Fix = c.Fix
 		}
+		if out[i].Status == explain.Fail && len(out[i].Evidence) == 0 {
+			out[i].Evidence = c.shown(f, out[i].Subject)
+		}
 		slices.Sort(out[i].Evidence)
 		out[i].Evidence = slices.Compact(out[i].Evidence)
 	}
