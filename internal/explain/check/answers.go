@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
@@ -167,7 +168,9 @@ func publicAddresses(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, addr := range slices.Concat(a, aaaa) {
 		if why := special(f, addr); why != "" {
-			out = append(out, fail("", explain.DNSHost, name, "%s has the address %s, which is %s: it cannot be reached from the internet.", name, addr, why))
+			x := fail("", explain.DNSHost, name, "%s has the address %s, which is %s: it cannot be reached from the internet.", name, addr, why)
+			x.Visible = readdressed(f, addr)
+			out = append(out, x)
 		}
 	}
 	switch {
@@ -181,6 +184,18 @@ func publicAddresses(f *explain.Facts) []explain.Finding {
 		return nil
 	}
 	return pass(name, "All addresses of %s are public.", name)
+}
+
+// readdressed is when everyone sees that an address is gone.
+func readdressed(f *explain.Facts, addr netip.Addr) (at time.Time) {
+	for _, o := range f.Outcomes {
+		for _, s := range o.Sets {
+			if slices.Contains(s.Data, addr.String()) {
+				at = after(f, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+			}
+		}
+	}
+	return at
 }
 
 func sameFamilies(f *explain.Facts) []explain.Finding {

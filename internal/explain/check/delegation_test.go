@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // host changes the second nameserver, ns2.example.net.
@@ -167,5 +168,23 @@ func TestVisible(t *testing.T) {
 	found := c.Judge(f)
 	if got, want := found[0].Visible, now.Add(172800*time.Second); got.Before(want) || got.After(want.Add(5*time.Second)) {
 		t.Errorf("visible by %v, want %v", got, want)
+	}
+}
+
+// TestVisibleName: a record or alias that is mended is seen when its TTL is over.
+func TestVisibleName(t *testing.T) {
+	nine := []string{"a.example.net", "b.example.net", "c.example.net", "d.example.net", "e.example.net", "f.example.net", "g.example.net", "h.example.net", "i.example.net"}
+	for id, tell := range map[string]func(*explain.Facts){
+		"NAM04": alias(nine...),
+		"NAM05": then(alias("a.example.net"), note(iterate.NoteAliasLoop, "a.example.net. to www.example.org.")),
+		"NAM14": func(f *explain.Facts) { f.Outcomes[0] = outcome(rr.TypeA, "192.168.1.10") },
+	} {
+		f := healthy()
+		tell(f)
+		c, _ := check.Find(id)
+		found := c.Judge(f)
+		if got, want := found[0].Visible, now.Add(300*time.Second); got.Before(want) || got.After(want.Add(5*time.Second)) {
+			t.Errorf("%s: visible by %v, want %v", id, got, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -218,12 +219,24 @@ func chainLength(f *explain.Facts) []explain.Finding {
 	case loops(f):
 		return nil // NAM05
 	case n > 8 || long:
-		return []explain.Finding{fail(explain.Error, explain.DNSHost, name, "%s leads over %d aliases, which not all resolvers follow: %s.", name, n, hops(f))}
+		return rerouted(f, f.Chain[:1], fail(explain.Error, explain.DNSHost, name, "%s leads over %d aliases, which not all resolvers follow: %s.", name, n, hops(f)))
 	case n > 4:
-		return []explain.Finding{fail(explain.Warning, explain.DNSHost, name, "%s leads over %d aliases: %s.", name, n, hops(f))}
+		return rerouted(f, f.Chain[:1], fail(explain.Warning, explain.DNSHost, name, "%s leads over %d aliases: %s.", name, n, hops(f)))
 	}
 	least := slices.MinFunc(f.Chain, func(a, b explain.Hop) int { return int(a.TTL) - int(b.TTL) })
 	return pass(name, "%s leads over %s: %s. The smallest TTL on the way, %s, is how often the whole way is gone.", name, count(n, "alias", "aliases"), hops(f), ttl(least.TTL))
+}
+
+// rerouted is a finding that ends when any of these aliases leads elsewhere.
+func rerouted(f *explain.Facts, hops []explain.Hop, x explain.Finding) []explain.Finding {
+	var links []safeat.Link
+	for _, h := range hops {
+		links = append(links, replaced(f, h.From, rr.TypeCNAME, safeat.Data, h.TTL))
+	}
+	if len(links) > 0 {
+		x.Visible = after(f, links...)
+	}
+	return []explain.Finding{x}
 }
 
 func noLoop(f *explain.Facts) []explain.Finding {
@@ -232,7 +245,7 @@ func noLoop(f *explain.Facts) []explain.Finding {
 	for _, n := range f.Notes {
 		if n.Kind == iterate.NoteAliasLoop {
 			from, to, _ := strings.Cut(n.Subject, " to ")
-			out = append(out, fail("", who(f, n.Zone, explain.DNSHost), name, "%s never leads to an address: its aliases go in a circle, from %s back to %s.", name, strings.TrimSuffix(from, "."), strings.TrimSuffix(to, ".")))
+			out = append(out, rerouted(f, f.Chain, fail("", who(f, n.Zone, explain.DNSHost), name, "%s never leads to an address: its aliases go in a circle, from %s back to %s.", name, strings.TrimSuffix(from, "."), strings.TrimSuffix(to, ".")))...)
 		}
 	}
 	switch {
