@@ -20,6 +20,7 @@ import (
 // load asks at a rate, from one pod, several servers in turn.
 type load struct {
 	sent, answered, failed, late atomic.Int64
+	told                         func(question string) // is called, by many at once, when there was an answer; may be nil
 }
 
 // run asks for what next says until ctx ends or next says nothing. Questions that nobody is free to ask are counted as late and
@@ -41,6 +42,9 @@ func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPo
 					l.failed.Add(1)
 				} else {
 					l.answered.Add(1)
+					if l.told != nil {
+						l.told(q)
+					}
 				}
 			}
 		})
