@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,5 +80,28 @@ func TestStageFails(t *testing.T) {
 	defer after.Close()
 	if diff := cmp.Diff(want, contents(t, after)); diff != "" {
 		t.Errorf("after a crash (-want +got):\n%s", diff)
+	}
+}
+
+// TestHoldsThreadBeside: a change lands inside the Stage of the next one, and who is told of it may ask.
+func TestHoldsThreadBeside(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"))
+	defer s.Close()
+	s.hold = true
+	_, err := s.Stage(func(store.Writer) error {
+		answered := make(chan bool, 1)
+		go func() { answered <- s.HoldsThread() }()
+		select {
+		case held := <-answered:
+			if !held {
+				t.Error("it holds no thread")
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it waits for the Stage that asks")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

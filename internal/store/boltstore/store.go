@@ -149,9 +149,12 @@ func (s *Store) DropCaches() {
 // HoldsThread reports whether an Update may keep a thread while it waits for the disk. With one processor it does so only
 // where there is no other way.
 func (s *Store) HoldsThread() bool {
+	if s.hold { // who is told of one change may ask from inside the Stage of the next, which has write
+		return true
+	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	return s.hold || s.wal == nil || s.wal.disk.holdsThread()
+	return s.wal == nil || s.wal.disk.holdsThread()
 }
 
 // Close implements store.Store. It waits for Views to end.
