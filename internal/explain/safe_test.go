@@ -226,6 +226,11 @@ func TestPlanChange(t *testing.T) {
 			f.Outcomes[0].Result, f.Outcomes[0].Sets = iterate.NXDomain, nil
 			return f
 		}, "lower wait change confirm raise", 900 * time.Second},
+		{"a domain that is not delegated", func() *explain.Facts {
+			f := analyze(direct())
+			f.Outcomes[0].Result, f.Outcomes[0].Sets, f.Outcomes[0].Zone, f.Domain = iterate.NXDomain, nil, name("org"), name("example.org")
+			return f
+		}, "", 0},
 		{"other nameservers", func() *explain.Facts {
 			f := direct()
 			f.PlanNS = []explain.Name{name("ns1.new.net")}
