@@ -72,7 +72,7 @@ func Cache(o Options) cache.Options {
 	return out
 }
 
-// strip leaves of the record of who set which field of a DNSNameResolver only that there is one, and of its status nothing.
+// strip leaves of the record of who set which field of a DNSNameResolver only that there is one, and drops its status, if that is wanted.
 func strip(status bool) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if r, ok := obj.(*v1alpha1.DNSNameResolver); ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ type names struct {
 	client  client.Client
 	options Options
 	metrics *metrics
+	denied  atomic.Bool // patches are forbidden: a cluster may still have an older role of ours
 }
 
 // workers create objects side by side, for the cluster of a thousand names that has just got its first manager.
@@ -79,7 +81,7 @@ func resolverHandler() handler.TypedEventHandler[client.Object, string] {
 }
 
 // burdened reports whether the API server keeps who set which field of a wildcard's object. For a status of hundreds of names that is
-// larger than the status, and most of the work that each write is for the API server.
+// larger than the status, takes its room, and is made anew with each write.
 func burdened(r *v1alpha1.DNSNameResolver) bool {
 	return len(r.ManagedFields) > 0 && strings.HasPrefix(string(r.Spec.Name), "*") && r.DeletionTimestamp == nil
 }
@@ -175,7 +177,7 @@ func (n *names) create(ctx context.Context, p plan, name string) (ctrl.Result, e
 // forget makes the API server forget who set which field of a wildcard's object. It does not note it again before somebody applies,
 // which nobody does to wildcards.
 func (n *names) forget(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
-	if !burdened(r) {
+	if !burdened(r) || n.denied.Load() {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"managedFields":[{}]}}`, r.UID)
@@ -184,8 +186,10 @@ func (n *names) forget(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil // it is gone already; the cache will tell
 	case apierrors.IsForbidden(err):
-		// All works without, for a cluster that still has an older role of ours.
-		n.options.Log.Warn("writes to this object cost the API server more than they need, because the role of the manager has no patch", "object", r.Name, "error", err)
+		// All works without. Every write of a status would bring us here again, so it is tried once.
+		if !n.denied.Swap(true) {
+			n.options.Log.Warn("objects of wildcards have room for half of the names only, because the role of the manager has no patch; update it and restart", "error", err)
+		}
 		return nil
 	case n.metrics.wrote("dnsnameresolvers", "patch", err) != nil:
 		return fmt.Errorf("let go of the managed fields of %s: %w", r.Name, err)

@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -140,5 +142,25 @@ func TestBlindCache(t *testing.T) {
 	r, err := n.create(t.Context(), plan{create: "dns-5dd68c7c99"}, "www.example.com.")
 	if err != nil || r.RequeueAfter == 0 {
 		t.Errorf("create = %v, %v; want another look and no error", r, err)
+	}
+}
+
+// TestForbiddenPatch: with a role that has no patch the manager tries once to let go of the managed fields of wildcards, and goes on without.
+func TestForbiddenPatch(t *testing.T) {
+	tries := 0
+	c := fakeClient(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		tries++
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "dnsnameresolvers"}, "x", nil)
+	}})
+	n := &names{client: c, options: Options{}.withDefaults(), metrics: newMetrics()}
+	r := resolver("x", "*.example.com.")
+	r.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	for range 3 {
+		if err := n.forget(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tries != 1 {
+		t.Errorf("tried %d times", tries)
 	}
 }
