@@ -83,13 +83,13 @@ type flaky struct {
 }
 
 func (f *flaky) Update(fn func(store.Writer) error) error {
-	f.mu.Lock()
-	broken, before := f.broken, f.before
-	f.mu.Unlock()
 	err := f.Store.Update(func(w store.Writer) error {
-		if err := fn(w); err != nil {
+		if err := fn(w); err != nil { // fn may take edits that were asked for after Update began
 			return err
 		}
+		f.mu.Lock()
+		broken, before := f.broken, f.before
+		f.mu.Unlock()
 		if before != nil {
 			before()
 		}
