@@ -29,6 +29,7 @@ type Chaos struct {
 	names  int
 	// By the schedule that runs:
 	did    []string
+	mark   string                  // a name that only the last rules of this schedule have
 	asking sync.WaitGroup          // questions that nobody waits for
 	parted map[string]func() error // what brings together who was parted
 }
@@ -81,7 +82,8 @@ func (c *Chaos) harm(r *rand.Rand) error {
 
 // settle waits until all that is there is what should be.
 func (c *Chaos) settle(i int) error {
-	if err := c.sys.SetFirewall(c.spaces[i], append([]string{"allow *." + c.spaces[i] + ".test"}, DenyRest...)...); err != nil {
+	c.mark = c.name(i)
+	if err := c.sys.SetFirewall(c.spaces[i], append([]string{"allow *." + c.spaces[i] + ".test", "allow " + c.mark}, DenyRest...)...); err != nil {
 		return err
 	}
 	// An agent that has just started keeps what it finds for half a minute.
@@ -95,10 +97,16 @@ func (c *Chaos) name(i int) string {
 	return Name(c.names, c.spaces[i]+".test")
 }
 
-// reach is what it is all for. Watches and streams of plugins come back a moment after everything else.
+// reach is what it is all for. Watches and streams of plugins come back a moment after everything else. A plugin that was cut off may hold
+// answers by a rule that is gone, for as long as it remembers it; one that holds the mark knows the rules of now.
 func (c *Chaos) reach(r *rand.Rand, i int) error {
 	server := c.sys.DNS[r.IntN(len(c.sys.DNS))]
-	if err := Within(Soon, func() error { return server.Holds(c.pods[i], c.sys.Nodes[i], "*."+c.spaces[i]+".test", c.name(i)) }); err != nil {
+	if err := Within(Soon, func() error {
+		if err := server.Holds(c.pods[i], c.sys.Nodes[i], c.mark, c.mark); err != nil {
+			return err
+		}
+		return server.Holds(c.pods[i], c.sys.Nodes[i], "*."+c.spaces[i]+".test", c.name(i))
+	}); err != nil {
 		return err
 	}
 	// Waiting for a packet that does not come takes as long whatever else goes on. It is one to a distant network: the switch remembers for a
