@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -23,13 +21,16 @@ const watchLong = `Look at a name again and again until it is as wanted:
 
   authoritative  every server of the zone has the records that --expect names, or,
                  without it, has some, and the same
-  safe           and no resolver can have an older answer any more
+  safe           and no resolver can have an older answer any more. What the first look
+                 sees already is taken as changed just then: caches that nobody looked
+                 into may have older records for as long as the TTL, which is waited for
 
-A line is printed when something changed. The authority is asked every time, resolvers
-only while it has the name.
+A line is printed when something changed. The authority is asked every time; resolvers
+are from when all of its servers have what is waited for, as they would remember what
+they are told before.
 
-Exit status: 0 it is as wanted, 2 it was not before --deadline; the resolvers that were
-late then are named, 3 could not tell.`
+Exit status: 0 it is as wanted, 2 it was not before --deadline, with what it waited for,
+3 could not tell, or was interrupted.`
 
 // vigil is a look that is repeated.
 type vigil struct {
@@ -39,7 +40,7 @@ type vigil struct {
 	deadline time.Duration
 	quiet    bool
 
-	last string // what was printed last
+	last string // how it was at the last look
 }
 
 func newWatchCommand() *cobra.Command {
@@ -61,6 +62,7 @@ func newWatchCommand() *cobra.Command {
 	v.sight.addFlags(c)
 	v.sight.addNameFlags(c)
 	v.sight.addCacheFlags(c)
+	_ = f.MarkHidden("change") // goes without saying
 	return c
 }
 
@@ -80,10 +82,17 @@ func (v *vigil) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer done()
-	g.Options.NoNear = true // who waits for a name knows that it does not exist yet
+	v.begin(g)
 	ctx, cancel := context.WithTimeout(cmd.Context(), v.deadline)
 	defer cancel()
 	return v.watch(ctx, cmd, g, input, types)
+}
+
+// begin has g look as somebody does who waits for a change.
+func (v *vigil) begin(g *gather.Gatherer) {
+	g.Options.NoNear = true // they know that it does not exist yet
+	g.Options.Change = true
+	g.Options.Await = true
 }
 
 // watch looks until it is as wanted, or ctx ends.
@@ -97,7 +106,7 @@ func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathere
 		if err != nil {
 			return err
 		}
-		g.Options.Past = append([]explain.Past{explain.PastOf(facts)}, g.Options.Past[:min(len(g.Options.Past), 20)]...)
+		g.Options.Past = explain.Remember(g.Options.Past, explain.PastOf(facts))
 		r = report.Make(facts, check.Run(facts))
 		words, ok := v.reached(facts, r)
 		if ok {
@@ -107,8 +116,8 @@ func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathere
 			if err := say(cmd, "%s  %s", time.Now().UTC().Format(time.TimeOnly), words); err != nil {
 				return err
 			}
-			v.last = words
 		}
+		v.last = words
 		select {
 		case <-ctx.Done():
 			return v.late(cmd, r)
@@ -127,8 +136,8 @@ func (v *vigil) pause(r *report.Report) time.Duration {
 
 // reached reports whether it is as wanted, and says how it is.
 func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
-	if problem := authoritative(f); problem != "" {
-		return "not yet at the authority: " + problem, false
+	if missing := explain.Missing(f); missing != "" {
+		return "not yet at the authority: " + missing, false
 	}
 	if v.until == "authoritative" {
 		return fmt.Sprintf("%s is as wanted at every server of its zone", bareName(f.Name)), true
@@ -140,7 +149,7 @@ func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	case r.Safe == nil || time.Now().Before(r.SafeAt):
 		return fmt.Sprintf("no resolver that was asked is late; all others are safe at %s", r.SafeAt.UTC().Format(time.DateTime+" UTC")), false
 	}
-	return fmt.Sprintf("%s is safe: everyone sees the new answer", bareName(f.Name)), true
+	return fmt.Sprintf("%s is safe. %s", bareName(f.Name), r.Safe.Summary), true
 }
 
 // safeWords are until when late resolvers are waited for.
@@ -152,36 +161,6 @@ func safeWords(r *report.Report) string {
 }
 
 func bareName(n explain.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
-
-// authoritative says what is missing at the authority; nothing if all of its servers have what is wanted.
-func authoritative(f *explain.Facts) string {
-	for _, o := range f.Outcomes {
-		if o.Result == iterate.Unknown {
-			return "its servers could not be asked"
-		}
-	}
-	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) {
-		return "there are no such records of " + bareName(f.Name)
-	}
-	for _, want := range f.Expect {
-		i := slices.IndexFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Type == want.Type })
-		if i < 0 || !slices.ContainsFunc(f.Outcomes[i].Sets, func(s explain.Set) bool { return s.Type == want.Type && contains(s.Data, want.Data) }) {
-			return fmt.Sprintf("%s is not %s", want.Type, strings.Join(want.Data, ", "))
-		}
-	}
-	for _, d := range explain.Differences(f) {
-		// Where each server makes its own answer they never become the same; but if one was named, all must give it.
-		wanted := slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Type.Type == d.Question.Type })
-		if d.Manner == explain.Divided || d.Manner == explain.Computed && wanted {
-			return fmt.Sprintf("its servers have different records of %s %s", bareName(explain.Name{Name: d.Question.Name}), d.Question.Type)
-		}
-	}
-	return ""
-}
-
-func contains(all, some []string) bool {
-	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
-}
 
 // lateOnes are the resolvers that do not know yet, of those that are counted.
 func lateOnes(r *report.Report) (out []string) {
@@ -201,9 +180,8 @@ func (v *vigil) late(cmd *cobra.Command, r *report.Report) error {
 	if r == nil {
 		return &failure{code: exitUnknown, text: "the time was over before the first look had ended"}
 	}
-	text := "not as wanted before the deadline"
-	if late := lateOnes(r); len(late) > 0 {
-		text += "; still late: " + strings.Join(late, ", ")
+	if cmd.Context().Err() != nil {
+		return &failure{code: exitUnknown, text: "interrupted; it was not as wanted when last looked at"}
 	}
-	return fail(fmt.Sprintf("%s %s shows why", "nameplane compare", bareName(r.Target)), "%s", text)
+	return fail(fmt.Sprintf("nameplane compare %s shows why", bareName(r.Target)), "not as wanted before the deadline; %s", v.last)
 }

@@ -72,6 +72,13 @@ func DividedAt(f *Facts, name Name, t rr.Type) bool {
 	})
 }
 
+// turnsAt reports whether servers give some of a larger set of records of a name and type in turn.
+func turnsAt(f *Facts, name Name, t rr.Type) bool {
+	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
+		return d.Manner == Rotating && d.Question.Name == name.Name && d.Question.Type == t
+	})
+}
+
 // denials gives denials without an SOA record, of which it cannot be told what they deny, the class that those with one have.
 func denials(answers []Answer) []Answer {
 	class := iterate.NoData

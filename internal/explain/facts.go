@@ -251,7 +251,7 @@ type PastDS struct {
 // Past is what an earlier look saw.
 type Past struct {
 	Name      Name      `json:"name"`
-	At        time.Time `json:"at"`
+	At        time.Time `json:"at"`               // when its last authority had answered
 	Serial    uint32    `json:"serial,omitempty"` // the highest of the zone's servers
 	NS        []Name    `json:"ns,omitempty"`
 	DS        *PastDS   `json:"ds,omitempty"`     // nil: not known

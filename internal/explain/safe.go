@@ -55,8 +55,9 @@ func resolverOf(f *Facts, links []safeat.Link, c Cache) safeat.Resolver {
 // is left out altogether.
 func Links(f *Facts) (links []safeat.Link) {
 	add := func(name Name, zone Name, t rr.Type, ttl uint32, data []string) {
-		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: f.At, Denial: DenialOf(f, zone)}
-		l.Before, l.Unchanged = versions(f, name, t, ttl, data)
+		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: Answered(f), Denial: DenialOf(f, zone)}
+		l.Before, l.Since = versions(f, name, t, ttl, data)
+		l.Unchanged = len(l.Before) == 0 && f.At.Sub(l.Since) >= week
 		// The asker can only have changed what is in the domain.
 		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain.Name))
 		l.Unchanged = l.Unchanged || !changed && len(l.Before) == 0
@@ -110,10 +111,25 @@ func negative(f *Facts, zone Name) uint32 {
 	return 0
 }
 
-// versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and whether
-// it has been the same for a week.
-func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, unchanged bool) {
-	until := f.At
+// Answered is when the last authority had answered: what they say has been so since then at the latest.
+func Answered(f *Facts) time.Time {
+	var last time.Duration
+	for _, a := range f.Answers {
+		for _, id := range a.Evidence {
+			if id < len(f.Exchanges) {
+				last = max(last, f.Exchanges[id].At+f.Exchanges[id].RTT)
+			}
+		}
+	}
+	return f.At.Add(last)
+}
+
+// versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and since when the set
+// has been what it is. What differs from one question to the next by design is no older version.
+func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
+	until := Answered(f)
+	since = until
+	turns := turnsAt(f, name, t)
 	for _, p := range f.Past {
 		if p.Name != f.Name {
 			continue
@@ -121,26 +137,29 @@ func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []
 		i := slices.IndexFunc(p.Sets, func(s Set) bool { return s.Name == name && s.Type.Type == t })
 		absent := slices.ContainsFunc(p.Absent, func(a Type) bool { return a.Type == t || t == rr.TypeCNAME }) && name == f.Name
 		switch {
-		case i >= 0 && (p.Sets[i].TTL != ttl || !slices.Equal(p.Sets[i].Data, data)):
+		case i >= 0 && (p.Sets[i].TTL != ttl || !turns && !slices.Equal(p.Sets[i].Data, data)):
 			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(p.Sets[i].TTL)})
 			ttl, data = p.Sets[i].TTL, p.Sets[i].Data
 		case i < 0 && absent && len(data) > 0:
 			out = append(out, safeat.Version{Until: until, Absent: true})
 			data = nil
 		case i < 0 && !absent:
-			return out, false // the look did not see it
+			return out, since // the look did not see it
 		}
 		until = p.At
+		if len(out) == 0 {
+			since = p.At
+		}
 		if f.At.Sub(p.At) >= week {
-			return out, len(out) == 0
+			break
 		}
 	}
-	return out, false
+	return out, since
 }
 
 // nsLinks are the nameservers of the zone at the parent and at the zone, if an earlier look saw others.
 func nsLinks(f *Facts) []safeat.Link {
-	until, changed := f.At, false
+	until, changed := Answered(f), false
 	parent, child, ok := nsSets(f)
 	for _, p := range f.Past {
 		if p.Name != f.Name || len(p.NS) == 0 || changed {
@@ -167,7 +186,7 @@ func nsLinks(f *Facts) []safeat.Link {
 // dsLinks is the DS of the zone at the parent, if an earlier look saw another one: who still has that fails on what the new keys signed.
 // That there was none breaks nothing.
 func dsLinks(f *Facts) []safeat.Link {
-	until, now := f.At, dsOf(f)
+	until, now := Answered(f), dsOf(f)
 	if now == nil {
 		return nil
 	}

@@ -1,10 +1,13 @@
 package explain_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
@@ -113,6 +116,24 @@ func TestSafe(t *testing.T) {
 			f.Past = []explain.Past{look(8*24*time.Hour, set(www, rr.TypeA, 300, newWeb))}
 			return f
 		}, 0, ""},
+		{"it was changed, and two earlier looks saw what there is now", func() *explain.Facts {
+			f := direct()
+			f.Change = true
+			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeA, 300, newWeb)), look(10*time.Minute, set(www, rr.TypeA, 300, newWeb))}
+			return f
+		}, 300 * time.Second, "as far as is known"},
+		{"an earlier look began before the change, and ended after it", func() *explain.Facts {
+			f := direct()
+			f.Answers[1].Evidence, f.Exchanges = []int{0}, []iterate.Exchange{{At: 20 * time.Second, RTT: time.Second}}
+			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeA, 86400, oldWeb))}
+			return f
+		}, 86421 * time.Second, ""},
+		{"a server gives some of many addresses in turn, and gave others before", func() *explain.Facts {
+			f := direct()
+			f.Answers[0].Others = [][]explain.Set{{set(www, rr.TypeA, 300, oldWeb)}}
+			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeA, 300, oldWeb))}
+			return f
+		}, 0, ""},
 		{"the first link of the chain is old", func() *explain.Facts {
 			f := aliased()
 			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeCNAME, 600, "old.example.net."), set(edge, rr.TypeA, 60, newWeb))}
@@ -161,6 +182,28 @@ func TestSafe(t *testing.T) {
 				t.Errorf("%q has no %q", r.Summary, tt.says)
 			}
 		})
+	}
+}
+
+// TestRemember: of what is the same, the first look and the last tell everything.
+func TestRemember(t *testing.T) {
+	var past []explain.Past
+	for ago, data := range []string{oldWeb, oldWeb, oldWeb, newWeb, newWeb, newWeb, newWeb, oldWeb} {
+		past = explain.Remember(past, look(time.Duration(100-ago)*time.Minute, set(www, rr.TypeA, 300, data)))
+	}
+	var got []string
+	for _, p := range past {
+		got = append(got, fmt.Sprint(now.Sub(p.At).Minutes(), " ", p.Sets[0].Data[0]))
+	}
+	want := []string{"93 " + oldWeb, "94 " + newWeb, "97 " + newWeb, "98 " + oldWeb, "100 " + oldWeb}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("minutes ago (-want +got):\n%s", diff)
+	}
+	for i := range 3000 {
+		past = explain.Remember(past, look(time.Minute, set(www, rr.TypeA, uint32(i), newWeb)))
+	}
+	if len(past) != 1000 || past[0].Sets[0].TTL != 2999 {
+		t.Errorf("%d looks are remembered, the last with %+v", len(past), past[0])
 	}
 }
 

@@ -54,6 +54,9 @@ func (s *Server) flip(k key, data []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catchUpLocked()
+	if len(data) > 0 && k.typ != dns.TypeCNAME && len(s.sets[key{k.name, dns.TypeCNAME}]) > 0 {
+		return fmt.Errorf("%v is an alias, beside which there can be no %s: change its CNAME, or remove it first", k.name, rr.Type(k.typ))
+	}
 	ttl := uint32(flipTTL)
 	if old := s.sets[k]; len(old) > 0 {
 		ttl = old[0].Header().Ttl

@@ -43,6 +43,13 @@ func TestFlip(t *testing.T) {
 		if _, err := net.Flip(www, rr.TypeA, []string{"not an address"}); err == nil {
 			t.Error("an address that is none was taken")
 		}
+		alias := dnsname.MustParse("alias.a.test.")
+		if _, err := net.Flip(alias, rr.TypeCNAME, []string{"www.a.test."}); err != nil {
+			t.Error(err)
+		}
+		if _, err := net.Flip(alias, rr.TypeA, []string{"203.0.113.1"}); err == nil {
+			t.Error("an address beside an alias was taken")
+		}
 		if _, err := net.Flip(dnsname.MustParse("a.lost.test."), rr.TypeA, nil); err == nil {
 			t.Error("a name below a delegation to nobody was taken")
 		}

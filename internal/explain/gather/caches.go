@@ -62,6 +62,9 @@ func (r *run) harmless() (out []rr.Type, why string) {
 	if r.opts.Force {
 		return r.types, ""
 	}
+	if missing := explain.Missing(r.facts); r.opts.Await && missing != "" {
+		return nil, missing + "; a resolver that is asked now remembers what there is"
+	}
 	for i, t := range r.types {
 		reason := r.harm(r.facts.Outcomes[i])
 		if reason == "" {

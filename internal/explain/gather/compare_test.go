@@ -184,6 +184,24 @@ func TestNoHarm(t *testing.T) {
 	}
 }
 
+// TestAwait: who waits for a record does not have resolvers remember the one before.
+func TestAwait(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		g.Options.Await = true
+		g.Options.Expect = []explain.Set{{Type: explain.Type{Type: rr.TypeA}, Data: []string{"203.0.113.50"}}}
+		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
+		if want := "A is not 203.0.113.50; a resolver that is asked now remembers what there is"; c.NotAsked != want || asked(net, resolverA) > 0 {
+			t.Errorf("not asked because %q, want %q; %d queries", c.NotAsked, want, asked(net, resolverA))
+		}
+		for _, at := range []string{"192.0.2.21", "192.0.2.22"} {
+			net.MustServer(at, "set www.example.test. 60 A 203.0.113.50")
+		}
+		if c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]; c.NotAsked != "" || len(c.Samples) == 0 || c.Samples[0].State != safeat.Current {
+			t.Errorf("when it is there: not asked because %q; samples %+v", c.NotAsked, c.Samples)
+		}
+	})
+}
+
 // lookUp is what a resolver answers.
 func lookUp(t *testing.T, net *simnet.Net, name string) string {
 	t.Helper()

@@ -58,6 +58,7 @@ type Options struct {
 	ECS                netip.Prefix // ask authorities on behalf of this subnet, too; default: not
 	NoNear             bool         // do not look for names like one that does not exist
 	Force              bool         // ask resolvers even for what the authority does not have
+	Await              bool         // ask resolvers only when nothing is missing at the authority (explain.Missing)
 	Local              string       // a resolv.conf file whose resolvers are asked, too; default: none
 	Unused             netip.Addr   // an address without a server, from which only somebody on the way can reply; default: not tried
 	Seed               uint64       // of random labels; default: another one each time

@@ -135,7 +135,10 @@ func bare(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), 
 func (l Link) unseen(c Clamps, instead TTL, late bool) (bounds []Bound, unknown bool) {
 	for _, v := range l.versions() {
 		until, guessed := v.Until, false
-		if until.IsZero() || late && until.Before(l.Seen) {
+		if until.IsZero() {
+			until, guessed = l.Since, true
+		}
+		if late && until.Before(l.Seen) {
 			until, guessed = l.Seen, true
 		}
 		s := c.keepVersion(l, v, instead)

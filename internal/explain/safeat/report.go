@@ -137,12 +137,15 @@ func assumption(assumed bool, at, latest time.Time) string {
 	return ", as far as is known"
 }
 
-// normal fills what every later step relies on: each link was seen at some time.
+// normal fills what every later step relies on: each link was seen at some time, and is known since then if not before.
 func (f Facts) normal() Facts {
 	f.Links = slices.Clone(f.Links)
 	for i := range f.Links {
 		if f.Links[i].Seen.IsZero() {
 			f.Links[i].Seen = f.Now
+		}
+		if l := &f.Links[i]; l.Since.IsZero() || l.Since.After(l.Seen) {
+			l.Since = l.Seen
 		}
 	}
 	return f
@@ -277,7 +280,7 @@ func (f Facts) lengthened(i int, r Resolver, known []Bound) (Bound, bool) {
 		for _, v := range l.Before {
 			until := v.Until
 			if until.IsZero() {
-				until = l.Seen
+				until = l.Since
 			}
 			if at := until.Add(time.Duration(s.Left)*time.Second + tick + flight); at.After(b.At) {
 				b.At, b.Latest, b.Assumed = at, at, true

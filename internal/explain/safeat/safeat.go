@@ -66,11 +66,12 @@ type Link struct {
 	Role  Role
 	TTL   TTL       // as served now; of the negative answer when the set was removed
 	Seen  time.Time // when the authority was asked
+	Since time.Time // since when it is known to be what it is: an earlier look saw it; zero: since Seen
 
 	// Unchanged says that the set is known to be what it was a week ago, so that no cache can differ.
 	Unchanged bool
 	// Before are the versions that caches may still hold, in any order. None, in a link that is not Unchanged: not known,
-	// and then both another value and no record at all are taken as possible until Seen.
+	// and then both another value and no record at all are taken as possible until Since.
 	Before []Version
 	// Divided says that a server of the zone still serves an older version, so that caches may fetch it again.
 	Divided bool
@@ -80,7 +81,7 @@ type Link struct {
 
 // Version is what a link was until it changed: to other data, or to another TTL.
 type Version struct {
-	Until   time.Time // zero: not known, so not later than the link was seen in its new form
+	Until   time.Time // zero: not known, so not later than the link is known in its new form
 	TTL     TTL
 	Absent  bool // there was no such record; the zone's Denial counts instead of TTL
 	Unasked bool // with Absent: nobody can have asked for the name, as with a random one
