@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -99,6 +100,13 @@ func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr
 		all.Go(func() { results[i] = s.try(ctx, t) })
 	}
 	all.Wait()
+	if s.lost.Load() {
+		for i, r := range results {
+			if r.Verdict == No && r.Reply == nil && r.Transport == UDP {
+				results[i].Verdict, results[i].Detail = Unknown, "no reply, but queries to it get lost"
+			}
+		}
+	}
 	return append(out, results...)
 }
 
@@ -107,6 +115,7 @@ type session struct {
 	*Prober
 	zone   dnsname.Name
 	server netip.AddrPort
+	lost   atomic.Bool // a query that it replies to was without a reply before
 }
 
 // trial is a query and how its reply is judged.
@@ -172,7 +181,7 @@ func alternate(name string) string {
 // tries is how often a query without a reply is sent: packets get lost on the way, too.
 const tries = 3
 
-// try makes one trial. That there is no reply counts only if the server still replies to what is ordinary.
+// try makes one trial. That there is no reply counts only if the server still replies to what is ordinary, and to all of that.
 func (s *session) try(ctx context.Context, t trial) Probe {
 	if t.kind == ProbeTransfer {
 		got := s.tcp(ctx, t.query)
@@ -248,6 +257,9 @@ func (s *session) udp(ctx context.Context, query *dns.Msg) sighting {
 			g.sent++
 			s.once(ctx, &g)
 		}
+	}
+	if g.msg != nil && g.sent > 1 {
+		s.lost.Store(true)
 	}
 	return g
 }

@@ -113,6 +113,33 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestProbeLoss: of a server that queries to get lost on the way nothing bad is said because of that.
+func TestProbeLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := probeNet("loss 30%")
+		p := &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}
+		known := 0
+		for range 100 {
+			for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), resolve.ProbeKinds) {
+				bad := resolve.No
+				if r.Kind == resolve.ProbeRecursion || r.Kind == resolve.ProbeTransfer {
+					bad = resolve.Yes
+				}
+				if r.Verdict == bad {
+					t.Fatalf("%s is %s: %s", r.Kind, r.Verdict, r.Detail)
+				}
+				if r.Verdict != resolve.Unknown {
+					known++
+				}
+			}
+		}
+		if known < 800 { // of 1,100, less what is lost
+			t.Errorf("only %d things were found out", known)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestProbeBefore sees that each query is announced, and that none is sent without leave.
 func TestProbeBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // fields are where the results of probes belong. Case is not among the kinds: the walk has seen to it.
@@ -69,7 +70,20 @@ func (r *run) conduct() {
 		})
 	}
 	group.Wait()
+	r.askRevived(zone)
 	r.told(StageServers)
+}
+
+// askRevived asks the servers again that did not reply before and have done so meanwhile: what was lost was lost on the way.
+func (r *run) askRevived(z *iterate.Zone) {
+	var qs []iterate.Query
+	for _, s := range r.addrs(z) {
+		replied := slices.ContainsFunc(r.probes[s], func(p probed) bool { return p.Kind == resolve.ProbeSource && p.Verdict == resolve.Yes })
+		if replied && r.trace.Health(s) == iterate.Down {
+			qs = append(qs, to(z.Name.Name, s, z.Name.Name, rr.TypeSOA))
+		}
+	}
+	r.askAll(qs)
 }
 
 // oneOfEach are one address of each host, and the others. If the budget does not reach for all, it shall for all hosts.

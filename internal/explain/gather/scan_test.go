@@ -352,3 +352,14 @@ func TestExpected(t *testing.T) {
 		}
 	})
 }
+
+// TestRevived: a server that was silent during the walk and replies afterwards is one that queries to get lost, and not dead.
+func TestRevived(t *testing.T) {
+	run(t, map[string]string{"192.0.2.22": "fault timeout *\nat 12s heal"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		f, err := g.Scan(t.Context(), "example.test")
+		s := server(t, must(t, f, err), "example.test.", "192.0.2.22")
+		if s.Health != iterate.Flaky || s.Class != iterate.Answer || s.SOA == nil {
+			t.Errorf("it is %s, answers %s, and its SOA is %v", s.Health, s.Class, s.SOA)
+		}
+	})
+}
