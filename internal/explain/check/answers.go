@@ -98,6 +98,9 @@ func disagreeing(f *explain.Facts) (out []explain.Finding) {
 			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, though all have version %d: %s.", q, d.Groups[0].Serials[0], sayings(f, d))
 			x.Fix = "Write the same on all servers, and raise the serial: as long as it is the same, no server sees that it has to fetch the zone."
 		}
+		if d.Manner == explain.Divided {
+			x.Visible = mended(f, func(a explain.Answer) bool { return a.Question == d.Question })
+		}
 		for _, g := range d.Groups {
 			x.Evidence = append(x.Evidence, g.Evidence...)
 		}

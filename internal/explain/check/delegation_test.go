@@ -175,8 +175,10 @@ func TestVisible(t *testing.T) {
 func TestVisibleName(t *testing.T) {
 	nine := []string{"a.example.net", "b.example.net", "c.example.net", "d.example.net", "e.example.net", "f.example.net", "g.example.net", "h.example.net", "i.example.net"}
 	for id, tell := range map[string]func(*explain.Facts){
+		"NAM03": then(alias("edge.example.net"), beside("www.example.org", rr.TypeMX, iterate.Answer, set("www.example.org", rr.TypeMX, 300, "10 mail.example.org."))),
 		"NAM04": alias(nine...),
 		"NAM05": then(alias("a.example.net"), note(iterate.NoteAliasLoop, "a.example.net. to www.example.org.")),
+		"NAM11": other(41, "203.0.113.99"),
 		"NAM14": func(f *explain.Facts) { f.Outcomes[0] = outcome(rr.TypeA, "192.168.1.10") },
 	} {
 		f := healthy()

@@ -167,6 +167,7 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		said[text(owner)] = true
+		x.Visible = mended(f, func(b explain.Answer) bool { return b.Question.Name == owner.Name && b.Class == iterate.Answer })
 		out = append(out, seen(seen(x, a.Evidence), evidence))
 	}
 	switch {

@@ -152,6 +152,26 @@ func created(f *explain.Facts, name, zone explain.Name) safeat.Link {
 		Before: []safeat.Version{{Until: f.At, Absent: true}}}
 }
 
+// mended is when everyone sees that what some answers say is said no more: it is kept for its TTL, and a denial for that of the zone.
+func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
+	var links []safeat.Link
+	for _, a := range f.Answers {
+		name := explain.Name{Name: a.Question.Name}
+		switch {
+		case a.Subnet.IsValid() || !some(a):
+		case a.Class == iterate.NXDomain || a.Class == iterate.NoData:
+			links = append(links, created(f, name, a.Zone))
+		default:
+			for _, s := range a.Sets {
+				if s.Name == name {
+					links = append(links, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+				}
+			}
+		}
+	}
+	return after(f, links...)
+}
+
 // nsVisible is when everyone sees a change of the nameservers of a zone, at its parent and in itself.
 func nsVisible(f *explain.Facts, z iterate.Zone) time.Time {
 	var links []safeat.Link
