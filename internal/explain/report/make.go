@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -99,23 +100,33 @@ func (r *Report) evidence(f *explain.Facts) {
 			}
 		}
 	}
+	subnets := map[int]netip.Prefix{}
+	for _, a := range f.Answers {
+		for _, i := range a.Evidence {
+			subnets[i] = a.Subnet
+		}
+	}
 	for i, e := range f.Exchanges {
 		if wanted[i] {
-			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i]), Result: result(e), RTT: e.RTT})
+			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i], subnets[i]), Result: result(e), RTT: e.RTT})
 		}
 	}
 }
 
 func exchangeID(i int) string { return fmt.Sprintf("q%d", i) }
 
-// dig is the command that asks the same. Of an exchange with a resolver, the sample tells how it was asked.
-func dig(e iterate.Exchange, s explain.Sample) string {
+// dig is the command that asks the same. Of an exchange with a resolver, the sample tells how it was asked; an authority may have been
+// asked on behalf of a subnet.
+func dig(e iterate.Exchange, s explain.Sample, subnet netip.Prefix) string {
 	text := fmt.Sprintf("dig @%s %s %s", e.Server, e.Question.Name, e.Question.Type)
 	if !s.Recurse {
 		text += " +norecurse"
 	}
 	if s.NoCheck {
 		text += " +cdflag"
+	}
+	if subnet.IsValid() {
+		text += " +subnet=" + subnet.String()
 	}
 	switch transport := strings.ToLower(e.Transport); transport {
 	case "tcp", "tls":

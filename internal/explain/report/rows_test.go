@@ -2,13 +2,17 @@ package report_test
 
 import (
 	"bytes"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // TestRows: what a report says in its tables when things are not as usual.
@@ -34,5 +38,30 @@ func TestRows(t *testing.T) {
 		if err := report.Make(f, nil).Text(&out, report.TextOptions{}); err != nil || !strings.Contains(out.String(), test.want) {
 			t.Errorf("%s: no %q, %v:\n%s", test.what, test.want, err, out.String())
 		}
+	}
+}
+
+// TestDig: the command that is shown asks what was asked.
+func TestDig(t *testing.T) {
+	f := &explain.Facts{
+		Answers: []explain.Answer{{Evidence: []int{0}}, {Evidence: []int{1}, Subnet: netip.MustParsePrefix("192.0.2.0/24")}},
+		Caches:  []explain.Cache{{Samples: []explain.Sample{{Evidence: []int{2}, Recurse: true, NoCheck: true}}}},
+	}
+	for _, transport := range []string{"udp", "tcp", "udp", "udp"} {
+		f.Exchanges = append(f.Exchanges, iterate.Exchange{Server: netip.MustParseAddr("192.0.2.1"), Transport: transport, EDNS: len(f.Exchanges) < 3,
+			Question: iterate.Question{Name: name("www.example.org").Name, Type: rr.TypeA}})
+	}
+	want := []string{
+		"dig @192.0.2.1 www.example.org. A +norecurse +dnssec",
+		"dig @192.0.2.1 www.example.org. A +norecurse +subnet=192.0.2.0/24 +tcp +dnssec",
+		"dig @192.0.2.1 www.example.org. A +cdflag",
+		"dig @192.0.2.1 www.example.org. A +norecurse +noedns",
+	}
+	var got []string
+	for _, e := range report.Make(f, []explain.Finding{{Status: explain.Fail, Evidence: []int{0, 1, 2, 3}}}).Evidence {
+		got = append(got, e.Dig)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
