@@ -53,11 +53,11 @@ type measure struct {
 	run  func(options) (figure, error)
 }
 
-var measures = []measure{{"lab", inLab}, {"corpus", corpus}, {"flips", flips}, {"harm", harm}, {"ranges", ranges}}
+var measures = []measure{{"lab", inLab}, {"corpus", corpus}, {"flips", flips}, {"watch", watch}, {"harm", harm}, {"ranges", ranges}}
 
 func main() {
 	var o options
-	only := flag.String("only", "", "comma-separated `names` of figures: lab, corpus, flips, harm, ranges; all without it")
+	only := flag.String("only", "", "comma-separated `names` of figures: lab, corpus, flips, watch, harm, ranges; all without it")
 	flag.StringVar(&o.bin, "bin", "", "the `program` nameplane; built without it")
 	flag.IntVar(&o.times, "times", 3, "looks at every domain of the lab, in each way")
 	flag.IntVar(&o.healthy, "healthy", 500, "trees without faults")

@@ -63,6 +63,13 @@ func flips(o options) (f figure, err error) {
 	return f.tell("^TestSafeAt$", []string{" predicted", "error: "}, "-flips", strconv.Itoa(o.flip))
 }
 
+// watch changes what resolvers hold that nameplane does not know of.
+func watch(options) (figure, error) {
+	f := figure{title: "Watched until it is safe, where nobody looks into the resolvers that are late", want: "none of them has the older answer when `watch --until safe` ends",
+		head: []string{"", "came of it"}}
+	return f.tell("^TestWatchUnseen$", []string{"watched until safe"}, "-watches", "20")
+}
+
 // harm looks at names that do not exist yet, at the same resolvers.
 func harm(options) (figure, error) {
 	f := figure{title: "Harm: names that do not exist yet", want: "no resolver remembers that they do not exist, while plain queries make all remember",
