@@ -271,8 +271,8 @@ func TestRecentAge(t *testing.T) {
 // TestRestOf: quick writes follow each other soon, slow ones leave the API server as much time as they took.
 func TestRestOf(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		10 * time.Millisecond: 20 * time.Millisecond, 100 * time.Millisecond: 200 * time.Millisecond,
-		200 * time.Millisecond: maxRest, 300 * time.Millisecond: maxRest, 2 * time.Second: 2 * time.Second,
+		10 * time.Millisecond: 50 * time.Millisecond, 80 * time.Millisecond: 400 * time.Millisecond,
+		200 * time.Millisecond: maxRest, 500 * time.Millisecond: maxRest, 2 * time.Second: 2 * time.Second,
 	} {
 		if got := restOf(took); got != want {
 			t.Errorf("after %v: %v, want %v", took, got, want)

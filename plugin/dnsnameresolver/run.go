@@ -25,7 +25,7 @@ const (
 	// After a write an object rests for a multiple of what that took: an API server that is slow, because it has much to do or
 	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
 	// unless the writes themselves take longer.
-	restAfter, maxRest = 2, 300 * time.Millisecond
+	restAfter, maxRest = 5, 500 * time.Millisecond
 	rebuildRest        = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
 

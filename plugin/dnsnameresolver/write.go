@@ -40,6 +40,9 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 		r.MaxBytes = r.MaxBytes * 5 / 9 // the rest is for who set which field
 	}
 	res := r.Merge(o.entries, o.learnObject(), known, now)
+	if res.Changed {
+		res = o.alongLocked(r, res, known, now)
+	}
 	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
 	for n := range known {
 		m := o.names[n]
@@ -62,6 +65,21 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 		w.ops = slices.Insert(w.ops, 0, operation{"test", "/metadata/resourceVersion", o.live.ResourceVersion})
 	}
 	return w
+}
+
+// alongLocked merges once more, with the names that are not due yet and can be renewed by a write that is made anyway.
+func (o *object) alongLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory, now time.Time) learn.Result {
+	had := len(known)
+	for n, m := range o.names {
+		if !m.due.IsZero() {
+			known[n] = &m.Memory
+		}
+	}
+	if len(known) == had {
+		return res
+	}
+	r.Along = true
+	return r.Merge(o.entries, o.learnObject(), known, now)
 }
 
 // changedLocked are the entries that addresses of the names are to be stored in and that are not stored so already.

@@ -30,7 +30,8 @@ var errNoPods = errors.New("no CoreDNS pod is ready")
 type fan struct {
 	client resolve.Exchanger
 	pods   *pods
-	width  func(dnsname.Name) int // how many pods are to learn the addresses of a name
+	width  func(dnsname.Name) int    // how many pods are to learn the addresses of a name
+	home   func(dnsname.Name) string // names with the same are asked for at the same pod
 }
 
 // heard is what one pod said.
@@ -43,7 +44,7 @@ type heard struct {
 func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	n, text := 1, query.Question[0].Name
 	if name, err := dnsname.Parse(text); err == nil {
-		n, text = f.width(name), name.String()
+		n, text = f.width(name), f.home(name)
 	}
 	chosen, others := f.pods.pick(text, n, time.Now())
 	if len(chosen) == 0 {

@@ -28,7 +28,7 @@ func testFan(net *simnet.Net, width int, scripts ...string) *fan {
 		addrs = append(addrs, net.MustServer(fmt.Sprintf("10.0.0.%d", i+1), s).Addr().Addr)
 	}
 	p.set(addrs, time.Now())
-	return &fan{client: net, pods: p, width: func(dnsname.Name) int { return width }}
+	return &fan{client: net, pods: p, width: func(dnsname.Name) int { return width }, home: dnsname.Name.String}
 }
 
 func askFan(t *testing.T, f *fan, name string) (*dns.Msg, time.Duration, error) {

@@ -28,6 +28,7 @@ type names struct {
 	mu    sync.Mutex                                     // guards the following
 	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a family of a name
 	many  map[dnsname.Name]int                           // how many objects have
+	under map[dnsname.Name]types.NamespacedName          // the wildcard that has it; the first, if there are several
 	again map[types.NamespacedName]wait
 }
 
@@ -42,6 +43,7 @@ func newNames(follow, unfollow func(dnsname.Name)) *names {
 		follow: follow, unfollow: unfollow,
 		of:    map[types.NamespacedName]map[dnsname.Name]bool{},
 		many:  map[dnsname.Name]int{},
+		under: map[dnsname.Name]types.NamespacedName{},
 		again: map[types.NamespacedName]wait{},
 	}
 }
@@ -78,8 +80,9 @@ func severalOf(n v1alpha1.DNSNameResolverResolvedName) bool {
 // set follows the names of an object, and no longer those that it does not have any more. An object that is gone is nil.
 func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
 	var now map[dnsname.Name]bool
+	wildcard := false
 	if r != nil {
-		now = wanted(r)
+		now, wildcard = wanted(r), strings.HasPrefix(string(r.Spec.Name), "*")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,12 +95,18 @@ func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
 		if !known {
 			s.follow(n)
 		}
+		if _, has := s.under[n]; wildcard && !has {
+			s.under[n] = key
+		}
 		s.count(n, before, several)
 	}
 	for n, several := range had {
 		if _, stays := now[n]; !stays {
 			s.unfollow(n)
 			s.count(n, several, false)
+			if s.under[n] == key {
+				delete(s.under, n)
+			}
 		}
 	}
 	if s.of[key] = now; len(now) == 0 {
@@ -125,6 +134,17 @@ func (s *names) width(n dnsname.Name) int {
 		return 1
 	}
 	return maxPods
+}
+
+// home is by what the pod is chosen that is asked for a name each time. Names of a wildcard have one home, so that one plugin renews them,
+// with one write for many: each write of a status costs the API server as much as the whole of it is large.
+func (s *names) home(n dnsname.Name) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key, ok := s.under[n]; ok {
+		return key.String()
+	}
+	return n.String()
 }
 
 // len is how many objects there are.

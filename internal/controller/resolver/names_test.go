@@ -47,8 +47,40 @@ func TestNamesShared(t *testing.T) {
 			t.Errorf("step %d: followed %d times, asked for at %d pods; want %d and %d", i, followed[www], s.width(www), step.followed, step.width)
 		}
 	}
-	if len(s.many) != 0 || len(s.of) != 0 {
-		t.Errorf("left: %v, %v", s.many, s.of)
+	if len(s.many) != 0 || len(s.of) != 0 || len(s.under) != 0 {
+		t.Errorf("left: %v, %v, %v", s.many, s.of, s.under)
+	}
+}
+
+// TestHomeOfWildcards: names of a wildcard have the home of the first object that has them, others have one each.
+func TestHomeOfWildcards(t *testing.T) {
+	s := newNames(func(dnsname.Name) {}, func(dnsname.Name) {})
+	exact, wild, deep := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"}, types.NamespacedName{Name: "deep"}
+	const two = " www.example.net.=192.0.2.1@3 ftp.example.net.=192.0.2.2@3"
+	steps := []struct {
+		key      types.NamespacedName
+		object   string
+		www, ftp string
+	}{
+		{exact, "www.example.net. www.example.net.=192.0.2.1@3", "www.example.net.", "ftp.example.net."},
+		{wild, "*.example.net." + two, "/wild", "/wild"},
+		{deep, "**.net." + two, "/wild", "/wild"},
+		{exact, "", "/wild", "/wild"},
+		{wild, "*.example.net. www.example.net.=192.0.2.1@3", "/wild", "ftp.example.net."},
+		{deep, "**.net." + two, "/wild", "/deep"},
+		{wild, "", "www.example.net.", "/deep"},
+		{deep, "", "www.example.net.", "ftp.example.net."},
+	}
+	for i, step := range steps {
+		if step.object == "" {
+			s.set(step.key, nil)
+		} else {
+			s.set(step.key, object(step.object))
+		}
+		www, ftp := s.home(dnsname.MustParse("www.example.net")), s.home(dnsname.MustParse("ftp.example.net"))
+		if www != step.www || ftp != step.ftp {
+			t.Errorf("step %d: homes are %s and %s, want %s and %s", i, www, ftp, step.www, step.ftp)
+		}
 	}
 }
 

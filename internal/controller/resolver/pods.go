@@ -80,7 +80,7 @@ func (p *pods) len() int {
 }
 
 // pick chooses n pods for a name among those that are up, and puts all other pods behind them, those that are up first. The first is
-// the home of the name, the same each time, so that one plugin learns all types of it and goes on writing it; the others are
+// the home of the name, the same each time for the same text, so that one plugin learns all types of it and goes on writing it; the others are
 // chosen by chance. A pod that is down and has rested is chosen besides the n, so that it can show that it is back and nobody
 // waits for it alone.
 func (p *pods) pick(name string, n int, now time.Time) (chosen, others []*pod) {

@@ -112,7 +112,7 @@ func newReconciler(c client.Client, opts Options) *reconciler {
 	r := &reconciler{client: c, opts: opts, pods: newPods(time.Now()), count: newCounters()}
 	r.pods.set(opts.Servers, time.Now())
 	r.tracker = follow.New(follow.Options{
-		Exchanger: &fan{client: opts.Exchanger, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }},
+		Exchanger: &fan{client: opts.Exchanger, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }, home: func(n dnsname.Name) string { return r.names.home(n) }},
 		Servers:   []resolve.Server{nowhere(opts.Port)},
 		Changed:   func(follow.Change) {}, // the plugin tells of changes
 		Floor:     time.Second,

@@ -106,7 +106,7 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 			continue
 		}
 		if h := c.entry.Addrs[i]; r.end(p, now).After(h.Until().Add(slack)) {
-			at := renewal(h, p, turn, whole)
+			at := r.renewal(h, p, turn, whole)
 			c.changed = c.changed || !at.After(now)
 			due = earlier(due, at)
 		}
@@ -134,9 +134,13 @@ func (r Rules) end(p promise, now time.Time) time.Time {
 // renewal is when a replica renews h, of which p is to be longer: in the last quarter of its lifetime, and of turns at most. The one that
 // stored it is the first, if it can renew the whole entry. The others see by their watch that it did; if it does not, they follow one after the other, and not before it
 // had a moment for what all of them may have learned at once.
-func renewal(h Held, p promise, turn float64, whole bool) time.Time {
-	w := float64(min(max(time.Duration(h.TTL)*time.Second/4, time.Second), turns))
+func (r Rules) renewal(h Held, p promise, turn float64, whole bool) time.Time {
+	life := time.Duration(h.TTL) * time.Second
+	w := float64(min(max(life/4, time.Second), turns))
 	if whole && p.wrote.Addr == h.Addr && p.wrote.TTL == h.TTL && p.wrote.Last.Equal(h.Last) {
+		if r.Along {
+			return h.Until().Add(-life / 2)
+		}
 		return h.Until().Add(-time.Duration((0.6 + 0.3*turn) * w))
 	}
 	patience := time.Duration((0.3 + 0.5*turn) * float64(time.Second))

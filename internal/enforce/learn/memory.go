@@ -42,6 +42,9 @@ type Rules struct {
 	Threshold int32         // failures after which an entry without valid addresses goes
 	// Lease is for how long a stable address is not written again. Zero: its TTL is stored as it is.
 	Lease time.Duration
+	// Along says that a write is made anyway: this replica's own addresses that are past half of their stored lifetime go with it. Names
+	// of a wildcard that were learned one after the other are due together from then on, and are one write instead of many.
+	Along bool
 	// MaxNames and MaxBytes bound the status of one object; zero: not at all.
 	MaxNames, MaxBytes int
 }
