@@ -31,7 +31,7 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	if i < 0 || slices.ContainsFunc(f.Outcomes, has) {
 		return safeat.Plan{}, false
 	}
-	if zone := f.Outcomes[i].Zone.Name; zone != f.Domain.Name && f.Domain.IsIn(zone) {
+	if zone := f.Outcomes[i].Zone.Name; f.Domain.IsZero() && zone != f.Name.Name || zone != f.Domain.Name && !f.Domain.IsZero() && f.Domain.IsIn(zone) {
 		return safeat.Plan{}, false // the domain is not delegated, and the zone is the registry's
 	}
 	l := safeat.Link{Owner: f.Name.Name, Type: f.Outcomes[i].Type.Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}

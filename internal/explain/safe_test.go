@@ -266,9 +266,15 @@ func TestPlanChange(t *testing.T) {
 		{"an alias is what is changed", func() *explain.Facts { return analyze(aliased()) }, "lower wait change confirm raise", 600 * time.Second},
 		{"a name that is not there", func() *explain.Facts {
 			f := analyze(direct())
-			f.Outcomes[0].Result, f.Outcomes[0].Sets = iterate.NXDomain, nil
+			f.Outcomes[0].Result, f.Outcomes[0].Sets, f.Domain = iterate.NXDomain, nil, name("example.org")
 			return f
 		}, "lower wait change confirm raise", 900 * time.Second},
+		{"a top-level domain that is not there", func() *explain.Facts {
+			f := analyze(direct())
+			f.Name = name("nosuch")
+			f.Outcomes[0].Result, f.Outcomes[0].Sets, f.Outcomes[0].Zone, f.Outcomes[0].End = iterate.NXDomain, nil, name("."), f.Name
+			return f
+		}, "", 0},
 		{"a domain that is not delegated", func() *explain.Facts {
 			f := analyze(direct())
 			f.Outcomes[0].Result, f.Outcomes[0].Sets, f.Outcomes[0].Zone, f.Domain = iterate.NXDomain, nil, name("org"), name("example.org")

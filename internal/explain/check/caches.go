@@ -113,9 +113,9 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 	end, evidence := until(f, of, state)
 	verbs := map[safeat.State][2]string{safeat.Old: {"holds", "hold"}, safeat.Negative: {"remembers", "remember"}}[state]
 	x := fail("", explain.Nobody, name, bad, len(of), count(len(all), "resolver", "resolvers"), verb(len(of), verbs[0], verbs[1]), name,
-		clockTime(end, f.At), length(end.Sub(f.At)), caches(of))
+		byTime(end, f.At), length(end.Sub(f.At)), caches(of))
 	x.Visible = everyone(f, end)
-	x = flush(x, of, fmt.Sprintf("Wait until %s.", clockTime(end, f.At)))
+	x = flush(x, of, fmt.Sprintf("Wait until %s.", byTime(end, f.At)))
 	return []explain.Finding{seen(x, evidence)}
 }
 
@@ -210,7 +210,7 @@ func oneVoice(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
-		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, clockTime(end, f.At))
+		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, byTime(end, f.At))
 		x.Visible = end
 		out = append(out, seen(x, evidence))
 	}
@@ -233,7 +233,7 @@ func ownResolver(f *explain.Facts) []explain.Finding {
 		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
 		left := ""
 		if !end.IsZero() {
-			left = fmt.Sprintf(", until %s (in %s)", clockTime(end, f.At), length(end.Sub(f.At)))
+			left = fmt.Sprintf(", until %s (in %s)", byTime(end, f.At), length(end.Sub(f.At)))
 		}
 		x := fail("", explain.You, cache(c), "")
 		x.Visible = end

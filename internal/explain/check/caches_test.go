@@ -41,7 +41,7 @@ func cacheStories() []story {
 	return []story{
 		{"TTL02", "all are current", nil, "pass", ""},
 		{"TTL02", "one is old", alpha(sample(safeat.Old, 1800)), "fail error", "1 of 4 resolvers holds the old answer for www.example.org, until 12:30 UTC (in 30 min) at the latest: Alpha (192.0.2.201)."},
-		{"TTL02", "two are, until tomorrow", then(alpha(sample(safeat.Old, 1800)), func(f *explain.Facts) { f.Caches[1].Samples[0] = sample(safeat.Old, 50000) }), "fail error", "2 of 4 resolvers hold the old answer for www.example.org, until 2026-11-16 01:53 UTC (in 13 h 53 min)"},
+		{"TTL02", "two are, until tomorrow", then(alpha(sample(safeat.Old, 1800)), func(f *explain.Facts) { f.Caches[1].Samples[0] = sample(safeat.Old, 50000) }), "fail error", "2 of 4 resolvers hold the old answer for www.example.org, until 2026-11-16 01:54 UTC (in 13 h 53 min)"},
 		{"TTL02", "a page to empty it", then(alpha(sample(safeat.Old, 1800)), func(f *explain.Facts) { f.Caches[0].Flush = "https://alpha.example/flush" }), "fail error", "Caches can be emptied at https://alpha.example/flush."},
 		{"TTL02", "one whose answers may be altered", then(alpha(sample(safeat.Old, 1800)), func(f *explain.Facts) { f.Caches[0].NoVote = true }), "pass", ""},
 		{"TTL02", "one that filters", alpha(sample(safeat.Filtered, 0)), "pass", ""},

@@ -33,7 +33,7 @@ func worst(all []explain.Finding) []explain.Finding {
 
 func delegated(f *explain.Facts) []explain.Finding {
 	if f.Domain.IsZero() {
-		return nil
+		return suffixThere(f)
 	}
 	domain := text(f.Domain)
 	if z := zoneAt(f, f.Domain); z != nil {
@@ -46,8 +46,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 	parent, evidence := denied(f, f.Domain)
 	switch {
 	case noTLD(f) != "":
-		x := fail("", explain.You, domain, "There is no top-level domain %s: no name that ends with it can be found.", noTLD(f))
-		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
+		x := withoutTLD(f, domain)
 		if f.Kind != explain.Scan { // REG01 tells
 			x = hint(f, x)
 		}
@@ -57,15 +56,61 @@ func delegated(f *explain.Facts) []explain.Finding {
 		if f.Kind != explain.Scan {
 			x = hint(f, x)
 		}
-		if r, ok := registrationOf(f, f.Domain); ok && r.State == registry.Free {
-			x.Fix = "Register the domain first; see REG01."
-		}
+		x.Fix = delegationFix(f)
 		x.Visible = after(f, created(f, f.Domain, parent))
 		return []explain.Finding{seen(x, evidence)}
 	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone.Name) }):
 		return nil // its records are in the zone above
 	}
 	return unknown(domain, "Whether %s is delegated could not be found out.", domain)
+}
+
+// delegationFix is what to do about a domain without nameservers. The registry may have some, and keep them to itself.
+func delegationFix(f *explain.Facts) string {
+	r, ok := registrationOf(f, f.Domain)
+	switch {
+	case !ok:
+		return ""
+	case r.State == registry.Free:
+		return "Register the domain first; see REG01."
+	case slices.ContainsFunc([]string{"pendingDelete", "redemptionPeriod", "pendingRestore"}, r.Has):
+		return "Have the domain restored; see REG04. It has nameservers again when it is."
+	case slices.ContainsFunc([]string{"clientHold", "serverHold"}, r.Has):
+		return "Have the hold lifted; see REG03. The domain has nameservers again when it is."
+	}
+	return ""
+}
+
+func withoutTLD(f *explain.Facts, subject string) explain.Finding {
+	x := fail("", explain.You, subject, "There is no top-level domain %s: no name that ends with it can be found.", noTLD(f))
+	x.Fix = "Compare the ending of the name letter by letter with the name that you own."
+	return x
+}
+
+// suffixThere judges a name that nobody can register: a top-level domain, or what is like one.
+func suffixThere(f *explain.Facts) []explain.Finding {
+	if f.Name.IsZero() || f.Name.IsRoot() {
+		return nil
+	}
+	name := text(f.Name)
+	parent, evidence := denied(f, f.Name)
+	z := zoneAt(f, f.Name)
+	switch {
+	case z != nil:
+		ns, _ := joined(z.ParentNS)
+		return pass(name, "%s delegates %s to %s.", text(z.Parent), name, list(texts(ns)))
+	case noTLD(f) != "":
+		return []explain.Finding{seen(withoutTLD(f, name), evidence)}
+	case !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }):
+		x := fail("", explain.You, name, "%s is a public suffix that does not exist: the servers of %s say so.", name, text(parent))
+		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
+		return []explain.Finding{seen(x, evidence)}
+	case f.Kind == explain.Scan && !parent.IsZero():
+		return unknown(name, "%s is a public suffix without servers of its own; %s has it. Look at a domain that ends with it.", name, text(parent))
+	case f.Kind == explain.Scan:
+		return unknown(name, "Whether %s exists could not be found out.", name)
+	}
+	return nil
 }
 
 func twoServers(f *explain.Facts) []explain.Finding {
@@ -103,6 +148,9 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
 		parent, _ := joined(z.ParentNS)
 		child, _ := joined(z.ChildNS)
+		if z.Name.IsRoot() {
+			return nil // there is nothing above it
+		}
 		if len(parent) == 0 || len(child) == 0 {
 			return unknown(zone, "The nameservers of %s in %s and in itself could not both be read.", zone, above)
 		}
@@ -163,7 +211,7 @@ func parentsAgree(f *explain.Facts) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
 		switch len(z.ParentNS) {
 		case 0:
-			if z.Hidden {
+			if z.Hidden || z.Name.IsRoot() {
 				return nil
 			}
 			return unknown(zone, "What the servers of %s say about %s is not known.", above, zone)

@@ -21,6 +21,23 @@ func child(ns ...string) func(*explain.Facts) {
 	return func(f *explain.Facts) { zoneOf(f).ChildNS = sets(nsSet(3600, ns...)) }
 }
 
+// suffix makes the name one that nobody can register.
+func suffix(n string) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		f.Name, f.Domain = name(n), explain.Name{}
+		for i := range f.Answers {
+			f.Answers[i].Question.Name = f.Name.Name
+		}
+		for i := range f.Outcomes {
+			f.Outcomes[i].End = f.Name
+		}
+	}
+}
+
+func scanned(f *explain.Facts) { f.Kind = explain.Scan }
+
+func root(f *explain.Facts) { f.Zone, f.Zones = name("."), f.Zones[:1] }
+
 func noNS(f *explain.Facts) {
 	zoneOf(f).ParentNS, zoneOf(f).ChildNS, zoneOf(f).Hosts = nil, nil, nil
 }
@@ -43,6 +60,14 @@ func delegationStories() []story {
 		{"DEL01", "the zone above says no", undelegated, "fail critical", "org has no nameservers for example.org"},
 		{"DEL01", "the zone above says no, but has one like it", then(undelegated, near("exemple.org", explain.NearSpelling)), "fail critical", "Perhaps exemple.org is meant, which exists."},
 		{"DEL01", "there is no such top-level domain", rootless, "fail critical", "There is no top-level domain org: no name that ends with it can be found."},
+		{"DEL01", "it is on hold", then(undelegated, status("clientHold")), "fail critical", "org has no nameservers for example.org: no name of the domain can be found. | Have the hold lifted; see REG03."},
+		{"DEL01", "it is being deleted", then(undelegated, status("redemptionPeriod")), "fail critical", "| Have the domain restored; see REG04."},
+		{"DEL01", "a top-level domain", suffix("org"), "pass", "delegates org"},
+		{"DEL01", "a top-level domain that is not there", then(rootless, suffix("localhost")), "fail critical", "There is no top-level domain localhost"},
+		{"DEL01", "a public suffix that is not there", then(undelegated, suffix("co.org")), "fail critical", "co.org is a public suffix that does not exist: the servers of org say so."},
+		{"DEL01", "a public suffix without servers", then(undelegated, results(iterate.NoData, iterate.NoData), suffix("co.org"), scanned), "unknown", "co.org is a public suffix without servers of its own"},
+		{"DEL01", "a public suffix that nobody answered for", then(undelegated, unfound, suffix("co.org"), scanned), "unknown", "Whether co.org exists could not be found out."},
+		{"DEL01", "the root", suffix("."), "", ""},
 		{"DEL01", "nobody answered", func(f *explain.Facts) { undelegated(f); unfound(f) }, "unknown", ""},
 		{"DEL01", "its records are in the zone above", func(f *explain.Facts) {
 			f.Zone, f.Zones = name("org"), f.Zones[:2]
@@ -66,6 +91,8 @@ func delegationStories() []story {
 		{"DEL03", "servers of the zone disagree", func(f *explain.Facts) {
 			zoneOf(f).ChildNS = []iterate.NSSet{{NS: names("ns2.example.net", "ns1.example.org"), From: addrs(one)}, {NS: names("ns1.example.org"), From: addrs(two)}}
 		}, "fail warning", "ns2.example.net (198.51.100.2) lists ns1.example.org"},
+		{"DEL03", "the root", then(suffix("."), root), "", ""},
+		{"DEL19", "the root", then(suffix("."), root), "", ""},
 		{"DEL03", "the zone did not say", func(f *explain.Facts) { zoneOf(f).ChildNS = nil }, "unknown", ""},
 		{"DEL03", "on the servers of the zone above", func(f *explain.Facts) { zoneOf(f).ParentNS, zoneOf(f).Hidden = nil, true }, "unknown", ""},
 

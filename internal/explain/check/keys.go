@@ -189,6 +189,6 @@ func planDS(f *explain.Facts) []explain.Finding {
 	x := fail("", explain.Registrar, zone, "%s has a DS (%s), and %s %s planned as nameserver: resolvers that validate will refuse what %s.", zone, list(dsTexts(s.DS)),
 		list(texts(without(f.PlanNS, now))), verb(len(without(f.PlanNS, now)), "is", "are"), "the new servers sign with other keys")
 	x.Visible = dsVisible(f, s)
-	x.Fix = fmt.Sprintf("Remove the DS at your registrar now, and change the nameservers not before %s.", clockTime(x.Visible, f.At))
+	x.Fix = fmt.Sprintf("Remove the DS at your registrar now, and change the nameservers not before %s.", byTime(x.Visible, f.At))
 	return []explain.Finding{x}
 }

@@ -14,8 +14,12 @@ import (
 
 // undelegated reports whether the domain itself is not there, of which REG01 and DEL01 tell.
 func undelegated(f *explain.Facts) bool {
+	if f.Domain.IsZero() { // nobody can register it; it may have records without being a zone
+		parent, _ := denied(f, f.Name)
+		return !f.Name.IsZero() && zoneAt(f, f.Name) == nil && !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
+	}
 	parent, _ := denied(f, f.Domain)
-	return !f.Domain.IsZero() && zoneAt(f, f.Domain) == nil && !parent.IsZero()
+	return zoneAt(f, f.Domain) == nil && !parent.IsZero()
 }
 
 // loops reports whether the aliases go in a circle, of which NAM05 tells.

@@ -64,6 +64,7 @@ func nameStories() []story {
 		{"NAM01", "it does not", absent, "fail critical", "www.example.org does not exist: the servers of example.org say so. There is no wildcard either."},
 		{"NAM01", "it does not, but one like it does", then(absent, near("web.example.org", explain.NearSpelling)), "fail critical", "There is no wildcard either. Perhaps web.example.org is meant, which exists."},
 		{"NAM01", "it was made with the domain in it twice", then(absent, near("www.example.org.example.org", explain.NearDoubled)), "fail critical", `the record was made with the domain in it twice. | In the record that is now www.example.org.example.org, enter only "www" as the host`},
+		{"NAM01", "there is no such top-level domain", then(rootless, suffix("localhost")), "", ""},
 		{"NAM01", "it is an alias", alias("edge.example.net"), "pass", ""},
 		{"NAM01", "one server has it", then(absent, beside("www.example.org", rr.TypeA, iterate.Answer, set("www.example.org", rr.TypeA, 300, web))), "pass", "see NAM11"},
 		{"NAM01", "the domain is not there", undelegated, "", ""},

@@ -176,7 +176,7 @@ func nsResolve(f *explain.Facts) []explain.Finding {
 		case slip:
 			short := strings.TrimSuffix(meant.String(), ".")
 			x.Words = fmt.Sprintf("%s is listed as a nameserver of %s and does not exist: %s was appended to %s.", ns, zone, zone, short)
-			x.Fix = fmt.Sprintf("Write the name with a dot at its end: %s.", meant)
+			x.Fix = fmt.Sprintf("Write the name with a dot at its end, %q, and not %q.", meant, short)
 		case h.Problem == "no such name":
 			x.Words = fmt.Sprintf("%s is listed as a nameserver of %s, but the name does not exist.", ns, zone)
 		case h.Problem == "no address":

@@ -66,15 +66,19 @@ func registered(f *explain.Facts) []explain.Finding {
 	return unknown(domain, "Whether %s is registered could not be found out.", domain)
 }
 
-// noTLD is the top-level domain of the domain, if the root says that there is no such thing.
+// noTLD is the top-level domain of the domain, or of a name that nobody can register, if the root says that there is no such thing.
 func noTLD(f *explain.Facts) string {
-	zone, _ := denied(f, f.Domain)
-	if f.Domain.IsZero() || zone.IsZero() || !zone.IsRoot() || zoneAt(f, f.Domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+	domain := f.Domain
+	if domain.IsZero() {
+		domain = f.Name
+	}
+	zone, _ := denied(f, domain)
+	if domain.IsZero() || zone.IsZero() || !zone.IsRoot() || zoneAt(f, domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
 		return o.Result == iterate.NXDomain
 	}) {
 		return ""
 	}
-	all := labels(f.Domain)
+	all := labels(domain)
 	return all[len(all)-1]
 }
 
@@ -101,7 +105,11 @@ func notExpiring(f *explain.Facts) []explain.Finding {
 		case severity == "":
 			return pass(domain, "The registration of %s ends on %s, in %s.", domain, day(end), count(int(left/oneDay), "day", "days"))
 		case left <= 0:
-			return []explain.Finding{fail(severity, explain.Registrar, domain, "The registration of %s has ended on %s, by the date of %s%s.", domain, day(end), whose, other(r.Dates))}
+			x := fail(severity, explain.Registrar, domain, "The registration of %s has ended on %s, by the date of %s%s.", domain, day(end), whose, other(r.Dates))
+			if r.Has("redemptionPeriod") || r.Has("pendingDelete") {
+				x.Fix = "It is too late to renew the domain: it can only be restored, if at all; see REG04."
+			}
+			return []explain.Finding{x}
 		}
 		return []explain.Finding{fail(severity, explain.Registrar, domain, "The registration of %s ends in %s, on %s, by the date of %s%s.", domain, length(left), day(end), whose, other(r.Dates))}
 	})

@@ -57,6 +57,7 @@ func registrationStories() []story {
 		{"REG02", "1 day", expires(days), "fail critical", ""},
 		{"REG02", "yesterday", expires(-days), "fail critical", "has ended on 2026-11-14"},
 		{"REG02", "the registrar's date is earlier", func(f *explain.Facts) { reg(f).Dates.RegistrarExpires = now.Add(5 * days) }, "fail error", "what was paid for; the registry's is 2027-06-03"},
+		{"REG02", "over, and it can only be restored", then(expires(-40*days), status("redemptionPeriod")), "fail critical", "has ended on 2026-10-06, by the date of the registry. | It is too late to renew the domain"},
 		{"REG02", "no dates", func(f *explain.Facts) { reg(f).Dates = registry.Dates{} }, "unknown", ""},
 
 		{"REG03", "no hold", nil, "pass", ""},

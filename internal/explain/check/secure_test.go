@@ -133,7 +133,7 @@ func secureStories() []story {
 		{"SEC10", "nobody answered", noCaches, "unknown", ""},
 
 		{"SEC11", "no DS", then(plain, planned("ns1.new.net")), "pass", ""},
-		{"SEC11", "a DS", planned("ns1.new.net"), "fail error", "change the nameservers not before 13:00 UTC"},
+		{"SEC11", "a DS", planned("ns1.new.net"), "fail error", "change the nameservers not before 13:01 UTC"},
 		{"SEC11", "no new ones", planned("ns1.example.org"), "pass", ""},
 		{"SEC11", "not seen", then(notSeen, planned("ns1.new.net")), "unknown", ""},
 		{"SEC11", "no plan", nil, "", ""},

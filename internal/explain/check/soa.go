@@ -155,7 +155,7 @@ func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.
 	x := fail(explain.Error, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s%s and the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","), newest.Serial, since, still)
 	if !known || age <= refresh {
 		x.Severity = explain.Warning
-		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", clockTime(f.At.Add(refresh), f.At), ttl(newest.Refresh))
+		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", byTime(f.At.Add(refresh), f.At), ttl(newest.Refresh))
 	}
 	return seen(x, s.Evidence)
 }

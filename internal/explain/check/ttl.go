@@ -39,7 +39,7 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 		if s.TTL > 3600 {
 			x := fail("", explain.DNSHost, setText(s), "Resolvers keep %s for %s: for so long after a change users get the old one.", setText(s), ttl(s.TTL))
 			if plan, ok := explain.PlanChange(f); ok {
-				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", clockTime(plan.Change, f.At))
+				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", byTime(plan.Change, f.At))
 				x.Visible = plan.Safe
 			}
 			out = append(out, x)

@@ -25,8 +25,11 @@ func unknown(subject, format string, args ...any) []explain.Finding {
 
 // text is a name as people write it.
 func text(n explain.Name) string {
-	if n.IsZero() || n.IsRoot() {
+	switch {
+	case n.IsZero():
 		return n.String()
+	case n.IsRoot():
+		return "the root" // a dot ends sentences
 	}
 	return strings.TrimSuffix(n.String(), ".")
 }
@@ -138,6 +141,11 @@ func clockTime(t, now time.Time) string {
 		return t.Format("15:04 UTC")
 	}
 	return t.Format("2006-01-02 15:04 UTC")
+}
+
+// byTime is a moment that one has to wait for: the whole minute after it, since before it is too early.
+func byTime(t, now time.Time) string {
+	return clockTime(t.Add(time.Minute-time.Nanosecond).Truncate(time.Minute), now)
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

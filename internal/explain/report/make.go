@@ -14,7 +14,7 @@ import (
 // the same report.
 func Make(f *explain.Facts, findings []explain.Finding) *Report {
 	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took, Queries: f.Queries,
-		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain}
+		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain, domain: f.Domain}
 	if r.Findings == nil {
 		r.Findings = []explain.Finding{}
 	}

@@ -57,6 +57,8 @@ type Report struct {
 	Queries    int      `json:"queries"`
 	NoRoute    []string `json:"noRoute,omitempty"` // families of addresses that were not asked, as the machine has no way for them
 	Unfinished []string `json:"unfinished,omitempty"`
+
+	domain explain.Name // that can be registered; zero if the target is a public suffix
 }
 
 // Step is something to do, and for what findings.

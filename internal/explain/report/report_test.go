@@ -141,6 +141,23 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+func TestScanned(t *testing.T) {
+	for _, test := range []struct{ target, domain, want string }{
+		{"example.org", "example.org", "Working: example.org is registered and delegated, and its servers answer."},
+		{"www.example.org", "example.org", "Working: www.example.org is in example.org, which is registered and delegated, and its servers answer."},
+		{"org", "", "Working: org is delegated, and its servers answer."},
+		{".", "", "Working: . is the root, and its servers answer."},
+	} {
+		f := &explain.Facts{Kind: explain.Scan, Name: name(test.target), At: at}
+		if test.domain != "" {
+			f.Domain = name(test.domain)
+		}
+		if got := report.Make(f, nil).Summary; got != test.want {
+			t.Errorf("%s: %s", test.target, got)
+		}
+	}
+}
+
 func TestFailOn(t *testing.T) {
 	r := report.Make(&explain.Facts{Kind: explain.Scan, At: at}, []explain.Finding{finding("DEL02", explain.Warning, explain.Fail)})
 	if r.Exit(explain.Warning) != 2 || r.Exit(explain.Critical) != 1 {

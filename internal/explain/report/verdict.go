@@ -111,7 +111,7 @@ func has(n int) string {
 }
 
 func (r *Report) workingWords(worst *explain.Finding) string {
-	said := map[explain.Kind]string{explain.Scan: "is registered and delegated", explain.Analyze: "resolves",
+	said := map[explain.Kind]string{explain.Scan: r.scannedWords(), explain.Analyze: "resolves",
 		explain.Compare: "is the same at the resolvers that answered as at its authority"}
 	if r.filtered() {
 		said[explain.Compare] = "is the same at the resolvers that do not filter it as at its authority"
@@ -122,6 +122,19 @@ func (r *Report) workingWords(worst *explain.Finding) string {
 	}
 	// With a problem, the findings tell how far this is so.
 	return text + map[explain.Kind]string{explain.Scan: ", and its servers answer", explain.Analyze: ", and its servers agree"}[r.Kind] + "."
+}
+
+// scannedWords say what a scan found in order. Only the domain is registered, and not a name in it; and nobody registers a suffix.
+func (r *Report) scannedWords() string {
+	switch {
+	case r.Target.IsRoot():
+		return "is the root"
+	case r.domain.IsZero():
+		return "is delegated"
+	case r.domain != r.Target:
+		return "is in " + bare(r.domain) + ", which is registered and delegated"
+	}
+	return "is registered and delegated"
 }
 
 // filtered reports whether there are resolvers that filter the name.

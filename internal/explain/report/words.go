@@ -45,11 +45,16 @@ func seconds(s uint32) string {
 	return Length(time.Duration(s) * time.Second)
 }
 
-// moment is a time as seen from another: with its date when that is not the same day, and how far away it is.
+// moment is a time as seen from another: with its date when that is not the same day, and how far away it is. What is to come is
+// waited for, so of a part of a minute the whole counts.
 func moment(t, now time.Time) string {
 	text := t.UTC().Format("15:04:05 UTC")
 	if t.UTC().YearDay() != now.UTC().YearDay() || t.Sub(now).Abs() > 24*time.Hour {
-		text = t.UTC().Format("2006-01-02 15:04 UTC")
+		minute := t.UTC()
+		if t.After(now) {
+			minute = minute.Add(time.Minute - time.Nanosecond).Truncate(time.Minute)
+		}
+		text = minute.Format("2006-01-02 15:04 UTC")
 	}
 	switch d := t.Sub(now); {
 	case d >= time.Second:
