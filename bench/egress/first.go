@@ -52,8 +52,7 @@ type tries struct {
 	lost, failed     int // connections whose first SYN was lost; questions without an answer
 }
 
-// connectAfterAsking asks for fresh names, and connects to each in the moment its answer is here. A connection that is not there
-// after a tenth of a second lost its first SYN: the next comes after a second.
+// connectAfterAsking asks for fresh names, one after the other, and connects to each in the moment its answer is here.
 func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	var out tries
 	a, err := rig.NewAsker(s.pod, r.At)
@@ -63,21 +62,7 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	}
 	defer a.Close()
 	for i := from; i < from+n; i++ {
-		m, took, err := a.Ask(rig.Name(i, suffix), dns.TypeA, 5*time.Second)
-		if err != nil || len(rig.Addrs(m)) == 0 {
-			out.failed++
-			continue
-		}
-		out.asked = append(out.asked, took)
-		d := s.pod.Dial(netip.AddrPortFrom(rig.Addrs(m)[0], 80), 100*time.Millisecond)
-		if d.Conn == nil || d.Lost > 0 {
-			out.lost++
-		} else {
-			out.connected = append(out.connected, d.Took)
-		}
-		if d.Conn != nil {
-			_ = d.Conn.Close()
-		}
+		s.try(a, rig.Name(i, suffix), &out)
 	}
 	return out
 }
@@ -116,7 +101,8 @@ func average(before, after map[string]float64, metric, labels string) time.Durat
 	return time.Duration((after[sum] - before[sum]) / n * float64(time.Second))
 }
 
-// firstPackets is what it is all about.
+// firstPackets is what it is all about: at an even pace, as pods of a node meet new names, and back to back, which is as fast as
+// one client can with all of the machine.
 func firstPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
 	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() in the moment of the reply", n),
@@ -131,26 +117,21 @@ func firstPackets(t cluster.T, o options) figure {
 	}
 	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // so that both have been warm
 	s.connectAfterAsking(off, 1_001_000, 50)
-	before := s.stages(t)
-	with := s.connectAfterAsking(s.DNS[0], 0, n)
-	after := s.stages(t)
-	without := s.connectAfterAsking(off, n, n)
-	for _, x := range []struct {
-		name string
-		tries
-	}{{"hold on", with}, {"hold off", without}} {
-		f.row(x.name+": first SYNs lost", "%d of %d", x.lost, n)
-		f.row(x.name+": questions without an answer", "%d", x.failed)
-		f.row(x.name+": reply p50, p99", "%s, %s", ms(share(x.asked, .5)), ms(share(x.asked, .99)))
-		f.row(x.name+": connect p50, p99", "%s, %s", ms(share(x.connected, .5)), ms(share(x.connected, .99)))
+	var judged series
+	c := compared{before: s.stages(t)}
+	c.with = s.connectAfterAsking(s.DNS[0], 0, n)
+	c.after = s.stages(t)
+	c.without = s.connectAfterAsking(off, n, n)
+	c.rows(&f, "", n)
+	judged.add("back to back", c.met())
+	for i, p := range []pace{{10, n}, {5, o.scaled(300, 50)}, {20, o.scaled(300, 100)}} {
+		c := s.paced(t, off, (i+1)*20_000, p)
+		name := fmt.Sprintf("at %v", p)
+		f.row(name, "%d names, every other with hold off", 2*p.names)
+		c.rows(&f, name, p.names)
+		judged.add(name, c.met())
 	}
-	for _, stage := range stageNames {
-		f.row("hold on: mean of "+stage.what, "%s", ms(average(before, after, stage.metric, stage.labels)))
-	}
-	added := share(with.asked, .99) - share(without.asked, .5)
-	f.row("added: p99 with hold less p50 without", "%s", ms(added))
-	f.row("added: p99 with hold less p99 without", "%s", ms(share(with.asked, .99)-share(without.asked, .99)))
-	f.met = with.lost == 0 && with.failed == 0 && share(with.asked, .99)-share(without.asked, .99) <= 10*time.Millisecond
+	f.verdict, f.met = judged.verdict(), len(judged.missed) == 0
 	return f
 }
 

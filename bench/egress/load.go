@@ -94,9 +94,3 @@ func resident(pid int) (int64, error) {
 	}
 	return 0, fmt.Errorf("process %d has no memory", pid)
 }
-
-func (l *load) reset() {
-	for _, n := range []*atomic.Int64{&l.sent, &l.answered, &l.failed, &l.late} {
-		n.Store(0)
-	}
-}

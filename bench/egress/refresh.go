@@ -13,7 +13,7 @@ import (
 
 // watchRefresh breaks what is to be broken, and looks every second for names that are gone. Names are live from the first time
 // their address was seen in a set.
-func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) string, l *load) figure {
+func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) string, l lessons) figure {
 	live, dead := map[netip.Addr]string{}, map[netip.Addr]string{}
 	for i := range n {
 		addr := s.addrOf(name(i))
@@ -24,23 +24,16 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 			live[addr] = name(i)
 		}
 	}
-	f.row("questions of pods before, the last round of them", "%s", l.String())
+	l.rows(&f)
 	_ = s.DNS[3].Signal(syscall.SIGSTOP)
 	begun, seen, gone, looks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
-	deadLeft, worst, stored := 0, 0, 0
+	deadLeft, worst, stored, first := 0, 0, 0, 0
 	var when time.Duration
 	for time.Since(begun) < long {
-		rows, _, _, err := s.Nodes[0].Rows()
+		now, err := s.inSets()
 		if err != nil {
 			f.row("error", "%v", err)
 			return f
-		}
-		learned, _ := rows.Addresses()
-		now := map[netip.Addr]bool{}
-		for _, addrs := range learned {
-			for _, a := range addrs {
-				now[a] = true
-			}
 		}
 		var away []netip.Addr
 		for a, name := range live {
@@ -55,6 +48,9 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 			worst, when = len(away), time.Since(begun)
 			stored = s.stored(away)
 		}
+		if looks == 0 {
+			first = len(seen)
+		}
 		deadLeft = 0
 		for a := range dead {
 			if now[a] {
@@ -64,13 +60,30 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 		looks++
 		time.Sleep(time.Second)
 	}
-	f.row("live names seen in their set", "%d of %d", len(seen), len(live))
+	f.row("live names in their set at the first look", "%d of %d", first, len(live))
+	f.row("live names seen in their set at any time", "%d of %d", len(seen), len(live))
 	f.row("looks", "%d", looks)
 	f.row("live names that left their set at any time", "%d", len(gone))
 	f.row("the most that were away at once", "%d, after %v; %d of them in a status", worst, when.Round(time.Second), stored)
 	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
-	f.met = len(gone) == 0 && len(seen) == len(live) && l.failed.Load()+l.late.Load() == 0
+	f.met = len(gone) == 0 && first == len(live) && l.unanswered+l.left == 0
 	return f
+}
+
+// inSets are all addresses that names have on the node.
+func (s site) inSets() (map[netip.Addr]bool, error) {
+	rows, _, _, err := s.Nodes[0].Rows()
+	if err != nil {
+		return nil, err
+	}
+	learned, _ := rows.Addresses()
+	out := map[netip.Addr]bool{}
+	for _, addrs := range learned {
+		for _, a := range addrs {
+			out[a] = true
+		}
+	}
+	return out, nil
 }
 
 // stored counts the addresses that are in the status of some name.

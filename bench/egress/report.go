@@ -15,6 +15,9 @@ func (f figure) markdown() string {
 	if !f.met {
 		verdict = "missed"
 	}
+	if f.verdict != "" {
+		verdict = f.verdict
+	}
 	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n| | |\n|---|---|\n", f.title, f.want, verdict, f.took.Round(time.Second))
 	for _, r := range f.rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", r[0], r[1])

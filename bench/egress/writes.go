@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nameplane/nameplane/test/cluster"
@@ -103,37 +102,7 @@ func refresh(t cluster.T, o options) figure {
 	if err := s.Firewall(space, append(rules, rig.DenyRest...)...); err != nil {
 		t.Fatalf("%v", err)
 	}
-	name := func(i int) string { return rig.Name(i, fmt.Sprintf("g%d.%s", i%groups, suffix)) }
-	var l load
-	if err := s.teach(&l, n, name); err != nil {
-		t.Fatalf("%v", err)
-	}
-	return s.watchRefresh(f, n, long, name, &l)
-}
-
-// teach asks for names until all were answered once, as fast as this machine can take it with much to do besides.
-func (s site) teach(l *load, n int, name func(int) string) error {
-	var missing sync.Map
-	for i := range n {
-		missing.Store(name(i), true)
-	}
-	l.told = func(name string) { missing.Delete(name) }
-	for range 6 {
-		var left []string
-		missing.Range(func(name, _ any) bool { left = append(left, name.(string)); return true })
-		if len(left) == 0 {
-			break
-		}
-		l.reset()
-		err := l.run(context.Background(), s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, 100, func() (next string) {
-			if len(left) > 0 {
-				next, left = left[0], left[1:]
-			}
-			return next
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	name := func(i int) string { return rig.Name(i, fmt.Sprintf("g%d.%s", i/each, suffix)) }
+	taught := s.teach(t, groups, each, name)
+	return s.watchRefresh(f, n, long, name, taught)
 }
