@@ -74,7 +74,7 @@ var vantageChecks = []Check{
 		Title: "No resolver filters the name",
 		What:  "A resolver gives no answer, or a false one, on purpose.",
 		Why:   "Its users cannot reach the name, however long they wait. It has nothing to do with old answers.",
-		How:   "The resolver says so itself (extended errors 15 to 17), or answers with an address that such filters use, while unfiltered ones of the same operator do not.",
+		How:   "The resolver says so itself (extended errors 4 and 15 to 17), answers with an address that leads nowhere, or denies the name by a zone that it is not in. Of one that is known to filter it is also told if it has an answer that nobody else has; that may be an older one.",
 		Fix:   "If the name is listed wrongly, ask the operator to take it off the list.",
 		Refs:  []string{"RFC 8914 §4.16"},
 	},

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -37,6 +39,10 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 		}
 		_, evidence := until(f, []explain.Cache{c}, safeat.Filtered)
 		x := fail("", explain.Resolver, cache(c), "%s filters %s on purpose. Its users do not get the answer, and waiting does not help.", cache(c), name)
+		if !says && strange(f, c) {
+			x.Words = fmt.Sprintf("%s has another answer for %s than its authority. As it filters, that is either its own or an older one, which cannot be told from here.", cache(c), name)
+			x.Fix = "Look again when the TTL is over: an older answer has gone then. If it stays, ask the operator to take the name off the list."
+		}
 		out = append(out, seen(x, evidence))
 	}
 	switch {
@@ -46,6 +52,21 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 		return unknown(name, "No resolver gave an answer for %s.", name)
 	}
 	return pass(name, "No resolver that was asked filters %s.", name)
+}
+
+// strange reports whether all that speaks for a filter is that the resolver is known to have one, and that its answer is another.
+func strange(f *explain.Facts, c explain.Cache) bool {
+	for _, s := range c.Samples {
+		nowhere := func(d string) bool {
+			a, err := netip.ParseAddr(d)
+			return err == nil && (a.IsUnspecified() || a.IsLoopback())
+		}
+		if explain.StateOf(f, c, s) == safeat.Filtered && (len(s.Errors) > 0 || s.Rcode != "NOERROR" || len(s.Sets) == 0 ||
+			slices.ContainsFunc(s.Sets, func(set explain.Set) bool { return slices.ContainsFunc(set.Data, nowhere) })) {
+			return false
+		}
+	}
+	return true
 }
 
 func clock(f *explain.Facts) []explain.Finding {

@@ -111,6 +111,7 @@ type difference int
 const (
 	same     difference = iota
 	other               // another target, or other data
+	part                // some of the records, where the authority always gives all
 	nothing             // there is nothing at the end
 	sinkhole            // an address that leads nowhere
 )
@@ -123,8 +124,10 @@ func (r *run) firstDifference(s explain.Sample) (difference, uint32) {
 	for range len(s.Sets) + 1 {
 		if set, ok := find(s.Sets, name, s.Question.Type); ok {
 			switch {
-			case r.has(set):
+			case r.has(set) && r.allOf(set):
 				return same, min(least, set.TTL)
+			case r.has(set):
+				return part, set.TTL
 			case !slices.ContainsFunc(set.Data, func(d string) bool { return !isSinkhole(d) }):
 				return sinkhole, set.TTL
 			}
@@ -163,6 +166,25 @@ func (r *run) has(set explain.Set) bool {
 		}
 	}
 	return !slices.ContainsFunc(set.Data, func(d string) bool { return !known[d] })
+}
+
+// allOf reports whether a set of what the authority has is all of it. A cache keeps sets whole: with a part, it has what there was before
+// a record was added. Where servers differ, or give out a part at a time, that cannot be told.
+func (r *run) allOf(set explain.Set) bool {
+	var all []string
+	for _, a := range r.facts.Answers {
+		for _, sets := range append([][]explain.Set{a.Sets}, a.Others...) {
+			s, ok := find(sets, set.Name.Name, set.Type.Type)
+			switch {
+			case !ok:
+			case all == nil:
+				all = s.Data
+			case !slices.Equal(all, s.Data):
+				return true
+			}
+		}
+	}
+	return len(set.Data) >= len(all)
 }
 
 // leads reports whether an alias is one that a server of the zone has.
@@ -239,7 +261,7 @@ func (r *run) wasServed(s explain.Sample) bool {
 const manyVersions = 3
 
 // settlePlaces takes for current what was taken for old, if there are too many versions of it, or if a resolver was seen to fetch
-// it: then the authority gives it to that one, though not to us.
+// it: then the authority gives it to that one, though not to us. And it takes for old what was taken for a filter's, if others have it.
 func (r *run) settlePlaces() {
 	type of struct {
 		iterate.Question
@@ -264,8 +286,11 @@ func (r *run) settlePlaces() {
 		served[v] = served[v] || r.justFetched(*s)
 	})
 	each(func(s *explain.Sample, v of) {
-		if count[s.Question] >= manyVersions && s.State == safeat.Old || served[v] {
+		switch {
+		case served[v], versions[v] && count[s.Question] >= manyVersions:
 			s.State = safeat.Current
+		case versions[v]:
+			s.State = safeat.Old // resolvers that do not filter have it, too
 		}
 	})
 }

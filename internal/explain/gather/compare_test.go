@@ -50,7 +50,7 @@ func TestStates(t *testing.T) {
 		{"", "www.example.test", "current 300"},
 		{"snoop refuse", "www.example.test", "current 300"},
 		{"hold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
-		{"hold www.example.test. 200 A 203.0.113.2", "www.example.test", "current 200"}, // a part of the set
+		{"hold www.example.test. 200 A 203.0.113.2", "www.example.test", "old 200"}, // before another address was added
 		{"snoop refuse\nhold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
 		{"deny www.example.test. 100 * example.test. 7", "www.example.test", "negative 100"},
 		{"deny www.example.test. 100 A example.test. 7", "www.example.test", "negative 100"},
@@ -104,6 +104,20 @@ func TestFilteringResolver(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
+}
+
+// TestFilterIsLate has a resolver that filters and holds what others hold, too: it is late, and filters nothing.
+func TestFilterIsLate(t *testing.T) {
+	const old = "hold www.example.test. 200 A 203.0.113.8"
+	for held, want := range map[string]string{old: "old 200; old 200", "": "filtered 200; current 300"} {
+		run(t, map[string]string{resolverA: old, resolverB: held}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			g.Resolvers[0].Filter = true
+			f := compare(t, g, "www.example.test", rr.TypeA)
+			if got := states(f.Caches[0]) + "; " + states(f.Caches[1]); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
 }
 
 func TestBogusWithoutCheck(t *testing.T) {
