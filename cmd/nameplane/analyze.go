@@ -11,7 +11,9 @@ chain of aliases with the zone, the servers and the TTL of each, where answers d
 what kind of difference that is, and a plan with dates for changing it unnoticed, which
 -o ics makes a calendar of.
 
-Types may be given before or behind the name; default: A and AAAA.` + lookLong
+Types may be given before or behind the name; default: A and AAAA. Names
+of addresses (in-addr.arpa, ip6.arpa) are asked for PTR, and those with an underscore
+before a label for SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and else for TXT.` + lookLong
 
 func newAnalyzeCommand() *cobra.Command {
 	l := &look{kind: explain.Analyze}

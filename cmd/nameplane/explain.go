@@ -35,8 +35,9 @@ type look struct {
 
 const lookLong = `
 
-Exit status: 0 all is well, 1 there are warnings or caches that are late, 2 it does not
-work or there are errors (--fail-on says from which severity on), 3 could not tell.
+Exit status: 0 all is well, 1 there are warnings, 2 it does not work, there are errors,
+or resolvers have older answers (--fail-on says from which severity on), 3 could not
+tell, 4 the command was not understood.
 
 Addresses of IPv6, or IPv4, are not asked from a machine that has no route for them; the
 last line of the report says so.
@@ -110,7 +111,7 @@ func (l *look) facts(cmd *cobra.Command, args []string) (*explain.Facts, error) 
 	defer done()
 	facts, err := l.ask(cmd.Context(), g, input, types)
 	if err != nil {
-		return nil, err
+		return nil, asUsage(cmd, err)
 	}
 	if l.record == "" {
 		return facts, nil
@@ -127,6 +128,14 @@ func (l *look) ask(ctx context.Context, g *gather.Gatherer, input string, types 
 	default:
 		return g.Compare(ctx, input, types)
 	}
+}
+
+// asUsage is err, and a command that was not understood if there is no such name or type.
+func asUsage(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*gather.InputError](err); ok {
+		return usage(cmd, "%s", e)
+	}
+	return err
 }
 
 // recorded reads facts. A name beside the file is refused if it is another one: the report would be of the wrong name.
@@ -175,7 +184,7 @@ func (l *look) show(w io.Writer, r *report.Report) error {
 	_, plain := os.LookupEnv("NO_COLOR")
 	err := r.Write(w, l.out, report.TextOptions{Color: isTerminal(w) && !plain, All: l.all})
 	if errors.Is(err, report.ErrNoPlan) {
-		return &failure{code: exitUnknown, text: err.Error(), hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; nameplane %s %s tells more", r.Kind, r.Target)}
+		return &failure{code: exitUnknown, text: err.Error(), hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; nameplane %s %s%s tells more", r.Kind, l.sight.again(), r.Target)}
 	}
 	return err
 }

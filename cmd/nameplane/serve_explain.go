@@ -91,7 +91,7 @@ func lookWith(base gather.Gatherer) scans.Looker {
 			types = append(types, t.Type)
 		}
 		for _, text := range r.Expect {
-			set, err := parseExpect(text)
+			set, err := explain.ParseExpect(text)
 			if err != nil {
 				return nil, fmt.Errorf("expect %q: %w", text, err)
 			}

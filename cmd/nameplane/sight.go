@@ -87,6 +87,12 @@ func (s *sight) gatherer(cmd *cobra.Command, show *steps) (g *gather.Gatherer, d
 	if s.four && s.six {
 		return nil, nil, usage(cmd, "--ipv4 and --ipv6 exclude each other")
 	}
+	if s.lab != "" && (s.hints != "" || s.anchors != "") {
+		return nil, nil, usage(cmd, "--hints and --anchors are not for --lab, which has a root and keys of its own")
+	}
+	if s.timeout <= 0 {
+		return nil, nil, usage(cmd, "--timeout %s: must be more than nothing", s.timeout)
+	}
 	g = &gather.Gatherer{Progress: show.event}
 	g.Options = gather.Options{MaxTime: s.timeout, IPv4Only: s.four, IPv6Only: s.six, Force: s.force, Change: s.change}
 	if err := s.options(cmd, &g.Options); err != nil {
@@ -103,7 +109,7 @@ func (s *sight) gatherer(cmd *cobra.Command, show *steps) (g *gather.Gatherer, d
 // options reads the flags that are more than words.
 func (s *sight) options(cmd *cobra.Command, o *gather.Options) (err error) {
 	for _, text := range s.expect {
-		set, err := parseExpect(text)
+		set, err := explain.ParseExpect(text)
 		if err != nil {
 			return usage(cmd, "--expect %s: %s", text, err)
 		}
@@ -125,20 +131,6 @@ func (s *sight) options(cmd *cobra.Command, o *gather.Options) (err error) {
 		o.Local = "/etc/resolv.conf"
 	}
 	return nil
-}
-
-// parseExpect reads A=192.0.2.1.
-func parseExpect(text string) (explain.Set, error) {
-	word, data, ok := strings.Cut(text, "=")
-	if !ok {
-		return explain.Set{}, errors.New("must be TYPE=DATA")
-	}
-	var set explain.Set
-	if err := set.Type.UnmarshalText([]byte(word)); err != nil {
-		return explain.Set{}, err
-	}
-	set.Data = []string{data}
-	return set, nil
 }
 
 // inWorld asks the public DNS.
@@ -188,8 +180,25 @@ func (s *sight) inLab(g *gather.Gatherer) error {
 	if !s.noRegistry {
 		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
 	}
-	g.Resolvers = labResolvers(l)
+	if g.Resolvers = labResolvers(l); s.resolvers != "" {
+		list, err := readResolvers(s.resolvers)
+		if err != nil {
+			return err
+		}
+		g.Resolvers = list.Resolvers
+	}
 	return nil
+}
+
+// again are the flags by which another command looks at the same internet, with a space behind.
+func (s *sight) again() string {
+	switch s.lab {
+	case "":
+		return ""
+	case labDir:
+		return "--lab "
+	}
+	return "--lab=" + s.lab + " "
 }
 
 // loadLab finds the lab of a folder.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ are from when all of its servers have what is waited for, as they would remember
 they are told before.
 
 Exit status: 0 it is as wanted, 2 it was not before --deadline, with what it waited for,
-3 could not tell, or was interrupted.`
+3 could not tell, or was interrupted, 4 the command was not understood.`
 
 // vigil is a look that is repeated.
 type vigil struct {
@@ -104,7 +105,7 @@ func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathere
 			return v.late(cmd, r)
 		}
 		if err != nil {
-			return err
+			return asUsage(cmd, err)
 		}
 		g.Options.Past = explain.Remember(g.Options.Past, explain.PastOf(facts))
 		r = report.Make(facts, check.Run(facts))
@@ -142,10 +143,12 @@ func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	if v.until == "authoritative" {
 		return fmt.Sprintf("%s is as wanted at every server of its zone", bareName(f.Name)), true
 	}
-	late := lateOnes(r)
+	late, failing := inState(r, safeat.Old, safeat.Negative, safeat.Stale), inState(r, safeat.Failed)
 	switch {
 	case len(late) > 0:
 		return fmt.Sprintf("late: %s; %s", strings.Join(late, ", "), safeWords(r)), false
+	case len(failing) > 0:
+		return fmt.Sprintf("no resolver that was asked is late, but some fail: %s", strings.Join(failing, ", ")), false
 	case r.Safe == nil || time.Now().Before(r.SafeAt):
 		return fmt.Sprintf("no resolver that was asked is late; all others are safe at %s", r.SafeAt.UTC().Format(time.DateTime+" UTC")), false
 	}
@@ -162,13 +165,10 @@ func safeWords(r *report.Report) string {
 
 func bareName(n explain.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
-// lateOnes are the resolvers that do not know yet, of those that are counted.
-func lateOnes(r *report.Report) (out []string) {
+// inState are the resolvers in one of some states, of those that are counted.
+func inState(r *report.Report, states ...safeat.State) (out []string) {
 	for _, c := range r.Caches {
-		if c.NoVote {
-			continue
-		}
-		if c.State == safeat.Old || c.State == safeat.Negative || c.State == safeat.Stale {
+		if !c.NoVote && slices.Contains(states, c.State) {
 			out = append(out, c.Resolver)
 		}
 	}
@@ -183,5 +183,5 @@ func (v *vigil) late(cmd *cobra.Command, r *report.Report) error {
 	if cmd.Context().Err() != nil {
 		return &failure{code: exitUnknown, text: "interrupted; it was not as wanted when last looked at"}
 	}
-	return fail(fmt.Sprintf("nameplane compare %s shows why", bareName(r.Target)), "not as wanted before the deadline; %s", v.last)
+	return fail(fmt.Sprintf("nameplane compare %s%s shows why", v.sight.again(), bareName(r.Target)), "not as wanted before the deadline; %s", v.last)
 }

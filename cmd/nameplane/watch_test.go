@@ -43,6 +43,7 @@ func TestWatchReached(t *testing.T) {
 	old := report.CacheLine{Resolver: "Aland", State: safeat.Old}
 	uncounted := report.CacheLine{Resolver: "Borland", State: safeat.Old, NoVote: true}
 	stale := report.CacheLine{Resolver: "Cuba", State: safeat.Stale}
+	failing := report.CacheLine{Resolver: "Denmark", State: safeat.Failed}
 	for _, test := range []struct {
 		what, until string
 		facts       *explain.Facts
@@ -56,6 +57,7 @@ func TestWatchReached(t *testing.T) {
 		{"a resolver is late", "safe", facts(iterate.Answer), of(future, safeat.Soon, old), "late: Aland; safe at 2999-01-01 12:00:00 UTC", false},
 		{"one cannot reach the servers", "safe", facts(iterate.Answer), of(past, safeat.CannotTell, stale), "late: Cuba; when it is safe cannot be told", false},
 		{"others may be late", "safe", facts(iterate.Answer), of(future, safeat.Soon), "no resolver that was asked is late; all others are safe at 2999-01-01 12:00:00 UTC", false},
+		{"one fails", "safe", facts(iterate.Answer), of(future, safeat.Soon, failing), "no resolver that was asked is late, but some fail: Denmark", false},
 		{"one is late that is not counted", "safe", facts(iterate.Answer), of(past, safeat.Safe, uncounted), "www.example.org is safe. Everyone sees it.", true},
 	} {
 		v := vigil{until: test.until}
@@ -146,7 +148,7 @@ func TestWatchInVain(t *testing.T) {
 // watchUntilSafe is what a watch prints that looks every second, without the times.
 func watchUntilSafe(t *testing.T, g *gather.Gatherer, name, expect string) (lines []string) {
 	t.Helper()
-	set, err := parseExpect(expect)
+	set, err := explain.ParseExpect(expect)
 	if err != nil {
 		t.Fatal(err)
 	}

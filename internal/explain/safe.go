@@ -55,6 +55,9 @@ func resolverOf(f *Facts, links []safeat.Link, c Cache) safeat.Resolver {
 // is left out altogether.
 func Links(f *Facts) (links []safeat.Link) {
 	add := func(name Name, zone Name, t rr.Type, ttl uint32, data []string) {
+		if slices.ContainsFunc(links, func(l safeat.Link) bool { return l.Owner == name.Name && l.Type == t }) {
+			return // an alias that was asked for itself is on the way, too
+		}
 		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: Answered(f), Denial: DenialOf(f, zone)}
 		l.Before, l.Since = versions(f, name, t, ttl, data)
 		l.Unchanged = len(l.Before) == 0 && f.At.Sub(l.Since) >= week

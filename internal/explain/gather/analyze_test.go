@@ -102,6 +102,61 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestUsualTypes sees that names which have no addresses are not asked for any.
+func TestUsualTypes(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		for name, want := range map[string]string{
+			"www.example.test":               "[A AAAA]",
+			"_dmarc.example.test":            "[TXT]",
+			"_acme-challenge.x.example.test": "[TXT]",
+			"_sip._tcp.example.test":         "[SRV]",
+			"_443._tcp.example.test":         "[TLSA]",
+			"x._domainkey.example.test":      "[TXT]",
+			"1.2.0.192.in-addr.arpa":         "[PTR]",
+			"8.b.d.0.1.0.0.2.ip6.arpa":       "[PTR]",
+		} {
+			if got := fmt.Sprint(analyze(t, g, name).Types); got != want {
+				t.Errorf("%s: %s, want %s", name, got, want)
+			}
+		}
+		if got := fmt.Sprint(analyze(t, g, "_dmarc.example.test", rr.TypeA).Types); got != "[A]" {
+			t.Errorf("%s, although A was asked for", got)
+		}
+	})
+}
+
+// TestAliasItself asks for an alias and for what it leads to at the same time.
+func TestAliasItself(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		for _, types := range [][]rr.Type{{rr.TypeA, rr.TypeCNAME}, {rr.TypeCNAME, rr.TypeA}} {
+			f := analyze(t, g, "alias.example.test", types...)
+			var got []string
+			for _, o := range f.Outcomes {
+				got = append(got, fmt.Sprint(o.Type, " ", o.Result, " ", o.End, " ", o.Sets[0].Data))
+			}
+			if want := "[A answer www.other.test. [203.0.113.3] CNAME answer alias.example.test. [www.other.test.]]"; fmt.Sprint(got) != want {
+				t.Errorf("%v, want %s", got, want)
+			}
+		}
+	})
+}
+
+// TestLetters has servers that write the names in their records in different letters, as those do that compress them.
+func TestLetters(t *testing.T) {
+	more := map[string]string{"192.0.2.21": "set www.example.test. 300 MX 10 mail.eXaMpLe.TeSt.", "192.0.2.22": "set www.example.test. 300 MX 10 mail.example.test.",
+		resolverA: "hold www.example.test. 200 MX 10 Mail.example.test."}
+	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		f := compare(t, g, "www.example.test", rr.TypeMX)
+		const want = "21 answer MX 10 mail.example.test.; 22 answer MX 10 mail.example.test."
+		if got := said(f, "www.example.test. MX"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if got := states(f.Caches[0]); got != "current 200" {
+			t.Errorf("%s, want current", got)
+		}
+	})
+}
+
 func TestTurns(t *testing.T) {
 	// Each server has one of two addresses at a time; asked again, each says what the other said.
 	more := map[string]string{

@@ -33,6 +33,12 @@ func ParseInput(s string) (name dnsname.Name, trimmed []string, err error) {
 	return name, in.trimmed, nil
 }
 
+// InputError says why nobody was asked: it is no name, or no type, that was given.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
 // input is what is left of the text, and what was taken off.
 type input struct {
 	rest    string

@@ -129,6 +129,10 @@ var ranks = map[iterate.Class]int{iterate.Answer: 3, iterate.NoData: 2, iterate.
 // outcomesOf are what the questions led to: at the end of the chain, what servers say that say most.
 func (r *run) outcomesOf() (out []explain.Outcome) {
 	for i, t := range r.types {
+		if o, ok := r.aliasItself(t); ok && i > 0 {
+			out = append(out, o)
+			continue
+		}
 		o := explain.Outcome{Type: explain.Type{Type: t}, Result: iterate.Unknown}
 		if names := r.names(); len(names) > 0 {
 			o.End.Name = names[len(names)-1]
@@ -152,6 +156,16 @@ func (r *run) outcomesOf() (out []explain.Outcome) {
 		out = append(out, o)
 	}
 	return out
+}
+
+// aliasItself is the outcome of a question for the alias that the name is, beside one that was followed along it.
+func (r *run) aliasItself(t rr.Type) (explain.Outcome, bool) {
+	if t != rr.TypeCNAME || len(r.trace.Chain) == 0 {
+		return explain.Outcome{}, false
+	}
+	l := r.trace.Chain[0]
+	set := explain.Set{Name: l.From, Type: explain.Type{Type: t}, TTL: l.TTL, Data: []string{l.To.String()}}
+	return explain.Outcome{Type: set.Type, Result: iterate.Answer, End: l.From, Zone: l.Zone, Sets: []explain.Set{set}}, l.Type == "CNAME"
 }
 
 func (r *run) plainOutcome(minimised iterate.Class) iterate.Class {

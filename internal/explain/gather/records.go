@@ -60,7 +60,8 @@ func setOf(records []iterate.Record) explain.Set {
 	set := explain.Set{Name: explain.Name{Name: first.Name}, Type: explain.Type{Type: first.Type}, TTL: first.TTL}
 	mixed := false
 	for _, rec := range records {
-		set.Data = append(set.Data, rec.Text())
+		// A server that compresses names gives them back in the letters of the question, which are large and small in turns.
+		set.Data = append(set.Data, rr.DataText(rec.Type, rr.DataKey(rec.Type, rec.Data)))
 		set.TTLs = append(set.TTLs, rec.TTL)
 		mixed = mixed || rec.TTL != first.TTL
 		set.TTL = min(set.TTL, rec.TTL)

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -58,6 +59,28 @@ type run struct {
 // addresses are asked for if nothing else is.
 var addresses = []rr.Type{rr.TypeA, rr.TypeAAAA}
 
+const typeTLSA = rr.Type(52)
+
+// typesFor are the types that are asked for if nothing else is: addresses, but of names that never have any what they are there for.
+func typesFor(name dnsname.Name) []rr.Type {
+	if name.IsIn(dnsname.MustParse("in-addr.arpa")) || name.IsIn(dnsname.MustParse("ip6.arpa")) {
+		return []rr.Type{rr.TypePTR}
+	}
+	for ; !name.IsRoot(); name = name.Parent() {
+		label, ok := strings.CutPrefix(name.Label(), "_")
+		switch {
+		case !ok:
+			continue
+		case !slices.Contains([]string{"_tcp", "_udp", "_tls", "_sctp"}, name.Parent().Label()):
+			return []rr.Type{rr.TypeTXT}
+		case strings.Trim(label, "0123456789") == "": // a port
+			return []rr.Type{typeTLSA}
+		}
+		return []rr.Type{rr.TypeSRV}
+	}
+	return addresses
+}
+
 // named are sets of which those without a name are of name.
 func named(sets []explain.Set, name dnsname.Name) []explain.Set {
 	out := slices.Clone(sets)
@@ -72,10 +95,10 @@ func named(sets []explain.Set, name dnsname.Name) []explain.Set {
 func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, types []rr.Type) (*run, error) {
 	name, trimmed, err := ParseInput(input)
 	if err != nil {
-		return nil, err
+		return nil, &InputError{err}
 	}
 	if len(types) == 0 {
-		types = addresses
+		types = typesFor(name)
 	}
 	types = slices.Clone(types)
 	for _, s := range g.Options.Expect {
@@ -84,7 +107,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 		}
 	}
 	if types, err = askable(types); err != nil {
-		return nil, err
+		return nil, &InputError{err}
 	}
 	opts := g.Options.withDefaults(kind)
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
@@ -120,10 +143,19 @@ func askable(types []rr.Type) (out []rr.Type, err error) {
 			out = append(out, t)
 		}
 	}
+	// Who asks for an alias is not sent along it, so the first question, which is followed from the root on, is one for something else.
+	slices.SortStableFunc(out, func(a, b rr.Type) int { return cmp.Compare(order(a), order(b)) })
 	if len(out) > maxTypes {
 		return nil, fmt.Errorf("%d types are too many at once; %d can be asked for", len(out), maxTypes)
 	}
 	return out, nil
+}
+
+func order(t rr.Type) int {
+	if t == rr.TypeCNAME {
+		return 1
+	}
+	return 0
 }
 
 // label is one that nobody has a record of.

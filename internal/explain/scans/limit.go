@@ -44,8 +44,7 @@ func (s *Service) check(r Request) (explain.Name, error) {
 	return name, nil
 }
 
-// expectation finds out whether a text is "A=192.0.2.1". Of other types than addresses it cannot be told what is right: they are
-// compared as people write them.
+// expectation finds out whether a text is "A=192.0.2.1".
 func expectation(text string) error {
 	word, data, ok := strings.Cut(text, "=")
 	if !ok {
@@ -64,7 +63,8 @@ func expectation(text string) error {
 	case t.Type == rr.TypeAAAA && (err != nil || addr.Is4()):
 		return errors.New("must be an IPv6 address")
 	}
-	return nil
+	_, err = explain.ParseExpect(text)
+	return err
 }
 
 // special are the names that are not of the public DNS (RFC 6761 and its registry, RFC 6303), and those that people use as if they
