@@ -201,7 +201,7 @@ func (s *sampler) once(w *way) {
 			return
 		}
 		w.recurse = p.view == nil || p.view.Rcode == "REFUSED"
-		missed = !w.recurse
+		missed = !w.recurse && len(p.view.Answer) == 0 // with a part of a chain it has at least that
 	}
 	if s.left == 0 {
 		return

@@ -55,6 +55,7 @@ func TestStates(t *testing.T) {
 		{"deny www.example.test. 100 * example.test. 7", "www.example.test", "negative 100"},
 		{"deny www.example.test. 100 A example.test. 7", "www.example.test", "negative 100"},
 		{"hold alias.example.test. 200 CNAME old.other.test.\nhold old.other.test. 50 A 203.0.113.8", "alias.example.test", "old 200"},
+		{"hold alias.example.test. 600 CNAME www.example.test.", "alias.example.test", "old 600"}, // it holds the alias, and not where that leads
 		{"hold www.other.test. 50 A 203.0.113.8", "alias.example.test", "old 50"},
 		{"", "alias.example.test", "current 120"},
 		{"filter example.test. nxdomain 15", "www.example.test", "filtered 0"},
