@@ -15,7 +15,7 @@ var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.F
 // cacheLines are the resolvers in words, those that differ first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	for _, c := range f.Caches {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(f, c), Why: c.NotAsked, NoVote: c.NoVote}
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(f, c), Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
 				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
@@ -41,6 +41,14 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 		return cmp.Compare(slices.Index(telling, a.State), slices.Index(telling, b.State))
 	})
 	return out
+}
+
+// state is the state in a word. Who was not asked did not keep silent.
+func (c CacheLine) state() string {
+	if c.NotAsked {
+		return "not asked"
+	}
+	return string(c.State)
 }
 
 // guesses are inputs of a bound that may have had to be assumed, in words.

@@ -71,6 +71,29 @@ func TestForced(t *testing.T) {
 	}
 }
 
+// TestNobodyAsked: of a name that does not exist nobody sees a new answer, and who was not asked is not silent.
+func TestNobodyAsked(t *testing.T) {
+	f, _ := late()
+	f.Outcomes, f.Chain, f.Answers = []explain.Outcome{{Type: explain.Type{Type: rr.TypeA}, Result: iterate.NXDomain, End: f.Name, Zone: f.Zone}}, nil, nil
+	for i := range f.Caches {
+		f.Caches[i].Samples, f.Caches[i].NotAsked = nil, "there is no such name"
+	}
+	r := report.Make(f, nil)
+	for _, format := range []string{"text", "markdown"} {
+		var out bytes.Buffer
+		if err := r.Write(&out, format, report.TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.Contains(text, "Everyone sees") || strings.Contains(text, "silent") || !strings.Contains(text, "not asked") {
+			t.Errorf("%s says\n%s", format, text)
+		}
+	}
+	f.Change = true // it was removed: then others may see it for some time
+	if r := report.Make(f, nil); r.Safe == nil || !strings.Contains(r.Safe.Summary, "no resolver was seen with an answer") {
+		t.Errorf("after a change: %+v", r.Safe)
+	}
+}
+
 // TestCompareWords: the first sentence says nothing that the rest of the report denies.
 func TestCompareWords(t *testing.T) {
 	f, findings := late()

@@ -39,8 +39,10 @@ func (r *Report) timing(f *explain.Facts) {
 	}
 	if len(f.Caches) > 0 {
 		safe := explain.Safe(f)
-		r.Safe, r.SafeAt, r.AtLatest, r.Assumed = &safe, safe.At.UTC(), safe.Latest.UTC(), safe.Assumed
 		r.Caches = cacheLines(f, safe)
+		if len(explain.Links(f)) > 0 { // or there is no answer that anybody could see
+			r.Safe, r.SafeAt, r.AtLatest, r.Assumed = &safe, safe.At.UTC(), safe.Latest.UTC(), safe.Assumed
+		}
 	}
 	if plan, ok := explain.PlanChange(f); ok {
 		r.Plan = &plan

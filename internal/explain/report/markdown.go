@@ -107,7 +107,7 @@ func (d *document) caches() {
 		if !c.Until.IsZero() {
 			until = moment(c.Until, d.r.At)
 		}
-		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), string(c.State), until, md(c.remark())})
+		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), c.state(), until, md(c.remark())})
 	}
 	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
 	if s := d.r.Safe; s != nil && len(rows) > 0 {

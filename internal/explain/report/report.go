@@ -154,6 +154,7 @@ type CacheLine struct {
 	Likely   time.Time    `json:"likelyUntil,omitzero"` // give or take a second
 	Caches   int          `json:"cachesSeen,omitempty"`
 	Why      string       `json:"why,omitempty"`
+	NotAsked bool         `json:"notAsked,omitempty"` // on purpose
 	NoVote   bool         `json:"notCounted,omitempty"`
 	Flush    string       `json:"flush,omitempty"`
 }

@@ -70,7 +70,7 @@ func (p *page) caches() {
 		if !c.Until.IsZero() {
 			until = moment(c.Until, p.r.At)
 		}
-		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, string(c.State), until, c.remark()})
+		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, c.state(), until, c.remark()})
 	}
 	p.table(rows)
 	if n, at := cachesSeen(p.r); n > 0 {

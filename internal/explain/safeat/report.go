@@ -113,6 +113,9 @@ func (r *Report) conclude(now time.Time) {
 		}
 	}
 	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", held, told)
+	if told == 0 {
+		seen = "no resolver was seen with an answer"
+	}
 	switch {
 	case len(r.CannotTell) > 0:
 		r.Verdict = CannotTell

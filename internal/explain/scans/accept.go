@@ -94,8 +94,9 @@ func (s *Service) admit(client string, name explain.Name, now time.Time) error {
 	if wait := s.clients.wait(client, now); wait > 0 {
 		return &BusyError{"you have asked for too many scans", wait}
 	}
-	if wait := s.targets.wait(s.opts.Domain(name), now); wait > 0 {
-		return &BusyError{fmt.Sprintf("%s has been scanned too often", name), wait}
+	domain := s.opts.Domain(name)
+	if wait := s.targets.wait(domain, now); wait > 0 {
+		return &BusyError{fmt.Sprintf("%s, with all names in it, has been scanned too often", domain), wait}
 	}
 	s.clients.take(client, now)
 	s.targets.take(s.opts.Domain(name), now)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -220,7 +221,11 @@ func TestLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	busy("a third scan of one target", start("192.0.2.10", "example.org", explain.Compare))
+	err := start("192.0.2.10", "example.org", explain.Compare)
+	busy("a third scan of one target", err)
+	if want := "example.org., with all names in it, has been scanned too often"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
 	for i := 0; ; i++ {
 		err := start("192.0.2.11", string(rune('a'+i))+".test", explain.Scan)
 		if err != nil {
