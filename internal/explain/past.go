@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // Planned reports whether a server is one that the asker is about to change to, and nobody's yet.
@@ -43,6 +44,21 @@ func PastOf(f *Facts) Past {
 		}
 	}
 	return p
+}
+
+// at is what a look saw in the place of a set: the set, or what cannot stand beside it, as an alias cannot beside anything. Of several that
+// an alias took the place of it is the one that is kept for the longest time.
+func (p Past) at(name Name, t rr.Type) (out Set, ok bool) {
+	for _, s := range p.Sets {
+		switch {
+		case s.Name != name:
+		case s.Type.Type == t:
+			return s, true
+		case (t == rr.TypeCNAME || s.Type.Type == rr.TypeCNAME) && (!ok || s.TTL > out.TTL):
+			out, ok = s, true
+		}
+	}
+	return out, ok
 }
 
 // maxPast is how many looks are remembered: more than an hour of the most frequent ones, should each see something else.

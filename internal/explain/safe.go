@@ -132,22 +132,25 @@ func Answered(f *Facts) time.Time {
 func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
 	until := Answered(f)
 	since = until
-	turns := turnsAt(f, name, t)
+	turns, now := turnsAt(f, name, t), t
 	for _, p := range f.Past {
 		if p.Name != f.Name {
 			continue
 		}
-		i := slices.IndexFunc(p.Sets, func(s Set) bool { return s.Name == name && s.Type.Type == t })
+		was, ok := p.at(name, t)
 		absent := slices.ContainsFunc(p.Absent, func(a Type) bool { return a.Type == t || t == rr.TypeCNAME }) && name == f.Name
 		switch {
-		case i >= 0 && (p.Sets[i].TTL != ttl || !turns && !slices.Equal(p.Sets[i].Data, data)):
-			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(p.Sets[i].TTL)})
-			ttl, data = p.Sets[i].TTL, p.Sets[i].Data
-		case i < 0 && absent && len(data) > 0:
+		case ok && (was.Type.Type != now || was.TTL != ttl || !turns && !slices.Equal(was.Data, data)):
+			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(was.TTL)})
+			if absent && was.Type.Type != now { // of the types that an alias took the place of, one was not there
+				out = append(out, safeat.Version{Until: until, Absent: true})
+			}
+			now, ttl, data = was.Type.Type, was.TTL, was.Data
+		case !ok && absent && len(data) > 0:
 			out = append(out, safeat.Version{Until: until, Absent: true})
 			data = nil
-		case i < 0 && !absent:
-			return out, since // the look did not see it
+		case !ok && !absent:
+			continue // the look did not see it
 		}
 		until = p.At
 		if len(out) == 0 {

@@ -105,6 +105,27 @@ func TestSafe(t *testing.T) {
 			f.Past = []explain.Past{{Name: name(www), At: now.Add(-time.Minute), Absent: []explain.Type{{Type: rr.TypeA}}}}
 			return f
 		}, 900 * time.Second, ""},
+		{"it was an alias for a day", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeCNAME, 86400, edge+"."), set(edge, rr.TypeA, 60, oldWeb))}
+			return f
+		}, 86400 * time.Second, ""},
+		{"it is an alias, and had an address for a day", func() *explain.Facts {
+			f := aliased()
+			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeA, 86400, oldWeb))}
+			return f
+		}, 86400 * time.Second, ""},
+		{"it is an alias, and had one address and not the other", func() *explain.Facts {
+			f := aliased()
+			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeA, 60, oldWeb))}
+			f.Past[0].Absent = []explain.Type{{Type: rr.TypeAAAA}}
+			return f
+		}, 900 * time.Second, ""},
+		{"a look in between was for something else", func() *explain.Facts {
+			f := direct()
+			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeTXT, 300, `"x"`)), look(10*time.Minute, set(www, rr.TypeA, 86400, oldWeb))}
+			return f
+		}, 86400 * time.Second, ""},
 		{"looks at other names do not count", func() *explain.Facts {
 			f := direct()
 			f.Past = []explain.Past{{Name: name("example.org"), At: now.Add(-time.Minute), Sets: []explain.Set{set(www, rr.TypeA, 86400, oldWeb)}}}

@@ -181,23 +181,28 @@ func alike(a, b Scan) bool {
 // past is what earlier scans of the same have seen.
 type past struct {
 	id    string
-	facts *explain.Facts // of the last one that was done
+	facts *explain.Facts // of the last one of its kind that was done
 	looks []explain.Past
 }
 
 // maxLooks is how far back a scan looks.
 const maxLooks = 5
 
+// past is what there is to compare with. Who analyzes a name sees its records as who compares it does, so each knows what the other saw.
 func (s *Service) past(scan Scan) (out past) {
-	for _, old := range s.List(scan.Project, Filter{Name: scan.Name, Kind: scan.Request.Kind, Limit: maxLooks}) {
-		if old.State != Done || old.ID == scan.ID {
+	for _, old := range s.List(scan.Project, Filter{Name: scan.Name}) {
+		same := old.Request.Kind == scan.Request.Kind
+		if old.State != Done || old.ID == scan.ID || !same && (old.Request.Kind == explain.Scan || scan.Request.Kind == explain.Scan) {
+			continue
+		}
+		if len(out.looks) >= maxLooks && (!same || out.facts != nil) {
 			continue
 		}
 		facts, err := s.stored(old.ID)
 		if err != nil {
 			continue // without it, it is a look like the first one
 		}
-		if out.facts == nil {
+		if out.facts == nil && same {
 			out.id, out.facts = old.ID, facts
 		}
 		out.looks = append(out.looks, explain.PastOf(facts))

@@ -311,6 +311,20 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestPastOfKinds: who compares a name knows what was seen by analyzing it, but is not told its changes since then; scans are of domains.
+func TestPastOfKinds(t *testing.T) {
+	w := &world{addr: "192.0.2.80"}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{Share: time.Nanosecond, PerTarget: 100})
+	for _, kind := range []explain.Kind{explain.Analyze, explain.Scan, explain.Compare} {
+		if got := finish(t, s, begin(t, s, alice, kind, "example.org")); got.Previous != "" {
+			t.Errorf("the first %s is since %s", kind, got.Previous)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 0, 1}, w.pasts); diff != "" {
+		t.Errorf("looks into the past:\n%s", diff)
+	}
+}
+
 func TestFailed(t *testing.T) {
 	w := &world{err: errors.New("no network")}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
