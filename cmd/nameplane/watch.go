@@ -28,7 +28,8 @@ const watchLong = `Look at a name again and again until it is as wanted:
 
 A line is printed when something changed. The authority is asked every time; resolvers
 are from when all of its servers have what is waited for, as they would remember what
-they are told before.
+they are told before. So who watches from before the change must say what to --expect:
+without it, what is there is what is wanted, and resolvers are asked for that.
 
 Exit status: 0 it is as wanted, 2 it was not before --deadline, with what it waited for,
 3 could not tell, or was interrupted, 4 the command was not understood.`
