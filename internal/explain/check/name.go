@@ -134,6 +134,10 @@ func noType(f *explain.Facts, severity explain.Severity, o explain.Outcome, form
 		actor = explain.Target
 	}
 	x := fail(severity, actor, fmt.Sprintf("%s %s", text(f.Name), o.Type), format, args...)
+	if f.Domain.IsZero() && o.End == f.Name { // it is the registry's, and nobody who asks can add anything
+		x.Actor, x.Fix = explain.You, "Ask for the domain that you mean: names that domains end with seldom have such records. They have NS and SOA records."
+		return x
+	}
 	x.Visible = after(f, created(f, o.End, o.Zone))
 	return x
 }

@@ -78,6 +78,7 @@ func nameStories() []story {
 			f.Expect = []explain.Set{set("www.example.org", rr.TypeAAAA, 0, web6)}
 		}), "fail error", ""},
 		{"NAM02", "where the alias leads", then(alias("edge.example.net"), results(iterate.NoData, iterate.NoData)), "fail critical", "edge.example.net, which www.example.org leads to, exists, but has no"},
+		{"NAM02", "a top-level domain", then(results(iterate.NoData, iterate.NoData), suffix("org")), "fail critical", "org exists, but has no A and AAAA records. | Ask for the domain that you mean: names that domains end with seldom have such records. They have NS and SOA records. | you"},
 		{"NAM02", "the budget was used up", unfound, "unknown", ""},
 
 		{"NAM03", "no alias", nil, "pass", ""},
