@@ -17,7 +17,7 @@ var nameChecks = []Check{
 		ID: "NAM02", Group: Name, Severity: explain.Critical, Kinds: names, judge: typeExists,
 		Title: "The name has records of the type",
 		What:  "The name exists, but has no records of the type that was asked for.",
-		Why:   "Programs that need that type do not get further. It is only an error where the name has records of another type that was asked for: browsers without IPv6 cannot use a name that has only AAAA records, others can.",
+		Why:   "Programs that need that type do not get further. It is only an error where the name has records of another type that was asked for: browsers without IPv6 cannot use a name that has only AAAA records, others can. Types that most names do without (CAA, DS, HTTPS, SVCB, TLSA) are a notice.",
 		How:   "All servers of the zone are asked for each type.",
 		Fix:   "Add a record of that type at your DNS host.",
 		Refs:  []string{"RFC 2308 §2.2"},

@@ -116,6 +116,10 @@ func typeExists(f *explain.Facts) []explain.Finding {
 		return nil
 	case len(f.Outcomes) == 0:
 		return unknown(name, "What records %s has could not be found out.", name)
+	case i >= 0 && len(open) == 0 && len(with) == 0 && !slices.ContainsFunc(without, func(o explain.Outcome) bool { return needed(f, o) }):
+		x := noType(f, explain.Notice, without[i], "%s has no %s records, as most names.", where(f, without[i]), typesText(without))
+		x.Fix = "Nothing, unless somebody told you to have them."
+		return []explain.Finding{x}
 	case i >= 0 && len(open) == 0 && len(with) == 0:
 		return []explain.Finding{noType(f, explain.Critical, without[i], "%s exists, but has no %s records.", where(f, without[i]), typesText(without))}
 	case i >= 0 && len(open) == 0:
@@ -126,6 +130,12 @@ func typeExists(f *explain.Facts) []explain.Finding {
 		return pass(name, "%s has %s records, and no %s.", name, typesText(with), typesText(without))
 	}
 	return pass(name, "%s has %s records.", name, typesText(with))
+}
+
+// needed reports whether somebody misses records that there are none of: most names do well without some types.
+func needed(f *explain.Facts, o explain.Outcome) bool {
+	return !slices.Contains([]string{"CAA", "DS", "HTTPS", "SVCB", "TLSA"}, o.Type.String()) ||
+		slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Name == f.Name && s.Type == o.Type })
 }
 
 func noType(f *explain.Facts, severity explain.Severity, o explain.Outcome, format string, args ...any) explain.Finding {

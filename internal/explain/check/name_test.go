@@ -31,6 +31,12 @@ func note(kind, subject string) func(*explain.Facts) {
 	}
 }
 
+const typeCAA = rr.Type(257)
+
+func noCAA(f *explain.Facts) {
+	f.Outcomes = []explain.Outcome{{Type: explain.Type{Type: typeCAA}, Result: iterate.NoData, End: f.Name, Zone: f.Zone}}
+}
+
 // beside adds another answer of the first server.
 func beside(owner string, t rr.Type, c iterate.Class, sets ...explain.Set) func(*explain.Facts) {
 	return func(f *explain.Facts) {
@@ -77,6 +83,10 @@ func nameStories() []story {
 		{"NAM02", "no AAAA, but it is expected", then(results(iterate.Answer, iterate.NoData), func(f *explain.Facts) {
 			f.Expect = []explain.Set{set("www.example.org", rr.TypeAAAA, 0, web6)}
 		}), "fail error", ""},
+		{"NAM02", "no CAA is common", noCAA, "fail notice", "www.example.org has no CAA records, as most names. | Nothing"},
+		{"NAM02", "no CAA, but it is expected", then(noCAA, func(f *explain.Facts) {
+			f.Expect = []explain.Set{set("www.example.org", typeCAA, 0, `0 issue "ca.example.net"`)}
+		}), "fail critical", "exists, but has no CAA records"},
 		{"NAM02", "where the alias leads", then(alias("edge.example.net"), results(iterate.NoData, iterate.NoData)), "fail critical", "edge.example.net, which www.example.org leads to, exists, but has no"},
 		{"NAM02", "a top-level domain", then(results(iterate.NoData, iterate.NoData), suffix("org")), "fail critical", "org exists, but has no A and AAAA records. | Ask for the domain that you mean: names that domains end with seldom have such records. They have NS and SOA records. | you"},
 		{"NAM02", "the budget was used up", unfound, "unknown", ""},
