@@ -8,12 +8,12 @@ import (
 )
 
 // StateOf is the state of a cache's answer. What differs by place or in turn at the authority, too, is not old unless an earlier
-// look saw it there; and a denial by a resolver that filters is its own unless it shows the SOA of the zone.
+// look saw it there; and a denial by a resolver that filters, or whose answers are not counted, is its own unless it shows the SOA of the zone.
 func StateOf(f *Facts, c Cache, s Sample) safeat.State {
 	switch {
 	case s.State == safeat.Old && varies(f) && !was(f, s.Sets):
 		return safeat.Current
-	case s.State == safeat.Negative && c.Filters && (s.SOA == nil || !ofChain(f, s.SOA.Owner)):
+	case s.State == safeat.Negative && (c.Filters || c.NoVote) && (s.SOA == nil || !ofChain(f, s.SOA.Owner)):
 		return safeat.Filtered
 	}
 	return s.State

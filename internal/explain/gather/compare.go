@@ -79,6 +79,7 @@ func (r *run) judgeSample(c explain.Cache, s *explain.Sample) {
 	}
 	differs, left := r.firstDifference(*s)
 	s.Left = left
+	alters := c.Filters || c.NoVote
 	switch {
 	case s.Rcode == "":
 		s.State = safeat.Silent
@@ -92,9 +93,9 @@ func (r *run) judgeSample(c explain.Cache, s *explain.Sample) {
 		s.State = safeat.Stale
 	case differs == same:
 		s.State = safeat.Current
-	case differs == sinkhole, differs == nothing && r.madeUp(*s), c.Filters && differs == other && !r.wasServed(*s):
+	case differs == sinkhole, differs == nothing && r.madeUp(*s), alters && differs == other && !r.wasServed(*s):
 		s.State = safeat.Filtered
-	case c.Filters && differs == nothing && !r.ofChain(s.SOA):
+	case alters && differs == nothing && !r.ofChain(s.SOA):
 		s.State = safeat.Filtered
 	case differs == nothing:
 		s.State = safeat.Negative

@@ -107,17 +107,20 @@ func TestFilteringResolver(t *testing.T) {
 	})
 }
 
-// TestFilterIsLate has a resolver that filters and holds what others hold, too: it is late, and filters nothing.
+// TestFilterIsLate has a resolver that filters, or whose answers may be altered on the way, and holds what others hold, too: it is late, and filters
+// nothing.
 func TestFilterIsLate(t *testing.T) {
 	const old = "hold www.example.test. 200 A 203.0.113.8"
 	for held, want := range map[string]string{old: "old 200; old 200", "": "filtered 200; current 300"} {
-		run(t, map[string]string{resolverA: old, resolverB: held}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			g.Resolvers[0].Filter = true
-			f := compare(t, g, "www.example.test", rr.TypeA)
-			if got := states(f.Caches[0]) + "; " + states(f.Caches[1]); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
-		})
+		for _, altered := range []bool{false, true} {
+			run(t, map[string]string{resolverA: old, resolverB: held}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+				g.Resolvers[0].Filter, g.Resolvers[0].Vote = !altered, !altered
+				f := compare(t, g, "www.example.test", rr.TypeA)
+				if got := states(f.Caches[0]) + "; " + states(f.Caches[1]); got != want {
+					t.Errorf("altered %v: %s, want %s", altered, got, want)
+				}
+			})
+		}
 	}
 }
 
