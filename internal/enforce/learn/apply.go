@@ -94,8 +94,8 @@ func until(a netip.Addr, end, now time.Time) Held {
 // tells when: all that is gained by an earlier write is another write. If there is one, all go with it, so that they are due together
 // the next time.
 func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due time.Time) {
-	addrs := slices.SortedFunc(maps.Keys(m.addrs), netip.Addr.Compare)
-	addrs = slices.DeleteFunc(addrs, func(a netip.Addr) bool { return !m.addrs[a].until.After(now) })
+	known := slices.SortedFunc(maps.Keys(m.addrs), netip.Addr.Compare)
+	addrs := slices.DeleteFunc(slices.Clone(known), func(a netip.Addr) bool { return !m.addrs[a].until.After(now) })
 	// Who does not know all of them would renew a part, and leave another write to who does.
 	whole := !slices.ContainsFunc(c.entry.Addrs, func(h Held) bool { return !m.Knows(h.Addr) && h.Until().After(now) })
 	for _, a := range addrs {
@@ -114,13 +114,22 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	if !c.changed {
 		return due
 	}
-	for _, a := range addrs {
-		i := c.entry.find(a)
-		if end := r.end(m.addrs[a], now); end.After(c.entry.Addrs[i].Until().Add(slack)) {
+	for _, a := range known {
+		i, p := c.entry.find(a), m.addrs[a]
+		if i < 0 || !p.until.After(now) && !p.lately(now) {
+			continue
+		}
+		if end := r.end(p, now); end.After(c.entry.Addrs[i].Until().Add(slack)) {
 			c.entry.Addrs[i] = hold(a, end, now)
 		}
 	}
 	return time.Time{}
+}
+
+// lately reports whether an address was in every answer, of which the last has just ended: it is asked for when it has, and between the two it
+// would be left to a write of its own.
+func (p promise) lately(now time.Time) bool {
+	return !p.since.IsZero() && now.Sub(p.until) < Grace
 }
 
 // end is until when an address may be stored: as long as clients may use it, or longer when it is in every answer.

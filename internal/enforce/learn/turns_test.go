@@ -157,6 +157,32 @@ func TestTurnsOfFamilies(t *testing.T) {
 	}
 }
 
+// TestTurnsBetweenAnswers: an address that is asked for a moment after its last answer has ended is renewed with the others also in that moment.
+func TestTurnsBetweenAnswers(t *testing.T) {
+	four, six := lesson(dns.TypeA, "192.0.2.1"), lesson(dns.TypeAAAA, "2001:db8::1")
+	for turn := range 10 {
+		w := newWorld(float64(turn) / 10)
+		r, n := w.replicas[0], 0
+		for ; w.now.Sub(start) < 22*time.Minute; w.now = w.now.Add(50 * time.Millisecond) {
+			age := w.now.Sub(start)
+			switch {
+			case age%(6*time.Second) == 0:
+				w.learns(r, at([]learn.Lesson{four, six}, 5*time.Second)...)
+			case age%time.Second == 0:
+				w.learns(r, at([]learn.Lesson{four}, 5*time.Second)...)
+			case !r.due.IsZero() && !r.due.After(w.now):
+				w.write(r)
+			}
+			if age == 2*time.Minute {
+				n = len(w.writes)
+			}
+		}
+		if got := len(w.writes) - n; got > 20 {
+			t.Errorf("turn %d: %d writes in 20 minutes", turn, got)
+		}
+	}
+}
+
 // TestCut: who told clients of a later end than somebody else stored has to look again.
 func TestCut(t *testing.T) {
 	a := netip.MustParseAddr("192.0.2.1")
