@@ -100,7 +100,7 @@ func (s served) accept(t *testing.T, life int) (all []scans.Scan) {
 		clients.Go(func() {
 			for n := i; ; n += 3 {
 				var x scans.Scan
-				body := fmt.Sprintf(`{"kind": "analyze", "target": "www.example.com", "expect": ["MX=%d-%d"]}`, life, n)
+				body := fmt.Sprintf(`{"kind": "analyze", "target": "www.example.com", "expect": ["TXT=%d-%d"]}`, life, n)
 				switch s.ask(t, "POST", "/explain/v1/scans", body, &x) {
 				case http.StatusAccepted:
 					mu.Lock()
