@@ -39,6 +39,7 @@ type engine struct {
 
 	wake    chan struct{} // of one element: the objects changed
 	program chan request
+	way     way
 
 	mu         sync.Mutex // guards all below
 	book       *book
@@ -119,6 +120,7 @@ func (e *engine) passes(ctx context.Context) error {
 	var ended time.Time
 	for {
 		repair := e.wait(ctx, due.C, ended)
+		e.way.give(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}

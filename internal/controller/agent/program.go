@@ -33,6 +33,8 @@ func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 		return e.db.Confirm(ctx, mark)
 	}
 	e.metrics.stage("lease", started)
+	e.way.enter()
+	defer e.way.leave()
 	if mark, err = e.add(ctx, p, missing); err != nil {
 		return err
 	}
@@ -119,7 +121,9 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 		return ovn.Mark{}, ctx.Err()
 	}
 	if errors.Is(r.err, ovn.ErrNoSet) {
+		e.way.leave() // for the pass
 		r.err = e.nextPass(ctx)
+		e.way.enter()
 		if r.mark = e.last(); r.mark == (ovn.Mark{}) && r.err == nil {
 			r.err = errUnsure
 		}
