@@ -26,18 +26,21 @@ func Need(t testing.TB) {
 func Missing() error { return need.Missing(programs) }
 
 // tool finds a program that test/setup.sh builds.
-func tool(name string) (string, error) {
+func tool(name string) (string, error) { return cached(filepath.Join("bin", name)) }
+
+// cached finds what test/setup.sh puts into .cache, here or above.
+func cached(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for ; ; dir = filepath.Dir(dir) {
-		path := filepath.Join(dir, ".cache", "bin", name)
+		path := filepath.Join(dir, ".cache", name)
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not built: test/setup.sh builds it", name)
+			return "", fmt.Errorf("%s is not there: test/setup.sh makes it", name)
 		}
 	}
 }

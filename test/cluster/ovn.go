@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,14 +12,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/nameplane/nameplane/test/need"
 )
 
 // OVNOptions of a node.
 type OVNOptions struct {
 	Number   int       // of the node, 0 to 255: it is called nodeN and has the pods of 10.128.N.0/24 and fd00:10:128:N::/64
 	External *External // shared with other nodes; nil makes one of its own
+	From     string    // folder of another OVN than the machine's, such as Later; default: what Elsewhere says
 }
 
 // OVN is one node with a northbound database of its own, as in OVN-Kubernetes with one zone for each node: a logical switch for
@@ -35,6 +35,7 @@ type OVN struct {
 
 	host   *Place // where the switch is
 	number int
+	from   string // folder of its programs
 
 	mu   sync.Mutex // guards what follows
 	last int        // address given to a pod
@@ -56,7 +57,7 @@ func StartOVN(t T, opts OVNOptions) *OVN {
 		opts.External = StartExternal(t)
 	}
 	o := &OVN{
-		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number, last: 9,
+		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number, from: cmp.Or(opts.From, os.Getenv(Elsewhere), installed), last: 9,
 		Pods: []netip.Prefix{
 			netip.MustParsePrefix(fmt.Sprintf("10.128.%d.0/24", opts.Number)),
 			netip.MustParsePrefix(fmt.Sprintf("fd00:10:128:%x::/64", opts.Number)),
@@ -88,7 +89,7 @@ func (o *OVN) env() []string {
 
 // daemon starts a program of OVN. Its log has the name it has here, because three of them are the same program.
 func (o *OVN) daemon(t T, name, program string, args ...string) (*Process, error) {
-	path, err := need.Installed(program)
+	path, err := o.program(program)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (o *OVN) startDatabases(t T) (err error) {
 	if o.host, err = newPlace(t); err != nil {
 		return err
 	}
-	schemas := map[string]string{"ovs": "/usr/share/openvswitch/vswitch.ovsschema", "nb": "/usr/share/ovn/ovn-nb.ovsschema", "sb": "/usr/share/ovn/ovn-sb.ovsschema"}
+	schemas := map[string]string{"ovs": o.schema("openvswitch/vswitch"), "nb": o.schema("ovn/ovn-nb"), "sb": o.schema("ovn/ovn-sb")}
 	servers := map[string]*Process{}
 	for name, schema := range schemas {
 		if _, err := o.run("ovsdb-tool", "create", o.file(name+".db"), schema); err != nil {
@@ -152,7 +153,7 @@ func (o *OVN) startControl(t T) (err error) {
 
 // run runs a program of OVN to its end and returns what it printed.
 func (o *OVN) run(program string, args ...string) (string, error) {
-	path, err := need.Installed(program)
+	path, err := o.program(program)
 	if err != nil {
 		return "", err
 	}

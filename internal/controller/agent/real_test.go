@@ -39,10 +39,10 @@ type rig struct {
 
 const port = 7
 
-func startRig(t *testing.T) *rig {
+func startRig(t *testing.T, o cluster.OVNOptions) *rig {
 	cluster.Need(t)
 	c := cluster.Start(t, cluster.Options{})
-	r := &rig{T: t, ovn: cluster.StartOVN(t, cluster.OVNOptions{})}
+	r := &rig{T: t, ovn: cluster.StartOVN(t, o)}
 	r.ovn.External.Echo(t, port)
 	r.must(c.ApplyYAML(crds.YAML()))
 	r.must(c.CreateNamespace("shop", map[string]string{logAnnotation: `{"deny":"info"}`}))
@@ -53,11 +53,11 @@ func startRig(t *testing.T) *rig {
 		r.must(add(s))
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	o := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
+	options := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
 		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: "unix:" + filepath.Join(r.ovn.Dir, "ovs.sock")}}
-	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(o), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(options), Metrics: metricsserver.Options{BindAddress: "0"}})
 	r.must(err)
-	r.agent, err = setup(mgr, o)
+	r.agent, err = setup(mgr, options)
 	r.must(err)
 	r.client, err = client.New(c.Config, client.Options{Scheme: s})
 	r.must(err)
@@ -139,8 +139,13 @@ func alive(c net.Conn) bool {
 
 // TestReal is an agent's day: a firewall comes, addresses come by the stream and by the API, leave, rows are vandalized, the database
 // restarts, the firewall goes.
-func TestReal(t *testing.T) {
-	r := startRig(t)
+func TestReal(t *testing.T) { day(startRig(t, cluster.OVNOptions{})) }
+
+// TestRealLater is the same with an OVN whose ACLs have tiers, which is nearer to what clusters run.
+func TestRealLater(t *testing.T) { day(startRig(t, cluster.OVNOptions{From: cluster.Later(t)})) }
+
+func day(r *rig) {
+	t := r.T
 	r.must(r.client.Create(t.Context(), &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "dns-1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
 	deny4 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
 	deny6 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "::/0"}}
@@ -157,6 +162,7 @@ func TestReal(t *testing.T) {
 	if r.reaches("192.0.2.1") || r.reaches("2001:db8::1") {
 		t.Error("denied, and still reached")
 	}
+	r.tiers()
 	local := r.agent.db.(*ovn.DB).Local
 	r.soon("the switch confirms by itself", local)
 	r.stream("the switch confirms", 0) // some milliseconds before its caches follow, so a first SYN may be lost
@@ -177,6 +183,20 @@ func TestReal(t *testing.T) {
 	})
 	if !r.reaches("192.0.2.77") {
 		t.Error("no firewall, and not reached")
+	}
+}
+
+// tiers looks for the tier of each ACL, where they have one.
+func (r *rig) tiers() {
+	has, err := r.ovn.HasColumn("ACL", "tier")
+	r.must(err)
+	if !has {
+		return
+	}
+	for _, tier := range strings.Fields(r.nb("--bare", "--columns=tier", "list", "ACL")) {
+		if tier != "2" {
+			r.Errorf("an ACL is in tier %s", tier)
+		}
 	}
 }
 
