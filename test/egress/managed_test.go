@@ -75,7 +75,9 @@ func (m *managed) run(t *testing.T, o manager.Options) (stop func()) {
 	var log bytes.Buffer
 	handler := slog.NewTextHandler(&log, nil)
 	o.Log = slog.New(handler)
+	lease, renew := time.Minute, 45*time.Second // by default a manager ends when it hears nothing for 10 s: an API server may take that to start
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		LeaseDuration: &lease, RenewDeadline: &renew,
 		Scheme: managedScheme(t), Cache: manager.Cache(o), Logger: logr.FromSlogHandler(handler),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		LeaderElection: true, LeaderElectionID: manager.LeaderElectionID, LeaderElectionNamespace: ovnNamespace, LeaderElectionReleaseOnCancel: true,
