@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,7 @@ type measure struct {
 type options struct {
 	quick bool
 	bin   string // folder of our programs
+	ovn   string // version of OVN
 }
 
 // scaled is n, or a part of it when in a hurry.
@@ -74,6 +76,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "take minutes instead of an hour")
 	flag.StringVar(&o.bin, "bin", "", "`folder` with nameplane-egress and nameplane-coredns; built without it")
 	flag.Parse()
+	debug.SetGCPercent(1000) // the pods and the authority are in this process: to collect garbage would be in their way
 	if err := run(o, *only, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "egress:", err)
 		os.Exit(1)
@@ -82,6 +85,10 @@ func main() {
 
 func run(o options, only, write string) error {
 	if err := cluster.Missing(); err != nil {
+		return err
+	}
+	var err error
+	if o.ovn, err = cluster.Version(); err != nil {
 		return err
 	}
 	if o.bin == "" {

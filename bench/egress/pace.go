@@ -52,10 +52,19 @@ func (c compared) rows(f *figure, series string, n int) {
 	f.row(series+"added: p99 with hold less p99 without", "%s", ms(c.added()))
 }
 
-// pace is how fast new names come, and how many of them there are for each side.
-type pace struct{ perSecond, names int }
+// pace is how fast new names come, how many of them there are for each side, and whether the rest of the cluster leaves the machine to
+// the node.
+type pace struct {
+	perSecond, names int
+	apart            bool
+}
 
-func (p pace) String() string { return fmt.Sprintf("%d names a second", p.perSecond) }
+func (p pace) String() string {
+	if p.apart {
+		return fmt.Sprintf("%d names a second with the rest of the cluster apart", p.perSecond)
+	}
+	return fmt.Sprintf("%d names a second", p.perSecond)
+}
 
 // paced asks for a new name in each turn, whatever became of the one before, and connects to it in the moment of its answer. Every
 // other name goes through the replica that does not hold, so that both see the same machine. Their addresses are far from each other:

@@ -32,8 +32,8 @@ func document(done []figure, o options) string {
 		command = "`go run ./bench/egress -quick`, which takes shorter than the figures say where a row tells so"
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nMade by %s: a real kube-apiserver and etcd (without fsync), OVN with the userspace datapath, and every part of ours "+
-		"as a process, all on one machine. %d cores, %s, kernel %s, %s.\n\n", command, runtime.NumCPU(), runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
+	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nMade by %s: a real kube-apiserver and etcd (without fsync), OVN %s with the userspace datapath, and every part of ours "+
+		"as a process, all on one machine. %d cores, %s, kernel %s, %s.\n\n", command, o.ovn, runtime.NumCPU(), runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
 	for _, f := range done {
 		b.WriteString(f.markdown())
 	}

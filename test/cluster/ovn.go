@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +56,7 @@ func StartOVN(t T, opts OVNOptions) *OVN {
 		opts.External = StartExternal(t)
 	}
 	o := &OVN{
-		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number, from: cmp.Or(opts.From, os.Getenv(Elsewhere), installed), last: 9,
+		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number, from: folder(opts.From), last: 9,
 		Pods: []netip.Prefix{
 			netip.MustParsePrefix(fmt.Sprintf("10.128.%d.0/24", opts.Number)),
 			netip.MustParsePrefix(fmt.Sprintf("fd00:10:128:%x::/64", opts.Number)),

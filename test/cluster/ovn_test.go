@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nameplane/nameplane/test/cluster"
 )
 
@@ -214,6 +216,12 @@ func testForward(t *testing.T, pod *cluster.Pod) {
 		if time.Now().After(end) {
 			t.Fatalf("the program says %s", p.Log())
 		}
+	}
+	if err := p.Yield(); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := unix.SchedGetAttr(p.PID(), 0); err != nil || a.Policy != unix.SCHED_IDLE {
+		t.Errorf("having yielded, the program is scheduled as %+v, %v", a, err)
 	}
 }
 

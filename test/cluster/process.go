@@ -1,13 +1,17 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Process is a program of the rig. It ends at the latest when the test's process does.
@@ -76,6 +80,24 @@ func (p *Process) Signal(s syscall.Signal) error {
 	}
 	cmd, _ := p.now()
 	return cmd.Process.Signal(s)
+}
+
+// Yield leaves the program only the time that no other wants, as if it were on another machine. What it starts later has no more.
+func (p *Process) Yield() error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
 }
 
 // Kill ends the program at once, and returns when it is gone.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,6 +26,12 @@ func Later(t testing.TB) string {
 	need.OrSkip(t, need.Programs{filepath.Join(dir, "bin", "ovn-northd"): "ovn-central of a later Debian, by test/ovn.sh"})
 	return dir
 }
+
+// Version is that of the OVN that is used where nothing else is said.
+func Version() (string, error) { return (&OVN{from: folder("")}).Version() }
+
+// folder is where an OVN is.
+func folder(from string) string { return cmp.Or(from, os.Getenv(Elsewhere), installed) }
 
 // program finds a program of OVN.
 func (o *OVN) program(name string) (string, error) {
