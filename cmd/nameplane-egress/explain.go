@@ -13,8 +13,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/idna"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nameplane/nameplane/internal/controller/agent"
@@ -29,12 +32,13 @@ valid, and in which zones (nodes, where each is one) the rules are in force, as 
 agents say in the status of the EgressFirewall.
 
 DESTINATION is a name, or an address (IPv6 in brackets when a port follows). A name
-is not looked up: what counts is what pods were answered.
+is not looked up: what counts is what pods were answered. Internationalized names may
+be written as they are read.
 
 With --agents it also asks whether their switches have this address by now. The
 certificate must be one the agents let connect.
 
-Exit status: 0 told, 1 told with a warning, 3 could not tell.`
+Exit status: 0 told, 1 told with a warning, 3 could not tell, 4 not understood.`
 
 // explainFlags are those of explain.
 type explainFlags struct {
@@ -81,6 +85,9 @@ func newExplainCommand() *cobra.Command {
 // question reads the command line.
 func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
 	q.Namespace = args[0]
+	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
+		return usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
+	}
 	if f.output != "text" && f.output != "json" {
 		return usage(c, "--output %s: it is text or json", f.output)
 	}
@@ -94,8 +101,8 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	q.Port = port
 	if addr, err := netip.ParseAddr(host); err == nil {
 		q.Addr = addr.Unmap().WithZone("")
-	} else if q.Name, err = dnsname.Parse(host); err != nil {
-		return usage(c, "%s is neither an address nor a name: %s", host, err)
+	} else if q.Name, err = hostName(host); err != nil {
+		return usage(c, "%q is neither an address nor a name: %s", host, err)
 	}
 	if f.protocol == "" && port != 0 {
 		f.protocol = "tcp"
@@ -141,6 +148,41 @@ func splitDestination(s string) (host string, port uint16, err error) {
 		return "", 0, fmt.Errorf("%q is not a port", text)
 	}
 	return host, uint16(n), nil
+}
+
+// hostName reads a name that a pod could connect to, in any script. What only looks like one is refused: nobody ever learns an address of it,
+// and to say that no rule names it would be true and lead astray.
+func hostName(s string) (dnsname.Name, error) {
+	if _, err := netip.ParsePrefix(s); err == nil {
+		return dnsname.Name{}, errors.New("it is a network; ask about one of its addresses")
+	}
+	if strings.Contains(s, "*") {
+		return dnsname.Name{}, errors.New("it stands for many; ask about one of them")
+	}
+	if !utf8.ValidString(s) {
+		return dnsname.Name{}, errors.New("it is not UTF-8")
+	}
+	ascii := s
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		var err error
+		if ascii, err = idna.Lookup.ToASCII(s); err != nil {
+			return dnsname.Name{}, err
+		}
+	}
+	for _, r := range ascii {
+		if r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return dnsname.Name{}, fmt.Errorf("names have no %q", r)
+		}
+	}
+	name, err := dnsname.Parse(ascii)
+	if err != nil {
+		return name, err
+	}
+	last := strings.TrimSuffix(ascii, ".")
+	if last = last[strings.LastIndexByte(last, '.')+1:]; strings.Trim(last, "0123456789") == "" {
+		return name, errors.New("the last label of a name is not a number, and not empty")
+	}
+	return name, nil
 }
 
 // ask asks all agents at once.
@@ -192,7 +234,11 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	case r.Unknown != "":
 		return &failure{code: exitUnknown, text: r.Unknown}
 	case len(r.Warnings) > 0:
-		return &failure{code: exitWarning, text: fmt.Sprintf("told, with %d warnings", len(r.Warnings))}
+		text := "told, with a warning"
+		if n := len(r.Warnings); n > 1 {
+			text = fmt.Sprintf("told, with %d warnings", n)
+		}
+		return &failure{code: exitWarning, text: text}
 	}
 	return nil
 }

@@ -36,6 +36,34 @@ func TestSplitDestination(t *testing.T) {
 	}
 }
 
+// TestHostName takes what somebody may type for a name as it is meant, or not at all.
+func TestHostName(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"api.example.com", "api.example.com."},
+		{"API.Example.com.", "api.example.com."},
+		{"bücher.example", "xn--bcher-kva.example."},
+		{"BÜCHER.example.", "xn--bcher-kva.example."},
+		{"_sip._tcp.example.com", "_sip._tcp.example.com."},
+		{"com", "com."},
+		{"192.0.2.300", ""},
+		{"192.0.2.1.", ""},
+		{"192.0.2.0/24", ""},
+		{"2001:db8::/32", ""},
+		{"*.example.com", ""},
+		{"a b.example.com", ""},
+		{"example.com/x", ""},
+		{"b\xfccher.example", ""},
+		{".", ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		got, err := hostName(tt.in)
+		if (err == nil) != (tt.want != "") || err == nil && got.String() != tt.want {
+			t.Errorf("hostName(%q) = %s, %v, want %q", tt.in, got, err, tt.want)
+		}
+	}
+}
+
 // TestExplainText compares what a person reads with a golden file.
 func TestExplainText(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)
@@ -66,7 +94,11 @@ func TestAgentAndExplainNotUnderstood(t *testing.T) {
 		says string
 	}{
 		{[]string{"explain", "shop"}, exitUsage, "too few arguments"},
-		{[]string{"explain", "shop", "a..b"}, exitUsage, "a..b is neither an address nor a name"},
+		{[]string{"explain", "shop", "a..b"}, exitUsage, `"a..b" is neither an address nor a name`},
+		{[]string{"explain", "shop", ""}, exitUsage, `"" is neither an address nor a name`},
+		{[]string{"explain", "shop", "192.0.2.0/24"}, exitUsage, `"192.0.2.0/24" is neither an address nor a name: it is a network`},
+		{[]string{"explain", "", "example.com"}, exitUsage, `"" is not the name of a namespace`},
+		{[]string{"explain", "Shop", "example.com"}, exitUsage, `"Shop" is not the name of a namespace`},
 		{[]string{"explain", "shop", "example.com", "--protocol", "icmp"}, exitUsage, "--protocol icmp"},
 		{[]string{"explain", "shop", "example.com", "-o", "yaml"}, exitUsage, "--output yaml"},
 		{[]string{"explain", "shop", "example.com", "--agents", "127.0.0.1:1"}, exitUsage, "--agents needs --tls-cert"},
