@@ -206,7 +206,14 @@ func (l list) serve(w http.ResponseWriter, r *http.Request) {
 func (a *api) fail(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: metav1.StatusReason(reason), Message: message})
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: metav1.StatusReason(reason), Message: message}
+	if cause := metav1.CauseTypeFieldValueInvalid; reason == "Invalid" {
+		if strings.HasSuffix(message, "twice") {
+			cause = metav1.CauseTypeFieldValueDuplicate
+		}
+		status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause, Message: message}}}
+	}
+	_ = json.NewEncoder(w).Encode(status)
 }
 
 func (a *api) list(w http.ResponseWriter) {
@@ -342,8 +349,11 @@ func (a *api) writeLocked(o *v1alpha1.DNSNameResolver, method, kind string, body
 	}
 	seen := map[v1alpha1.DNSName]bool{}
 	for _, n := range next.Status.ResolvedNames {
-		if seen[n.DNSName] || !a.names.MatchString(string(n.DNSName)) {
-			return http.StatusUnprocessableEntity, "Invalid", fmt.Errorf("%s is there twice or is no name", n.DNSName)
+		if seen[n.DNSName] {
+			return http.StatusUnprocessableEntity, "Invalid", fmt.Errorf("%s is there twice", n.DNSName)
+		}
+		if !a.names.MatchString(string(n.DNSName)) {
+			return http.StatusUnprocessableEntity, "Invalid", fmt.Errorf("%s is no name", n.DNSName)
 		}
 		seen[n.DNSName] = true
 	}

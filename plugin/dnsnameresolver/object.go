@@ -82,13 +82,19 @@ func (o *object) set(live *v1alpha1.DNSNameResolver, now time.Time) (cut bool) {
 	o.setLocked(live)
 	for n, m := range o.names {
 		i, ok := index[n]
-		if !ok || m.dirty {
+		if !ok {
 			continue
 		}
 		var is learn.Entry
 		j, stays := o.index[n]
 		if stays {
 			is = o.entries[j]
+		}
+		if !o.writing { // it may be our own write that the watch tells of
+			m.Counted(entries[i], is, now)
+		}
+		if m.dirty {
+			continue
 		}
 		if !m.Cut(entries[i], is, now) {
 			continue

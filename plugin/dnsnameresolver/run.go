@@ -183,7 +183,7 @@ func restOf(took time.Duration) time.Duration { return min(restAfter*took, max(m
 // failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
 // address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
 func (e *engine) failed(ctx context.Context, o *object, w *write, err error, took time.Duration) time.Duration {
-	o.undo(w)
+	o.undo(w, e.store.clock.now())
 	if ctx.Err() != nil {
 		return 0 // it is we who end
 	}
@@ -206,7 +206,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		}
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
 		writes.WithLabelValues("lost").Inc()
-		e.reread(ctx, o, apierrors.IsConflict(err))
+		e.reread(ctx, o, err)
 		backoff = min(backoff, 500*time.Millisecond)
 		if n > 1 {
 			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
@@ -214,6 +214,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		}
 	default:
 		writes.WithLabelValues("error").Inc()
+		backoff = max(backoff, restOf(took)) // a server that answers late, or not at all, has too much to do
 		if n == 1 || n%20 == 0 {
 			e.log.Warningf("%s: the status could not be written, and will be tried again: %v", o.key, err)
 		}
@@ -224,18 +225,18 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 	return backoff/2 + rand.N(backoff/2+1)
 }
 
-// reread gets the newest state after somebody else was first. An API server that refuses again and again what is tested
-// against the newest state refuses a name in it: the definition may be the stock one, which takes plain names only.
-func (e *engine) reread(ctx context.Context, o *object, conflict bool) {
-	if live, err := e.store.get(ctx, o.key); err == nil && live.UID == o.uid() { // another one is for the watch to tell of
+// reread gets the newest state after somebody else was first. An API server that refuses again and again what stands in a write, though it is
+// tested against the newest state, refuses a name in it: the definition may be the stock one, which takes plain names only.
+func (e *engine) reread(ctx context.Context, o *object, err error) {
+	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == o.uid() { // another one is for the watch to tell of
 		o.set(live, e.store.clock.now())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if conflict {
+	if apierrors.IsConflict(err) {
 		return
 	}
-	if o.refused++; o.refused > 4 {
+	if o.refused++; o.refused > 4 && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
 		o.plain = true
 	}
 }

@@ -12,6 +12,8 @@ import (
 type write struct {
 	gen     uint64
 	live    *v1alpha1.DNSNameResolver
+	entries []learn.Entry // of live
+	index   map[string]int
 	ops     []operation
 	want    []learn.Entry
 	first   bool // there is nothing stored yet
@@ -43,7 +45,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	if res.Changed {
 		res = o.alongLocked(r, res, known, now)
 	}
-	w := &write{gen: o.gen, live: o.live, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
+	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
 	for n := range known {
 		m := o.names[n]
 		w.pending[n] = m.Take()
@@ -51,6 +53,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	}
 	o.due = time.Time{}
 	if !res.Changed {
+		o.refused, o.failed = 0, 0 // what was refused has been written by somebody else
 		o.storedLocked(w.gen)
 		o.redueLocked(res.Due)
 		return w
@@ -136,15 +139,22 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 	o.redueLocked(time.Time{})
 }
 
-// undo gives back what could not be written.
-func (o *object) undo(w *write) {
+// undo gives back what could not be written, but for failures that somebody else has counted meanwhile.
+func (o *object) undo(w *write, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.writing = false
 	for n, p := range w.pending {
-		if m := o.names[n]; m != nil {
-			m.Put(p)
-			m.dirty = true
+		m := o.names[n]
+		if m == nil {
+			continue
+		}
+		m.Put(p)
+		m.dirty = true
+		i, was := w.index[n]
+		j, is := o.index[n]
+		if was && is {
+			m.Counted(w.entries[i], o.entries[j], now)
 		}
 	}
 }

@@ -150,6 +150,14 @@ func (m *Memory) Put(p Pending) {
 	}
 }
 
+// Counted takes in what somebody else made of an entry. Several replicas see the same failure when they are asked at once: who counts it first
+// counts it for all, or the failures that a name has would be used up as many times as fast as there are replicas.
+func (m *Memory) Counted(was, is Entry, now time.Time) {
+	if is.Failures > was.Failures {
+		m.counted, m.failure = now, 0
+	}
+}
+
 // Wrote notes that this replica stored e. Who stored an address last is the first to renew it.
 func (m *Memory) Wrote(e Entry) {
 	for _, h := range e.Addrs {
