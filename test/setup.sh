@@ -69,6 +69,9 @@ v=k8s.io/component-base/version
 tool etcd go.etcd.io/etcd/server/v3
 tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 
+# A test generates the CRDs anew.
+(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
+
 # Without it the tests with a later OVN are skipped, and say so.
 test/ovn.sh || echo "there is no later OVN to test with" >&2
 
