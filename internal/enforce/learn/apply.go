@@ -98,8 +98,9 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	addrs := slices.DeleteFunc(slices.Clone(known), func(a netip.Addr) bool { return !m.addrs[a].until.After(now) })
 	// Who does not know all of them would renew a part, and leave another write to who does.
 	whole := !slices.ContainsFunc(c.entry.Addrs, func(h Held) bool { return !m.Knows(h.Addr) && h.Until().After(now) })
+	find := c.entry.finder()
 	for _, a := range addrs {
-		p, i := m.addrs[a], c.entry.find(a)
+		p, i := m.addrs[a], find(a)
 		if i < 0 {
 			c.entry.Addrs = append(c.entry.Addrs, hold(a, p.until, now))
 			c.changed = true
@@ -114,8 +115,9 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	if !c.changed {
 		return due
 	}
+	find = c.entry.finder()
 	for _, a := range known {
-		i, p := c.entry.find(a), m.addrs[a]
+		i, p := find(a), m.addrs[a]
 		if i < 0 || !p.until.After(now) && !p.lately(now) {
 			continue
 		}

@@ -104,6 +104,9 @@ func (e Entry) equal(o Entry) bool {
 	return e.Name == o.Name && e.Failures == o.Failures && e.Degraded == o.Degraded && slices.Equal(e.Addrs, o.Addrs)
 }
 
+// Has reports whether a is one of the addresses of e.
+func (e Entry) Has(a netip.Addr) bool { return e.find(a) >= 0 }
+
 func (e Entry) find(a netip.Addr) int {
 	for i, h := range e.Addrs {
 		if h.Addr == a {
@@ -113,13 +116,31 @@ func (e Entry) find(a netip.Addr) int {
 	return -1
 }
 
+// finder is find for many addresses: there may be thousands of both.
+func (e Entry) finder() func(netip.Addr) int {
+	if len(e.Addrs) < 32 {
+		return e.find
+	}
+	places := make(map[netip.Addr]int, len(e.Addrs))
+	for i, h := range e.Addrs {
+		places[h.Addr] = i
+	}
+	return func(a netip.Addr) int {
+		if i, ok := places[a]; ok {
+			return i
+		}
+		return -1
+	}
+}
+
 // covers reports whether e holds all of addrs for at least as long as they are promised.
 func (e Entry) covers(m *Memory, now time.Time) bool {
+	find := e.finder()
 	for a, p := range m.addrs {
 		if !p.until.After(now) {
 			continue
 		}
-		if i := e.find(a); i < 0 || p.until.After(e.Addrs[i].Until().Add(slack)) {
+		if i := find(a); i < 0 || p.until.After(e.Addrs[i].Until().Add(slack)) {
 			return false
 		}
 	}

@@ -16,6 +16,7 @@ type Memory struct {
 	counted time.Time    // when a failure was last counted
 	failure int          // the response code to be counted; 0: none
 	success bool         // a success is to be noted
+	answers int          // that were noted
 	own     bool         // a lookup of the name itself succeeded, as opposed to addresses folded into it
 }
 
@@ -28,6 +29,7 @@ type promise struct {
 	until  time.Time // the latest moment one of them may use it, to a second
 	since  time.Time // it was in every answer since then; zero: an answer came without it, or none did
 	absent bool      // an answer came without it
+	answer int       // the last that it was in
 	// kept is until when the promise is remembered: as long as something longer may be stored for it, because it was stable.
 	// Who had forgotten it could not take that back.
 	kept  time.Time
@@ -58,6 +60,7 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 	if m.addrs == nil {
 		m.addrs = map[netip.Addr]promise{}
 	}
+	m.answers++
 	for _, a := range l.Addrs {
 		p, known := m.addrs[a.Addr]
 		if !known && len(m.addrs) >= maxRemembered {
@@ -68,7 +71,7 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 		if end := now.Add(min(a.TTL, maxTTL)); !end.Before(p.until.Add(slack)) {
 			p.fresh, p.until = now, end
 		}
-		p.absent = false
+		p.absent, p.answer = false, m.answers
 		if p.since.IsZero() {
 			p.since = now
 		}
@@ -92,7 +95,7 @@ func (m *Memory) noteAbsent(l Lesson, now time.Time) {
 	v4, v6 := l.Family()
 	whole := !l.Partial && v4 != v6
 	for a, p := range m.addrs {
-		if whole && a.Is4() == v4 && !slices.ContainsFunc(l.Addrs, func(x Address) bool { return x.Addr == a }) {
+		if whole && a.Is4() == v4 && p.answer != m.answers {
 			p.since, p.absent = time.Time{}, true
 			m.addrs[a] = p
 		}
@@ -171,11 +174,12 @@ func (m *Memory) Wrote(e Entry) {
 // Cut reports whether an entry that somebody else made of another one ends, for an address that clients may use, before they may not:
 // then it must be looked at again.
 func (m *Memory) Cut(was, is Entry, now time.Time) bool {
+	before, after := was.finder(), is.finder()
 	for a, p := range m.addrs {
 		if !p.until.After(now) {
 			continue
 		}
-		i, j := was.find(a), is.find(a)
+		i, j := before(a), after(a)
 		if i >= 0 && (j < 0 || is.Addrs[j].Until().Before(was.Addrs[i].Until()) && p.until.After(is.Addrs[j].Until().Add(slack))) {
 			return true
 		}

@@ -131,8 +131,9 @@ func (s *status) merge(name string, m *Memory) {
 // coveredUntil is when m must be looked at again, since the own entry that covers it is renewed by lookups of the wildcard only.
 func (s *status) coveredUntil(own int, m *Memory) time.Time {
 	var due time.Time
+	find := s.entries[own].finder()
 	for a, p := range m.addrs {
-		if i := s.entries[own].find(a); i >= 0 && p.until.After(s.now) {
+		if i := find(a); i >= 0 && p.until.After(s.now) {
 			due = earlier(due, s.entries[own].Addrs[i].Until())
 		}
 	}
@@ -172,6 +173,9 @@ func (s *status) add(name string, e Entry, own int, m *Memory) {
 		s.fold(name, s.index(s.object.Name), m)
 		return
 	}
+	if e = s.fitting(e); len(e.Addrs) == 0 {
+		return
+	}
 	at := len(s.entries)
 	if s.object.Wildcard && name == s.object.Name {
 		at = 0 // readers expect the wildcard's own entry first
@@ -179,6 +183,21 @@ func (s *status) add(name string, e Entry, own int, m *Memory) {
 	s.insert(at, e)
 	s.size += e.size()
 	s.changed = true
+}
+
+// fitting is a new entry with as many of its addresses as there is room for: whoever answers may have thousands.
+func (s *status) fitting(e Entry) Entry {
+	room := s.rules.MaxBytes - s.size - e.size()
+	if s.rules.MaxBytes == 0 || room >= 0 {
+		return e
+	}
+	n := len(e.Addrs)
+	for ; n > 0 && room < 0; n-- {
+		room += addrSize(e.Addrs[n-1].Addr)
+	}
+	s.left = append(s.left, e.Name)
+	e.Addrs = e.Addrs[:n:n]
+	return e
 }
 
 func (s *status) replace(i int, e Entry) {
@@ -191,7 +210,8 @@ func (s *status) replace(i int, e Entry) {
 		// What is new has no room. What is there already takes none, and is not to end because of it.
 		s.left = append(s.left, e.Name)
 		had := s.entries[s.index(e.Name)]
-		e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return had.find(h.Addr) < 0 })
+		find := had.finder()
+		e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return find(h.Addr) < 0 })
 		grown = e.size() - had.size()
 		if had.equal(e) {
 			return
@@ -279,14 +299,14 @@ func (s *status) dropCovered(known map[string]*Memory) {
 		return
 	}
 	o := s.entries[own]
-	before := len(s.entries)
+	find, before := o.finder(), len(s.entries)
 	s.places = nil
 	s.entries = slices.DeleteFunc(s.entries, func(e Entry) bool {
 		if e.Name == o.Name || len(e.Addrs) == 0 {
 			return false
 		}
 		for _, h := range e.Addrs {
-			if i := o.find(h.Addr); i < 0 || h.Until().After(o.Addrs[i].Until().Add(slack)) {
+			if i := find(h.Addr); i < 0 || h.Until().After(o.Addrs[i].Until().Add(slack)) {
 				return false
 			}
 		}
