@@ -149,15 +149,22 @@ func (e *engine) enqueue(o *object) {
 	e.queue.AddAfter(o, turn+min(time.Duration(o.count())*coalesceEach, coalesceMost))
 }
 
-// leases are what an agent is told: addresses that live equally long in one message.
+// maxMessages is how many messages to an agent one answer makes. Records of a set have one TTL (RFC 2181 §5.2); whoever gives each address
+// another one must not fill the queues of all agents.
+const maxMessages = 8
+
+// leases are what an agent is told: addresses that live equally long in one message. If these were too many, some get longer leases.
 func leases(pattern string, l learn.Lesson) []hold.Learned {
 	var out []hold.Learned
 	for _, a := range l.Addrs {
 		lease := a.TTL + learn.Grace
 		i := slices.IndexFunc(out, func(x hold.Learned) bool { return x.Lease == lease })
+		if i < 0 && len(out) < maxMessages {
+			out = append(out, hold.Learned{Pattern: pattern, Name: l.Name})
+		}
 		if i < 0 {
-			i = len(out)
-			out = append(out, hold.Learned{Pattern: pattern, Name: l.Name, Lease: lease})
+			i = len(out) - 1
+			out[i].Lease = max(out[i].Lease, lease)
 		}
 		out[i].Addrs = append(out[i].Addrs, a.Addr)
 	}

@@ -255,6 +255,54 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestStoredAreRenewed: a replica whose memory somebody has filled with made up names still renews those that are stored.
+func TestStoredAreRenewed(t *testing.T) {
+	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
+	lesson := func(name string, addrs int) learn.Lesson {
+		l := learn.Lesson{Name: name, Type: dns.TypeA}
+		for k := range addrs {
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, 2 + byte(k>>8), byte(k + 1)}), TTL: time.Hour})
+		}
+		return l
+	}
+	for _, each := range []int{1, 255} {
+		o := newObject(objectOf(entryOf("a.example.com.", 0, 20, 20)), enforce.MustPattern("*.example.com"), "replica", 1)
+		for i := range maxMemories + 1 {
+			o.note(rules, lesson(fmt.Sprintf("n%d.example.com.", i), each), extendStart)
+		}
+		o.note(rules, lesson("a.example.com.", 3), extendStart.Add(19*time.Second))
+		w := o.begin(rules, extendStart.Add(19*time.Second))
+		if got := w.want[0]; got.Name != "a.example.com." || got.Addrs[0].TTL < 3600 || got.Addrs[1].TTL < 3600 {
+			t.Errorf("%d addresses each: stored would be %+v", each, got)
+		}
+	}
+}
+
+// TestManyTTLs: an answer in which each address has another TTL makes few messages to agents, in which no lease is too short.
+func TestManyTTLs(t *testing.T) {
+	l := learn.Lesson{Name: "a.example.com."}
+	want := map[netip.Addr]time.Duration{}
+	for i := range 4000 {
+		a := learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), TTL: time.Duration(4000-i) * time.Second}
+		l.Addrs, want[a.Addr] = append(l.Addrs, a), a.TTL+learn.Grace
+	}
+	out := leases("*.example.com.", l)
+	if len(out) != maxMessages {
+		t.Errorf("%d messages", len(out))
+	}
+	for _, m := range out {
+		for _, a := range m.Addrs {
+			if m.Lease < want[a] || want[a] == 0 {
+				t.Errorf("%s gets a lease of %v, want %v", a, m.Lease, want[a])
+			}
+			delete(want, a)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("%d addresses are in no message", len(want))
+	}
+}
+
 // TestRecentAge: questions are remembered for a while.
 func TestRecentAge(t *testing.T) {
 	var r recent

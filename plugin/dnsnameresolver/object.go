@@ -148,7 +148,8 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	i, stored := o.index[l.Name]
 	m := o.names[l.Name]
 	room := o.roomLocked(len(l.Addrs), now)
-	if m == nil && (!stored && len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
+	// What is stored is renewed by who knows of it, however many names somebody makes up; there are not so many of them.
+	if m == nil && !stored && (len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
 		return 0, time.Time{}
 	}
 	if m == nil {
@@ -162,7 +163,7 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	before := m.Known()
 	if !room {
 		l.Partial = true // what is left out is not missing in the answer
-		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) })
+		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) && !e.Has(a.Addr) })
 	}
 	r.Note(&m.Memory, e, l, now)
 	o.known += m.Known() - before
