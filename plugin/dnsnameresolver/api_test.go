@@ -230,6 +230,12 @@ func (a *api) list(w http.ResponseWriter) {
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if a.mu.Lock(); from > a.version {
+		a.mu.Unlock()
+		a.fail(w, http.StatusGone, "Expired", "no such version")
+		return
+	}
+	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	send := func(kind string, o *v1alpha1.DNSNameResolver) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"type": kind, "object": o})

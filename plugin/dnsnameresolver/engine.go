@@ -227,9 +227,13 @@ func (e *engine) waitStored(ctx context.Context, tickets []ticket) error {
 }
 
 // OnAdd, OnUpdate and OnDelete are how the watch tells of objects.
-func (e *engine) OnAdd(v any, _ bool) { e.upsert(v) }
+func (e *engine) OnAdd(v any, _ bool) { e.upsert(v, false) }
 
-func (e *engine) OnUpdate(_, v any) { e.upsert(v) }
+func (e *engine) OnUpdate(old, v any) {
+	was, ok := old.(*v1alpha1.DNSNameResolver)
+	is, ok2 := v.(*v1alpha1.DNSNameResolver)
+	e.upsert(v, ok && ok2 && older(is.ResourceVersion, was.ResourceVersion))
+}
 
 func (e *engine) OnDelete(v any) {
 	if unknown, ok := v.(cache.DeletedFinalStateUnknown); ok {
@@ -244,7 +248,8 @@ func (e *engine) OnDelete(v any) {
 	e.removeLocked(types.NamespacedName{Namespace: live.Namespace, Name: live.Name})
 }
 
-func (e *engine) upsert(v any) {
+// upsert takes an object as it is; back says that it was newer before.
+func (e *engine) upsert(v any, back bool) {
 	live, ok := v.(*v1alpha1.DNSNameResolver)
 	if !ok {
 		return
@@ -254,7 +259,7 @@ func (e *engine) upsert(v any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o := e.objects[key]; o != nil && err == nil && o.pattern == p && o.uid() == live.UID {
-		if o.set(live, e.store.clock.now()) {
+		if o.set(live, back, e.store.clock.now()) {
 			e.enqueue(o)
 		}
 		return

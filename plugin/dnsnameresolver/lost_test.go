@@ -3,6 +3,7 @@ package dnsnameresolver
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -111,4 +112,33 @@ func TestLateFailure(t *testing.T) {
 	if after := r.plugin.engine.failed(t.Context(), o, &write{}, errors.New("no answer"), took); after < took/2 || after > took {
 		t.Errorf("tried again after %v", after)
 	}
+}
+
+// TestRestored: an API server that comes back with an older state, because its database was restored, is believed: what clients still use is
+// written into it again, and what is learned then is, too.
+func TestRestored(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("*.example.com.")
+	learn := func(host string) {
+		r.authority.set(host+".example.com. A", host+".example.com. 300 A 192.0.2.1")
+		r.ask(r.plugin, host+".example.com. A")
+	}
+	learn("a")
+	want := "a.example.com. 192.0.2.1" + ok
+	r.want(name, want)
+	saved := r.api.get(name)
+	for _, host := range []string{"b", "c"} {
+		learn(host)
+		want += "; " + host + ".example.com. 192.0.2.1" + ok
+		r.want(name, want)
+	}
+	r.api.set(func() {
+		r.api.log, r.api.objects["egress/"+name] = nil, saved
+		r.api.version, _ = strconv.Atoi(saved.ResourceVersion)
+	})
+	r.api.server.CloseClientConnections()
+	r.want(name, want)
+	learn("d")
+	r.want(name, want+"; d.example.com. 192.0.2.1"+ok)
+	eventually(t, "the newest version", func() bool { return r.object(name).version() == r.api.get(name).ResourceVersion })
 }

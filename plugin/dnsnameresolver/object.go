@@ -70,12 +70,13 @@ func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string
 	return o
 }
 
-// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. It
-// reports whether somebody took something away that clients may still use.
-func (o *object) set(live *v1alpha1.DNSNameResolver, now time.Time) (cut bool) {
+// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. An older one
+// counts when all that there is went back to it, as after the database was restored. It reports whether somebody took something away that
+// clients may still use.
+func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (cut bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c, err := resourceversion.CompareResourceVersion(live.ResourceVersion, o.live.ResourceVersion); err == nil && c < 0 && live.UID == o.live.UID {
+	if !back && live.UID == o.live.UID && older(live.ResourceVersion, o.live.ResourceVersion) {
 		return false
 	}
 	entries, index := o.entries, o.index
@@ -106,6 +107,11 @@ func (o *object) set(live *v1alpha1.DNSNameResolver, now time.Time) (cut bool) {
 	return cut
 }
 
+func older(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
+
 func (o *object) setLocked(live *v1alpha1.DNSNameResolver) {
 	o.live, o.entries = live, fromStatus(live.Status)
 	o.index = make(map[string]int, len(o.entries))
@@ -118,6 +124,13 @@ func (o *object) uid() types.UID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.live.UID
+}
+
+// version is the one that is known.
+func (o *object) version() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live.ResourceVersion
 }
 
 // count is how many entries are stored.

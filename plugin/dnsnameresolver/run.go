@@ -228,8 +228,9 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 // reread gets the newest state after somebody else was first. An API server that refuses again and again what stands in a write, though it is
 // tested against the newest state, refuses a name in it: the definition may be the stock one, which takes plain names only.
 func (e *engine) reread(ctx context.Context, o *object, err error) {
+	known := o.version()
 	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == o.uid() { // another one is for the watch to tell of
-		o.set(live, e.store.clock.now())
+		o.set(live, older(live.ResourceVersion, known), e.store.clock.now())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -114,7 +114,7 @@ func (o *object) redueLocked(at time.Time) {
 
 // done takes the result of a write.
 func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
-	o.set(got, now)
+	o.set(got, false, now)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for n, e := range w.wrote {
