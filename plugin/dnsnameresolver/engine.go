@@ -1,7 +1,9 @@
 package dnsnameresolver
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -298,6 +300,19 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 	e.signal()
 }
 
+// forgetLocked lets go of deleted objects of which nobody uses an address any more, and of those that left first if all of them remember more
+// than one object may: whoever makes and deletes rules must not fill the memory.
+func (e *engine) forgetLocked() {
+	now, known := e.store.clock.now(), 0
+	left := slices.SortedFunc(maps.Values(e.departed), func(a, b *object) int { return cmp.Compare(a.leftSince(now), b.leftSince(now)) })
+	for _, o := range left {
+		n := o.inUse(now)
+		if known += n; known > maxKnown || n == 0 && o.leftSince(time.Now()) >= linger {
+			delete(e.departed, place{o.key.Namespace, o.pattern})
+		}
+	}
+}
+
 func (e *engine) signal() {
 	select {
 	case e.changed <- struct{}{}:
@@ -318,6 +333,7 @@ func (e *engine) rebuild() []*object {
 	fresh := e.fresh
 	e.fresh = nil
 	live := len(first)
+	e.forgetLocked()
 	for at, o := range e.departed {
 		if first[at] == nil && o.leftSince(time.Now()) < linger {
 			first[at] = o

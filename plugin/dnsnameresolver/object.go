@@ -308,6 +308,18 @@ func (o *object) leftSince(now time.Time) time.Duration {
 	return now.Sub(o.gone)
 }
 
+// inUse is how much is remembered, if there is an address that clients may use.
+func (o *object) inUse(now time.Time) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		if m.Alive(now) {
+			return o.known + len(o.names)
+		}
+	}
+	return 0
+}
+
 // current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
 func (o *object) current() *object {
 	o.mu.Lock()
