@@ -143,6 +143,10 @@ func (s *stage) explain(t *testing.T) {
 		}
 		return nil
 	})
+	out, err := exec.Command(s.file("nameplane-egress"), "explain", "shpo", "192.0.2.10", "--kubeconfig", config).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "there is no namespace shpo") {
+		t.Errorf("a namespace that is not there is explained: %v\n%s", err, out)
+	}
 }
 
 func (s *stage) object(version, kind, namespace string) *unstructured.Unstructured {

@@ -225,7 +225,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
 	if err != nil {
-		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers and Nodes"}
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes and Namespaces"}
 	}
 	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
 		return err
@@ -274,7 +274,11 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 		}
 		b.WriteString("\n")
 		for _, l := range a.Learned {
-			fmt.Fprintf(&b, "  learned     as %s at %s, valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339), l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
+			what := "learned     as %s at %s"
+			if l.Failing != "" {
+				what = "kept        as %s at %s, when its lookup failed"
+			}
+			fmt.Fprintf(&b, "  "+what+", valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339), l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
 		}
 		if a.Nodes == nil {
 			b.WriteString("  programmed  not asked; --agents asks\n")

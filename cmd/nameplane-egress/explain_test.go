@@ -71,7 +71,8 @@ func TestExplainText(t *testing.T) {
 	r := agent.Report{Namespace: "shop", Destination: "api.example.com. port 443 TCP", InForce: []string{"node1", "node2"}, Silent: []string{"node3"}, Warnings: []string{"192.0.2.1: not programmed by the agent 192.0.2.11:9500"},
 		Answers: []agent.Answer{
 			{Address: "192.0.2.1", Action: "Allow", Rule: &rule, Text: "rule 0: Allow dnsName *.example.com. ports TCP/443", Name: "*.example.com.", Object: "ovn-kubernetes/dns-86b778d444",
-				Learned: []agent.LearnedName{{Name: "api.example.com.", At: now.Add(-10 * time.Second), Until: now.Add(20 * time.Second)}, {Name: "old.example.com.", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)}},
+				Learned: []agent.LearnedName{{Name: "api.example.com.", At: now.Add(-10 * time.Second), Until: now.Add(20 * time.Second)}, {Name: "old.example.com.", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)},
+					{Name: "gone.example.com.", At: now.Add(-time.Second), Until: now.Add(4 * time.Second), Failing: "NXDOMAIN since 2026-01-01T00:00:00Z"}},
 				Nodes: []agent.NodeState{{Agent: "192.0.2.10:9500", Node: "node1", Programmed: true, Age: 9 * time.Second, Lease: 20 * time.Second},
 					{Agent: "192.0.2.11:9500", Node: "node2"}, {Agent: "192.0.2.12:9500", Error: "connection refused"}}},
 			{Address: "192.0.2.2", Action: "Deny", Rule: &rule, Text: "rule 3: Deny cidrSelector 0.0.0.0/0", Depends: []string{"rule 1: Allow dnsName www.example.com. ports TCP/80"}},

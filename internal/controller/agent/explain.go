@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +63,8 @@ type LearnedName struct {
 	Name  string    `json:"name"`
 	At    time.Time `json:"learned"`
 	Until time.Time `json:"validUntil"`
+	// Failing is why the name could not be looked up since, when its addresses stay for a while without being in an answer.
+	Failing string `json:"failing,omitempty"`
 }
 
 // NodeState is what one agent said.
@@ -91,6 +92,11 @@ func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 	if err := c.List(ctx, &nodes); err != nil {
 		return Report{}, fmt.Errorf("list Nodes: %w", err)
 	}
+	if len(efs.Items) == 0 {
+		if r, ok := unseen(ctx, c, q); ok {
+			return r, nil
+		}
+	}
 	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items}, q, time.Now()), nil
 }
 
@@ -107,8 +113,9 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force"
 		return r
 	}
-	r.status(o, q.Namespace)
+	r.status(o, q.Namespace, in.errs[q.Namespace])
 	fw, ok := in.firewall(q.Namespace)
+	r.unnamed(o.resolvers, fw, q.Resolvers)
 	addrs := []netip.Addr{q.Addr}
 	if !q.Name.IsZero() {
 		addrs = addressesOf(o.resolvers, q.Name)
@@ -118,7 +125,7 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 		r.Answers = []Answer{{Action: enforce.Allow.String(), Text: noFirewall}}
 		return r
 	case len(addrs) == 0:
-		r.Unknown = unlearned(in, q.Name)
+		r.Unknown = unlearned(fw, q.Name, o.resolvers)
 		return r
 	}
 	for _, a := range addrs {
@@ -144,23 +151,6 @@ func (in reading) firewall(namespace string) (enforce.Firewall, bool) {
 		return enforce.Firewall{}, false
 	}
 	return in.world.Firewalls[i], true
-}
-
-// warn says what may not last of an answer, or not be everywhere.
-func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
-	for _, l := range answer.Learned {
-		if l.Until.Before(now) {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
-		}
-	}
-	for _, n := range answer.Nodes {
-		switch {
-		case n.Error != "":
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the agent %s could not be asked: %s", a, n.Agent, n.Error))
-		case !n.Programmed:
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
-		}
-	}
 }
 
 func (q Question) destination() string {
@@ -231,7 +221,7 @@ func (out *Answer) add(ctx context.Context, resolvers []v1alpha1.DNSNameResolver
 			for _, ra := range n.ResolvedAddresses {
 				if ip, err := netip.ParseAddr(ra.IP); err == nil && ip == a && ra.LastLookupTime != nil {
 					at := ra.LastLookupTime.Time
-					out.Learned = append(out.Learned, LearnedName{string(n.DNSName), at, at.Add(time.Duration(ra.TTLSeconds) * time.Second)})
+					out.Learned = append(out.Learned, LearnedName{string(n.DNSName), at, at.Add(time.Duration(ra.TTLSeconds) * time.Second), failing(n)})
 				}
 			}
 		}
@@ -258,48 +248,6 @@ func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []neti
 	}
 	slices.SortFunc(out, netip.Addr.Compare)
 	return slices.Compact(out)
-}
-
-// unlearned says what is missing to decide about a name.
-func unlearned(in reading, name dnsname.Name) string {
-	var by []string
-	for _, f := range in.world.Firewalls {
-		for _, r := range f.Rules {
-			if r.Kind == enforce.ByName && r.Pattern.Matches(name) {
-				by = append(by, r.String())
-			}
-		}
-	}
-	if len(by) == 0 {
-		return fmt.Sprintf("no rule names %s, and its addresses are not known here; ask about an address", name)
-	}
-	return fmt.Sprintf("no address of %s is known yet; it is learned when a pod looks the name up, and then this is about it: %s", name, strings.Join(by, "; "))
-}
-
-// status adds where a firewall is in force: agents say so when their switch has confirmed it. It warns when a zone says that it is not.
-func (r *Report) status(o objects, namespace string) {
-	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == theOnly })
-	if i < 0 {
-		return
-	}
-	said := map[string]bool{}
-	for _, m := range o.firewalls[i].Status.Messages {
-		zone, what, _ := strings.Cut(m, ": ")
-		said[zone] = true
-		switch {
-		case what == applied:
-			r.InForce = append(r.InForce, zone)
-		case strings.Contains(what, notApplied):
-			r.Warnings = append(r.Warnings, m)
-		}
-	}
-	for i := range o.nodes {
-		zone := zoneOf(&o.nodes[i])
-		if !said[zone] {
-			r.Silent = append(r.Silent, zone)
-		}
-	}
-	r.InForce, r.Silent = sortedOnce(r.InForce), sortedOnce(r.Silent)
 }
 
 func sortedOnce(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }

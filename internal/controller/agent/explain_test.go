@@ -38,7 +38,7 @@ func TestExplainReport(t *testing.T) {
 		nodes:     []corev1.Node{node("n", map[string]string{subnetsAnnotation: `{"default":"10.128.0.0/24"}`})},
 	}
 	by := func(i int) *int { return &i }
-	learnedAt := []LearnedName{{"a.example.com.", t0, t0.Add(30 * time.Second)}, {"b.example.com.", t0, t0.Add(time.Minute)}}
+	learnedAt := []LearnedName{{Name: "a.example.com.", At: t0, Until: t0.Add(30 * time.Second)}, {Name: "b.example.com.", At: t0, Until: t0.Add(time.Minute)}}
 	warned := []string{`not in force: spec.egress[1].to.dnsName: "com": a name needs at least two labels, as in example.com; whole top-level domains and single words are refused`}
 	const webText, denyText = "rule 0: Allow dnsName *.example.com. ports TCP/443", "rule 2: Deny cidrSelector 0.0.0.0/0"
 	tests := []struct {
@@ -57,7 +57,7 @@ func TestExplainReport(t *testing.T) {
 			Report{Namespace: "ns1", Destination: "a.example.com. port 443 TCP", Warnings: warned, Answers: []Answer{{Address: "192.0.2.1", Action: "Allow", Rule: by(0), Text: webText,
 				Name: "*.example.com.", Object: "ovn-kubernetes/dns-5", Learned: learnedAt}}}},
 		{"name that nobody asked for", Question{Namespace: "ns1", Name: dnsname.MustParse("z.example.com")},
-			Report{Namespace: "ns1", Destination: "z.example.com.", Warnings: warned, Unknown: "no address of z.example.com. is known yet; it is learned when a pod looks the name up, and then this is about it: " + webText}},
+			Report{Namespace: "ns1", Destination: "z.example.com.", Warnings: warned, Unknown: "no address of z.example.com. is known; they are learned when a pod looks the name up, those that are not refused. Then this is about them: " + webText}},
 		{"name of no rule", Question{Namespace: "ns1", Name: dnsname.MustParse("example.net")},
 			Report{Namespace: "ns1", Destination: "example.net.", Warnings: warned, Unknown: "no rule names example.net., and its addresses are not known here; ask about an address"}},
 		{"pod", Question{Namespace: "ns1", Addr: addr("10.128.0.7")},
@@ -92,7 +92,7 @@ func TestExplainZones(t *testing.T) {
 	f.Status.Messages = []string{"z2: EgressFirewall Rules applied", "z1: EgressFirewall Rules applied", "z3: EgressFirewall Rules not correctly applied: no", "cluster-manager: EgressFirewall Rules not correctly applied: spec.egress[1]: no"}
 	other := ef("ns2", 1, allow("www.example.com"))
 	other.Status.Messages = []string{"z4: EgressFirewall Rules applied"}
-	o := objects{firewalls: []apiv1.EgressFirewall{other, f}, nodes: []corev1.Node{node("n", nil)}}
+	o := objects{firewalls: []apiv1.EgressFirewall{other, f}, nodes: []corev1.Node{node("n", nil)}, resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1")}}
 	for _, zone := range []string{"z1", "z3", "z4", "z4"} {
 		o.nodes = append(o.nodes, node("of-"+zone, map[string]string{zoneAnnotation: zone}))
 	}
@@ -110,7 +110,7 @@ func TestExplainZones(t *testing.T) {
 // TestExplainAsks has an address that only an agent knows, by a lease.
 func TestExplainAsks(t *testing.T) {
 	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
-	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), deny)}}
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), deny)}, resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1")}}
 	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Ask: func(_ context.Context, p enforce.Pattern, a netip.Addr) []NodeState {
 		return []NodeState{{Agent: "x", Programmed: p == www && a == addr("192.0.2.1")}, {Agent: "y"}, {Agent: "z", Error: "no route"}}
 	}}
@@ -131,12 +131,13 @@ func TestExplainAsksSoMuch(t *testing.T) {
 		rules[i] = allow(fmt.Sprintf("n%d.example.com", i))
 	}
 	asked := 0
-	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}, Ask: func(context.Context, enforce.Pattern, netip.Addr) []NodeState {
+	q := Question{Namespace: "ns1", Resolvers: "names", Addr: addr("192.0.2.1"), ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}, Ask: func(context.Context, enforce.Pattern, netip.Addr) []NodeState {
 		asked++
 		return nil
 	}}
 	got := explain(t.Context(), objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, rules...)}}, q, t0)
-	want := []string{"192.0.2.1: agents were asked about 32 names only, and may have it by another"}
+	want := []string{"the namespace names has no DNSNameResolver of n0.example.com., and of 32 more names of rules: does the manager run, and is it the right namespace?",
+		"192.0.2.1: agents were asked about 32 names only, and may have it by another"}
 	if diff := cmp.Diff(want, got.Warnings); diff != "" || asked != maxAsked {
 		t.Errorf("asked %d times; warnings (-want +got)\n%s", asked, diff)
 	}

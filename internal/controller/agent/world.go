@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -145,7 +146,16 @@ func (r *reader) firewall(ef *apiv1.EgressFirewall) parsedFirewall {
 		p.selectors[rule.Index] = s
 		return false
 	})
+	slices.SortStableFunc(p.errs, func(a, b error) int { return ruleIndex(a) - ruleIndex(b) })
 	return p
+}
+
+// ruleIndex is that of the rule an error is about; those about all of them come first.
+func ruleIndex(err error) int {
+	if e, ok := errors.AsType[*enforce.RuleError](err); ok {
+		return e.Index
+	}
+	return -1
 }
 
 // resolved is the firewall with the addresses of the nodes its selectors select now.
