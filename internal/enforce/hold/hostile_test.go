@@ -216,3 +216,35 @@ func TestDoor(t *testing.T) {
 		t.Errorf("%d strangers", d.all)
 	}
 }
+
+// TestLongerMeanwhile: who asks for a longer lease while a shorter one is on its way waits for that one, and gets the longer one behind it.
+func TestLongerMeanwhile(t *testing.T) {
+	agents := one()
+	run(t, agents, func(r *rig) {
+		agents["n1"].set(100*ms, nil)
+		r.client.Tell(learned("192.0.2.1", 6*time.Second))
+		time.Sleep(50 * ms)
+		r.want("10.1.0.7", "192.0.2.1", time.Minute, 50*ms, nil)
+		r.client.Tell(learned("192.0.2.1", 59*time.Second))
+		time.Sleep(30 * time.Second)
+		r.want("10.1.0.7", "192.0.2.1", 6*time.Second, 0, nil)
+		if n := agents["n1"].programs(); n != 2 || agents["n1"].got[1].Lease != time.Minute {
+			t.Errorf("the agent was told %+v", agents["n1"].got)
+		}
+	})
+}
+
+// TestOneAtATime: what hangs is not sent again and again.
+func TestOneAtATime(t *testing.T) {
+	agents := one()
+	run(t, agents, func(r *rig) {
+		agents["n1"].set(-1, nil)
+		for range 9 {
+			r.client.Tell(learned("192.0.2.1", 10*time.Second))
+			time.Sleep(time.Second)
+		}
+		if n := agents["n1"].programs(); n != 1 {
+			t.Errorf("programmed %d times", n)
+		}
+	})
+}

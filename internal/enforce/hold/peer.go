@@ -93,14 +93,18 @@ func (a *agent) programLocked(waits []*flight, l Learned, now time.Time) []*flig
 		k := key{l.Pattern, addr}
 		until := a.leases[k]
 		known := until.Sub(now) > leaseSlack
+		// A third: often enough that no reply waits for a renewal, seldom enough that a busy name costs little.
+		lag := min(l.Lease/3, maxLag)
 		if f := a.flights[k]; f != nil {
 			if !known {
 				waits = appendOnce(waits, f)
 			}
+			if l.Lease-f.what.Lease > lag { // another name has the same address for longer
+				fresh = append(fresh, addr)
+			}
 			continue
 		}
-		// A third: often enough that no reply waits for a renewal, seldom enough that a busy name costs little.
-		if known && now.Add(l.Lease).Sub(until) <= min(l.Lease/3, maxLag) {
+		if known && now.Add(l.Lease).Sub(until) <= lag {
 			continue
 		}
 		fresh = append(fresh, addr)
