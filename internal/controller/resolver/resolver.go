@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -34,6 +35,13 @@ const DefaultNamespace = "ovn-kubernetes"
 
 // LeaderElectionID is the name of the lease that the one who works holds.
 const LeaderElectionID = "resolver.egress.nameplane"
+
+// A removal that the API server leaves without an answer is given up after writeTimeout. Until then it is one of atOnce: what else is over does
+// not stay because of it.
+const (
+	writeTimeout = 10 * time.Second
+	atOnce       = 4
+)
 
 // unsure is how long after its end an address stays of which nobody could be asked.
 const unsure = 3 * grace
@@ -100,7 +108,8 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("dnsnameresolver").For(&v1alpha1.DNSNameResolver{}).Complete(r)
+	err = ctrl.NewControllerManagedBy(mgr).Named("dnsnameresolver").For(&v1alpha1.DNSNameResolver{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).Complete(r)
 	if err != nil || len(opts.Servers) > 0 {
 		return err
 	}
@@ -205,6 +214,8 @@ func (r *reconciler) remove(ctx context.Context, obj *v1alpha1.DNSNameResolver, 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	err = r.client.Status().Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):

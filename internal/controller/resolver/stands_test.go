@@ -1,9 +1,16 @@
 package resolver
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nameplane/nameplane/api/v1alpha1"
 )
 
 // silence makes the plugin deaf for some time.
@@ -64,4 +71,26 @@ func TestUnanswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHangingWrite: a removal that is never answered ends, with an error, so that it is tried again.
+func TestHangingWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "*.example.net.", "zone example.net.\n")
+		w.r.client = interceptor.NewClient(w.r.client.(client.WithWatch), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, _ client.Client, _ string, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		obj := w.object()
+		obj.Status.ResolvedNames = []v1alpha1.DNSNameResolverResolvedName{{DNSName: "a.example.net."}}
+		began := time.Now()
+		if _, err := w.r.remove(t.Context(), obj, lapsed(obj, began, false, nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the removal ended with %v", err)
+		}
+		if took := time.Since(began); took != writeTimeout {
+			t.Errorf("the removal took %v", took)
+		}
+	})
 }
