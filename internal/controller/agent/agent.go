@@ -145,6 +145,7 @@ type agent struct {
 
 	mu       sync.Mutex // guards what follows
 	prefixes []netip.Prefix
+	stray    bool          // no node is of the zone
 	changed  chan struct{} // closed and replaced when prefixes change
 }
 
@@ -231,12 +232,23 @@ func (a *agent) setPrefixes(nodes []corev1.Node) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.place(nodes)
 	if slices.Equal(prefixes, a.prefixes) {
 		return
 	}
 	a.prefixes = prefixes
 	close(a.changed)
 	a.changed = make(chan struct{})
+}
+
+// place tells who runs it when no node is of this zone: all works, but replies to its pods wait for all agents, and what it says in the status of
+// firewalls does not count.
+func (a *agent) place(nodes []corev1.Node) {
+	stray := len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return inZone(&n, a.opts.Zone) })
+	if stray && !a.stray {
+		a.opts.Log.Warn("no node is of this zone; look at --zone, and at the annotation "+zoneAnnotation+" of the nodes", "zone", a.opts.Zone, "zoneOfTheFirstNode", zoneOf(&nodes[0]))
+	}
+	a.stray = stray
 }
 
 // Prefixes is hold.Handler's; Program and Explain are the engine's.

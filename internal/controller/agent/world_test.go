@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -221,6 +223,22 @@ func TestSoleNode(t *testing.T) {
 	} {
 		if got := soleNode(tt.nodes, tt.zone); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// TestStray has an agent with a zone that no node is of: it says so once, and again only after it was put right.
+func TestStray(t *testing.T) {
+	var log bytes.Buffer
+	a := &agent{opts: Options{Zone: "z1", Log: slog.New(slog.NewTextHandler(&log, nil))}, changed: make(chan struct{})}
+	there, elsewhere := []corev1.Node{node("n", map[string]string{zoneAnnotation: "z1"})}, []corev1.Node{node("n", nil)}
+	for i, tt := range []struct {
+		nodes []corev1.Node
+		said  int
+	}{{nil, 0}, {elsewhere, 1}, {elsewhere, 1}, {there, 1}, {elsewhere, 2}} {
+		a.setPrefixes(tt.nodes)
+		if got := strings.Count(log.String(), `zone=z1 zoneOfTheFirstNode=global`); got != tt.said {
+			t.Errorf("%d: said %d times, want %d: %s", i, got, tt.said, &log)
 		}
 	}
 }
