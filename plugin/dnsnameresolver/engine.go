@@ -53,7 +53,9 @@ type engine struct {
 	changed chan struct{} // the objects are not those of the tree; holds one
 	recalls chan struct{} // one for each question that is being asked again
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	ending  atomic.Bool
+	writers sync.WaitGroup
+	running sync.WaitGroup // all others
 
 	mu       sync.Mutex // guards all below
 	objects  map[types.NamespacedName]*object

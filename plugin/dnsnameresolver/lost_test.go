@@ -142,3 +142,28 @@ func TestRestored(t *testing.T) {
 	r.want(name, want+"; d.example.com. 192.0.2.1"+ok)
 	eventually(t, "the newest version", func() bool { return r.object(name).version() == r.api.get(name).ResourceVersion })
 }
+
+// TestLastWrites: what was learned a moment before the end is written, unless the API server does not answer.
+func TestLastWrites(t *testing.T) {
+	r := newRig(t, nil)
+	name := r.create("*.example.com.")
+	o := r.object(name)
+	o.pause(time.Hour)
+	r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
+	r.ask(r.plugin, "a.example.com. A")
+	if err := r.plugin.engine.shutdown(); err != nil {
+		t.Error(err)
+	}
+	if got := words(r.api.get(name)); got != "a.example.com. 192.0.2.1"+ok {
+		t.Errorf("the status has %s", got)
+	}
+
+	second := r.replica(nil)
+	r.known(second, "*.example.com.", true)
+	r.authority.set("b.example.com. A", "b.example.com. 300 A 192.0.2.2")
+	r.ask(second, "b.example.com. A")
+	r.api.set(func() { r.api.down = true })
+	if err := second.engine.shutdown(); err != nil {
+		t.Error(err)
+	}
+}

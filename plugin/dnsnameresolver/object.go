@@ -290,6 +290,18 @@ func (o *object) alive(now time.Time) bool {
 	return false
 }
 
+// unwritten reports whether something is to be written.
+func (o *object) unwritten() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		if m.dirty {
+			return true
+		}
+	}
+	return false
+}
+
 // leave marks the object as deleted, and lets go who waits for it.
 func (o *object) leave(now time.Time) {
 	o.mu.Lock()

@@ -19,6 +19,7 @@ const (
 	writers    = 8 // at most one of them for an object
 	recallers  = 8
 	recallTime = 5 * time.Second
+	lastWrites = time.Second // when we end
 	minRetry   = 20 * time.Millisecond
 	maxRetry   = 5 * time.Second
 	maxRetries = 8
@@ -46,7 +47,7 @@ func (e *engine) start() error {
 	}
 	e.running.Go(func() { e.recent.tick(ctx) })
 	for range writers {
-		e.running.Go(func() { e.write(ctx) })
+		e.writers.Go(func() { e.write(ctx) })
 	}
 	if e.hold != nil {
 		e.running.Go(func() { _ = e.hold.Run(ctx) })
@@ -72,14 +73,35 @@ func (e *engine) start() error {
 	return nil
 }
 
-// shutdown ends all that start began.
+// shutdown ends all that start began. What was learned and is not written yet is written first, if that is soon: clients use it, and who
+// starts in our place, as after a change of the Corefile, does not know it.
 func (e *engine) shutdown() error {
+	e.ending.Store(true)
+	for _, o := range e.unwritten() {
+		e.queue.Add(o)
+	}
+	e.queue.ShutDown() // what is in it is still handed out
 	if e.stop != nil {
+		timer := time.AfterFunc(lastWrites, e.stop)
+		e.writers.Wait()
+		timer.Stop()
 		e.stop()
 	}
-	e.queue.ShutDown()
 	e.running.Wait()
 	return nil
+}
+
+// unwritten are the objects that have something to be written.
+func (e *engine) unwritten() []*object {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []*object
+	for _, o := range e.objects {
+		if o.unwritten() {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // follow keeps the tree true to the objects.
@@ -144,7 +166,7 @@ func (e *engine) write(ctx context.Context) {
 
 // writeOne writes what an object has to be written, and returns after how long to look at it again; zero: not by itself.
 func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
-	if rest := o.resting(); rest > 0 {
+	if rest := o.resting(); rest > 0 && !e.ending.Load() {
 		return rest
 	}
 	w := o.begin(e.rules, e.store.clock.now())
