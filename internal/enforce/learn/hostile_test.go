@@ -62,3 +62,26 @@ func TestRemovalAndRenewal(t *testing.T) {
 		t.Errorf("entries are %+v", got)
 	}
 }
+
+// TestLocalNAT64: an IPv4 address is found in one of the local-use NAT64 prefix wherever a translator may read it, and what follows it hides nothing.
+func TestLocalNAT64(t *testing.T) {
+	p := learn.Policy{Permit: []netip.Prefix{netip.MustParsePrefix("10.96.7.0/24")}}
+	for addr, want := range map[string]bool{
+		"64:ff9b:1:a9fe:a9:fe00::":       true, // 169.254.169.254, with a prefix of 48 bits
+		"64:ff9b:1:a9fe:a9:fe00:808:808": true,
+		"64:ff9b:1:7f:0:1:808:808":       true, // 127.0.0.1, 56
+		"64:ff9b:1:0:a9:fea9:fe08:808":   true, // 169.254.169.254, 64
+		"64:ff9b:1::a9fe:a9fe":           true, // 96
+		"64:ff9b:1:c000:2:100::":         false,
+		"64:ff9b:1:0:c0:2:100::":         false,
+		"64:ff9b:1::c000:201":            false,
+		"64:ff9b:1::":                    true,
+		"64:ff9b:1::a60:707":             false, // is permitted
+		"64:ff9b:1:a9fe:a9:fe00:a60:707": true,
+		"64:ff9b:1:0:a:6007:700::":       false,
+	} {
+		if got := p.Refused(netip.MustParseAddr(addr)); (got != "") != want {
+			t.Errorf("%s: %q", addr, got)
+		}
+	}
+}

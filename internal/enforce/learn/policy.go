@@ -43,8 +43,7 @@ func (p Policy) Refused(addr netip.Addr) string {
 	if p.Permits(addr) {
 		return ""
 	}
-	end := within(addr)
-	for _, a := range []netip.Addr{addr, end} {
+	for _, a := range append(within(addr), addr) {
 		if why := special(a); why != "" {
 			return why
 		}
@@ -60,8 +59,11 @@ func (p Policy) Refused(addr netip.Addr) string {
 
 // Permits reports whether addr is permitted by name of its network.
 func (p Policy) Permits(addr netip.Addr) bool {
-	end := within(addr)
-	return slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(addr) || n.Contains(end) })
+	permits := func(a netip.Addr) bool {
+		return slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(a) })
+	}
+	ends := within(addr)
+	return permits(addr) || len(ends) > 0 && !slices.ContainsFunc(ends, func(a netip.Addr) bool { return !permits(a) })
 }
 
 func special(a netip.Addr) string {
@@ -82,17 +84,31 @@ func special(a netip.Addr) string {
 	return ""
 }
 
-// within is the IPv4 address that packets to an IPv6 address end at, or the address itself.
-func within(a netip.Addr) netip.Addr {
+// within are the IPv4 addresses that packets to an IPv6 address may end at; none for most. Where in an address of the local-use NAT64 prefix
+// that is depends on how long the prefix of the translator is (RFC 6052 §2.2), which nobody tells us: a place that has 0.0.0.0/8 in it is not
+// the one.
+func within(a netip.Addr) []netip.Addr {
 	if !a.Is6() {
-		return a
+		return nil
 	}
 	b := a.As16()
 	switch {
-	case nat64.Contains(a), localNAT64.Contains(a), translated.Contains(a), compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback():
-		return netip.AddrFrom4([4]byte(b[12:]))
+	case localNAT64.Contains(a):
+		var out []netip.Addr
+		for _, at := range [...][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}} {
+			end := netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]})
+			if !thisNetwork.Contains(end) {
+				out = append(out, end)
+			}
+		}
+		if out == nil {
+			out = append(out, netip.IPv4Unspecified())
+		}
+		return out
+	case nat64.Contains(a), translated.Contains(a), compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback():
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[12:]))}
 	case sixToFour.Contains(a):
-		return netip.AddrFrom4([4]byte(b[2:6]))
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
 	}
-	return a
+	return nil
 }
