@@ -174,6 +174,9 @@ func (m *Memory) Wrote(e Entry) {
 // Cut reports whether an entry that somebody else made of another one ends, for an address that clients may use, before they may not:
 // then it must be looked at again.
 func (m *Memory) Cut(was, is Entry, now time.Time) bool {
+	if slices.Equal(was.Addrs, is.Addrs) { // as most of a status are
+		return false
+	}
 	before, after := was.finder(), is.finder()
 	for a, p := range m.addrs {
 		if !p.until.After(now) {
