@@ -143,9 +143,14 @@ func (s *stage) explain(t *testing.T) {
 		}
 		return nil
 	})
-	out, err := exec.Command(s.file("nameplane-egress"), "explain", "shpo", "192.0.2.10", "--kubeconfig", config).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "there is no namespace shpo") {
-		t.Errorf("a namespace that is not there is explained: %v\n%s", err, out)
+	for args, want := range map[[2]string]string{
+		{"shpo", "192.0.2.10"}: "there is no namespace shpo",
+		{"shop", "10.96.0.1"}:  "10.96.0.1 is an address of services",
+	} {
+		out, err := exec.Command(s.file("nameplane-egress"), "explain", args[0], args[1], "--kubeconfig", config).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("explain %v: %v\n%s\nwant that %s", args, err, out, want)
+		}
 	}
 }
 

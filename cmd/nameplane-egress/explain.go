@@ -225,7 +225,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
 	if err != nil {
-		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes and Namespaces"}
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
 	}
 	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
 		return err

@@ -32,6 +32,8 @@ type Question struct {
 	Ask     func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
 	asked   int
 	unasked bool // there was more to ask
+
+	services []netip.Prefix // networks of services, where the cluster tells them
 }
 
 // Report is the answer, in the form programs read.
@@ -97,6 +99,10 @@ func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 			return r, nil
 		}
 	}
+	var err error
+	if q.services, err = services(ctx, c); err != nil {
+		return Report{}, err
+	}
 	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items}, q, time.Now()), nil
 }
 
@@ -127,6 +133,9 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	case len(addrs) == 0:
 		r.Unknown = unlearned(fw, q.Name, o.resolvers)
 		return r
+	case ok && q.ofService(q.Addr):
+		r.Unknown = fmt.Sprintf(service, q.Addr)
+		return r
 	}
 	for _, a := range addrs {
 		answer := Answer{Address: a.String(), Action: enforce.Allow.String(), Text: noFirewall}
@@ -135,6 +144,9 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 			if answer, all = in.answer(ctx, fw, q, a); !all {
 				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: agents were asked about %d names only, and may have it by another", a, maxAsked))
 			}
+		}
+		if ok && q.ofService(a) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf(service, a))
 		}
 		answer.add(ctx, o.resolvers, q, a)
 		r.warn(a, answer, now)

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiv1 "github.com/nameplane/nameplane/api/v1"
@@ -28,6 +30,34 @@ func unseen(ctx context.Context, c client.Reader, q Question) (Report, bool) {
 	}
 	return Report{Namespace: q.Namespace, Destination: q.destination(), Unknown: fmt.Sprintf("there is no namespace %s", q.Namespace)}, true
 }
+
+// services are the networks of services. Clusters tell them since Kubernetes 1.33; before, and to who must not see them, none are known.
+func services(ctx context.Context, c client.Reader) ([]netip.Prefix, error) {
+	var list networkingv1.ServiceCIDRList
+	err := c.List(ctx, &list)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
+	}
+	var out []netip.Prefix
+	for _, s := range list.Items {
+		for _, text := range s.Spec.CIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// ofService tells whether rules are not about an address itself: OVN puts an endpoint in its place before they are looked at.
+func (q Question) ofService(a netip.Addr) bool {
+	return slices.ContainsFunc(q.services, func(s netip.Prefix) bool { return s.Contains(a) })
+}
+
+const service = "%s is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
 
 // warn says what may not last of an answer, or not be everywhere.
 func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {

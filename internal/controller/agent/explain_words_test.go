@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,37 @@ func TestExplainNoNamespace(t *testing.T) {
 		got, err := Explain(t.Context(), c, Question{Namespace: tt.namespace, Addr: addr("192.0.2.1")})
 		if err != nil || got.Unknown != tt.unknown || (len(got.Answers) == 0) != (tt.unknown != "") {
 			t.Errorf("%s: %+v, %v, want %q", tt.namespace, got, err, tt.unknown)
+		}
+	}
+}
+
+// TestExplainService does not judge by the address of a service, which no packet has any more when rules are looked at.
+func TestExplainService(t *testing.T) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deny := ef("ns1", 1, allow("www.example.com"), apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}})
+	names, open := resolver("www.example.com.", "1", "www.example.com. 10.96.0.10"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open"}}
+	names.Namespace, names.ResourceVersion = DefaultNamespace, ""
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:10:96::/112"}}}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(&deny, open, &names, cidr).Build()
+	const told = " is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
+	for _, tt := range []struct {
+		q                Question
+		unknown, warning string
+	}{
+		{Question{Namespace: "ns1", Addr: addr("10.96.0.10")}, "10.96.0.10" + told, ""},
+		{Question{Namespace: "ns1", Addr: addr("fd00:10:96::1")}, "fd00:10:96::1" + told, ""},
+		{Question{Namespace: "ns1", Addr: addr("10.97.0.1")}, "", ""},
+		{Question{Namespace: "open", Addr: addr("10.96.0.10")}, "", ""},
+		{Question{Namespace: "ns1", Name: dnsname.MustParse("www.example.com")}, "", "10.96.0.10" + told}, // where answers may have it
+	} {
+		got, err := Explain(t.Context(), c, tt.q)
+		if warning := strings.Join(got.Warnings, "; "); err != nil || got.Unknown != tt.unknown || warning != tt.warning || (len(got.Answers) == 0) != (tt.unknown != "") {
+			t.Errorf("%+v: %+v, %v", tt.q, got, err)
 		}
 	}
 }
