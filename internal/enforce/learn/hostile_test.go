@@ -85,3 +85,27 @@ func TestLocalNAT64(t *testing.T) {
 		}
 	}
 }
+
+// TestPruneAfterOutage: a name that could not be renewed while the API was away is not taken for a dead one when a new name needs room.
+func TestPruneAfterOutage(t *testing.T) {
+	r := newRig(t, "*.example.com.", 1)
+	r.rules.MaxNames = 1
+	r.sees(0, "z.example.com.", "192.0.2.1/30s")
+	r.wait(time.Minute)
+	for name, addr := range map[string]string{"z.example.com.": "192.0.2.1", "b.example.com.": "192.0.2.2"} { // nothing of which is written at first
+		m := r.replicas[0][name]
+		if m == nil {
+			m = &learn.Memory{}
+			r.replicas[0][name] = m
+		}
+		l := learn.Lesson{Name: name, Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr(addr), TTL: 30 * time.Second}}}
+		r.rules.Note(m, r.entry(name), l, r.now)
+	}
+	r.write(0, "b.example.com.", "z.example.com.")
+	if got := r.entry("z.example.com."); len(got.Addrs) != 1 || !got.Addrs[0].Until().After(r.now) {
+		t.Errorf("stored is %s", r.state())
+	}
+	if got := r.entry("*.example.com."); len(got.Addrs) != 1 {
+		t.Errorf("stored is %s", r.state())
+	}
+}

@@ -30,7 +30,7 @@ type Result struct {
 // Merge brings what is known of some names into the entries of an object, which are not changed themselves. Names that are in
 // known are in the object. Nothing that is valid is removed to make room.
 func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.Time) Result {
-	s := status{rules: r, object: o, entries: slices.Clone(have), now: now}
+	s := status{rules: r, object: o, entries: slices.Clone(have), known: known, now: now}
 	for _, e := range have {
 		s.size += e.size()
 	}
@@ -61,6 +61,7 @@ type status struct {
 	rules   Rules
 	object  Object
 	now     time.Time
+	known   map[string]*Memory
 	entries []Entry
 	size    int
 	changed bool
@@ -281,7 +282,7 @@ func (s *status) pruneAllBut(keep int) bool {
 			old := e.size()
 			e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return !h.Until().After(dead) })
 			s.size += e.size() - old
-		case e.expired(dead):
+		case e.expired(dead) && !s.alive(e.Name):
 			s.size -= e.size()
 			continue
 		}
@@ -290,6 +291,12 @@ func (s *status) pruneAllBut(keep int) bool {
 	s.entries, s.places = out, nil
 	s.changed = s.changed || s.size != before
 	return s.size != before
+}
+
+// alive reports whether a name that is being merged has an address in use: what is stored of it may have ended because nobody could write.
+func (s *status) alive(name string) bool {
+	m := s.known[strings.ToLower(name)]
+	return m != nil && m.Alive(s.now)
 }
 
 // dropCovered removes the entries whose addresses the wildcard's own entry holds for as long.
