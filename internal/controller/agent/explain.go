@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -31,7 +32,8 @@ type Question struct {
 	// Ask asks the agents about an address of a name; nil: they are not asked.
 	Ask     func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
 	asked   int
-	unasked bool // there was more to ask
+	unasked bool              // there was more to ask
+	silent  map[string]string // agents that could not be asked, and why
 
 	services []netip.Prefix // networks of services, where the cluster tells them
 }
@@ -140,10 +142,9 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	for _, a := range addrs {
 		answer := Answer{Address: a.String(), Action: enforce.Allow.String(), Text: noFirewall}
 		if ok {
-			var all bool
-			if answer, all = in.answer(ctx, fw, q, a); !all {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("%s: agents were asked about %d names only, and may have it by another", a, maxAsked))
-			}
+			var left []string
+			answer, left = in.answer(ctx, fw, q, a)
+			r.Warnings = append(r.Warnings, left...)
 		}
 		if ok && q.ofService(a) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf(service, a))
@@ -179,8 +180,9 @@ func (q Question) destination() string {
 	return out
 }
 
-// answer finds the rule that decides about one address. It is all of it unless agents would have had to be asked for more.
-func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a netip.Addr) (_ Answer, all bool) {
+// answer finds the rule that decides about one address. Left is what agents were not asked, or did not answer.
+func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a netip.Addr) (_ Answer, left []string) {
+	q.silent = map[string]string{}
 	known := enforce.Known{ClusterSubnets: q.ClusterSubnets, Learned: func(p enforce.Pattern) []netip.Addr { return in.known(ctx, &q, p, a) }}
 	d := enforce.Decide(fw, known, enforce.Packet{To: a, Protocol: q.Protocol, Port: q.Port})
 	out := Answer{Address: a.String(), Action: d.Action.String(), Text: "no rule is about it"}
@@ -195,7 +197,15 @@ func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a
 	} else if in.world.InCluster(a) {
 		out.Text = "it is an address of a pod, which rules by address and name are not about"
 	}
-	return out, !q.unasked
+	if q.unasked {
+		left = append(left, fmt.Sprintf("%s: agents were asked about %d names only, and may have it by another", a, maxAsked))
+	}
+	if out.Name == "" { // else it is asked about that name, and told then
+		for _, who := range slices.Sorted(maps.Keys(q.silent)) {
+			left = append(left, fmt.Sprintf("%s: the agent %s could not be asked, and may have it by a name: %s", a, who, q.silent[who]))
+		}
+	}
+	return out, left
 }
 
 // known are the addresses of a name, as far as one of them is a. Agents may have it by a lease that is in no status yet; of them only so
@@ -211,7 +221,13 @@ func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a n
 		return nil
 	}
 	q.asked++
-	if slices.ContainsFunc(q.Ask(ctx, p, a), func(n NodeState) bool { return n.Programmed }) {
+	states := q.Ask(ctx, p, a)
+	for _, n := range states {
+		if n.Error != "" {
+			q.silent[n.Agent] = n.Error
+		}
+	}
+	if slices.ContainsFunc(states, func(n NodeState) bool { return n.Programmed }) {
 		return []netip.Addr{a}
 	}
 	return nil

@@ -124,6 +124,21 @@ func TestExplainAsks(t *testing.T) {
 	}
 }
 
+// TestExplainUnasked says so when an agent that may have the address by a lease could not be asked, and a rule after the name's decides.
+func TestExplainUnasked(t *testing.T) {
+	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), allow("api.example.com"), deny)},
+		resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1"), resolver("api.example.com.", "2")}}
+	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Ask: func(context.Context, enforce.Pattern, netip.Addr) []NodeState {
+		return []NodeState{{Agent: "z", Error: "no route"}, {Agent: "x"}, {Agent: "y", Error: "too late"}}
+	}}
+	got := explain(t.Context(), o, q, t0)
+	want := []string{"192.0.2.1: the agent y could not be asked, and may have it by a name: too late", "192.0.2.1: the agent z could not be asked, and may have it by a name: no route"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" || got.Answers[0].Action != "Deny" {
+		t.Errorf("%+v; warnings (-want +got)\n%s", got.Answers, diff)
+	}
+}
+
 // TestExplainAsksSoMuch says so when there were more names to ask for than it asked: one of them might have decided.
 func TestExplainAsksSoMuch(t *testing.T) {
 	rules := make([]apiv1.EgressFirewallRule, maxAsked+1)
