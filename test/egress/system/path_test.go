@@ -74,6 +74,10 @@ func throughService(s *story) {
 	if !rig.Connects(s.pod, netip.MustParseAddr("10.96.80.1"), 80, soon) {
 		s.Error("the service whose endpoint is allowed is not reached")
 	}
+	// Nobody is told that it is denied, as its own address would be.
+	if r, err := s.sys.Explain(s.ns, "10.96.80.1:80"); err == nil || !strings.Contains(err.Error(), "10.96.80.1 is an address of services") {
+		s.Errorf("explain of a service: %+v, %v", r, err)
+	}
 	s.dropped(s.pod, netip.MustParseAddr("10.96.80.2"))
 	s.firewall("allow 10.96.80.2/32", "deny 0.0.0.0/0", "deny ::/0") // which no packet is for any more when it is judged
 	s.dropped(s.pod, netip.MustParseAddr("10.96.80.2"))
