@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -78,7 +77,7 @@ func newExplainCommand() *cobra.Command {
 	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
 	addStreamFlags(fl, &f.stream)
 	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` that the certificates of agents have")
-	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long it may take")
+	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long it may take; an agent that takes a quarter of it is not asked again")
 	return c
 }
 
@@ -123,7 +122,7 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 			return usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
 		}
 		f.stream.Peers = []string{f.agentName}
-		q.Ask = f.ask
+		q.Ask = f.asker().all
 	}
 	return nil
 }
@@ -185,23 +184,9 @@ func hostName(s string) (dnsname.Name, error) {
 	return name, nil
 }
 
-// ask asks all agents at once.
-func (f *explainFlags) ask(ctx context.Context, p enforce.Pattern, addr netip.Addr) []agent.NodeState {
-	out := make([]agent.NodeState, len(f.agents))
-	var wg sync.WaitGroup
-	for i, endpoint := range f.agents {
-		wg.Go(func() {
-			out[i].Agent = endpoint
-			e, err := hold.Options{TLS: f.stream.Client}.Explain(ctx, endpoint, p.String(), addr)
-			if err != nil {
-				out[i].Error = err.Error()
-				return
-			}
-			out[i].Node, out[i].Programmed, out[i].Age, out[i].Lease = e.Node, e.Programmed, e.Age, e.Lease
-		})
-	}
-	wg.Wait()
-	return out
+// asker leaves time for the others when some agents do not answer.
+func (f *explainFlags) asker() *asker {
+	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Options{TLS: f.stream.Client}.Explain}
 }
 
 func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
