@@ -240,16 +240,13 @@ func (e *engine) OnUpdate(old, v any) {
 }
 
 func (e *engine) OnDelete(v any) {
-	if unknown, ok := v.(cache.DeletedFinalStateUnknown); ok {
-		v = unknown.Obj // the watch missed the deletion itself
-	}
-	live, ok := v.(*v1alpha1.DNSNameResolver)
-	if !ok {
+	key, err := cache.DeletionHandlingObjectToName(v) // the watch may have missed the deletion itself, and not know the object any more
+	if err != nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.removeLocked(types.NamespacedName{Namespace: live.Namespace, Name: live.Name})
+	e.removeLocked(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
 }
 
 // upsert takes an object as it is; back says that it was newer before.

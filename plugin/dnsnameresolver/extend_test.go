@@ -2,15 +2,19 @@ package dnsnameresolver
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/miekg/dns"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce"
 	"github.com/nameplane/nameplane/internal/enforce/learn"
 )
 
@@ -116,5 +120,30 @@ func TestFirstAtOnce(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.9 192.0.2.1 Degraded=False/NOERROR")
 	if _, refusals := r.api.counts(); refusals > 0 {
 		t.Errorf("%d writes were refused", refusals)
+	}
+}
+
+// TestManyOperations: a change that would take more operations than the API server takes replaces the whole list.
+func TestManyOperations(t *testing.T) {
+	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
+	for _, names := range []int{10, 60} {
+		var entries []learn.Entry
+		for i := range names {
+			e := entryOf(fmt.Sprintf("n%d.example.com.", i), 0, slices.Repeat([]int32{1}, 100)...)
+			e.Degraded = learn.Condition{Reason: "NOERROR", Message: "No Error", Since: extendStart}
+			entries = append(entries, e)
+		}
+		o := newObject(objectOf(entries...), enforce.MustPattern("*.example.com"), "replica", 1)
+		for _, e := range entries {
+			l := learn.Lesson{Name: e.Name, Type: dns.TypeA}
+			for _, h := range e.Addrs {
+				l.Addrs = append(l.Addrs, learn.Address{Addr: h.Addr, TTL: time.Hour})
+			}
+			o.note(rules, l, extendStart.Add(3*time.Second))
+		}
+		w := o.begin(rules, extendStart.Add(5*time.Second)) // when it is our turn
+		if many := names > 50; len(w.ops) > maxOperations || (len(w.ops) == 2) != many {
+			t.Errorf("%d names: %d operations", names, len(w.ops))
+		}
 	}
 }

@@ -69,6 +69,9 @@ type operation struct {
 
 const listPath = "/status/resolvedNames"
 
+// maxOperations is what an API server takes in one patch.
+const maxOperations = 10_000
+
 // diff makes the operations that lead from what live holds to want. Each entry that is removed, or of which something is taken
 // away, is tested to be what we think it is, so that a write of somebody else in between fails ours and nothing is lost; what
 // others add does not. A name that two add at once is refused by the API server, which knows names to be keys.

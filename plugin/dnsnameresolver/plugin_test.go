@@ -303,9 +303,11 @@ func TestRecreated(t *testing.T) {
 // TestTombstone is D5: a deletion that the watch missed.
 func TestTombstone(t *testing.T) {
 	r := newRig(t, nil)
-	name := r.create("*.example.com.")
+	name, other := r.create("*.example.com."), r.create("*.example.org.")
 	r.plugin.engine.OnDelete(cache.DeletedFinalStateUnknown{Key: "egress/" + name, Obj: r.api.get(name)})
 	r.known(r.plugin, "*.example.com.", false)
+	r.plugin.engine.OnDelete(cache.DeletedFinalStateUnknown{Key: "egress/" + other})
+	r.known(r.plugin, "*.example.org.", false)
 }
 
 // TestTwice: of two objects for one name in one namespace the first counts; in other namespaces each does.

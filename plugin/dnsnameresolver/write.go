@@ -62,7 +62,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	w.wrote = o.changedLocked(res.Entries, known)
 	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
 	switch w.ops = diff(o.live, o.entries, res.Entries); {
-	case o.refused > 2:
+	case o.refused > 2, len(w.ops) > maxOperations-1:
 		w.ops = replaceAll(o.live, res.Entries)
 	case res.Crowded:
 		w.ops = slices.Insert(w.ops, 0, operation{"test", "/metadata/resourceVersion", o.live.ResourceVersion})

@@ -16,6 +16,9 @@ const grace = 5 * time.Second
 // lookAgain is how soon an address that should be over and stands is looked at again.
 const lookAgain = 2 * time.Second
 
+// maxOperations is what an API server takes in one patch.
+const maxOperations = 10_000
+
 // lapse is what time has done to a status.
 type lapse struct {
 	patch []operation // removes what is over; nil, if nothing is
@@ -53,14 +56,18 @@ func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool, stands stands
 		if len(over) == 0 && !whole {
 			continue
 		}
-		l.gone += len(over)
+		if len(l.patch)+len(removals) > maxOperations-5 {
+			break // the removal of the others comes with the next event
+		}
 		l.patch = append(l.patch, operation{"test", path + "/dnsName", n.DNSName})
 		if whole {
+			l.gone += len(over)
 			l.patch = append(l.patch, operation{"test", path + "/resolvedAddresses", n.ResolvedAddresses})
 			removals = append(removals, operation{Op: "remove", Path: path})
 			continue
 		}
-		for _, j := range over {
+		for _, j := range over[:min(len(over), max(maxOperations-len(l.patch)-len(removals), 0)/2)] {
+			l.gone++
 			at := fmt.Sprintf("%s/resolvedAddresses/%d", path, j)
 			l.patch = append(l.patch, operation{"test", at, n.ResolvedAddresses[j]})
 			removals = append(removals, operation{Op: "remove", Path: at})

@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +98,34 @@ func TestLapsedWithoutTime(t *testing.T) {
 	r.Status.ResolvedNames[0].ResolvedAddresses[0].LastLookupTime = nil
 	if l := lapsed(r, noon, false, nothing); l.gone != 1 {
 		t.Errorf("%d addresses are over, want 1", l.gone)
+	}
+}
+
+// TestLapsedMany has more to remove than a patch may have operations, of one name and of many: a part of it goes, which brings us back.
+func TestLapsedMany(t *testing.T) {
+	for _, tc := range []struct {
+		object string
+		names  int
+		each   int
+	}{
+		{"www.example.net.", 1, 6000}, {"*.example.net.", 4000, 1}, {"*.example.net.", 70, 101},
+	} {
+		r := object(tc.object)
+		over, fresh := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+		for i := range tc.names {
+			n := v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(fmt.Sprintf("n%d.example.net.", i))}
+			for k := range tc.each {
+				a := v1alpha1.DNSNameResolverResolvedAddress{IP: fmt.Sprintf("2001:db8::%x", k), TTLSeconds: 10, LastLookupTime: &over}
+				if k == 100 && tc.names > 1 { // so that the name itself stays
+					a.LastLookupTime = &fresh
+				}
+				n.ResolvedAddresses = append(n.ResolvedAddresses, a)
+			}
+			r.Status.ResolvedNames = append(r.Status.ResolvedNames, n)
+		}
+		l := lapsed(r, noon, false, nothing)
+		if len(l.patch) > maxOperations || len(l.patch) < maxOperations-10 || l.gone < maxOperations/4 {
+			t.Errorf("%s: %d operations for %d addresses", tc.object, len(l.patch), l.gone)
+		}
 	}
 }
