@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/nameplane/nameplane/api/v1alpha1"
 )
 
@@ -101,7 +104,7 @@ func TestLostForGood(t *testing.T) {
 	}
 }
 
-// TestLateFailure: an API server that does not answer in time is left alone for as long as it took.
+// TestLateFailure: an API server that does not answer in time, or takes long to say that somebody else was first, is left alone for as long as it took.
 func TestLateFailure(t *testing.T) {
 	r := newRig(t, nil)
 	o := r.object(r.create("*.example.com."))
@@ -111,6 +114,15 @@ func TestLateFailure(t *testing.T) {
 	o.mu.Unlock()
 	if after := r.plugin.engine.failed(t.Context(), o, &write{}, errors.New("no answer"), took); after < took/2 || after > took {
 		t.Errorf("tried again after %v", after)
+	}
+	lost := apierrors.NewGenericServerResponse(422, "patch", schema.GroupResource{}, "", "test failed", 0, false)
+	for took, least := range map[time.Duration]time.Duration{10 * time.Millisecond: 0, time.Second: time.Second / 2, took: time.Second} {
+		o.mu.Lock()
+		o.failed = 0
+		o.mu.Unlock()
+		if after := r.plugin.engine.failed(t.Context(), o, &write{}, lost, took); after < least || after > max(2*least, minRetry) {
+			t.Errorf("after a race lost in %v tried again after %v", took, after)
+		}
 	}
 }
 

@@ -230,7 +230,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		writes.WithLabelValues("lost").Inc()
 		e.reread(ctx, o, err)
 		backoff = min(backoff, 500*time.Millisecond)
-		if n > 1 {
+		if n > 1 || took > maxRest {
 			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
 			backoff = max(backoff, min(restOf(took), 2*time.Second))
 		}

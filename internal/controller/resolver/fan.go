@@ -14,8 +14,9 @@ import (
 
 const (
 	// hedgeAfter is how long the pods that were asked may be silent before one more is. A pod that has the answer, or gets it
-	// from a resolver nearby, is done by then.
-	hedgeAfter = 250 * time.Millisecond
+	// from a resolver nearby, is done by then, also if it holds the reply for an agent that does not answer, which takes 250 ms unless
+	// told otherwise. If a second pod were asked meanwhile, both would learn and write the same.
+	hedgeAfter = 500 * time.Millisecond
 
 	// askTimeout is how long a pod may take. It ends a query that nobody waits for any more, too.
 	askTimeout = 2 * time.Second
