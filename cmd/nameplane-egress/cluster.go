@@ -112,14 +112,14 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 	opts.HealthProbeBindAddress = f.health
 	mgr, err := ctrl.NewManager(config, opts)
 	if err != nil {
-		return err
+		return undefined(err, exitError)
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), setup(mgr, log)); err != nil {
-		return err
+		return undefined(err, exitError)
 	}
 	log.Info("running", "command", c.Name(), "cluster", config.Host)
 	if err := mgr.Start(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
-		return err
+		return undefined(err, exitError)
 	}
 	log.Info("stopped")
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/idna"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -209,6 +210,9 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
+	if meta.IsNoMatchError(err) {
+		return undefined(err, exitUnknown)
+	}
 	if err != nil {
 		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
 	}

@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,6 +121,39 @@ func TestAgentAndExplainNotUnderstood(t *testing.T) {
 		code, _, stderr := try(tt.args...)
 		if code != tt.code || !strings.Contains(stderr, "nameplane-egress: "+tt.says) || !strings.Contains(stderr, "\nhint: ") {
 			t.Errorf("%v = %d %s, want %d %s and a hint", tt.args, code, stderr, tt.code, tt.says)
+		}
+	}
+}
+
+// TestUndefined runs against a cluster that knows none of our kinds.
+func TestUndefined(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, http.StatusNotFound)
+		}
+	}))
+	defer s.Close()
+	config := filepath.Join(t.TempDir(), "config")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + s.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"explain", "shop", "192.0.2.1"}, exitUnknown},
+		{[]string{"manager", "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0"}, exitError},
+	} {
+		code, _, stderr := try(append(tt.args, "--kubeconfig", config)...)
+		if code != tt.code || !strings.Contains(stderr, "\nhint: the cluster lacks the definitions: nameplane-egress crds | kubectl apply -f -\n") {
+			t.Errorf("%v = %d %s, want %d and what to do", tt.args, code, stderr, tt.code)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // The exit statuses, the same for every command.
@@ -29,6 +30,14 @@ func (f *failure) Unwrap() error { return f.err }
 // usage is a command that was not understood.
 func usage(c *cobra.Command, format string, a ...any) error {
 	return &failure{code: exitUsage, text: fmt.Sprintf(format, a...), hint: fmt.Sprintf("%s --help explains it", c.CommandPath())}
+}
+
+// undefined adds what to do to an error of a cluster that does not know our kinds.
+func undefined(err error, code int) error {
+	if !meta.IsNoMatchError(err) {
+		return err
+	}
+	return &failure{code: code, text: err.Error(), err: err, hint: "the cluster lacks the definitions: nameplane-egress crds | kubectl apply -f -"}
 }
 
 // report tells what went wrong and returns the exit status.
