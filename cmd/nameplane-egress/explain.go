@@ -74,7 +74,7 @@ func newExplainCommand() *cobra.Command {
 	fl.StringVarP(&f.output, "output", "o", "text", "`FORMAT` of the answer: text or json")
 	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
-	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\"")
+	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\" (known where a DNSNameResolver does)")
 	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
 	addStreamFlags(fl, &f.stream)
 	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` that the certificates of agents have")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,7 @@ type Question struct {
 
 	Resolvers      string         // namespace of the DNSNameResolvers; default DefaultNamespace
 	ClusterSubnets []netip.Prefix // default: those of all nodes
-	Deep           bool
+	Deep           bool           // also where there is a DNSNameResolver of such a name
 	// Ask asks the agents about an address of a name; nil: they are not asked.
 	Ask     func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
 	asked   int
@@ -113,6 +114,8 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	if len(q.ClusterSubnets) == 0 {
 		q.ClusterSubnets = allPrefixes(o.nodes)
 	}
+	// The manager makes these only where they are turned on.
+	q.Deep = q.Deep || slices.ContainsFunc(o.resolvers, func(r v1alpha1.DNSNameResolver) bool { return strings.HasPrefix(string(r.Spec.Name), "**.") })
 	in := newReader(Options{ClusterSubnets: q.ClusterSubnets, Deep: q.Deep}).read(o)
 	for _, err := range in.errs[q.Namespace] {
 		r.Warnings = append(r.Warnings, "not in force: "+err.Error())
