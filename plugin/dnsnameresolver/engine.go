@@ -56,6 +56,7 @@ type engine struct {
 	ending  atomic.Bool
 	writers sync.WaitGroup
 	running sync.WaitGroup // all others
+	known   atomic.Int64   // addresses that objects remember
 
 	mu       sync.Mutex // guards all below
 	objects  map[types.NamespacedName]*object
@@ -272,6 +273,7 @@ func (e *engine) upsert(v any, back bool) {
 	}
 	e.seq++
 	o := newObject(live, p, e.replica, e.seq)
+	o.ofAll = &e.known
 	e.objects[key] = o
 	e.fresh = append(e.fresh, o)
 	at := place{key.Namespace, p}
@@ -292,10 +294,17 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 	o.leave(time.Now())
 	time.AfterFunc(linger, e.signal)
 	delete(e.objects, key)
+	at := place{key.Namespace, o.pattern}
+	if before := e.departed[at]; before != nil {
+		before.drop()
+	}
 	if len(e.departed) >= maxDeparted {
+		for _, before := range e.departed {
+			before.drop()
+		}
 		clear(e.departed)
 	}
-	e.departed[place{key.Namespace, o.pattern}] = o
+	e.departed[at] = o
 	e.signal()
 }
 
@@ -308,6 +317,7 @@ func (e *engine) forgetLocked() {
 		n := o.inUse(now)
 		if known += n; known > maxKnown || n == 0 && o.leftSince(time.Now()) >= linger {
 			delete(e.departed, place{o.key.Namespace, o.pattern})
+			o.drop()
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
 	"github.com/nameplane/nameplane/internal/enforce"
@@ -252,6 +254,67 @@ func TestMemoryIsBounded(t *testing.T) {
 	o.note(rules, lesson(201), now.Add(time.Hour))
 	if n := sum(); n != 1000 || n != o.known {
 		t.Errorf("%d addresses are remembered afterwards, counted as %d", n, o.known)
+	}
+}
+
+// TestMemoryOfAllIsBounded: that there are many objects, which come and go, lets no more be remembered; and nothing is counted of what is forgotten.
+func TestMemoryOfAllIsBounded(t *testing.T) {
+	r := newRig(t, nil)
+	e := r.plugin.engine
+	now := e.store.clock.now()
+	lesson := func(i, n int) learn.Lesson {
+		l := learn.Lesson{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
+		for k := range 4000 {
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
+		}
+		return l
+	}
+	live := func(i int) *v1alpha1.DNSNameResolver {
+		o := &v1alpha1.DNSNameResolver{Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(fmt.Sprintf("*.o%d.example.org.", i))}}
+		o.Namespace, o.Name, o.UID = "egress", fmt.Sprint("o", i), types.UID(fmt.Sprint("o", i))
+		return o
+	}
+	for i := range 10 {
+		e.OnAdd(live(i), false)
+		for n := range 16 {
+			o := r.object(fmt.Sprint("o", i))
+			o.note(e.rules, lesson(i, n), now)
+		}
+	}
+	if n := e.known.Load(); n > maxKnownOfAll || n < maxKnownOfAll-4000 {
+		t.Errorf("%d addresses are remembered", n)
+	}
+	first := r.object("o0")
+	e.OnDelete(live(0))
+	e.OnAdd(live(0), false) // and inherits
+	for i := range 5 {
+		e.OnDelete(live(i))
+	}
+	for i := range 10 {
+		if i >= 5 {
+			r.object(fmt.Sprint("o", i)).writtenAll()
+		}
+	}
+	e.sweepOnce(now.Add(time.Hour))
+	first.note(e.rules, lesson(0, 1), now.Add(time.Hour)) // by a question that was on its way
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sum := 0
+	for _, o := range slices.Concat(slices.Collect(maps.Values(e.objects)), slices.Collect(maps.Values(e.departed))) {
+		sum += o.known
+	}
+	if n := int(e.known.Load()); n != sum || n > maxKnownOfAll/2 {
+		t.Errorf("%d addresses are counted, %d are remembered an hour later", n, sum)
+	}
+}
+
+// writtenAll is as after a write.
+func (o *object) writtenAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		m.Take()
+		m.dirty = false
 	}
 }
 

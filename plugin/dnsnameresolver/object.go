@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,11 +18,8 @@ import (
 )
 
 const (
-	// Names and addresses remembered for one object; others live by their leases. They are far more than a status has room
-	// for, and bound what an authority that makes up addresses can fill.
-	maxMemories, maxKnown = 8192, 65536
-	maxWarned             = 64 // Events about refused addresses of one object, lately
-	warnEvery             = 10 * time.Minute
+	maxWarned = 64 // Events about refused addresses of one object, lately
+	warnEvery = 10 * time.Minute
 )
 
 // object is one DNSNameResolver: what is stored in it, and what is known beyond that.
@@ -37,10 +35,12 @@ type object struct {
 	entries []learn.Entry // of live
 	index   map[string]int
 	names   map[string]*memory
-	known   int       // addresses in names
-	due     time.Time // when the next of names must be looked at
-	gen     uint64    // counts lessons that need a write
-	written uint64    // up to which of them all is stored
+	known   int           // addresses in names
+	ofAll   *atomic.Int64 // addresses in names of all objects
+	dropped bool          // nobody will inherit it
+	due     time.Time     // when the next of names must be looked at
+	gen     uint64        // counts lessons that need a write
+	written uint64        // up to which of them all is stored
 	moved   chan struct{}
 	plain   bool      // the API takes plain names only
 	refused int       // writes in a row that the API server did not take
@@ -54,17 +54,10 @@ type object struct {
 	full    time.Time // when an Event was last made about names there was no room for
 }
 
-// memory is what is known of one name.
-type memory struct {
-	learn.Memory
-	dirty bool
-	due   time.Time
-}
-
 func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
 	o := &object{
 		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
-		names: map[string]*memory{}, moved: make(chan struct{}), warned: map[warning]time.Time{},
+		names: map[string]*memory{}, ofAll: new(atomic.Int64), moved: make(chan struct{}), warned: map[warning]time.Time{},
 	}
 	o.setLocked(live)
 	return o
@@ -158,6 +151,9 @@ func (o *object) learnObject() learn.Object {
 func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64, due time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.dropped {
+		return 0, time.Time{}
+	}
 	i, stored := o.index[l.Name]
 	m := o.names[l.Name]
 	room := o.roomLocked(len(l.Addrs), now)
@@ -179,7 +175,7 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) && !e.Has(a.Addr) })
 	}
 	r.Note(&m.Memory, e, l, now)
-	o.known += m.Known() - before
+	o.countLocked(m.Known() - before)
 	if !o.gone.IsZero() {
 		return 0, time.Time{} // for who inherits
 	}
@@ -208,29 +204,6 @@ func (o *object) lookLocked(r learn.Rules, name string, m *memory, now time.Time
 	}
 	r.MaxNames, r.MaxBytes = 0, 0
 	return r.Merge(near, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
-}
-
-// roomLocked makes room for the memory of one more name and of so many addresses, if it can, and reports whether there is some for
-// the addresses.
-func (o *object) roomLocked(addrs int, now time.Time) bool {
-	if len(o.names) < maxMemories && o.known+addrs <= maxKnown {
-		return true
-	}
-	if now.Before(o.swept.Add(time.Second)) { // there may be nothing to be had, and questions wait
-		return o.known+addrs <= maxKnown
-	}
-	o.swept = now
-	for n, m := range o.names {
-		if !m.dirty && m.Idle(now) {
-			o.forgetLocked(n)
-		}
-	}
-	return o.known+addrs <= maxKnown
-}
-
-func (o *object) forgetLocked(name string) {
-	o.known -= o.names[name].Known()
-	delete(o.names, name)
 }
 
 // dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
@@ -320,18 +293,6 @@ func (o *object) leftSince(now time.Time) time.Duration {
 	return now.Sub(o.gone)
 }
 
-// inUse is how much is remembered, if there is an address that clients may use.
-func (o *object) inUse(now time.Time) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, m := range o.names {
-		if m.Alive(now) {
-			return o.known + len(o.names)
-		}
-	}
-	return 0
-}
-
 // current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
 func (o *object) current() *object {
 	o.mu.Lock()
@@ -341,26 +302,6 @@ func (o *object) current() *object {
 		return o
 	}
 	return heir.current()
-}
-
-// inherit takes what was known for an object of the same name that was deleted: clients still use those addresses.
-func (o *object) inherit(old *object, now time.Time) (anything bool) {
-	old.mu.Lock()
-	names := old.names
-	old.names, old.known, old.heir = map[string]*memory{}, 0, o
-	old.mu.Unlock()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for n, m := range names {
-		if m.Alive(now) && o.names[n] == nil {
-			o.names[n] = m
-			o.known += m.Known()
-			m.Again()
-			m.dirty, anything = true, true
-			o.gen++
-		}
-	}
-	return anything
 }
 
 // warning is what an Event about a refused address is about: whoever answers may have many addresses of a kind.

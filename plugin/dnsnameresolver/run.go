@@ -46,6 +46,7 @@ func (e *engine) start() error {
 		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
 	e.running.Go(func() { e.recent.tick(ctx) })
+	e.running.Go(func() { e.sweep(ctx) })
 	for range writers {
 		e.writers.Go(func() { e.write(ctx) })
 	}

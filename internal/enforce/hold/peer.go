@@ -13,8 +13,9 @@ import (
 const (
 	maxFlights = 4096 // of one agent; more holds than that end at once
 	// Leases beyond these are not remembered: their addresses are told again, and replies with them held again. They are for
-	// all agents together, each of which has a share, but not too small a one.
-	maxLeases, minLeases = 2_000_000, 20_000
+	// all agents together, each of which has a share, but not too small a one. One takes 150 octets, and whoever answers with thousands of
+	// addresses for each of many names can have as many of them as there may be.
+	maxLeases, minLeases = 500_000, 5_000
 	maxLeft              = 10_000 // prefixes of agents that are gone
 	flightLife           = 10 * time.Second
 	pingEvery            = 5 * time.Second
