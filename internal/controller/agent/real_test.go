@@ -165,12 +165,16 @@ func day(r *rig) {
 	r.tiers()
 	local := r.agent.db.(*ovn.DB).Local
 	r.soon("the switch confirms by itself", local)
-	r.stream("the switch confirms", 0) // some milliseconds before its caches follow, so a first SYN may be lost
+	if lost := r.stream("the switch confirms", 0); lost > 0 {
+		t.Errorf("%d first SYNs were lost where the switch confirms by itself", lost)
+	}
+	r.neighbours("198.51.100.%d", "2001:db8:7::%x")
 	r.node("another")
 	r.soon("the switch no longer speaks for the zone", func() bool { return !local() })
 	if lost := r.stream("the database confirms", 100); lost > 0 {
 		t.Errorf("%d first SYNs were lost", lost)
 	}
+	r.neighbours("198.19.0.%d", "2001:db8:8::%x")
 	r.established()
 	r.nodes(firewall)
 	r.logs()
@@ -219,6 +223,25 @@ func (r *rig) stream(how string, from int) (lost int) {
 	slices.Sort(took)
 	r.Logf("%s: p50 %v, p90 %v, p99 %v; lost SYNs %d of %d", how, took[50], took[90], took[99], lost, len(took))
 	return lost
+}
+
+// neighbours has addresses come next to others that the pod is just being refused, which the switch must not remember for both.
+func (r *rig) neighbours(formats ...string) {
+	for i := range 20 {
+		for _, format := range formats {
+			if d := r.pod.Dial(netip.AddrPortFrom(addr(fmt.Sprintf(format, 2*i+1)), port), 20*time.Millisecond); d.Conn != nil {
+				r.Fatal("denied, and still reached")
+			}
+			ip := fmt.Sprintf(format, 2*i)
+			r.must(program(r.agent.engine, www, time.Minute, ip))
+			d := r.pod.Dial(netip.AddrPortFrom(addr(ip), port), 3*time.Second)
+			r.must(d.Err)
+			_ = d.Conn.Close()
+			if d.Lost > 0 {
+				r.Errorf("the first SYN to %s was lost, after one to its neighbour was refused", ip)
+			}
+		}
+	}
 }
 
 // established is cases 48 and 70: a connection outlives its address, a new one is not made.

@@ -91,7 +91,7 @@ type conn struct {
 
 // dial connects, reads the schema to learn what the database can do, and copies our tables.
 func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error) {
-	f := Features{ManageGroups: o.ManageGroups, Keep: o.Keep, Stock: o.Stock}
+	f := Features{ManageGroups: o.ManageGroups, Keep: o.Keep, Stock: o.Stock, Guard: !o.Stock}
 	var err error
 	if f.Tier, err = hasTier(ctx, o); err != nil {
 		return nil, err

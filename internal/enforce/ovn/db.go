@@ -28,7 +28,7 @@ type Options struct {
 	TLS          *tls.Config // for ssl
 	Switch       string      // database of the switch of this machine, as Address; empty: it is not asked
 	ManageGroups bool
-	Keep, Stock  bool // see Features
+	Keep, Stock  bool // see Features; Stock also means no guards
 	Log          *slog.Logger
 }
 
@@ -126,7 +126,7 @@ func (d *DB) connected(ctx context.Context) (*conn, uint64, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, 0, fmt.Errorf("northbound database %s: %w", d.o.Address, ctx.Err())
+			return nil, 0, fmt.Errorf("no connection to the northbound database %s: %w", d.o.Address, ctx.Err())
 		case <-moved:
 		}
 	}

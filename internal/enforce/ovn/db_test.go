@@ -171,7 +171,7 @@ func TestDB(t *testing.T) {
 		if err != nil || f.Tier != tier {
 			t.Fatalf("features %+v, %v", f, err)
 		}
-		if len(have.Groups) != 1 || len(have.Groups[0].Ports) != 1 || len(have.Groups[0].ACLs) != 3 {
+		if len(have.Groups) != 1 || len(have.Groups[0].Ports) != 1 || len(have.Groups[0].ACLs) != 3+2 { // with two guards
 			t.Errorf("groups %+v", have.Groups)
 		}
 		w.Learned[enforce.MustPattern("www.example.com")] = addrs("192.0.2.2", "192.0.2.3")
@@ -248,7 +248,7 @@ func TestDBRepairs(t *testing.T) {
 	bring(t, db, w)
 	for name, op := range map[string]ovsdb.Operation{
 		"address set deleted": {Op: "delete", Table: setTable, Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionNotEqual, "")}},
-		"ACL edited":          {Op: "update", Table: aclTable, Where: []ovsdb.Condition{ovsdb.NewCondition("action", ovsdb.ConditionEqual, "drop")}, Row: ovsdb.Row{"action": "allow"}},
+		"ACL edited":          {Op: "update", Table: aclTable, Where: []ovsdb.Condition{ovsdb.NewCondition("priority", ovsdb.ConditionEqual, firstPriority-1)}, Row: ovsdb.Row{"action": "allow"}},
 	} {
 		for len(db.Changed()) > 0 {
 			<-db.Changed()

@@ -55,11 +55,11 @@ func TestGolden(t *testing.T) {
 	}{
 		{"stock-ipv4", Features{Tier: true, Stock: true}, true, false},
 		{"stock-ipv6", Features{Tier: true, Stock: true}, false, true},
-		{"stock-dual", Features{Tier: true, Stock: true}, true, true},                        // --stock-acls --keep-established=0
-		{"stock-dual-without-tiers", Features{Stock: true}, true, true},                      // the same in OVN before 23.06
-		{"ours-ipv4", Features{Tier: true, ManageGroups: true}, true, false},                 // --keep-established=0
-		{"ours-dual", Features{Tier: true, ManageGroups: true}, true, true},                  // --keep-established=0
-		{"ours-dual-kept", Features{Tier: true, ManageGroups: true, Keep: true}, true, true}, // without flags
+		{"stock-dual", Features{Tier: true, Stock: true}, true, true},                                     // --stock-acls --keep-established=0
+		{"stock-dual-without-tiers", Features{Stock: true}, true, true},                                   // the same in OVN before 23.06
+		{"ours-ipv4", Features{Tier: true, ManageGroups: true, Guard: true}, true, false},                 // --keep-established=0
+		{"ours-dual", Features{Tier: true, ManageGroups: true, Guard: true}, true, true},                  // --keep-established=0
+		{"ours-dual-kept", Features{Tier: true, ManageGroups: true, Keep: true, Guard: true}, true, true}, // without flags
 	} {
 		have := Rows{}
 		if !tt.f.ManageGroups { // then it is there before us

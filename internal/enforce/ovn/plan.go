@@ -233,7 +233,7 @@ func (p *planner) mayGo(uuid string) bool {
 	if !ok {
 		return false
 	}
-	return a.ours() || a.IDs[idKey] == "" && (strings.HasPrefix(a.Name, "EF:") || strings.HasPrefix(a.Name, "EFK:"))
+	return a.ours() || a.IDs[idKey] == "" && slices.ContainsFunc([]string{"EF:", "EFK:", "EFG:"}, func(p string) bool { return strings.HasPrefix(a.Name, p) })
 }
 
 // members are what is to be done to a group besides its ACLs. Ids that others put there stay. A group that others made does not become

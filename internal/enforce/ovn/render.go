@@ -36,17 +36,19 @@ func Render(w World, f Features) Rows {
 			group.IDs[madeKey] = "true"
 			group.Ports = sorted(w.Ports[fw.Namespace])
 		}
+		acls := w.guards(fw, group.Name, f)
 		for _, r := range fw.Rules {
 			if r.Kind == enforce.ByName {
 				named[r.Pattern] = named[r.Pattern] || r.Action == enforce.Allow
 			}
-			for _, acl := range w.acls(fw.Namespace, group.Name, r, f) {
-				if f.Tier {
-					acl.Tier = firewallTier
-				}
-				out.ACLs = append(out.ACLs, acl)
-				group.ACLs = append(group.ACLs, acl.id())
+			acls = append(acls, w.acls(fw.Namespace, group.Name, r, f)...)
+		}
+		for _, acl := range acls {
+			if f.Tier {
+				acl.Tier = firewallTier
 			}
+			out.ACLs = append(out.ACLs, acl)
+			group.ACLs = append(group.ACLs, acl.id())
 		}
 		out.Groups = append(out.Groups, group)
 	}

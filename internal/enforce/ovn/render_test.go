@@ -237,3 +237,43 @@ func TestRenderSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestGuards: who allows names has guards, above all rules, for the families there are, and nobody else has.
+func TestGuards(t *testing.T) {
+	allows := enforce.RuleInput{Type: "Allow", DNSName: "www.example.com"}
+	for _, tt := range []struct {
+		name   string
+		rule   enforce.RuleInput
+		f      Features
+		v4, v6 bool
+		want   []string
+	}{
+		{"IPv4", allows, Features{Guard: true}, true, false, []string{"ip4.dst[0..30] == 0", "ip4.dst[0] == 1 && ip4.dst[31] == 1"}},
+		{"IPv6", allows, Features{Guard: true}, false, true, []string{"ip6.dst[0..126] == 0", "ip6.dst[0] == 1 && ip6.dst[127] == 1"}},
+		{"both", allows, Features{Guard: true}, true, true, []string{"ip4.dst[0..30] == 0", "ip4.dst[0] == 1 && ip4.dst[31] == 1", "ip6.dst[0..126] == 0", "ip6.dst[0] == 1 && ip6.dst[127] == 1"}},
+		{"no guards wanted", allows, Features{}, true, true, nil},
+		{"a name that is denied", enforce.RuleInput{Type: "Deny", DNSName: "www.example.com"}, Features{Guard: true}, true, true, nil},
+		{"no name", enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.0/24"}, Features{Guard: true}, true, true, nil},
+	} {
+		w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", tt.rule, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})}, V4: tt.v4, V6: tt.v6}
+		var got []string
+		seen := map[string]bool{}
+		for _, a := range Render(w, tt.f).ACLs {
+			if seen[a.id()] {
+				t.Errorf("%s: two rows are %s", tt.name, a.id())
+			}
+			seen[a.id()] = true
+			if a.IDs[typeKey] != guardType {
+				continue
+			}
+			bits, rest, _ := strings.Cut(strings.TrimPrefix(a.Match, "("), ")")
+			got = append(got, bits)
+			if !a.ours() || a.Priority <= firstPriority || a.Action != "drop" || rest != " && inport == @"+groupName("ns1")+" && ip.ttl == 0" {
+				t.Errorf("%s: guard %+v", tt.name, a)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}

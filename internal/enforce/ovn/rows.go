@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/nameplane/nameplane/internal/enforce"
@@ -43,6 +44,7 @@ type Features struct {
 	// Stock makes one ACL of every rule, as OVN-Kubernetes does. Without it a rule by name has one for each family of addresses, so that
 	// ovn-controller need not make all its flows again for an address that comes.
 	Stock bool
+	Guard bool // switches remember refusals by address; adds rows that OVN-Kubernetes has no like of
 }
 
 // Rows are rows of the three tables we write.
@@ -115,6 +117,8 @@ const (
 	ourController = "nameplane"
 	keptSetType   = "EgressFirewallDNSKept"
 	keptACLType   = "EgressFirewallKept"
+	guardType     = "EgressFirewallGuard"
+	partKey       = "part"
 
 	// madeKey marks port groups that we made, and may therefore delete.
 	madeKey = "nameplane/made"
@@ -176,16 +180,16 @@ func groupIDs(namespace string) map[string]string {
 func (a ACL) id() string { return a.IDs[idKey] }
 
 // ours tells whether an ACL is of the kinds we write, whatever is in it.
-func (a ACL) ours() bool { return isOurs(a.IDs, aclType, keptACLType) }
+func (a ACL) ours() bool { return isOurs(a.IDs, aclType, keptACLType, guardType) }
 
 func (s AddressSet) ours() bool { return isOurs(s.IDs, setType, keptSetType) }
 
-func isOurs(ids map[string]string, stock, kept string) bool {
+func isOurs(ids map[string]string, stock string, own ...string) bool {
 	switch ids[controllerKey] {
 	case stockController:
 		return ids[typeKey] == stock
 	case ourController:
-		return ids[typeKey] == kept
+		return slices.Contains(own, ids[typeKey])
 	}
 	return false
 }
