@@ -182,7 +182,7 @@ func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []lea
 	policy.Cluster = e.cluster.now.Load()
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
 		why := policy.Refused(a.Addr)
-		if why == "" && e.hold != nil && e.hold.Serves(a.Addr) && !policy.Permits(a.Addr) {
+		if why == "" && e.hold != nil && slices.ContainsFunc(append(learn.Within(a.Addr), a.Addr), e.hold.Serves) && !policy.Permits(a.Addr) {
 			why = "an address of a pod"
 		}
 		if why == "" {

@@ -252,6 +252,9 @@ func TestPodAddress(t *testing.T) {
 	r.authority.set("a.example.com. A", "a.example.com. 30 A 198.51.100.7\na.example.com. 30 A 198.51.100.9\na.example.com. 30 A 192.0.2.1")
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "a.example.com. 192.0.2.1 198.51.100.9"+ok)
+	r.authority.set("a.example.com. AAAA", "a.example.com. 30 AAAA 64:ff9b::198.51.100.7\na.example.com. 30 AAAA 2002:c633:6407::1\na.example.com. 30 AAAA 64:ff9b::192.0.2.1")
+	r.ask(r.plugin, "a.example.com. AAAA")
+	r.want(name, "a.example.com. 192.0.2.1 198.51.100.9 64:ff9b::c000:201"+ok)
 }
 
 func TestEndpoints(t *testing.T) {

@@ -43,7 +43,7 @@ func (p Policy) Refused(addr netip.Addr) string {
 	if p.Permits(addr) {
 		return ""
 	}
-	for _, a := range append(within(addr), addr) {
+	for _, a := range append(Within(addr), addr) {
 		if why := special(a); why != "" {
 			return why
 		}
@@ -62,7 +62,7 @@ func (p Policy) Permits(addr netip.Addr) bool {
 	permits := func(a netip.Addr) bool {
 		return slices.ContainsFunc(p.Permit, func(n netip.Prefix) bool { return n.Contains(a) })
 	}
-	ends := within(addr)
+	ends := Within(addr)
 	return permits(addr) || len(ends) > 0 && !slices.ContainsFunc(ends, func(a netip.Addr) bool { return !permits(a) })
 }
 
@@ -84,10 +84,10 @@ func special(a netip.Addr) string {
 	return ""
 }
 
-// within are the IPv4 addresses that packets to an IPv6 address may end at; none for most. Where in an address of the local-use NAT64 prefix
+// Within are the IPv4 addresses that packets to an IPv6 address may end at; none for most. Where in an address of the local-use NAT64 prefix
 // that is depends on how long the prefix of the translator is (RFC 6052 §2.2), which nobody tells us: a place that has 0.0.0.0/8 in it is not
 // the one.
-func within(a netip.Addr) []netip.Addr {
+func Within(a netip.Addr) []netip.Addr {
 	if !a.Is6() {
 		return nil
 	}
