@@ -107,14 +107,15 @@ func newReader(answer []dns.RR, minTTL time.Duration) *reader {
 
 // at collects what the reply says of name, and where the chain goes on from there; the zero Name when it ends.
 func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsname.Name) {
-	var dname dnsname.Name
+	var dname *dns.DNAME // the last of them: there is one, or somebody has nothing good in mind
+	var above dnsname.Name
 	for i, rr := range r.answer {
 		h, owner := rr.Header(), r.owners[i]
 		if h.Class != dns.ClassINET {
 			continue
 		}
 		if d, ok := rr.(*dns.DNAME); ok && owner != name && name.IsIn(owner) {
-			dname = substitute(name, owner, d.Target)
+			dname, above = d, owner
 			continue
 		}
 		if owner != name {
@@ -132,8 +133,8 @@ func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsn
 			next = alias
 		}
 	}
-	if next.IsZero() { // a DNAME comes with the CNAME made of it (RFC 6672 §3.1), which says the same
-		next = dname
+	if next.IsZero() && dname != nil { // a DNAME comes with the CNAME made of it (RFC 6672 §3.1), which says the same
+		next = substitute(name, above, dname.Target)
 	}
 	return found, next
 }

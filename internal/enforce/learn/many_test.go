@@ -1,6 +1,7 @@
 package learn_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -49,5 +50,21 @@ func BenchmarkThousands(b *testing.B) {
 	for b.Loop() {
 		r.rules.Note(m, r.entry("a.example.com."), l, r.now)
 		r.write(0, "a.example.com.")
+	}
+}
+
+// BenchmarkDNAMEs is a reply with a long chain beside thousands of DNAMEs.
+func BenchmarkDNAMEs(b *testing.B) {
+	m := &dns.Msg{}
+	for i := range 31 {
+		h := dns.RR_Header{Name: fmt.Sprintf("n%d.example.com.", i), Class: dns.ClassINET, Rrtype: dns.TypeCNAME}
+		m.Answer = append(m.Answer, &dns.CNAME{Hdr: h, Target: fmt.Sprintf("n%d.example.com.", i+1)})
+	}
+	for range 4000 {
+		m.Answer = append(m.Answer, &dns.DNAME{Hdr: dns.RR_Header{Name: "example.com.", Class: dns.ClassINET, Rrtype: dns.TypeDNAME}, Target: "x."})
+	}
+	q := dns.Question{Name: "n0.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
+	for b.Loop() {
+		learn.FromReply(q, m, minTTL)
 	}
 }
