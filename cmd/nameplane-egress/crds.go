@@ -12,11 +12,11 @@ DNSNameResolver (network.openshift.io) and EgressFirewallDNSName (dns.openshift.
 They validate what those of OVN-Kubernetes and OpenShift validate, in the same
 words, with one difference: names in the status of a DNSNameResolver may have
 underscores. With --deep-wildcards also "**.example.com" is a name of a rule,
-which stands for names any number of labels below; manager and CoreDNS must be
-told as well.
+which stands for names any number of labels below; manager, agents and
+CoreDNS must be told as well.
 
 A cluster with OVN-Kubernetes has the first two already. They may stay: names
-that the stock definition refuses are then allowed by leases only.`
+that the stock definition refuses then share the entry of their wildcard.`
 
 func newCRDsCommand() *cobra.Command {
 	var deep bool

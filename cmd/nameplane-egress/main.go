@@ -37,7 +37,7 @@ Exit status:
   0  done
   1  done, with a warning
   2  failed
-  3  could not tell: the cluster was not reached, or did not answer in time
+  3  could not tell: nothing is known of it, or the cluster was not reached in time
   4  the command was not understood`
 
 func newRootCommand() *cobra.Command {

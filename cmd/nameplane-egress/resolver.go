@@ -12,8 +12,9 @@ import (
 )
 
 const resolverLong = `Keeps the addresses of DNSNameResolvers fresh. It asks CoreDNS for every name when
-its TTL is over, so that the plugin ocp_dnsnameresolver there sees the answer and
-writes it down, and removes addresses whose TTL ended five seconds ago.
+its TTL is over, or before where CoreDNS has it in no cache, so that the plugin
+ocp_dnsnameresolver there sees the answer and writes it down, and removes addresses
+whose TTL ended five seconds ago.
 
 A name that has several addresses is asked for at up to five pods of CoreDNS, which
 may know different ones; a pod that is silent is left alone for a while and costs

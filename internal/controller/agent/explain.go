@@ -121,7 +121,7 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 		r.Warnings = append(r.Warnings, "not in force: "+err.Error())
 	}
 	if slices.Contains(in.world.Frozen, q.Namespace) {
-		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force"
+		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force, if it said anything"
 		return r
 	}
 	r.status(o, q.Namespace, in.errs[q.Namespace])
