@@ -3,7 +3,6 @@ package learn
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -98,10 +97,6 @@ func (e Entry) expired(now time.Time) bool {
 		}
 	}
 	return true
-}
-
-func (e Entry) equal(o Entry) bool {
-	return e.Name == o.Name && e.Failures == o.Failures && e.Degraded == o.Degraded && slices.Equal(e.Addrs, o.Addrs)
 }
 
 // Has reports whether a is one of the addresses of e.

@@ -109,3 +109,29 @@ func TestPruneAfterOutage(t *testing.T) {
 		t.Errorf("stored is %s", r.state())
 	}
 }
+
+// TestFullIsNotWritten: that a name has more addresses than there is room for is no reason to write those that have with every answer.
+func TestFullIsNotWritten(t *testing.T) {
+	r := newRig(t, "a.example.com.", 1)
+	r.rules.MaxBytes, r.rules.Lease = 1000, 0
+	many := ""
+	for i := range 20 {
+		many += fmt.Sprintf("192.0.2.%d/100s ", i+1)
+	}
+	for range 12 {
+		r.sees(0, "a.example.com.", many)
+		r.wait(5 * time.Second)
+	}
+	if n := len(r.entry("a.example.com.").Addrs); r.writes != 1 || n < 7 || n > 9 {
+		t.Errorf("%d writes in a minute, with %d addresses", r.writes, n)
+	}
+	for range 12 {
+		r.sees(0, "a.example.com.", many)
+		r.wait(5 * time.Second)
+	}
+	for _, h := range r.entry("a.example.com.").Addrs {
+		if h.Until().Before(r.now) || r.writes > 3 {
+			t.Errorf("%s ended %v ago, after %d writes", h.Addr, r.now.Sub(h.Until()), r.writes)
+		}
+	}
+}

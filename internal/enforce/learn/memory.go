@@ -190,6 +190,18 @@ func (m *Memory) Cut(was, is Entry, now time.Time) bool {
 	return false
 }
 
+// only is what m knows of the addresses of an entry.
+func (m *Memory) only(e Entry) *Memory {
+	out := *m
+	out.addrs = make(map[netip.Addr]promise, len(e.Addrs))
+	for _, h := range e.Addrs {
+		if p, ok := m.addrs[h.Addr]; ok {
+			out.addrs[h.Addr] = p
+		}
+	}
+	return &out
+}
+
 // Known is of how many addresses m knows, and Knows whether a is one of them.
 func (m *Memory) Known() int { return len(m.addrs) }
 

@@ -123,7 +123,7 @@ func (s *status) merge(name string, m *Memory) {
 	case c.remove:
 		s.remove(i)
 	case i >= 0:
-		s.replace(i, c.entry)
+		s.replace(i, c.entry, m)
 	default:
 		s.add(name, c.entry, own, m)
 	}
@@ -201,22 +201,22 @@ func (s *status) fitting(e Entry) Entry {
 	return e
 }
 
-func (s *status) replace(i int, e Entry) {
+func (s *status) replace(i int, e Entry, m *Memory) {
 	grown := e.size() - s.entries[i].size()
 	over := func() bool { return grown > 0 && s.rules.MaxBytes > 0 && s.size+grown > s.rules.MaxBytes }
 	if over() {
 		s.pruneAllBut(i)
 	}
 	if over() {
-		// What is new has no room. What is there already takes none, and is not to end because of it.
+		// What is new has no room. What is there already takes none, is not to end because of it, and is not written with every answer.
 		s.left = append(s.left, e.Name)
 		had := s.entries[s.index(e.Name)]
-		find := had.finder()
-		e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return find(h.Addr) < 0 })
-		grown = e.size() - had.size()
-		if had.equal(e) {
+		c := s.rules.apply(had, m.only(had), s.object.Turn(e.Name), s.now)
+		s.due = earlier(s.due, c.due)
+		if !c.changed {
 			return
 		}
+		e, grown = c.entry, c.entry.size()-had.size()
 	}
 	s.entries[s.index(e.Name)] = e
 	s.size += grown
