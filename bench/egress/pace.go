@@ -67,8 +67,8 @@ func (p pace) String() string {
 }
 
 // paced asks for a new name in each turn, whatever became of the one before, and connects to it in the moment of its answer. Every
-// other name goes through the replica that does not hold, so that both see the same machine. Their addresses are far from each other:
-// what the switch remembers of a packet that it dropped covers the neighbours of its address, and all that is not held is dropped.
+// other name goes through the replica that does not hold, so that both see the same machine, and an address that is held for is the
+// neighbour of one that was just refused.
 func (s site) paced(t cluster.T, off *rig.Replica, from int, p pace) compared {
 	out := compared{before: s.stages(t)}
 	sides := [2]*rig.Replica{s.DNS[0], off}
@@ -81,7 +81,6 @@ func (s site) paced(t cluster.T, off *rig.Replica, from int, p pace) compared {
 		<-tick.C
 		wg.Go(func() {
 			side, name := i%2, rig.Name(from+i, suffix)
-			s.Authority.Say(name, rig.Answer{Addrs: apart(side, from/10+i/2), TTL: time.Minute})
 			one := s.connectOnce(sides[side], name)
 			mu.Lock()
 			defer mu.Unlock()
@@ -91,14 +90,6 @@ func (s site) paced(t cluster.T, off *rig.Replica, from int, p pace) compared {
 	wg.Wait()
 	out.with, out.without, out.after = got[0], got[1], s.stages(t)
 	return out
-}
-
-// apart are addresses of the n-th name of a side, in networks that no other name of the figure has.
-func apart(side, n int) []netip.Addr {
-	v4 := [4]byte{198, byte(18 + side), byte(128 + n>>8&127), byte(n)}
-	v6 := netip.MustParseAddr("2001:db8:1::").As16()
-	v6[7], v6[14], v6[15] = byte(side), byte(n>>8), byte(n)
-	return []netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}
 }
 
 func (t *tries) add(o tries) {
