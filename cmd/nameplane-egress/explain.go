@@ -298,6 +298,8 @@ func nodeText(n agent.NodeState) string {
 	switch {
 	case n.Error != "":
 		return who + ": " + n.Error
+	case n.Written():
+		return fmt.Sprintf("%s: written %s ago, not confirmed now", who, n.Age.Round(time.Second))
 	case !n.Programmed:
 		return who + ": no"
 	case n.Lease > 0:

@@ -78,7 +78,7 @@ func TestExplainText(t *testing.T) {
 				Learned: []agent.LearnedName{{Name: "api.example.com.", At: now.Add(-10 * time.Second), Until: now.Add(20 * time.Second)}, {Name: "old.example.com.", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)},
 					{Name: "gone.example.com.", At: now.Add(-time.Second), Until: now.Add(4 * time.Second), Failing: "NXDOMAIN since 2026-01-01T00:00:00Z"}},
 				Nodes: []agent.NodeState{{Agent: "192.0.2.10:9500", Node: "node1", Programmed: true, Age: 9 * time.Second, Lease: 20 * time.Second},
-					{Agent: "192.0.2.11:9500", Node: "node2"}, {Agent: "192.0.2.12:9500", Error: "connection refused"}}},
+					{Agent: "192.0.2.11:9500", Node: "node2"}, {Agent: "192.0.2.13:9500", Node: "node4", Age: 3 * time.Second}, {Agent: "192.0.2.12:9500", Error: "connection refused"}}},
 			{Address: "192.0.2.2", Action: "Deny", Rule: &rule, Text: "rule 3: Deny cidrSelector 0.0.0.0/0", Depends: []string{"rule 1: Allow dnsName www.example.com. ports TCP/80"}},
 		}}
 	for _, format := range []string{"text", "json"} {

@@ -82,6 +82,9 @@ type NodeState struct {
 	Error      string        `json:"error,omitempty"`
 }
 
+// Written tells that the agent has written the address down, and cannot say that its switch has it: no longer, when it has lost the database.
+func (n NodeState) Written() bool { return !n.Programmed && n.Age > 0 }
+
 // Explain reads the cluster and answers.
 func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 	q.Resolvers = cmp.Or(q.Resolvers, DefaultNamespace)
@@ -230,7 +233,7 @@ func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a n
 			q.silent[n.Agent] = n.Error
 		}
 	}
-	if slices.ContainsFunc(states, func(n NodeState) bool { return n.Programmed }) {
+	if slices.ContainsFunc(states, func(n NodeState) bool { return n.Programmed || n.Written() }) {
 		return []netip.Addr{a}
 	}
 	return nil

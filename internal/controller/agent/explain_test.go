@@ -124,6 +124,20 @@ func TestExplainAsks(t *testing.T) {
 	}
 }
 
+// TestExplainUnconfirmed has an address that an agent has written, and lost the database before or after the switch had it.
+func TestExplainUnconfirmed(t *testing.T) {
+	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"), deny)}, resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1")}}
+	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1"), Ask: func(context.Context, enforce.Pattern, netip.Addr) []NodeState {
+		return []NodeState{{Agent: "x", Age: time.Second}}
+	}}
+	got := explain(t.Context(), o, q, t0)
+	want := []string{"192.0.2.1: written by the agent x, and not confirmed by its switch now"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" || got.Answers[0].Action != "Allow" {
+		t.Errorf("%+v; warnings (-want +got)\n%s", got.Answers, diff)
+	}
+}
+
 // TestExplainUnasked says so when an agent that may have the address by a lease could not be asked, and a rule after the name's decides.
 func TestExplainUnasked(t *testing.T) {
 	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}

@@ -73,6 +73,8 @@ func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
 		switch {
 		case n.Error != "":
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the agent %s could not be asked: %s", a, n.Agent, n.Error))
+		case n.Written():
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: written by the agent %s, and not confirmed by its switch now", a, n.Agent))
 		case !n.Programmed:
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
 		}
