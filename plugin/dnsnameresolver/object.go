@@ -43,7 +43,7 @@ type object struct {
 	written uint64        // up to which of them all is stored
 	moved   chan struct{}
 	plain   bool      // the API takes plain names only
-	refused int       // writes in a row that the API server did not take
+	refused int       // writes in a row that the API server did not take, though nobody was first
 	failed  int       // writes in a row that failed
 	writing bool      // a write is on its way
 	swept   time.Time // when memories were last looked through for ones of no use

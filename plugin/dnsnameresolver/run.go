@@ -229,7 +229,7 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		}
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
 		writes.WithLabelValues("lost").Inc()
-		e.reread(ctx, o, err)
+		e.reread(ctx, o, w, err)
 		backoff = min(backoff, 500*time.Millisecond)
 		if n > 1 || took > maxRest {
 			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
@@ -248,19 +248,21 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 	return backoff/2 + rand.N(backoff/2+1)
 }
 
-// reread gets the newest state after somebody else was first. An API server that refuses again and again what stands in a write, though it is
-// tested against the newest state, refuses a name in it: the definition may be the stock one, which takes plain names only.
-func (e *engine) reread(ctx context.Context, o *object, err error) {
+// reread gets the newest state after a write was refused. If there is none, nobody was first, and it is the tests that the API server does not
+// take; one that refuses again and again what stands in a write refuses a name in it: the definition may be the stock one, which takes plain
+// names only.
+func (e *engine) reread(ctx context.Context, o *object, w *write, err error) {
 	known := o.version()
 	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == o.uid() { // another one is for the watch to tell of
 		o.set(live, older(live.ResourceVersion, known), e.store.clock.now())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if apierrors.IsConflict(err) {
+	invalid := apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	if apierrors.IsConflict(err) || !invalid && o.live.ResourceVersion != w.live.ResourceVersion {
 		return
 	}
-	if o.refused++; o.refused > 4 && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
+	if o.refused++; o.refused > 4 && invalid {
 		o.plain = true
 	}
 }
