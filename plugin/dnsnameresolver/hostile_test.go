@@ -151,6 +151,8 @@ func TestRest(t *testing.T) {
 	if after := e.writeOne(t.Context(), o); after < 59*time.Minute {
 		t.Errorf("written, and again after %v", after)
 	}
+	e.queue.ShutDown() // from here on nobody writes but us
+	e.writers.Wait()
 	r.api.set(func() { r.api.down = true })
 	for i := range 8 {
 		o.pause(0)

@@ -53,7 +53,9 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	}
 	o.due = time.Time{}
 	if !res.Changed {
-		o.refused, o.failed = 0, 0 // what was refused has been written by somebody else
+		if !o.writing { // what was refused has been written by somebody else
+			o.refused, o.failed = 0, 0
+		}
 		o.storedLocked(w.gen)
 		o.redueLocked(res.Due)
 		return w
