@@ -277,3 +277,33 @@ func TestGuards(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardsLeave: who hands over to OVN-Kubernetes leaves no guard behind.
+func TestGuardsLeave(t *testing.T) {
+	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "www.example.com"})}, V4: true}
+	have := Render(w, Features{ManageGroups: true, Guard: true})
+	var guards []string
+	for i := range have.ACLs {
+		have.ACLs[i].UUID = have.ACLs[i].id()
+		if have.ACLs[i].IDs[typeKey] == guardType {
+			guards = append(guards, have.ACLs[i].UUID)
+		}
+	}
+	for i := range have.Sets {
+		have.Sets[i].UUID = have.Sets[i].Name
+	}
+	have.Groups[0].UUID = "group"
+	f := Features{ManageGroups: true, Stock: true}
+	txs, _ := Plan(Render(w, f), have, f)
+	var left []string
+	for _, tx := range txs {
+		for _, op := range tx.Ops {
+			if op.Verb == Remove && op.Table == groupTable && op.Column == "acls" {
+				left = append(left, op.Values...)
+			}
+		}
+	}
+	if diff := cmp.Diff(sorted(guards), sorted(left)); len(guards) != 2 || diff != "" {
+		t.Errorf("%d guards; taken out of the group (-want +got):\n%s", len(guards), diff)
+	}
+}
