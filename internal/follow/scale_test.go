@@ -123,7 +123,9 @@ func TestHundredThousandCached(t *testing.T) {
 				latest = max(latest, -time.Until(s.ValidUntil))
 			}
 		}
-		if latest > 1500*time.Millisecond {
+		// A second at most after its end, and 1.25 s more for one that is asked together with the other family of its name, where the
+		// cache had these from two different seconds.
+		if latest > 2300*time.Millisecond {
 			t.Errorf("a name was asked %v after the end of its TTL", latest)
 		}
 		asked := 0
