@@ -59,7 +59,8 @@ func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string
 		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
 		names: map[string]*memory{}, ofAll: new(atomic.Int64), moved: make(chan struct{}), warned: map[warning]time.Time{},
 	}
-	o.setLocked(live)
+	o.live = live
+	o.entries, o.index = indexed(live)
 	return o
 }
 
@@ -67,13 +68,14 @@ func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string
 // counts when all that there is went back to it, as after the database was restored. It reports whether somebody took something away that
 // clients may still use.
 func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (cut bool) {
+	newer, at := indexed(live) // questions do not wait for it
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !back && live.UID == o.live.UID && older(live.ResourceVersion, o.live.ResourceVersion) {
 		return false
 	}
 	entries, index := o.entries, o.index
-	o.setLocked(live)
+	o.live, o.entries, o.index = live, newer, at
 	for n, m := range o.names {
 		i, ok := index[n]
 		if !ok {
@@ -105,12 +107,14 @@ func older(a, b string) bool {
 	return err == nil && c < 0
 }
 
-func (o *object) setLocked(live *v1alpha1.DNSNameResolver) {
-	o.live, o.entries = live, fromStatus(live.Status)
-	o.index = make(map[string]int, len(o.entries))
-	for i, e := range o.entries {
-		o.index[strings.ToLower(e.Name)] = i
+// indexed are the entries of an object, and where each name is.
+func indexed(live *v1alpha1.DNSNameResolver) ([]learn.Entry, map[string]int) {
+	entries := fromStatus(live.Status)
+	index := make(map[string]int, len(entries))
+	for i, e := range entries {
+		index[strings.ToLower(e.Name)] = i
 	}
+	return entries, index
 }
 
 func (o *object) uid() types.UID {

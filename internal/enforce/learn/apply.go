@@ -98,7 +98,7 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	addrs := slices.DeleteFunc(slices.Clone(known), func(a netip.Addr) bool { return !m.addrs[a].until.After(now) })
 	// Who does not know all of them would renew a part, and leave another write to who does.
 	whole := !slices.ContainsFunc(c.entry.Addrs, func(h Held) bool { return !m.Knows(h.Addr) && h.Until().After(now) })
-	find := c.entry.finder()
+	find := c.entry.finder(len(m.addrs))
 	for _, a := range addrs {
 		p, i := m.addrs[a], find(a)
 		if i < 0 {
@@ -115,7 +115,7 @@ func (r Rules) renew(c *change, m *Memory, turn float64, now time.Time) (due tim
 	if !c.changed {
 		return due
 	}
-	find = c.entry.finder()
+	find = c.entry.finder(len(m.addrs))
 	for _, a := range known {
 		i, p := find(a), m.addrs[a]
 		if i < 0 || !p.until.After(now) && !p.lately(now) {

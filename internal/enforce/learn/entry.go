@@ -111,9 +111,10 @@ func (e Entry) find(a netip.Addr) int {
 	return -1
 }
 
-// finder is find for many addresses: there may be thousands of both.
-func (e Entry) finder() func(netip.Addr) int {
-	if len(e.Addrs) < 32 {
+// finder is find for n addresses: there may be thousands of both. For a few it is not worth a map: the own entry of a wildcard has hundreds,
+// and is looked at for each of as many names that have an address or two.
+func (e Entry) finder(n int) func(netip.Addr) int {
+	if n < 16 || len(e.Addrs) < 32 {
 		return e.find
 	}
 	places := make(map[netip.Addr]int, len(e.Addrs))
@@ -130,7 +131,7 @@ func (e Entry) finder() func(netip.Addr) int {
 
 // covers reports whether e holds all of addrs for at least as long as they are promised.
 func (e Entry) covers(m *Memory, now time.Time) bool {
-	find := e.finder()
+	find := e.finder(len(m.addrs))
 	for a, p := range m.addrs {
 		if !p.until.After(now) {
 			continue

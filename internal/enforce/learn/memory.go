@@ -163,10 +163,11 @@ func (m *Memory) Counted(was, is Entry, now time.Time) {
 
 // Wrote notes that this replica stored e. Who stored an address last is the first to renew it.
 func (m *Memory) Wrote(e Entry) {
-	for _, h := range e.Addrs {
-		if p, ok := m.addrs[h.Addr]; ok {
-			p.wrote = h
-			m.addrs[h.Addr] = p
+	find := e.finder(len(m.addrs))
+	for a, p := range m.addrs {
+		if i := find(a); i >= 0 {
+			p.wrote = e.Addrs[i]
+			m.addrs[a] = p
 		}
 	}
 }
@@ -177,7 +178,7 @@ func (m *Memory) Cut(was, is Entry, now time.Time) bool {
 	if slices.Equal(was.Addrs, is.Addrs) { // as most of a status are
 		return false
 	}
-	before, after := was.finder(), is.finder()
+	before, after := was.finder(len(m.addrs)), is.finder(len(m.addrs))
 	for a, p := range m.addrs {
 		if !p.until.After(now) {
 			continue

@@ -132,7 +132,7 @@ func (s *status) merge(name string, m *Memory) {
 // coveredUntil is when m must be looked at again, since the own entry that covers it is renewed by lookups of the wildcard only.
 func (s *status) coveredUntil(own int, m *Memory) time.Time {
 	var due time.Time
-	find := s.entries[own].finder()
+	find := s.entries[own].finder(len(m.addrs))
 	for a, p := range m.addrs {
 		if i := find(a); i >= 0 && p.until.After(s.now) {
 			due = earlier(due, s.entries[own].Addrs[i].Until())
@@ -306,7 +306,7 @@ func (s *status) dropCovered(known map[string]*Memory) {
 		return
 	}
 	o := s.entries[own]
-	find, before := o.finder(), len(s.entries)
+	find, before := o.finder(len(s.entries)), len(s.entries)
 	s.places = nil
 	s.entries = slices.DeleteFunc(s.entries, func(e Entry) bool {
 		if e.Name == o.Name || len(e.Addrs) == 0 {
