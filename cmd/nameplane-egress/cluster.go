@@ -19,12 +19,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	dnsv1alpha1 "github.com/nameplane/nameplane/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/api/v1"
 	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/fetch"
 )
 
 // clusterFlags are those of every command that runs beside a cluster.
@@ -108,6 +110,9 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 	if opts.Scheme, err = scheme(); err != nil {
 		return err
 	}
+	if err := readQuickly(config, &opts.Cache); err != nil {
+		return err
+	}
 	opts.Metrics = metricsserver.Options{BindAddress: f.metrics}
 	opts.HealthProbeBindAddress = f.health
 	mgr, err := ctrl.NewManager(config, opts)
@@ -122,5 +127,22 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 		return undefined(err, exitError)
 	}
 	log.Info("stopped")
+	return nil
+}
+
+// readQuickly lets a cache read DNSNameResolvers, by far the most of what there is to read, by package fetch.
+func readQuickly(config *rest.Config, o *cache.Options) error {
+	c, err := fetch.NewClient(config)
+	if err != nil {
+		return err
+	}
+	for obj, by := range o.ByObject {
+		if _, ok := obj.(*v1alpha1.DNSNameResolver); !ok {
+			continue
+		}
+		for namespace := range by.Namespaces { // each command has one
+			o.NewInformer = fetch.Informers(c, namespace)
+		}
+	}
 	return nil
 }

@@ -22,7 +22,7 @@ var rows = [][]string{
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/registry", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
-		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain", "internal/explain/safeat",
+		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/enforce/fetch", "internal/explain", "internal/explain/safeat",
 		"internal/explain/check", "internal/explain/gather", "internal/explain/report", "internal/explain/resolvers", "internal/explain/scans"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
@@ -79,24 +79,25 @@ var sideways = map[string][]string{
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
 // what it does not use.
 var fenced = map[string][]string{
-	"go.etcd.io/bbolt":           {"internal/store/boltstore", "bench"},
-	"go.etcd.io/etcd":            {},
-	"github.com/miekg/dns":       {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
-	"github.com/golang-jwt/jwt":  {"internal/access"},
-	"k8s.io/":                    kubernetes,
-	"sigs.k8s.io/":               kubernetes,
-	"github.com/coredns/":        {"plugin/dnsnameresolver", "cmd/nameplane-coredns"},
-	"github.com/ovn-kubernetes/": {"internal/enforce/ovn"},
-	"github.com/spf13/":          {"cmd/nameplane", "cmd/nameplane-egress"},
-	"gopkg.in/yaml.v3":           {"internal/config", "internal/mec"},
-	"golang.org/x/crypto/":       {"internal/access"},
-	"golang.org/x/sys/unix":      {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "test/cluster"},
+	"go.etcd.io/bbolt":               {"internal/store/boltstore", "bench"},
+	"go.etcd.io/etcd":                {},
+	"github.com/miekg/dns":           {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
+	"github.com/golang-jwt/jwt":      {"internal/access"},
+	"k8s.io/":                        kubernetes,
+	"sigs.k8s.io/":                   kubernetes,
+	"github.com/coredns/":            {"plugin/dnsnameresolver", "cmd/nameplane-coredns"},
+	"github.com/ovn-kubernetes/":     {"internal/enforce/ovn"},
+	"github.com/go-json-experiment/": {"internal/enforce/fetch"},
+	"github.com/spf13/":              {"cmd/nameplane", "cmd/nameplane-egress"},
+	"gopkg.in/yaml.v3":               {"internal/config", "internal/mec"},
+	"golang.org/x/crypto/":           {"internal/access"},
+	"golang.org/x/sys/unix":          {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "test/cluster"},
 }
 
 // kubernetes are the packages that may know of Kubernetes.
 var kubernetes = []string{
 	"api/v1", "api/v1alpha1", "api/dns/v1alpha1",
-	"internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
+	"internal/enforce/fetch", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
 	"plugin/dnsnameresolver", "cmd/nameplane-egress", "cmd/nameplane-coredns", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench/egress",
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/fetch"
 )
 
 // api is as much of an API server as the plugin uses: objects, watches, patches with tests, and the refusals that matter.
@@ -154,11 +155,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.lists[path[len(path)-1]].serve(w, r)
 	case slices.Contains(a.denied, path[len(path)-1]):
 		a.fail(w, http.StatusForbidden, "Forbidden", r.URL.Path)
-	case path[len(path)-1] == resource && r.URL.Query().Get("watch") != "":
+	case path[len(path)-1] == fetch.Resource && r.URL.Query().Get("watch") != "":
 		a.watch(w, r)
-	case path[len(path)-1] == resource:
+	case path[len(path)-1] == fetch.Resource:
 		a.list(w)
-	case len(path) >= 4 && path[0] == "namespaces" && path[2] == resource:
+	case len(path) >= 4 && path[0] == "namespaces" && path[2] == fetch.Resource:
 		time.Sleep(delay)
 		a.one(w, r, path[1]+"/"+path[3])
 	default:

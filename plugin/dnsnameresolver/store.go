@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -21,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nameplane/nameplane/api/v1alpha1"
+	"github.com/nameplane/nameplane/internal/enforce/fetch"
 )
 
 const (
-	resource     = "dnsnameresolvers"
 	fieldManager = "nameplane-coredns" // one for all replicas but for first writes, or each would be recorded for every entry
 	writeTimeout = 10 * time.Second
 	// A client that is slower than the answers loses them: the default of 5 requests a second did (facts: D24). The API
@@ -73,10 +72,7 @@ func newStoreFor(conf *rest.Config) (*store, error) {
 	if s.core, err = kubernetes.NewForConfig(core); err != nil {
 		return nil, err
 	}
-	typed := rest.CopyConfig(conf)
-	typed.GroupVersion, typed.APIPath = &v1alpha1.GroupVersion, "/apis"
-	typed.NegotiatedSerializer = serializer.NewCodecFactory(s.scheme).WithoutConversion()
-	s.objects, err = rest.RESTClientFor(typed)
+	s.objects, err = fetch.NewClient(conf)
 	return s, err
 }
 
@@ -90,7 +86,7 @@ func (s *store) record(ctx context.Context) {
 // informer tells h of all objects in a namespace.
 func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.Controller {
 	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.NewFilteredListWatchFromClient(s.objects, resource, namespace, func(*metav1.ListOptions) {}),
+		ListerWatcher: fetch.ListWatch(s.objects, namespace),
 		ObjectType:    &v1alpha1.DNSNameResolver{},
 		Handler:       h,
 		ResyncPeriod:  24 * time.Hour,
@@ -131,19 +127,27 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 		}
 		req = s.objects.Patch(types.JSONPatchType).Body(body)
 	}
-	got := &v1alpha1.DNSNameResolver{}
-	err := req.Namespace(key.Namespace).Resource(resource).Name(key.Name).SubResource("status").
-		VersionedParams(opts, metav1.ParameterCodec).Do(ctx).Into(got)
-	mark(got)
-	return got, err
+	return read(req.Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).SubResource("status").
+		VersionedParams(opts, metav1.ParameterCodec).Do(ctx))
 }
 
 // get reads an object, past all caches.
 func (s *store) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.DNSNameResolver, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	got := &v1alpha1.DNSNameResolver{}
-	err := s.objects.Get().Namespace(key.Namespace).Resource(resource).Name(key.Name).Do(ctx).Into(got)
+	return read(s.objects.Get().Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).Do(ctx))
+}
+
+// read reads what came back.
+func read(r rest.Result) (*v1alpha1.DNSNameResolver, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := r.Raw()
+	if err != nil {
+		return nil, err
+	}
+	got, err := fetch.Unmarshal(raw)
 	mark(got)
 	return got, err
 }
