@@ -391,4 +391,9 @@ func TestRestOf(t *testing.T) {
 			t.Errorf("after %v: %v, want %v", took, got, want)
 		}
 	}
+	for entries, want := range map[int]time.Duration{0: 0, 100: 0, 125: 200 * time.Millisecond, 300: 1600 * time.Millisecond, 1000: mostRest} {
+		if got := restOfMany(entries); got != want {
+			t.Errorf("with %d entries: %v, want %v", entries, got, want)
+		}
+	}
 }

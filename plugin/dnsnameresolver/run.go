@@ -27,7 +27,10 @@ const (
 	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
 	// unless the writes themselves take longer.
 	restAfter, maxRest = 5, 500 * time.Millisecond
-	rebuildRest        = 10 * time.Millisecond // after a rebuild, or three times as long as that took
+	// One with many entries rests longer where there are agents, which have been told what it will have: each write of it is read as a whole
+	// by every node.
+	manyEntries, restEach, mostRest = 100, 8 * time.Millisecond, 2 * time.Second
+	rebuildRest                     = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
 
 // start runs all of the engine and waits for the first list of objects, but not for ever: DNS must come up without the API.
@@ -189,7 +192,11 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 			return after
 		}
 		if e.opts.wait != waitStatus {
-			o.pause(restOf(time.Since(began)))
+			rest := restOf(time.Since(began))
+			if e.hold != nil {
+				rest = max(rest, restOfMany(len(w.want)))
+			}
+			o.pause(rest)
 		}
 		writes.WithLabelValues("ok").Inc()
 		o.done(w, got, e.rules, e.store.clock.now())
@@ -202,6 +209,11 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 
 // restOf is how long an object rests after a write that took so long.
 func restOf(took time.Duration) time.Duration { return min(restAfter*took, max(maxRest, took)) }
+
+// restOfMany is how long an object with so many entries rests at least.
+func restOfMany(entries int) time.Duration {
+	return min(time.Duration(max(entries-manyEntries, 0))*restEach, mostRest)
+}
 
 // failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
 // address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
