@@ -107,16 +107,7 @@ func firstPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
 	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() in the moment of the reply", n),
 		want: "no first SYN lost, at most 10 ms more for a reply at the 99th percentile"}
-	s := start(t, o, rig.Options{Plugin: hold})
-	off, err := s.Replica("hold off")
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	if err := s.Answers(off); err != nil {
-		t.Fatalf("%v", err)
-	}
-	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // so that both have been warm
-	s.connectAfterAsking(off, 1_001_000, 50)
+	s, off := startCompared(t, o, rig.Options{Plugin: hold})
 	var judged series
 	c := compared{before: s.stages(t)}
 	c.with = s.connectAfterAsking(s.DNS[0], 0, n)
@@ -124,18 +115,55 @@ func firstPackets(t cluster.T, o options) figure {
 	c.without = s.connectAfterAsking(off, n, n)
 	c.rows(&f, "", n)
 	judged.add("back to back", c.met())
-	for i, p := range []pace{{10, n, false}, {20, o.scaled(300, 100), false}, {10, n, true}, {5, o.scaled(300, 100), true}} {
-		if p.apart {
-			s.yield(t)
-		}
-		c := s.paced(t, off, (i+1)*20_000, p)
-		name := fmt.Sprintf("at %v", p)
-		f.row(name, "%d names, every other with hold off", 2*p.names)
-		c.rows(&f, name, p.names)
-		judged.add(name, c.met())
+	few := o.scaled(300, 100)
+	for i, p := range []pace{{10, n, false}, {20, few, false}, {10, n, true}, {5, few, true}} {
+		s.measure(t, off, (i+1)*20_000, p, &f, &judged)
 	}
 	f.verdict, f.met = judged.verdict(), len(judged.missed) == 0
 	return f
+}
+
+// localPackets is firstPackets where the node's own switch confirms, with as many names known from before.
+func localPackets(t cluster.T, o options) figure {
+	n := o.scaled(1000, 300)
+	f := figure{title: fmt.Sprintf("First packets where the node's switch confirms (`--switch`): %d names", n),
+		want: "no first SYN lost, at most 10 ms more for a reply at the 99th percentile"}
+	s, off := startCompared(t, o, rig.Options{Plugin: hold, Switch: true})
+	s.connectAfterAsking(s.DNS[0], 0, n)
+	var judged series
+	for i, p := range []pace{{10, o.scaled(300, 100), false}, {10, n, true}} {
+		s.measure(t, off, (i+1)*20_000, p, &f, &judged)
+	}
+	f.verdict, f.met = judged.verdict(), len(judged.missed) == 0
+	return f
+}
+
+// measure writes down what came of one pace.
+func (s site) measure(t cluster.T, off *rig.Replica, from int, p pace, f *figure, judged *series) {
+	if p.apart {
+		s.yield(t)
+	}
+	c := s.paced(t, off, from, p)
+	name := fmt.Sprintf("at %v", p)
+	f.row(name, "%d names, every other with hold off", 2*p.names)
+	c.rows(f, name, p.names)
+	judged.add(name, c.met())
+}
+
+// startCompared is start, with one more replica of CoreDNS that does not hold. Both have answered, and nobody looks on.
+func startCompared(t cluster.T, o options, opts rig.Options) (site, *rig.Replica) {
+	s := start(t, o, opts)
+	off, err := s.Replica("hold off")
+	if err == nil {
+		err = s.Answers(off)
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // so that both have been warm
+	s.connectAfterAsking(off, 1_001_000, 50)
+	s.Nodes[0].LookAway()
+	return s, off
 }
 
 // yield makes what would be on other machines leave this one to the node: the API server with its etcd, the controllers, and the replica

@@ -59,6 +59,7 @@ func (o options) long(d, hurry time.Duration) time.Duration {
 
 var measures = []measure{
 	{"first", firstPackets},
+	{"local", localPackets},
 	{"burst", burst},
 	{"cost", cost},
 	{"streams", streams},

@@ -25,6 +25,7 @@ type OVNOptions struct {
 type OVN struct {
 	Node     string
 	NB, SB   string // addresses of the databases: unix:/…
+	Switch   string // that of the switch
 	Pods     []netip.Prefix
 	External *External
 	Dir      string // temporary folder; logs are in it
@@ -62,7 +63,7 @@ func StartOVN(t T, opts OVNOptions) *OVN {
 			netip.MustParsePrefix(fmt.Sprintf("fd00:10:128:%x::/64", opts.Number)),
 		},
 	}
-	o.NB, o.SB = "unix:"+o.file("nb.sock"), "unix:"+o.file("sb.sock")
+	o.NB, o.SB, o.Switch = "unix:"+o.file("nb.sock"), "unix:"+o.file("sb.sock"), "unix:"+o.file("ovs.sock")
 	for _, step := range []func(T) error{o.startDatabases, o.startSwitch, o.startControl, o.connect} {
 		if err := step(t); err != nil {
 			t.Fatalf("start OVN: %v", err)
@@ -138,7 +139,7 @@ func (o *OVN) startSwitch(t T) (err error) {
 		"external_ids:ovn-encap-type=vxlan", "external_ids:ovn-encap-ip=127.0.0.1", "external_ids:ovn-bridge-datapath-type=netdev"); err != nil {
 		return err
 	}
-	o.Vswitchd, err = o.daemon(t, "vswitchd", "ovs-vswitchd", "--unixctl="+o.file("vswitchd.ctl"), "unix:"+o.file("ovs.sock"))
+	o.Vswitchd, err = o.daemon(t, "vswitchd", "ovs-vswitchd", "--unixctl="+o.file("vswitchd.ctl"), o.Switch)
 	return err
 }
 
@@ -146,7 +147,7 @@ func (o *OVN) startControl(t T) (err error) {
 	if o.Northd, err = o.daemon(t, "northd", "ovn-northd", "--unixctl="+o.file("northd.ctl"), "--ovnnb-db="+o.NB, "--ovnsb-db="+o.SB); err != nil {
 		return err
 	}
-	o.Controller, err = o.daemon(t, "controller", "ovn-controller", "unix:"+o.file("ovs.sock"))
+	o.Controller, err = o.daemon(t, "controller", "ovn-controller", o.Switch)
 	return err
 }
 
@@ -179,7 +180,7 @@ func (o *OVN) SBCtl(args ...string) (string, error) {
 
 // VSCtl runs ovs-vsctl.
 func (o *OVN) VSCtl(args ...string) (string, error) {
-	return o.run("ovs-vsctl", append([]string{"--db=unix:" + o.file("ovs.sock"), "--timeout=60"}, args...)...)
+	return o.run("ovs-vsctl", append([]string{"--db=" + o.Switch, "--timeout=60"}, args...)...)
 }
 
 // AppCtl asks a running program by its name in this package: vswitchd, northd, controller, nb, sb.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +53,7 @@ func startRig(t *testing.T, o cluster.OVNOptions) *rig {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	options := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
-		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: "unix:" + filepath.Join(r.ovn.Dir, "ovs.sock")}}
+		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: r.ovn.Switch}}
 	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(options), Metrics: metricsserver.Options{BindAddress: "0"}})
 	r.must(err)
 	r.agent, err = setup(mgr, options)

@@ -102,7 +102,7 @@ func stored(names []v1alpha1.DNSNameResolver) map[enforce.Pattern][]netip.Addr {
 func (n *Node) Rows() (ovn.Rows, map[string][]string, ovn.Features, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
-	return n.db.Have(ctx)
+	return n.look().Have(ctx)
 }
 
 // Learned are the addresses in the sets of a name.

@@ -121,9 +121,13 @@ func (s *System) startControl() (err error) {
 
 func (s *System) startAgent(n *Node) (*Part, error) {
 	subnets := cluster.ClusterSubnets()
+	confirms := ""
+	if s.opts.Switch {
+		confirms = n.Switch
+	}
 	p, err := s.part(n, "agent", agentAccount, 9484, "nameplane-egress", "agent", "--kubeconfig", "DIR/kubeconfig",
 		"--zone", n.Node, "--nb", n.NB, "--dns-name-resolver-namespace", Namespace, "--cluster-subnets", fmt.Sprintf("%s,%s", subnets[0], subnets[1]),
-		"--listen", fmt.Sprintf("0.0.0.0:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca", s.agent.ca)
+		"--listen", fmt.Sprintf("0.0.0.0:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca", s.agent.ca, "--switch", confirms)
 	if err == nil {
 		n.At = netip.AddrPortFrom(p.Pod.Addrs[0], streamPort)
 	}

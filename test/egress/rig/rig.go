@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,7 @@ type Options struct {
 	Plugin   string // more lines for the directive of the plugin
 	Bin      string // folder with our programs; default: they are built
 	Fsync    bool   // of etcd
+	Switch   bool   // the switch of a node confirms, not the northbound database
 }
 
 // System is a cluster with everything in it that runs.
@@ -68,7 +70,9 @@ type Node struct {
 	Agent *Part
 	At    netip.AddrPort // of the agent's stream
 
-	db *ovn.DB // for looking at what is there
+	mu   sync.Mutex // guards all below
+	db   *ovn.DB    // for looking at what is there; nil: nobody looks
+	stop func()     // ends that
 }
 
 // Start starts a system and returns when all of it answers.
@@ -130,23 +134,41 @@ func (s *System) startNodes() error {
 	s.Authority = StartAuthority(s.t, ext)
 	for i := range s.opts.Nodes {
 		n := &Node{OVN: cluster.StartOVN(s.t, cluster.OVNOptions{Number: i, External: ext})}
-		n.db = ovn.NewDB(ovn.Options{Address: n.NB, ManageGroups: true, Keep: true})
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = n.db.Run(ctx)
-		}()
-		s.t.Cleanup(func() {
-			cancel()
-			<-done
-		})
+		s.t.Cleanup(n.LookAway)
 		s.Nodes = append(s.Nodes, n)
 		if err := errors.Join(withoutZeroSNAT(n.OVN), s.announce(n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// look is a copy of the northbound database that follows it.
+func (n *Node) look() *ovn.DB {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.db == nil {
+		n.db = ovn.NewDB(ovn.Options{Address: n.NB, ManageGroups: true, Keep: true})
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		db := n.db
+		running.Go(func() { _ = db.Run(ctx) })
+		n.stop = func() {
+			cancel()
+			running.Wait()
+		}
+	}
+	return n.db
+}
+
+// LookAway ends that until somebody looks again: what is being measured must not wait for who looks on.
+func (n *Node) LookAway() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.db != nil {
+		n.stop()
+		n.db = nil
+	}
 }
 
 // withoutZeroSNAT keeps OVN from letting the switch choose another source port for a connection that looks like an older one. The
