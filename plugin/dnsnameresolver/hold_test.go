@@ -275,3 +275,21 @@ func TestEndpoints(t *testing.T) {
 		t.Errorf("by name (-want +got):\n%s", diff)
 	}
 }
+
+// TestAgentsHear: a status is written as often as before where an agent, or all of them, have nothing else.
+func TestAgentsHear(t *testing.T) {
+	if newRig(t, nil).plugin.engine.agentsHear() {
+		t.Error("there are no agents, and all hear")
+	}
+	r, a := newAgent(t, nil)
+	e := r.plugin.engine
+	eventually(t, "the agent to hear", e.agentsHear)
+	e.hold.SetAgents([]string{a.endpoint, "127.0.0.1:1"})
+	if e.agentsHear() {
+		t.Error("one agent cannot be reached, and all hear")
+	}
+	e.hold.SetAgents(nil)
+	if e.agentsHear() {
+		t.Error("no agent is left, and all hear")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	clog "github.com/coredns/coredns/plugin/pkg/log"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/nameplane/nameplane/internal/enforce/hold"
 	"github.com/nameplane/nameplane/internal/enforce/match"
 )
 
@@ -27,8 +29,7 @@ const (
 	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
 	// unless the writes themselves take longer.
 	restAfter, maxRest = 5, 500 * time.Millisecond
-	// One with many entries rests longer where there are agents, which have been told what it will have: each write of it is read as a whole
-	// by every node.
+	// One with many entries rests longer while all agents hear of it before it is written: each write of it is read as a whole by every node.
 	manyEntries, restEach, mostRest = 100, 8 * time.Millisecond, 2 * time.Second
 	rebuildRest                     = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
@@ -193,7 +194,7 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 		}
 		if e.opts.wait != waitStatus {
 			rest := restOf(time.Since(began))
-			if e.hold != nil {
+			if e.agentsHear() {
 				rest = max(rest, restOfMany(len(w.want)))
 			}
 			o.pause(rest)
@@ -209,6 +210,15 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 
 // restOf is how long an object rests after a write that took so long.
 func restOf(took time.Duration) time.Duration { return min(restAfter*took, max(maxRest, took)) }
+
+// agentsHear reports whether there are agents, and all of them are told what is learned. One that is not has nothing but the status.
+func (e *engine) agentsHear() bool {
+	if e.hold == nil {
+		return false
+	}
+	agents := e.hold.Agents()
+	return len(agents) > 0 && !slices.ContainsFunc(agents, func(a hold.AgentState) bool { return !a.Connected || a.Broken })
+}
 
 // restOfMany is how long an object with so many entries rests at least.
 func restOfMany(entries int) time.Duration {

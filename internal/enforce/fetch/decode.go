@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/api/v1alpha1"
 )
 
-// options make the reader as lenient as that of client-go, and let it read moments itself: metav1.Time would take as long as all the rest.
+// options make the reader as lenient as that of client-go, and let it read moments itself: with metav1.Time it would take two fifths longer.
 var options = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), json.WithUnmarshalers(json.UnmarshalFromFunc(moment)))
 
 func moment(d *jsontext.Decoder, t *metav1.Time) error {

@@ -1,4 +1,4 @@
-// Package fetch reads DNSNameResolvers from the API. The status of a busy wildcard has up to 200 KiB, is written several times a second, and
+// Package fetch reads DNSNameResolvers from the API. The status of a busy wildcard has up to 200 KiB, is written every second or two, and
 // each time is read by every agent and every replica of CoreDNS, while others wait for an answer. client-go goes over the text of an event seven
 // times; here it is twice, in a quarter of the time.
 package fetch
