@@ -108,7 +108,6 @@ type batch struct {
 	names   [batchSize]unix.RawSockaddrInet6 // the larger of the two
 	control [batchSize][controlSize]byte
 	joined  segments
-	naps    naps
 	buffers []byte // readSize for each query
 	replies []byte // replySize for each reply
 }
@@ -169,17 +168,13 @@ func serveBatches(u *udpSocket, h *handler) error {
 	}
 }
 
-// recv reads what has arrived; false lets the caller sleep until something has.
+// recv reads the messages that have arrived, and returns false when there are none, so that RawConn.Read waits.
 //
-// The raw form of the system call, which does not tell the scheduler: the call never blocks, and with one processor the
-// scheduler would hand it to another thread in the middle of a batch, and take it back.
+// It uses the raw form of the system call, which does not notify the scheduler: the call never blocks, and with one
+// processor the scheduler would give the processor to another thread in the middle of a batch.
 func (b *batch) recv(fd uintptr) bool {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
 	if errno == unix.EAGAIN {
-		if crowd := b.received; b.naps.take(crowd) {
-			b.received = 0
-			return b.recv(fd)
-		}
 		return false
 	}
 	b.received, b.errno = int(n), errno
