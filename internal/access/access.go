@@ -13,7 +13,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Options of an Access; the zero value works.
@@ -217,7 +216,7 @@ func (a *Access) writeUses(ctx context.Context) error {
 		for id, at := range used {
 			var t tokenRow
 			err := tx.Object(kindToken, id, &t)
-			if errors.Is(err, zone.ErrNotFound) {
+			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {

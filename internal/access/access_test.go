@@ -241,7 +241,7 @@ func TestCreateRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := a.CreateProject(ctx, tester, "admin", ""); !errors.Is(err, zone.ErrExists) {
+	if _, err := a.CreateProject(ctx, tester, "admin", ""); !errors.Is(err, store.ErrExists) {
 		t.Errorf("second project of a name: %v, want ErrExists", err)
 	}
 }
@@ -285,7 +285,7 @@ func TestDeleteProject(t *testing.T) {
 	if err := a.DeleteProject(t.Context(), tester, p.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Project("edge"); !errors.Is(err, zone.ErrNotFound) {
+	if _, err := a.Project("edge"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the project is still there: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // AdminFile is the name of the file in the data directory that holds the first token.
@@ -71,7 +70,7 @@ func (a *Access) NewAdmin(ctx context.Context, dir string) error {
 func (a *Access) adopt(ctx context.Context, id, secret string) error {
 	return a.change(ctx, startActor, func(tx *publish.Tx) error {
 		project, err := projectByName(tx, adminName)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			project = Project{ID: newID(), Name: adminName, Description: "made at the first start", Created: now()}
 			err = tx.PutObject(kindProject, project.ID, project)
 		}
@@ -90,7 +89,7 @@ func projectByName(tx *publish.Tx, name string) (Project, error) {
 			return p, err
 		}
 	}
-	return Project{}, errors.Join(err, zone.ErrNotFound)
+	return Project{}, errors.Join(err, store.ErrNotFound)
 }
 
 func (b *book) hasAdmin() bool {

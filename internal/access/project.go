@@ -40,7 +40,7 @@ func (a *Access) ProjectsOf(p Principal) []Project {
 	return []Project{p.Project}
 }
 
-// Project finds a project by id or name, or returns zone.ErrNotFound.
+// Project finds a project by id or name, or returns store.ErrNotFound.
 func (a *Access) Project(idOrName string) (Project, error) {
 	return a.book.Load().project(idOrName)
 }
@@ -52,7 +52,7 @@ func (b *book) project(idOrName string) (Project, error) {
 	if p, ok := b.projects[b.projectIDs[idOrName]]; ok {
 		return p, nil
 	}
-	return Project{}, fmt.Errorf("project %q: %w", idOrName, zone.ErrNotFound)
+	return Project{}, fmt.Errorf("project %q: %w", idOrName, store.ErrNotFound)
 }
 
 // CreateProject makes a project.
@@ -76,7 +76,7 @@ func putProject(tx *publish.Tx, p Project) error {
 	for _, o := range all {
 		// A name that is another's id would make "by id or name" mean two things.
 		if o.Name == p.Name || o.ID == p.Name {
-			return fmt.Errorf("project %q: %w", p.Name, zone.ErrExists)
+			return fmt.Errorf("project %q: %w", p.Name, store.ErrExists)
 		}
 	}
 	return tx.PutObject(kindProject, p.ID, p)

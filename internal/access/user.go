@@ -78,7 +78,7 @@ func putNewUser(tx *publish.Tx, u userRow) error {
 		return err
 	}
 	if slices.ContainsFunc(all, func(o userRow) bool { return o.Name == u.Name }) {
-		return fmt.Errorf("user %q: %w", u.Name, zone.ErrExists)
+		return fmt.Errorf("user %q: %w", u.Name, store.ErrExists)
 	}
 	return tx.PutObject(kindUser, u.ID, u)
 }

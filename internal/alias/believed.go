@@ -6,7 +6,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // kindBelieved is a row that says by which Policy.AllZones aliases were flattened: when a start brings another, all are again.
@@ -17,7 +16,7 @@ const (
 
 func (s *Service) readBelieved(v store.View) error {
 	err := v.Object(kindBelieved, believedID, &s.believed)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	s.policy.AllZones = s.believed

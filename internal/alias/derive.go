@@ -127,7 +127,7 @@ func (d *derivation) wildcards(z zone.Zone, n dnsname.Name) error {
 			continue
 		}
 		sets, err := d.tx.RecordSetsAt(z.ID, star)
-		if err != nil && !errors.Is(err, zone.ErrNotFound) {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		if len(sets) > 0 {

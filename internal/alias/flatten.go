@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -52,7 +53,7 @@ func knownLinks(t *follow.Tracker, n dnsname.Name) []follow.Link {
 // flatten makes the record sets of an ALIAS what its target is, or removes them if it is gone.
 func (f *flattener) flatten(k Key) error {
 	set, err := f.tx.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return f.remove(k)
 	}
 	if err != nil {
@@ -125,7 +126,7 @@ func (f *flattener) record(k Key) (Record, error) {
 	}
 	var rec Record
 	err := f.tx.Object(kindAlias, k.id(), &rec)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	return rec, err
@@ -239,7 +240,7 @@ func (f *flattener) put(k Key, rec Record, ttl uint32) error {
 func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) error {
 	have, err := f.tx.RecordSet(k.Zone, k.Name, t)
 	exists := err == nil
-	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	switch {
@@ -272,11 +273,11 @@ func (f *flattener) remove(k Key) error {
 				return err
 			}
 		}
-	} else if !errors.Is(err, zone.ErrNotFound) {
+	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	f.s.forget(k)
-	if err := f.tx.DeleteObject(kindAlias, k.id()); !errors.Is(err, zone.ErrNotFound) {
+	if err := f.tx.DeleteObject(kindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil

@@ -205,7 +205,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 			return err
 		}
 		var rec Record
-		if err := v.Object(kindAlias, k.id(), &rec); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		if err := v.Object(kindAlias, k.id(), &rec); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		s.settleOne(k, turn, way, rec)
@@ -216,7 +216,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 // targetOf is the target of an ALIAS, if it is there.
 func targetOf(v store.View, k Key) (dnsname.Name, bool, error) {
 	set, err := v.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return dnsname.Name{}, false, nil
 	}
 	if err != nil {

@@ -250,7 +250,7 @@ func (r *rig) put(lines ...string) error {
 				return err
 			}
 			s.Zone = z.ID
-			if _, err = tx.UpdateSet(s); errors.Is(err, zone.ErrNotFound) {
+			if _, err = tx.UpdateSet(s); errors.Is(err, store.ErrNotFound) {
 				_, err = tx.CreateSet(s)
 			}
 			if err != nil {

@@ -156,7 +156,7 @@ type place struct {
 func (w *walker) find(n dnsname.Name) (place, error) {
 	for apex := n; !apex.IsZero(); apex = apex.Parent() {
 		z, err := w.v.ZoneByName(apex)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -179,7 +179,7 @@ func (w *walker) find(n dnsname.Name) (place, error) {
 func (w *walker) in(z zone.Zone, n dnsname.Name) (place, error) {
 	for _, m := range between(z.Name, n) {
 		if m != z.Name {
-			if _, err := w.v.RecordSet(z.ID, m, rr.TypeNS); !errors.Is(err, zone.ErrNotFound) {
+			if _, err := w.v.RecordSet(z.ID, m, rr.TypeNS); !errors.Is(err, store.ErrNotFound) {
 				return place{elsewhere: true}, err // delegated
 			}
 		}
@@ -187,7 +187,7 @@ func (w *walker) in(z zone.Zone, n dnsname.Name) (place, error) {
 			break
 		}
 		s, err := w.v.RecordSet(z.ID, m, rr.TypeDNAME)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil || len(s.Data) != 1 {

@@ -179,7 +179,7 @@ func (c *conversation) zoneOf() (*zone.Nodes, zone.Zone, error) {
 	}
 	var z zone.Zone
 	err := c.cfg.Publisher.View(func(v store.View) (err error) { z, err = v.Zone(n.ID()); return err })
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		err = errNoZone // deleted at this moment
 	}
 	return n, z, err

@@ -71,7 +71,7 @@ func (c *conversation) rcodeOf(err error) int {
 		rcode = dns.RcodeRefused
 	} else if _, ok := errors.AsType[*zone.InvalidError](err); ok {
 		rcode = dns.RcodeRefused
-	} else if errors.Is(err, zone.ErrNotFound) {
+	} else if errors.Is(err, store.ErrNotFound) {
 		rcode = dns.RcodeNotAuth
 	} else {
 		level = c.cfg.Log.Error

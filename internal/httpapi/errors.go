@@ -88,9 +88,9 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 		status, message = http.StatusRequestEntityTooLarge, tooLarge(large.Limit)
 	case errors.As(err, &bad):
 		status, message = http.StatusBadRequest, err.Error()
-	case errors.Is(err, zone.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		status, message = http.StatusNotFound, err.Error()
-	case errors.Is(err, zone.ErrExists), errors.Is(err, access.ErrInUse), errors.Is(err, access.ErrLastAdmin):
+	case errors.Is(err, store.ErrExists), errors.Is(err, access.ErrInUse), errors.Is(err, access.ErrLastAdmin):
 		status, message = http.StatusConflict, err.Error()
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, access.ErrBusy):
 		w.Header().Set("Retry-After", "5")

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -70,7 +71,7 @@ func (l *ledger) page(k claimKey) (*page, error) {
 		return p, nil
 	}
 	p := &page{key: k}
-	if err := l.tx.Object(kindClaims, k.id(), &p.was); err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err := l.tx.Object(kindClaims, k.id(), &p.was); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	p.now = slices.Clone(p.was)

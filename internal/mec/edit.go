@@ -11,7 +11,6 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Kinds of objects in the store. The rules of an application are a kind of their own, so that they can be listed without
@@ -102,7 +101,7 @@ func (e *edit) app(id string) (*appEdit, error) {
 	}
 	a := &appEdit{}
 	err := e.tx.Object(kindApp, id, &a.appRow)
-	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	a.old = err == nil
@@ -119,7 +118,7 @@ func (e *edit) finishApp(id string, a *appEdit) error {
 		return e.tx.PutObject(kindApp, id, a.appRow)
 	}
 	var n int
-	if err := e.tx.Object(kindState, stateApps, &n); err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err := e.tx.Object(kindState, stateApps, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	var err error
@@ -251,8 +250,8 @@ func (e *edit) release(r Rule) error {
 func readRule(v store.View, app, id string) (Rule, error) {
 	var row ruleRow
 	if err := v.Object(kindRules(app), id, &row); err != nil {
-		if errors.Is(err, zone.ErrNotFound) {
-			return Rule{}, fmt.Errorf("rule %s: %w", id, zone.ErrNotFound)
+		if errors.Is(err, store.ErrNotFound) {
+			return Rule{}, fmt.Errorf("rule %s: %w", id, store.ErrNotFound)
 		}
 		return Rule{}, err
 	}

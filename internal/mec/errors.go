@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Besides the errors below, calls return zone.ErrNotFound, zone.ErrExists, store.ErrUnavailable, and what the caller's
+// Besides the errors below, calls return store.ErrNotFound, store.ErrExists, store.ErrUnavailable, and what the caller's
 // own function returned.
 
 // FieldError says that a value cannot be taken, and which. Field is its name on the wire: "domainName", "ttl",

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // EventKind says what happened to a rule.
@@ -51,7 +50,7 @@ type feedRow struct {
 func readFeed(v store.View) (feedRow, error) {
 	f := feedRow{First: 1}
 	err := v.Object(kindState, stateFeed, &f)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	return f, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // expiryRow leads from a time to the rule that ends then.
@@ -59,7 +58,7 @@ func (s *Service) expire(ctx context.Context) error {
 			e.tx.Note("rules have expired")
 			for _, row := range rows {
 				r, err := readRule(e.tx.View, row.App, row.Rule)
-				if errors.Is(err, zone.ErrNotFound) {
+				if errors.Is(err, store.ErrNotFound) {
 					continue // deleted in the meantime
 				}
 				if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 func (g *rig) createUntil(app, words string, life time.Duration) error {
@@ -41,7 +41,7 @@ func TestExpiry(t *testing.T) {
 		synctest.Wait()
 		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
 		_, err := g.Rule("app1", "a")
-		wantIs(t, err, zone.ErrNotFound)
+		wantIs(t, err, store.ErrNotFound)
 		if got := collect(t, g.Watch("", after), 1); got[0] != "6 EXPIRED app1/a ACTIVE" {
 			t.Errorf("event %q", got[0])
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // model is the obvious form of the service: all rules and records in maps, and the answers worked out from all of them
@@ -40,9 +40,9 @@ func outcomeOf(t *testing.T, err error) outcome {
 		return ok
 	case errors.As(err, &c):
 		return conflict
-	case errors.Is(err, zone.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return missing
-	case errors.Is(err, zone.ErrExists):
+	case errors.Is(err, store.ErrExists):
 		return exists
 	}
 	t.Fatalf("unexpected error: %v", err)

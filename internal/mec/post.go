@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Bounds of delivery.
@@ -258,11 +257,11 @@ func (s *Service) deliverOne(ctx context.Context, b *box, seq uint64, slots chan
 		ev, err = readEvent(v, seq)
 		return err
 	})
-	if errors.Is(ended, zone.ErrNotFound) { // before its box was opened
+	if errors.Is(ended, store.ErrNotFound) { // before its box was opened
 		s.post.close(b.sub.App, b.sub.ID)
 		return false
 	}
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		s.post.done(b, seq, func(sub *Subscription) { sub.Missed++ })
 		return true
 	}

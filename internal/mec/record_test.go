@@ -7,7 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 func TestParseRecord(t *testing.T) {
@@ -86,9 +86,9 @@ func TestRecords(t *testing.T) {
 		t.Errorf("Record = %v, %v: not in the order it was given", one, err)
 	}
 
-	wantIs(t, g.CreateRecords(ctx, actor, []mec.Record{record(t, ". www.example.com A 30 192.0.2.3")}), zone.ErrExists)
+	wantIs(t, g.CreateRecords(ctx, actor, []mec.Record{record(t, ". www.example.com A 30 192.0.2.3")}), store.ErrExists)
 	_, err = g.ReplaceRecord(ctx, actor, record(t, ". none.example.com A 30 192.0.2.3"))
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 
 	// Without a zone the one that is answered goes, then the other.
 	if was, err := g.DeleteRecord(ctx, actor, dnsname.Name{}, www, rr.TypeA); err != nil || was.Zone.IsRoot() {
@@ -103,7 +103,7 @@ func TestRecords(t *testing.T) {
 	}
 	g.wantAnswer("www.example.com.", rr.TypeA, "50 192.0.2.8")
 	_, err = g.DeleteRecord(ctx, actor, dnsname.MustParse("example.com."), www, rr.TypeA)
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 
 	g = g.again(mec.Options{})
 	g.wantAnswer("www.example.com.", rr.TypeA, "50 192.0.2.8")

@@ -10,7 +10,6 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // ZoneRecords is an overlay zone with records of the platform.
@@ -101,7 +100,7 @@ func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
 				r, err := readRecord(v, z, n, t)
 				if err == nil {
 					records = append(records, r)
-				} else if !errors.Is(err, zone.ErrNotFound) {
+				} else if !errors.Is(err, store.ErrNotFound) {
 					return err
 				}
 			}
@@ -111,7 +110,7 @@ func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
 	return records, err
 }
 
-// Record is one record, or zone.ErrNotFound. The zero zone is the most specific that has it, which is the one answered.
+// Record is one record, or store.ErrNotFound. The zero zone is the most specific that has it, which is the one answered.
 func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (r Record, err error) {
 	err = s.pub.View(func(v store.View) error {
 		r, err = readRecord(v, zoneName, n, t)
@@ -123,16 +122,16 @@ func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (r Record, err err
 func readRecord(v store.View, zoneName, n dnsname.Name, t rr.Type) (Record, error) {
 	if zoneName.IsZero() {
 		for z := n; !z.IsZero(); z = z.Parent() {
-			if r, err := readRecord(v, z, n, t); !errors.Is(err, zone.ErrNotFound) {
+			if r, err := readRecord(v, z, n, t); !errors.Is(err, store.ErrNotFound) {
 				return r, err
 			}
 		}
-		return Record{}, fmt.Errorf("record %s %s: %w", n, t, zone.ErrNotFound)
+		return Record{}, fmt.Errorf("record %s %s: %w", n, t, store.ErrNotFound)
 	}
 	var row recordRow
 	err := v.Object(kindRecords(zoneName), recordID(n, t), &row)
-	if errors.Is(err, zone.ErrNotFound) {
-		err = fmt.Errorf("record %s %s in zone %s: %w", n, t, zoneName, zone.ErrNotFound)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("record %s %s in zone %s: %w", n, t, zoneName, store.ErrNotFound)
 	}
 	return row.record(zoneName, n, t), err
 }
@@ -142,21 +141,21 @@ func (s *Service) PutRecords(ctx context.Context, actor store.Actor, records []R
 	return s.writeRecords(ctx, actor, records, func(Record, bool) error { return nil })
 }
 
-// CreateRecords makes records, all or none, or returns zone.ErrExists.
+// CreateRecords makes records, all or none, or returns store.ErrExists.
 func (s *Service) CreateRecords(ctx context.Context, actor store.Actor, records []Record) error {
 	return s.writeRecords(ctx, actor, records, func(r Record, exists bool) error {
 		if exists {
-			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, zone.ErrExists)
+			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, store.ErrExists)
 		}
 		return nil
 	})
 }
 
-// ReplaceRecord changes a record, or returns zone.ErrNotFound.
+// ReplaceRecord changes a record, or returns store.ErrNotFound.
 func (s *Service) ReplaceRecord(ctx context.Context, actor store.Actor, r Record) (Record, error) {
 	err := s.writeRecords(ctx, actor, []Record{r}, func(r Record, exists bool) error {
 		if !exists {
-			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, zone.ErrNotFound)
+			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, store.ErrNotFound)
 		}
 		return nil
 	})
@@ -172,7 +171,7 @@ func (s *Service) writeRecords(ctx context.Context, actor store.Actor, records [
 		for _, r := range records {
 			was, err := readRecord(e.tx.View, r.Zone, r.Name, r.Type)
 			exists := err == nil
-			if !exists && !errors.Is(err, zone.ErrNotFound) {
+			if !exists && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 			if err := check(r, exists); err != nil {
@@ -206,7 +205,7 @@ func (e *edit) putRecord(r Record, exists bool) error {
 func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	var n int
 	id := zoneName.String()
-	if err := e.tx.Object(kindZone, id, &n); err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err := e.tx.Object(kindZone, id, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if n += by; n == 0 {
@@ -215,7 +214,7 @@ func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	return e.tx.PutObject(kindZone, id, n)
 }
 
-// DeleteRecord removes a record and returns what it was, or zone.ErrNotFound. The zero zone is as for Record.
+// DeleteRecord removes a record and returns what it was, or store.ErrNotFound. The zero zone is as for Record.
 func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName, n dnsname.Name, t rr.Type) (Record, error) {
 	var was Record
 	err := s.commit(ctx, actor, func(e *edit) (err error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // App is what is known of an application instance.
@@ -38,12 +37,12 @@ func (s *Service) Apps(after string, limit int) ([]App, error) {
 	return apps, err
 }
 
-// App is one application, or zone.ErrNotFound.
+// App is one application, or store.ErrNotFound.
 func (s *Service) App(id string) (App, error) {
 	var a appRow
 	err := s.pub.View(func(v store.View) error { return v.Object(kindApp, id, &a) })
-	if errors.Is(err, zone.ErrNotFound) {
-		err = fmt.Errorf("application %s: %w", id, zone.ErrNotFound)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("application %s: %w", id, store.ErrNotFound)
 	}
 	return App{id, a.Name, a.Rules, a.Subscriptions}, err
 }
@@ -57,7 +56,7 @@ func (s *Service) Rules(app string) (rules []Rule, err error) {
 	return rules, err
 }
 
-// Rule is one rule, or zone.ErrNotFound.
+// Rule is one rule, or store.ErrNotFound.
 func (s *Service) Rule(app, id string) (r Rule, err error) {
 	err = s.pub.View(func(v store.View) error {
 		r, err = readRule(v, app, id)
@@ -66,7 +65,7 @@ func (s *Service) Rule(app, id string) (r Rule, err error) {
 	return r, err
 }
 
-// Create adds a rule to the application that it names, or returns zone.ErrExists. check, when not nil, is given the
+// Create adds a rule to the application that it names, or returns store.ErrExists. check, when not nil, is given the
 // application's rules inside the commit and may refuse.
 func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check func([]Rule) error) (Rule, error) {
 	var made Rule
@@ -82,9 +81,9 @@ func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check f
 		}
 		_, err := readRule(e.tx.View, r.App, r.ID)
 		if err == nil {
-			return fmt.Errorf("rule %s: %w", r.ID, zone.ErrExists)
+			return fmt.Errorf("rule %s: %w", r.ID, store.ErrExists)
 		}
-		if !errors.Is(err, zone.ErrNotFound) {
+		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		e.tx.Note("create rule")
@@ -96,7 +95,7 @@ func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check f
 
 // Update changes a rule to what change makes of it inside the commit, so what change compares (If-Match) cannot change
 // before the rule does. App and ID stay as they are. A rule that comes back equal is no change: no version, no event, no
-// serial. zone.ErrNotFound comes before change is called.
+// serial. store.ErrNotFound comes before change is called.
 func (s *Service) Update(ctx context.Context, actor store.Actor, app, id string, change func(Rule) (Rule, error)) (Rule, error) {
 	var next Rule
 	err := s.commit(ctx, actor, func(e *edit) error {

@@ -44,9 +44,9 @@ func TestRuleLife(t *testing.T) {
 	g.wantAnswer("www.example.com.", rr.TypeAAAA, "refused")
 	g.delete("app1", "r1")
 	_, err := g.Delete(t.Context(), actor, "app1", "r1", nil)
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 	_, err = g.App("app1")
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 	if n := g.rows(); n != "" {
 		t.Errorf("rows that nobody needs are left:\n%s", n)
 	}
@@ -115,7 +115,7 @@ func TestUpdate(t *testing.T) {
 	g.wantAnswer("www.example.com.", rr.TypeA, "refused")
 	g.wantAnswer("new.example.com.", rr.TypeA, "30 192.0.2.9")
 	_, err = g.Update(t.Context(), actor, "app1", "r9", nil)
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 }
 
 // commits counts the changes in the history of a zone.
@@ -144,7 +144,7 @@ func (g *rig) newest() uint64 {
 func TestCreateTwice(t *testing.T) {
 	g := start(t, mec.Options{})
 	g.create("app1", "r1 www.example.com 192.0.2.1")
-	wantIs(t, g.tryCreate("app1", "r1 www.example.com 192.0.2.1"), zone.ErrExists)
+	wantIs(t, g.tryCreate("app1", "r1 www.example.com 192.0.2.1"), store.ErrExists)
 	g.create("app2", "r1 other.example.com 192.0.2.1") // ids are an application's own
 	refused := errors.New("same domain")
 	_, err := g.Create(t.Context(), actor, rule(t, "app1", "r2 www.example.com 192.0.2.1"), func(have []mec.Rule) error {
@@ -170,7 +170,7 @@ func TestTwoApplications(t *testing.T) {
 	if !strings.Contains(c.Detail(), "app1") {
 		t.Errorf("the conflict does not tell the platform who: %s", c.Detail())
 	}
-	if _, err := g.App("app3"); !errors.Is(err, zone.ErrNotFound) {
+	if _, err := g.App("app3"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the refused rule left an application: %v", err)
 	}
 	// The same the other way: an update of the first, while the second stays.
@@ -337,7 +337,7 @@ func TestOrdinaryZoneWins(t *testing.T) {
 	g.wantAnswer("www.example.org.", rr.TypeA, "nxdomain")
 	// The overlay of that name cannot be.
 	err = g.PutRecords(t.Context(), actor, []mec.Record{record(t, "example.org www.example.org A 30 192.0.2.1")})
-	wantIs(t, err, zone.ErrExists)
+	wantIs(t, err, store.ErrExists)
 }
 
 func TestTerminate(t *testing.T) {

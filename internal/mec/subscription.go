@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // SubscriptionState says whether events are still delivered.
@@ -133,7 +132,7 @@ func (s *Service) Subscriptions(app string) ([]Subscription, error) {
 	return subs, err
 }
 
-// Subscription is one, or zone.ErrNotFound.
+// Subscription is one, or store.ErrNotFound.
 func (s *Service) Subscription(app, id string) (Subscription, error) {
 	var sub Subscription
 	err := s.pub.View(func(v store.View) error { return v.Object(kindSubscriptionsOf(app), id, &sub) })
@@ -144,13 +143,13 @@ func (s *Service) Subscription(app, id string) (Subscription, error) {
 }
 
 func noSubscription(id string, err error) error {
-	if errors.Is(err, zone.ErrNotFound) {
-		return fmt.Errorf("subscription %.80q: %w", id, zone.ErrNotFound)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("subscription %.80q: %w", id, store.ErrNotFound)
 	}
 	return err
 }
 
-// Unsubscribe ends a subscription, or returns zone.ErrNotFound.
+// Unsubscribe ends a subscription, or returns store.ErrNotFound.
 func (s *Service) Unsubscribe(ctx context.Context, actor store.Actor, app, id string) error {
 	err := s.commit(ctx, actor, func(e *edit) error {
 		if err := e.tx.DeleteObject(kindSubscriptionsOf(app), id); err != nil {
@@ -187,7 +186,7 @@ func (s *Service) saveSubscription(ctx context.Context, sub Subscription) error 
 	return s.commit(ctx, own, func(e *edit) error {
 		var was Subscription
 		err := e.tx.Object(kindSubscriptionsOf(sub.App), sub.ID, &was)
-		if errors.Is(err, zone.ErrNotFound) || err == nil && was == sub {
+		if errors.Is(err, store.ErrNotFound) || err == nil && was == sub {
 			return nil
 		}
 		if err != nil {

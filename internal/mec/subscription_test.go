@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/mec"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 func noDelivery(context.Context, mec.Subscription, mec.Event) error {
@@ -74,9 +74,9 @@ func TestSubscribeRefuses(t *testing.T) {
 			t.Errorf("a second subscription of %q: %v, want the limit", app, err)
 		}
 	}
-	wantIs(t, g.Unsubscribe(t.Context(), actor, "app1", "x"), zone.ErrNotFound)
+	wantIs(t, g.Unsubscribe(t.Context(), actor, "app1", "x"), store.ErrNotFound)
 	_, err = g.Subscription("app1", "x")
-	wantIs(t, err, zone.ErrNotFound)
+	wantIs(t, err, store.ErrNotFound)
 	_, err = start(t, mec.Options{}).Subscribe(t.Context(), actor, "app1", "http://192.0.2.1/")
 	wantIs(t, err, mec.ErrNoDelivery)
 }

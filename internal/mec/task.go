@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // TaskState is EdgeGallery's word for how a task goes.
@@ -110,7 +109,7 @@ func (j *jobs) take() []job {
 }
 
 // Configure begins a task that makes cfg the configuration of an application, all or nothing, and returns it before it
-// ends: Run works on it. It returns zone.ErrExists or zone.ErrNotFound as the kind says, and ErrTaskRunning.
+// ends: Run works on it. It returns store.ErrExists or store.ErrNotFound as the kind says, and ErrTaskRunning.
 func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, kind TaskKind, cfg Config) (Task, error) {
 	if err := CheckApp(app); err != nil {
 		return Task{}, err
@@ -143,19 +142,19 @@ func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, 
 func (e *edit) checkConfig(app string, a *appEdit, kind TaskKind, name string) error {
 	switch {
 	case kind == TaskCreate && a.Configured:
-		return fmt.Errorf("configuration of application %s: %w", app, zone.ErrExists)
+		return fmt.Errorf("configuration of application %s: %w", app, store.ErrExists)
 	case kind != TaskCreate && !a.Configured:
-		return fmt.Errorf("configuration of application %s: %w", app, zone.ErrNotFound)
+		return fmt.Errorf("configuration of application %s: %w", app, store.ErrNotFound)
 	case kind == TaskDelete || name == "":
 		return nil
 	}
 	var owner string
 	err := e.tx.Object(kindAppName, name, &owner)
-	if errors.Is(err, zone.ErrNotFound) || err == nil && owner == app {
+	if errors.Is(err, store.ErrNotFound) || err == nil && owner == app {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("application name %.80q: %w", name, zone.ErrExists)
+		err = fmt.Errorf("application name %.80q: %w", name, store.ErrExists)
 	}
 	return err
 }
@@ -189,7 +188,7 @@ func (e *edit) dropTasks(a *appEdit, n int) error {
 	return nil
 }
 
-// endTask writes the outcome of a task. A task that was terminated with its application is zone.ErrNotFound.
+// endTask writes the outcome of a task. A task that was terminated with its application is store.ErrNotFound.
 func (e *edit) endTask(id string, state TaskState, detail string) error {
 	var t Task
 	if err := e.tx.Object(kindTask, id, &t); err != nil {
@@ -253,14 +252,14 @@ func (e *edit) dropConfig(app string, a *appEdit) error {
 	return e.tx.DeleteObject(kindConfig, app)
 }
 
-// Configuration is what Configure last made of an application, with its rules as they are now, or zone.ErrNotFound.
+// Configuration is what Configure last made of an application, with its rules as they are now, or store.ErrNotFound.
 func (s *Service) Configuration(app string) (Config, error) {
 	var row configRow
 	var rules []Rule
 	err := s.pub.View(func(v store.View) error {
 		err := v.Object(kindConfig, app, &row)
-		if errors.Is(err, zone.ErrNotFound) {
-			return fmt.Errorf("configuration of application %s: %w", app, zone.ErrNotFound)
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("configuration of application %s: %w", app, store.ErrNotFound)
 		}
 		if err == nil {
 			rules, err = readRules(v, app)
@@ -270,12 +269,12 @@ func (s *Service) Configuration(app string) (Config, error) {
 	return Config{row.Name, rules, row.Extra}, err
 }
 
-// Task is the task with this id, or zone.ErrNotFound.
+// Task is the task with this id, or store.ErrNotFound.
 func (s *Service) Task(id string) (t Task, err error) {
 	at, working := s.progress.get(id) // before the row, or the end of it would be told as its beginning
 	err = s.pub.View(func(v store.View) error { return v.Object(kindTask, id, &t) })
-	if errors.Is(err, zone.ErrNotFound) {
-		err = fmt.Errorf("task %.80q: %w", id, zone.ErrNotFound)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("task %.80q: %w", id, store.ErrNotFound)
 	}
 	if working && err == nil {
 		t = at.shown(t)
@@ -288,7 +287,7 @@ func (s *Service) Tasks(app string) ([]Task, error) {
 	tasks := []Task{}
 	err := s.pub.View(func(v store.View) error {
 		var a appRow
-		if err := v.Object(kindApp, app, &a); err != nil && !errors.Is(err, zone.ErrNotFound) {
+		if err := v.Object(kindApp, app, &a); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		for _, id := range a.Tasks {
@@ -321,7 +320,7 @@ func (s *Service) failInterrupted(ctx context.Context) error {
 	err := s.commit(ctx, own, func(e *edit) error {
 		for _, id := range s.jobs.interrupted {
 			err := e.endTask(id, Failure, "interrupted by a restart; nothing was changed")
-			if err != nil && !errors.Is(err, zone.ErrNotFound) {
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}
@@ -364,7 +363,7 @@ func (s *Service) runJob(ctx context.Context, j job) {
 			e.count(func(rules int) { s.progress.check(j.task.ID, rules) })
 			e.tx.Note("%s configuration", j.task.Kind)
 			err := e.endTask(j.task.ID, Success, "")
-			if errors.Is(err, zone.ErrNotFound) {
+			if errors.Is(err, store.ErrNotFound) {
 				return nil // terminated with its application
 			}
 			if err != nil {

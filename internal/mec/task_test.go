@@ -10,7 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 func (g *rig) configure(app string, kind mec.TaskKind, name string, words ...string) (mec.Task, error) {
@@ -44,7 +44,7 @@ func TestConfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, mec.Options{Tasks: 4})
 		_, err := g.configure("app1", mec.TaskUpdate, "demo")
-		wantIs(t, err, zone.ErrNotFound)
+		wantIs(t, err, store.ErrNotFound)
 		end := g.settle(g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2"))
 		if end.State != mec.Success || end.Progress != 100 || end.Ended.IsZero() {
 			t.Errorf("ends as %+v", end)
@@ -58,9 +58,9 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("App = %+v, %v", a, err)
 		}
 		_, err = g.configure("app1", mec.TaskCreate, "demo")
-		wantIs(t, err, zone.ErrExists)
+		wantIs(t, err, store.ErrExists)
 		_, err = g.configure("app2", mec.TaskCreate, "demo")
-		wantIs(t, err, zone.ErrExists)
+		wantIs(t, err, store.ErrExists)
 
 		// A rule that cannot be takes all back, and the platform is told why.
 		g.create("app2", "x x.example.com 192.0.2.9")
@@ -84,7 +84,7 @@ func TestConfigure(t *testing.T) {
 		}
 		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
 		_, err = g.Configuration("app1")
-		wantIs(t, err, zone.ErrNotFound)
+		wantIs(t, err, store.ErrNotFound)
 		if tasks, err := g.Tasks("app1"); err != nil || len(tasks) != 4 || tasks[3].ID != end.ID {
 			t.Errorf("Tasks = %v, %v", tasks, err)
 		}
@@ -103,7 +103,7 @@ func TestConfigureNothing(t *testing.T) {
 			g.settle(g.configure("app1", mec.TaskUpdate, ""))
 		}
 		_, err = g.Task(first.ID) // two are kept
-		wantIs(t, err, zone.ErrNotFound)
+		wantIs(t, err, store.ErrNotFound)
 		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 2 {
 			t.Errorf("Terminate = %+v, %v", n, err)
 		}

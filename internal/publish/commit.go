@@ -330,7 +330,7 @@ func (p *Publisher) next(n *serving, z *zoneEdit) error {
 func (p *Publisher) reload(id uuid.UUID) (n *zone.Nodes, err error) {
 	err = p.View(func(v store.View) error {
 		cur, err := v.Zone(id)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -62,7 +63,7 @@ func TestOverlayAndZoneOfOneName(t *testing.T) {
 		_, err := tx.Overlay(dnsname.MustParse("example.org."))
 		return err
 	})
-	if !errors.Is(err, zone.ErrExists) {
+	if !errors.Is(err, store.ErrExists) {
 		t.Errorf("an overlay in the place of a zone: %v", err)
 	}
 }

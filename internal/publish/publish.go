@@ -249,7 +249,7 @@ func (u updater) Stage(fn func(store.Writer) error) (*store.Staged, error) {
 func (p *Publisher) Check() error {
 	return p.View(func(v store.View) error {
 		_, err := v.Zone(uuid.Nil)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		return err

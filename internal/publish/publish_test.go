@@ -251,7 +251,7 @@ func TestAllOrNothing(t *testing.T) {
 		})
 	}
 	var x int
-	if err := p.View(func(v store.View) error { return v.Object("x", "y", &x) }); !errors.Is(err, zone.ErrNotFound) {
+	if err := p.View(func(v store.View) error { return v.Object("x", "y", &x) }); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("object of a refused edit: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Secondary is what is known of our copy of a SECONDARY zone.
@@ -22,7 +21,7 @@ const kindSecondary = "secondary"
 
 // SecondaryOf is what is known of a copy; the zero Secondary when there never was one.
 func SecondaryOf(v store.View, id uuid.UUID) (s Secondary, err error) {
-	if err = v.Object(kindSecondary, id.String(), &s); errors.Is(err, zone.ErrNotFound) {
+	if err = v.Object(kindSecondary, id.String(), &s); errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	return s, err
@@ -47,7 +46,7 @@ func (tx *Tx) SetSecondary(id uuid.UUID, s Secondary) error {
 
 // dropSecondary forgets a copy.
 func (tx *Tx) dropSecondary(id uuid.UUID) error {
-	if err := tx.DeleteObject(kindSecondary, id.String()); !errors.Is(err, zone.ErrNotFound) {
+	if err := tx.DeleteObject(kindSecondary, id.String()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil

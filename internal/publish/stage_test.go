@@ -107,7 +107,7 @@ func TestStaged(t *testing.T) {
 				if !errors.Is(change.err, tt.want) || !errors.Is(same.err, tt.told) || !change.told || !same.told {
 					t.Errorf("Commit = %v and of the same again %v, want %v and %v", change.err, same.err, tt.want, tt.told)
 				}
-				if refusal := zone.ErrExists; tt.disk == nil && !errors.Is(refused.err, refusal) {
+				if refusal := store.ErrExists; tt.disk == nil && !errors.Is(refused.err, refusal) {
 					t.Errorf("Commit of what exists = %v, want %v", refused.err, refusal)
 				}
 				if tt.disk != nil && !errors.Is(refused.err, store.ErrUnavailable) {

@@ -74,7 +74,7 @@ func (tx *Tx) wrote(kind string) {
 	}
 }
 
-// DeleteObject removes an object, or returns zone.ErrNotFound.
+// DeleteObject removes an object, or returns store.ErrNotFound.
 func (tx *Tx) DeleteObject(kind, id string) error {
 	tx.wrote(kind)
 	return tx.Edit.DeleteObject(kind, id)
@@ -84,7 +84,7 @@ func (tx *Tx) DeleteObject(kind, id string) error {
 func (tx *Tx) zone(id uuid.UUID) (*zoneEdit, error) {
 	if z := tx.zones[id]; z != nil {
 		if z.deleted {
-			return nil, fmt.Errorf("zone %s: %w", id, zone.ErrNotFound)
+			return nil, fmt.Errorf("zone %s: %w", id, store.ErrNotFound)
 		}
 		return z, nil
 	}
@@ -117,8 +117,8 @@ func (tx *Tx) After(id uuid.UUID) (*zone.Zone, error) {
 // this name must not exist.
 func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error) {
 	if _, err := tx.ZoneByName(z.Name); err == nil {
-		return z, fmt.Errorf("zone %s: %w", z.Name, zone.ErrExists)
-	} else if !errors.Is(err, zone.ErrNotFound) {
+		return z, fmt.Errorf("zone %s: %w", z.Name, store.ErrExists)
+	} else if !errors.Is(err, store.ErrNotFound) {
 		return z, err
 	}
 	if z.ID == uuid.Nil {
@@ -141,14 +141,14 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	return e.zone, nil
 }
 
-// Overlay is the overlay zone of this name. It is made when there is none; a zone of another kind is zone.ErrExists.
+// Overlay is the overlay zone of this name. It is made when there is none; a zone of another kind is store.ErrExists.
 func (tx *Tx) Overlay(apex dnsname.Name) (zone.Zone, error) {
 	z, err := tx.ZoneByName(apex)
 	switch {
-	case errors.Is(err, zone.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return tx.CreateZone(zone.Zone{Name: apex, Kind: zone.Overlay})
 	case err == nil && z.Kind != zone.Overlay:
-		return z, fmt.Errorf("zone %s of type %s: %w", apex, z.Kind, zone.ErrExists)
+		return z, fmt.Errorf("zone %s of type %s: %w", apex, z.Kind, store.ErrExists)
 	}
 	return z, err
 }
@@ -226,8 +226,8 @@ func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 		return s, err
 	}
 	if _, err := tx.RecordSet(s.Zone, s.Name, s.Type); err == nil {
-		return s, fmt.Errorf("record set %s %s: %w", s.Name, s.Type, zone.ErrExists)
-	} else if !errors.Is(err, zone.ErrNotFound) {
+		return s, fmt.Errorf("record set %s %s: %w", s.Name, s.Type, store.ErrExists)
+	} else if !errors.Is(err, store.ErrNotFound) {
 		return s, err
 	}
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1

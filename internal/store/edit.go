@@ -205,11 +205,11 @@ func (e *Edit) PutObject(kind, id string, value any) error {
 	return e.put(Objects, ObjectKey(kind, id), b)
 }
 
-// DeleteObject removes an object, or returns zone.ErrNotFound.
+// DeleteObject removes an object, or returns ErrNotFound.
 func (e *Edit) DeleteObject(kind, id string) error {
 	key := ObjectKey(kind, id)
 	if e.w.Get(Objects, key) == nil {
-		return fmt.Errorf("%s %s: %w", kind, id, zone.ErrNotFound)
+		return fmt.Errorf("%s %s: %w", kind, id, ErrNotFound)
 	}
 	return e.delete(Objects, key)
 }

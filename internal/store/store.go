@@ -59,6 +59,15 @@ type Writer interface {
 	Delete(t Table, key []byte) error // no error when absent
 }
 
+// ErrNotFound says that there is no such zone, record set or object.
+var ErrNotFound = errors.New("not found")
+
+// ErrExists says that there is already a zone, record set or object of that name.
+var ErrExists = errors.New("already exists")
+
+// ErrChanged says that a zone, record set or object is no longer in the state that the caller expects.
+var ErrChanged = errors.New("changed in the meantime")
+
 // ErrUnavailable says that the store cannot take changes now: disk full, read-only, or an input/output error. The
 // caller's change was not made.
 var ErrUnavailable = errors.New("store cannot take changes now")

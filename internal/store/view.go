@@ -40,12 +40,12 @@ func (e *absent) Error() string {
 	if e.typ != 0 {
 		s += " " + e.typ.String()
 	}
-	return s + ": " + zone.ErrNotFound.Error()
+	return s + ": " + ErrNotFound.Error()
 }
 
-func (e *absent) Unwrap() error { return zone.ErrNotFound }
+func (e *absent) Unwrap() error { return ErrNotFound }
 
-// Zone is the zone with this id, or zone.ErrNotFound.
+// Zone is the zone with this id, or ErrNotFound.
 func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 	b := v.r.Get(Zones, id[:])
 	if b == nil {
@@ -54,7 +54,7 @@ func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 	return decodeZone(id[:], b)
 }
 
-// ZoneByName is the zone with this name, or zone.ErrNotFound.
+// ZoneByName is the zone with this name, or ErrNotFound.
 func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
 	id := v.r.Get(Names, zoneKey(n))
 	if len(id) != 16 {
@@ -87,7 +87,7 @@ func (v View) zonesIn(prefix []byte, fn func(zone.Zone) (bool, error)) error {
 	return err
 }
 
-// RecordSet is the set of this zone, name and type, or zone.ErrNotFound.
+// RecordSet is the set of this zone, name and type, or ErrNotFound.
 func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.RecordSet, error) {
 	key := SetKey(zoneID, n, t)
 	b := v.r.Get(Sets, key)
@@ -97,7 +97,7 @@ func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.Recor
 	return v.set(key, b)
 }
 
-// RecordSetByID is the set with this id, or zone.ErrNotFound.
+// RecordSetByID is the set with this id, or ErrNotFound.
 func (v View) RecordSetByID(id uuid.UUID) (zone.RecordSet, error) {
 	num := setNumber(id)
 	key := v.r.Get(SetIDs, number(num))
@@ -252,7 +252,7 @@ func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
 	return err
 }
 
-// Object reads the object of this kind and id into out, or returns zone.ErrNotFound.
+// Object reads the object of this kind and id into out, or returns ErrNotFound.
 func (v View) Object(kind, id string, out any) error {
 	b := v.r.Get(Objects, ObjectKey(kind, id))
 	if b == nil {

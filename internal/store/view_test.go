@@ -8,7 +8,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // nothing is a store without rows.
@@ -34,8 +33,8 @@ func TestAbsent(t *testing.T) {
 		{"quota p1: not found", v.Object("quota", "p1", &out)},
 	}
 	for _, tt := range tests {
-		if tt.err == nil || tt.err.Error() != tt.want || !errors.Is(tt.err, zone.ErrNotFound) {
-			t.Errorf("error %q, want %q, and zone.ErrNotFound", tt.err, tt.want)
+		if tt.err == nil || tt.err.Error() != tt.want || !errors.Is(tt.err, ErrNotFound) {
+			t.Errorf("error %q, want %q, and ErrNotFound", tt.err, tt.want)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*changing, o ow
 		return s, nil
 	}
 	s, err := tx.RecordSet(z.ID, o.name, o.typ)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		s, err = zone.RecordSet{Zone: z.ID, Name: o.name, Type: o.typ, Managed: o.name == c.apex && o.typ == rr.TypeNS}, nil
 	}
 	w := &changing{s, make(map[string]string, len(s.Data))}
@@ -123,7 +123,7 @@ func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*changing, o ow
 func put(tx *publish.Tx, o owner, s *zone.RecordSet) error {
 	_, err := tx.RecordSet(s.Zone, o.name, o.typ)
 	switch {
-	case err != nil && !errors.Is(err, zone.ErrNotFound):
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	case err != nil && len(s.Data) == 0:
 		return nil

@@ -43,7 +43,7 @@ func (a *attempt) load() (err error) {
 			return err
 		}
 		set, err := v.RecordSet(a.id, a.zone.Name, rr.TypeSOA)
-		if errors.Is(err, zone.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		if err == nil && len(set.Data) == 1 {
@@ -56,7 +56,7 @@ func (a *attempt) load() (err error) {
 // run asks the masters one after the other until one has brought our copy up to date. It reports true when there is nothing to
 // be copied any more.
 func (a *attempt) run(ctx context.Context) (gone bool, err error) {
-	if err := a.load(); errors.Is(err, zone.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary {
+	if err := a.load(); errors.Is(err, store.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary {
 		return true, nil
 	} else if err != nil {
 		return false, err

@@ -17,7 +17,7 @@ import (
 func (n *Notifier) step(ctx context.Context, s step) {
 	var z zone.Zone
 	err := n.pub.View(func(v store.View) (err error) { z, err = v.Zone(s.zone); return err })
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !transferred(z) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !transferred(z) {
 		n.mu.Lock()
 		delete(n.zones, s.zone)
 		n.mu.Unlock()

@@ -1,18 +1,6 @@
 package zone
 
-import (
-	"errors"
-	"fmt"
-)
-
-// ErrNotFound says that there is no such zone, record set or object.
-var ErrNotFound = errors.New("not found")
-
-// ErrExists says that there is one already.
-var ErrExists = errors.New("already exists")
-
-// ErrChanged says that the thing is no longer in the state the caller expected.
-var ErrChanged = errors.New("changed in the meantime")
+import "fmt"
 
 // InvalidError says that a value cannot be taken, and which.
 type InvalidError struct {

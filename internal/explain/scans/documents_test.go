@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/scans"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // TestDocument sees that a report is made once for each form, however many read it.
@@ -40,7 +40,7 @@ func TestDocument(t *testing.T) {
 		}
 		tags[bodies[0].Tag] = format
 	}
-	if _, err := s.Document("p2", x.ID, "json"); !errors.Is(err, zone.ErrNotFound) {
+	if _, err := s.Document("p2", x.ID, "json"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another project's report: %v", err)
 	}
 	if _, err := s.Document("p1", x.ID, "pdf"); err == nil {

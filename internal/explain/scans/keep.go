@@ -15,7 +15,6 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Kinds of objects in the store. Facts are apart, so that a list need not read them.
@@ -71,7 +70,7 @@ func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts
 func drop(tx *publish.Tx, ids []string) error {
 	for _, id := range ids {
 		for _, kind := range []string{kindScan, kindFacts} {
-			if err := tx.DeleteObject(kind, id); err != nil && !errors.Is(err, zone.ErrNotFound) {
+			if err := tx.DeleteObject(kind, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err // another scan that ended at the same time may have dropped it
 			}
 		}
@@ -238,7 +237,7 @@ func (s *Service) List(project string, f Filter) (out []Scan) {
 	return out[:min(len(out), cmp.Or(f.Limit, 100))]
 }
 
-// Get is a scan of a project, or zone.ErrNotFound, and a channel that is closed when it changes; nil if it has ended.
+// Get is a scan of a project, or store.ErrNotFound, and a channel that is closed when it changes; nil if it has ended.
 func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +247,7 @@ func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
 	if x, ok := s.kept[id]; ok && x.Project == project {
 		return x, nil, nil
 	}
-	return Scan{}, nil, fmt.Errorf("scan %s: %w", id, zone.ErrNotFound)
+	return Scan{}, nil, fmt.Errorf("scan %s: %w", id, store.ErrNotFound)
 }
 
 // Facts are everything that a scan of a project has asked and heard.

@@ -22,7 +22,6 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 var (
@@ -135,10 +134,10 @@ func TestScan(t *testing.T) {
 	if err != nil || facts.Outcomes[0].Sets[0].Data[0] != "192.0.2.80" {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
-	if _, err := s.Facts("p2", x.ID); !errors.Is(err, zone.ErrNotFound) {
+	if _, err := s.Facts("p2", x.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another project's facts: %v", err)
 	}
-	if _, _, err := s.Get("p2", x.ID); !errors.Is(err, zone.ErrNotFound) {
+	if _, _, err := s.Get("p2", x.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another project's scan: %v", err)
 	}
 	if n := len(s.List("p2", scans.Filter{})); n != 0 {
@@ -303,7 +302,7 @@ func TestHistory(t *testing.T) {
 	if n := len(again.List("p1", scans.Filter{Kind: explain.Analyze})); n != 3 {
 		t.Errorf("%d scans are kept, not 3", n)
 	}
-	if _, err := again.Facts("p1", first.ID); !errors.Is(err, zone.ErrNotFound) {
+	if _, err := again.Facts("p1", first.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the facts of a scan that is not kept: %v", err)
 	}
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 3}, w.pasts); diff != "" {

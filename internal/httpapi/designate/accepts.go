@@ -168,7 +168,7 @@ func (c *call) showTransferAccept() (reply, error) {
 	}
 	var t TransferAccept
 	err = c.view(func(v store.View) error { return v.Object(kindTransferAccept, id.String(), &t) })
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
 		err = notFound("zone_transfer_accept", "ZoneTransferAccept")
 	}
 	return ok(c.linkedAccept(t)), err

@@ -153,7 +153,7 @@ func uncover(tx *publish.Tx, s zone.RecordSet) error {
 		return nil
 	}
 	have, err := tx.RecordSet(s.Zone, s.Name, s.Type)
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !have.Hidden {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !have.Hidden {
 		return nil
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -171,7 +172,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 	if was.Hidden {
 		was = zone.RecordSet{}
 	}
-	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return RecordSet{}, err
 	}
 	if !exists && (ch.action == "update" || ch.action == "delete") {
@@ -179,7 +180,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 	}
 	zs := zoneSet{z, was}
 	if ch.ifMatch != "" && (!exists || !sameWritten(ch.ifMatch, tagOf(c.wire(zs))) && ch.ifMatch != "*") {
-		return RecordSet{}, zone.ErrChanged
+		return RecordSet{}, store.ErrChanged
 	}
 	if ch.action == "delete" {
 		return c.applyDelete(tx, zs, g)

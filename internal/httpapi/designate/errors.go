@@ -67,9 +67,9 @@ var known = []struct {
 	status int
 	kind   string
 }{
-	{zone.ErrNotFound, http.StatusNotFound, "not_found"},
-	{zone.ErrExists, http.StatusConflict, "duplicate"},
-	{zone.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
+	{store.ErrNotFound, http.StatusNotFound, "not_found"},
+	{store.ErrExists, http.StatusConflict, "duplicate"},
+	{store.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
 	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
 }

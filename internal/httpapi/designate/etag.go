@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // aliasType is how the API writes the type.
@@ -53,7 +53,7 @@ func (c *call) ifMatch(current func() any) error {
 		return nil
 	}
 	return &fault{status: http.StatusPreconditionFailed, kind: "precondition_failed",
-		message: "It was " + zone.ErrChanged.Error() + "; read it again and repeat the change."}
+		message: "It was " + store.ErrChanged.Error() + "; read it again and repeat the change."}
 }
 
 // shown is the reply to a GET of one thing: 304 when the client has it already.

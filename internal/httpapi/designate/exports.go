@@ -98,7 +98,7 @@ func (k tasks) get(c *call, v store.View) (Task, error) {
 		return t, err
 	}
 	err = v.Object(k.kind, id.String(), &t)
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
 		err = notFound("zone_"+k.name[:len(k.name)-1], k.title)
 	}
 	return t, err

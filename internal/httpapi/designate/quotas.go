@@ -7,7 +7,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 const kindQuota = "quota"
@@ -47,7 +46,7 @@ func quotasOf(v store.View, s *Settings, project string) (Quotas, error) {
 	q := s.Quotas
 	var own map[string]int
 	err := v.Object(kindQuota, project, &own)
-	if err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return q, err
 	}
 	for key, n := range own {
@@ -124,7 +123,7 @@ func readQuotas(in *input) (map[string]int, error) {
 
 func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
 	own := map[string]int{}
-	if err := tx.Object(kindQuota, project, &own); err != nil && !errors.Is(err, zone.ErrNotFound) {
+	if err := tx.Object(kindQuota, project, &own); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	for key, n := range set {
@@ -139,7 +138,7 @@ func (c *call) deleteQuotas() (reply, error) {
 		return reply{}, err
 	}
 	err = c.commit(func(tx *publish.Tx) error {
-		if err := tx.DeleteObject(kindQuota, project); !errors.Is(err, zone.ErrNotFound) {
+		if err := tx.DeleteObject(kindQuota, project); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		return nil

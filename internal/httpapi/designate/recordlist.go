@@ -142,7 +142,7 @@ func (l *setList) findMarker() error {
 	}
 	s, err := l.v.RecordSetByID(uuid.MustParse(l.q.marker))
 	z, listed := l.zones[s.Zone]
-	if errors.Is(err, zone.ErrNotFound) || err == nil && (!listed || s.Hidden) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (!listed || s.Hidden) {
 		return markerNotFound(l.q.marker)
 	}
 	l.marker = &zoneSet{z, s}

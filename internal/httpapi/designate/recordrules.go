@@ -87,7 +87,7 @@ func (c *call) recordQuota(v store.View, z zone.Zone, s zone.RecordSet, g growth
 }
 
 func setExists(s zone.RecordSet, err error) error {
-	if errors.Is(err, zone.ErrExists) {
+	if errors.Is(err, store.ErrExists) {
 		return duplicate("recordset", "Duplicate RecordSet: %s %s exists", s.Name, s.Type)
 	}
 	return err

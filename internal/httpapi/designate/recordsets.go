@@ -29,7 +29,7 @@ func (c *call) recordSet(v store.View) (zoneSet, error) {
 		return zoneSet{}, err
 	}
 	s, err := v.RecordSetByID(id)
-	if errors.Is(err, zone.ErrNotFound) || err == nil && (s.Zone != z.ID || s.Hidden) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (s.Zone != z.ID || s.Hidden) {
 		return zoneSet{}, notFound("recordset", "RecordSet")
 	}
 	return zoneSet{z, s}, err
@@ -163,7 +163,7 @@ func (c *call) findRecordSet() (reply, error) {
 	var s zone.RecordSet
 	err = c.view(func(v store.View) (err error) {
 		if s, err = v.RecordSetByID(id); err == nil && s.Hidden {
-			err = zone.ErrNotFound
+			err = store.ErrNotFound
 		}
 		if err == nil {
 			_, err = c.zoneByID(v, s.Zone)

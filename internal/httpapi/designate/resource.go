@@ -8,7 +8,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Meta is what every small thing has: those that are kept whole, as they look on the wire, among the store's objects.
@@ -106,7 +105,7 @@ func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 		return item, err
 	}
 	err = v.Object(res.kind, id.String(), &item)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		err = notFound(res.kind, res.title)
 	}
 	return item, err

@@ -80,7 +80,7 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 		return restoreSOA(tx, z, was)
 	}
 	_, err := tx.UpdateSet(was)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		_, err = tx.CreateSet(was)
 	}
 	return err

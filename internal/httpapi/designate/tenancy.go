@@ -31,7 +31,7 @@ func (c *call) zone(v store.View) (zone.Zone, error) {
 
 func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
 	z, err := v.Zone(id)
-	if errors.Is(err, zone.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return z, errNoZone()
 	}
 	if err != nil || c.owns(z) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 const (
@@ -166,7 +165,7 @@ func (c *call) transferRequest(v store.View, id string, owned bool) (TransferReq
 	err := v.Object(kindTransferRequest, id, &t)
 	owner := c.scope.all || t.ProjectID == c.scope.project
 	meant := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
-	if errors.Is(err, zone.ErrNotFound) || err == nil && !owner && (owned || !meant) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !owner && (owned || !meant) {
 		return t, notFound("zone_transfer_request", "ZoneTransferRequest")
 	}
 	return t, err

@@ -94,7 +94,7 @@ func (c *call) createZone() (reply, error) {
 }
 
 func zoneExists(z zone.Zone, err error) error {
-	if errors.Is(err, zone.ErrExists) {
+	if errors.Is(err, store.ErrExists) {
 		return duplicate("zone", "Duplicate Zone: %s exists", z.Name)
 	}
 	return err

@@ -24,7 +24,6 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // base is where the door is.
@@ -244,7 +243,7 @@ func (d *door) report(w http.ResponseWriter, r *http.Request) error {
 func (d *door) ended(r *http.Request) (scans.Scan, error) {
 	x, _, err := d.find(r)
 	if err == nil && x.State != scans.Done {
-		err = fmt.Errorf("scan %s is %s: %w", x.ID, x.State, zone.ErrNotFound)
+		err = fmt.Errorf("scan %s is %s: %w", x.ID, x.State, store.ErrNotFound)
 	}
 	return x, err
 }
@@ -307,7 +306,7 @@ func (d *door) checks(w http.ResponseWriter, _ *http.Request) error {
 func (d *door) check(w http.ResponseWriter, r *http.Request) error {
 	c, ok := check.Find(strings.ToUpper(r.PathValue("id")))
 	if !ok {
-		return fmt.Errorf("check %s: %w", r.PathValue("id"), zone.ErrNotFound)
+		return fmt.Errorf("check %s: %w", r.PathValue("id"), store.ErrNotFound)
 	}
 	httpapi.JSON(w, http.StatusOK, c)
 	return nil

@@ -12,7 +12,6 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // fault is an error as a client gets to see it.
@@ -57,9 +56,9 @@ func (c *call) asFault(err error) *fault {
 		return &fault{status: http.StatusForbidden, detail: err.Error()}
 	case errors.As(err, &large):
 		return &fault{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body is larger than %d octets", large.Limit)}
-	case errors.Is(err, zone.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return &fault{status: c.missing(), detail: "there is no such record"}
-	case errors.Is(err, zone.ErrExists):
+	case errors.Is(err, store.ErrExists):
 		return &fault{status: c.exists(), detail: "record already exists! " + err.Error()}
 	case errors.Is(err, store.ErrUnavailable):
 		return c.unavailable(err)
