@@ -47,8 +47,8 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 	return dnsserver.Config{
 		Forward: forwarding,
 		Peers:   dnsserver.PeersConfig{By: d.peers},
-		Listen:  c.Listen, Snapshot: d.spare.between(d.publisher.Snapshot), Stale: d.following.aliases.Stale,
-		Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize, Workers: d.spare.processors,
+		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Stale: d.following.aliases.Stale,
+		Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize,
 		RRL: dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Negative: c.RRL.Negative,
 			Errors: c.RRL.Errors, Slip: slip, Window: c.RRL.Window, Exempt: c.RRL.ExemptNetworks()},
 		TCP: dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient,

@@ -33,7 +33,6 @@ const storeFile = "nameplane.db"
 // daemon is a server with everything opened and bound.
 type daemon struct {
 	cfg        config.Config
-	spare      *spareThread
 	log        *slog.Logger
 	level      *slog.LevelVar
 	hangup     chan os.Signal
@@ -108,7 +107,6 @@ func (d *daemon) openStore() (err error) {
 	if err := store.Init(d.store); err != nil {
 		return fmt.Errorf("store file %s: %w", d.storePath(), err)
 	}
-	d.spare = newSpareThread(d.store.HoldsThread)
 	d.following = newFollowing(d)
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
 		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed,
@@ -253,8 +251,6 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.explaining.run(ctx) })
 	g.Go(func() error { return d.notifier.Run(ctx) })
 	g.Go(func() error { return d.refresher.Run(ctx) })
-	g.Go(func() error { return d.spare.run(ctx) })
-	g.Go(func() error { return newTidyMemory().run(ctx) })
 	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	return g.Wait()
 }

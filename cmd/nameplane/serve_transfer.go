@@ -25,7 +25,6 @@ func (d *daemon) openTransfer() {
 
 // changed is told of every commit, in their order.
 func (d *daemon) changed(changes []store.Change) {
-	d.spare.changed(changes)
 	d.notifier.Committed(changes)
 	if s := d.silenced.Load(); s != nil {
 		s.Committed(changes)

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// freeProgram is for Linux.
-func freeProgram() {}
