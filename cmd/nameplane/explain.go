@@ -153,7 +153,7 @@ func (l *look) recorded(cmd *cobra.Command, args []string) (*explain.Facts, erro
 		return nil, fail(fmt.Sprintf("nameplane %s --replay %s", facts.Kind, l.replay), "%s is a record of %q, not of %q", l.replay, facts.Kind, l.kind)
 	}
 	if len(args) > 0 {
-		if name, _, err := gather.ParseInput(args[0]); err != nil || name != facts.Name.Name {
+		if name, _, err := gather.ParseInput(args[0]); err != nil || name != facts.Name {
 			return nil, usage(cmd, "%s is a record of %s, not of %s", l.replay, facts.Name, args[0])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
@@ -15,7 +16,6 @@ import (
 	looks "github.com/nameplane/nameplane/internal/httpapi/explain"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
-	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // explaining is what looks at names for those who ask by REST.
@@ -80,15 +80,11 @@ func inPublic(c config.Explain, dial gather.Dial, listen gather.Listen) gather.G
 
 // lookWith looks by a copy of a gatherer: each look has options of its own.
 func lookWith(base gather.Gatherer) scans.Looker {
-	return func(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+	return func(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
 		g := base
 		g.Options.Past, g.Options.Change = past, r.Change
 		g.Progress = func(e gather.Event) {
 			progress(scans.Progress{Step: stageWords[e.Stage], Queries: e.Queries, Facts: e.Facts})
-		}
-		var types []rr.Type
-		for _, t := range r.Types {
-			types = append(types, t.Type)
 		}
 		for _, text := range r.Expect {
 			set, err := explain.ParseExpect(text)
@@ -98,18 +94,18 @@ func lookWith(base gather.Gatherer) scans.Looker {
 			g.Options.Expect = append(g.Options.Expect, set)
 		}
 		l := look{kind: r.Kind}
-		return l.ask(ctx, &g, r.Target, types)
+		return l.ask(ctx, &g, r.Target, r.Types)
 	}
 }
 
-func parseTarget(input string) (explain.Name, error) {
+func parseTarget(input string) (dnsname.Name, error) {
 	name, _, err := gather.ParseInput(input)
-	return explain.Name{Name: name}, err
+	return name, err
 }
 
-func domainOf(n explain.Name) explain.Name {
-	if d := registry.SuffixOf(n.Name).Domain; !d.IsZero() {
-		return explain.Name{Name: d}
+func domainOf(n dnsname.Name) dnsname.Name {
+	if d := registry.SuffixOf(n).Domain; !d.IsZero() {
+		return d
 	}
 	return n
 }

@@ -120,7 +120,7 @@ func (s *sight) options(cmd *cobra.Command, o *gather.Options) (err error) {
 		if err != nil {
 			return usage(cmd, "--plan-ns %s: %s", text, err)
 		}
-		o.PlanNS = append(o.PlanNS, explain.Name{Name: n})
+		o.PlanNS = append(o.PlanNS, n)
 	}
 	if s.ecs != "" {
 		if o.ECS, err = netip.ParsePrefix(s.ecs); err != nil {
@@ -264,7 +264,7 @@ func readHints(file string) (out []iterate.Host, err error) {
 		}
 		if _, ok := at[name.String()]; !ok {
 			at[name.String()] = len(out)
-			out = append(out, iterate.Host{Name: iterate.Name{Name: name}})
+			out = append(out, iterate.Host{Name: name})
 		}
 		h := &out[at[name.String()]]
 		before := len(h.Glue)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
@@ -164,7 +165,7 @@ func safeWords(r *report.Report) string {
 	return "safe at " + r.SafeAt.UTC().Format(time.DateTime+" UTC")
 }
 
-func bareName(n explain.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
+func bareName(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 // inState are the resolvers in one of some states, of those that are counted.
 func inState(r *report.Report, states ...safeat.State) (out []string) {

@@ -28,11 +28,11 @@ import (
 )
 
 func TestWatchReached(t *testing.T) {
-	name := explain.Name{Name: dnsname.MustParse("www.example.org")}
+	name := dnsname.MustParse("www.example.org")
 	facts := func(results ...iterate.Class) *explain.Facts {
 		f := &explain.Facts{Kind: explain.Compare, Name: name}
 		for _, r := range results {
-			f.Outcomes = append(f.Outcomes, explain.Outcome{Type: explain.Type{Type: rr.TypeA}, Result: r})
+			f.Outcomes = append(f.Outcomes, explain.Outcome{Type: rr.TypeA, Result: r})
 		}
 		return f
 	}

@@ -267,6 +267,19 @@ func (n Name) String() string {
 	return string(b)
 }
 
+// MarshalText implements encoding.TextMarshaler: the presentation form, empty for the zero Name.
+func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. Empty text is the zero Name.
+func (n *Name) UnmarshalText(text []byte) (err error) {
+	if len(text) == 0 {
+		*n = Name{}
+		return nil
+	}
+	*n, err = Parse(string(text))
+	return err
+}
+
 // appendLabel writes one label so that Parse reads it back, and so that a master file does too.
 func appendLabel(b []byte, label string) []byte {
 	for i := range len(label) {

@@ -1,6 +1,8 @@
 package dnsname_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -168,5 +170,27 @@ func TestChild(t *testing.T) {
 	}
 	if n, err := dnsname.MustParse(name255).Child("a"); err == nil {
 		t.Errorf("child of a name of 255 octets = %s", n)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	type doc struct {
+		Name dnsname.Name   `json:"name"`
+		None dnsname.Name   `json:"none"`
+		Left dnsname.Name   `json:"left,omitzero"`
+		List []dnsname.Name `json:"list"`
+	}
+	in := doc{Name: dnsname.MustParse(`a\.b.Example.org`), List: []dnsname.Name{dnsname.Root}}
+	const want = `{"name":"a\\.b.example.org.","none":"","list":["."]}`
+	text, err := json.Marshal(in)
+	if err != nil || string(text) != want {
+		t.Fatalf("Marshal = %s, %v, want %s", text, err, want)
+	}
+	var out doc
+	if err := json.Unmarshal(text, &out); err != nil || !reflect.DeepEqual(in, out) {
+		t.Errorf("Unmarshal = %v, %v, want %v", out, err, in)
+	}
+	if err := json.Unmarshal([]byte(`{"name":"a..b"}`), &out); err == nil {
+		t.Error("a name with an empty label is read")
 	}
 }

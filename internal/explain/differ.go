@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -24,7 +25,7 @@ const (
 // Difference is how the answers of a zone's servers to one question differ.
 type Difference struct {
 	Question iterate.Question `json:"question"`
-	Zone     Name             `json:"zone"`
+	Zone     dnsname.Name     `json:"zone"`
 	Manner   Manner           `json:"manner"`
 	Groups   []Group          `json:"groups"`
 }
@@ -42,7 +43,7 @@ type Group struct {
 // Differences finds where authoritative answers differ, and tells apart what is meant to from what is not.
 func Differences(f *Facts) (out []Difference) {
 	type key struct {
-		zone Name
+		zone dnsname.Name
 		q    iterate.Question
 	}
 	var order []key
@@ -66,16 +67,16 @@ func Differences(f *Facts) (out []Difference) {
 }
 
 // DividedAt reports whether servers that do not differ on purpose have different records of a name and type.
-func DividedAt(f *Facts, name Name, t rr.Type) bool {
+func DividedAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
-		return d.Manner == Divided && d.Question.Name == name.Name && (d.Question.Type == t || t == rr.TypeCNAME)
+		return d.Manner == Divided && d.Question.Name == name && (d.Question.Type == t || t == rr.TypeCNAME)
 	})
 }
 
 // turnsAt reports whether servers give some of a larger set of records of a name and type in turn.
-func turnsAt(f *Facts, name Name, t rr.Type) bool {
+func turnsAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
-		return d.Manner == Rotating && d.Question.Name == name.Name && d.Question.Type == t
+		return d.Manner == Rotating && d.Question.Name == name && d.Question.Type == t
 	})
 }
 
@@ -134,11 +135,11 @@ func (a Answer) Said() []string { return said(a.Question, a.Sets) }
 
 func said(q iterate.Question, sets []Set) (out []string) {
 	for _, s := range sets {
-		if s.Name.Name != q.Name || s.Type.Type != q.Type && s.Type.Type != rr.TypeCNAME {
+		if s.Name != q.Name || s.Type != q.Type && s.Type != rr.TypeCNAME {
 			continue
 		}
 		for _, d := range s.Data {
-			if s.Type.Type != q.Type {
+			if s.Type != q.Type {
 				d = s.Type.String() + " " + d
 			}
 			out = append(out, d)

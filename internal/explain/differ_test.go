@@ -26,7 +26,7 @@ func classed(a explain.Answer, c iterate.Class) explain.Answer {
 }
 
 func typed(a explain.Answer, t rr.Type) explain.Answer {
-	a.Question.Type, a.Sets[0].Type.Type = t, t
+	a.Question.Type, a.Sets[0].Type = t, t
 	return a
 }
 

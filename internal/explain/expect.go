@@ -22,14 +22,14 @@ func ParseExpect(text string) (Set, error) {
 	if !set.Type.IsData() {
 		return Set{}, fmt.Errorf("%s is no type of records", set.Type)
 	}
-	if set.Type.Type == rr.TypeTXT && data != "" && !strings.Contains(data, `"`) {
+	if set.Type == rr.TypeTXT && data != "" && !strings.Contains(data, `"`) {
 		data = quoted(data)
 	}
-	parsed, err := rr.ParseData(set.Type.Type, data)
+	parsed, err := rr.ParseData(set.Type, data)
 	if err != nil {
 		return Set{}, err
 	}
-	set.Data = []string{rr.DataText(set.Type.Type, rr.DataKey(set.Type.Type, parsed))}
+	set.Data = []string{rr.DataText(set.Type, rr.DataKey(set.Type, parsed))}
 	return set, nil
 }
 

@@ -8,26 +8,6 @@
 // resolver filters, are never called old.
 package explain
 
-import (
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
-	"github.com/nameplane/nameplane/internal/rr"
-)
-
-// Name is a domain name that is text in JSON.
-type Name = iterate.Name
-
-// Type is a record type that is text in JSON.
-type Type struct{ rr.Type }
-
-// MarshalText implements encoding.TextMarshaler.
-func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (t *Type) UnmarshalText(text []byte) (err error) {
-	t.Type, err = rr.ParseType(string(text))
-	return err
-}
-
 // Kind is what was asked for.
 type Kind string
 

@@ -4,10 +4,12 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // Schema is the version of the form of Facts.
@@ -19,17 +21,17 @@ type Facts struct {
 	Kind       Kind          `json:"kind"`
 	Input      string        `json:"input"`             // as it was typed
 	Trimmed    []string      `json:"trimmed,omitempty"` // what of the input is not a part of the name: "https://", ":443"
-	Name       Name          `json:"name"`
-	Types      []Type        `json:"types,omitempty"`
+	Name       dnsname.Name  `json:"name"`
+	Types      []rr.Type     `json:"types,omitempty"`
 	At         time.Time     `json:"at"` // when asking began; all durations count from here
 	Took       time.Duration `json:"took"`
 	Vantage    Vantage       `json:"vantage"`
 	Queries    int           `json:"queries"`
 	Unfinished []string      `json:"unfinished,omitempty"` // limits that kept it from being complete; what is missing is unknown
 
-	Domain        Name                    `json:"domain"`                  // to be registered: one label below its public suffix; zero for a suffix itself
-	Owner         Name                    `json:"owner,omitzero"`          // the same by the private suffixes: who controls it, as with github.io
-	Zone          Name                    `json:"zone,omitzero"`           // that the name is in; zero: not found
+	Domain        dnsname.Name            `json:"domain"`                  // to be registered: one label below its public suffix; zero for a suffix itself
+	Owner         dnsname.Name            `json:"owner,omitzero"`          // the same by the private suffixes: who controls it, as with github.io
+	Zone          dnsname.Name            `json:"zone,omitzero"`           // that the name is in; zero: not found
 	Registrations []registry.Registration `json:"registrations,omitempty"` // of the domain, and of those that its servers and aliases are in
 
 	Zones    []iterate.Zone  `json:"zones,omitempty"` // from the root on; a zone comes behind its parent
@@ -48,7 +50,7 @@ type Facts struct {
 	Caches   []Cache         `json:"caches,omitempty"`
 
 	Expect    []Set              `json:"expect,omitempty"`    // what the asker says there should be
-	PlanNS    []Name             `json:"planNS,omitempty"`    // nameservers that the asker is about to change to
+	PlanNS    []dnsname.Name     `json:"planNS,omitempty"`    // nameservers that the asker is about to change to
 	Change    bool               `json:"change,omitempty"`    // the asker is about to change the records, or has done so
 	Past      []Past             `json:"past,omitempty"`      // what earlier looks have seen, the latest first
 	Exchanges []iterate.Exchange `json:"exchanges,omitempty"` // evidence: everything that was asked, in the order of time
@@ -67,31 +69,31 @@ type Vantage struct {
 
 // Set is a record set as text.
 type Set struct {
-	Name Name     `json:"name"`
-	Type Type     `json:"type"`
-	TTL  uint32   `json:"ttl"`            // the least of its records'
-	Data []string `json:"data"`           // in presentation form, sorted
-	TTLs []uint32 `json:"ttls,omitempty"` // if they are not all the same (RFC 2181 §5.2 forbids that)
+	Name dnsname.Name `json:"name"`
+	Type rr.Type      `json:"type"`
+	TTL  uint32       `json:"ttl"`            // the least of its records'
+	Data []string     `json:"data"`           // in presentation form, sorted
+	TTLs []uint32     `json:"ttls,omitempty"` // if they are not all the same (RFC 2181 §5.2 forbids that)
 }
 
 // SOA is a start of authority.
 type SOA struct {
-	Owner   Name   `json:"owner"`
-	TTL     uint32 `json:"ttl"`
-	MName   Name   `json:"mname"`
-	RName   Name   `json:"rname"`
-	Serial  uint32 `json:"serial"`
-	Refresh uint32 `json:"refresh"`
-	Retry   uint32 `json:"retry"`
-	Expire  uint32 `json:"expire"`
-	Minimum uint32 `json:"minimum"`
-	Count   int    `json:"count,omitempty"` // of SOA records in the answer, if not one
+	Owner   dnsname.Name `json:"owner"`
+	TTL     uint32       `json:"ttl"`
+	MName   dnsname.Name `json:"mname"`
+	RName   dnsname.Name `json:"rname"`
+	Serial  uint32       `json:"serial"`
+	Refresh uint32       `json:"refresh"`
+	Retry   uint32       `json:"retry"`
+	Expire  uint32       `json:"expire"`
+	Minimum uint32       `json:"minimum"`
+	Count   int          `json:"count,omitempty"` // of SOA records in the answer, if not one
 }
 
 // Server is one address as a server of one zone, and its conduct.
 type Server struct {
-	Zone   Name           `json:"zone"`
-	Host   Name           `json:"host"`
+	Zone   dnsname.Name   `json:"zone"`
+	Host   dnsname.Name   `json:"host"`
 	Addr   netip.Addr     `json:"addr"`
 	Listed []string       `json:"listed"` // who lists it: "parent", "child"
 	Class  iterate.Class  `json:"class"`  // of its reply to the SOA of the zone; iterate.Unknown if it was not asked
@@ -122,7 +124,7 @@ type Server struct {
 
 // Primary is the server that the SOA of the zone names as the one that changes are made at, looked up.
 type Primary struct {
-	Name     Name          `json:"name"`
+	Name     dnsname.Name  `json:"name"`
 	Addrs    []netip.Addr  `json:"addrs,omitempty"`
 	Alias    bool          `json:"alias,omitempty"`
 	Missing  bool          `json:"missing,omitempty"` // there is no such name, or it has no address
@@ -133,7 +135,7 @@ type Primary struct {
 // Answer is what one server of a zone says to one question.
 type Answer struct {
 	Question iterate.Question `json:"question"`
-	Zone     Name             `json:"zone"`
+	Zone     dnsname.Name     `json:"zone"`
 	Server   netip.Addr       `json:"server"`
 	Subnet   netip.Prefix     `json:"subnet,omitzero"` // that was sent with it (RFC 7871)
 	Class    iterate.Class    `json:"class"`
@@ -146,10 +148,10 @@ type Answer struct {
 
 // Outcome is what the question for one type led to.
 type Outcome struct {
-	Type   Type          `json:"type"`
+	Type   rr.Type       `json:"type"`
 	Result iterate.Class `json:"result"` // answer, nodata, nxdomain, unknown
-	End    Name          `json:"end"`    // the last name of the chain
-	Zone   Name          `json:"zone"`   // that it is in
+	End    dnsname.Name  `json:"end"`    // the last name of the chain
+	Zone   dnsname.Name  `json:"zone"`   // that it is in
 	Sets   []Set         `json:"sets,omitempty"`
 	Plain  iterate.Class `json:"plain,omitempty"` // without QNAME minimisation, if that was tried
 }
@@ -157,15 +159,15 @@ type Outcome struct {
 // Hop is a link of the chain of aliases.
 type Hop struct {
 	iterate.Link
-	Servers int  `json:"servers"` // that were asked for it
-	Agree   int  `json:"agree"`   // that have this target
-	Domain  Name `json:"domain"`  // the registrable domain of the target
+	Servers int          `json:"servers"` // that were asked for it
+	Agree   int          `json:"agree"`   // that have this target
+	Domain  dnsname.Name `json:"domain"`  // the registrable domain of the target
 }
 
 // Denial is how a zone says that something does not exist.
 type Denial struct {
-	Zone     Name          `json:"zone"`
-	Asked    Name          `json:"asked"`
+	Zone     dnsname.Name  `json:"zone"`
+	Asked    dnsname.Name  `json:"asked"`
 	Class    iterate.Class `json:"class"` // nxdomain, nodata, no-soa
 	TTL      uint32        `json:"ttl"`   // of the SOA that came with it
 	Minimum  uint32        `json:"minimum"`
@@ -177,7 +179,7 @@ type Denial struct {
 
 // Wildcard is what became of a name that nobody can have made.
 type Wildcard struct {
-	Asked    Name          `json:"asked"`
+	Asked    dnsname.Name  `json:"asked"`
 	Class    iterate.Class `json:"class"`
 	Same     bool          `json:"same"` // it has the same records as the name
 	Sets     []Set         `json:"sets,omitempty"`
@@ -186,9 +188,9 @@ type Wildcard struct {
 
 // Near is a name like one that does not exist, which an authority was seen to have.
 type Near struct {
-	Name     Name   `json:"name"`
-	How      string `json:"how"` // it is like it
-	Evidence []int  `json:"evidence,omitempty"`
+	Name     dnsname.Name `json:"name"`
+	How      string       `json:"how"` // it is like it
+	Evidence []int        `json:"evidence,omitempty"`
 }
 
 // How names are like others.
@@ -199,10 +201,10 @@ const (
 
 // Claim is whether somebody else could claim what an alias leads to.
 type Claim struct {
-	Target  Name   `json:"target"`
-	Service string `json:"service"`
-	Free    Fact   `json:"free"` // the service says that nobody has it
-	Detail  string `json:"detail,omitempty"`
+	Target  dnsname.Name `json:"target"`
+	Service string       `json:"service"`
+	Free    Fact         `json:"free"` // the service says that nobody has it
+	Detail  string       `json:"detail,omitempty"`
 }
 
 // Cache is one recursive resolver and what it holds.
@@ -250,13 +252,13 @@ type PastDS struct {
 
 // Past is what an earlier look saw.
 type Past struct {
-	Name      Name      `json:"name"`
-	At        time.Time `json:"at"`               // when its last authority had answered
-	Serial    uint32    `json:"serial,omitempty"` // the highest of the zone's servers
-	NS        []Name    `json:"ns,omitempty"`
-	DS        *PastDS   `json:"ds,omitempty"`     // nil: not known
-	Sets      []Set     `json:"sets,omitempty"`   // of the name, by its authority
-	Absent    []Type    `json:"absent,omitempty"` // the authority had no such records
-	Expires   time.Time `json:"expires,omitzero"`
-	Registrar string    `json:"registrar,omitempty"`
+	Name      dnsname.Name   `json:"name"`
+	At        time.Time      `json:"at"`               // when its last authority had answered
+	Serial    uint32         `json:"serial,omitempty"` // the highest of the zone's servers
+	NS        []dnsname.Name `json:"ns,omitempty"`
+	DS        *PastDS        `json:"ds,omitempty"`     // nil: not known
+	Sets      []Set          `json:"sets,omitempty"`   // of the name, by its authority
+	Absent    []rr.Type      `json:"absent,omitempty"` // the authority had no such records
+	Expires   time.Time      `json:"expires,omitzero"`
+	Registrar string         `json:"registrar,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -28,15 +29,15 @@ func Missing(f *Facts) string {
 	}
 	for _, d := range Differences(f) {
 		// Where each server makes its own answer they never become the same; but if one was named, all must give it.
-		wanted := slices.ContainsFunc(f.Expect, func(s Set) bool { return s.Type.Type == d.Question.Type })
+		wanted := slices.ContainsFunc(f.Expect, func(s Set) bool { return s.Type == d.Question.Type })
 		if d.Manner == Divided || d.Manner == Computed && wanted {
-			return fmt.Sprintf("its servers have different records of %s %s", bare(Name{Name: d.Question.Name}), d.Question.Type)
+			return fmt.Sprintf("its servers have different records of %s %s", bare(d.Question.Name), d.Question.Type)
 		}
 	}
 	return ""
 }
 
-func bare(n Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
+func bare(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 func contains(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })

@@ -3,6 +3,7 @@ package explain
 import (
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -26,7 +27,7 @@ func PastOf(f *Facts) Past {
 			p.NS = append(p.NS, set.NS...)
 		}
 	}
-	slices.SortFunc(p.NS, func(a, b Name) int { return a.Compare(b.Name) })
+	slices.SortFunc(p.NS, func(a, b dnsname.Name) int { return a.Compare(b) })
 	p.NS = slices.Compact(p.NS)
 	p.DS = dsOf(f)
 	for _, o := range f.Outcomes {
@@ -48,13 +49,13 @@ func PastOf(f *Facts) Past {
 
 // at is what a look saw in the place of a set: the set, or what cannot stand beside it, as an alias cannot beside anything. Of several that
 // an alias took the place of it is the one that is kept for the longest time.
-func (p Past) at(name Name, t rr.Type) (out Set, ok bool) {
+func (p Past) at(name dnsname.Name, t rr.Type) (out Set, ok bool) {
 	for _, s := range p.Sets {
 		switch {
 		case s.Name != name:
-		case s.Type.Type == t:
+		case s.Type == t:
 			return s, true
-		case (t == rr.TypeCNAME || s.Type.Type == rr.TypeCNAME) && (!ok || s.TTL > out.TTL):
+		case (t == rr.TypeCNAME || s.Type == rr.TypeCNAME) && (!ok || s.TTL > out.TTL):
 			out, ok = s, true
 		}
 	}
@@ -80,7 +81,7 @@ func alike(a, b Past) bool {
 	}) && (a.DS == nil) == (b.DS == nil) && (a.DS == nil || a.DS.TTL == b.DS.TTL && slices.Equal(a.DS.Keys, b.DS.Keys))
 }
 
-func typeOf(text string) (t Type) {
+func typeOf(text string) (t rr.Type) {
 	_ = t.UnmarshalText([]byte(text)) // CNAME or DNAME
 	return t
 }

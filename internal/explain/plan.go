@@ -21,7 +21,7 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	if f.Kind == Compare {
 		return safeat.Plan{}, false
 	}
-	links := slices.DeleteFunc(Links(f), func(l safeat.Link) bool { return l.Role != safeat.Data || l.Owner != f.Name.Name })
+	links := slices.DeleteFunc(Links(f), func(l safeat.Link) bool { return l.Role != safeat.Data || l.Owner != f.Name })
 	if len(links) > 0 && slices.ContainsFunc(f.Outcomes, has) {
 		// Of A and AAAA the one that is kept for longer decides.
 		l := slices.MaxFunc(links, func(a, b safeat.Link) int { return cmp.Compare(ttlOf(f, a), ttlOf(f, b)) })
@@ -31,10 +31,10 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	if i < 0 || slices.ContainsFunc(f.Outcomes, has) {
 		return safeat.Plan{}, false
 	}
-	if zone := f.Outcomes[i].Zone.Name; f.Domain.IsZero() && zone != f.Name.Name || zone != f.Domain.Name && !f.Domain.IsZero() && f.Domain.IsIn(zone) {
+	if zone := f.Outcomes[i].Zone; f.Domain.IsZero() && zone != f.Name || zone != f.Domain && !f.Domain.IsZero() && f.Domain.IsIn(zone) {
 		return safeat.Plan{}, false // the domain is not delegated, and the zone is the registry's
 	}
-	l := safeat.Link{Owner: f.Name.Name, Type: f.Outcomes[i].Type.Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}
+	l := safeat.Link{Owner: f.Name, Type: f.Outcomes[i].Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}
 	return safeat.MakePlan(safeat.Change{Action: safeat.Create, Set: l, Start: start}), true
 }
 
@@ -45,13 +45,13 @@ func absent(o Outcome) bool { return o.Result == iterate.NXDomain || o.Result ==
 // ttlOf is the TTL of the set of a link of data; -1 if there is none.
 func ttlOf(f *Facts, l safeat.Link) int64 {
 	for _, h := range f.Chain {
-		if h.From.Name == l.Owner && typeOf(h.Type).Type == l.Type {
+		if h.From == l.Owner && typeOf(h.Type) == l.Type {
 			return int64(h.TTL)
 		}
 	}
 	for _, o := range f.Outcomes {
 		for _, s := range o.Sets {
-			if s.Name.Name == l.Owner && s.Type.Type == l.Type {
+			if s.Name == l.Owner && s.Type == l.Type {
 				return int64(s.TTL)
 			}
 		}
@@ -69,10 +69,10 @@ func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
 		child = parent
 	}
 	c := safeat.Change{Start: start, Zone: safeat.Seconds(longest(f))}
-	c.Set = safeat.Link{Owner: f.Zone.Name, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start, Denial: DenialOf(f, f.Zone)}
+	c.Set = safeat.Link{Owner: f.Zone, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start, Denial: DenialOf(f, f.Zone)}
 	c.Parent = safeat.Link{TTL: safeat.Seconds(parent.TTL), Seen: start, Left: safeat.LeftNew}
 	if ds, ok := dsTTL(f); ok {
-		c.DS = &safeat.Link{Owner: f.Zone.Name, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds), Seen: start}
+		c.DS = &safeat.Link{Owner: f.Zone, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds), Seen: start}
 	}
 	return safeat.MakePlan(c), true
 }
@@ -82,7 +82,7 @@ func longest(f *Facts) uint32 {
 	ttl := negative(f, f.Zone)
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
-			if a.Zone == f.Zone && s.Name.IsIn(f.Zone.Name) {
+			if a.Zone == f.Zone && s.Name.IsIn(f.Zone) {
 				ttl = max(ttl, s.TTL)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
@@ -54,35 +55,35 @@ func resolverOf(f *Facts, links []safeat.Link, c Cache) safeat.Resolver {
 // changed. What nobody says has changed, has not: neither the asker, nor earlier looks. A delegation that has been the same
 // is left out altogether.
 func Links(f *Facts) (links []safeat.Link) {
-	add := func(name Name, zone Name, t rr.Type, ttl uint32, data []string) {
-		if slices.ContainsFunc(links, func(l safeat.Link) bool { return l.Owner == name.Name && l.Type == t }) {
+	add := func(name dnsname.Name, zone dnsname.Name, t rr.Type, ttl uint32, data []string) {
+		if slices.ContainsFunc(links, func(l safeat.Link) bool { return l.Owner == name && l.Type == t }) {
 			return // an alias that was asked for itself is on the way, too
 		}
-		l := safeat.Link{Owner: name.Name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: Answered(f), Denial: DenialOf(f, zone)}
+		l := safeat.Link{Owner: name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: Answered(f), Denial: DenialOf(f, zone)}
 		l.Before, l.Since = versions(f, name, t, ttl, data)
 		l.Unchanged = len(l.Before) == 0 && f.At.Sub(l.Since) >= week
 		// The asker can only have changed what is in the domain.
-		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain.Name))
+		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain))
 		l.Unchanged = l.Unchanged || !changed && len(l.Before) == 0
 		l.Divided = DividedAt(f, name, t)
 		links = append(links, l)
 	}
 	for _, h := range f.Chain {
-		add(h.From, h.Zone, typeOf(h.Type).Type, h.TTL, []string{h.To.String()})
+		add(h.From, h.Zone, typeOf(h.Type), h.TTL, []string{h.To.String()})
 	}
 	for _, o := range f.Outcomes {
 		switch i := slices.IndexFunc(o.Sets, func(s Set) bool { return s.Name == o.End && s.Type == o.Type }); {
 		case i >= 0:
-			add(o.End, o.Zone, o.Type.Type, o.Sets[i].TTL, o.Sets[i].Data)
+			add(o.End, o.Zone, o.Type, o.Sets[i].TTL, o.Sets[i].Data)
 		case f.Change && (o.Result == iterate.NXDomain || o.Result == iterate.NoData):
-			add(o.End, o.Zone, o.Type.Type, negative(f, o.Zone), nil)
+			add(o.End, o.Zone, o.Type, negative(f, o.Zone), nil)
 		}
 	}
 	return slices.Concat(links, nsLinks(f), dsLinks(f))
 }
 
 // DenialOf is how a zone denies names.
-func DenialOf(f *Facts, zone Name) safeat.Denial {
+func DenialOf(f *Facts, zone dnsname.Name) safeat.Denial {
 	for _, d := range f.Denials {
 		switch {
 		case d.Zone != zone:
@@ -105,7 +106,7 @@ func DenialOf(f *Facts, zone Name) safeat.Denial {
 }
 
 // negative is the negative TTL of a zone as a number; 0 if it is not known.
-func negative(f *Facts, zone Name) uint32 {
+func negative(f *Facts, zone dnsname.Name) uint32 {
 	for _, d := range f.Denials {
 		if d.Zone == zone && d.Class != iterate.NoSOA {
 			return min(d.TTL, d.Minimum)
@@ -129,7 +130,7 @@ func Answered(f *Facts) time.Time {
 
 // versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and since when the set
 // has been what it is. What differs from one question to the next by design is no older version.
-func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
+func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
 	until := Answered(f)
 	since = until
 	turns, now := turnsAt(f, name, t), t
@@ -138,14 +139,14 @@ func versions(f *Facts, name Name, t rr.Type, ttl uint32, data []string) (out []
 			continue
 		}
 		was, ok := p.at(name, t)
-		absent := slices.ContainsFunc(p.Absent, func(a Type) bool { return a.Type == t || t == rr.TypeCNAME }) && name == f.Name
+		absent := slices.ContainsFunc(p.Absent, func(a rr.Type) bool { return a == t || t == rr.TypeCNAME }) && name == f.Name
 		switch {
-		case ok && (was.Type.Type != now || was.TTL != ttl || !turns && !slices.Equal(was.Data, data)):
+		case ok && (was.Type != now || was.TTL != ttl || !turns && !slices.Equal(was.Data, data)):
 			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(was.TTL)})
-			if absent && was.Type.Type != now { // of the types that an alias took the place of, one was not there
+			if absent && was.Type != now { // of the types that an alias took the place of, one was not there
 				out = append(out, safeat.Version{Until: until, Absent: true})
 			}
-			now, ttl, data = was.Type.Type, was.TTL, was.Data
+			now, ttl, data = was.Type, was.TTL, was.Data
 		case !ok && absent && len(data) > 0:
 			out = append(out, safeat.Version{Until: until, Absent: true})
 			data = nil
@@ -179,7 +180,7 @@ func nsLinks(f *Facts) []safeat.Link {
 		return nil
 	}
 	link := func(role safeat.Role, set iterate.NSSet, d safeat.Denial) safeat.Link {
-		return safeat.Link{Owner: f.Zone.Name, Type: rr.TypeNS, Role: role, TTL: safeat.Seconds(set.TTL), Seen: f.At, Denial: d,
+		return safeat.Link{Owner: f.Zone, Type: rr.TypeNS, Role: role, TTL: safeat.Seconds(set.TTL), Seen: f.At, Denial: d,
 			Before: []safeat.Version{{Until: until, TTL: safeat.Seconds(set.TTL)}}}
 	}
 	links := []safeat.Link{link(safeat.ParentNS, parent, safeat.Denial{})}
@@ -204,7 +205,7 @@ func dsLinks(f *Facts) []safeat.Link {
 		case len(p.DS.Keys) == 0:
 			return nil
 		default:
-			return []safeat.Link{{Owner: f.Zone.Name, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(now.TTL), Seen: f.At,
+			return []safeat.Link{{Owner: f.Zone, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(now.TTL), Seen: f.At,
 				Before: []safeat.Version{{Until: until, TTL: safeat.Seconds(p.DS.TTL)}}}}
 		}
 	}
@@ -245,7 +246,7 @@ func joined(sets []iterate.NSSet) (out iterate.NSSet) {
 		out.NS = append(out.NS, s.NS...)
 		out.TTL = max(out.TTL, s.TTL)
 	}
-	slices.SortFunc(out.NS, func(a, b Name) int { return a.Compare(b.Name) })
+	slices.SortFunc(out.NS, func(a, b dnsname.Name) int { return a.Compare(b) })
 	out.NS = slices.Compact(out.NS)
 	return out
 }

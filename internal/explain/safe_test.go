@@ -25,10 +25,10 @@ const (
 	newWeb    = "203.0.113.10"
 )
 
-func name(s string) explain.Name { return explain.Name{Name: dnsname.MustParse(s)} }
+func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
 func set(owner string, t rr.Type, ttl uint32, data ...string) explain.Set {
-	return explain.Set{Name: name(owner), Type: explain.Type{Type: t}, TTL: ttl, Data: data}
+	return explain.Set{Name: name(owner), Type: t, TTL: ttl, Data: data}
 }
 
 func ask(owner string) iterate.Question {
@@ -39,13 +39,13 @@ func ask(owner string) iterate.Question {
 func direct() *explain.Facts {
 	return &explain.Facts{
 		Kind: explain.Compare, Name: name(www), Zone: name("example.org"), At: now,
-		Outcomes: []explain.Outcome{{Type: explain.Type{Type: rr.TypeA}, Result: iterate.Answer, End: name(www), Zone: name("example.org"),
+		Outcomes: []explain.Outcome{{Type: rr.TypeA, Result: iterate.Answer, End: name(www), Zone: name("example.org"),
 			Sets: []explain.Set{set(www, rr.TypeA, 300, newWeb)}}},
 		Answers: []explain.Answer{answer("192.0.2.1", 42, newWeb), answer("192.0.2.2", 42, newWeb)},
 		Denials: []explain.Denial{{Zone: name("example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 900, Ranges: safeat.RangesNone}},
 		Zones: []iterate.Zone{{Name: name("example.org"), Parent: name("org"),
-			ParentNS: []iterate.NSSet{{NS: []explain.Name{name("ns1.example.org")}, TTL: 172800}},
-			ChildNS:  []iterate.NSSet{{NS: []explain.Name{name("ns1.example.org")}, TTL: 3600}}}},
+			ParentNS: []iterate.NSSet{{NS: []dnsname.Name{name("ns1.example.org")}, TTL: 172800}},
+			ChildNS:  []iterate.NSSet{{NS: []dnsname.Name{name("ns1.example.org")}, TTL: 3600}}}},
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSafe(t *testing.T) {
 		}, 86400*time.Second - time.Hour, ""},
 		{"an earlier look found no name", func() *explain.Facts {
 			f := direct()
-			f.Past = []explain.Past{{Name: name(www), At: now.Add(-time.Minute), Absent: []explain.Type{{Type: rr.TypeA}}}}
+			f.Past = []explain.Past{{Name: name(www), At: now.Add(-time.Minute), Absent: []rr.Type{rr.TypeA}}}
 			return f
 		}, 900 * time.Second, ""},
 		{"it was an alias for a day", func() *explain.Facts {
@@ -118,7 +118,7 @@ func TestSafe(t *testing.T) {
 		{"it is an alias, and had one address and not the other", func() *explain.Facts {
 			f := aliased()
 			f.Past = []explain.Past{look(10*time.Minute, set(www, rr.TypeA, 60, oldWeb))}
-			f.Past[0].Absent = []explain.Type{{Type: rr.TypeAAAA}}
+			f.Past[0].Absent = []rr.Type{rr.TypeAAAA}
 			return f
 		}, 900 * time.Second, ""},
 		{"a look in between was for something else", func() *explain.Facts {
@@ -188,7 +188,7 @@ func TestSafe(t *testing.T) {
 		{"the nameservers were others yesterday", func() *explain.Facts {
 			f := direct()
 			p := look(24*time.Hour, set(www, rr.TypeA, 300, newWeb))
-			p.NS = []explain.Name{name("ns1.old.net")}
+			p.NS = []dnsname.Name{name("ns1.old.net")}
 			f.Past = []explain.Past{p, look(8*24*time.Hour, set(www, rr.TypeA, 300, newWeb))}
 			return f
 		}, 172800 * time.Second, ""},
@@ -303,12 +303,12 @@ func TestPlanChange(t *testing.T) {
 		}, "", 0},
 		{"other nameservers", func() *explain.Facts {
 			f := direct()
-			f.PlanNS = []explain.Name{name("ns1.new.net")}
+			f.PlanNS = []dnsname.Name{name("ns1.new.net")}
 			return f
 		}, "prepare lower wait change confirm retire raise", 3600 * time.Second},
 		{"other nameservers, and a DS", func() *explain.Facts {
 			f := direct()
-			f.PlanNS = []explain.Name{name("ns1.new.net")}
+			f.PlanNS = []dnsname.Name{name("ns1.new.net")}
 			f.Secure = []secure.Result{{Zones: []secure.Zone{{Name: name("example.org"), DS: []secure.DS{{TTL: 86400}}}}}}
 			return f
 		}, "prepare lower removeDS wait change confirm retire raise wait addDS", 86400 * time.Second},

@@ -3,6 +3,7 @@ package explain
 import (
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -36,7 +37,7 @@ func was(f *Facts, sets []Set) bool {
 }
 
 // ofChain reports whether a zone is one that the answer comes from.
-func ofChain(f *Facts, zone Name) bool {
+func ofChain(f *Facts, zone dnsname.Name) bool {
 	return zone == f.Zone || slices.ContainsFunc(f.Chain, func(h Hop) bool { return h.Zone == zone }) ||
 		slices.ContainsFunc(f.Outcomes, func(o Outcome) bool { return o.Zone == zone })
 }
@@ -52,7 +53,7 @@ func samples(f *Facts, links []safeat.Link, s Sample) (out []safeat.Sample) {
 	}
 	if s.State == safeat.Current {
 		for _, set := range s.Sets {
-			put(linkOf(links, set.Name, set.Type.Type), safeat.Current, set.TTL)
+			put(linkOf(links, set.Name, set.Type), safeat.Current, set.TTL)
 		}
 		if len(out) == 0 {
 			put(first(links, s), safeat.Current, s.Left)
@@ -60,13 +61,13 @@ func samples(f *Facts, links []safeat.Link, s Sample) (out []safeat.Sample) {
 		return out
 	}
 	found := false
-	at := Name{Name: s.Question.Name}
+	at := s.Question.Name
 	for _, set := range s.Sets {
-		i := linkOf(links, set.Name, set.Type.Type)
+		i := linkOf(links, set.Name, set.Type)
 		switch {
 		case i >= 0 && same(f, set):
 			put(i, safeat.Current, set.TTL)
-			if set.Type.Type == rr.TypeCNAME && len(set.Data) == 1 {
+			if set.Type == rr.TypeCNAME && len(set.Data) == 1 {
 				_ = at.UnmarshalText([]byte(set.Data[0]))
 			}
 		case s.State == safeat.Old && !found:
@@ -78,20 +79,20 @@ func samples(f *Facts, links []safeat.Link, s Sample) (out []safeat.Sample) {
 		}
 	}
 	if !found {
-		s.Question.Name = at.Name
+		s.Question.Name = at
 		put(first(links, s), s.State, s.Left)
 	}
 	return out
 }
 
 // linkOf is the index of the link of a name and type; -1 if there is none.
-func linkOf(links []safeat.Link, name Name, t rr.Type) int {
-	return slices.IndexFunc(links, func(l safeat.Link) bool { return l.Role == safeat.Data && l.Owner == name.Name && l.Type == t })
+func linkOf(links []safeat.Link, name dnsname.Name, t rr.Type) int {
+	return slices.IndexFunc(links, func(l safeat.Link) bool { return l.Role == safeat.Data && l.Owner == name && l.Type == t })
 }
 
 // first is the link that a question begins at: what is asked for, or the alias in its place.
 func first(links []safeat.Link, s Sample) int {
-	if i := linkOf(links, Name{Name: s.Question.Name}, s.Question.Type); i >= 0 {
+	if i := linkOf(links, s.Question.Name, s.Question.Type); i >= 0 {
 		return i
 	}
 	return slices.IndexFunc(links, func(l safeat.Link) bool {

@@ -1,7 +1,9 @@
 package rr_test
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -165,5 +167,21 @@ func TestTypes(t *testing.T) {
 		if got, err := rr.ParseType(in); err == nil {
 			t.Errorf("ParseType(%q) = %s, want an error", in, got)
 		}
+	}
+}
+
+func TestTypeJSON(t *testing.T) {
+	in := map[rr.Type][]rr.Type{rr.TypeA: {rr.TypeMX, 65280}}
+	const want = `{"A":["MX","TYPE65280"]}`
+	text, err := json.Marshal(in)
+	if err != nil || string(text) != want {
+		t.Fatalf("Marshal = %s, %v, want %s", text, err, want)
+	}
+	var out map[rr.Type][]rr.Type
+	if err := json.Unmarshal(text, &out); err != nil || !reflect.DeepEqual(in, out) {
+		t.Errorf("Unmarshal = %v, %v, want %v", out, err, in)
+	}
+	if err := json.Unmarshal([]byte(`{"A":["NONSENSE"]}`), &out); err == nil {
+		t.Error("a type that nobody knows is read")
 	}
 }

@@ -71,6 +71,15 @@ func ParseType(s string) (Type, error) {
 	return 0, fmt.Errorf("unknown record type %q", s)
 }
 
+// MarshalText implements encoding.TextMarshaler: the mnemonic, or TYPEnnn.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what ParseType accepts.
+func (t *Type) UnmarshalText(text []byte) (err error) {
+	*t, err = ParseType(string(text))
+	return err
+}
+
 // IsData reports whether records of this type can be stored in a zone: not a QTYPE, nor a type that lives only in
 // messages (RFC 6895 §3.1), nor type 0.
 func (t Type) IsData() bool {

@@ -71,7 +71,7 @@ func gatherer(t *testing.T, net *simnet.Net) *gather.Gatherer {
 		t.Fatal(err)
 	}
 	g := &gather.Gatherer{Exchanger: net, Prober: &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Anchors: []secure.Anchor{anchor},
-		Hints:   []iterate.Host{{Name: iterate.Name{Name: dnsname.MustParse("a.root-servers.net.")}, Glue: []netip.Addr{netip.MustParseAddr("198.41.0.4")}}},
+		Hints:   []iterate.Host{{Name: dnsname.MustParse("a.root-servers.net."), Glue: []netip.Addr{netip.MustParseAddr("198.41.0.4")}}},
 		Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
 	for i, a := range []string{"8.8.8.8", "1.1.1.1", "9.9.9.10"} {
 		g.Resolvers = append(g.Resolvers, resolvers.Resolver{ID: fmt.Sprintf("r%d", i), Operator: fmt.Sprintf("R%d", i), Vote: true, V4: []netip.Addr{netip.MustParseAddr(a)}})

@@ -110,7 +110,7 @@ func disagreeing(f *explain.Facts) (out []explain.Finding) {
 }
 
 func question(q iterate.Question) string {
-	return fmt.Sprintf("%s %s", text(explain.Name{Name: q.Name}), q.Type)
+	return fmt.Sprintf("%s %s", text(q.Name), q.Type)
 }
 
 func sameAnswers(f *explain.Facts) []explain.Finding {
@@ -156,7 +156,7 @@ func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
 	}
 	for _, s := range o.Sets {
 		for _, d := range s.Data {
-			if a, err := netip.ParseAddr(d); err == nil && s.Type.Type == t {
+			if a, err := netip.ParseAddr(d); err == nil && s.Type == t {
 				out = append(out, a)
 			}
 		}
@@ -194,7 +194,7 @@ func readdressed(f *explain.Facts, addr netip.Addr) (at time.Time) {
 	for _, o := range f.Outcomes {
 		for _, s := range o.Sets {
 			if slices.Contains(s.Data, addr.String()) {
-				at = after(f, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+				at = after(f, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func sameFamilies(f *explain.Facts) []explain.Finding {
 // expected are the addresses that the asker says there should be.
 func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 	for _, s := range f.Expect {
-		if s.Name != f.Name || s.Type.Type != t {
+		if s.Name != f.Name || s.Type != t {
 			continue
 		}
 		ok = true
@@ -265,7 +265,7 @@ func httpsAgrees(f *explain.Facts) []explain.Finding {
 	said := map[string]bool{}
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
-			if s.Type.Type != https || a.Question.Type != https {
+			if s.Type != https || a.Question.Type != https {
 				continue
 			}
 			for _, d := range s.Data {
@@ -316,7 +316,7 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 		}
 		if strange := without(hints, have); len(strange) > 0 {
 			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, list(addrTexts(strange)), t, list(addrTexts(have)))
-			x.Visible = after(f, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+			x.Visible = after(f, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))
 			return []explain.Finding{x}
 		}
 	}

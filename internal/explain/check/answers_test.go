@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
@@ -138,14 +139,14 @@ func answerStories() []story {
 		{"NAM18", "an underscore in a host", named("my_host.example.org"), "fail error", `"my_host" has an underscore`},
 		{"NAM18", "an underscore in a service", then(named("_dmarc.example.org"), results(iterate.NoData, iterate.NoData)), "pass", ""},
 		{"NAM18", "a hyphen at the end", named("my-.example.org"), "fail error", "begins or ends with a hyphen"},
-		{"NAM18", "no name at all", func(f *explain.Facts) { f.Input, f.Name = "a b", explain.Name{} }, "fail error", `"a b" is not a domain name`},
-		{"NAM18", "nothing was entered", func(f *explain.Facts) { f.Input, f.Name = "", explain.Name{} }, "", ""},
+		{"NAM18", "no name at all", func(f *explain.Facts) { f.Input, f.Name = "a b", dnsname.Name{} }, "fail error", `"a b" is not a domain name`},
+		{"NAM18", "nothing was entered", func(f *explain.Facts) { f.Input, f.Name = "", dnsname.Name{} }, "", ""},
 
 		{"NAM19", "a name", nil, "pass", ""},
 		{"NAM19", "a URL", func(f *explain.Facts) {
 			f.Input, f.Trimmed = "https://www.example.org:443/", []string{"https://", ":443/"}
 		}, "fail info", "Enter only www.example.org"},
-		{"NAM19", "nothing is left", func(f *explain.Facts) { f.Input, f.Trimmed, f.Name = "https://", []string{"https://"}, explain.Name{} }, "fail error", "has no name in it"},
+		{"NAM19", "nothing is left", func(f *explain.Facts) { f.Input, f.Trimmed, f.Name = "https://", []string{"https://"}, dnsname.Name{} }, "fail error", "has no name in it"},
 		{"NAM19", "nothing was entered", func(f *explain.Facts) { f.Input = "" }, "", ""},
 	}
 }

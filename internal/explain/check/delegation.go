@@ -59,7 +59,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 		x.Fix = delegationFix(f)
 		x.Visible = after(f, created(f, f.Domain, parent))
 		return []explain.Finding{seen(x, evidence)}
-	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone.Name) }):
+	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone) }):
 		return nil // its records are in the zone above
 	}
 	return unknown(domain, "Whether %s is delegated could not be found out.", domain)
@@ -174,7 +174,7 @@ func sameNS(f *explain.Facts) []explain.Finding {
 }
 
 // sides says what is only on the one side and what only on the other.
-func sides(above, zone string, extra, gone []explain.Name) string {
+func sides(above, zone string, extra, gone []dnsname.Name) string {
 	var parts []string
 	if len(extra) > 0 {
 		parts = append(parts, list(texts(extra))+" only at "+above)
@@ -186,7 +186,7 @@ func sides(above, zone string, extra, gone []explain.Name) string {
 }
 
 // nsFix says exactly what to change where.
-func nsFix(above, zone string, extra, gone []explain.Name) string {
+func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 	switch {
 	case len(extra) > 0 && len(gone) > 0:
 		return "At your registrar, put " + list(texts(gone)) + " in place of " + list(texts(extra)) + "; or, if the list at " + above + " is the right one, write it as the NS records of " + zone + "."

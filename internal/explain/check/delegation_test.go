@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -24,9 +25,9 @@ func child(ns ...string) func(*explain.Facts) {
 // suffix makes the name one that nobody can register.
 func suffix(n string) func(*explain.Facts) {
 	return func(f *explain.Facts) {
-		f.Name, f.Domain = name(n), explain.Name{}
+		f.Name, f.Domain = name(n), dnsname.Name{}
 		for i := range f.Answers {
-			f.Answers[i].Question.Name = f.Name.Name
+			f.Answers[i].Question.Name = f.Name
 		}
 		for i := range f.Outcomes {
 			f.Outcomes[i].End = f.Name

@@ -52,14 +52,14 @@ func (c Check) tells(f *explain.Facts, zone *iterate.Zone) func(iterate.Exchange
 		names := onTheWay(f)
 		return func(e iterate.Exchange) bool {
 			return e.Class != iterate.Referral && slices.Contains(names, e.Question.Name) &&
-				(e.Question.Type == rr.TypeCNAME || slices.Contains(f.Types, explain.Type{Type: e.Question.Type}))
+				(e.Question.Type == rr.TypeCNAME || slices.Contains(f.Types, e.Question.Type))
 		}
 	case zone == nil:
 		return nil
 	case group == Delegation:
 		return func(e iterate.Exchange) bool {
 			if e.Zone == zone.Name {
-				return e.Question.Name == zone.Name.Name && e.Question.Type == rr.TypeNS
+				return e.Question.Name == zone.Name && e.Question.Type == rr.TypeNS
 			}
 			return referred(zone, e)
 		}
@@ -74,21 +74,21 @@ func (c Check) tells(f *explain.Facts, zone *iterate.Zone) func(iterate.Exchange
 
 // referred reports whether the zone above said where a zone is.
 func referred(zone *iterate.Zone, e iterate.Exchange) bool {
-	return e.Zone == zone.Parent && e.Class == iterate.Referral && e.Question.Name.IsIn(zone.Name.Name)
+	return e.Zone == zone.Parent && e.Class == iterate.Referral && e.Question.Name.IsIn(zone.Name)
 }
 
 // about are the exchanges about types at the apex of a zone.
 func about(zone *iterate.Zone, types ...rr.Type) func(iterate.Exchange) bool {
 	return func(e iterate.Exchange) bool {
-		return e.Class != iterate.Referral && e.Question.Name == zone.Name.Name && slices.Contains(types, e.Question.Type)
+		return e.Class != iterate.Referral && e.Question.Name == zone.Name && slices.Contains(types, e.Question.Type)
 	}
 }
 
 // onTheWay are the name, and those that its aliases lead over.
 func onTheWay(f *explain.Facts) []dnsname.Name {
-	out := []dnsname.Name{f.Name.Name}
+	out := []dnsname.Name{f.Name}
 	for _, h := range f.Chain {
-		out = append(out, h.To.Name)
+		out = append(out, h.To)
 	}
 	return out
 }

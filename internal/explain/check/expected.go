@@ -6,11 +6,12 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // asExpected holds what the asker says there should be against what the authority has, type by type.
 func asExpected(f *explain.Facts) (out []explain.Finding) {
-	want := map[explain.Type][]string{}
+	want := map[rr.Type][]string{}
 	for _, s := range f.Expect {
 		if s.Name == f.Name {
 			want[s.Type] = append(want[s.Type], s.Data...)

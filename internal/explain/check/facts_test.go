@@ -20,9 +20,9 @@ const (
 	https = rr.Type(65)
 )
 
-func name(s string) explain.Name { return explain.Name{Name: dnsname.MustParse(s)} }
+func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
-func names(all ...string) (out []explain.Name) {
+func names(all ...string) (out []dnsname.Name) {
 	for _, s := range all {
 		out = append(out, name(s))
 	}
@@ -38,10 +38,9 @@ func addrs(all ...string) (out []netip.Addr) {
 	return out
 }
 
-func kind(t rr.Type) explain.Type { return explain.Type{Type: t} }
 
 func set(owner string, t rr.Type, ttl uint32, data ...string) explain.Set {
-	return explain.Set{Name: name(owner), Type: kind(t), TTL: ttl, Data: data}
+	return explain.Set{Name: name(owner), Type: t, TTL: ttl, Data: data}
 }
 
 func soa(serial uint32) *explain.SOA {
@@ -75,7 +74,7 @@ const (
 // healthy is a domain with nothing wrong: www.example.org, at two servers, signed, registered, and known to three resolvers.
 func healthy() *explain.Facts {
 	return &explain.Facts{
-		Kind: explain.Analyze, Input: "www.example.org", Name: name("www.example.org"), Types: []explain.Type{kind(rr.TypeA), kind(rr.TypeAAAA)},
+		Kind: explain.Analyze, Input: "www.example.org", Name: name("www.example.org"), Types: []rr.Type{rr.TypeA, rr.TypeAAAA},
 		At:      now,
 		Vantage: explain.Vantage{Name: "lab", IPv4: explain.Yes, IPv6: explain.Yes, Intercepted: no(), SkewKnown: true},
 		Domain:  name("example.org"), Owner: name("example.org"), Zone: name("example.org"),
@@ -134,7 +133,7 @@ func answer(at string, t rr.Type, data ...string) explain.Answer {
 }
 
 func outcome(t rr.Type, data ...string) explain.Outcome {
-	return explain.Outcome{Type: kind(t), Result: iterate.Answer, End: name("www.example.org"), Zone: name("example.org"),
+	return explain.Outcome{Type: t, Result: iterate.Answer, End: name("www.example.org"), Zone: name("example.org"),
 		Sets: []explain.Set{set("www.example.org", t, 300, data...)}, Plain: iterate.Answer}
 }
 
@@ -237,7 +236,7 @@ func alias(targets ...string) func(*explain.Facts) {
 		from := "www.example.org"
 		for _, to := range targets {
 			f.Chain = append(f.Chain, explain.Hop{Link: iterate.Link{From: name(from), To: name(to), Type: "CNAME", TTL: 300, Zone: name("example.org")},
-				Servers: 2, Agree: 2, Domain: explain.Name{Name: registry.SuffixOf(dnsname.MustParse(to)).Domain}})
+				Servers: 2, Agree: 2, Domain: registry.SuffixOf(dnsname.MustParse(to)).Domain})
 			from = to
 		}
 		for i, a := range f.Answers {

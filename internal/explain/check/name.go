@@ -55,7 +55,7 @@ func nameExists(f *explain.Facts) []explain.Finding {
 	switch {
 	case len(f.Chain) > 0 || slices.ContainsFunc(f.Outcomes, is):
 		return pass(name, "%s exists.", name)
-	case slices.ContainsFunc(f.Answers, func(a explain.Answer) bool { return a.Question.Name == f.Name.Name && a.Class == iterate.Answer }):
+	case slices.ContainsFunc(f.Answers, func(a explain.Answer) bool { return a.Question.Name == f.Name && a.Class == iterate.Answer }):
 		return pass(name, "%s exists on some servers; see NAM11.", name)
 	case len(f.Outcomes) == 0 || !slices.ContainsFunc(f.Outcomes, not):
 		return unknown(name, "Whether %s exists could not be found out.", name)
@@ -68,7 +68,7 @@ func nameExists(f *explain.Facts) []explain.Finding {
 	x = hint(f, x)
 	x.Visible = after(f, created(f, f.Name, zone))
 	for _, a := range f.Answers {
-		if a.Question.Name == f.Name.Name && a.Class == iterate.NXDomain {
+		if a.Question.Name == f.Name && a.Class == iterate.NXDomain {
 			x.Evidence = append(x.Evidence, a.Evidence...)
 		}
 	}
@@ -108,7 +108,7 @@ func typeExists(f *explain.Facts) []explain.Finding {
 	}
 	// AAAA is missing from many names that work; A is missing from few.
 	wanted := func(o explain.Outcome) bool {
-		return len(with) == 0 || o.Type.Type == rr.TypeA || slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Name == f.Name && s.Type == o.Type })
+		return len(with) == 0 || o.Type == rr.TypeA || slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Name == f.Name && s.Type == o.Type })
 	}
 	i := slices.IndexFunc(without, wanted)
 	switch {
@@ -167,7 +167,7 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 	looked := false
 	for _, a := range f.Answers {
 		looked = looked || a.Class == iterate.Answer || a.Class == iterate.NoData
-		i := slices.IndexFunc(a.Sets, func(s explain.Set) bool { return s.Type.Type == rr.TypeCNAME && s.Name.Name == a.Question.Name })
+		i := slices.IndexFunc(a.Sets, func(s explain.Set) bool { return s.Type == rr.TypeCNAME && s.Name == a.Question.Name })
 		if i < 0 || a.Subnet.IsValid() {
 			continue
 		}
@@ -185,7 +185,7 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		said[text(owner)] = true
-		x.Visible = mended(f, func(b explain.Answer) bool { return b.Question.Name == owner.Name && b.Class == iterate.Answer })
+		x.Visible = mended(f, func(b explain.Answer) bool { return b.Question.Name == owner && b.Class == iterate.Answer })
 		out = append(out, seen(seen(x, a.Evidence), evidence))
 	}
 	switch {
@@ -206,7 +206,7 @@ func besides(f *explain.Facts, alias explain.Answer) (string, []int) {
 			continue
 		}
 		other := slices.IndexFunc(a.Sets, func(s explain.Set) bool {
-			return s.Name.Name == a.Question.Name && s.Type.Type != rr.TypeCNAME && s.Type.Type == a.Question.Type
+			return s.Name == a.Question.Name && s.Type != rr.TypeCNAME && s.Type == a.Question.Type
 		})
 		switch {
 		case other >= 0:

@@ -34,7 +34,7 @@ func note(kind, subject string) func(*explain.Facts) {
 const typeCAA = rr.Type(257)
 
 func noCAA(f *explain.Facts) {
-	f.Outcomes = []explain.Outcome{{Type: explain.Type{Type: typeCAA}, Result: iterate.NoData, End: f.Name, Zone: f.Zone}}
+	f.Outcomes = []explain.Outcome{{Type: typeCAA, Result: iterate.NoData, End: f.Name, Zone: f.Zone}}
 }
 
 // beside adds another answer of the first server.

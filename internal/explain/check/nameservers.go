@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -40,10 +41,10 @@ func left(z iterate.Zone) explain.Severity {
 func glued(f *explain.Facts) []explain.Finding {
 	return perHost(f, "Resolvers get the addresses of the nameservers inside %s with the delegation.", func(z iterate.Zone, h iterate.Host) []explain.Finding {
 		parent, _ := joined(z.ParentNS)
-		if z.Hidden || !h.Name.IsIn(z.Name.Name) || !slices.Contains(parent, h.Name) || len(h.Glue) > 0 {
+		if z.Hidden || !h.Name.IsIn(z.Name) || !slices.Contains(parent, h.Name) || len(h.Glue) > 0 {
 			return nil
 		}
-		if _, slip := doubled(h.Name.Name, z.Name.Name); slip && len(h.Found) == 0 {
+		if _, slip := doubled(h.Name, z.Name); slip && len(h.Found) == 0 {
 			return nil // DEL11 says what it is
 		}
 		ns, zone := text(h.Name), text(z.Name)
@@ -70,7 +71,7 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 		}
 		ns := text(h.Name)
 		if len(h.Found) == 0 {
-			if h.Problem != "" || !h.Name.IsIn(z.Name.Name) {
+			if h.Problem != "" || !h.Name.IsIn(z.Name) {
 				return nil // what there is to say about it, others say; glue of others' names is not asked for again
 			}
 			if evidence := deniedIn(f, z, h.Name); evidence != nil {
@@ -105,9 +106,9 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 }
 
 // deniedIn are the replies of a zone's servers that a name of it does not exist.
-func deniedIn(f *explain.Facts, z iterate.Zone, name explain.Name) (evidence []int) {
+func deniedIn(f *explain.Facts, z iterate.Zone, name dnsname.Name) (evidence []int) {
 	for i, e := range f.Exchanges {
-		if e.Zone == z.Name && e.Question.Name == name.Name && e.Class == iterate.NXDomain {
+		if e.Zone == z.Name && e.Question.Name == name && e.Class == iterate.NXDomain {
 			evidence = append(evidence, i)
 		}
 	}
@@ -144,16 +145,16 @@ func nsNotAlias(f *explain.Facts) []explain.Finding {
 }
 
 // aliasAt is what a CNAME at a name leads to, as far as a reply shows it.
-func aliasAt(f *explain.Facts, name explain.Name) (target string, evidence []int) {
+func aliasAt(f *explain.Facts, name dnsname.Name) (target string, evidence []int) {
 	for i, e := range f.Exchanges {
-		if e.Question.Name != name.Name || e.Class != iterate.Answer {
+		if e.Question.Name != name || e.Class != iterate.Answer {
 			continue
 		}
 		v, err := e.View()
 		if err != nil {
 			continue
 		}
-		if alias := iterate.Records(v.Answer, name.Name, rr.TypeCNAME); len(alias) > 0 {
+		if alias := iterate.Records(v.Answer, name, rr.TypeCNAME); len(alias) > 0 {
 			return alias[0].Text(), []int{i}
 		}
 	}
@@ -167,7 +168,7 @@ func nsResolve(f *explain.Facts) []explain.Finding {
 			return nil
 		}
 		x := fail(left(z), who(f, z.Name, explain.Registrar), ns, "")
-		meant, slip := doubled(h.Name.Name, z.Name.Name)
+		meant, slip := doubled(h.Name, z.Name)
 		_, err := netip.ParseAddr(ns)
 		switch {
 		case err == nil:
@@ -196,11 +197,11 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 		return nil
 	}
 	return perHost(f, "The domains of the nameservers of %s are registered.", func(z iterate.Zone, h iterate.Host) []explain.Finding {
-		domain := registry.SuffixOf(h.Name.Name).Domain
-		if domain.IsZero() || domain == f.Domain.Name {
+		domain := registry.SuffixOf(h.Name).Domain
+		if domain.IsZero() || domain == f.Domain {
 			return nil // of the domain itself REG01 and REG02 tell
 		}
-		ns, name := text(h.Name), explain.Name{Name: domain}
+		ns, name := text(h.Name), domain
 		r, ok := registrationOf(f, name)
 		switch end := r.Dates.Expires; {
 		case !ok:

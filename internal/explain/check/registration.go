@@ -16,7 +16,7 @@ import (
 const oneDay = 24 * time.Hour
 
 // registrationOf is what the registry says of the domain that a name is in.
-func registrationOf(f *explain.Facts, name explain.Name) (registry.Registration, bool) {
+func registrationOf(f *explain.Facts, name dnsname.Name) (registry.Registration, bool) {
 	for _, r := range f.Registrations {
 		if d, err := dnsname.Parse(r.Domain); err == nil && name.IsIn(d) && !d.IsRoot() {
 			return r, true
@@ -221,10 +221,10 @@ func registryNS(f *explain.Facts) []explain.Finding {
 		if len(r.Nameservers) == 0 || len(z.ParentNS) == 0 {
 			return unknown(domain, "The nameservers of %s at the registry and in the zone above could not both be read.", domain)
 		}
-		var ns []explain.Name
+		var ns []dnsname.Name
 		for _, h := range r.Nameservers {
 			if n, err := dnsname.Parse(h.Name); err == nil {
-				ns = append(ns, explain.Name{Name: n})
+				ns = append(ns, n)
 			}
 		}
 		ns = sorted(ns)

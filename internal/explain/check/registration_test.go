@@ -3,6 +3,7 @@ package check_test
 import (
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
@@ -46,7 +47,7 @@ func registrationStories() []story {
 		{"REG01", "the registry says no, and nobody else was asked", func(f *explain.Facts) { free(f); undelegated(f); unfound(f) }, "unknown", ""},
 		{"REG01", "the registry is down, and the domain is delegated", registryDown, "pass", "is delegated"},
 		{"REG01", "the registry is down, and the zone above says no", func(f *explain.Facts) { undelegated(f); registryDown(f) }, "unknown", ""},
-		{"REG01", "a public suffix", func(f *explain.Facts) { f.Domain = explain.Name{} }, "", ""},
+		{"REG01", "a public suffix", func(f *explain.Facts) { f.Domain = dnsname.Name{} }, "", ""},
 
 		{"REG02", "200 days", nil, "pass", "in 200 days"},
 		{"REG02", "29 days", expires(29 * days), "fail warning", "ends in 29 days, on 2026-12-14, by the date of the registry"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -24,27 +25,27 @@ func judged(f *explain.Facts) (out []iterate.Zone) {
 }
 
 // own reports whether a zone is of the domain that was asked about.
-func own(f *explain.Facts, zone explain.Name) bool {
+func own(f *explain.Facts, zone dnsname.Name) bool {
 	if f.Domain.IsZero() { // a public suffix
 		return !zone.IsZero() && zone == f.Zone
 	}
-	return !zone.IsZero() && zone.IsIn(f.Domain.Name)
+	return !zone.IsZero() && zone.IsIn(f.Domain)
 }
 
-func onChain(f *explain.Facts, zone explain.Name) bool {
+func onChain(f *explain.Facts, zone dnsname.Name) bool {
 	return zone.NumLabels() > 1 && (slices.ContainsFunc(f.Chain, func(h explain.Hop) bool { return h.Zone == zone }) ||
 		slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Zone == zone && len(f.Chain) > 0 }))
 }
 
 // who is who acts: the one given for the asker's own zones, and else the owner of what the alias leads to.
-func who(f *explain.Facts, zone explain.Name, mine explain.Actor) explain.Actor {
+func who(f *explain.Facts, zone dnsname.Name, mine explain.Actor) explain.Actor {
 	if own(f, zone) {
 		return mine
 	}
 	return explain.Target
 }
 
-func zoneAt(f *explain.Facts, name explain.Name) *iterate.Zone {
+func zoneAt(f *explain.Facts, name dnsname.Name) *iterate.Zone {
 	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == name })
 	if i < 0 || name.IsZero() {
 		return nil
@@ -53,7 +54,7 @@ func zoneAt(f *explain.Facts, name explain.Name) *iterate.Zone {
 }
 
 // listed are the servers of a zone that the delegation or the zone lists.
-func listed(f *explain.Facts, zone explain.Name) (out []explain.Server) {
+func listed(f *explain.Facts, zone dnsname.Name) (out []explain.Server) {
 	for _, s := range f.Servers {
 		if s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") || slices.Contains(s.Listed, "child")) {
 			out = append(out, s)
@@ -63,7 +64,7 @@ func listed(f *explain.Facts, zone explain.Name) (out []explain.Server) {
 }
 
 // joined is what any of several NS sets has, in canonical order, and the longest of their TTLs.
-func joined(sets []iterate.NSSet) (ns []explain.Name, ttl uint32) {
+func joined(sets []iterate.NSSet) (ns []dnsname.Name, ttl uint32) {
 	for _, s := range sets {
 		ns = append(ns, s.NS...)
 		ttl = max(ttl, s.TTL)
@@ -71,9 +72,9 @@ func joined(sets []iterate.NSSet) (ns []explain.Name, ttl uint32) {
 	return sorted(ns), ttl
 }
 
-func sorted(names []explain.Name) []explain.Name {
+func sorted(names []dnsname.Name) []dnsname.Name {
 	out := slices.Clone(names)
-	slices.SortFunc(out, func(a, b explain.Name) int { return a.Compare(b.Name) })
+	slices.SortFunc(out, func(a, b dnsname.Name) int { return a.Compare(b) })
 	return slices.Compact(out)
 }
 
@@ -112,7 +113,7 @@ func unroutable(f *explain.Facts, all []explain.Server) string {
 // outcome is what the question for a type led to.
 func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
 	for _, o := range f.Outcomes {
-		if o.Type.Type == t {
+		if o.Type == t {
 			return o, true
 		}
 	}
@@ -120,15 +121,15 @@ func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
 }
 
 // denied reports whether a zone above a name says that there is nothing at it, and which.
-func denied(f *explain.Facts, name explain.Name) (zone explain.Name, evidence []int) {
+func denied(f *explain.Facts, name dnsname.Name) (zone dnsname.Name, evidence []int) {
 	no := func(c iterate.Class) bool { return c == iterate.NXDomain || c == iterate.NoData || c == iterate.NoSOA }
 	for _, a := range f.Answers {
-		if no(a.Class) && a.Zone != name && name.IsIn(a.Zone.Name) && a.Question.Name.IsIn(name.Name) {
+		if no(a.Class) && a.Zone != name && name.IsIn(a.Zone) && a.Question.Name.IsIn(name) {
 			zone, evidence = a.Zone, append(evidence, a.Evidence...)
 		}
 	}
 	for _, o := range f.Outcomes {
-		if zone.IsZero() && no(o.Result) && o.End.IsIn(name.Name) && o.Zone != name && !o.Zone.IsZero() && name.IsIn(o.Zone.Name) {
+		if zone.IsZero() && no(o.Result) && o.End.IsIn(name) && o.Zone != name && !o.Zone.IsZero() && name.IsIn(o.Zone) {
 			zone = o.Zone
 		}
 	}
@@ -141,14 +142,14 @@ func after(f *explain.Facts, links ...safeat.Link) time.Time {
 }
 
 // replaced is a set that is changed now.
-func replaced(f *explain.Facts, zone explain.Name, t rr.Type, role safeat.Role, ttl uint32) safeat.Link {
-	return safeat.Link{Owner: zone.Name, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, Left: safeat.LeftNew,
+func replaced(f *explain.Facts, zone dnsname.Name, t rr.Type, role safeat.Role, ttl uint32) safeat.Link {
+	return safeat.Link{Owner: zone, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, Left: safeat.LeftNew,
 		Before: []safeat.Version{{Until: f.At, TTL: safeat.Seconds(ttl)}}}
 }
 
 // created is a set that is created now in a zone: until the zone's negative TTL is over, resolvers may deny it.
-func created(f *explain.Facts, name, zone explain.Name) safeat.Link {
-	return safeat.Link{Owner: name.Name, Type: rr.TypeA, Role: safeat.Data, Seen: f.At, Denial: explain.DenialOf(f, zone),
+func created(f *explain.Facts, name, zone dnsname.Name) safeat.Link {
+	return safeat.Link{Owner: name, Type: rr.TypeA, Role: safeat.Data, Seen: f.At, Denial: explain.DenialOf(f, zone),
 		Before: []safeat.Version{{Until: f.At, Absent: true}}}
 }
 
@@ -156,7 +157,7 @@ func created(f *explain.Facts, name, zone explain.Name) safeat.Link {
 func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
 	var links []safeat.Link
 	for _, a := range f.Answers {
-		name := explain.Name{Name: a.Question.Name}
+		name := a.Question.Name
 		switch {
 		case a.Subnet.IsValid() || !some(a):
 		case a.Class == iterate.NXDomain || a.Class == iterate.NoData:
@@ -164,7 +165,7 @@ func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
 		default:
 			for _, s := range a.Sets {
 				if s.Name == name {
-					links = append(links, replaced(f, s.Name, s.Type.Type, safeat.Data, s.TTL))
+					links = append(links, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
@@ -14,7 +15,7 @@ import (
 )
 
 // securedZone is what is known of the signing of a zone: of several results the one that knows most.
-func securedZone(f *explain.Facts, name explain.Name) (out secure.Zone, ok bool) {
+func securedZone(f *explain.Facts, name dnsname.Name) (out secure.Zone, ok bool) {
 	for _, r := range f.Secure {
 		for _, z := range r.Zones {
 			if z.Name == name && (!ok || out.State == secure.Unknown) {

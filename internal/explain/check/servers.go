@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
@@ -24,7 +25,7 @@ type tally struct {
 	good, lame, down, unasked, other int // other: of no use from here, or replied in a way that tells nothing
 }
 
-func tallyOf(f *explain.Facts, zone explain.Name) (t tally) {
+func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
 	t.all = listed(f, zone)
 	for _, s := range t.all {
 		switch {

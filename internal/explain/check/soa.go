@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // soaOf is the newest SOA record of the zone.
-func soaOf(f *explain.Facts, zone explain.Name) *explain.SOA {
+func soaOf(f *explain.Facts, zone dnsname.Name) *explain.SOA {
 	var newest *explain.SOA
 	for _, s := range listed(f, zone) {
 		if s.SOA != nil && (newest == nil || newer(s.SOA.Serial, newest.Serial)) {
@@ -127,8 +128,8 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 
 // newestOf are the newest SOA records of a zone, by the primary that they name: a zone at two DNS hosts that both make it has two
 // lines of versions, and no serial of the one says anything about the other.
-func newestOf(f *explain.Facts, zone explain.Name) map[explain.Name]*explain.SOA {
-	out := map[explain.Name]*explain.SOA{}
+func newestOf(f *explain.Facts, zone dnsname.Name) map[dnsname.Name]*explain.SOA {
+	out := map[dnsname.Name]*explain.SOA{}
 	for _, s := range listed(f, zone) {
 		if s.SOA != nil && (out[s.SOA.MName] == nil || newer(s.SOA.Serial, out[s.SOA.MName].Serial)) {
 			out[s.SOA.MName] = s.SOA
@@ -224,7 +225,7 @@ func rname(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		mailbox := text(soa.RName)
 		var labels []string
-		for n := soa.RName.Name; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
+		for n := soa.RName; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
 			labels = append(labels, n.Label())
 		}
 		switch {
@@ -273,7 +274,7 @@ func mname(f *explain.Facts) []explain.Finding {
 }
 
 // primaryOf is what is known of the primary server: it was looked up for itself, or as one of the nameservers.
-func primaryOf(f *explain.Facts, name explain.Name) *explain.Primary {
+func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 	z := zoneAt(f, f.Zone)
 	if f.Primary != nil || z == nil {
 		return f.Primary
@@ -345,7 +346,7 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	}
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
-			if a.Zone == f.Zone && s.Name == f.Zone && s.TTL > most && s.Type.Type != rr.TypeSOA {
+			if a.Zone == f.Zone && s.Name == f.Zone && s.TTL > most && s.Type != rr.TypeSOA {
 				most, what = s.TTL, s.Type.String()
 			}
 		}

@@ -8,14 +8,15 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // labels are those of a name, the leftmost first.
-func labels(n explain.Name) (out []string) {
-	for m := n.Name; !m.IsZero() && !m.IsRoot(); m = m.Parent() {
+func labels(n dnsname.Name) (out []string) {
+	for m := n; !m.IsZero() && !m.IsRoot(); m = m.Parent() {
 		out = append(out, m.Label())
 	}
 	return out
@@ -90,7 +91,7 @@ func hostName(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	// Names of services begin with an underscore on purpose, and the wildcard is one; they are hosts only with addresses.
 	host := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
-		return (o.Type.Type == rr.TypeA || o.Type.Type == rr.TypeAAAA) && o.Result == iterate.Answer && o.End == f.Name
+		return (o.Type == rr.TypeA || o.Type == rr.TypeAAAA) && o.Result == iterate.Answer && o.End == f.Name
 	})
 	for _, l := range labels(f.Name) {
 		why := illegal(l)

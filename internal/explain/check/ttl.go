@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -15,7 +16,7 @@ import (
 func sets(f *explain.Facts) (out []explain.Set) {
 	for _, h := range f.Chain {
 		t, _ := rr.ParseType(h.Type)
-		out = append(out, explain.Set{Name: h.From, Type: explain.Type{Type: t}, TTL: h.TTL, Data: []string{h.To.String()}})
+		out = append(out, explain.Set{Name: h.From, Type: t, TTL: h.TTL, Data: []string{h.To.String()}})
 	}
 	for _, o := range f.Outcomes {
 		for _, s := range o.Sets {
@@ -94,7 +95,7 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
 			key := setText(s)
-			if s.Name.Name != a.Question.Name || a.Class != iterate.Answer || a.Subnet.IsValid() {
+			if s.Name != a.Question.Name || a.Class != iterate.Answer || a.Subnet.IsValid() {
 				continue
 			}
 			at, by := first[key], serverAt(f, a.Zone, a.Server)
@@ -152,7 +153,7 @@ func notTooLow(f *explain.Facts) []explain.Finding {
 }
 
 // nsChanged reports whether an earlier look saw other nameservers, in the time that they may still be in caches.
-func nsChanged(f *explain.Facts, now []explain.Name) bool {
+func nsChanged(f *explain.Facts, now []dnsname.Name) bool {
 	return slices.ContainsFunc(f.Past, func(p explain.Past) bool {
 		return len(p.NS) > 0 && f.At.Sub(p.At) < 7*oneDay && !slices.Equal(sorted(p.NS), now)
 	})

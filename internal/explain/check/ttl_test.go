@@ -29,7 +29,7 @@ func parentTTL(ttl uint32) func(*explain.Facts) {
 
 // wasAbsent is an earlier look that did not find the name.
 func wasAbsent(f *explain.Facts) {
-	f.Past = []explain.Past{{Name: f.Name, At: now.Add(-1800e9), Absent: []explain.Type{kind(rr.TypeA)}}}
+	f.Past = []explain.Past{{Name: f.Name, At: now.Add(-1800e9), Absent: []rr.Type{rr.TypeA}}}
 }
 
 func ttlStories() []story {

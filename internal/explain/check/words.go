@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
@@ -24,7 +25,7 @@ func unknown(subject, format string, args ...any) []explain.Finding {
 }
 
 // text is a name as people write it.
-func text(n explain.Name) string {
+func text(n dnsname.Name) string {
 	switch {
 	case n.IsZero():
 		return n.String()
@@ -34,7 +35,7 @@ func text(n explain.Name) string {
 	return strings.TrimSuffix(n.String(), ".")
 }
 
-func texts(names []explain.Name) (out []string) {
+func texts(names []dnsname.Name) (out []string) {
 	for _, n := range names {
 		out = append(out, text(n))
 	}
@@ -45,7 +46,7 @@ func texts(names []explain.Name) (out []string) {
 func server(s explain.Server) string { return fmt.Sprintf("%s (%s)", text(s.Host), s.Addr) }
 
 // serverAt is the same for one of which only the address is known.
-func serverAt(f *explain.Facts, zone explain.Name, addr netip.Addr) string {
+func serverAt(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
 	for _, s := range f.Servers {
 		if s.Zone == zone && s.Addr == addr {
 			return server(s)
@@ -54,7 +55,7 @@ func serverAt(f *explain.Facts, zone explain.Name, addr netip.Addr) string {
 	return addr.String()
 }
 
-func servers(f *explain.Facts, zone explain.Name, addrs []netip.Addr) (out []string) {
+func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) (out []string) {
 	for _, a := range addrs {
 		out = append(out, serverAt(f, zone, a))
 	}

@@ -90,11 +90,11 @@ func (r *run) harm(o explain.Outcome) string {
 	}
 	aliases := map[dnsname.Name]bool{}
 	for _, l := range r.trace.Chain {
-		aliases[l.From.Name] = true
+		aliases[l.From] = true
 	}
 	for _, a := range r.facts.Answers {
 		denies := a.Class == iterate.NXDomain || a.Class == iterate.NoData || a.Class == iterate.NoSOA
-		about := a.Question.Type == o.Type.Type || aliases[a.Question.Name] && slices.Contains(r.types, a.Question.Type)
+		about := a.Question.Type == o.Type || aliases[a.Question.Name] && slices.Contains(r.types, a.Question.Type)
 		if denies && about {
 			return fmt.Sprintf("the server %s says that there is no %s; a resolver that asks that one remembers it", a.Server, a.Question)
 		}
@@ -176,7 +176,7 @@ type way struct {
 func (s *sampler) sample(types []rr.Type) {
 	var ways []*way
 	for _, t := range types {
-		ways = append(ways, &way{q: iterate.Question{Name: s.facts.Name.Name, Type: t}})
+		ways = append(ways, &way{q: iterate.Question{Name: s.facts.Name, Type: t}})
 	}
 	for s.left > 0 {
 		before := s.left

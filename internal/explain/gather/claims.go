@@ -56,7 +56,7 @@ func (r *run) claims() {
 		return
 	}
 	for _, l := range r.trace.Chain {
-		s, ok := serviceOf(l.To.Name)
+		s, ok := serviceOf(l.To)
 		if !ok || slices.ContainsFunc(r.facts.Claims, func(c explain.Claim) bool { return c.Target == l.To }) {
 			continue
 		}
@@ -64,7 +64,7 @@ func (r *run) claims() {
 	}
 }
 
-func (r *run) claim(s service, target explain.Name) explain.Claim {
+func (r *run) claim(s service, target dnsname.Name) explain.Claim {
 	c := explain.Claim{Target: target, Service: s.name, Free: explain.Unknown}
 	addr, ok := r.anAddress()
 	if !ok {
@@ -73,7 +73,7 @@ func (r *run) claim(s service, target explain.Name) explain.Claim {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 	defer cancel()
-	status, body, err := r.Fetch(ctx, r.facts.Name.Name, addr)
+	status, body, err := r.Fetch(ctx, r.facts.Name, addr)
 	if err != nil {
 		c.Detail = err.Error()
 		return c
@@ -90,7 +90,7 @@ func (r *run) anAddress() (netip.Addr, bool) {
 	for _, o := range r.facts.Outcomes {
 		for _, s := range o.Sets {
 			for _, d := range s.Data {
-				if a, err := netip.ParseAddr(d); err == nil && (s.Type.Type == rr.TypeA || s.Type.Type == rr.TypeAAAA) {
+				if a, err := netip.ParseAddr(d); err == nil && (s.Type == rr.TypeA || s.Type == rr.TypeAAAA) {
 					return a, true
 				}
 			}

@@ -41,7 +41,7 @@ func (r *run) askForThem() bool {
 			for _, name := range r.ends() {
 				z := r.zoneOf(name)
 				for _, server := range r.idlest(r.good(z)) {
-					q := to(z.Name.Name, server, name, s.Question.Type)
+					q := to(z.Name, server, name, s.Question.Type)
 					q.ECS = network(c.Addr)
 					qs = append(qs, q)
 				}
@@ -159,7 +159,7 @@ func (r *run) has(set explain.Set) bool {
 	known := map[string]bool{}
 	for _, a := range r.facts.Answers {
 		for _, sets := range append([][]explain.Set{a.Sets}, a.Others...) {
-			if s, ok := find(sets, set.Name.Name, set.Type.Type); ok {
+			if s, ok := find(sets, set.Name, set.Type); ok {
 				for _, d := range s.Data {
 					known[d] = true
 				}
@@ -175,7 +175,7 @@ func (r *run) allOf(set explain.Set) bool {
 	var all []string
 	for _, a := range r.facts.Answers {
 		for _, sets := range append([][]explain.Set{a.Sets}, a.Others...) {
-			s, ok := find(sets, set.Name.Name, set.Type.Type)
+			s, ok := find(sets, set.Name, set.Type)
 			switch {
 			case !ok:
 			case all == nil:
@@ -190,8 +190,8 @@ func (r *run) allOf(set explain.Set) bool {
 
 // leads reports whether an alias is one that a server of the zone has.
 func (r *run) leads(from, to dnsname.Name) bool {
-	return slices.ContainsFunc(r.trace.Chain, func(l iterate.Link) bool { return l.From.Name == from && l.To.Name == to }) ||
-		r.has(explain.Set{Name: explain.Name{Name: from}, Type: explain.Type{Type: rr.TypeCNAME}, Data: []string{to.String()}})
+	return slices.ContainsFunc(r.trace.Chain, func(l iterate.Link) bool { return l.From == from && l.To == to }) ||
+		r.has(explain.Set{Name: from, Type: rr.TypeCNAME, Data: []string{to.String()}})
 }
 
 // isSinkhole reports whether data is an address that filters answer with.
@@ -202,7 +202,7 @@ func isSinkhole(data string) bool {
 
 // madeUp reports whether a denial is of no zone that the name, or what its aliases lead to, is in: a filter made it.
 func (r *run) madeUp(s explain.Sample) bool {
-	return s.SOA != nil && !slices.ContainsFunc(r.names(), func(n dnsname.Name) bool { return n.IsIn(s.SOA.Owner.Name) })
+	return s.SOA != nil && !slices.ContainsFunc(r.names(), func(n dnsname.Name) bool { return n.IsIn(s.SOA.Owner) })
 }
 
 // ofChain reports whether a denial is one of a zone of the chain, and no filter's own.
@@ -249,7 +249,7 @@ func (r *run) scoped(a explain.Answer) bool {
 func (r *run) wasServed(s explain.Sample) bool {
 	for _, past := range r.facts.Past {
 		for _, set := range s.Sets {
-			if old, ok := find(past.Sets, set.Name.Name, set.Type.Type); ok && slices.Equal(old.Data, set.Data) {
+			if old, ok := find(past.Sets, set.Name, set.Type); ok && slices.Equal(old.Data, set.Data) {
 				return true
 			}
 		}

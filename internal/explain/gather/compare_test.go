@@ -206,7 +206,7 @@ func TestNoHarm(t *testing.T) {
 func TestAwait(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Await = true
-		g.Options.Expect = []explain.Set{{Type: explain.Type{Type: rr.TypeA}, Data: []string{"203.0.113.50"}}}
+		g.Options.Expect = []explain.Set{{Type: rr.TypeA, Data: []string{"203.0.113.50"}}}
 		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
 		if want := "A is not 203.0.113.50; a resolver that is asked now remembers what there is"; c.NotAsked != want || asked(net, resolverA) > 0 {
 			t.Errorf("not asked because %q, want %q; %d queries", c.NotAsked, want, asked(net, resolverA))
@@ -328,7 +328,7 @@ func TestPlaces(t *testing.T) {
 			resolverB:    "hold www.example.test. 20 A 203.0.113.4",
 		}
 		run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			g.Options.Past = []explain.Past{{Sets: []explain.Set{{Name: name("www.example.test."), Type: explain.Type{Type: rr.TypeA}, Data: []string{"203.0.113.4"}}}}}
+			g.Options.Past = []explain.Past{{Sets: []explain.Set{{Name: name("www.example.test."), Type: rr.TypeA, Data: []string{"203.0.113.4"}}}}}
 			f := compare(t, g, "www.example.test", rr.TypeA)
 			if f.Caches[0].Samples[0].State != safeat.Current || f.Caches[1].Samples[0].State != safeat.Old {
 				t.Errorf("%s; %s, want current; old, as an earlier look saw it", states(f.Caches[0]), states(f.Caches[1]))

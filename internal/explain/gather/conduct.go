@@ -43,7 +43,7 @@ func (r *run) conduct() {
 	if r.Prober == nil {
 		return
 	}
-	zone := r.found(r.facts.Zone.Name)
+	zone := r.found(r.facts.Zone)
 	good := r.good(zone)
 	first, rest := oneOfEach(zone, good)
 	most := r.budget.remaining() / probeQueries
@@ -80,7 +80,7 @@ func (r *run) askRevived(z *iterate.Zone) {
 	for _, s := range r.addrs(z) {
 		replied := slices.ContainsFunc(r.probes[s], func(p probed) bool { return p.Kind == resolve.ProbeSource && p.Verdict == resolve.Yes })
 		if replied && r.trace.Health(s) == iterate.Down {
-			qs = append(qs, to(z.Name.Name, s, z.Name.Name, rr.TypeSOA))
+			qs = append(qs, to(z.Name, s, z.Name, rr.TypeSOA))
 		}
 	}
 	r.askAll(qs)
@@ -115,7 +115,7 @@ func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {
 		r.unusual++
 		return nil
 	}
-	for _, got := range p.Probe(r.ctx, r.facts.Zone.Name, server, kinds) {
+	for _, got := range p.Probe(r.ctx, r.facts.Zone, server, kinds) {
 		id := r.record(r.exchangeOf(server, got))
 		r.mu.Lock()
 		r.probes[server] = append(r.probes[server], probed{got, id})
@@ -138,7 +138,7 @@ func (r *run) exchangeOf(server netip.Addr, p resolve.Probe) iterate.Exchange {
 	case m == nil || err != nil:
 		e.Class, e.Error, e.Reply = iterate.Timeout, "no reply in time", nil
 	default:
-		e.Class = iterate.Classify(r.facts.Zone.Name, e.Question, m, nil)
+		e.Class = iterate.Classify(r.facts.Zone, e.Question, m, nil)
 	}
 	if len(e.Reply) > maxEvidence {
 		e.Reply, e.Error = nil, "the reply is too long to be kept"

@@ -15,16 +15,16 @@ import (
 // deny asks every server of the zone for a name that nobody can have made. Only authorities are asked for it. Those whose address
 // the walk came to know last are asked over TCP here.
 func (r *run) deny() {
-	z := r.found(r.facts.Zone.Name)
+	z := r.found(r.facts.Zone)
 	name, err := z.Name.Child(r.label)
 	if err != nil {
 		return
 	}
 	var qs []iterate.Query
 	for _, s := range r.good(z) {
-		qs = append(qs, to(z.Name.Name, s, name, rr.TypeA))
+		qs = append(qs, to(z.Name, s, name, rr.TypeA))
 		if !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool { return e.Server == s && e.Transport == resolve.TCP.String() }) {
-			q := to(z.Name.Name, s, z.Name.Name, rr.TypeSOA)
+			q := to(z.Name, s, z.Name, rr.TypeSOA)
 			q.Server.Transport = resolve.TCP
 			qs = append(qs, q)
 		}
@@ -34,7 +34,7 @@ func (r *run) deny() {
 
 // denialsOf are the ways in which the zones of the chain, and their parents, say that something is not there.
 func (r *run) denialsOf(recs []record) (out []explain.Denial) {
-	zones := map[explain.Name]bool{}
+	zones := map[dnsname.Name]bool{}
 	for _, n := range r.names() {
 		if z := r.zoneOf(n); z != nil {
 			zones[z.Name], zones[z.Parent] = true, true
@@ -77,7 +77,7 @@ func (r *run) denialsOf(recs []record) (out []explain.Denial) {
 }
 
 func denialOf(e record) explain.Denial {
-	d := explain.Denial{Zone: e.Zone, Asked: explain.Name{Name: e.Question.Name}, Class: e.Class, Ranges: safeat.RangesNone}
+	d := explain.Denial{Zone: e.Zone, Asked: e.Question.Name, Class: e.Class, Ranges: safeat.RangesNone}
 	if soa := soaOf(e.view.Authority); soa != nil {
 		d.Zone, d.TTL, d.Minimum = soa.Owner, soa.TTL, soa.Minimum
 	}
@@ -125,15 +125,15 @@ func narrow(from, asked, next dnsname.Name) bool {
 
 // wildcardOf is what became of the name beside the one asked for, or below it at an apex; nil if it was not asked for.
 func (r *run) wildcardOf(recs []record) *explain.Wildcard {
-	name := r.facts.Name.Name
+	name := r.facts.Name
 	var out *explain.Wildcard
 	for _, e := range recs {
 		asked := e.Question.Name
-		beside := asked.Label() == r.label && (asked.Parent() == name || asked.Parent() == name.Parent() && name != r.facts.Zone.Name)
+		beside := asked.Label() == r.label && (asked.Parent() == name || asked.Parent() == name.Parent() && name != r.facts.Zone)
 		if !beside || e.view == nil || !e.Class.Usable() || e.Class == iterate.Referral {
 			continue
 		}
-		w := &explain.Wildcard{Asked: explain.Name{Name: asked}, Class: e.Class, Sets: setsOf(e.view.Answer), Evidence: []int{e.id}}
+		w := &explain.Wildcard{Asked: asked, Class: e.Class, Sets: setsOf(e.view.Answer), Evidence: []int{e.id}}
 		w.Same = e.Class == iterate.Answer && r.sameAs(w.Sets, asked, e.Question.Type)
 		if out == nil || ranks[w.Class] > ranks[out.Class] || w.Same && !out.Same {
 			out = w
@@ -144,7 +144,7 @@ func (r *run) wildcardOf(recs []record) *explain.Wildcard {
 
 // sameAs reports whether a server has the same data for the name as were found for another: what was asked for, or an alias.
 func (r *run) sameAs(sets []explain.Set, other dnsname.Name, t rr.Type) bool {
-	name := r.facts.Name.Name
+	name := r.facts.Name
 	for _, a := range r.facts.Answers {
 		for _, t := range []rr.Type{t, rr.TypeCNAME} {
 			mine, ok := find(a.Sets, name, t)

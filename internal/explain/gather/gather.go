@@ -65,7 +65,7 @@ type Options struct {
 	Vantage            string       // default "here"
 
 	Expect []explain.Set
-	PlanNS []explain.Name
+	PlanNS []dnsname.Name
 	Change bool
 	Past   []explain.Past
 }
@@ -138,7 +138,7 @@ func (g *Gatherer) Scan(ctx context.Context, input string) (*explain.Facts, erro
 		return nil, err
 	}
 	defer r.end()
-	r.register(r.facts.Domain.Name)
+	r.register(r.facts.Domain)
 	if err := r.walk(); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", r.facts.Name, err)
 	}
@@ -174,7 +174,7 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	r.again()
 	r.plain()
 	if !r.ours() {
-		r.register(r.facts.Domain.Name)
+		r.register(r.facts.Domain)
 	}
 	r.registerTargets()
 	r.near()

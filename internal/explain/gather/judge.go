@@ -93,7 +93,7 @@ func addAnswer(a *explain.Answer, e record) {
 }
 
 // serial is the version of a zone that a server has.
-func (r *run) serial(zone explain.Name, server netip.Addr) uint32 {
+func (r *run) serial(zone dnsname.Name, server netip.Addr) uint32 {
 	for _, s := range r.facts.Servers {
 		if s.Zone == zone && s.Addr == server && s.SOA != nil {
 			return s.SOA.Serial
@@ -105,15 +105,15 @@ func (r *run) serial(zone explain.Name, server netip.Addr) uint32 {
 // chainOf is the chain of aliases, with how many servers have each.
 func (r *run) chainOf(recs []record) (out []explain.Hop) {
 	for _, l := range r.trace.Chain {
-		hop := explain.Hop{Link: l, Domain: explain.Name{Name: registry.SuffixOf(l.To.Name).Domain}}
+		hop := explain.Hop{Link: l, Domain: registry.SuffixOf(l.To).Domain}
 		var asked []netip.Addr
 		for _, e := range recs {
-			q := iterate.Question{Name: l.From.Name, Type: r.types[0]}
+			q := iterate.Question{Name: l.From, Type: r.types[0]}
 			if e.Zone != l.Zone || e.Question != q || r.outdated(e) || !e.Class.Usable() || e.view == nil || slices.Contains(asked, e.Server) {
 				continue
 			}
 			asked = append(asked, e.Server)
-			if target, ok := targetOf(e.view.Answer, l.From.Name); ok && target == l.To.Name {
+			if target, ok := targetOf(e.view.Answer, l.From); ok && target == l.To {
 				hop.Agree++
 			}
 		}
@@ -133,17 +133,17 @@ func (r *run) outcomesOf() (out []explain.Outcome) {
 			out = append(out, o)
 			continue
 		}
-		o := explain.Outcome{Type: explain.Type{Type: t}, Result: iterate.Unknown}
+		o := explain.Outcome{Type: t, Result: iterate.Unknown}
 		if names := r.names(); len(names) > 0 {
-			o.End.Name = names[len(names)-1]
+			o.End = names[len(names)-1]
 		}
 		for _, end := range r.ends() {
-			o.End.Name = end
+			o.End = end
 			if c := r.best(end, t); ranks[c] > ranks[o.Result] {
 				o.Result = c
 			}
 		}
-		if z := r.zoneFor(iterate.Question{Name: o.End.Name, Type: t}); z != nil {
+		if z := r.zoneFor(iterate.Question{Name: o.End, Type: t}); z != nil {
 			o.Zone = z.Name
 		}
 		if i == 0 {
@@ -151,7 +151,7 @@ func (r *run) outcomesOf() (out []explain.Outcome) {
 			o.Plain = r.plainOutcome(o.Result)
 		}
 		if o.Result == iterate.Answer {
-			o.Sets = r.common(o.End.Name, t)
+			o.Sets = r.common(o.End, t)
 		}
 		out = append(out, o)
 	}
@@ -164,7 +164,7 @@ func (r *run) aliasItself(t rr.Type) (explain.Outcome, bool) {
 		return explain.Outcome{}, false
 	}
 	l := r.trace.Chain[0]
-	set := explain.Set{Name: l.From, Type: explain.Type{Type: t}, TTL: l.TTL, Data: []string{l.To.String()}}
+	set := explain.Set{Name: l.From, Type: t, TTL: l.TTL, Data: []string{l.To.String()}}
 	return explain.Outcome{Type: set.Type, Result: iterate.Answer, End: l.From, Zone: l.Zone, Sets: []explain.Set{set}}, l.Type == "CNAME"
 }
 

@@ -30,7 +30,7 @@ func (r *run) near() {
 	}
 	s := &search{run: r, left: nearQueries}
 	switch {
-	case !r.ours() && r.found(r.facts.Domain.Name) == nil:
+	case !r.ours() && r.found(r.facts.Domain) == nil:
 		s.nearDomain()
 	case r.ours() && r.facts.Kind != explain.Scan: // which is about the domain
 		s.nearName()
@@ -39,7 +39,7 @@ func (r *run) near() {
 
 // nearName looks in the zone that the name would be in, and ends at the first that is found.
 func (s *search) nearName() {
-	name, zone := s.facts.Name.Name, s.zoneOf(s.facts.Name.Name)
+	name, zone := s.facts.Name, s.zoneOf(s.facts.Name)
 	denied := s.highest(zone, name)
 	for _, n := range s.seen(zone) {
 		if n.Parent() == denied.Parent() && denied == name && slip(denied.Label(), n.Label()) {
@@ -54,7 +54,7 @@ func (s *search) nearName() {
 	var all []explain.Near
 	add := func(wire, how string) {
 		if n, _, err := dnsname.FromWire([]byte(wire)); err == nil {
-			all = append(all, explain.Near{Name: explain.Name{Name: n}, How: how})
+			all = append(all, explain.Near{Name: n, How: how})
 		}
 	}
 	for _, label := range likeUsual(denied.Label(), nearQueries-1) {
@@ -65,9 +65,9 @@ func (s *search) nearName() {
 	// Who types the whole name into a panel that adds the domain to it makes this one.
 	add(name.In(dnsname.Root)+zone.Name.Wire(), explain.NearDoubled)
 	for _, n := range all {
-		p := s.once(to(zone.Name.Name, servers[0], n.Name.Name, s.types[0]))
+		p := s.once(to(zone.Name, servers[0], n.Name, s.types[0]))
 		if p.class() == iterate.Answer {
-			s.keep(n.Name.Name, n.How, p.ids)
+			s.keep(n.Name, n.How, p.ids)
 			return
 		}
 		if !p.class().Usable() {
@@ -79,7 +79,7 @@ func (s *search) nearName() {
 // highest is the name itself, or the highest above it that the servers of its zone deny.
 func (s *search) highest(zone *iterate.Zone, name dnsname.Name) dnsname.Name {
 	out := name
-	for n := name; n != zone.Name.Name && !n.IsRoot(); n = n.Parent() {
+	for n := name; n != zone.Name && !n.IsRoot(); n = n.Parent() {
 		if slices.ContainsFunc(s.trace.Exchanges, func(e iterate.Exchange) bool {
 			return e.Zone == zone.Name && e.Question.Name == n && e.Class == iterate.NXDomain
 		}) {
@@ -93,13 +93,13 @@ func (s *search) highest(zone *iterate.Zone, name dnsname.Name) dnsname.Name {
 // there is nothing.
 func (s *search) seen(zone *iterate.Zone) (out []dnsname.Name) {
 	for _, h := range zone.Hosts {
-		if h.Name.IsIn(zone.Name.Name) && len(h.Found) > 0 {
-			out = append(out, h.Name.Name)
+		if h.Name.IsIn(zone.Name) && len(h.Found) > 0 {
+			out = append(out, h.Name)
 		}
 	}
 	for _, d := range s.facts.Denials {
 		for _, c := range d.Covers {
-			if n, err := dnsname.Parse(c); err == nil && d.Zone == zone.Name && d.Ranges == safeat.RangesNSEC && n != zone.Name.Name && n.IsIn(zone.Name.Name) {
+			if n, err := dnsname.Parse(c); err == nil && d.Zone == zone.Name && d.Ranges == safeat.RangesNSEC && n != zone.Name && n.IsIn(zone.Name) {
 				out = append(out, n)
 			}
 		}
@@ -185,5 +185,5 @@ func (s *search) once(q iterate.Query) (out reply) {
 }
 
 func (s *search) keep(n dnsname.Name, how string, ids []int) {
-	s.facts.Near = append(s.facts.Near, explain.Near{Name: explain.Name{Name: n}, How: how, Evidence: ids})
+	s.facts.Near = append(s.facts.Near, explain.Near{Name: n, How: how, Evidence: ids})
 }

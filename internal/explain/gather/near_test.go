@@ -19,7 +19,7 @@ func nearby(t *testing.T, net *simnet.Net, f *explain.Facts, name string) (strin
 	for _, n := range f.Near {
 		out = append(out, n.How+" "+n.Name.String())
 		for _, i := range n.Evidence {
-			if f.Exchanges[i].Question.Name != n.Name.Name {
+			if f.Exchanges[i].Question.Name != n.Name {
 				t.Errorf("the evidence of %s is %v", n.Name, f.Exchanges[i])
 			}
 		}

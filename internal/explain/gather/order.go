@@ -12,7 +12,7 @@ import (
 // written the same way.
 func inOrder(a, b iterate.Exchange) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), a.Server.Compare(b.Server), a.Question.Name.Compare(b.Question.Name),
-		cmp.Compare(a.Question.Type, b.Question.Type), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Try, b.Try), a.Zone.Compare(b.Zone.Name),
+		cmp.Compare(a.Question.Type, b.Question.Type), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Try, b.Try), a.Zone.Compare(b.Zone),
 		slices.Compare(a.Reply, b.Reply))
 }
 

@@ -47,7 +47,7 @@ func setsOf(section []iterate.Record) (out []explain.Set) {
 		if rec.Type == rr.TypeRRSIG || len(out) == maxSets {
 			continue
 		}
-		known := func(s explain.Set) bool { return s.Name.Name == rec.Name && s.Type.Type == rec.Type }
+		known := func(s explain.Set) bool { return s.Name == rec.Name && s.Type == rec.Type }
 		if !slices.ContainsFunc(out, known) {
 			out = append(out, setOf(iterate.Records(section, rec.Name, rec.Type)))
 		}
@@ -57,7 +57,7 @@ func setsOf(section []iterate.Record) (out []explain.Set) {
 
 func setOf(records []iterate.Record) explain.Set {
 	first := records[0]
-	set := explain.Set{Name: explain.Name{Name: first.Name}, Type: explain.Type{Type: first.Type}, TTL: first.TTL}
+	set := explain.Set{Name: first.Name, Type: first.Type, TTL: first.TTL}
 	mixed := false
 	for _, rec := range records {
 		// A server that compresses names gives them back in the letters of the question, which are large and small in turns.
@@ -85,7 +85,7 @@ func sameSets(a, b []explain.Set) bool {
 
 // find is the set of an owner and type.
 func find(sets []explain.Set, name dnsname.Name, t rr.Type) (explain.Set, bool) {
-	i := slices.IndexFunc(sets, func(s explain.Set) bool { return s.Name.Name == name && s.Type.Type == t })
+	i := slices.IndexFunc(sets, func(s explain.Set) bool { return s.Name == name && s.Type == t })
 	if i < 0 {
 		return explain.Set{}, false
 	}
@@ -121,7 +121,7 @@ func parseSOA(rec iterate.Record) *explain.SOA {
 		return nil
 	}
 	number := func(i int) uint32 { return binary.BigEndian.Uint32(data[n+m+4*i:]) }
-	return &explain.SOA{Owner: explain.Name{Name: rec.Name}, TTL: rec.TTL, MName: explain.Name{Name: mname}, RName: explain.Name{Name: rname},
+	return &explain.SOA{Owner: rec.Name, TTL: rec.TTL, MName: mname, RName: rname,
 		Serial: number(0), Refresh: number(1), Retry: number(2), Expire: number(3), Minimum: number(4)}
 }
 

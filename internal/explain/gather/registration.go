@@ -43,12 +43,12 @@ type placed struct {
 
 // registerServers asks about the domains that the nameservers are in: who can take one of them, takes the zone.
 func (r *run) registerServers() {
-	z := r.found(r.facts.Zone.Name)
+	z := r.found(r.facts.Zone)
 	if z == nil || !r.ours() {
 		return
 	}
 	for _, h := range z.Hosts {
-		r.register(registry.SuffixOf(h.Name.Name).Domain)
+		r.register(registry.SuffixOf(h.Name).Domain)
 	}
 }
 
@@ -58,7 +58,7 @@ func (r *run) registerTargets() {
 		return
 	}
 	for _, end := range r.ends() {
-		if domain := registry.SuffixOf(end).Domain; domain != r.facts.Domain.Name {
+		if domain := registry.SuffixOf(end).Domain; domain != r.facts.Domain {
 			r.register(domain)
 		}
 	}

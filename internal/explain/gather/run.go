@@ -86,7 +86,7 @@ func named(sets []explain.Set, name dnsname.Name) []explain.Set {
 	out := slices.Clone(sets)
 	for i := range out {
 		if out[i].Name.IsZero() {
-			out[i].Name = explain.Name{Name: name}
+			out[i].Name = name
 		}
 	}
 	return out
@@ -102,8 +102,8 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	}
 	types = slices.Clone(types)
 	for _, s := range g.Options.Expect {
-		if kind != explain.Scan && !slices.Contains(types, s.Type.Type) {
-			types = append(types, s.Type.Type) // or nobody would know whether it is so
+		if kind != explain.Scan && !slices.Contains(types, s.Type) {
+			types = append(types, s.Type) // or nobody would know whether it is so
 		}
 	}
 	if types, err = askable(types); err != nil {
@@ -118,12 +118,9 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	now := time.Now().Round(0)
 	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))
 	suffix := registry.SuffixOf(name)
-	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: explain.Name{Name: name}, At: now.UTC(),
-		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: explain.Name{Name: suffix.Domain}, Owner: explain.Name{Name: suffix.Owner},
+	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types, At: now.UTC(),
+		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: suffix.Domain, Owner: suffix.Owner,
 		Expect: named(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
-	for _, t := range types {
-		r.facts.Types = append(r.facts.Types, explain.Type{Type: t})
-	}
 	r.routes()
 	r.stray()
 	return r, nil
@@ -288,12 +285,12 @@ func (r *run) record(e iterate.Exchange) int {
 // ours reports whether the zone is one that belongs to whoever has the domain, so that its servers may be looked into: those
 // of a registry are not, when the domain is not there.
 func (r *run) ours() bool {
-	z := r.facts.Zone.Name
-	switch domain := r.facts.Domain.Name; {
+	z := r.facts.Zone
+	switch domain := r.facts.Domain; {
 	case z.IsZero():
 		return false
 	case domain.IsZero():
-		return z == r.facts.Name.Name
+		return z == r.facts.Name
 	default:
 		return z.IsIn(domain)
 	}
@@ -305,8 +302,8 @@ func (r *run) found(zone dnsname.Name) *iterate.Zone { return r.trace.Zone(zone)
 // zoneFor is the zone that has the answer to a question: DS records are the parent's (RFC 4035 §2.4).
 func (r *run) zoneFor(q iterate.Question) *iterate.Zone {
 	z := r.zoneOf(q.Name)
-	if z != nil && q.Type == rr.TypeDS && z.Name.Name == q.Name && !q.Name.IsRoot() {
-		return r.found(z.Parent.Name)
+	if z != nil && q.Type == rr.TypeDS && z.Name == q.Name && !q.Name.IsRoot() {
+		return r.found(z.Parent)
 	}
 	return z
 }
@@ -316,7 +313,7 @@ func (r *run) zoneOf(name dnsname.Name) *iterate.Zone {
 	var best *iterate.Zone
 	for i := range r.trace.Zones {
 		z := &r.trace.Zones[i]
-		if !z.Quick && name.IsIn(z.Name.Name) && (best == nil || z.Name.NumLabels() > best.Name.NumLabels()) {
+		if !z.Quick && name.IsIn(z.Name) && (best == nil || z.Name.NumLabels() > best.Name.NumLabels()) {
 			best = z
 		}
 	}

@@ -81,7 +81,7 @@ func TestScanHealthy(t *testing.T) {
 	})
 }
 
-func name(s string) explain.Name { return explain.Name{Name: dnsname.MustParse(s)} }
+func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
 func TestConduct(t *testing.T) {
 	tests := []struct{ script, want string }{
@@ -150,7 +150,7 @@ func TestScanServersDomains(t *testing.T) {
 	more["192.0.2.31"] += "\nprimary.other.test. 60 CNAME ns.other.test."
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Registry = registrar{"far.test.": registry.Registered, "other.test.": registry.Free}
-		g.Options.PlanNS = []explain.Name{name("ns2.example.test.")}
+		g.Options.PlanNS = []dnsname.Name{name("ns2.example.test.")}
 		f, err := g.Scan(t.Context(), "far.test")
 		f = must(t, f, err)
 		var got []string
@@ -342,7 +342,7 @@ func TestPace(t *testing.T) {
 // TestExpected sees that what is expected is asked for: nobody could say otherwise whether it is so.
 func TestExpected(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		g.Options.Expect = []explain.Set{{Type: explain.Type{Type: rr.TypeTXT}, Data: []string{"x"}}, {Type: explain.Type{Type: rr.TypeA}, Data: []string{"203.0.113.1"}}}
+		g.Options.Expect = []explain.Set{{Type: rr.TypeTXT, Data: []string{"x"}}, {Type: rr.TypeA, Data: []string{"203.0.113.1"}}}
 		var types []string
 		for _, o := range analyze(t, g, "www.example.test").Outcomes {
 			types = append(types, o.Type.String())

@@ -21,13 +21,13 @@ func (r *run) serversOf(recs []record) (out []explain.Server) {
 		}
 		for _, h := range z.Hosts {
 			for _, a := range h.Addrs() {
-				s := explain.Server{Zone: z.Name, Host: h.Name, Addr: a, Listed: listed(z, h.Name.Name)}
+				s := explain.Server{Zone: z.Name, Host: h.Name, Addr: a, Listed: listed(z, h.Name)}
 				out = append(out, r.server(s, recs))
 			}
 		}
 	}
 	for _, p := range r.plans {
-		s := explain.Server{Zone: r.facts.Zone, Host: explain.Name{Name: p.host}, Addr: p.addr, Listed: []string{"plan"}}
+		s := explain.Server{Zone: r.facts.Zone, Host: p.host, Addr: p.addr, Listed: []string{"plan"}}
 		out = append(out, r.server(s, recs))
 	}
 	return out
@@ -40,7 +40,7 @@ func listed(z iterate.Zone, host dnsname.Name) []string {
 		name string
 		sets []iterate.NSSet
 	}{{"parent", z.ParentNS}, {"child", z.ChildNS}} {
-		if slices.ContainsFunc(who.sets, func(s iterate.NSSet) bool { return slices.Contains(s.NS, explain.Name{Name: host}) }) {
+		if slices.ContainsFunc(who.sets, func(s iterate.NSSet) bool { return slices.Contains(s.NS, host) }) {
 			out = append(out, who.name)
 		}
 	}
@@ -96,7 +96,7 @@ func health(sent, lost int) iterate.Health {
 
 // readReply takes from a reply what it says of the server and its version of the zone.
 func (r *run) readReply(s *explain.Server, e record) {
-	if e.Zone == s.Zone && (e.Question.Name == s.Zone.Name || e.Class == iterate.Referral) {
+	if e.Zone == s.Zone && (e.Question.Name == s.Zone || e.Class == iterate.Referral) {
 		s.Evidence = append(s.Evidence, e.id)
 	}
 	if e.view == nil {
@@ -108,7 +108,7 @@ func (r *run) readReply(s *explain.Server, e record) {
 	if e.Class == iterate.Referral {
 		s.Referral = max(s.Referral, e.view.Size)
 	}
-	if e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA}) {
+	if e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone, Type: rr.TypeSOA}) {
 		soa := soaOf(e.view.Answer)
 		if s.SOA != nil && soa != nil && s.SOA.Serial != soa.Serial {
 			s.Was = s.SOA.Serial
@@ -127,13 +127,13 @@ func classOf(s explain.Server, own []record) iterate.Class {
 		}
 		n := 1
 		switch {
-		case e.Question.Type == rr.TypeNS && e.Question.Name == s.Zone.Name:
+		case e.Question.Type == rr.TypeNS && e.Question.Name == s.Zone:
 			n = 3
-		case e.Question == iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA} && e.Transport == resolve.UDP.String():
+		case e.Question == iterate.Question{Name: s.Zone, Type: rr.TypeSOA} && e.Transport == resolve.UDP.String():
 			n = 5
-		case e.Question == iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA}:
+		case e.Question == iterate.Question{Name: s.Zone, Type: rr.TypeSOA}:
 			n = 4
-		case e.Question.Name == s.Zone.Name:
+		case e.Question.Name == s.Zone:
 			n = 2
 		}
 		// The last try tells; a cut off reply was asked for again over TCP, which tells more.
@@ -239,7 +239,7 @@ func limits(own []record) (p explain.Probe) {
 	return p
 }
 
-func negativeSOA(zone explain.Name, own []record) (p explain.Probe) {
+func negativeSOA(zone dnsname.Name, own []record) (p explain.Probe) {
 	for _, e := range own {
 		switch {
 		case e.Zone != zone:
@@ -256,9 +256,9 @@ func negativeSOA(zone explain.Name, own []record) (p explain.Probe) {
 func (r *run) planned() {
 	var qs []iterate.Query
 	for _, n := range r.opts.PlanNS {
-		for _, a := range r.lookUp(n.Name).addrs {
-			r.plans = append(r.plans, plan{n.Name, a})
-			qs = append(qs, to(r.facts.Zone.Name, a, r.facts.Zone.Name, rr.TypeSOA))
+		for _, a := range r.lookUp(n).addrs {
+			r.plans = append(r.plans, plan{n, a})
+			qs = append(qs, to(r.facts.Zone, a, r.facts.Zone, rr.TypeSOA))
 		}
 	}
 	r.askAll(qs)
@@ -279,14 +279,14 @@ func (r *run) primary() {
 			soa = s.SOA
 		}
 	}
-	z := r.found(r.facts.Zone.Name)
+	z := r.found(r.facts.Zone)
 	if soa == nil || slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == soa.MName }) {
 		return
 	}
-	f := r.lookUp(soa.MName.Name)
+	f := r.lookUp(soa.MName)
 	p := &explain.Primary{Name: soa.MName, Addrs: f.addrs, Alias: f.alias, Missing: f.missing, Class: iterate.Unknown, Evidence: f.ids}
 	if len(f.addrs) > 0 {
-		reply := r.ask(to(z.Name.Name, f.addrs[0], z.Name.Name, rr.TypeSOA))
+		reply := r.ask(to(z.Name, f.addrs[0], z.Name, rr.TypeSOA))
 		p.Class = reply.class()
 		p.Evidence = append(p.Evidence, reply.ids...)
 	}
@@ -308,7 +308,7 @@ func (r *run) lookUp(name dnsname.Name) (out host) {
 	}
 	for _, t := range addresses {
 		var class iterate.Class
-		if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone.Name) {
+		if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone) {
 			class = r.lookUpHere(iterate.Question{Name: name, Type: t}, good[0], &out)
 		} else {
 			class = r.lookUpElsewhere(iterate.Question{Name: name, Type: t}, &out)
@@ -355,7 +355,7 @@ func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
 
 // lookUpHere asks a server of the zone that a host is in.
 func (r *run) lookUpHere(q iterate.Question, server netip.Addr, out *host) iterate.Class {
-	p := r.ask(to(r.facts.Zone.Name, server, q.Name, q.Type))
+	p := r.ask(to(r.facts.Zone, server, q.Name, q.Type))
 	out.ids = append(out.ids, p.ids...)
 	if p.view != nil && p.class() == iterate.Answer {
 		out.addrs = addressesOf(p.view.Answer)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -12,7 +13,7 @@ import (
 
 // place is a server of a zone.
 type place struct {
-	zone   explain.Name
+	zone   dnsname.Name
 	server netip.Addr
 }
 
@@ -25,7 +26,7 @@ func (r *run) settle() {
 	}
 	var qs []iterate.Query
 	for _, s := range late {
-		qs = append(qs, to(s.Zone.Name, s.Addr, s.Zone.Name, rr.TypeSOA))
+		qs = append(qs, to(s.Zone, s.Addr, s.Zone, rr.TypeSOA))
 	}
 	var again []iterate.Query
 	for i, reply := range r.askAll(qs) {
@@ -44,7 +45,7 @@ func (r *run) settle() {
 // behind are the servers of the zones that are judged, of which others have a newer version, and when the first of them told.
 func (r *run) behind() (late []explain.Server, first time.Duration) {
 	r.judge()
-	type line struct{ zone, primary explain.Name } // each primary numbers versions by itself
+	type line struct{ zone, primary dnsname.Name } // each primary numbers versions by itself
 	newest := map[line]uint32{}
 	for _, s := range r.facts.Servers {
 		if s.SOA == nil || !r.counts(s) {
@@ -60,7 +61,7 @@ func (r *run) behind() (late []explain.Server, first time.Duration) {
 			continue
 		}
 		i := slices.IndexFunc(r.exchanges, func(e iterate.Exchange) bool {
-			return e.Server == s.Addr && e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone.Name, Type: rr.TypeSOA})
+			return e.Server == s.Addr && e.Zone == s.Zone && e.Class == iterate.Answer && e.Question == (iterate.Question{Name: s.Zone, Type: rr.TypeSOA})
 		})
 		if i < 0 || slices.ContainsFunc(late, func(o explain.Server) bool { return o.Zone == s.Zone && o.Addr == s.Addr }) {
 			continue
@@ -79,11 +80,11 @@ func (r *run) counts(s explain.Server) bool {
 	if !slices.Contains(s.Listed, "parent") && !slices.Contains(s.Listed, "child") {
 		return false
 	}
-	if domain := r.facts.Domain.Name; !domain.IsZero() && s.Zone.IsIn(domain) {
+	if domain := r.facts.Domain; !domain.IsZero() && s.Zone.IsIn(domain) {
 		return true
 	}
 	for _, n := range r.names() {
-		if z := r.zoneOf(n); z != nil && z.Name == s.Zone && (z.Name.NumLabels() > 1 || n == z.Name.Name) {
+		if z := r.zoneOf(n); z != nil && z.Name == s.Zone && (z.Name.NumLabels() > 1 || n == z.Name) {
 			return true
 		}
 	}
@@ -113,7 +114,7 @@ func (r *run) questions(s explain.Server) (out []iterate.Query) {
 	for _, n := range r.names() {
 		for _, t := range r.types {
 			if z := r.zoneFor(iterate.Question{Name: n, Type: t}); z != nil && z.Name == s.Zone && t != rr.TypeSOA {
-				out = append(out, to(s.Zone.Name, s.Addr, n, t))
+				out = append(out, to(s.Zone, s.Addr, n, t))
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func family(zone, below string, n, net int) (ns, glue string, hosts []iterate.Host) {
 	var names []string
 	for i := range n {
-		h := iterate.Host{Name: explain.Name{Name: dnsname.MustParse(fmt.Sprintf("%c.%s", 'a'+i, below))}}
+		h := iterate.Host{Name: dnsname.MustParse(fmt.Sprintf("%c.%s", 'a'+i, below))}
 		for _, form := range []string{"198.18.%d.%d", "2001:db8:%d::%d"} {
 			h.Glue = append(h.Glue, addr(fmt.Sprintf(form, net, i+1)))
 		}
@@ -58,10 +58,10 @@ func TestPublicSize(t *testing.T) {
 		f := analyze(t, g, "www.example.com")
 		asked := map[dnsname.Name]map[netip.Addr]bool{}
 		for _, e := range f.Exchanges {
-			if asked[e.Zone.Name] == nil {
-				asked[e.Zone.Name] = map[netip.Addr]bool{}
+			if asked[e.Zone] == nil {
+				asked[e.Zone] = map[netip.Addr]bool{}
 			}
-			asked[e.Zone.Name][e.Server] = true
+			asked[e.Zone][e.Server] = true
 		}
 		for zone, want := range map[string]int{".": 26, "com.": 26, "example.com.": 8} {
 			if got := len(asked[dnsname.MustParse(zone)]); got != want {

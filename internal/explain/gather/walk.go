@@ -26,14 +26,14 @@ func (r *run) walk() error {
 	}
 	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: roots, Family: r.opts.family(),
 		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts}}
-	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]})
+	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name, Type: r.types[0]})
 	if err != nil {
 		return err
 	}
 	r.take(trace)
 	r.trace = trace
 	r.facts.Zones, r.facts.Notes = trace.Zones, trace.Notes
-	if z := r.zoneOf(r.facts.Name.Name); z != nil {
+	if z := r.zoneOf(r.facts.Name); z != nil {
 		r.facts.Zone = z.Name
 	}
 	r.told(StageWalk)
@@ -57,10 +57,10 @@ func (r *run) take(t *iterate.Trace) {
 
 // names are the name and those that its aliases lead to, in the order of the chain.
 func (r *run) names() []dnsname.Name {
-	out := []dnsname.Name{r.facts.Name.Name}
+	out := []dnsname.Name{r.facts.Name}
 	for _, l := range r.trace.Chain {
-		if !slices.Contains(out, l.To.Name) {
-			out = append(out, l.To.Name)
+		if !slices.Contains(out, l.To) {
+			out = append(out, l.To)
 		}
 	}
 	return out
@@ -69,14 +69,14 @@ func (r *run) names() []dnsname.Name {
 // ends are the names of the chain that are no aliases; in a loop there are none.
 func (r *run) ends() []dnsname.Name {
 	return slices.DeleteFunc(r.names(), func(n dnsname.Name) bool {
-		return slices.ContainsFunc(r.trace.Chain, func(l iterate.Link) bool { return l.From.Name == n })
+		return slices.ContainsFunc(r.trace.Chain, func(l iterate.Link) bool { return l.From == n })
 	})
 }
 
 // answers asks for the types that the walk was not about: all servers of the zones of the name, and of the ends of the chain. The
 // aliases between them are the same for all types, so that one server is enough to have their signatures, too.
 func (r *run) answers() {
-	all := append(r.ends(), r.facts.Name.Name)
+	all := append(r.ends(), r.facts.Name)
 	var qs []iterate.Query
 	for n, name := range r.names() {
 		for i, t := range r.types {
@@ -86,7 +86,7 @@ func (r *run) answers() {
 				good = []netip.Addr{good[n%len(good)]} // another one each time, to be easy on them
 			}
 			for _, s := range good {
-				q := to(z.Name.Name, s, name, t)
+				q := to(z.Name, s, name, t)
 				if i > 0 {
 					qs = append(qs, q)
 				} else if r.opts.ECS.IsValid() {
@@ -114,13 +114,13 @@ func (r *run) beside() {
 		for _, s := range r.idlest(r.good(z)) {
 			for _, t := range types {
 				if !slices.Contains(r.types, t) {
-					qs = append(qs, to(z.Name.Name, s, name, t))
+					qs = append(qs, to(z.Name, s, name, t))
 				}
 			}
 		}
 	}
 	if len(r.trace.Chain) > 0 {
-		one(r.facts.Name.Name, rr.TypeMX, rr.TypeTXT)
+		one(r.facts.Name, rr.TypeMX, rr.TypeTXT)
 	}
 	if slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA }) {
 		for _, end := range r.ends() {
@@ -152,7 +152,7 @@ func (r *run) again() {
 			continue
 		}
 		if a.Class.Usable() && slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == a.Question.Type }) {
-			qs = append(qs, to(a.Zone.Name, a.Server, a.Question.Name, a.Question.Type))
+			qs = append(qs, to(a.Zone, a.Server, a.Question.Name, a.Question.Type))
 		}
 	}
 	for range repeats {
@@ -172,10 +172,10 @@ func differ(a, b explain.Answer) bool {
 // plain walks down again with the whole name, as resolvers without QNAME minimisation do. At each level one good reply is enough.
 // Where no referral comes, the outcome is what comes instead.
 func (r *run) plain() {
-	q := iterate.Question{Name: r.facts.Name.Name, Type: r.types[0]}
+	q := iterate.Question{Name: r.facts.Name, Type: r.types[0]}
 	var levels []*iterate.Zone
-	for z := r.zoneFor(q); z != nil && !z.Name.IsRoot(); z = r.found(z.Parent.Name) {
-		if parent := r.found(z.Parent.Name); parent != nil && !z.Hidden {
+	for z := r.zoneFor(q); z != nil && !z.Name.IsRoot(); z = r.found(z.Parent) {
+		if parent := r.found(z.Parent); parent != nil && !z.Hidden {
 			levels = append(levels, parent)
 		}
 	}
@@ -199,7 +199,7 @@ func (r *run) plain() {
 func (r *run) wholeAt(z *iterate.Zone, q iterate.Question) iterate.Class {
 	class := iterate.Unknown
 	for i, s := range r.good(z) {
-		query := to(z.Name.Name, s, q.Name, q.Type)
+		query := to(z.Name, s, q.Name, q.Type)
 		if r.knows(query) { // minimised and whole names are the same where one label is missing
 			return iterate.Referral
 		}

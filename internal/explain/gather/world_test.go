@@ -95,8 +95,8 @@ func world(more map[string]string) *simnet.Net {
 
 func hints() []iterate.Host {
 	return []iterate.Host{
-		{Name: iterate.Name{Name: dnsname.MustParse("a.root.")}, Glue: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
-		{Name: iterate.Name{Name: dnsname.MustParse("b.root.")}, Glue: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
+		{Name: dnsname.MustParse("a.root."), Glue: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+		{Name: dnsname.MustParse("b.root."), Glue: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
@@ -143,7 +144,7 @@ func TestCalendarAgain(t *testing.T) {
 	if strings.Join(first, " ") != strings.Join(again, " ") || one >= two {
 		t.Errorf("UIDs are %v and %v, sequences %s and %s", first, again, one, two)
 	}
-	f.PlanNS = []explain.Name{name("ns1.example.net"), name("ns2.example.net")}
+	f.PlanNS = []dnsname.Name{name("ns1.example.net"), name("ns2.example.net")}
 	moved, _ := uids(f)
 	for _, u := range moved {
 		if strings.Contains(strings.Join(first, " "), u) {

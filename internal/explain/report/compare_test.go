@@ -21,7 +21,7 @@ func late() (*explain.Facts, []explain.Finding) {
 	f, _ := story(explain.Compare)
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
-	q := iterate.Question{Name: f.Name.Name, Type: rr.TypeA}
+	q := iterate.Question{Name: f.Name, Type: rr.TypeA}
 	old := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
 	n := len(f.Exchanges)
 	sample := func(state safeat.State, i int, s explain.Sample) []explain.Sample {
@@ -74,7 +74,7 @@ func TestForced(t *testing.T) {
 // TestNobodyAsked: of a name that does not exist nobody sees a new answer, and who was not asked is not silent.
 func TestNobodyAsked(t *testing.T) {
 	f, _ := late()
-	f.Outcomes, f.Chain, f.Answers = []explain.Outcome{{Type: explain.Type{Type: rr.TypeA}, Result: iterate.NXDomain, End: f.Name, Zone: f.Zone}}, nil, nil
+	f.Outcomes, f.Chain, f.Answers = []explain.Outcome{{Type: rr.TypeA, Result: iterate.NXDomain, End: f.Name, Zone: f.Zone}}, nil, nil
 	for i := range f.Caches {
 		f.Caches[i].Samples, f.Caches[i].NotAsked = nil, "there is no such name"
 	}

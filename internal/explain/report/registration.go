@@ -7,7 +7,7 @@ import (
 )
 
 // find is the registration of a domain; nil if the registry was not asked for it.
-func find(f *explain.Facts, domain explain.Name) *registry.Registration {
+func find(f *explain.Facts, domain dnsname.Name) *registry.Registration {
 	for i, r := range f.Registrations {
 		if r.Domain == domain.String() && !domain.IsZero() {
 			return &f.Registrations[i]
@@ -39,7 +39,7 @@ func registrationOf(f *explain.Facts) *Registration {
 }
 
 // registryNS are the nameservers in the registry's database. It knows only those of domains that are registered in it.
-func registryNS(f *explain.Facts, zone explain.Name) (out []explain.Name) {
+func registryNS(f *explain.Facts, zone dnsname.Name) (out []dnsname.Name) {
 	if zone != f.Domain {
 		return nil
 	}
@@ -49,7 +49,7 @@ func registryNS(f *explain.Facts, zone explain.Name) (out []explain.Name) {
 	}
 	for _, h := range from.Nameservers {
 		if n, err := dnsname.Parse(h.Name); err == nil {
-			out = append(out, explain.Name{Name: n})
+			out = append(out, n)
 		}
 	}
 	return out

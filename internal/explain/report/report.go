@@ -5,8 +5,10 @@ package report
 import (
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // Schema is the version of the form of a Report.
@@ -25,17 +27,17 @@ const (
 
 // Report is what is told of a name.
 type Report struct {
-	Schema   string         `json:"schema"`
-	Kind     explain.Kind   `json:"kind"`
-	Target   explain.Name   `json:"target"`
-	Types    []explain.Type `json:"types,omitempty"`
-	At       time.Time      `json:"at"`
-	Took     time.Duration  `json:"took"`
-	Verdict  Verdict        `json:"verdict"`
-	Summary  string         `json:"summary"`
-	SafeAt   time.Time      `json:"safeAt,omitzero"`   // everyone sees the new answer
-	AtLatest time.Time      `json:"atLatest,omitzero"` // the same if what was assumed is wrong
-	Assumed  bool           `json:"assumed,omitempty"`
+	Schema   string        `json:"schema"`
+	Kind     explain.Kind  `json:"kind"`
+	Target   dnsname.Name  `json:"target"`
+	Types    []rr.Type     `json:"types,omitempty"`
+	At       time.Time     `json:"at"`
+	Took     time.Duration `json:"took"`
+	Verdict  Verdict       `json:"verdict"`
+	Summary  string        `json:"summary"`
+	SafeAt   time.Time     `json:"safeAt,omitzero"`   // everyone sees the new answer
+	AtLatest time.Time     `json:"atLatest,omitzero"` // the same if what was assumed is wrong
+	Assumed  bool          `json:"assumed,omitempty"`
 
 	Do       []Step            `json:"do,omitempty"`
 	Findings []explain.Finding `json:"findings"` // failed, then unknown, then passed; the worst first
@@ -58,7 +60,7 @@ type Report struct {
 	NoRoute    []string `json:"noRoute,omitempty"` // families of addresses that were not asked, as the machine has no way for them
 	Unfinished []string `json:"unfinished,omitempty"`
 
-	domain explain.Name // that can be registered; zero if the target is a public suffix
+	domain dnsname.Name // that can be registered; zero if the target is a public suffix
 }
 
 // Step is something to do, and for what findings.
@@ -85,8 +87,8 @@ type Line struct {
 
 // Registration is the part of a registration that is shown. Persons are not.
 type Registration struct {
-	Domain    explain.Name `json:"domain"`
-	Owner     explain.Name `json:"owner,omitzero"` // the part that somebody else has who was given a name below the domain, as with github.io
+	Domain    dnsname.Name `json:"domain"`
+	Owner     dnsname.Name `json:"owner,omitzero"` // the part that somebody else has who was given a name below the domain, as with github.io
 	Source    string       `json:"source,omitempty"`
 	State     string       `json:"state"`
 	Registrar string       `json:"registrar,omitempty"`
@@ -99,14 +101,14 @@ type Registration struct {
 
 // Delegation is who is named as a server of the zone, by whom.
 type Delegation struct {
-	Zone    explain.Name `json:"zone"`
+	Zone    dnsname.Name `json:"zone"`
 	Servers []Nameserver `json:"servers"`
 	NSTTL   [2]uint32    `json:"nsTTL"` // of the parent's set and of the child's
 }
 
 // Nameserver is a row of a Delegation.
 type Nameserver struct {
-	Name     explain.Name `json:"name"`
+	Name     dnsname.Name `json:"name"`
 	Registry explain.Fact `json:"registry,omitempty"`
 	Parent   explain.Fact `json:"parent"`
 	Child    explain.Fact `json:"child"`

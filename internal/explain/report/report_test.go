@@ -26,20 +26,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func name(s string) explain.Name { return explain.Name{Name: dnsname.MustParse(s)} }
+func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
 var (
 	at   = time.Date(2026, 1, 1, 13, 51, 0, 0, time.UTC)
-	typA = explain.Type{Type: rr.TypeA}
+	typA = rr.TypeA
 )
 
 // story is a domain of which one server is lame, as facts and findings.
 func story(kind explain.Kind) (*explain.Facts, []explain.Finding) {
 	zone := name("example.org")
-	ns := []explain.Name{name("ns1.example.org"), name("ns2.example.org")}
+	ns := []dnsname.Name{name("ns1.example.org"), name("ns2.example.org")}
 	soa := &explain.SOA{Owner: zone, TTL: 3600, MName: ns[0], RName: name(`host\.master.example.org`), Serial: 2026010102, Refresh: 7200, Retry: 900, Expire: 1209600, Minimum: 86400}
 	good, lame := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	f := &explain.Facts{Schema: explain.Schema, Kind: kind, Name: name("www.example.org"), Types: []explain.Type{typA}, At: at, Took: 420 * time.Millisecond, Queries: 38,
+	f := &explain.Facts{Schema: explain.Schema, Kind: kind, Name: name("www.example.org"), Types: []rr.Type{typA}, At: at, Took: 420 * time.Millisecond, Queries: 38,
 		Domain: zone, Zone: zone,
 		Registrations: []registry.Registration{{Domain: "example.org.", State: registry.Registered, Source: registry.RDAP, Registrar: registry.Registrar{Name: "Names Inc."},
 			Dates: registry.Dates{Expires: at.Add(45 * 24 * time.Hour)}, Statuses: []registry.Status{registry.StatusOf("client transfer prohibited")},
@@ -53,8 +53,8 @@ func story(kind explain.Kind) (*explain.Facts, []explain.Finding) {
 		Chain:   []explain.Hop{{Link: iterate.Link{From: name("www.example.org"), To: name("edge.example.net"), Type: "CNAME", TTL: 3600, Zone: zone}, Servers: 2, Agree: 1}},
 		Denials: []explain.Denial{{Zone: zone, Asked: name("x1.example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 86400}},
 		Exchanges: []iterate.Exchange{
-			{At: time.Millisecond, RTT: 12 * time.Millisecond, Server: good, Transport: "udp", EDNS: true, Class: iterate.Answer, Question: iterate.Question{Name: zone.Name, Type: rr.TypeSOA}},
-			{At: time.Millisecond, RTT: 20 * time.Millisecond, Server: lame, Transport: "udp", EDNS: true, Class: iterate.LameRefused, Question: iterate.Question{Name: zone.Name, Type: rr.TypeSOA}}},
+			{At: time.Millisecond, RTT: 12 * time.Millisecond, Server: good, Transport: "udp", EDNS: true, Class: iterate.Answer, Question: iterate.Question{Name: zone, Type: rr.TypeSOA}},
+			{At: time.Millisecond, RTT: 20 * time.Millisecond, Server: lame, Transport: "udp", EDNS: true, Class: iterate.LameRefused, Question: iterate.Question{Name: zone, Type: rr.TypeSOA}}},
 	}
 	findings := []explain.Finding{
 		{ID: "DEL04", Severity: explain.Error, Status: explain.Fail, Subject: "ns2.example.org (192.0.2.2)", Actor: explain.DNSHost, Evidence: []int{1},
@@ -196,7 +196,7 @@ func TestHostile(t *testing.T) {
 func TestCaches(t *testing.T) {
 	f, _ := story(explain.Compare)
 	old := explain.Set{Name: name("www.example.org"), Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
-	q := iterate.Question{Name: f.Name.Name, Type: rr.TypeA}
+	q := iterate.Question{Name: f.Name, Type: rr.TypeA}
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
 	f.Caches = []explain.Cache{
@@ -235,7 +235,7 @@ func TestCaches(t *testing.T) {
 // TestNotCounted: why a resolver is not counted, and that an answer by place is not old there either.
 func TestNotCounted(t *testing.T) {
 	f, _ := story(explain.Compare)
-	q := iterate.Question{Name: f.Name.Name, Type: rr.TypeA}
+	q := iterate.Question{Name: f.Name, Type: rr.TypeA}
 	other := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone

@@ -49,7 +49,7 @@ func TestDig(t *testing.T) {
 	}
 	for _, transport := range []string{"udp", "tcp", "udp", "udp"} {
 		f.Exchanges = append(f.Exchanges, iterate.Exchange{Server: netip.MustParseAddr("192.0.2.1"), Transport: transport, EDNS: len(f.Exchanges) < 3,
-			Question: iterate.Question{Name: name("www.example.org").Name, Type: rr.TypeA}})
+			Question: iterate.Question{Name: name("www.example.org"), Type: rr.TypeA}})
 	}
 	want := []string{
 		"dig @192.0.2.1 www.example.org. A +norecurse +dnssec",

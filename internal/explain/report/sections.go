@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -34,7 +35,7 @@ func delegationOf(f *explain.Facts) *Delegation {
 	d.NSTTL = [2]uint32{parentTTL, childTTL}
 	registry := registryNS(f, z.Name)
 	all := slices.Concat(parent, child, registry)
-	slices.SortFunc(all, func(a, b explain.Name) int { return a.Compare(b.Name) })
+	slices.SortFunc(all, func(a, b dnsname.Name) int { return a.Compare(b) })
 	for _, name := range slices.Compact(all) {
 		row := Nameserver{Name: name, Parent: member(parent, name), Child: member(child, name)}
 		if len(registry) > 0 {
@@ -70,7 +71,7 @@ func plannedOf(f *explain.Facts) (out []Nameserver) {
 	return out
 }
 
-func union(sets []iterate.NSSet) (names []explain.Name, ttl uint32) {
+func union(sets []iterate.NSSet) (names []dnsname.Name, ttl uint32) {
 	for _, s := range sets {
 		ttl = max(ttl, s.TTL)
 		for _, n := range s.NS {
@@ -83,7 +84,7 @@ func union(sets []iterate.NSSet) (names []explain.Name, ttl uint32) {
 }
 
 // member is whether a set has a name; of an empty set nothing is known.
-func member(set []explain.Name, name explain.Name) explain.Fact {
+func member(set []dnsname.Name, name dnsname.Name) explain.Fact {
 	switch {
 	case len(set) == 0:
 		return explain.Unknown
@@ -157,7 +158,7 @@ func soaLines(f *explain.Facts) []Line {
 }
 
 // mailOf is the mail address that an RNAME stands for (RFC 1035 §8).
-func mailOf(rname explain.Name) string {
+func mailOf(rname dnsname.Name) string {
 	text := strings.TrimSuffix(rname.String(), ".")
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -217,7 +218,7 @@ func negativeOf(f *explain.Facts) *Negative {
 // forced reports whether resolvers were asked for what the authority does not have.
 func forced(f *explain.Facts) bool {
 	has := func(o explain.Outcome) bool { return o.Result == iterate.Answer }
-	recursed := func(s explain.Sample) bool { return s.Recurse && s.Question.Name == f.Name.Name }
+	recursed := func(s explain.Sample) bool { return s.Recurse && s.Question.Name == f.Name }
 	asked := func(c explain.Cache) bool { return slices.ContainsFunc(c.Samples, recursed) }
 	return !slices.ContainsFunc(f.Outcomes, has) && slices.ContainsFunc(f.Caches, asked)
 }
@@ -231,7 +232,7 @@ func differences(f *explain.Facts) (out []Difference) {
 		if d.Question.Type == rr.TypeSOA {
 			continue // versions of a zone are with its nameservers
 		}
-		row := Difference{Question: bare(explain.Name{Name: d.Question.Name}) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
+		row := Difference{Question: bare(d.Question.Name) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
 		for _, g := range d.Groups {
 			answer := strings.Join(g.Data, ", ")
 			if answer == "" {
@@ -272,7 +273,7 @@ func answerText(sets []explain.Set) string {
 }
 
 // serverName is a server as people know it: its name, and its address.
-func serverName(f *explain.Facts, zone explain.Name, addr netip.Addr) string {
+func serverName(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
 	for _, s := range f.Servers {
 		if s.Zone == zone && s.Addr == addr {
 			return fmt.Sprintf("%s (%s)", bare(s.Host), addr)

@@ -201,7 +201,7 @@ func (p *page) registration() {
 func (r *Registration) rows() [][]string {
 	rows := [][]string{{"state", strings.TrimSpace(r.State + " " + r.Problem)}}
 	if !r.Owner.IsZero() {
-		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", bare(explain.Name{Name: r.Owner.Parent()}), bare(r.Owner))})
+		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", bare(r.Owner.Parent()), bare(r.Owner))})
 	}
 	if r.Registrar != "" {
 		rows = append(rows, []string{"registrar", r.Registrar})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -60,7 +61,7 @@ func TestWhose(t *testing.T) {
 // TestPlanned: who is about to move sees what the servers to come know.
 func TestPlanned(t *testing.T) {
 	f, _ := story(explain.Scan)
-	f.PlanNS = []explain.Name{name("ns1.new.net"), name("ns2.new.net"), name("ns1.example.org")}
+	f.PlanNS = []dnsname.Name{name("ns1.new.net"), name("ns2.new.net"), name("ns1.example.org")}
 	plan := []string{"plan"}
 	f.Servers = append(f.Servers,
 		explain.Server{Zone: f.Zone, Host: f.PlanNS[0], Addr: netip.MustParseAddr("192.0.2.7"), Listed: plan, Class: iterate.LameRefused},

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 // Length is a duration as people say it: the two largest units that matter.
@@ -66,7 +66,7 @@ func moment(t, now time.Time) string {
 }
 
 // bare is a name as people write it.
-func bare(n explain.Name) string {
+func bare(n dnsname.Name) string {
 	if n.IsZero() || n.IsRoot() {
 		return n.String()
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -44,7 +44,7 @@ func (s *Service) Start(ctx context.Context, actor store.Actor, from netip.Addr,
 }
 
 // place finds the scan of a request that was just made, too, or a place for a new one, which is then returned as it is stored.
-func (s *Service) place(actor store.Actor, from netip.Addr, name explain.Name, req Request) (*running, Scan, error) {
+func (s *Service) place(actor store.Actor, from netip.Addr, name dnsname.Name, req Request) (*running, Scan, error) {
 	now := time.Now()
 	key := keyOf(actor.Project, name, req)
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *Service) place(actor store.Actor, from netip.Addr, name explain.Name, r
 }
 
 // keyOf is the same for requests that are given one scan.
-func keyOf(project string, name explain.Name, req Request) string {
+func keyOf(project string, name dnsname.Name, req Request) string {
 	return fmt.Sprint(project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change)
 }
 
@@ -90,7 +90,7 @@ func clientOf(actor store.Actor, from netip.Addr) string {
 }
 
 // admit counts a scan for its client and its target.
-func (s *Service) admit(client string, name explain.Name, now time.Time) error {
+func (s *Service) admit(client string, name dnsname.Name, now time.Time) error {
 	if wait := s.clients.wait(client, now); wait > 0 {
 		return &BusyError{"you have asked for too many scans", wait}
 	}

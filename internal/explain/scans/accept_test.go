@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -19,7 +20,7 @@ import (
 func crash(t *testing.T, pub *publish.Publisher, names ...string) (all []scans.Scan) {
 	t.Helper()
 	begun := make(chan struct{}, 1)
-	look := func(_ context.Context, _ explain.Name, _ scans.Request, _ []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+	look := func(_ context.Context, _ dnsname.Name, _ scans.Request, _ []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
 		progress(scans.Progress{Step: "walk", Queries: 7})
 		begun <- struct{}{}
 		select {}

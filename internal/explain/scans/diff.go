@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
@@ -40,7 +41,7 @@ func Diff(before, after *explain.Facts) (out []Change) {
 	return out
 }
 
-func names(all []explain.Name) string {
+func names(all []dnsname.Name) string {
 	var out []string
 	for _, n := range all {
 		out = append(out, n.String())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -17,7 +18,7 @@ import (
 func looked(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.Service, scans.Scan) {
 	t.Helper()
 	w := &world{addr: "192.0.2.80"}
-	look := func(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
+	look := func(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
 		f, err := w.look(ctx, name, r, past, func(scans.Progress) {})
 		return facts(f), err
 	}
@@ -44,7 +45,7 @@ func testTooLarge(t *testing.T, replies int, fill func([]byte) (int, error)) {
 	t.Helper()
 	s, x := looked(t, func(f *explain.Facts) *explain.Facts {
 		for range replies {
-			e := iterate.Exchange{Zone: f.Name, Question: iterate.Question{Name: f.Name.Name, Type: rr.TypeA}, Class: iterate.Answer, Reply: make([]byte, 60_000)}
+			e := iterate.Exchange{Zone: f.Name, Question: iterate.Question{Name: f.Name, Type: rr.TypeA}, Class: iterate.Answer, Reply: make([]byte, 60_000)}
 			_, _ = fill(e.Reply)
 			f.Exchanges = append(f.Exchanges, e)
 		}

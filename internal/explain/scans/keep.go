@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
@@ -211,7 +212,7 @@ func (s *Service) past(scan Scan) (out past) {
 
 // Filter says which scans to list.
 type Filter struct {
-	Name  explain.Name // zero: all
+	Name  dnsname.Name // zero: all
 	Kind  explain.Kind // empty: all
 	Limit int          // default 100
 }

@@ -14,32 +14,32 @@ import (
 )
 
 // check finds out whether a request can be looked at.
-func (s *Service) check(r Request) (explain.Name, error) {
+func (s *Service) check(r Request) (dnsname.Name, error) {
 	if !slices.Contains([]explain.Kind{explain.Scan, explain.Analyze, explain.Compare}, r.Kind) {
-		return explain.Name{}, fmt.Errorf("%w: kind is %q; there are scan, analyze and compare", ErrRequest, r.Kind)
+		return dnsname.Name{}, fmt.Errorf("%w: kind is %q; there are scan, analyze and compare", ErrRequest, r.Kind)
 	}
 	if len(r.Types) > 8 || len(r.Expect) > 32 {
-		return explain.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
+		return dnsname.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
 	}
 	if r.Kind == explain.Scan && len(r.Types)+len(r.Expect) > 0 {
-		return explain.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: a scan is about a domain, and not about records", ErrRequest)
+		return dnsname.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: a scan is about a domain, and not about records", ErrRequest)
 	}
 	for _, t := range r.Types {
 		if !t.IsData() {
-			return explain.Name{}, fmt.Errorf("%w: types: %s is no type of records", ErrRequest, t)
+			return dnsname.Name{}, fmt.Errorf("%w: types: %s is no type of records", ErrRequest, t)
 		}
 	}
 	for _, e := range r.Expect {
 		if err := expectation(e); err != nil {
-			return explain.Name{}, fmt.Errorf("%w: expect %q: %w", ErrRequest, e, err)
+			return dnsname.Name{}, fmt.Errorf("%w: expect %q: %w", ErrRequest, e, err)
 		}
 	}
 	name, err := s.opts.Parse(r.Target)
 	if err != nil {
-		return explain.Name{}, fmt.Errorf("%w: %w", ErrRequest, err)
+		return dnsname.Name{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	if s.opts.Public && private(name) {
-		return explain.Name{}, fmt.Errorf("%w: %s", ErrPrivate, name)
+		return dnsname.Name{}, fmt.Errorf("%w: %s", ErrPrivate, name)
 	}
 	return name, nil
 }
@@ -50,7 +50,7 @@ func expectation(text string) error {
 	if !ok {
 		return errors.New("must be TYPE=DATA")
 	}
-	var t explain.Type
+	var t rr.Type
 	if err := t.UnmarshalText([]byte(word)); err != nil {
 		return err
 	}
@@ -58,9 +58,9 @@ func expectation(text string) error {
 	switch {
 	case !t.IsData():
 		return fmt.Errorf("%s is no type of records", t)
-	case t.Type == rr.TypeA && (err != nil || !addr.Is4()):
+	case t == rr.TypeA && (err != nil || !addr.Is4()):
 		return errors.New("must be an IPv4 address")
-	case t.Type == rr.TypeAAAA && (err != nil || addr.Is4()):
+	case t == rr.TypeAAAA && (err != nil || addr.Is4()):
 		return errors.New("must be an IPv6 address")
 	}
 	_, err = explain.ParseExpect(text)
@@ -74,7 +74,7 @@ var special = []string{"localhost", "local", "internal", "invalid", "test", "oni
 	"8.e.f.ip6.arpa", "9.e.f.ip6.arpa", "a.e.f.ip6.arpa", "b.e.f.ip6.arpa", "0.0.0.0.0.0.0.0.ip6.arpa"}
 
 // private reports whether a name means something inside networks only.
-func private(n explain.Name) bool {
+func private(n dnsname.Name) bool {
 	if n.NumLabels() < 2 && !n.IsRoot() {
 		return true // a top-level domain is nobody's to look at in a public service; a host name is not of the DNS
 	}

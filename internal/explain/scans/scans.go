@@ -12,20 +12,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Request is what to look at.
 type Request struct {
-	Kind   explain.Kind   `json:"kind"`
-	Target string         `json:"target"`
-	Types  []explain.Type `json:"types,omitempty"`
-	Expect []string       `json:"expect,omitempty"` // "A=192.0.2.1"
-	Change bool           `json:"change,omitempty"` // the records are about to change, or have been
+	Kind   explain.Kind `json:"kind"`
+	Target string       `json:"target"`
+	Types  []rr.Type    `json:"types,omitempty"`
+	Expect []string     `json:"expect,omitempty"` // "A=192.0.2.1"
+	Change bool         `json:"change,omitempty"` // the records are about to change, or have been
 }
 
 // State is how far a scan is.
@@ -43,7 +45,7 @@ const (
 type Scan struct {
 	ID       string         `json:"id"`
 	Project  string         `json:"project"`
-	Name     explain.Name   `json:"name"`
+	Name     dnsname.Name   `json:"name"`
 	Request  Request        `json:"request"`
 	State    State          `json:"state"`
 	Created  time.Time      `json:"created_at"`
@@ -70,7 +72,7 @@ type Progress struct {
 }
 
 // Looker looks at a name, with what is known of it from before.
-type Looker func(ctx context.Context, name explain.Name, r Request, past []explain.Past, progress func(Progress)) (*explain.Facts, error)
+type Looker func(ctx context.Context, name dnsname.Name, r Request, past []explain.Past, progress func(Progress)) (*explain.Facts, error)
 
 // Options are the limits. Zero values are the defaults.
 type Options struct {
@@ -84,9 +86,9 @@ type Options struct {
 	MaxTime   time.Duration // of a scan; default 1 min
 	Public    bool          // anybody may ask: names that are private are refused
 
-	Parse func(input string) (explain.Name, error) // required: what was typed, as a name
+	Parse func(input string) (dnsname.Name, error) // required: what was typed, as a name
 	// Domain is the registrable domain of a name, by which targets are counted; default: the name.
-	Domain func(explain.Name) explain.Name
+	Domain func(dnsname.Name) dnsname.Name
 }
 
 func (o *Options) defaults() {
@@ -105,7 +107,7 @@ func (o *Options) defaults() {
 		o.MaxTime = time.Minute
 	}
 	if o.Domain == nil {
-		o.Domain = func(n explain.Name) explain.Name { return n }
+		o.Domain = func(n dnsname.Name) dnsname.Name { return n }
 	}
 }
 
@@ -138,7 +140,7 @@ type Service struct {
 	recent  map[string]*running // by what was asked, for Options.Share
 	waiting int                 // scans that have a place in the queue
 	clients buckets[string]
-	targets buckets[explain.Name]
+	targets buckets[dnsname.Name]
 }
 
 // running is a scan that has not ended.
@@ -159,7 +161,7 @@ func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
 	o.defaults()
 	s := &Service{publisher: p, look: look, opts: o, metrics: newMetrics(),
 		kept: map[string]Scan{}, live: map[string]*running{}, recent: map[string]*running{},
-		clients: buckets[string]{perMinute: o.PerClient}, targets: buckets[explain.Name]{perMinute: o.PerTarget}}
+		clients: buckets[string]{perMinute: o.PerClient}, targets: buckets[dnsname.Name]{perMinute: o.PerTarget}}
 	var all []row
 	err := p.View(func(v store.View) (err error) {
 		all, err = store.ObjectsOf[row](v, kindScan)

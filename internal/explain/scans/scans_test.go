@@ -39,7 +39,7 @@ type world struct {
 	err   error
 }
 
-func (w *world) look(ctx context.Context, name explain.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+func (w *world) look(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
 	w.mu.Lock()
 	w.pasts = append(w.pasts, len(past))
 	w.mu.Unlock()
@@ -52,15 +52,15 @@ func (w *world) look(ctx context.Context, name explain.Name, r scans.Request, pa
 			return nil, ctx.Err()
 		}
 	}
-	a := explain.Type{Type: rr.TypeA}
+	a := rr.TypeA
 	f.Outcomes = []explain.Outcome{{Type: a, Result: iterate.Answer, End: name, Zone: name,
 		Sets: []explain.Set{{Name: name, Type: a, TTL: 300, Data: []string{w.addr}}}}}
 	return f, w.err
 }
 
-func parse(s string) (explain.Name, error) {
+func parse(s string) (dnsname.Name, error) {
 	n, err := dnsname.Parse(s)
-	return explain.Name{Name: n}, err
+	return n, err
 }
 
 func openStore(t *testing.T, path string) *publish.Publisher {
@@ -175,9 +175,9 @@ func TestRefused(t *testing.T) {
 	}{
 		{scans.Request{Kind: "other", Target: "example.org"}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Scan, Target: "a..b"}, scans.ErrRequest},
-		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: make([]explain.Type, 9)}, scans.ErrRequest},
-		{scans.Request{Kind: explain.Analyze, Target: "example.org", Types: []explain.Type{{Type: 255}}}, scans.ErrRequest}, // ANY
-		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: []explain.Type{{Type: rr.TypeA}}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: make([]rr.Type, 9)}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", Types: []rr.Type{255}}, scans.ErrRequest}, // ANY
+		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: []rr.Type{rr.TypeA}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Scan, Target: "example.org", Expect: []string{"A=192.0.2.1"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"nonsense"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"NOTYPE!=x"}}, scans.ErrRequest},

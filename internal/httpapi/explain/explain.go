@@ -156,7 +156,7 @@ func (d *door) list(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return fmt.Errorf("%w: target: %w", scans.ErrRequest, err)
 		}
-		f.Name = looks.Name{Name: name}
+		f.Name = name
 	}
 	if l := q.Get("limit"); l != "" {
 		n, err := strconv.Atoi(l)

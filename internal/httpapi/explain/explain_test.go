@@ -34,9 +34,9 @@ type rig struct {
 func newRig(t *testing.T, o scans.Options) rig {
 	t.Helper()
 	r := rig{Rig: accesstest.Open(t, nil), gate: make(chan struct{})}
-	o.Parse = func(s string) (looks.Name, error) {
+	o.Parse = func(s string) (dnsname.Name, error) {
 		n, err := dnsname.Parse(s)
-		return looks.Name{Name: n}, err
+		return n, err
 	}
 	service, err := scans.Open(r.Pub, r.look, o)
 	if err != nil {
@@ -52,10 +52,10 @@ func newRig(t *testing.T, o scans.Options) rig {
 	return r
 }
 
-func (r rig) look(ctx context.Context, name looks.Name, req scans.Request, _ []looks.Past, progress func(scans.Progress)) (*looks.Facts, error) {
-	ns := looks.Name{Name: dnsname.MustParse("ns1." + name.String())}
+func (r rig) look(ctx context.Context, name dnsname.Name, req scans.Request, _ []looks.Past, progress func(scans.Progress)) (*looks.Facts, error) {
+	ns := dnsname.MustParse("ns1." + name.String())
 	f := &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now(),
-		Zones: []iterate.Zone{{Name: name, ParentNS: []iterate.NSSet{{NS: []looks.Name{ns}, TTL: 300}}}},
+		Zones: []iterate.Zone{{Name: name, ParentNS: []iterate.NSSet{{NS: []dnsname.Name{ns}, TTL: 300}}}},
 		Servers: []looks.Server{{Zone: name, Host: ns, Addr: netip.MustParseAddr("93.184.1.1"), Listed: []string{"parent"}, Class: iterate.LameRefused,
 			Health: iterate.Up, Sent: 1}}}
 	progress(scans.Progress{Step: "walk", Queries: 7, Facts: f})

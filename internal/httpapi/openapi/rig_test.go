@@ -17,6 +17,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/dnsname"
 	looks "github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
@@ -104,12 +105,12 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 // explain adds the door to looks at names, at which every name has one address, and no one is wrong.
 func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	look := func(_ context.Context, name looks.Name, req scans.Request, _ []looks.Past, _ func(scans.Progress)) (*looks.Facts, error) {
+	look := func(_ context.Context, name dnsname.Name, req scans.Request, _ []looks.Past, _ func(scans.Progress)) (*looks.Facts, error) {
 		return &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now()}, nil
 	}
-	parse := func(s string) (looks.Name, error) {
+	parse := func(s string) (dnsname.Name, error) {
 		name, _, err := gather.ParseInput(s)
-		return looks.Name{Name: name}, err
+		return name, err
 	}
 	service, err := scans.Open(r.Pub, look, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5})
 	if err != nil {

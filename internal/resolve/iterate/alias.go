@@ -15,7 +15,7 @@ func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
 	}
 	for _, rec := range section {
 		if to, is := synthesize(q.Name, rec); is {
-			return Link{From: Name{q.Name}, To: Name{to}, Type: "DNAME", TTL: rec.Header().Ttl}, true
+			return Link{From: q.Name, To: to, Type: "DNAME", TTL: rec.Header().Ttl}, true
 		}
 	}
 	for _, rec := range section {
@@ -25,7 +25,7 @@ func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
 			continue
 		}
 		if to, err := dnsname.Parse(alias.Target); err == nil {
-			return Link{From: Name{q.Name}, To: Name{to}, Type: "CNAME", TTL: rec.Header().Ttl}, true
+			return Link{From: q.Name, To: to, Type: "CNAME", TTL: rec.Header().Ttl}, true
 		}
 	}
 	return Link{}, false
@@ -53,7 +53,7 @@ func lastName(q Question, section []dns.RR) dnsname.Name {
 		if !ok {
 			break
 		}
-		q.Name = link.To.Name
+		q.Name = link.To
 	}
 	return q.Name
 }

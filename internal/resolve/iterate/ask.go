@@ -98,7 +98,7 @@ func cookieOf(m *dns.Msg) string {
 // send sends one query, and writes down what comes of it.
 func (a *asking) send(timeout time.Duration) Class {
 	r := a.run
-	e := Exchange{At: r.clock(), Zone: Name{a.zone}, Server: a.server, Transport: a.transport().String(), Question: a.q, EDNS: a.edns}
+	e := Exchange{At: r.clock(), Zone: a.zone, Server: a.server, Transport: a.transport().String(), Question: a.q, EDNS: a.edns}
 	if a.reply, a.err = nil, r.admit(a.server, len(a.out) == 0); a.err == nil {
 		e.At, e.Try = r.clock(), len(a.out)+1
 		var past recollection

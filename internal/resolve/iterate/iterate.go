@@ -140,7 +140,7 @@ func (r *run) pass() {
 		load: map[netip.Addr]map[Question]bool{}, result: Unknown}
 	root := &zone{name: dnsname.Root, hosts: map[dnsname.Name]*host{}}
 	for _, h := range r.opts.Hints {
-		root.host(h.Name.Name).glue = h.Glue
+		root.host(h.Name).glue = h.Glue
 	}
 	r.add(root)
 	r.chase()
@@ -279,7 +279,7 @@ func (r *run) copyFor(z *zone, res *result, v verdict) {
 		return
 	}
 	e := res.exchanges[len(res.exchanges)-1]
-	e.Zone, e.Class, e.Try = Name{z.name}, v.class, 0
+	e.Zone, e.Class, e.Try = z.name, v.class, 0
 	k := copyKey{z.name, askKey{res.server, res.q}}
 	if v.class == Unknown || r.copied[k] {
 		return
@@ -289,7 +289,7 @@ func (r *run) copyFor(z *zone, res *result, v verdict) {
 }
 
 func (r *run) note(kind string, z dnsname.Name, subject string) {
-	n := Note{kind, Name{z}, subject}
+	n := Note{kind, z, subject}
 	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}

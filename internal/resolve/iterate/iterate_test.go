@@ -71,8 +71,8 @@ var servers = map[string]string{"192.0.2.1": rootZone, "192.0.2.2": rootZone, "1
 
 func hints() []iterate.Host {
 	return []iterate.Host{
-		{Name: iterate.Name{Name: dnsname.MustParse("a.root.")}, Glue: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
-		{Name: iterate.Name{Name: dnsname.MustParse("b.root.")}, Glue: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
+		{Name: dnsname.MustParse("a.root."), Glue: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+		{Name: dnsname.MustParse("b.root."), Glue: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
 	}
 }
 

@@ -88,7 +88,7 @@ m 202.12.27.33 2001:dc3::35
 func RootHints() (hints []Host) {
 	for line := range strings.Lines(strings.TrimSpace(rootHints)) {
 		words := strings.Fields(line)
-		h := Host{Name: Name{dnsname.MustParse(words[0] + ".root-servers.net.")}}
+		h := Host{Name: dnsname.MustParse(words[0] + ".root-servers.net.")}
 		for _, a := range words[1:] {
 			h.Glue = append(h.Glue, netip.MustParseAddr(a))
 		}

@@ -32,7 +32,7 @@ func Ask(ctx context.Context, x resolve.Exchanger, began time.Time, q Query) Exc
 		q.Zone = dnsname.Root
 	}
 	clock := func() time.Duration { return time.Since(began).Round(time.Microsecond) }
-	e := Exchange{At: clock(), Zone: Name{q.Zone}, Server: q.Server.Addr.Addr(), Transport: q.Server.Transport.String(),
+	e := Exchange{At: clock(), Zone: q.Zone, Server: q.Server.Addr.Addr(), Transport: q.Server.Transport.String(),
 		Question: q.Question, Try: 1, EDNS: !q.NoEDNS}
 	var past recollection
 	ctx = resolve.BeforeAgain(context.WithValue(ctx, recollectionKey{}, &past), func(context.Context) error { return errCut })

@@ -43,16 +43,16 @@ func (r *run) exchanges() []Exchange {
 }
 
 func (z *zone) record(asked int) Zone {
-	out := Zone{Name: Name{z.name}, Quick: !z.full, Hidden: z.hidden, ParentNS: z.parentNS, ChildNS: z.childNS}
+	out := Zone{Name: z.name, Quick: !z.full, Hidden: z.hidden, ParentNS: z.parentNS, ChildNS: z.childNS}
 	if z.parent != nil {
-		out.Parent = Name{z.parent.name}
+		out.Parent = z.parent.name
 	}
 	for i, n := range z.names() {
 		h := z.hosts[n]
 		if i >= asked {
 			h = &host{glue: h.glue, own: h.own, problem: "not asked"}
 		}
-		out.Hosts = append(out.Hosts, Host{Name: Name{n}, Glue: h.glue, Found: h.own, Problem: h.problem})
+		out.Hosts = append(out.Hosts, Host{Name: n, Glue: h.glue, Found: h.own, Problem: h.problem})
 	}
 	slices.SortStableFunc(out.ParentNS, compareSets)
 	slices.SortStableFunc(out.ChildNS, compareSets)

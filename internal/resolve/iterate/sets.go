@@ -49,7 +49,7 @@ func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
 func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR) []NSSet {
 	set := NSSet{From: []netip.Addr{from}}
 	for _, n := range targets(owner, section) {
-		set.NS = append(set.NS, Name{n})
+		set.NS = append(set.NS, n)
 	}
 	for _, rec := range section {
 		if is, ok := ownerOf(rec, dns.TypeNS); ok && is == owner {

@@ -39,25 +39,25 @@ type Trace struct {
 
 // Zone is a zone on the way, as its parent and itself see it.
 type Zone struct {
-	Name     Name    `json:"name"`
-	Parent   Name    `json:"parent"`   // the zone whose servers referred to it; empty for the root
-	Quick    bool    `json:"quick"`    // only passed through to find the address of a server: one good reply was enough
-	Hidden   bool    `json:"hidden"`   // servers of the parent are its servers too, and so show no delegation
-	ParentNS []NSSet `json:"parentNS"` // different ones, if the parent's servers do not agree
-	ChildNS  []NSSet `json:"childNS"`
-	Hosts    []Host  `json:"hosts"` // the servers of all these sets
+	Name     dnsname.Name `json:"name"`
+	Parent   dnsname.Name `json:"parent"`   // the zone whose servers referred to it; empty for the root
+	Quick    bool         `json:"quick"`    // only passed through to find the address of a server: one good reply was enough
+	Hidden   bool         `json:"hidden"`   // servers of the parent are its servers too, and so show no delegation
+	ParentNS []NSSet      `json:"parentNS"` // different ones, if the parent's servers do not agree
+	ChildNS  []NSSet      `json:"childNS"`
+	Hosts    []Host       `json:"hosts"` // the servers of all these sets
 }
 
 // NSSet is a set of NS records that some servers agree on.
 type NSSet struct {
-	NS   []Name       `json:"ns"`
-	TTL  uint32       `json:"ttl"`
-	From []netip.Addr `json:"from"`
+	NS   []dnsname.Name `json:"ns"`
+	TTL  uint32         `json:"ttl"`
+	From []netip.Addr   `json:"from"`
 }
 
 // Host is a name server and its addresses.
 type Host struct {
-	Name    Name         `json:"name"`
+	Name    dnsname.Name `json:"name"`
 	Glue    []netip.Addr `json:"glue"`  // as the parent has them, or the hints
 	Found   []netip.Addr `json:"found"` // as the authority for its name has them
 	Problem string       `json:"problem,omitempty"`
@@ -72,11 +72,11 @@ func (h Host) Addrs() []netip.Addr {
 
 // Link is one alias of a chain.
 type Link struct {
-	From Name   `json:"from"`
-	To   Name   `json:"to"`
-	Type string `json:"type"` // CNAME or DNAME
-	TTL  uint32 `json:"ttl"`
-	Zone Name   `json:"zone"` // that has it
+	From dnsname.Name `json:"from"`
+	To   dnsname.Name `json:"to"`
+	Type string       `json:"type"` // CNAME or DNAME
+	TTL  uint32       `json:"ttl"`
+	Zone dnsname.Name `json:"zone"` // that has it
 }
 
 // The kinds of notes.
@@ -92,16 +92,16 @@ const (
 
 // Note is something that was seen on the way and that no single exchange shows.
 type Note struct {
-	Kind    string `json:"kind"`
-	Zone    Name   `json:"zone"`
-	Subject string `json:"subject"`
+	Kind    string       `json:"kind"`
+	Zone    dnsname.Name `json:"zone"`
+	Subject string       `json:"subject"`
 }
 
 // Exchange is one query and what came of it.
 type Exchange struct {
 	At        time.Duration `json:"at"` // since the walk began
 	RTT       time.Duration `json:"rtt"`
-	Zone      Name          `json:"zone"` // that the server was asked as a server of
+	Zone      dnsname.Name  `json:"zone"` // that the server was asked as a server of
 	Server    netip.Addr    `json:"server"`
 	Transport string        `json:"transport"`
 	Question  Question      `json:"question"`
@@ -129,7 +129,7 @@ func (e Exchange) Message() (*dns.Msg, error) {
 // compare orders exchanges by time. Those of one moment have an order too, so that a trace is always written the same way.
 func (e Exchange) compare(f Exchange) int {
 	return cmp.Or(cmp.Compare(e.At, f.At), e.Server.Compare(f.Server), e.Question.Name.Compare(f.Question.Name),
-		cmp.Compare(e.Question.Type, f.Question.Type), cmp.Compare(e.Try, f.Try), e.Zone.Compare(f.Zone.Name))
+		cmp.Compare(e.Question.Type, f.Question.Type), cmp.Compare(e.Try, f.Try), e.Zone.Compare(f.Zone))
 }
 
 // Health is how well a server was to be reached.
@@ -169,7 +169,7 @@ func (t *Trace) Health(server netip.Addr) Health {
 // Zone finds a zone of the trace; nil if it is not there.
 func (t *Trace) Zone(name dnsname.Name) *Zone {
 	for i := range t.Zones {
-		if t.Zones[i].Name.Name == name {
+		if t.Zones[i].Name == name {
 			return &t.Zones[i]
 		}
 	}
@@ -179,22 +179,6 @@ func (t *Trace) Zone(name dnsname.Name) *Zone {
 // IsProbe reports whether a question was put to find wildcards: nobody has a record of that name, so that an answer is what a
 // wildcard made, and a denial shows how the zone denies.
 func (t *Trace) IsProbe(q Question) bool { return t.Probe != "" && q.Name.Label() == t.Probe }
-
-// Name is a dnsname.Name that is text in JSON.
-type Name struct{ dnsname.Name }
-
-// MarshalText implements encoding.TextMarshaler.
-func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (n *Name) UnmarshalText(text []byte) (err error) {
-	if len(text) == 0 {
-		n.Name = dnsname.Name{}
-		return nil
-	}
-	n.Name, err = dnsname.Parse(string(text))
-	return err
-}
 
 // Question is what a server is asked; "example.org. A" as text.
 type Question struct {

@@ -216,13 +216,13 @@ func (r *run) chase() {
 		for _, l := range links {
 			r.chain = append(r.chain, l)
 			switch {
-			case seen[l.To.Name]:
+			case seen[l.To]:
 				r.note(NoteAliasLoop, e.zone.name, l.From.String()+" to "+l.To.String())
 			case len(seen) > r.opts.MaxChain:
 				r.note(NoteAliasLong, e.zone.name, l.From.String()+" to "+l.To.String())
 			default:
-				seen[l.To.Name] = true
-				todo = append(todo, Question{l.To.Name, q.Type})
+				seen[l.To] = true
+				todo = append(todo, Question{l.To, q.Type})
 			}
 		}
 	}
@@ -236,12 +236,12 @@ func (r *run) links(e end, q Question) (out []Link) {
 			continue
 		}
 		l, ok := aliasOf(q, v.reply.Answer)
-		l.Zone = Name{e.zone.name}
+		l.Zone = e.zone.name
 		if ok && !slices.ContainsFunc(out, func(o Link) bool { return o.To == l.To }) {
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b Link) int { return a.To.Compare(b.To.Name) })
+	slices.SortFunc(out, func(a, b Link) int { return a.To.Compare(b.To) })
 	if len(out) > 1 {
 		r.note(NoteAliases, e.zone.name, q.String())
 	}

@@ -11,12 +11,11 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // Anchor is a DS record that is trusted without a parent to have it from.
 type Anchor struct {
-	Zone       iterate.Name `json:"zone"`
+	Zone       dnsname.Name `json:"zone"`
 	KeyTag     uint16       `json:"keyTag"`
 	Algorithm  uint8        `json:"algorithm"`
 	DigestType uint8        `json:"digestType"`
@@ -58,7 +57,7 @@ func ParseAnchor(text string) (Anchor, error) {
 	if err != nil {
 		return Anchor{}, fmt.Errorf("anchor %q: %w", text, err)
 	}
-	return Anchor{iterate.Name{Name: zone}, ds.KeyTag, ds.Algorithm, ds.DigestType, ds.Digest}, nil
+	return Anchor{zone, ds.KeyTag, ds.Algorithm, ds.DigestType, ds.Digest}, nil
 }
 
 func (a Anchor) ds() *dns.DS {

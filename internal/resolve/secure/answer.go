@@ -16,8 +16,8 @@ func (v *validation) judgeAnswers() {
 	for i := 0; i < len(todo); i++ {
 		v.answers = append(v.answers, v.answer(iterate.Question{Name: todo[i], Type: v.trace.Question.Type}))
 		for _, l := range v.trace.Chain {
-			if l.From.Name == todo[i] && !slices.Contains(todo, l.To.Name) {
-				todo = append(todo, l.To.Name)
+			if l.From == todo[i] && !slices.Contains(todo, l.To) {
+				todo = append(todo, l.To)
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (v *validation) answer(q iterate.Question) Answer {
 	if z == nil {
 		return a
 	}
-	a.Zone = iterate.Name{Name: z.name}
+	a.Zone = z.name
 	var found []judgement
 	for _, r := range v.replies {
 		if r.zone != z.name || r.q != q || r.class == iterate.Referral || slices.ContainsFunc(a.Servers, func(s Server) bool { return s.Addr == r.server }) {

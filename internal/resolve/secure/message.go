@@ -45,7 +45,7 @@ func read(trace *iterate.Trace) (out []*reply) {
 		if err != nil || m == nil {
 			continue
 		}
-		out = append(out, &reply{zone: e.Zone.Name, server: e.Server, q: e.Question, class: e.Class, answer: group(m.Answer), authority: group(m.Ns)})
+		out = append(out, &reply{zone: e.Zone, server: e.Server, q: e.Question, class: e.Class, answer: group(m.Answer), authority: group(m.Ns)})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -57,8 +58,8 @@ type Result struct {
 
 // Zone is the chain of trust to a zone, and what was seen of its signing.
 type Zone struct {
-	Name   iterate.Name `json:"name"`
-	Parent iterate.Name `json:"parent"`
+	Name   dnsname.Name `json:"name"`
+	Parent dnsname.Name `json:"parent"`
 	State  State        `json:"state"` // of its keys; data can be bogus in a secure zone
 	Cause  Cause        `json:"cause,omitempty"`
 	Why    string       `json:"why"`
@@ -109,7 +110,7 @@ type KeySet struct {
 
 // Signature is an RRSIG record, judged by itself.
 type Signature struct {
-	Owner      iterate.Name `json:"owner"`
+	Owner      dnsname.Name `json:"owner"`
 	Type       string       `json:"type"`
 	KeyTag     uint16       `json:"keyTag"`
 	Algorithm  uint8        `json:"algorithm"`
@@ -162,7 +163,7 @@ type Wish struct {
 // Answer is what became of one name.
 type Answer struct {
 	Question iterate.Question `json:"question"`
-	Zone     iterate.Name     `json:"zone"`
+	Zone     dnsname.Name     `json:"zone"`
 	Class    iterate.Class    `json:"class"`
 	State    State            `json:"state"`
 	Cause    Cause            `json:"cause,omitempty"`

@@ -25,7 +25,7 @@ func ValidateTypes(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now 
 	shared := validation{now: now, anchors: map[dnsname.Name][]*dns.DS{}, hashes: map[hashKey]string{}, tags: map[*dns.DNSKEY]uint16{},
 		verified: map[verified]bool{}, work: new(int)}
 	for _, a := range anchors {
-		shared.anchors[a.Zone.Name] = append(shared.anchors[a.Zone.Name], a.ds())
+		shared.anchors[a.Zone] = append(shared.anchors[a.Zone], a.ds())
 	}
 	if trace.DNSSEC {
 		shared.replies = read(trace)
@@ -42,7 +42,7 @@ func ValidateTypes(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now 
 func (v *validation) validate() Result {
 	trace := v.trace
 	for i := range trace.Zones {
-		if z := &trace.Zones[i]; !z.Quick && v.zones[z.Name.Name] == nil {
+		if z := &trace.Zones[i]; !z.Quick && v.zones[z.Name] == nil {
 			v.zone(z)
 		}
 	}

@@ -103,7 +103,7 @@ func question(s string) (q iterate.Question) {
 func (s story) trace(t testing.TB, q string) (*iterate.Trace, []secure.Anchor) {
 	t.Helper()
 	w, anchors := s.build()
-	s.opts.Hints = []iterate.Host{{Name: iterate.Name{Name: dnsname.MustParse("a.root.")}, Glue: addrs("192.0.2.1")}}
+	s.opts.Hints = []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}
 	s.opts.Rate, s.opts.Probe = 1000, "probe"
 	trace, err := (&iterate.Iterator{Exchanger: w, Options: s.opts}).Run(t.Context(), question(q))
 	if err != nil {

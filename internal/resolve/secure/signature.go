@@ -69,7 +69,7 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 	}
 	seen[k] = len(z.shown.Signatures)
 	j := v.judge(z, z.keys, s, sig)
-	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: iterate.Name{Name: s.owner}, Type: rr.Type(s.typ).String(), KeyTag: sig.KeyTag,
+	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: s.owner, Type: rr.Type(s.typ).String(), KeyTag: sig.KeyTag,
 		Algorithm: sig.Algorithm, Inception: v.moment(sig.Inception), Expiration: v.moment(sig.Expiration), Valid: j.ok(), Cause: j.cause,
 		Problem: j.why, From: []netip.Addr{from}})
 	if !j.ok() {
@@ -120,11 +120,11 @@ func (v *validation) needs(s Signature) bool {
 	return slices.ContainsFunc(v.answers, func(a Answer) bool {
 		switch s.Type {
 		case "SOA", "NSEC", "NSEC3":
-			return a.Class != iterate.Answer && s.Owner.IsIn(a.Zone.Name)
+			return a.Class != iterate.Answer && s.Owner.IsIn(a.Zone)
 		case "DNAME":
-			return a.Question.Name.IsIn(s.Owner.Name)
+			return a.Question.Name.IsIn(s.Owner)
 		case "CNAME", a.Question.Type.String():
-			return s.Owner.Name == a.Question.Name
+			return s.Owner == a.Question.Name
 		}
 		return false
 	})

@@ -39,7 +39,7 @@ func TestSimnet(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				hints := []iterate.Host{{Name: iterate.Name{Name: dnsname.MustParse("a.root.")}, Glue: addrs("192.0.2.1")}}
+				hints := []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}
 				trace, err := (&iterate.Iterator{Exchanger: net, Options: iterate.Options{Hints: hints}}).Run(t.Context(), question(tt.q))
 				if err != nil {
 					t.Fatal(err)

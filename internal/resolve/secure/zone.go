@@ -30,7 +30,7 @@ type keySet struct {
 
 // zone follows the chain of trust to a zone: its DS records, then its keys.
 func (v *validation) zone(t *iterate.Zone) {
-	z := &zone{name: t.Name.Name, parent: v.zones[t.Parent.Name]}
+	z := &zone{name: t.Name, parent: v.zones[t.Parent]}
 	z.shown = Zone{Name: t.Name, Parent: t.Parent}
 	v.zones[z.name], v.order = z, append(v.order, z)
 	sets := v.keySets(z)
