@@ -1,19 +1,21 @@
 # Everything a person needs is a target here; each is a few lines, so that this file can be read in one go.
 GO ?= go
 SETUP := test/setup.sh
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -o bin/
+# Programs are built from the versions in the go.mod of their own module, as `go install` builds them.
+BUILD := GOWORK=off CGO_ENABLED=0 $(GO) build -trimpath
 
 .PHONY: run build generate test check race fuzz bench bench-egress bench-explain clean
 
 run: ## start a server on loopback, with its data in ./data
-	$(BUILD) ./cmd/nameplane
+	$(BUILD) -o bin/ ./cmd/nameplane
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
 build: ## all three programs, into bin
-	$(BUILD) ./cmd/...
+	$(BUILD) -o bin/ ./cmd/...
+	cd kubernetes && $(BUILD) -o ../bin/ ./cmd/...
 
-generate: ## deep copies and CRDs, from the types in api/
-	api/generate.sh
+generate: ## deep copies and CRDs, from the types in kubernetes/api
+	kubernetes/api/generate.sh
 
 test: ## install what the tests need, then run everything
 	$(SETUP) test
@@ -21,9 +23,10 @@ test: ## install what the tests need, then run everything
 
 check: ## format, vet, staticcheck and all tests
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) test -timeout 20m ./...
+	$(GO) vet $(ALL)
+	.cache/bin/staticcheck $(ALL)
+	$(GO) test -timeout 20m $(ALL)
+ALL := ./... ./kubernetes/...
 
 race: ## the packages that own goroutines, under the race detector
 	$(GO) test -race -timeout 20m $(RACE)
@@ -32,7 +35,7 @@ RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/sto
 # The race detector of Go 1.26 crashes now and then where two processors run timers of one synctest bubble. Packages that
 # live in bubbles get one processor: what happens before what is found out in the same way.
 RACE_BUBBLES := ./internal/httpapi/... ./internal/mec ./internal/resolve/... ./internal/forward ./internal/follow \
-	./internal/transfer ./internal/alias ./internal/dnspeer ./internal/enforce/... ./internal/controller/... ./plugin/... \
+	./internal/transfer ./internal/alias ./internal/dnspeer ./kubernetes/internal/... ./kubernetes/plugin/... \
 	./internal/registry ./internal/explain/gather ./internal/explain/scans ./internal/lab ./internal/simnet
 
 fuzz: ## every fuzz target, a few seconds each
@@ -40,12 +43,12 @@ fuzz: ## every fuzz target, a few seconds each
 
 bench: ## ratios against the servers people run; docs/bench.md has the last results
 	$(SETUP) bench
-	$(BUILD) ./cmd/nameplane
+	$(BUILD) -o bin/ ./cmd/nameplane
 	$(GO) run ./bench -write
 
 bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
 	$(SETUP) test
-	$(GO) run ./bench/egress -bin bin -write docs/bench-egress.md
+	$(GO) run ./kubernetes/bench/egress -bin bin -write docs/bench-egress.md
 
 bench-explain: build ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
 	$(SETUP) test

@@ -53,6 +53,9 @@ if [ -n "$need" ]; then
 fi
 
 retry go mod download
+(cd kubernetes && retry go mod download)
+
+export GOWORK=off # each program below is a module that go.work does not name
 
 tool() { # name package [ldflags]: builds a program from the module test/tools/NAME, unless it is there and newer than its versions
 	local out=$PWD/.cache/bin/$1
@@ -69,8 +72,9 @@ v=k8s.io/component-base/version
 tool etcd go.etcd.io/etcd/server/v3
 tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 
-# A test generates the CRDs anew.
+# A test generates the CRDs again.
 (cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
+tool staticcheck honnef.co/go/tools/cmd/staticcheck
 
 # Without it the tests with a later OVN are skipped, and say so.
 test/ovn.sh || echo "there is no later OVN to test with" >&2

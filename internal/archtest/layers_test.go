@@ -18,62 +18,62 @@ const module = "github.com/nameplane/nameplane/"
 // rows are the layers, lowest first. A package imports only packages of rows below its own; the arrows that are allowed
 // within a row are in sideways.
 var rows = [][]string{
-	{"internal/dnsname", "internal/rr", "internal/zone", "api/v1", "api/v1alpha1", "api/dns/v1alpha1", "api/crds"}, // nouns
+	{"internal/dnsname", "internal/rr", "internal/zone", "kubernetes/api/v1", "kubernetes/api/v1alpha1", "kubernetes/api/dns/v1alpha1", "kubernetes/api/crds"}, // nouns
 	{"internal/store", "internal/store/boltstore", "internal/store/storetest", "internal/lookup", "internal/zonefile",
 		"internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/registry", "internal/forward"},
 	{"internal/publish", "internal/access", "internal/mec", "internal/update", "internal/transfer", "internal/follow",
-		"internal/alias", "internal/enforce", "internal/enforce/match", "internal/enforce/learn", "internal/explain", "internal/explain/safeat",
+		"internal/alias", "kubernetes/internal/enforce", "kubernetes/internal/enforce/match", "kubernetes/internal/enforce/learn", "internal/explain", "internal/explain/safeat",
 		"internal/explain/check", "internal/explain/gather", "internal/explain/report", "internal/explain/resolvers", "internal/explain/scans"},
 	{"internal/dnsserver", "internal/dnspeer", "internal/config", "internal/httpapi", "internal/httpapi/designate", "internal/httpapi/identity",
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
-		"internal/enforce/ovn", "internal/enforce/hold", "internal/enforce/fetch", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
-		"plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
-	{"cmd/nameplane", "cmd/nameplane-egress", "cmd/nameplane-coredns"},
+		"kubernetes/internal/enforce/ovn", "kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/fetch", "kubernetes/internal/controller/manager", "kubernetes/internal/controller/resolver", "kubernetes/internal/controller/agent",
+		"kubernetes/plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
+	{"cmd/nameplane", "kubernetes/cmd/nameplane-egress", "kubernetes/cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "deploy", "bench", "bench/egress", "bench/explain"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.
 var sideways = map[string][]string{
-	"internal/rr":                 {"internal/dnsname"},
-	"internal/zone":               {"internal/rr", "internal/dnsname"},
-	"internal/store/boltstore":    {"internal/store"},
-	"internal/store/storetest":    {"internal/store"},
-	"internal/access":             {"internal/publish"},
-	"internal/transfer":           {"internal/publish"},
-	"internal/update":             {"internal/publish"},
-	"internal/mec":                {"internal/publish"},
-	"internal/alias":              {"internal/publish", "internal/follow"},
-	"internal/forward":            {"internal/resolve"},
-	"internal/resolve/iterate":    {"internal/resolve"},
-	"internal/resolve/secure":     {"internal/resolve", "internal/resolve/iterate"},
-	"internal/explain":            {"internal/explain/safeat"},
-	"internal/explain/check":      {"internal/explain", "internal/explain/safeat"},
-	"internal/explain/gather":     {"internal/explain", "internal/explain/safeat", "internal/explain/resolvers", "internal/explain/scans"},
-	"internal/explain/report":     {"internal/explain", "internal/explain/safeat", "internal/explain/check"},
-	"internal/explain/scans":      {"internal/publish", "internal/explain", "internal/explain/check", "internal/explain/report"},
-	"internal/lab":                {"internal/simnet"},
-	"internal/httpapi/explain":    {"internal/httpapi"},
-	"internal/enforce/match":      {"internal/enforce"},
-	"internal/enforce/learn":      {"internal/enforce"},
-	"internal/controller/agent":   {"internal/enforce/ovn", "internal/enforce/hold"},
-	"plugin/dnsnameresolver":      {"internal/enforce/hold", "internal/enforce/fetch"},
-	"test/cluster":                {"test/need"},
-	"test/explain/real":           {"test/need"},
-	"test/egress":                 {"test/cluster", "test/peers"},
-	"test/egress/rig":             {"test/cluster"},
-	"test/egress/system":          {"test/cluster", "test/egress/rig"},
-	"bench/egress":                {"test/cluster", "test/egress/rig", "test/peers"},
-	"internal/httpapi/mec":        {"internal/httpapi", "internal/httpapi/mecbody"},
-	"internal/httpapi/servermgmt": {"internal/httpapi", "internal/httpapi/mecbody"},
-	"internal/httpapi/designate":  {"internal/httpapi"},
-	"internal/httpapi/identity":   {"internal/httpapi"},
-	"internal/httpapi/admin":      {"internal/httpapi"},
-	"internal/httpapi/openapi":    {"internal/httpapi"},
-	"internal/dnspeer":            {"internal/dnsserver"},
-	"test/compare":                {"test/peers"},
-	"test/secondaries":            {"test/peers"},
-	"bench":                       {"test/peers"},
+	"internal/rr":                          {"internal/dnsname"},
+	"internal/zone":                        {"internal/rr", "internal/dnsname"},
+	"internal/store/boltstore":             {"internal/store"},
+	"internal/store/storetest":             {"internal/store"},
+	"internal/access":                      {"internal/publish"},
+	"internal/transfer":                    {"internal/publish"},
+	"internal/update":                      {"internal/publish"},
+	"internal/mec":                         {"internal/publish"},
+	"internal/alias":                       {"internal/publish", "internal/follow"},
+	"internal/forward":                     {"internal/resolve"},
+	"internal/resolve/iterate":             {"internal/resolve"},
+	"internal/resolve/secure":              {"internal/resolve", "internal/resolve/iterate"},
+	"internal/explain":                     {"internal/explain/safeat"},
+	"internal/explain/check":               {"internal/explain", "internal/explain/safeat"},
+	"internal/explain/gather":              {"internal/explain", "internal/explain/safeat", "internal/explain/resolvers", "internal/explain/scans"},
+	"internal/explain/report":              {"internal/explain", "internal/explain/safeat", "internal/explain/check"},
+	"internal/explain/scans":               {"internal/publish", "internal/explain", "internal/explain/check", "internal/explain/report"},
+	"internal/lab":                         {"internal/simnet"},
+	"internal/httpapi/explain":             {"internal/httpapi"},
+	"kubernetes/internal/enforce/match":    {"kubernetes/internal/enforce"},
+	"kubernetes/internal/enforce/learn":    {"kubernetes/internal/enforce"},
+	"kubernetes/internal/controller/agent": {"kubernetes/internal/enforce/ovn", "kubernetes/internal/enforce/hold"},
+	"kubernetes/plugin/dnsnameresolver":    {"kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/fetch"},
+	"kubernetes/test/cluster":              {"test/need"},
+	"test/explain/real":                    {"test/need"},
+	"kubernetes/test/egress":               {"kubernetes/test/cluster", "test/peers"},
+	"kubernetes/test/egress/rig":           {"kubernetes/test/cluster"},
+	"kubernetes/test/egress/system":        {"kubernetes/test/cluster", "kubernetes/test/egress/rig"},
+	"kubernetes/bench/egress":              {"kubernetes/test/cluster", "kubernetes/test/egress/rig", "test/peers"},
+	"internal/httpapi/mec":                 {"internal/httpapi", "internal/httpapi/mecbody"},
+	"internal/httpapi/servermgmt":          {"internal/httpapi", "internal/httpapi/mecbody"},
+	"internal/httpapi/designate":           {"internal/httpapi"},
+	"internal/httpapi/identity":            {"internal/httpapi"},
+	"internal/httpapi/admin":               {"internal/httpapi"},
+	"internal/httpapi/openapi":             {"internal/httpapi"},
+	"internal/dnspeer":                     {"internal/dnsserver"},
+	"test/compare":                         {"test/peers"},
+	"test/secondaries":                     {"test/peers"},
+	"bench":                                {"test/peers"},
 }
 
 // fenced are the libraries that only some packages may know, so that they can be replaced, and so that no program links
@@ -81,29 +81,29 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":               {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":                {},
-	"github.com/miekg/dns":           {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "internal/enforce/learn", "internal/controller/resolver", "plugin/dnsnameresolver", "test/compare", "test/peers", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench", "bench/egress"},
+	"github.com/miekg/dns":           {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "kubernetes/internal/enforce/learn", "kubernetes/internal/controller/resolver", "kubernetes/plugin/dnsnameresolver", "test/compare", "test/peers", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "bench", "kubernetes/bench/egress"},
 	"github.com/golang-jwt/jwt":      {"internal/access"},
 	"k8s.io/":                        kubernetes,
 	"sigs.k8s.io/":                   kubernetes,
-	"github.com/coredns/":            {"plugin/dnsnameresolver", "cmd/nameplane-coredns"},
-	"github.com/ovn-kubernetes/":     {"internal/enforce/ovn"},
-	"github.com/go-json-experiment/": {"internal/enforce/fetch"},
-	"github.com/spf13/":              {"cmd/nameplane", "cmd/nameplane-egress"},
-	"gopkg.in/yaml.v3":               {"internal/config", "internal/mec"},
+	"github.com/coredns/":            {"kubernetes/plugin/dnsnameresolver", "kubernetes/cmd/nameplane-coredns"},
+	"github.com/ovn-kubernetes/":     {"kubernetes/internal/enforce/ovn"},
+	"github.com/go-json-experiment/": {"kubernetes/internal/enforce/fetch"},
+	"github.com/spf13/":              {"cmd/nameplane", "kubernetes/cmd/nameplane-egress"},
+	"go.yaml.in/yaml/v3":             {"internal/config", "internal/mec"},
 	"golang.org/x/crypto/":           {"internal/access"},
-	"golang.org/x/sys/unix":          {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "test/cluster"},
+	"golang.org/x/sys/unix":          {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "kubernetes/test/cluster"},
 }
 
 // kubernetes are the packages that may know of Kubernetes.
 var kubernetes = []string{
-	"api/v1", "api/v1alpha1", "api/dns/v1alpha1",
-	"internal/enforce/fetch", "internal/controller/manager", "internal/controller/resolver", "internal/controller/agent",
-	"plugin/dnsnameresolver", "cmd/nameplane-egress", "cmd/nameplane-coredns", "test/cluster", "test/egress", "test/egress/rig", "test/egress/system", "bench/egress",
+	"kubernetes/api/v1", "kubernetes/api/v1alpha1", "kubernetes/api/dns/v1alpha1",
+	"kubernetes/internal/enforce/fetch", "kubernetes/internal/controller/manager", "kubernetes/internal/controller/resolver", "kubernetes/internal/controller/agent",
+	"kubernetes/plugin/dnsnameresolver", "kubernetes/cmd/nameplane-egress", "kubernetes/cmd/nameplane-coredns", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "kubernetes/bench/egress",
 }
 
 // source is one Go file of the tree.
 type source struct {
-	pkg  string // folder, from the module's root
+	pkg  string // folder, from the top of the repository
 	path string
 	file *ast.File
 	fset *token.FileSet

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // maxAppD is far above any descriptor, and small enough to be parsed at once.

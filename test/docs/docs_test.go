@@ -127,12 +127,12 @@ func copyTree(t *testing.T, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"api", "cmd", "deploy", "internal", "plugin", "test", "bench", "docs"} {
+	for _, name := range []string{"cmd", "deploy", "internal", "kubernetes", "test", "bench", "docs"} {
 		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(top, name))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"go.mod", "go.sum", "Makefile"} {
+	for _, name := range []string{"go.mod", "go.sum", "go.work", "Makefile"} {
 		b, err := os.ReadFile(filepath.Join(top, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, name), b, 0o600)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 const egressPage = "docs/egress.md"
@@ -35,7 +35,7 @@ var (
 func flagsOf(t *testing.T, command string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, m := range helpFlag.FindAllStringSubmatch(text(t, "cmd/nameplane-egress/testdata/help/nameplane-egress-"+command+".txt"), -1) {
+	for _, m := range helpFlag.FindAllStringSubmatch(text(t, "kubernetes/cmd/nameplane-egress/testdata/help/nameplane-egress-"+command+".txt"), -1) {
 		if m[1] == "help" {
 			continue
 		}
@@ -111,7 +111,7 @@ func sorted(found [][]string) []string {
 // options are those of the directive.
 func options(t *testing.T) []string {
 	t.Helper()
-	out := sorted(property.FindAllStringSubmatch(text(t, "plugin/dnsnameresolver/config.go"), -1))
+	out := sorted(property.FindAllStringSubmatch(text(t, "kubernetes/plugin/dnsnameresolver/config.go"), -1))
 	if len(out) < 10 {
 		t.Fatalf("the plugin has the options %v: is the pattern still right?", out)
 	}
@@ -159,7 +159,7 @@ var (
 func TestEgressMetrics(t *testing.T) {
 	var want []string
 	for _, part := range []string{"manager", "resolver", "agent"} {
-		source := text(t, "internal/controller/"+part+"/metrics.go")
+		source := text(t, "kubernetes/internal/controller/"+part+"/metrics.go")
 		want = append(want, sorted(ownMetric.FindAllStringSubmatch(source, -1))...)
 		if part != "agent" {
 			continue
@@ -168,7 +168,7 @@ func TestEgressMetrics(t *testing.T) {
 			want = append(want, "nameplane_egress_agent_"+name)
 		}
 	}
-	for _, name := range sorted(pluginMetric.FindAllStringSubmatch(text(t, "plugin/dnsnameresolver/metrics.go"), -1)) {
+	for _, name := range sorted(pluginMetric.FindAllStringSubmatch(text(t, "kubernetes/plugin/dnsnameresolver/metrics.go"), -1)) {
 		want = append(want, "coredns_dnsnameresolver_"+name)
 	}
 	slices.Sort(want)

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/kubernetes/test/cluster"
+	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
+)
+
+// load asks at a rate, from one pod, several servers in turn.
+type load struct {
+	sent, answered, failed, late atomic.Int64
+	told                         func(question string) // is called, by many at once, when there was an answer; may be nil
+}
+
+// run asks for what next says until ctx ends or next says nothing. Questions that nobody is free to ask are counted as late and
+// not made up for.
+func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPort, rate int, next func() string) error {
+	questions := make(chan string, 16)
+	var wg sync.WaitGroup
+	for i := range 48 {
+		a, err := rig.NewAsker(pod, servers[i%len(servers)])
+		if err != nil {
+			close(questions)
+			return err
+		}
+		wg.Go(func() {
+			defer a.Close()
+			for q := range questions {
+				m, _, err := a.Ask(q, dns.TypeA, 2*time.Second)
+				if err != nil || m.Rcode == dns.RcodeServerFailure {
+					l.failed.Add(1)
+				} else {
+					l.answered.Add(1)
+					if l.told != nil {
+						l.told(q)
+					}
+				}
+			}
+		})
+	}
+	defer wg.Wait()
+	defer close(questions)
+	const step = 10 * time.Millisecond
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	begun, made := time.Now(), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for due := int(time.Since(begun).Seconds() * float64(rate)); made < due; made++ {
+			q := next()
+			if q == "" {
+				return nil
+			}
+			select {
+			case questions <- q:
+				l.sent.Add(1)
+			default:
+				l.late.Add(1)
+			}
+		}
+	}
+}
+
+func (l *load) String() string {
+	return fmt.Sprintf("%d sent, %d answered, %d failed, %d not sent in time", l.sent.Load(), l.answered.Load(), l.failed.Load(), l.late.Load())
+}
+
+// resident is the memory of a process, in octets.
+func resident(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no memory", pid)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+)
+
+const agentLong = `Programs the switches of one zone: it keeps the address sets, port groups and ACLs in
+the zone's northbound database equal to what EgressFirewalls and DNSNameResolvers
+say, and repairs what others change in them. There is one agent for each northbound
+database: one on each node where every node is a zone, or one for the cluster.
+
+With --listen, CoreDNS with the plugin ocp_dnsnameresolver tells it of new addresses
+before the answer goes to the pod, and learns when the switch has them. Both sides
+show certificates; that of the other side must have one of the names given.
+
+Rows are those of OVN-Kubernetes, whose egress firewall it takes the place of. Do not
+run both. Where OVN-Kubernetes keeps the port groups of namespaces, give
+--manage-port-groups=false.
+
+Connections live on when their address leaves a name, and new ones to it are refused,
+for as long as --keep-established says. This takes an address set and an ACL beside
+those of OVN-Kubernetes for each name, and makes the switch track connections. A deny
+rule before the one that allowed a connection still ends it.`
+
+// agentFlags are what is not an option of the agent as it stands.
+type agentFlags struct {
+	cluster  clusterFlags
+	subnets  []string
+	prefixes []string
+	listen   string
+	stream   hold.Files
+	nb       hold.Files // without peers
+}
+
+func newAgentCommand() *cobra.Command {
+	var f agentFlags
+	var o agent.Options
+	c := &cobra.Command{
+		Use: "agent", Short: "Program the switches of one zone", Long: agentLong, Args: between(0, 0),
+		Example: `  nameplane-egress agent --zone node1 --nb unix:/var/run/ovn/ovnnb_db.sock --cluster-subnets 10.128.0.0/14
+  nameplane-egress agent --zone node1 --listen 192.0.2.10:9500 \
+    --tls-cert agent.pem --tls-key agent.key --tls-ca ca.pem`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.options(c, &o); err != nil {
+				return err
+			}
+			if o.Listen != nil {
+				defer o.Listen.Close()
+			}
+			return f.cluster.run(c, ctrl.Options{Cache: agent.Cache(o)}, func(mgr ctrl.Manager, log *slog.Logger) error {
+				o.Log, o.Metrics = log, metrics.Registry
+				return agent.Setup(mgr, o)
+			})
+		},
+	}
+	fl := c.Flags()
+	f.cluster.add(fl, 9484)
+	fl.StringVar(&o.Zone, "zone", "global", "`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
+	fl.StringVar(&o.Node, "node", "", "`NAME` the agent gives itself to those who ask (default: the zone's)")
+	fl.StringVar(&o.NB.Address, "nb", "unix:/var/run/ovn/ovnnb_db.sock", "northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")
+	fl.StringVar(&f.nb.Cert, "nb-cert", "", "certificate `FILE` for ssl")
+	fl.StringVar(&f.nb.Key, "nb-key", "", "key `FILE` for ssl")
+	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the authority of the database's certificate")
+	fl.StringVar(&o.NB.Switch, "switch", "", "let this node's Open vSwitch confirm what is programmed, by its database at unix:PATH, where the node is the only one of its zone: some milliseconds earlier than the northbound database does")
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
+	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
+	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
+	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true, "make the port groups of namespaces and keep the ports of their pods in them")
+	fl.BoolVar(&o.NB.Stock, "stock-acls", false, "make one ACL of a rule by name also where the cluster has IPv4 and IPv6, as OVN-Kubernetes does, and no guards: OVN then takes longer for every new address, and first packets next to a refused address are lost")
+	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour, "how long connections may outlive the address they were made to; 0 turns it off")
+	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
+	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "report to EgressFirewallDNSNames what is programmed")
+	fl.StringVar(&f.listen, "listen", "", "`ADDR`ess for CoreDNS; without it there is no stream")
+	addStreamFlags(fl, &f.stream)
+	fl.StringSliceVar(&f.stream.Peers, "plugin-name", []string{hold.PluginName}, "`NAME`s of which the certificate of those who connect must have one")
+	return c
+}
+
+// addStreamFlags declares how a side of the stream shows who it is.
+func addStreamFlags(fl *pflag.FlagSet, f *hold.Files) {
+	fl.StringVar(&f.Cert, "tls-cert", "", "certificate `FILE` for the stream")
+	fl.StringVar(&f.Key, "tls-key", "", "key `FILE` of the certificate")
+	fl.StringVar(&f.CA, "tls-ca", "", "`FILE` with the authority that signed the other side's certificate")
+}
+
+// options fills in what needs parsing or opening.
+func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
+	if o.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
+		return usage(c, "--cluster-subnets %s", err)
+	}
+	if o.PodPrefixes, err = parsePrefixes(f.prefixes); err != nil {
+		return usage(c, "--node-prefixes %s", err)
+	}
+	if len(o.ClusterSubnets) == 0 {
+		return usage(c, "--cluster-subnets is empty: without it every address looks like one outside the cluster")
+	}
+	if o.KeepFor < 0 {
+		return usage(c, "--keep-established %s: it is not negative", o.KeepFor)
+	}
+	if scheme, path, _ := strings.Cut(o.NB.Switch, ":"); o.NB.Switch != "" && (scheme != "unix" || path == "") {
+		return usage(c, "--switch %s: it is unix:PATH, or empty", o.NB.Switch)
+	}
+	switch scheme, rest, _ := strings.Cut(o.NB.Address, ":"); {
+	case rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl":
+		return usage(c, "--nb %s: it is unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", o.NB.Address)
+	case scheme == "ssl":
+		if o.NB.TLS, err = clientTLS(f.nb); err != nil {
+			return &failure{code: exitError, text: "--nb-cert, --nb-key, --nb-ca: " + err.Error(), err: err, hint: "all three are needed for ssl"}
+		}
+	}
+	return f.openStream(c, o)
+}
+
+func (f *agentFlags) openStream(c *cobra.Command, o *agent.Options) (err error) {
+	if f.listen == "" {
+		return nil
+	}
+	if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
+		return usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: whoever may connect can open the firewall")
+	}
+	if o.TLS, err = f.stream.Server(); err != nil {
+		return &failure{code: exitError, text: "the stream's certificate: " + err.Error(), err: err, hint: "look at --tls-cert, --tls-key and --tls-ca"}
+	}
+	if o.Listen, err = net.Listen("tcp", f.listen); err != nil {
+		return &failure{code: exitError, text: "--listen: " + err.Error(), err: err, hint: "is another agent running?"}
+	}
+	return nil
+}
+
+// parsePrefixes also takes OVN-Kubernetes' form, with the length of a node's part behind the prefix: 10.128.0.0/14/23.
+func parsePrefixes(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range list {
+		text := s
+		if parts := strings.Split(s, "/"); len(parts) == 3 {
+			text = parts[0] + "/" + parts[1]
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: it is a prefix such as 10.128.0.0/14", s)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// clientTLS is for a database, whose certificate has no name that we know.
+func clientTLS(f hold.Files) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, err
+	}
+	pem, err := os.ReadFile(f.CA)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in it", f.CA)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool,
+		// OVN's own tools check the authority and not the name, and its certificates are made for that.
+		InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
+			opts := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool()}
+			for _, c := range cs.PeerCertificates[1:] {
+				opts.Intermediates.AddCert(c)
+			}
+			_, err := cs.PeerCertificates[0].Verify(opts)
+			return err
+		}}, nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+)
+
+// asker asks agents about addresses of names. One that does not answer is not asked again: it would take the time in which others can.
+type asker struct {
+	agents []string
+	limit  time.Duration // of one question
+	ask    func(ctx context.Context, endpoint, pattern string, addr netip.Addr) (hold.Explanation, error)
+
+	mu   sync.Mutex // guards what follows
+	gone map[string]string
+}
+
+// all asks all agents at once.
+func (a *asker) all(ctx context.Context, p enforce.Pattern, addr netip.Addr) []agent.NodeState {
+	out := make([]agent.NodeState, len(a.agents))
+	var wg sync.WaitGroup
+	for i, endpoint := range a.agents {
+		wg.Go(func() { out[i] = a.one(ctx, endpoint, p, addr) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (a *asker) one(ctx context.Context, endpoint string, p enforce.Pattern, addr netip.Addr) agent.NodeState {
+	out := agent.NodeState{Agent: endpoint}
+	a.mu.Lock()
+	out.Error = a.gone[endpoint]
+	a.mu.Unlock()
+	if out.Error != "" {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+	e, err := a.ask(ctx, endpoint, p.String(), addr)
+	if err != nil {
+		if out.Error = err.Error(); ctx.Err() != nil {
+			out.Error = fmt.Sprintf("no answer within %v", a.limit)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.gone[endpoint] = out.Error
+		return out
+	}
+	out.Node, out.Programmed, out.Age, out.Lease = e.Node, e.Programmed, e.Age, e.Lease
+	return out
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
+)
+
+// clusterFlags are those of every command that runs beside a cluster.
+type clusterFlags struct {
+	kubeconfig      string
+	metrics, health string
+	logFormat       string
+	verbose         bool
+}
+
+// add declares the flags. The metrics are on this port of loopback unless said otherwise, and the health on the next one.
+func (f *clusterFlags) add(fl *pflag.FlagSet, port int) {
+	f.addConfig(fl)
+	fl.StringVar(&f.metrics, "metrics-addr", fmt.Sprintf("127.0.0.1:%d", port), "`ADDR`ess for /metrics; 0 turns it off")
+	fl.StringVar(&f.health, "health-addr", fmt.Sprintf("127.0.0.1:%d", port+1), "`ADDR`ess for /healthz and /readyz; 0 turns it off")
+	fl.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the log: text or json")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log what is done, not only what changed")
+}
+
+// addConfig declares only what a command needs that asks and ends.
+func (f *clusterFlags) addConfig(fl *pflag.FlagSet) {
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`FILE` that says where the cluster is (default: KUBECONFIG, ~/.kube/config, or the pod's service account)")
+}
+
+// logger writes to w, and makes the libraries do so too.
+func (f *clusterFlags) logger(c *cobra.Command, w io.Writer) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.verbose {
+		opts.Level = slog.LevelDebug
+	}
+	var h slog.Handler
+	switch f.logFormat {
+	case "text":
+		h = slog.NewTextHandler(w, opts)
+	case "json":
+		h = slog.NewJSONHandler(w, opts)
+	default:
+		return nil, usage(c, "--log-format %s: it is text or json", f.logFormat)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(h))
+	klog.SetLogger(logr.FromSlogHandler(h))
+	return slog.New(h), nil
+}
+
+// config is how to reach the cluster.
+func (f *clusterFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, &failure{code: exitUnknown, text: "no cluster: " + err.Error(), err: err,
+			hint: "give --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account"}
+	}
+	// The API server has its own fairness; a second limit here only makes a burst of names late (D24).
+	c.QPS = -1
+	c.UserAgent = "nameplane-egress"
+	return c, nil
+}
+
+// scheme knows the types that our parts read and write.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// run runs what setup adds to a manager until the command is told to stop.
+func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.Manager, *slog.Logger) error) error {
+	log, err := f.logger(c, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	config, err := f.config()
+	if err != nil {
+		return err
+	}
+	if opts.Scheme, err = scheme(); err != nil {
+		return err
+	}
+	if err := readQuickly(config, &opts.Cache); err != nil {
+		return err
+	}
+	opts.Metrics = metricsserver.Options{BindAddress: f.metrics}
+	opts.HealthProbeBindAddress = f.health
+	mgr, err := ctrl.NewManager(config, opts)
+	if err != nil {
+		return undefined(err, exitError)
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), setup(mgr, log)); err != nil {
+		return undefined(err, exitError)
+	}
+	log.Info("running", "command", c.Name(), "cluster", config.Host)
+	if err := mgr.Start(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
+		return undefined(err, exitError)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// readQuickly lets a cache read DNSNameResolvers, by far the most of what there is to read, by package fetch.
+func readQuickly(config *rest.Config, o *cache.Options) error {
+	c, err := fetch.NewClient(config)
+	if err != nil {
+		return err
+	}
+	for obj, by := range o.ByObject {
+		if _, ok := obj.(*v1alpha1.DNSNameResolver); !ok {
+			continue
+		}
+		for namespace := range by.Namespaces { // each command has one
+			o.NewInformer = fetch.Informers(c, namespace)
+		}
+	}
+	return nil
+}

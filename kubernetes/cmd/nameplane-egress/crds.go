@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/kubernetes/api/crds"
+)
+
+const crdsLong = `Prints the custom resource definitions as YAML: EgressFirewall (k8s.ovn.org),
+DNSNameResolver (network.openshift.io) and EgressFirewallDNSName (dns.openshift.io).
+
+They validate what those of OVN-Kubernetes and OpenShift validate, in the same
+words, with one difference: names in the status of a DNSNameResolver may have
+underscores. With --deep-wildcards also "**.example.com" is a name of a rule,
+which stands for names any number of labels below; manager, agents and
+CoreDNS must be told as well.
+
+A cluster with OVN-Kubernetes has the first two already. They may stay: names
+that the stock definition refuses then share the entry of their wildcard.`
+
+func newCRDsCommand() *cobra.Command {
+	var deep bool
+	c := &cobra.Command{
+		Use: "crds", Short: "Print the custom resource definitions", Long: crdsLong, Args: between(0, 0),
+		Example: `  nameplane-egress crds | kubectl apply -f -`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			text := crds.YAML()
+			if deep {
+				text = crds.DeepYAML()
+			}
+			_, err := c.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&deep, "deep-wildcards", false, "let names of rules begin with \"**.\"")
+	return c
+}

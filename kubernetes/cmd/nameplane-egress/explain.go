@@ -1,0 +1,309 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/idna"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+)
+
+const explainLong = `Says whether pods of a namespace may connect to a destination, which rule of the
+EgressFirewall decides, through which name, when that was learned, until when it is
+valid, and in which zones (nodes, where each is one) the rules are in force, as the
+agents say in the status of the EgressFirewall.
+
+DESTINATION is a name, or an address (IPv6 in brackets when a port follows). A name
+is not looked up: what counts is what pods were answered. Internationalized names may
+be written as they are read.
+
+With --agents it also asks whether their switches have this address by now. The
+certificate must be one the agents let connect.
+
+Exit status: 0 told, 1 told with a warning, 3 could not tell, 4 not understood.`
+
+// explainFlags are those of explain.
+type explainFlags struct {
+	cluster   clusterFlags
+	protocol  string
+	output    string
+	subnets   []string
+	agents    []string
+	stream    hold.Files
+	agentName string
+	timeout   time.Duration
+}
+
+func newExplainCommand() *cobra.Command {
+	var f explainFlags
+	var q agent.Question
+	c := &cobra.Command{
+		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Say which rule decides about a destination", Long: explainLong, Args: between(2, 2),
+		Example: `  nameplane-egress explain shop api.example.com:443
+  nameplane-egress explain shop 192.0.2.7 --protocol udp -o json
+  nameplane-egress explain shop '[2001:db8::7]:443' --agents 192.0.2.10:9500 \
+    --tls-cert me.pem --tls-key me.key --tls-ca ca.pem`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.question(c, &q, args); err != nil {
+				return err
+			}
+			return f.explain(c, q)
+		},
+	}
+	fl := c.Flags()
+	f.cluster.addConfig(fl)
+	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
+	fl.StringVarP(&f.output, "output", "o", "text", "`FORMAT` of the answer: text or json")
+	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
+	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
+	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\" (known where a DNSNameResolver does)")
+	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
+	addStreamFlags(fl, &f.stream)
+	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` that the certificates of agents have")
+	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long it may take; an agent that takes a quarter of it is not asked again")
+	return c
+}
+
+// question reads the command line.
+func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
+	q.Namespace = args[0]
+	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
+		return usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
+	}
+	if f.output != "text" && f.output != "json" {
+		return usage(c, "--output %s: it is text or json", f.output)
+	}
+	if q.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
+		return usage(c, "--cluster-subnets %s", err)
+	}
+	host, port, err := splitDestination(args[1])
+	if err != nil {
+		return usage(c, "%s: %s", args[1], err)
+	}
+	q.Port = port
+	if addr, err := netip.ParseAddr(host); err == nil {
+		q.Addr = addr.Unmap().WithZone("")
+	} else if q.Name, err = hostName(host); err != nil {
+		return usage(c, "%q is neither an address nor a name: %s", host, err)
+	}
+	if f.protocol == "" && port != 0 {
+		f.protocol = "tcp"
+	}
+	switch strings.ToLower(f.protocol) {
+	case "":
+	case "tcp":
+		q.Protocol = enforce.TCP
+	case "udp":
+		q.Protocol = enforce.UDP
+	case "sctp":
+		q.Protocol = enforce.SCTP
+	default:
+		return usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
+	}
+	if len(f.agents) > 0 {
+		if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
+			return usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
+		}
+		f.stream.Peers = []string{f.agentName}
+		q.Ask = f.asker().all
+	}
+	return nil
+}
+
+// splitDestination separates a port, if there is one. An IPv6 address without brackets has none.
+func splitDestination(s string) (host string, port uint16, err error) {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, 0, nil
+	}
+	if !strings.Contains(s, ":") {
+		return s, 0, nil
+	}
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		return s[1 : len(s)-1], 0, nil
+	}
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, errors.New("it is NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or [IPV6]:PORT")
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, fmt.Errorf("%q is not a port", text)
+	}
+	return host, uint16(n), nil
+}
+
+// hostName reads a name that a pod could connect to, in any script. What only looks like one is refused: nobody ever learns an address of it,
+// and to say that no rule names it would be true and lead astray.
+func hostName(s string) (dnsname.Name, error) {
+	if _, err := netip.ParsePrefix(s); err == nil {
+		return dnsname.Name{}, errors.New("it is a network; ask about one of its addresses")
+	}
+	if strings.Contains(s, "*") {
+		return dnsname.Name{}, errors.New("it stands for many; ask about one of them")
+	}
+	if !utf8.ValidString(s) {
+		return dnsname.Name{}, errors.New("it is not UTF-8")
+	}
+	ascii := s
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		var err error
+		if ascii, err = idna.Lookup.ToASCII(s); err != nil {
+			return dnsname.Name{}, err
+		}
+	}
+	for _, r := range ascii {
+		if r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return dnsname.Name{}, fmt.Errorf("names have no %q", r)
+		}
+	}
+	name, err := dnsname.Parse(ascii)
+	if err != nil {
+		return name, err
+	}
+	last := strings.TrimSuffix(ascii, ".")
+	if last = last[strings.LastIndexByte(last, '.')+1:]; strings.Trim(last, "0123456789") == "" {
+		return name, errors.New("the last label of a name is not a number, and not empty")
+	}
+	return name, nil
+}
+
+// asker leaves time for the others when some agents do not answer.
+func (f *explainFlags) asker() *asker {
+	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Options{TLS: f.stream.Client}.Explain}
+}
+
+func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
+	f.cluster.logFormat = "text"
+	if _, err := f.cluster.logger(c, io.Discard); err != nil { // libraries would otherwise complain of having none
+		return err
+	}
+	config, err := f.cluster.config()
+	if err != nil {
+		return err
+	}
+	s, err := scheme()
+	if err != nil {
+		return err
+	}
+	cl, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "is the cluster up, and is --kubeconfig the right one?"}
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
+	defer cancel()
+	r, err := agent.Explain(ctx, cl, q)
+	if meta.IsNoMatchError(err) {
+		return undefined(err, exitUnknown)
+	}
+	if err != nil {
+		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
+	}
+	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
+		return err
+	}
+	switch {
+	case r.Unknown != "":
+		return &failure{code: exitUnknown, text: r.Unknown}
+	case len(r.Warnings) > 0:
+		text := "told, with a warning"
+		if n := len(r.Warnings); n > 1 {
+			text = fmt.Sprintf("told, with %d warnings", n)
+		}
+		return &failure{code: exitWarning, text: text}
+	}
+	return nil
+}
+
+// exitWarning is that something was told, and something about it is not well.
+const exitWarning = 1
+
+func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
+	if f.output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "pods of %s to %s\n", r.Namespace, r.Destination)
+	if len(r.InForce) > 0 {
+		fmt.Fprintf(&b, "rules in force on %s\n", strings.Join(r.InForce, ", "))
+	}
+	if len(r.Silent) > 0 {
+		fmt.Fprintf(&b, "not said yet by %s\n", strings.Join(r.Silent, ", "))
+	}
+	for _, a := range r.Answers {
+		fmt.Fprintf(&b, "\n%s: %s\n  decided by  %s\n", cmp.Or(a.Address, "any address"), a.Action, a.Text)
+		for _, d := range a.Depends {
+			fmt.Fprintf(&b, "  unless      %s\n", d)
+		}
+		if a.Name == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "  name        %s", a.Name)
+		if a.Object != "" {
+			fmt.Fprintf(&b, " (DNSNameResolver %s)", a.Object)
+		}
+		b.WriteString("\n")
+		for _, l := range a.Learned {
+			what := "learned     as %s at %s"
+			if l.Failing != "" {
+				what = "kept        as %s at %s, when its lookup failed"
+			}
+			fmt.Fprintf(&b, "  "+what+", valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339), l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
+		}
+		if a.Nodes == nil {
+			b.WriteString("  programmed  not asked; --agents asks\n")
+		}
+		for _, n := range a.Nodes {
+			fmt.Fprintf(&b, "  programmed  %s\n", nodeText(n))
+		}
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "\nwarning: %s\n", warning)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func left(until, now time.Time) string {
+	if d := until.Sub(now).Round(time.Second); d > 0 {
+		return d.String() + " from now"
+	}
+	return "over"
+}
+
+func nodeText(n agent.NodeState) string {
+	who := n.Agent
+	if n.Node != "" {
+		who = fmt.Sprintf("%s (%s)", n.Node, n.Agent)
+	}
+	switch {
+	case n.Error != "":
+		return who + ": " + n.Error
+	case n.Written():
+		return fmt.Sprintf("%s: written %s ago, not confirmed now", who, n.Age.Round(time.Second))
+	case !n.Programmed:
+		return who + ": no"
+	case n.Lease > 0:
+		return fmt.Sprintf("%s: for %s, leased for %s more", who, n.Age.Round(time.Second), n.Lease.Round(time.Second))
+	}
+	return fmt.Sprintf("%s: for %s", who, n.Age.Round(time.Second))
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/resolver"
+)
+
+const resolverLong = `Keeps the addresses of DNSNameResolvers fresh. It asks CoreDNS for every name when
+its TTL is over, or before where CoreDNS has it in no cache, so that the plugin
+ocp_dnsnameresolver there sees the answer and writes it down, and removes addresses
+whose TTL ended five seconds ago.
+
+A name that has several addresses is asked for at up to five pods of CoreDNS, which
+may know different ones; a pod that is silent is left alone for a while and costs
+the others nothing. While no pod answers, nothing is removed.
+
+Several may run; one of them works, the others wait. It takes the place of the
+DNSNameResolver controller of the DNS operator; do not run both.`
+
+func newResolverCommand() *cobra.Command {
+	var f clusterFlags
+	var o resolver.Options
+	var servers []string
+	var elect bool
+	c := &cobra.Command{
+		Use: "resolver", Short: "Keep the addresses of DNSNameResolvers fresh", Long: resolverLong, Args: between(0, 0),
+		Example: `  nameplane-egress resolver --coredns-namespace openshift-dns --coredns-service-name dns-default
+  nameplane-egress resolver --kubeconfig admin.conf --server 10.96.0.10:53`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if o.Servers, err = parseServers(servers); err != nil {
+				return usage(c, "--server %s", err)
+			}
+			opts := ctrl.Options{
+				Cache:          resolver.Cache(o),
+				LeaderElection: elect, LeaderElectionID: resolver.LeaderElectionID, LeaderElectionNamespace: o.Namespace,
+				LeaderElectionReleaseOnCancel: true,
+			}
+			return f.run(c, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
+		},
+	}
+	fl := c.Flags()
+	f.add(fl, 9482)
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", resolver.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
+	fl.StringVar(&o.ServiceNamespace, "coredns-namespace", "kube-system", "`NAMESPACE` of the service of CoreDNS")
+	fl.StringVar(&o.ServiceName, "coredns-service-name", "kube-dns", "`NAME` of the service of CoreDNS")
+	fl.Uint16Var(&o.Port, "coredns-port", 53, "`PORT` that the pods of CoreDNS answer on")
+	fl.StringSliceVar(&servers, "server", nil, "ask this `ADDR:PORT` instead of the pods of a service; may be given several times")
+	fl.IntVar(&o.Rate, "rate", 5000, "begin at most so many lookups a second")
+	fl.BoolVar(&elect, "leader-elect", true, "work only while holding the lease "+resolver.LeaderElectionID)
+	return c
+}
+
+func parseServers(list []string) ([]netip.AddrPort, error) {
+	var out []netip.AddrPort
+	for _, s := range list {
+		a, err := netip.ParseAddrPort(s)
+		if err != nil || a.Port() == 0 {
+			return nil, errors.New(s + ": it is an address with a port, such as 10.96.0.10:53")
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}

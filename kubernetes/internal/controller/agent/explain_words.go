@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+)
+
+// unseen answers for a namespace that is not there. Where there is no firewall a mistyped namespace would be called open. Who must not see
+// namespaces is taken at their word.
+func unseen(ctx context.Context, c client.Reader, q Question) (Report, bool) {
+	err := c.Get(ctx, client.ObjectKey{Name: q.Namespace}, namespaceMetadata())
+	if !apierrors.IsNotFound(err) {
+		return Report{}, false
+	}
+	return Report{Namespace: q.Namespace, Destination: q.destination(), Unknown: fmt.Sprintf("there is no namespace %s", q.Namespace)}, true
+}
+
+// services are the networks of services. Clusters tell them since Kubernetes 1.33; before, and to who must not see them, none are known.
+func services(ctx context.Context, c client.Reader) ([]netip.Prefix, error) {
+	var list networkingv1.ServiceCIDRList
+	err := c.List(ctx, &list)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
+	}
+	var out []netip.Prefix
+	for _, s := range list.Items {
+		for _, text := range s.Spec.CIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// ofService tells whether rules are not about an address itself: OVN puts an endpoint in its place before they are looked at.
+func (q Question) ofService(a netip.Addr) bool {
+	return slices.ContainsFunc(q.services, func(s netip.Prefix) bool { return s.Contains(a) })
+}
+
+const service = "%s is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
+
+// warn says what may not last of an answer, or not be everywhere.
+func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
+	for _, l := range answer.Learned {
+		switch {
+		case l.Failing != "":
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: lookups of %s fail: %s; it leaves after some more, unless one succeeds", a, l.Name, l.Failing))
+		case l.Until.Before(now):
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
+		}
+	}
+	for _, n := range answer.Nodes {
+		switch {
+		case n.Error != "":
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the agent %s could not be asked: %s", a, n.Agent, n.Error))
+		case n.Written():
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: written by the agent %s, and not confirmed by its switch now", a, n.Agent))
+		case !n.Programmed:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
+		}
+	}
+}
+
+// failing is why a name is Degraded; empty when it is not.
+func failing(n v1alpha1.DNSNameResolverResolvedName) string {
+	c := meta.FindStatusCondition(n.Conditions, "Degraded")
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf("%s since %s", c.Reason, c.LastTransitionTime.UTC().Format(time.RFC3339))
+}
+
+// unnamed warns of names that have no object: none of their addresses can be known here, and rules by them look as if they were about nothing.
+func (r *Report) unnamed(resolvers []v1alpha1.DNSNameResolver, fw enforce.Firewall, namespace string) {
+	have := make(map[string]bool, len(resolvers))
+	for i := range resolvers {
+		have[string(resolvers[i].Spec.Name)] = true
+	}
+	without := slices.DeleteFunc(fw.Patterns(), func(p enforce.Pattern) bool { return have[p.String()] })
+	if len(without) == 0 {
+		return
+	}
+	text := fmt.Sprintf("the namespace %s has no DNSNameResolver of %s", namespace, without[0])
+	if n := len(without) - 1; n > 0 {
+		text += fmt.Sprintf(", and of %d more names of rules", n)
+	}
+	r.Warnings = append(r.Warnings, text+": does the manager run, and is it the right namespace?")
+}
+
+// unlearned says what is missing to decide about a name.
+func unlearned(fw enforce.Firewall, name dnsname.Name, resolvers []v1alpha1.DNSNameResolver) string {
+	var all, by []string
+	var patterns []enforce.Pattern
+	for _, r := range fw.Rules {
+		switch {
+		case r.Kind == enforce.ByName && r.Pattern.Matches(name):
+			by = append(by, r.String())
+			patterns = append(patterns, r.Pattern)
+		case r.Kind == enforce.ByCIDR && r.CIDR.Bits() == 0 && len(by) == 0:
+			all = append(all, r.String())
+		}
+	}
+	if len(by) == 0 {
+		return fmt.Sprintf("no rule names %s, and its addresses are not known here; ask about an address", name)
+	}
+	out := fmt.Sprintf("no address of %s is known; they are learned when a pod looks the name up, those that are not refused. Then this is about them: %s", name, strings.Join(by, "; "))
+	if len(all) > 0 {
+		out += fmt.Sprintf(". Before it comes %s", strings.Join(all, "; "))
+	}
+	for i := range resolvers {
+		if slices.ContainsFunc(patterns, func(p enforce.Pattern) bool { return p.String() == string(resolvers[i].Spec.Name) }) {
+			out += tells(&resolvers[i], name)
+		}
+	}
+	return out
+}
+
+// tells is what an object says of a name that has no addresses in it.
+func tells(r *v1alpha1.DNSNameResolver, name dnsname.Name) string {
+	out := ""
+	for _, n := range r.Status.ResolvedNames {
+		why := failing(n)
+		switch {
+		case n.DNSName == r.Spec.Name && string(n.DNSName) != name.String() && len(n.ResolvedAddresses) > 0:
+			out += fmt.Sprintf(". DNSNameResolver %s/%s has %d addresses of names it had no room for: ask about an address", r.Namespace, r.Name, len(n.ResolvedAddresses))
+		case string(n.DNSName) == name.String() && why != "":
+			out += fmt.Sprintf(". Lookups of it fail: %s", why)
+		}
+	}
+	return out
+}
+
+// What the manager writes among the words of zones.
+const (
+	managerZone = "cluster-manager"
+	moreRules   = " more rules are wrong"
+)
+
+// status adds where a firewall is in force: agents say so when their switch has confirmed it. It warns when a zone says that it is not. What
+// is wrong with rules, all say alike, and it is told already.
+func (r *Report) status(o objects, namespace string, bad []error) {
+	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == theOnly })
+	if i < 0 {
+		return
+	}
+	said := map[string]bool{}
+	for _, m := range o.firewalls[i].Status.Messages {
+		zone, what, _ := strings.Cut(m, ": ")
+		said[zone] = true
+		switch {
+		case zone == managerZone && len(bad) > 0 && (strings.HasSuffix(what, moreRules) || slices.ContainsFunc(bad, func(err error) bool { return strings.HasSuffix(what, ": "+err.Error()) })):
+		case what == applied || m == message(zone, bad, nil):
+			r.InForce = append(r.InForce, zone)
+		case strings.Contains(what, notApplied):
+			r.Warnings = append(r.Warnings, m)
+		}
+	}
+	for i := range o.nodes {
+		zone := zoneOf(&o.nodes[i])
+		if !said[zone] {
+			r.Silent = append(r.Silent, zone)
+		}
+	}
+	r.InForce, r.Silent = sortedOnce(r.InForce), sortedOnce(r.Silent)
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+)
+
+// TestExplainNoNamespace does not call a namespace open that is mistyped.
+func TestExplainNoNamespace(t *testing.T) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	forbidden := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return apierrors.NewForbidden(corev1.Resource("namespaces"), "shpo", nil)
+	}}
+	for _, tt := range []struct {
+		namespace string
+		funcs     interceptor.Funcs
+		unknown   string
+	}{
+		{"shop", interceptor.Funcs{}, ""},
+		{"shpo", interceptor.Funcs{}, "there is no namespace shpo"},
+		{"shpo", forbidden, ""}, // by a role of before
+	} {
+		c := fake.NewClientBuilder().WithScheme(s).WithObjects(there).WithInterceptorFuncs(tt.funcs).Build()
+		got, err := Explain(t.Context(), c, Question{Namespace: tt.namespace, Addr: addr("192.0.2.1")})
+		if err != nil || got.Unknown != tt.unknown || (len(got.Answers) == 0) != (tt.unknown != "") {
+			t.Errorf("%s: %+v, %v, want %q", tt.namespace, got, err, tt.unknown)
+		}
+	}
+}
+
+// TestExplainService does not judge by the address of a service, which no packet has any more when rules are looked at.
+func TestExplainService(t *testing.T) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deny := ef("ns1", 1, allow("www.example.com"), apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}})
+	names, open := resolver("www.example.com.", "1", "www.example.com. 10.96.0.10"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open"}}
+	names.Namespace, names.ResourceVersion = DefaultNamespace, ""
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:10:96::/112"}}}
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(&deny, open, &names, cidr).Build()
+	const told = " is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
+	for _, tt := range []struct {
+		q                Question
+		unknown, warning string
+	}{
+		{Question{Namespace: "ns1", Addr: addr("10.96.0.10")}, "10.96.0.10" + told, ""},
+		{Question{Namespace: "ns1", Addr: addr("fd00:10:96::1")}, "fd00:10:96::1" + told, ""},
+		{Question{Namespace: "ns1", Addr: addr("10.97.0.1")}, "", ""},
+		{Question{Namespace: "open", Addr: addr("10.96.0.10")}, "", ""},
+		{Question{Namespace: "ns1", Name: dnsname.MustParse("www.example.com")}, "", "10.96.0.10" + told}, // where answers may have it
+	} {
+		got, err := Explain(t.Context(), c, tt.q)
+		if warning := strings.Join(got.Warnings, "; "); err != nil || got.Unknown != tt.unknown || warning != tt.warning || (len(got.Answers) == 0) != (tt.unknown != "") {
+			t.Errorf("%+v: %+v, %v", tt.q, got, err)
+		}
+	}
+}
+
+// TestExplainBadRules tells once what is wrong with rules, however many say it, and where the others are in force.
+func TestExplainBadRules(t *testing.T) {
+	selector := apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}}}
+	one := []string{`spec.egress[0].to.nodeSelector: "Bogus" is not a valid label selector operator`}
+	two := append(one, `spec.egress[1].to.dnsName: "a_b.example.com": label "a_b" has a character other than letters, digits and hyphens`)
+	for _, tt := range []struct {
+		rules []apiv1.EgressFirewallRule
+		bad   []string
+	}{
+		{[]apiv1.EgressFirewallRule{selector}, one},
+		{[]apiv1.EgressFirewallRule{selector, allow("a_b.example.com")}, two},
+	} {
+		f := ef("ns1", 1, tt.rules...)
+		const no = ": EgressFirewall Rules not correctly applied: "
+		f.Status.Messages = []string{"global" + no + strings.Join(tt.bad, "; "), "z2" + no + strings.Join(tt.bad, "; ") + "; no port group", "cluster-manager" + no + "7 more rules are wrong"}
+		var want []string
+		for _, bad := range tt.bad {
+			f.Status.Messages = append(f.Status.Messages, "cluster-manager"+no+bad)
+			want = append(want, "not in force: "+bad)
+		}
+		want = append(want, f.Status.Messages[1])
+		got := explain(t.Context(), objects{firewalls: []apiv1.EgressFirewall{f}, nodes: []corev1.Node{node("n", nil)}}, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0)
+		if diff := cmp.Diff(want, got.Warnings); diff != "" {
+			t.Errorf("warnings (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"global"}, got.InForce); diff != "" {
+			t.Errorf("in force (-want +got)\n%s", diff)
+		}
+	}
+}
+
+// TestExplainFailing says that an address stays although its name does not resolve any more.
+func TestExplainFailing(t *testing.T) {
+	names, at := resolver("www.example.com.", "1", "www.example.com. 192.0.2.1"), metav1.NewTime(t0)
+	names.Status.ResolvedNames[0].Conditions = []metav1.Condition{{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "NXDOMAIN", LastTransitionTime: at}}
+	names.Status.ResolvedNames[0].ResolvedAddresses[0].LastLookupTime = &at
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"))}, resolvers: []v1alpha1.DNSNameResolver{names}}
+	got := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0.Add(time.Second))
+	want := []string{"192.0.2.1: lookups of www.example.com. fail: NXDOMAIN since 2026-01-01T00:00:00Z; it leaves after some more, unless one succeeds"}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" || got.Answers[0].Learned[0].Failing == "" {
+		t.Errorf("%+v; warnings (-want +got)\n%s", got.Answers, diff)
+	}
+	o.resolvers[0].Status.ResolvedNames[0].Conditions[0].Status = metav1.ConditionFalse
+	if got := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0); len(got.Warnings) > 0 || got.Answers[0].Learned[0].Failing != "" {
+		t.Errorf("when it resolves: %+v", got)
+	}
+}
+
+// TestExplainUnlearned says what is known of a name without addresses.
+func TestExplainUnlearned(t *testing.T) {
+	deny := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
+	wild := resolver("*.example.com.", "1", "a.example.com.", "*.example.com. 192.0.2.1 192.0.2.2")
+	wild.Namespace = "names"
+	wild.Status.ResolvedNames[0].Conditions = []metav1.Condition{{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "SERVFAIL", LastTransitionTime: metav1.NewTime(t0)}}
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, deny, allow("*.example.com"), deny)}, resolvers: []v1alpha1.DNSNameResolver{wild}}
+	got := explain(t.Context(), o, Question{Namespace: "ns1", Name: dnsname.MustParse("a.example.com")}, t0)
+	want := "no address of a.example.com. is known; they are learned when a pod looks the name up, those that are not refused. Then this is about them: rule 1: Allow dnsName *.example.com." +
+		". Before it comes rule 0: Deny cidrSelector 0.0.0.0/0. Lookups of it fail: SERVFAIL since 2026-01-01T00:00:00Z. DNSNameResolver names/dns-1 has 2 addresses of names it had no room for: ask about an address"
+	if diff := cmp.Diff(want, got.Unknown); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestExplainDeep knows by the manager's objects that names of several levels are turned on.
+func TestExplainDeep(t *testing.T) {
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("**.example.com"))}}
+	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1")}
+	if got := explain(t.Context(), o, q, t0); len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "not turned on") {
+		t.Errorf("without an object: %v", got.Warnings)
+	}
+	o.resolvers = []v1alpha1.DNSNameResolver{resolver("**.example.com.", "1", "a.b.example.com. 192.0.2.1")}
+	if got := explain(t.Context(), o, q, t0); len(got.Warnings) != 0 || got.Answers[0].Name != "**.example.com." {
+		t.Errorf("with one: %+v", got)
+	}
+}

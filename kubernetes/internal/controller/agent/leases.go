@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+)
+
+// book is what is known of addresses besides the custom resources: leases of the stream, and addresses that names had, to which
+// old connections may live on. It is not safe for concurrent use; time is an argument.
+type book struct {
+	keepFor time.Duration // how long an address is kept for old connections; zero: not at all
+	leases  map[enforce.Pattern]map[netip.Addr]time.Time
+	last    map[enforce.Pattern]map[netip.Addr]bool // what was learned when it was last looked
+	kept    map[enforce.Pattern]map[netip.Addr]time.Time
+	evicted int    // kept addresses that went before their time
+	breathe func() // called every so many names, so that who waits for the book gets it; leases may be noted meanwhile
+}
+
+// breath is after how many names others get their turn.
+const breath = 128
+
+// maxKept bounds the addresses that are kept for one name. Beyond, the oldest go, and old connections to them with them.
+const maxKept = 4096
+
+// maxLease bounds what a plugin may ask for.
+const maxLease = 24 * time.Hour
+
+func newBook(keepFor time.Duration) *book {
+	return &book{keepFor: keepFor, leases: map[enforce.Pattern]map[netip.Addr]time.Time{},
+		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{}, breathe: func() {}}
+}
+
+// lease notes that an address is to stay for at least so long.
+func (b *book) lease(p enforce.Pattern, addrs []netip.Addr, until time.Time) {
+	m := b.leases[p]
+	if m == nil {
+		m = map[netip.Addr]time.Time{}
+		b.leases[p] = m
+	}
+	for _, a := range addrs {
+		if until.After(m[a]) {
+			m[a] = until
+		}
+	}
+}
+
+// until is when the lease of an address ends; zero when there is none.
+func (b *book) until(p enforce.Pattern, a netip.Addr) time.Time { return b.leases[p][a] }
+
+// remember takes what was in the database before us: learned addresses get a short lease, until plugins that lost us have
+// come again, and kept ones begin anew.
+func (b *book) remember(learned, kept map[enforce.Pattern][]netip.Addr, now time.Time) {
+	for p, addrs := range learned {
+		b.lease(p, addrs, now.Add(restartLease))
+	}
+	for p, addrs := range kept {
+		for _, a := range addrs {
+			b.keep(p, a, now)
+		}
+	}
+}
+
+// restartLease is longer than plugins take to connect again, and shorter than anybody would call stale.
+const restartLease = 30 * time.Second
+
+// look sums up what every name has now: status, which it takes over, and leases that are not over. What a name had and has no more is
+// kept. Patterns that no rule has are forgotten. next is when the sum changes by itself; zero: never.
+func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pattern]bool, now time.Time) (learned, kept map[enforce.Pattern][]netip.Addr, next time.Time) {
+	soon := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
+	b.lapse(now, soon)
+	n := 0
+	for p := range used {
+		if n++; n%breath == 0 {
+			b.breathe()
+		}
+		have := make(map[netip.Addr]bool, len(status[p]))
+		for _, a := range status[p] {
+			have[a] = true
+		}
+		for a := range b.leases[p] {
+			have[a] = true
+		}
+		for a := range b.last[p] {
+			if !have[a] {
+				b.keep(p, a, now)
+			}
+		}
+		b.last[p] = have
+		for a, until := range b.kept[p] {
+			if have[a] || !until.After(now) {
+				delete(b.kept[p], a)
+				continue
+			}
+			soon(until)
+			kept[p] = append(kept[p], a)
+		}
+		for a := range have {
+			learned[p] = append(learned[p], a)
+		}
+	}
+	b.forget(used)
+	return learned, kept, next
+}
+
+// lapse drops leases that are over. Leases of names that no rule has stay: the rule may be on its way.
+func (b *book) lapse(now time.Time, soon func(time.Time)) {
+	n := 0
+	for p, m := range b.leases {
+		if n++; n%breath == 0 {
+			b.breathe()
+		}
+		for a, until := range m {
+			if until.After(now) {
+				soon(until)
+				continue
+			}
+			delete(m, a)
+		}
+		if len(m) == 0 {
+			delete(b.leases, p)
+		}
+	}
+}
+
+func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
+	if b.keepFor == 0 {
+		return
+	}
+	m := b.kept[p]
+	if m == nil {
+		m = map[netip.Addr]time.Time{}
+		b.kept[p] = m
+	}
+	m[a] = now.Add(b.keepFor)
+	if len(m) <= maxKept {
+		return
+	}
+	oldest := make([]netip.Addr, 0, len(m))
+	for a := range m {
+		oldest = append(oldest, a)
+	}
+	// An eighth at once, so that this is not done for each.
+	slices.SortFunc(oldest, func(x, y netip.Addr) int { return cmp.Or(m[x].Compare(m[y]), x.Compare(y)) })
+	for _, a := range oldest[:maxKept/8] {
+		delete(m, a)
+	}
+	b.evicted += maxKept / 8
+}
+
+func (b *book) forget(used map[enforce.Pattern]bool) {
+	for p := range b.last {
+		if !used[p] {
+			delete(b.last, p)
+		}
+	}
+	for p := range b.kept {
+		if !used[p] {
+			delete(b.kept, p)
+		}
+	}
+}
+
+// count tells how many leases and kept addresses there are, and how many of these went before their time since it was asked last.
+func (b *book) count() (leases, kept, evicted int) {
+	evicted, b.evicted = b.evicted, 0
+	for _, m := range b.leases {
+		leases += len(m)
+	}
+	for _, m := range b.kept {
+		kept += len(m)
+	}
+	return leases, kept, evicted
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
+)
+
+// metrics of what the agent does.
+type metrics struct {
+	programmed, pass           prometheus.Histogram
+	stages                     *prometheus.HistogramVec
+	byLocal                    prometheus.GaugeFunc
+	repairs, failures, refused prometheus.Counter
+	evicted                    prometheus.Counter
+	leases, kept               prometheus.Gauge
+	rowsWanted                 *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_egress_agent_" + name, Help: help})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "nameplane_egress_agent_" + name, Help: help})
+	}
+	fine := []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .025, .05, .1, .25, .5, 1, 2.5}
+	return &metrics{
+		programmed: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "nameplane_egress_agent_program_seconds",
+			Help:    "From a learned address that is new to the switch's confirmation of it.",
+			Buckets: fine,
+		}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "nameplane_egress_agent_program_stage_seconds",
+			Help: "What that is made of: lease (until none of the addresses is being taken away), turn (until the write before is done), " +
+				"write (of the northbound database), confirm (by ovn-northd, ovn-controller and the switch).",
+			Buckets: fine,
+		}, []string{"stage"}),
+		pass: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "nameplane_egress_agent_pass_seconds",
+			Help:    "Time to compare all rows with what they should be, and to write the difference.",
+			Buckets: prometheus.ExponentialBuckets(.0005, 2, 14),
+		}),
+		repairs:  counter("repairs_total", "Operations that undid what somebody else did to rows of ours."),
+		failures: counter("failed_passes_total", "Passes that left something undone; they are tried again."),
+		refused:  counter("refused_transactions_total", "Transactions that the northbound database refused."),
+		evicted:  counter("evicted_addresses_total", "Addresses kept for old connections that went before their time, because a name had too many."),
+		leases:   gauge("leases", "Addresses with a lease of the stream."),
+		kept:     gauge("kept_addresses", "Addresses that names had, to which old connections live on."),
+		rowsWanted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "nameplane_egress_agent_rows", Help: "Rows of the northbound database that are ours, by table.",
+		}, []string{"table"}),
+	}
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted, m.leases, m.kept, m.rowsWanted}
+}
+
+// local says how it is found out whether the switch of this node confirms by itself.
+func (m *metrics) local(is func() bool) {
+	m.byLocal = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_egress_agent_switch_confirms",
+		Help: "1 while the switch of this node confirms by itself, 0 while hv_cfg of the northbound database does."}, func() float64 {
+		if is() {
+			return 1
+		}
+		return 0
+	})
+}
+
+// stage counts a stage of programming that ends now.
+func (m *metrics) stage(name string, begun time.Time) {
+	m.stages.WithLabelValues(name).Observe(time.Since(begun).Seconds())
+}
+
+func (m *metrics) timePass() func() {
+	begun := time.Now()
+	return func() { m.pass.Observe(time.Since(begun).Seconds()) }
+}
+
+func (m *metrics) count(leases, kept, evicted int) {
+	m.evicted.Add(float64(evicted))
+	m.leases.Set(float64(leases))
+	m.kept.Set(float64(kept))
+}
+
+func (m *metrics) rows(r ovn.Rows) {
+	m.rowsWanted.WithLabelValues("Address_Set").Set(float64(len(r.Sets)))
+	m.rowsWanted.WithLabelValues("Port_Group").Set(float64(len(r.Groups)))
+	m.rowsWanted.WithLabelValues("ACL").Set(float64(len(r.ACLs)))
+}

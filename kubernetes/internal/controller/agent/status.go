@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+)
+
+// What a zone says, in the words of OVN-Kubernetes, which its cluster manager and its users look for.
+const (
+	applied    = "EgressFirewall Rules applied"
+	notApplied = "EgressFirewall Rules not correctly applied"
+)
+
+// maxComplaints keeps a firewall of a thousand bad rules from filling its own status.
+const maxComplaints = 5
+
+// rowID finds what differs from one attempt to the next: the database names rows that it did not let in. Each would be another
+// message, and another write of the firewall's status, twice a second.
+var rowID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// message is what the zone says of a firewall.
+func message(zone string, bad []error, failed error) string {
+	var said []string
+	for i, err := range bad {
+		if i == maxComplaints {
+			said = append(said, fmt.Sprintf("and %d more", len(bad)-i))
+			break
+		}
+		said = append(said, err.Error())
+	}
+	if failed != nil {
+		said = append(said, rowID.ReplaceAllString(failed.Error(), "…"))
+	}
+	if len(said) == 0 {
+		return zone + ": " + applied
+	}
+	return zone + ": " + notApplied + ": " + strings.Join(said, "; ")
+}
+
+// latest holds the outcome that was not reported yet. An API server that is away must not keep anybody from programming.
+type latest chan outcome
+
+func (l latest) put(out outcome) {
+	for {
+		select {
+		case l <- out:
+			return
+		case <-l: // an older one, of which nobody needs to know any more
+		}
+	}
+}
+
+// reports reports outcomes until ctx ends.
+func (a *agent) reports(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case out := <-a.outcomes:
+			rctx, cancel := context.WithTimeout(ctx, reportTime)
+			if !a.report(rctx, out) && ctx.Err() == nil {
+				time.AfterFunc(again, a.engine.Changed)
+			}
+			cancel()
+		}
+	}
+}
+
+// report tells on each firewall how it went, and on each EgressFirewallDNSName, once the switch has confirmed it. It is false when that is
+// to be done again.
+func (a *agent) report(ctx context.Context, out outcome) (done bool) {
+	var efs apiv1.EgressFirewallList
+	if err := a.client.List(ctx, &efs, client.UnsafeDisableDeepCopy); err != nil {
+		a.opts.Log.Error("report", "err", err)
+		return false
+	}
+	type saying struct {
+		ef   *apiv1.EgressFirewall
+		said string
+	}
+	var todo []saying
+	claims := false // that something is in force
+	for i := range efs.Items {
+		ef := &efs.Items[i]
+		bad, read := out.reading.errs[ef.Namespace]
+		if ef.Name != theOnly || !read || ef.DeletionTimestamp != nil {
+			continue
+		}
+		said := message(a.opts.Zone, bad, out.failed[ef.Namespace])
+		if mine := a.mine(ef.Status.Messages); len(mine) == 1 && mine[0] == said {
+			continue
+		}
+		todo = append(todo, saying{ef, said})
+		claims = claims || out.failed[ef.Namespace] == nil
+	}
+	if claims && !a.confirmed(ctx, out) {
+		return false
+	}
+	done = true
+	for _, t := range todo {
+		if err := a.say(ctx, t.ef, map[string]any{"messages": []any{t.said}}); err != nil {
+			a.opts.Log.Error("report on firewall", "namespace", t.ef.Namespace, "err", err)
+			done = false
+		}
+	}
+	if a.opts.DNSNames && len(out.failed) == 0 {
+		done = a.reportNames(ctx, out) && done
+	}
+	return done
+}
+
+// confirmed waits for the switch: nobody is told that rules are in force which are only written down.
+func (a *agent) confirmed(ctx context.Context, out outcome) bool {
+	short, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	err := a.db.Confirm(short, out.mark)
+	if err != nil && ctx.Err() == nil {
+		a.opts.Log.Warn("nothing is reported", "err", err)
+	}
+	return err == nil
+}
+
+func (a *agent) mine(messages []string) []string {
+	return slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, a.opts.Zone+": ") })
+}
+
+const (
+	reportTime  = 10 * time.Second // for all reports of a pass
+	confirmTime = 2 * time.Second  // for the switch, of that
+)
+
+// reportNames says which version of each DNSNameResolver is in the switch, where the manager waits for it.
+func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
+	var names dnsv1alpha1.EgressFirewallDNSNameList
+	if err := a.client.List(ctx, &names, client.UnsafeDisableDeepCopy); err != nil {
+		a.opts.Log.Error("report", "err", err)
+		return false
+	}
+	var behind []*dnsv1alpha1.EgressFirewallDNSName
+	for i := range names.Items {
+		if n := &names.Items[i]; a.owes(n, out.reading.versions[n.Name]) {
+			behind = append(behind, n)
+		}
+	}
+	if len(behind) == 0 {
+		return true
+	}
+	if !a.confirmed(ctx, out) {
+		return false
+	}
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for _, n := range behind {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			entry := map[string]any{"zone": a.opts.Zone, "addressesVersion": out.reading.versions[n.Name]}
+			if err := a.say(ctx, n, map[string]any{"programmed": []any{entry}}); err != nil {
+				a.opts.Log.Error("report on name", "name", n.Name, "err", err)
+				failed.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	return !failed.Load()
+}
+
+// owes tells whether the manager waits for this zone's word, and version is what it waits for.
+func (a *agent) owes(n *dnsv1alpha1.EgressFirewallDNSName, version string) bool {
+	want := n.Status.AddressesVersion
+	if want == "" || !reaches(version, want) {
+		return false
+	}
+	return !slices.ContainsFunc(n.Status.Programmed, func(p dnsv1alpha1.EgressFirewallDNSNameProgrammed) bool {
+		return p.Zone == a.opts.Zone && reaches(p.AddressesVersion, want)
+	})
+}
+
+// reaches tells whether a version is another one or later.
+func reaches(version, other string) bool {
+	if version == "" || other == "" {
+		return false
+	}
+	c, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && c >= 0
+}
+
+// say applies a part of a status as this zone's, and nothing else of the object.
+func (a *agent) say(ctx context.Context, obj client.Object, status map[string]any) error {
+	gvk, err := a.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(obj.GetNamespace())
+	u.SetName(obj.GetName())
+	err = a.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(a.opts.Zone), client.ForceOwnership)
+	if apierrors.IsNotFound(err) || errors.Is(err, context.Canceled) {
+		return nil // gone meanwhile, or so are we
+	}
+	return err
+}

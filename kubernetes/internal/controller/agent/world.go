@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
+)
+
+// theOnly is the name an EgressFirewall has; its schema allows no other.
+const theOnly = "default"
+
+// Annotations that OVN-Kubernetes writes or reads.
+const (
+	subnetsAnnotation = "k8s.ovn.org/node-subnets"
+	hostsAnnotation   = "k8s.ovn.org/host-cidrs"
+	zoneAnnotation    = "k8s.ovn.org/zone-name"
+	chassisAnnotation = "k8s.ovn.org/node-chassis-id"
+	logAnnotation     = "k8s.ovn.org/acl-logging"
+	defaultZone       = "global"
+)
+
+// objects are all that the API server says. They belong to the cache and are not changed.
+type objects struct {
+	firewalls  []apiv1.EgressFirewall
+	resolvers  []v1alpha1.DNSNameResolver
+	nodes      []corev1.Node
+	namespaces []metav1.PartialObjectMetadata
+}
+
+// reading is what objects mean.
+type reading struct {
+	world    ovn.World                        // without what is learned
+	status   map[enforce.Pattern][]netip.Addr // addresses in the statuses of DNSNameResolvers
+	used     map[enforce.Pattern]bool         // by rules
+	errs     map[string][]error               // what is wrong with a namespace's firewall
+	versions map[string]string                // resource versions of DNSNameResolvers, by their names
+}
+
+// reader turns objects into readings. It remembers what it parsed, because nearly all objects are as they were the last time.
+type reader struct {
+	opts      Options
+	firewalls map[types.UID]parsedFirewall
+	resolvers map[types.UID]parsedResolver
+}
+
+type parsedFirewall struct {
+	generation int64
+	firewall   enforce.Firewall
+	selectors  map[int]labels.Selector // by index of the rule
+	errs       []error
+	frozen     bool
+	names      []enforce.Pattern // in its rules; of a frozen one, in those that could be ordered
+}
+
+type parsedResolver struct {
+	version string
+	pattern enforce.Pattern
+	addrs   []netip.Addr
+}
+
+func newReader(o Options) *reader {
+	return &reader{opts: o, firewalls: map[types.UID]parsedFirewall{}, resolvers: map[types.UID]parsedResolver{}}
+}
+
+func (r *reader) read(o objects) reading {
+	out := reading{
+		world:  ovn.World{ClusterSubnets: r.opts.ClusterSubnets, Logging: logging(o.namespaces)},
+		status: map[enforce.Pattern][]netip.Addr{}, used: map[enforce.Pattern]bool{}, errs: map[string][]error{}, versions: map[string]string{},
+	}
+	for _, s := range r.opts.ClusterSubnets {
+		out.world.V4 = out.world.V4 || s.Addr().Is4()
+		out.world.V6 = out.world.V6 || s.Addr().Is6()
+	}
+	firewalls := make(map[types.UID]parsedFirewall, len(o.firewalls))
+	for i := range o.firewalls {
+		ef := &o.firewalls[i]
+		if ef.Name != theOnly {
+			continue
+		}
+		p := r.firewall(ef)
+		firewalls[ef.UID] = p
+		out.errs[ef.Namespace] = p.errs
+		if p.frozen {
+			out.world.Frozen = append(out.world.Frozen, ef.Namespace)
+			out.world.Names = append(out.world.Names, p.names...)
+		} else {
+			out.world.Firewalls = append(out.world.Firewalls, p.resolved(o.nodes))
+		}
+		for _, pattern := range p.names {
+			out.used[pattern] = true
+		}
+	}
+	resolvers := make(map[types.UID]parsedResolver, len(o.resolvers))
+	for i := range o.resolvers {
+		p := r.resolver(&o.resolvers[i])
+		resolvers[o.resolvers[i].UID] = p
+		out.versions[o.resolvers[i].Name] = p.version
+		out.status[p.pattern] = append(out.status[p.pattern], p.addrs...)
+	}
+	r.firewalls, r.resolvers = firewalls, resolvers
+	return out
+}
+
+func (r *reader) firewall(ef *apiv1.EgressFirewall) parsedFirewall {
+	if p, ok := r.firewalls[ef.UID]; ok && p.generation == ef.Generation && ef.Generation != 0 {
+		return p
+	}
+	p := parsedFirewall{generation: ef.Generation, selectors: map[int]labels.Selector{}}
+	in := make([]enforce.RuleInput, len(ef.Spec.Egress))
+	for i, rule := range ef.Spec.Egress {
+		in[i] = enforce.RuleInput{Type: string(rule.Type), CIDR: rule.To.CIDRSelector, DNSName: rule.To.DNSName,
+			HasNodeSelector: rule.To.NodeSelector != nil, Options: enforce.PatternOptions{Deep: r.opts.Deep}}
+		for _, port := range rule.Ports {
+			in[i].Ports = append(in[i].Ports, enforce.PortInput{Protocol: port.Protocol, Port: port.Port})
+		}
+	}
+	p.firewall, p.errs = enforce.ParseFirewall(ef.Namespace, in)
+	p.names = p.firewall.Patterns()
+	if p.frozen = len(in) > enforce.MaxRules; p.frozen {
+		// What it said before may still be in force, and its names are among these, if it only grew.
+		first, _ := enforce.ParseFirewall(ef.Namespace, in[:enforce.MaxRules])
+		p.names = first.Patterns()
+	}
+	p.firewall.Rules = slices.DeleteFunc(p.firewall.Rules, func(rule enforce.Rule) bool {
+		if rule.Kind != enforce.ByNodes {
+			return false
+		}
+		s, err := metav1.LabelSelectorAsSelector(ef.Spec.Egress[rule.Index].To.NodeSelector)
+		if err != nil {
+			p.errs = append(p.errs, &enforce.RuleError{Index: rule.Index, Field: "to.nodeSelector", Reason: err.Error()})
+			return true
+		}
+		p.selectors[rule.Index] = s
+		return false
+	})
+	slices.SortStableFunc(p.errs, func(a, b error) int { return ruleIndex(a) - ruleIndex(b) })
+	return p
+}
+
+// ruleIndex is that of the rule an error is about; those about all of them come first.
+func ruleIndex(err error) int {
+	if e, ok := errors.AsType[*enforce.RuleError](err); ok {
+		return e.Index
+	}
+	return -1
+}
+
+// resolved is the firewall with the addresses of the nodes its selectors select now.
+func (p parsedFirewall) resolved(nodes []corev1.Node) enforce.Firewall {
+	if len(p.selectors) == 0 {
+		return p.firewall
+	}
+	f := p.firewall
+	f.Rules = slices.Clone(f.Rules)
+	for i, rule := range f.Rules {
+		selector := p.selectors[rule.Index]
+		if selector == nil {
+			continue
+		}
+		for j := range nodes {
+			if selector.Matches(labels.Set(nodes[j].Labels)) {
+				f.Rules[i].Nodes = append(f.Rules[i].Nodes, hostAddrs(&nodes[j])...)
+			}
+		}
+	}
+	return f
+}
+
+func (r *reader) resolver(obj *v1alpha1.DNSNameResolver) parsedResolver {
+	if p, ok := r.resolvers[obj.UID]; ok && p.version == obj.ResourceVersion {
+		return p
+	}
+	p := parsedResolver{version: obj.ResourceVersion}
+	var err error
+	if p.pattern, err = enforce.ParsePattern(string(obj.Spec.Name), enforce.PatternOptions{Deep: true}); err != nil {
+		return p // the schema lets none pass; whatever it is, no rule has it
+	}
+	for _, n := range obj.Status.ResolvedNames {
+		name, err := dnsname.Parse(string(n.DNSName))
+		if err != nil || !p.pattern.Matches(name) {
+			continue
+		}
+		for _, a := range n.ResolvedAddresses {
+			// IPv4 inside IPv6 is no address that a packet has (D8).
+			if addr, err := netip.ParseAddr(a.IP); err == nil && !addr.Is4In6() && addr.Zone() == "" {
+				p.addrs = append(p.addrs, addr)
+			}
+		}
+	}
+	return p
+}
+
+// hostAddrs are the addresses of a node: all that OVN-Kubernetes knows of, or what the kubelet says.
+func hostAddrs(n *corev1.Node) []netip.Addr {
+	var out []netip.Addr
+	var cidrs []string
+	if json.Unmarshal([]byte(n.Annotations[hostsAnnotation]), &cidrs) == nil && len(cidrs) > 0 {
+		for _, c := range cidrs {
+			if p, err := netip.ParsePrefix(c); err == nil {
+				out = append(out, p.Addr().Unmap())
+			}
+		}
+		return out
+	}
+	for _, a := range n.Status.Addresses {
+		addr, err := netip.ParseAddr(a.Address)
+		// A zone is any text, and would be part of an expression of OVN; a kubelet must not write those.
+		if err == nil && addr.Zone() == "" && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
+			out = append(out, addr.Unmap())
+		}
+	}
+	return out
+}
+
+// podPrefixes are the prefixes of the pods of a zone's nodes.
+func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
+	var out []netip.Prefix
+	for i := range nodes {
+		if !inZone(&nodes[i], zone) {
+			continue
+		}
+		for _, s := range nodeSubnets(&nodes[i]) {
+			if p, err := netip.ParsePrefix(s); err == nil {
+				out = append(out, p.Masked())
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
+
+func inZone(n *corev1.Node, zone string) bool { return zoneOf(n) == zone }
+
+func zoneOf(n *corev1.Node) string { return cmp.Or(n.Annotations[zoneAnnotation], defaultZone) }
+
+// soleNode is the only node of a zone; zero when there are others.
+func soleNode(nodes []corev1.Node, zone string) ovn.Node {
+	var out ovn.Node
+	for i := range nodes {
+		if !inZone(&nodes[i], zone) {
+			continue
+		}
+		if out != (ovn.Node{}) {
+			return ovn.Node{}
+		}
+		out = ovn.Node{Name: nodes[i].Name, Chassis: nodes[i].Annotations[chassisAnnotation]}
+	}
+	return out
+}
+
+// nodeSubnets reads what OVN-Kubernetes says of the default network, one subnet or a list of them, or else what the cluster says.
+func nodeSubnets(n *corev1.Node) []string {
+	var networks map[string]json.RawMessage
+	if json.Unmarshal([]byte(n.Annotations[subnetsAnnotation]), &networks) == nil {
+		var list []string
+		if json.Unmarshal(networks["default"], &list) == nil {
+			return list
+		}
+		var one string
+		if json.Unmarshal(networks["default"], &one) == nil {
+			return []string{one}
+		}
+	}
+	return n.Spec.PodCIDRs
+}
+
+// logging reads the annotations of namespaces. What is not a severity is as if it were not there.
+func logging(namespaces []metav1.PartialObjectMetadata) map[string]ovn.Logging {
+	out := map[string]ovn.Logging{}
+	for i := range namespaces {
+		text := namespaces[i].Annotations[logAnnotation]
+		if text == "" {
+			continue
+		}
+		var l struct{ Allow, Deny string }
+		if json.Unmarshal([]byte(text), &l) != nil {
+			continue
+		}
+		out[namespaces[i].Name] = ovn.Logging{Allow: severity(l.Allow), Deny: severity(l.Deny)}
+	}
+	return out
+}
+
+func severity(s string) string {
+	if slices.Contains([]string{"alert", "warning", "notice", "info", "debug"}, s) {
+		return s
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+)
+
+// fieldManager owns what we apply: the sum of the status, and our own messages.
+const fieldManager = "nameplane-egress-manager"
+
+// firewalls keeps the part of each firewall's status that is the cluster manager's.
+type firewalls struct {
+	client  client.Client
+	events  events.EventRecorder
+	options Options
+	metrics *metrics
+	zones   *zones
+}
+
+func (f *firewalls) setup(mgr ctrl.Manager) error {
+	return builder.ControllerManagedBy(mgr).
+		Named("egress-firewalls").
+		For(&apiv1.EgressFirewall{}).
+		WatchesMetadata(nodeMetadata(), f.zones.handler(f.all)).
+		WithOptions(controllerOptions[reconcile.Request](1)).
+		Complete(f)
+}
+
+// all are all firewalls, for the rare event that there are other zones.
+func (f *firewalls) all(ctx context.Context) []reconcile.Request {
+	var list apiv1.EgressFirewallList
+	if err := f.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		f.options.Log.Error("zones changed, and the firewalls could not be listed", "err", err)
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
+}
+
+// Reconcile makes our part of a firewall's status what it should be.
+func (f *firewalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var ef apiv1.EgressFirewall
+	if err := f.client.Get(ctx, req.NamespacedName, &ef); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			f.metrics.badRules.DeleteLabelValues(req.Namespace)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ef.Name != theOnly || ef.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	if err := f.forget(ctx, &ef); err != nil {
+		return ctrl.Result{}, err
+	}
+	wrong := complaints(&ef, f.options.Deep)
+	f.count(req.Namespace, len(wrong))
+	want := judge(messages(wrong), ef.Status.Messages, f.zones.list())
+	have := ours(ef.Status.Messages)
+	if want.status == ef.Status.Status && sameSet(want.messages, have) {
+		return ctrl.Result{}, nil
+	}
+	if err := f.apply(ctx, req.NamespacedName, fieldManager, want); err != nil {
+		return ctrl.Result{}, err
+	}
+	f.tell(&ef, want.messages, have)
+	return ctrl.Result{}, nil
+}
+
+// tell makes an Event of each complaint that is new. The place of the rule is part of the action, because Events that differ only in
+// their note are taken for one that happened several times, and the notes of all but the first are lost.
+func (f *firewalls) tell(ef *apiv1.EgressFirewall, want, have []string) {
+	for _, m := range want {
+		if slices.Contains(have, m) {
+			continue
+		}
+		m = strings.TrimPrefix(m, ownZone+": "+notApplied+": ")
+		place, _, _ := strings.Cut(m, ": ")
+		f.events.Eventf(ef, nil, corev1.EventTypeWarning, "InvalidRule", cut("Validate "+place, 128), "%s", cut(m, 1024))
+	}
+}
+
+func (f *firewalls) count(namespace string, wrong int) {
+	if wrong == 0 {
+		f.metrics.badRules.DeleteLabelValues(namespace)
+		return
+	}
+	f.metrics.badRules.WithLabelValues(namespace).Set(float64(wrong))
+}
+
+// forget removes what zones have said that are no more, by applying nothing in their name.
+func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error {
+	var said []string
+	for _, m := range ef.Status.Messages {
+		zone, _, _ := strings.Cut(m, ": ")
+		said = append(said, zone)
+	}
+	key := client.ObjectKeyFromObject(ef)
+	for _, zone := range f.zones.left(key, said) {
+		if err := f.apply(ctx, key, zone, verdict{}); err != nil {
+			return err
+		}
+		f.zones.removed(key, zone)
+	}
+	return nil
+}
+
+// apply is a server-side apply, so that zones and the cluster manager each own their lines of one list.
+func (f *firewalls) apply(ctx context.Context, key types.NamespacedName, manager string, v verdict) error {
+	status := map[string]any{}
+	if v.status != "" {
+		status["status"] = v.status
+	}
+	if len(v.messages) > 0 {
+		list := make([]any, len(v.messages))
+		for i, m := range v.messages {
+			list[i] = m
+		}
+		status["messages"] = list
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(apiv1.GroupVersion.WithKind("EgressFirewall"))
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	err := f.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+	if client.IgnoreNotFound(f.metrics.wrote("egressfirewalls", "apply", err)) != nil {
+		return fmt.Errorf("apply status of %s as %s: %w", key, manager, err)
+	}
+	return nil
+}
+
+// cut shortens s to what fits into the note of an Event.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+}

@@ -1,0 +1,90 @@
+package manager
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+)
+
+type (
+	dnsNameStatus = dnsv1alpha1.EgressFirewallDNSNameStatus
+	dnsNameItem   = dnsv1alpha1.EgressFirewallDNSNameStatusItem
+	dnsNameInfo   = dnsv1alpha1.EgressFirewallDNSNameInfo
+	programmed    = dnsv1alpha1.EgressFirewallDNSNameProgrammed
+)
+
+// mirrored is the status of r in the older form, given what it was before and who has to programme it.
+func mirrored(r *v1alpha1.DNSNameResolver, old dnsNameStatus, zones []string, now time.Time) dnsNameStatus {
+	before := make(map[string]dnsNameItem, len(old.ResolvedNames))
+	for _, item := range old.ResolvedNames {
+		before[item.DNSName] = item
+	}
+	out := dnsNameStatus{Programmed: old.Programmed}
+	for _, n := range r.Status.ResolvedNames {
+		item := dnsNameItem{DNSName: string(n.DNSName), Info: infos(n.ResolvedAddresses), AddressesVersion: r.ResourceVersion}
+		if b, ok := before[item.DNSName]; ok {
+			item.Conditions = slices.Clone(b.Conditions)
+			if b.AddressesVersion != "" && hasAll(b.Info, item.Info) {
+				item.AddressesVersion = b.AddressesVersion
+			}
+		}
+		if !reaches(out.AddressesVersion, item.AddressesVersion) {
+			out.AddressesVersion = item.AddressesVersion
+		}
+		meta.SetStatusCondition(&item.Conditions, available(item.AddressesVersion, old.Programmed, zones, now))
+		out.ResolvedNames = append(out.ResolvedNames, item)
+	}
+	return out
+}
+
+func infos(list []v1alpha1.DNSNameResolverResolvedAddress) []dnsNameInfo {
+	out := make([]dnsNameInfo, len(list))
+	for i, a := range list {
+		out[i] = dnsNameInfo{IP: a.IP, TTL: int64(a.TTLSeconds)}
+		if a.LastLookupTime != nil {
+			out[i].LastLookupTime = *a.LastLookupTime
+		}
+	}
+	return out
+}
+
+// available is true when every zone has programmed a version that has all addresses. Its words do not name the zones that lack, since
+// each that follows would cost a write; the list of those that have it is in the status.
+func available(version string, said []programmed, zones []string, now time.Time) metav1.Condition {
+	lacks := func(zone string) bool {
+		return !slices.ContainsFunc(said, func(p programmed) bool { return p.Zone == zone && reaches(p.AddressesVersion, version) })
+	}
+	c := metav1.Condition{Type: dnsv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
+	switch {
+	case len(zones) == 0:
+		c.Reason, c.Message = "NoZone", "No node of the cluster is known, hence no zone"
+	case slices.ContainsFunc(zones, lacks):
+		c.Reason, c.Message = "NotProgrammed", "Not every zone has programmed every address"
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Programmed", "Every zone has programmed every address"
+	}
+	return c
+}
+
+func hasAll(have, want []dnsNameInfo) bool {
+	ips := make(map[string]bool, len(have))
+	for _, h := range have {
+		ips[h.IP] = true
+	}
+	return !slices.ContainsFunc(want, func(w dnsNameInfo) bool { return !ips[w.IP] })
+}
+
+// reaches reports whether resource version a is not older than b. One that cannot be compared is not.
+func reaches(a, b string) bool {
+	if a == b {
+		return true
+	}
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c > 0
+}

@@ -1,0 +1,314 @@
+package dnsnameresolver
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+)
+
+// options are what a directive in the Corefile says.
+type options struct {
+	namespaces []string // of custom resources; none: all
+	minTTL     time.Duration
+	threshold  int32
+	kubeconfig string // none: the cluster we run in
+
+	wait      waitFor
+	timeout   time.Duration // the longest hold
+	onTimeout action
+	agents    []string
+	service   service // whose endpoints are the agents
+	tls       hold.Files
+
+	lease              time.Duration
+	deep               bool
+	refuse, permit     []netip.Prefix
+	permitNodes        bool // whatever their addresses are
+	permitServices     bool
+	maxNames, maxBytes int
+}
+
+// waitFor is what a reply with new addresses waits for.
+type waitFor int
+
+const (
+	waitAgent  waitFor = iota // the agent of the asking pod's node
+	waitStatus                // the write of the status
+	waitNone
+)
+
+// action is what happens to a reply whose hold ran out.
+type action int
+
+const (
+	answer action = iota
+	servfail
+	drop
+)
+
+// service is a Kubernetes service and one of its ports.
+type service struct{ namespace, name, port string }
+
+func defaults() options {
+	return options{
+		minTTL: 5 * time.Second, threshold: 5, timeout: 250 * time.Millisecond, lease: time.Minute,
+		// What the API server keeps beside the status counts too. Four of five parts of 256 KiB leave room for that estimate
+		// to be wrong.
+		maxNames: 1000, maxBytes: 208 << 10,
+		tls: hold.Files{Peers: []string{hold.AgentName}},
+	}
+}
+
+// properties are the options, each with what reads its arguments.
+var properties = map[string]func(*caddy.Controller, *options, []string) error{
+	"namespaces":       setNamespaces,
+	"minTTL":           setMinTTL,
+	"failureThreshold": setThreshold,
+	"kubeconfig":       setKubeconfig,
+	"hold":             setHold,
+	"on_timeout":       setOnTimeout,
+	"agents":           setAgents,
+	"tls":              setTLS,
+	"lease":            setLease,
+	"deep":             setDeep,
+	"refuse":           setRefuse,
+	"permit":           setPermit,
+	"max_names":        setMaxNames,
+	"max_bytes":        setMaxBytes,
+}
+
+// parse reads the directive. The first three properties, and the errors about them, are those of the stock plugin.
+func parse(c *caddy.Controller) (options, error) {
+	o := defaults()
+	for i := 0; c.Next(); i++ {
+		if i > 0 {
+			return o, plugin.ErrOnce
+		}
+		if len(c.RemainingArgs()) > 0 {
+			return o, c.ArgErr()
+		}
+		for c.NextBlock() {
+			set := properties[c.Val()]
+			if set == nil {
+				return o, c.Errf("unknown property %q", c.Val())
+			}
+			if err := set(c, &o, c.RemainingArgs()); err != nil {
+				return o, err
+			}
+		}
+	}
+	return o, o.check(c)
+}
+
+// check holds options against each other.
+func (o *options) check(c *caddy.Controller) error {
+	hasAgents := len(o.agents) > 0 || o.service.name != ""
+	if hasAgents && o.tls.Cert == "" {
+		return c.Err("agents need tls CERT KEY CA: they take what they are told from known plugins only")
+	}
+	if !hasAgents && o.tls.Cert != "" {
+		return c.Err("tls is for agents, of which none are given")
+	}
+	return nil
+}
+
+func setNamespaces(c *caddy.Controller, o *options, args []string) error {
+	if len(args) == 0 {
+		return c.ArgErr()
+	}
+	o.namespaces = args
+	return nil
+}
+
+// positive reads one integer above zero.
+func positive(c *caddy.Controller, name string, args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, c.ArgErr()
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n > 1<<31-1 {
+		return 0, c.Errf("value of %s should be an integer: %s", name, args[0])
+	}
+	if n <= 0 {
+		return 0, c.Errf("value of %s should be greater than 0: %s", name, args[0])
+	}
+	return n, nil
+}
+
+func setMinTTL(c *caddy.Controller, o *options, args []string) error {
+	n, err := positive(c, "minTTL", args)
+	o.minTTL = time.Duration(n) * time.Second
+	return err
+}
+
+func setThreshold(c *caddy.Controller, o *options, args []string) error {
+	n, err := positive(c, "failureThreshold", args)
+	o.threshold = int32(n)
+	return err
+}
+
+func setMaxNames(c *caddy.Controller, o *options, args []string) (err error) {
+	o.maxNames, err = positive(c, "max_names", args)
+	return err
+}
+
+func setMaxBytes(c *caddy.Controller, o *options, args []string) (err error) {
+	o.maxBytes, err = positive(c, "max_bytes", args)
+	return err
+}
+
+func setKubeconfig(c *caddy.Controller, o *options, args []string) error {
+	if len(args) != 1 {
+		return c.ArgErr()
+	}
+	o.kubeconfig = args[0]
+	return nil
+}
+
+// duration reads a length of time from zero up.
+func duration(c *caddy.Controller, name, s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil && s == "0" {
+		d, err = 0, nil
+	}
+	if err != nil || d < 0 {
+		return 0, c.Errf("value of %s should be a duration such as 250ms: %s", name, s)
+	}
+	return d, nil
+}
+
+// setHold is `hold DUR`, `hold off` or `hold status [DUR]`.
+func setHold(c *caddy.Controller, o *options, args []string) (err error) {
+	switch {
+	case len(args) == 1 && args[0] == "off":
+		o.wait = waitNone
+		return nil
+	case len(args) > 0 && args[0] == "status":
+		o.wait = waitStatus
+		args = args[1:]
+		if len(args) == 0 {
+			return nil
+		}
+	default:
+		o.wait = waitAgent
+	}
+	if len(args) != 1 {
+		return c.ArgErr()
+	}
+	if o.timeout, err = duration(c, "hold", args[0]); err == nil && o.timeout == 0 {
+		return c.Err("a hold of no length: write `hold off`")
+	}
+	return err
+}
+
+func setOnTimeout(c *caddy.Controller, o *options, args []string) error {
+	if len(args) != 1 {
+		return c.ArgErr()
+	}
+	a, ok := map[string]action{"answer": answer, "servfail": servfail, "drop": drop}[args[0]]
+	if !ok {
+		return c.Errf("value of on_timeout should be answer, servfail or drop: %s", args[0])
+	}
+	o.onTimeout = a
+	return nil
+}
+
+// setAgents is `agents HOST:PORT...` or `agents service NAMESPACE/NAME:PORT`.
+func setAgents(c *caddy.Controller, o *options, args []string) error {
+	if len(args) == 0 {
+		return c.ArgErr()
+	}
+	if args[0] == "service" {
+		if len(args) != 2 {
+			return c.ArgErr()
+		}
+		namespace, rest, ok := strings.Cut(args[1], "/")
+		name, port, ok2 := strings.Cut(rest, ":")
+		if !ok || !ok2 || namespace == "" || name == "" || port == "" {
+			return c.Errf("a service is written NAMESPACE/NAME:PORT: %s", args[1])
+		}
+		o.service = service{namespace, name, port}
+		return nil
+	}
+	for _, a := range args {
+		if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
+			return c.Errf("an agent is written HOST:PORT: %s", a)
+		}
+	}
+	o.agents = append(o.agents, args...)
+	return nil
+}
+
+// setTLS is `tls CERT KEY CA [AGENT-NAME]`.
+func setTLS(c *caddy.Controller, o *options, args []string) error {
+	if len(args) != 3 && len(args) != 4 {
+		return c.ArgErr()
+	}
+	o.tls.Cert, o.tls.Key, o.tls.CA = args[0], args[1], args[2]
+	if len(args) == 4 {
+		o.tls.Peers = args[3:]
+	}
+	return nil
+}
+
+func setLease(c *caddy.Controller, o *options, args []string) (err error) {
+	if len(args) != 1 {
+		return c.ArgErr()
+	}
+	o.lease, err = duration(c, "lease", args[0])
+	return err
+}
+
+func setDeep(c *caddy.Controller, o *options, args []string) error {
+	if len(args) != 0 {
+		return c.ArgErr()
+	}
+	o.deep = true
+	return nil
+}
+
+func setRefuse(c *caddy.Controller, o *options, args []string) (err error) {
+	o.refuse, err = prefixes(c, o.refuse, args)
+	return err
+}
+
+// setPermit is `permit NET...`, where the words `nodes` and `services` stand for the cluster's.
+func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
+	nets := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "nodes" || a == "services" })
+	o.permitNodes = o.permitNodes || slices.Contains(args, "nodes")
+	o.permitServices = o.permitServices || slices.Contains(args, "services")
+	if len(nets) > 0 || len(args) == 0 {
+		o.permit, err = prefixes(c, o.permit, nets)
+	}
+	return err
+}
+
+// prefixes reads networks or single addresses.
+func prefixes(c *caddy.Controller, out []netip.Prefix, args []string) ([]netip.Prefix, error) {
+	if len(args) == 0 {
+		return nil, c.ArgErr()
+	}
+	for _, a := range args {
+		p, err := netip.ParsePrefix(a)
+		if addr, err2 := netip.ParseAddr(a); err != nil && err2 == nil {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, c.Errf("not a network: %s", a)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// key tells options apart, so that server blocks with the same ones can share all that stands behind them.
+func (o options) key() string { return fmt.Sprintf("%+v", o) }

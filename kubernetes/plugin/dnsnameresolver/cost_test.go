@@ -1,0 +1,58 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/match"
+)
+
+// busy is a plugin with 100,000 patterns, before one that does nothing.
+func busy() *Plugin {
+	var entries []match.Entry[*object]
+	for i := range 50_000 {
+		entries = append(entries,
+			match.Entry[*object]{Pattern: enforce.MustPattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), Value: &object{}},
+			match.Entry[*object]{Pattern: enforce.MustPattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), Value: &object{}})
+	}
+	p := &Plugin{engine: &engine{}, Next: plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil })}
+	p.engine.tree.Store(match.Build(entries))
+	return p
+}
+
+func unmatched() *dns.Msg {
+	m := new(dns.Msg)
+	m.SetQuestion("wWw.domain7.Example.", dns.TypeA)
+	return m
+}
+
+// TestNoAllocations: a name of no rule costs no allocation beyond the one with which CoreDNS calls the next plugin.
+func TestNoAllocations(t *testing.T) {
+	p, m, w := busy(), unmatched(), &client{}
+	remote := &still{client: w}
+	base := testing.AllocsPerRun(200, func() { _, _ = plugin.NextOrFailure(Name, p.Next, t.Context(), remote, m) })
+	if n := testing.AllocsPerRun(200, func() { _, _ = p.ServeDNS(t.Context(), remote, m) }); n != base {
+		t.Errorf("%v allocations, %v without the plugin", n, base)
+	}
+}
+
+func BenchmarkUnmatched(b *testing.B) {
+	p, m, w := busy(), unmatched(), &still{client: &client{}}
+	b.Run("with", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = p.ServeDNS(b.Context(), w, m)
+		}
+	})
+	b.Run("without", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = plugin.NextOrFailure(Name, p.Next, b.Context(), w, m)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package dnsnameresolver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+)
+
+// The metrics are variables of the package, as those of every CoreDNS plugin are: the `prometheus` plugin serves the default
+// registry, and a reload of the Corefile must not register them again.
+var (
+	holdSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "hold_duration_seconds",
+		Help:    "How long replies were held, by how that ended: programmed, timeout, broken, refused.",
+		Buckets: plugin.TimeBuckets,
+	}, []string{"result"})
+	writes = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "status_writes_total",
+		Help: "Writes of the status of a DNSNameResolver, by result: ok, lost (somebody else was first), error. All but ok are tried again.",
+	}, []string{"result"})
+	refusedAddresses = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "refused_addresses_total",
+		Help: "Addresses in answers that were not learned, by reason.",
+	}, []string{"reason"})
+	leasedOnly = promauto.NewCounter(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "names_without_room_total",
+		Help: "Answers whose addresses the status had no room for, so that they live by leases alone.",
+	})
+	recalled = promauto.NewCounter(prometheus.CounterOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "recalled_questions_total",
+		Help: "Questions that were asked again because a rule for their name appeared shortly after.",
+	})
+	objectCount = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "objects",
+		Help: "DNSNameResolvers that names are matched against.",
+	})
+	agentCount = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "agents",
+		Help: "Agents of nodes, by state: connected, disconnected, and broken for those that are not waited for.",
+	}, []string{"state"})
+	leaseCount = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "leases",
+		Help: "Leases of addresses that agents have acknowledged.",
+	})
+)
+
+// observeHold counts a hold that began at a moment and ended now.
+func observeHold(began time.Time, err error) {
+	result := "refused"
+	switch {
+	case err == nil:
+		result = "programmed"
+	case errors.Is(err, hold.ErrTimeout):
+		result = "timeout"
+	case errors.Is(err, hold.ErrBroken):
+		result = "broken"
+	}
+	holdSeconds.WithLabelValues(result).Observe(time.Since(began).Seconds())
+}
+
+// countAgents sets the gauges about agents.
+func countAgents(agents []hold.AgentState) {
+	var connected, broken, leases int
+	for _, a := range agents {
+		if a.Connected {
+			connected++
+		}
+		if a.Broken {
+			broken++
+		}
+		leases += a.Leases
+	}
+	agentCount.WithLabelValues("connected").Set(float64(connected))
+	agentCount.WithLabelValues("disconnected").Set(float64(len(agents) - connected))
+	agentCount.WithLabelValues("broken").Set(float64(broken))
+	leaseCount.Set(float64(leases))
+}

@@ -1,0 +1,248 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+)
+
+const (
+	networksRest = 100 * time.Millisecond // after the networks were put together
+	// A source that may not be read is tried again, first after the one, then less and less often. An API server that has just
+	// started refuses what it grants a moment later, so that only the third refusal is believed.
+	minDenied, maxDenied = time.Second, 5 * time.Minute
+	believed             = 3
+)
+
+// Annotations that OVN-Kubernetes writes on nodes.
+const (
+	subnetsAnnotation = "k8s.ovn.org/node-subnets"
+	hostsAnnotation   = "k8s.ovn.org/host-cidrs"
+)
+
+// networks are what the cluster says of its own: answers must not open the way to them.
+type networks struct {
+	now   atomic.Pointer[learn.Networks]
+	moved chan struct{} // now is not what of says; holds one
+
+	mu sync.Mutex                 // guards what follows
+	of map[string][]learn.Network // by object
+}
+
+// set takes what an object says now; nil: it is gone.
+func (n *networks) set(object string, now []learn.Network) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if slices.Equal(n.of[object], now) {
+		return
+	}
+	if n.of[object] = now; now == nil {
+		delete(n.of, object)
+	}
+	select {
+	case n.moved <- struct{}{}:
+	default:
+	}
+}
+
+// rebuild puts all together.
+func (n *networks) rebuild() {
+	n.mu.Lock()
+	var all []learn.Network
+	for _, some := range n.of {
+		all = append(all, some...)
+	}
+	n.mu.Unlock()
+	n.now.Store(learn.NewNetworks(all))
+}
+
+// follow keeps now true to what is known.
+func (n *networks) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.moved:
+		}
+		n.rebuild()
+		pause(ctx, networksRest)
+	}
+}
+
+// source is a kind of objects that tell of networks.
+type source struct {
+	what    string // they are, and
+	without string // what follows when they are not known, for the log
+	objects cache.Getter
+	plural  string
+	kind    runtime.Object
+	read    func(any) []learn.Network
+	instead *source // where there is no such kind, or it may not be read
+}
+
+// sources are where the networks are found that the options do not permit as a whole.
+func (e *engine) sources() []source {
+	core, networking := e.store.core.CoreV1().RESTClient(), e.store.core.NetworkingV1().RESTClient()
+	const open = "answers with them are refused only as far as `refuse` names them"
+	out := []source{{what: "nodes and their pods", without: open, objects: core, plural: "nodes", kind: &corev1.Node{},
+		read: func(o any) []learn.Network { return nodeNetworks(o, e.opts.permitNodes) }}}
+	if !e.opts.permitServices {
+		// ServiceCIDRs are there since Kubernetes 1.33. The services themselves are what CoreDNS may read for its own sake.
+		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: serviceNetworks}
+		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
+			kind: &networkingv1.ServiceCIDR{}, read: cidrNetworks, instead: &services})
+	}
+	return out
+}
+
+// watchNetworks watches a source, and returns what tells whether all is known that will be.
+func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSynced {
+	set := func(o any) {
+		if m, ok := o.(metav1.Object); ok {
+			e.cluster.set(s.plural+"/"+m.GetNamespace()+"/"+m.GetName(), s.read(o))
+		}
+	}
+	lw := cache.NewListWatchFromClient(s.objects, s.plural, metav1.NamespaceAll, fields.Everything())
+	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: lw, ObjectType: s.kind, Transform: strip,
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, o any) { set(o) }, DeleteFunc: func(o any) {
+			if key, err := cache.DeletionHandlingObjectToName(o); err == nil {
+				e.cluster.set(s.plural+"/"+key.Namespace+"/"+key.Name, nil)
+			}
+		}},
+	})
+	var other atomic.Pointer[cache.InformerSynced] // what is watched instead
+	var denied atomic.Bool
+	e.running.Go(func() {
+		e.mayRead(ctx, s, lw, &denied, func() {
+			synced := cache.InformerSynced(func() bool { return true })
+			if s.instead != nil {
+				synced = e.watchNetworks(ctx, *s.instead)
+			}
+			other.Store(&synced)
+		})
+		c.RunWithContext(ctx)
+	})
+	return func() bool {
+		if o := other.Load(); o != nil && (*o)() {
+			return true
+		}
+		return c.HasSynced() || denied.Load() && other.Load() == nil
+	}
+}
+
+// mayRead returns when a source may be read, or ctx ends. The library would complain in its log for as long as it may not. Once
+// that is believed, giveUp is called.
+func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, denied *atomic.Bool, giveUp func()) {
+	given := false
+	for n := 1; ctx.Err() == nil; n++ {
+		_, err := lw.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case err == nil:
+			return
+		case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+			n = 0
+		case !given && (n == believed || apierrors.IsNotFound(err)):
+			given = true
+			e.log.Warningf("which are addresses of %s is not known, so %s: %v", s.what, s.without, err)
+			giveUp()
+		}
+		denied.Store(n > 0)
+		pause(ctx, min(minDenied<<min(max(n-1, 0), 10), maxDenied))
+	}
+}
+
+// strip leaves of an object what networks are read from: it is kept for as long as it exists.
+func strip(o any) (any, error) {
+	switch o := o.(type) {
+	case *corev1.Node:
+		hosts, subnets := o.Annotations[hostsAnnotation], o.Annotations[subnetsAnnotation]
+		return &corev1.Node{ObjectMeta: bare(o.ObjectMeta, map[string]string{hostsAnnotation: hosts, subnetsAnnotation: subnets}),
+			Spec: corev1.NodeSpec{PodCIDRs: o.Spec.PodCIDRs}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: bare(o.ObjectMeta, nil), Spec: corev1.ServiceSpec{ClusterIPs: o.Spec.ClusterIPs}}, nil
+	}
+	return o, nil
+}
+
+func bare(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations}
+}
+
+// nodeNetworks are the addresses of a node, unless these are permitted, and the subnets of its pods.
+func nodeNetworks(o any, permitted bool) []learn.Network {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	var out []learn.Network
+	for _, a := range n.Status.Addresses {
+		if !permitted && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
+			out = appendNetworks(out, "a node", a.Address)
+		}
+	}
+	var hosts []string
+	if !permitted && json.Unmarshal([]byte(n.Annotations[hostsAnnotation]), &hosts) == nil {
+		for _, h := range hosts {
+			if p, err := netip.ParsePrefix(h); err == nil {
+				out = appendNetworks(out, "a node", p.Addr().String())
+			}
+		}
+	}
+	out = appendNetworks(out, "a pod", n.Spec.PodCIDRs...)
+	var of map[string]json.RawMessage // networks: each has one subnet or a list of them
+	if json.Unmarshal([]byte(n.Annotations[subnetsAnnotation]), &of) == nil {
+		var list []string
+		var one string
+		if json.Unmarshal(of["default"], &list) == nil {
+			out = appendNetworks(out, "a pod", list...)
+		} else if json.Unmarshal(of["default"], &one) == nil {
+			out = appendNetworks(out, "a pod", one)
+		}
+	}
+	return out
+}
+
+func cidrNetworks(o any) []learn.Network {
+	if s, ok := o.(*networkingv1.ServiceCIDR); ok {
+		return appendNetworks(nil, "a service", s.Spec.CIDRs...)
+	}
+	return nil
+}
+
+// serviceNetworks are the addresses of a service; a headless one has "None".
+func serviceNetworks(o any) []learn.Network {
+	if s, ok := o.(*corev1.Service); ok {
+		return appendNetworks(nil, "a service", s.Spec.ClusterIPs...)
+	}
+	return nil
+}
+
+// appendNetworks adds networks and single addresses, and leaves out what is neither.
+func appendNetworks(out []learn.Network, whose string, texts ...string) []learn.Network {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if a, err2 := netip.ParseAddr(text); err2 == nil {
+			a = a.Unmap().WithZone("")
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err == nil {
+			out = append(out, learn.Network{Net: p.Masked(), Whose: whose})
+		}
+	}
+	return out
+}

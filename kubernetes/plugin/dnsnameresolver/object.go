@@ -1,0 +1,340 @@
+package dnsnameresolver
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+)
+
+const (
+	maxWarned = 64 // Events about refused addresses of one object, lately
+	warnEvery = 10 * time.Minute
+)
+
+// object is one DNSNameResolver: what is stored in it, and what is known beyond that.
+type object struct {
+	key     types.NamespacedName
+	pattern enforce.Pattern
+	text    string // pattern, as it is written
+	seq     uint64 // order in which they were seen
+	replica string
+
+	mu      sync.Mutex // guards all below
+	live    *v1alpha1.DNSNameResolver
+	entries []learn.Entry // of live
+	index   map[string]int
+	names   map[string]*memory
+	known   int           // addresses in names
+	ofAll   *atomic.Int64 // addresses in names of all objects
+	dropped bool          // nobody will inherit it
+	due     time.Time     // when the next of names must be looked at
+	gen     uint64        // counts lessons that need a write
+	written uint64        // up to which of them all is stored
+	moved   chan struct{}
+	plain   bool      // the API takes plain names only
+	refused int       // writes in a row that the API server did not take, though nobody was first
+	failed  int       // writes in a row that failed
+	writing bool      // a write is on its way
+	swept   time.Time // when memories were last looked through for ones of no use
+	rest    time.Time // before which there is no other write
+	gone    time.Time // when it was deleted; zero: it was not
+	heir    *object   // took over what was known, after that
+	warned  map[warning]time.Time
+	full    time.Time // when an Event was last made about names there was no room for
+}
+
+func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
+	o := &object{
+		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
+		names: map[string]*memory{}, ofAll: new(atomic.Int64), moved: make(chan struct{}), warned: map[warning]time.Time{},
+	}
+	o.live = live
+	o.entries, o.index = indexed(live)
+	return o
+}
+
+// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. An older one
+// counts when all that there is went back to it, as after the database was restored. It reports whether somebody took something away that
+// clients may still use.
+func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (cut bool) {
+	newer, at := indexed(live) // questions do not wait for it
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !back && live.UID == o.live.UID && older(live.ResourceVersion, o.live.ResourceVersion) {
+		return false
+	}
+	entries, index := o.entries, o.index
+	o.live, o.entries, o.index = live, newer, at
+	for n, m := range o.names {
+		i, ok := index[n]
+		if !ok {
+			continue
+		}
+		var is learn.Entry
+		j, stays := o.index[n]
+		if stays {
+			is = o.entries[j]
+		}
+		if !o.writing { // it may be our own write that the watch tells of
+			m.Counted(entries[i], is, now)
+		}
+		if m.dirty {
+			continue
+		}
+		if !m.Cut(entries[i], is, now) {
+			continue
+		}
+		if m.due, o.due, cut = now, now, true; !stays {
+			m.Again()
+		}
+	}
+	return cut
+}
+
+func older(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
+
+// indexed are the entries of an object, and where each name is.
+func indexed(live *v1alpha1.DNSNameResolver) ([]learn.Entry, map[string]int) {
+	entries := fromStatus(live.Status)
+	index := make(map[string]int, len(entries))
+	for i, e := range entries {
+		index[strings.ToLower(e.Name)] = i
+	}
+	return entries, index
+}
+
+func (o *object) uid() types.UID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live.UID
+}
+
+// version is the one that is known.
+func (o *object) version() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live.ResourceVersion
+}
+
+// count is how many entries are stored.
+func (o *object) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.entries)
+}
+
+func (o *object) wildcard() bool { return o.pattern.Kind() != enforce.Exact }
+
+// turn is this replica's place among others for a name.
+func (o *object) turn(name string) float64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.replica + " " + name))
+	return float64(h.Sum32()) / (1 << 32)
+}
+
+func (o *object) learnObject() learn.Object {
+	return learn.Object{Name: o.text, Wildcard: o.wildcard(), Turn: o.turn, Plain: o.plain}
+}
+
+// note takes a lesson. It returns the number of the write that will have it, 0 when none is needed, and when the object must be
+// looked at again; zero for never.
+func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64, due time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dropped {
+		return 0, time.Time{}
+	}
+	i, stored := o.index[l.Name]
+	m := o.names[l.Name]
+	room := o.roomLocked(len(l.Addrs), now)
+	// What is stored is renewed by who knows of it, however many names somebody makes up; there are not so many of them.
+	if m == nil && !stored && (len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
+		return 0, time.Time{}
+	}
+	if m == nil {
+		m = &memory{}
+		o.names[l.Name] = m
+	}
+	e := learn.Entry{Name: l.Name}
+	if stored {
+		e = o.entries[i]
+	}
+	before := m.Known()
+	if !room {
+		l.Partial = true // what is left out is not missing in the answer
+		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) && !e.Has(a.Addr) })
+	}
+	r.Note(&m.Memory, e, l, now)
+	o.countLocked(m.Known() - before)
+	if !o.gone.IsZero() {
+		return 0, time.Time{} // for who inherits
+	}
+	res := o.lookLocked(r, l.Name, m, now)
+	m.due = res.Due
+	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
+	if !res.Changed && !(o.writing && m.Failing()) {
+		if !m.dirty {
+			m.Take()
+		}
+		return 0, o.dueLocked(res.Due)
+	}
+	m.dirty = true
+	o.gen++
+	return o.gen, time.Time{}
+}
+
+// lookLocked tells what becomes of one name, with only the entries that this needs: an object may have a thousand.
+func (o *object) lookLocked(r learn.Rules, name string, m *memory, now time.Time) learn.Result {
+	var near []learn.Entry
+	if own, ok := o.index[o.text]; ok && o.wildcard() && name != o.text {
+		near = append(near, o.entries[own])
+	}
+	if i, ok := o.index[name]; ok {
+		near = append(near, o.entries[i])
+	}
+	r.MaxNames, r.MaxBytes = 0, 0
+	return r.Merge(near, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
+}
+
+// dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
+func (o *object) dueLocked(at time.Time) time.Time {
+	if at.IsZero() || !o.due.IsZero() && !at.Before(o.due) {
+		return time.Time{}
+	}
+	o.due = at
+	return at
+}
+
+func (o *object) storedLocked(gen uint64) {
+	if gen > o.written {
+		o.written = gen
+		close(o.moved)
+		o.moved = make(chan struct{})
+	}
+}
+
+// isStored reports whether the lesson of that number is stored, and a channel that is closed when more is.
+func (o *object) isStored(gen uint64) (bool, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.gone.IsZero() || o.written >= gen, o.moved
+}
+
+// nextDue is when the object must be looked at without a lesson; zero: never.
+func (o *object) nextDue() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.due
+}
+
+// pause lets the next write wait for some time from now.
+func (o *object) pause(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rest = time.Now().Add(d)
+}
+
+// resting is how long the next write has still to wait.
+func (o *object) resting() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Until(o.rest)
+}
+
+// alive reports whether a write that failed is worth another attempt: while clients may use an address of it.
+func (o *object) alive(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		if m.dirty && m.Alive(now) {
+			return o.gone.IsZero()
+		}
+	}
+	return false
+}
+
+// unwritten reports whether something is to be written.
+func (o *object) unwritten() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.names {
+		if m.dirty {
+			return true
+		}
+	}
+	return false
+}
+
+// leave marks the object as deleted, and lets go who waits for it.
+func (o *object) leave(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone.IsZero() {
+		o.gone = now
+		close(o.moved)
+		o.moved = make(chan struct{})
+	}
+}
+
+// leftSince is how long ago the object was deleted.
+func (o *object) leftSince(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return now.Sub(o.gone)
+}
+
+// current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
+func (o *object) current() *object {
+	o.mu.Lock()
+	heir := o.heir
+	o.mu.Unlock()
+	if heir == nil {
+		return o
+	}
+	return heir.current()
+}
+
+// warning is what an Event about a refused address is about: whoever answers may have many addresses of a kind.
+type warning struct{ name, why string }
+
+// warn reports whether it is time for an Event.
+func (o *object) warn(w warning, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.warned[w]) < warnEvery {
+		return false
+	}
+	if len(o.warned) >= maxWarned {
+		maps.DeleteFunc(o.warned, func(_ warning, at time.Time) bool { return now.Sub(at) >= warnEvery })
+	}
+	if len(o.warned) >= maxWarned {
+		return false // whoever makes up names would fill the log with them
+	}
+	o.warned[w] = now
+	return true
+}
+
+// warnFull is the same about names there was no room for.
+func (o *object) warnFull(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now.Sub(o.full) < warnEvery {
+		return false
+	}
+	o.full = now
+	return true
+}

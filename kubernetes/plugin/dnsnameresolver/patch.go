@@ -1,0 +1,189 @@
+package dnsnameresolver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+)
+
+// degraded is the only condition of a resolved name.
+const degraded = "Degraded"
+
+// fromStatus reads what is stored. An address that is none is left out, and goes with the next write of its entry.
+func fromStatus(s v1alpha1.DNSNameResolverStatus) []learn.Entry {
+	out := make([]learn.Entry, 0, len(s.ResolvedNames))
+	for _, n := range s.ResolvedNames {
+		e := learn.Entry{Name: string(n.DNSName), Failures: n.ResolutionFailures}
+		for _, a := range n.ResolvedAddresses {
+			addr, err := netip.ParseAddr(a.IP)
+			if err != nil {
+				continue
+			}
+			h := learn.Held{Addr: addr, TTL: a.TTLSeconds}
+			if a.LastLookupTime != nil {
+				h.Last = a.LastLookupTime.UTC()
+			}
+			e.Addrs = append(e.Addrs, h)
+		}
+		if c := meta.FindStatusCondition(n.Conditions, degraded); c != nil {
+			e.Degraded = learn.Condition{Failed: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.UTC()}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// toStatus is an entry as it is stored. What old has beside is kept.
+func toStatus(e learn.Entry, old v1alpha1.DNSNameResolverResolvedName) v1alpha1.DNSNameResolverResolvedName {
+	n := *old.DeepCopy()
+	n.DNSName, n.ResolutionFailures = v1alpha1.DNSName(e.Name), e.Failures
+	n.ResolvedAddresses = make([]v1alpha1.DNSNameResolverResolvedAddress, 0, len(e.Addrs))
+	for _, h := range e.Addrs {
+		n.ResolvedAddresses = append(n.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{
+			IP: h.Addr.String(), TTLSeconds: h.TTL, LastLookupTime: &metav1.Time{Time: h.Last}})
+	}
+	if !e.Degraded.Stored() {
+		return n
+	}
+	c := metav1.Condition{Type: degraded, Status: metav1.ConditionFalse, Reason: e.Degraded.Reason, Message: e.Degraded.Message, LastTransitionTime: metav1.Time{Time: e.Degraded.Since}}
+	if e.Degraded.Failed {
+		c.Status = metav1.ConditionTrue
+	}
+	n.Conditions = slices.DeleteFunc(n.Conditions, func(c metav1.Condition) bool { return c.Type == degraded })
+	n.Conditions = slices.Insert(n.Conditions, 0, c) // readers of the API look at the first one
+	return n
+}
+
+// operation is one of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+const listPath = "/status/resolvedNames"
+
+// maxOperations is what an API server takes in one patch.
+const maxOperations = 10_000
+
+// diff makes the operations that lead from what live holds to want. Each entry that is removed, or of which something is taken
+// away, is tested to be what we think it is, so that a write of somebody else in between fails ours and nothing is lost; what
+// others add does not. A name that two add at once is refused by the API server, which knows names to be keys.
+func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation {
+	stored := live.Status.ResolvedNames
+	if len(stored) == 0 {
+		return replaceAll(live, want)
+	}
+	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
+	changes := []operation{{"test", "/metadata/uid", live.UID}}
+	var removals, additions []operation
+	wanted := places(want)
+	for i, h := range have {
+		at := fmt.Sprintf("%s/%d", listPath, i)
+		test := operation{"test", at, stored[i]}
+		w, ok := wanted[h.Name]
+		switch {
+		case !ok:
+			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...) // the last one first, so that places stay
+		case equal(h, want[w]):
+		default:
+			longer := extend(at, stored[i], h, want[w])
+			if longer == nil {
+				longer = []operation{test, {"replace", at, toStatus(want[w], stored[i])}}
+			}
+			changes = append(changes, longer...)
+		}
+	}
+	had := places(have)
+	for i, w := range want {
+		if _, ok := had[w.Name]; ok {
+			continue
+		}
+		at := listPath + "/-"
+		if i == 0 {
+			at = listPath + "/0"
+		}
+		additions = append(additions, operation{"add", at, toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
+	}
+	return slices.Concat(changes, removals, additions)
+}
+
+// extend makes the operations for an entry whose addresses only live longer, or get others beside them; none when there is more to it.
+// They test no more than whose addresses they change: of two replicas that extend the same one at once both succeed, and who
+// told clients of a later end than is stored then sees it and writes it.
+func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want learn.Entry) []operation {
+	n := len(have.Addrs)
+	if have.Failures != want.Failures || have.Degraded != want.Degraded || n == 0 || n != len(stored.ResolvedAddresses) || n > len(want.Addrs) {
+		return nil
+	}
+	ops := []operation{{"test", at + "/dnsName", stored.DNSName}}
+	addrs := toStatus(want, stored).ResolvedAddresses
+	for i, h := range have.Addrs {
+		w := want.Addrs[i]
+		place := fmt.Sprintf("%s/resolvedAddresses/%d", at, i)
+		switch {
+		case w == h:
+		case w.Addr != h.Addr || w.Until().Before(h.Until()):
+			return nil
+		default:
+			ops = append(ops, operation{"test", place + "/ip", stored.ResolvedAddresses[i].IP}, operation{"replace", place, addrs[i]})
+		}
+	}
+	for _, a := range addrs[n:] {
+		ops = append(ops, operation{"add", at + "/resolvedAddresses/-", a})
+	}
+	return ops
+}
+
+// firstOf is what is applied to an object that has nothing yet. Applying knows names and addresses to be keys: of two replicas that
+// learned the same name at once both succeed, with the sum of what they know. It is not for wildcards, and not for later, because who
+// applied what is kept for each replica beside the status, and is larger than that.
+func firstOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any {
+	return map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "DNSNameResolver",
+		// Names of objects are used again; see diff.
+		"metadata": map[string]any{"namespace": live.Namespace, "name": live.Name, "uid": live.UID},
+		"status":   v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)},
+	}
+}
+
+// replaceAll makes the list what is wanted, unless the object changed in any way. It is for the first write to a wildcard, which
+// has nothing else to test, and for when finer tests failed too often.
+func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
+	return []operation{
+		{"test", "/metadata/resourceVersion", live.ResourceVersion},
+		{"add", "/status", v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)}},
+	}
+}
+
+// listOf is want as it is stored.
+func listOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
+	out := make([]v1alpha1.DNSNameResolverResolvedName, 0, len(want))
+	old := make(map[string]v1alpha1.DNSNameResolverResolvedName, len(live.Status.ResolvedNames))
+	for _, n := range live.Status.ResolvedNames {
+		old[string(n.DNSName)] = n
+	}
+	for _, w := range want {
+		out = append(out, toStatus(w, old[w.Name]))
+	}
+	return out
+}
+
+// places are the entries by their names: questions wait while a status of a thousand is compared.
+func places(entries []learn.Entry) map[string]int {
+	out := make(map[string]int, len(entries))
+	for i, e := range entries {
+		out[e.Name] = i
+	}
+	return out
+}
+
+func equal(a, b learn.Entry) bool {
+	return a.Name == b.Name && a.Failures == b.Failures && a.Degraded == b.Degraded && slices.Equal(a.Addrs, b.Addrs)
+}

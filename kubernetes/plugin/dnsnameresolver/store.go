@@ -1,0 +1,200 @@
+package dnsnameresolver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
+)
+
+const (
+	fieldManager = "nameplane-coredns" // one for all replicas but for first writes, or each would be recorded for every entry
+	writeTimeout = 10 * time.Second
+	// A client that is slower than the answers loses them: the default of 5 requests a second did (facts: D24). The API
+	// server's own fairness is the bound that matters.
+	clientQPS, clientBurst = 200, 400
+)
+
+// store is the API server.
+type store struct {
+	objects *rest.RESTClient
+	core    kubernetes.Interface
+	events  record.EventRecorder
+	clock   clock
+	replica string      // who we are among others
+	putOnly atomic.Bool // patches are forbidden: the rights are those of the stock plugin
+	scheme  *runtime.Scheme
+}
+
+// newStore connects to the cluster of a kubeconfig, or to the one we run in. It does not wait for an answer.
+func newStore(kubeconfig string) (*store, error) {
+	var conf *rest.Config
+	var err error
+	if kubeconfig != "" {
+		conf, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	} else {
+		conf, err = rest.InClusterConfig()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newStoreFor(conf)
+}
+
+func newStoreFor(conf *rest.Config) (*store, error) {
+	s := &store{scheme: runtime.NewScheme(), replica: rand.Text()}
+	conf = rest.CopyConfig(conf)
+	conf.QPS, conf.Burst = clientQPS, clientBurst
+	conf.UserAgent = fieldManager
+	conf.Wrap(s.clock.watch)
+	if err := v1alpha1.AddToScheme(s.scheme); err != nil {
+		return nil, err
+	}
+	core := rest.CopyConfig(conf)
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a cluster may have thousands of nodes
+	var err error
+	if s.core, err = kubernetes.NewForConfig(core); err != nil {
+		return nil, err
+	}
+	s.objects, err = fetch.NewClient(conf)
+	return s, err
+}
+
+// record starts to send Events, until ctx ends.
+func (s *store) record(ctx context.Context) {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.core.CoreV1().Events("")})
+	s.events = b.NewRecorder(s.scheme, corev1.EventSource{Component: Name})
+}
+
+// informer tells h of all objects in a namespace.
+func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.Controller {
+	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: fetch.ListWatch(s.objects, namespace),
+		ObjectType:    &v1alpha1.DNSNameResolver{},
+		Handler:       h,
+		ResyncPeriod:  24 * time.Hour,
+		Transform: func(o any) (any, error) {
+			if d, ok := o.(*v1alpha1.DNSNameResolver); ok {
+				mark(d)
+			}
+			return o, nil
+		},
+	})
+	return c
+}
+
+// write sends what is to be written, and returns the object as it is then.
+func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (*v1alpha1.DNSNameResolver, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	opts := &metav1.PatchOptions{FieldManager: fieldManager}
+	var req *rest.Request
+	switch {
+	case s.putOnly.Load():
+		live := w.live.DeepCopy()
+		live.ManagedFields = nil // as they are
+		live.Status.ResolvedNames = listOf(w.live, w.want)
+		req = s.objects.Put().Body(live)
+	case w.first:
+		body, err := json.Marshal(firstOf(w.live, w.want))
+		if err != nil {
+			return nil, err
+		}
+		// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
+		opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
+		req = s.objects.Patch(types.ApplyPatchType).Body(body)
+	default:
+		body, err := json.Marshal(w.ops)
+		if err != nil {
+			return nil, err
+		}
+		req = s.objects.Patch(types.JSONPatchType).Body(body)
+	}
+	return read(req.Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).SubResource("status").
+		VersionedParams(opts, metav1.ParameterCodec).Do(ctx))
+}
+
+// get reads an object, past all caches.
+func (s *store) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.DNSNameResolver, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return read(s.objects.Get().Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).Do(ctx))
+}
+
+// read reads what came back.
+func read(r rest.Result) (*v1alpha1.DNSNameResolver, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := r.Raw()
+	if err != nil {
+		return nil, err
+	}
+	got, err := fetch.Unmarshal(raw)
+	mark(got)
+	return got, err
+}
+
+// mark leaves of the record of who set which field no more than that there is one: it is larger than all the rest, and of no use here.
+func mark(d *v1alpha1.DNSNameResolver) {
+	if len(d.ManagedFields) > 0 {
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	}
+}
+
+// clock is that of the API server, as far as it is known. Moments in the status are compared by programs on other machines;
+// if each replica wrote its own clock's, one that is wrong would let addresses end early for all. Differences that the
+// resolution of the header or a slow reply explain are ignored.
+type clock struct{ offset atomic.Int64 }
+
+const clockSlack = 2 * time.Second
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+// watch reads the Date of all replies.
+func (c *clock) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		began := time.Now()
+		resp, err := next.RoundTrip(r)
+		if err == nil {
+			c.note(resp.Header.Get("Date"), began, time.Now())
+		}
+		return resp, err
+	})
+}
+
+func (c *clock) note(header string, began, ended time.Time) {
+	date, err := http.ParseTime(header)
+	if err != nil || ended.Sub(began) > clockSlack {
+		return
+	}
+	// The header has whole seconds; half a second is its mean error.
+	offset := date.Add(500 * time.Millisecond).Sub(began.Add(ended.Sub(began) / 2))
+	if offset.Abs() < clockSlack {
+		offset = 0
+	}
+	if d := offset - time.Duration(c.offset.Load()); d.Abs() >= time.Second {
+		c.offset.Store(int64(offset))
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

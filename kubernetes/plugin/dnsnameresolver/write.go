@@ -1,0 +1,162 @@
+package dnsnameresolver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+)
+
+// write is what one write of an object carries.
+type write struct {
+	gen     uint64
+	live    *v1alpha1.DNSNameResolver
+	entries []learn.Entry // of live
+	index   map[string]int
+	ops     []operation
+	want    []learn.Entry
+	first   bool // there is nothing stored yet
+	pending map[string]learn.Pending
+	wrote   map[string]learn.Entry // what becomes of those of pending that it changes
+	left    []string
+}
+
+// begin collects what is to be written. It returns nil when there is nothing.
+func (o *object) begin(r learn.Rules, now time.Time) *write {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.gone.IsZero() {
+		return nil
+	}
+	known := map[string]*learn.Memory{}
+	for n, m := range o.names {
+		switch {
+		case m.dirty, !m.due.IsZero() && !m.due.After(now):
+			known[n] = &m.Memory
+		case m.Idle(now):
+			o.forgetLocked(n)
+		}
+	}
+	if len(o.live.ManagedFields) > 0 {
+		r.MaxBytes = r.MaxBytes * 5 / 9 // the rest is for who set which field
+	}
+	res := r.Merge(o.entries, o.learnObject(), known, now)
+	if res.Changed {
+		res = o.alongLocked(r, res, known, now)
+	}
+	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
+	for n := range known {
+		m := o.names[n]
+		w.pending[n] = m.Take()
+		m.dirty, m.due = false, time.Time{}
+	}
+	o.due = time.Time{}
+	if !res.Changed {
+		if !o.writing { // what was refused has been written by somebody else
+			o.refused, o.failed = 0, 0
+		}
+		o.storedLocked(w.gen)
+		o.redueLocked(res.Due)
+		return w
+	}
+	o.writing = true
+	w.wrote = o.changedLocked(res.Entries, known)
+	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
+	switch w.ops = diff(o.live, o.entries, res.Entries); {
+	case o.refused > 2, len(w.ops) > maxOperations-1:
+		w.ops = replaceAll(o.live, res.Entries)
+	case res.Crowded:
+		w.ops = slices.Insert(w.ops, 0, operation{"test", "/metadata/resourceVersion", o.live.ResourceVersion})
+	}
+	return w
+}
+
+// alongLocked merges once more, with the names that are not due yet and can be renewed by a write that is made anyway.
+func (o *object) alongLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory, now time.Time) learn.Result {
+	had := len(known)
+	for n, m := range o.names {
+		if !m.due.IsZero() {
+			known[n] = &m.Memory
+		}
+	}
+	if len(known) == had {
+		return res
+	}
+	r.Along = true
+	return r.Merge(o.entries, o.learnObject(), known, now)
+}
+
+// changedLocked are the entries that addresses of the names are to be stored in and that are not stored so already.
+func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memory) map[string]learn.Entry {
+	out := map[string]learn.Entry{}
+	at := places(want)
+	for n := range names {
+		i, ok := at[n]
+		if !ok {
+			i, ok = at[o.text] // folded
+		}
+		if !ok {
+			continue
+		}
+		if j, had := o.index[want[i].Name]; !had || !equal(o.entries[j], want[i]) {
+			out[n] = want[i]
+		}
+	}
+	return out
+}
+
+// redueLocked looks for the earliest moment at which a name must be looked at again.
+func (o *object) redueLocked(at time.Time) {
+	o.dueLocked(at)
+	for _, m := range o.names {
+		o.dueLocked(m.due)
+	}
+}
+
+// done takes the result of a write.
+func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
+	o.set(got, false, now)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n, e := range w.wrote {
+		if m := o.names[n]; m != nil {
+			m.Wrote(e)
+		}
+	}
+	o.refused, o.failed, o.writing = 0, 0, false
+	o.storedLocked(w.gen)
+	for n := range w.pending {
+		m := o.names[n]
+		if m == nil || m.dirty {
+			continue
+		}
+		res := o.lookLocked(r, n, m, now)
+		m.due = res.Due
+		if _, wrote := w.wrote[n]; wrote && res.Changed { // somebody took it away before we heard that it was stored
+			m.Again()
+			m.due = now
+		}
+	}
+	o.redueLocked(time.Time{})
+}
+
+// undo gives back what could not be written, but for failures that somebody else has counted meanwhile.
+func (o *object) undo(w *write, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writing = false
+	for n, p := range w.pending {
+		m := o.names[n]
+		if m == nil {
+			continue
+		}
+		m.Put(p)
+		m.dirty = true
+		i, was := w.index[n]
+		j, is := o.index[n]
+		if was && is {
+			m.Counted(w.entries[i], o.entries[j], now)
+		}
+	}
+}

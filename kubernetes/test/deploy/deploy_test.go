@@ -1,0 +1,334 @@
+// Package deploy checks the manifests and the Dockerfile of the egress firewall against the programs that they start.
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	authzv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/kubernetes/api/crds"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	rig "github.com/nameplane/nameplane/kubernetes/test/cluster"
+)
+
+// root is the top of the repository.
+const root = "../../.."
+
+const egressDir = root + "/deploy/kubernetes/egress"
+
+// The accounts of the parts, as the API server calls them.
+const (
+	managerUser  = "system:serviceaccount:ovn-kubernetes:nameplane-egress-manager"
+	resolverUser = "system:serviceaccount:ovn-kubernetes:nameplane-egress-resolver"
+	agentUser    = "system:serviceaccount:ovn-kubernetes:nameplane-egress-agent"
+	pluginUser   = "system:serviceaccount:kube-system:coredns"
+)
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// egressFiles are what kustomization.yaml names, in its order. It must name every manifest beside it.
+func egressFiles(t *testing.T) []string {
+	t.Helper()
+	var k struct {
+		APIVersion, Kind string
+		Resources        []string
+	}
+	if err := yaml.UnmarshalStrict(read(t, egressDir+"/kustomization.yaml"), &k); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(egressDir + "/*.yaml")
+	if err != nil || len(files) != len(k.Resources)+1 {
+		t.Fatalf("kustomization.yaml names %d of the files %v (%v)", len(k.Resources), files, err)
+	}
+	return k.Resources
+}
+
+// TestEgress applies all manifests to a real API server, which refuses fields that it does not know, and lets the parts run there
+// with the rights that the manifests give them.
+func TestEgress(t *testing.T) {
+	c := rig.Start(t, rig.Options{})
+	if err := c.CreateNamespace("shop", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ApplyFS(os.DirFS(egressDir), append(egressFiles(t), "examples/egressfirewall.yaml")...); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("CoreDNS", func(t *testing.T) { testCoreDNSPatch(t, c) })
+	t.Run("granted", func(t *testing.T) { testGranted(t, c) })
+	t.Run("parts", func(t *testing.T) { testParts(t, c) })
+}
+
+// kubeadmCoreDNS is what of kubeadm's Deployment the patch meets.
+const kubeadmCoreDNS = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: coredns, namespace: kube-system}
+spec:
+  selector: {matchLabels: {k8s-app: kube-dns}}
+  template:
+    metadata: {labels: {k8s-app: kube-dns}}
+    spec:
+      serviceAccountName: coredns
+      containers:
+        - name: coredns
+          image: registry.example.org/coredns:v1
+          args: [-conf, /etc/coredns/Corefile]
+          volumeMounts:
+            - {name: config-volume, mountPath: /etc/coredns, readOnly: true}
+      volumes:
+        - name: config-volume
+          configMap: {name: coredns, items: [{key: Corefile, path: Corefile}]}
+`
+
+// testCoreDNSPatch does to the API server what `kubectl patch` does.
+func testCoreDNSPatch(t *testing.T, c *rig.Cluster) {
+	if err := c.ApplyYAML([]byte(kubeadmCoreDNS)); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := yaml.ToJSON(read(t, egressDir+"/examples/coredns-patch.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
+	if err := c.Client.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch), &client.PatchOptions{Raw: &metav1.PatchOptions{FieldValidation: "Strict"}}); err != nil {
+		t.Fatal(err)
+	}
+	p := d.Spec.Template.Spec
+	if len(p.Containers) != 1 || len(p.Containers[0].VolumeMounts) != 2 || len(p.Volumes) != 2 || !slices.Equal(p.Containers[0].Args, []string{"-conf", "/etc/coredns/Corefile"}) {
+		t.Fatalf("the patch does more than it should: %+v", p)
+	}
+	i := slices.IndexFunc(p.Volumes, func(v corev1.Volume) bool { return v.Secret != nil })
+	j := slices.IndexFunc(p.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/nameplane-tls" })
+	if i < 0 || j < 0 || p.Volumes[i].Name != p.Containers[0].VolumeMounts[j].Name || p.Volumes[i].Secret.SecretName != "nameplane-coredns-tls" {
+		t.Errorf("the certificate is not where the Corefile looks for it: %+v", p)
+	}
+	if !strings.HasPrefix(p.Containers[0].Image, "nameplane-coredns:") {
+		t.Errorf("image %s", p.Containers[0].Image)
+	}
+}
+
+// asked are resources that the parts touch, or that are worth more than they are.
+var asked = []string{
+	"network.openshift.io/dnsnameresolvers", "network.openshift.io/dnsnameresolvers/status",
+	"dns.openshift.io/egressfirewalldnsnames", "dns.openshift.io/egressfirewalldnsnames/status",
+	"k8s.ovn.org/egressfirewalls", "k8s.ovn.org/egressfirewalls/status",
+	"discovery.k8s.io/endpointslices", "coordination.k8s.io/leases", "events.k8s.io/events", "/events",
+	"/nodes", "/nodes/status", "/namespaces", "/pods", "/pods/exec", "/secrets", "/configmaps", "/services", "/serviceaccounts", "/serviceaccounts/token",
+	"apps/deployments", "apps/daemonsets", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles",
+	"apiextensions.k8s.io/customresourcedefinitions", "networking.k8s.io/networkpolicies", "networking.k8s.io/servicecidrs", "admissionregistration.k8s.io/validatingwebhookconfigurations",
+}
+
+// granted is all that the parts may do. Namespace "*" is all of them.
+var granted = map[string]map[string]string{
+	managerUser: {
+		"* k8s.ovn.org/egressfirewalls":                                      "list watch",
+		"* k8s.ovn.org/egressfirewalls/status":                               "patch",
+		"* /nodes":                                                           "list watch",
+		"* events.k8s.io/events":                                             "create patch",
+		"ovn-kubernetes /events":                                             "create patch",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers":               "list watch create patch delete",
+		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames":             "list watch create delete",
+		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames/status":      "patch",
+		"ovn-kubernetes coordination.k8s.io/leases":                          "create",
+		"ovn-kubernetes coordination.k8s.io/leases/manager.egress.nameplane": "get update",
+	},
+	resolverUser: {
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers":                "list watch",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers/status":         "patch",
+		"ovn-kubernetes coordination.k8s.io/leases":                           "create",
+		"ovn-kubernetes coordination.k8s.io/leases/resolver.egress.nameplane": "get update",
+		"ovn-kubernetes /events":                                              "create patch",
+		"kube-system discovery.k8s.io/endpointslices":                         "list watch",
+	},
+	agentUser: {
+		"* k8s.ovn.org/egressfirewalls":        "list watch",
+		"* k8s.ovn.org/egressfirewalls/status": "patch",
+		"* /nodes":                             "list watch",
+		"* /namespaces":                        "list watch",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers":          "list watch",
+		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames":        "list watch",
+		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames/status": "patch",
+	},
+	pluginUser: {
+		"* /nodes":                         "list watch",
+		"* networking.k8s.io/servicecidrs": "list watch",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers":        "get list watch",
+		"ovn-kubernetes network.openshift.io/dnsnameresolvers/status": "patch",
+		"ovn-kubernetes discovery.k8s.io/endpointslices":              "list watch",
+		"ovn-kubernetes /events":                                      "create patch",
+	},
+}
+
+// testGranted asks the API server about every verb on every resource in three namespaces, for each account.
+func testGranted(t *testing.T, c *rig.Cluster) {
+	names := map[string]string{managerUser: "manager.egress.nameplane", resolverUser: "resolver.egress.nameplane"}
+	for user, want := range granted {
+		got := map[string]string{}
+		for _, resource := range append(slices.Clone(asked), "coordination.k8s.io/leases/"+names[user]) {
+			for _, namespace := range []string{"ovn-kubernetes", "kube-system", "shop"} {
+				for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind", "impersonate"} {
+					if allowed(t, c, user, namespace, resource, verb, names[user]) {
+						key := namespace + " " + resource
+						got[key] = strings.TrimSpace(got[key] + " " + verb)
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(everywhere(want), got); diff != "" {
+			t.Errorf("%s may (-want +got):\n%s", user, diff)
+		}
+	}
+}
+
+// everywhere writes out what is granted in all namespaces, and what of a kind without a name is granted for a name too.
+func everywhere(want map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, verbs := range want {
+		namespace, resource, _ := strings.Cut(key, " ")
+		all := []string{namespace}
+		if namespace == "*" {
+			all = []string{"ovn-kubernetes", "kube-system", "shop"}
+		}
+		for _, ns := range all {
+			out[ns+" "+resource] = verbs
+		}
+		if lease, named := strings.CutPrefix(resource, "coordination.k8s.io/leases/"); named && lease != "" {
+			out[key] = "get create update" // who may make any lease may make this one
+		}
+	}
+	return out
+}
+
+// allowed asks for one thing. A resource is GROUP/NAME, GROUP/NAME/SUBRESOURCE, or that of the one lease by its name.
+func allowed(t *testing.T, c *rig.Cluster, user, namespace, resource, verb, lease string) bool {
+	t.Helper()
+	group, rest, _ := strings.Cut(resource, "/")
+	kind, sub, _ := strings.Cut(rest, "/")
+	a := &authzv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: kind, Subresource: sub, Verb: verb}
+	if kind == "leases" && sub == lease {
+		a.Subresource, a.Name = "", lease
+	}
+	r := &authzv1.SubjectAccessReview{Spec: authzv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: a,
+		Groups: []string{"system:serviceaccounts", "system:authenticated"}}}
+	if err := c.Client.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Status.Allowed
+}
+
+// TestEgressPods holds what the parts run in against what they need of a node.
+func TestEgressPods(t *testing.T) {
+	for file, isRoot := range map[string]bool{"manager.yaml": false, "resolver.yaml": false, "agent.yaml": true} {
+		p := podOf(t, file)
+		k := p.Containers[0]
+		s, ps := k.SecurityContext, p.SecurityContext
+		if len(p.Containers) != 1 || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || s.Privileged != nil {
+			t.Errorf("%s: the container may %+v", file, s)
+		}
+		if (*ps.RunAsUser == 0) != isRoot || ps.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || p.HostNetwork != isRoot || p.HostPID || p.HostIPC {
+			t.Errorf("%s: the pod runs as %+v, in the host's network: %v", file, ps, p.HostNetwork)
+		}
+		for _, m := range k.VolumeMounts {
+			if !m.ReadOnly {
+				t.Errorf("%s: %s can be written", file, m.MountPath)
+			}
+		}
+		if k.ReadinessProbe == nil || k.LivenessProbe == nil || k.ReadinessProbe.HTTPGet.Path != "/readyz" || k.LivenessProbe.HTTPGet.Path != "/healthz" || k.Resources.Limits.Memory().IsZero() {
+			t.Errorf("%s: probes and limits: %+v", file, k)
+		}
+		if p.ServiceAccountName != "nameplane-egress-"+k.Name || !strings.HasPrefix(k.Image, "nameplane-egress:") || k.Args[0] != k.Name {
+			t.Errorf("%s: %s runs %v of %s as %s", file, k.Name, k.Args, k.Image, p.ServiceAccountName)
+		}
+	}
+}
+
+// podOf is the pod of the workload in a manifest.
+func podOf(t *testing.T, file string) corev1.PodSpec {
+	t.Helper()
+	for _, text := range strings.Split(string(read(t, filepath.Join(egressDir, file))), "\n---\n") {
+		var w struct {
+			Kind string
+			Spec struct{ Template corev1.PodTemplateSpec }
+		}
+		if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if w.Kind == "Deployment" || w.Kind == "DaemonSet" {
+			return w.Spec.Template.Spec
+		}
+	}
+	t.Fatalf("%s has no workload", file)
+	return corev1.PodSpec{}
+}
+
+// TestEgressDefinitions wants the manifest to have the definitions that the program prints, to the byte.
+func TestEgressDefinitions(t *testing.T) {
+	if diff := cmp.Diff(string(crds.YAML()), string(read(t, egressDir+"/crds.yaml"))); diff != "" {
+		t.Errorf("make generate (-program +manifest):\n%s", diff)
+	}
+}
+
+// TestEgressCertificates holds the names in cert-manager's objects against those that the two sides ask each other for.
+func TestEgressCertificates(t *testing.T) {
+	got := map[string]string{}
+	for _, text := range strings.Split(string(read(t, egressDir+"/examples/cert-manager.yaml")), "\n---\n") {
+		var c struct {
+			Kind     string
+			Metadata struct{ Namespace string }
+			Spec     struct {
+				SecretName string
+				DNSNames   []string
+			}
+		}
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range c.Spec.DNSNames {
+			got[c.Metadata.Namespace+"/"+c.Spec.SecretName] = name
+		}
+	}
+	want := map[string]string{"ovn-kubernetes/nameplane-egress-agent-tls": hold.AgentName, "kube-system/nameplane-coredns-tls": hold.PluginName}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("certificates (-want +got):\n%s", diff)
+	}
+	secret := ""
+	for _, v := range podOf(t, "agent.yaml").Volumes {
+		if v.Secret != nil {
+			secret = v.Secret.SecretName
+		}
+	}
+	if want["ovn-kubernetes/"+secret] != hold.AgentName {
+		t.Errorf("agents have the secret %q", secret)
+	}
+}
+
+func TestEgressDockerfile(t *testing.T) {
+	text, mod := string(read(t, egressDir+"/Dockerfile")), string(read(t, "../../go.mod"))
+	_, rest, _ := strings.Cut(mod, "\ngo ")
+	version, _, _ := strings.Cut(rest, "\n")
+	parts := strings.Split(version, ".")
+	for _, want := range []string{"FROM golang:" + parts[0] + "." + parts[1] + " AS build", "FROM scratch AS nameplane-egress", "FROM scratch AS nameplane-coredns",
+		`ENTRYPOINT ["/nameplane-egress"]`, `ENTRYPOINT ["/coredns"]`, "./cmd/nameplane-egress ./cmd/nameplane-coredns"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Dockerfile has no %q", want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package rig
+
+import (
+	"io"
+	"net"
+	"sync"
+
+	"github.com/nameplane/nameplane/kubernetes/test/cluster"
+)
+
+// Link makes a TCP address of the rig's own namespace, such as the API server's, reachable at the same address in a pod, until
+// it is cut.
+type Link struct {
+	place *cluster.Place
+	addr  string
+
+	mu    sync.Mutex // guards what follows
+	l     net.Listener
+	conns map[net.Conn]bool
+}
+
+func newLink(t cluster.T, p *cluster.Place, addr string) (*Link, error) {
+	k := &Link{place: p, addr: addr}
+	t.Cleanup(k.Cut)
+	return k, k.Heal()
+}
+
+// Heal lets connections through again.
+func (k *Link) Heal() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.l != nil {
+		return nil
+	}
+	l, err := k.place.Listen(k.addr)
+	if err != nil {
+		return err
+	}
+	k.l, k.conns = l, map[net.Conn]bool{}
+	go k.accept(l)
+	return nil
+}
+
+// Cut ends all connections, and lets none through.
+func (k *Link) Cut() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.l == nil {
+		return
+	}
+	_ = k.l.Close()
+	for c := range k.conns {
+		_ = c.Close()
+	}
+	k.l, k.conns = nil, nil
+}
+
+func (k *Link) accept(l net.Listener) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go k.carry(in)
+	}
+}
+
+func (k *Link) carry(in net.Conn) {
+	defer func() { _ = in.Close() }()
+	out, err := net.Dial("tcp", k.addr)
+	if err != nil {
+		return
+	}
+	defer func() { _ = out.Close() }()
+	if !k.add(in, out) {
+		return
+	}
+	defer k.remove(in, out)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(out, in)
+		_ = out.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(in, out)
+	_ = in.(*net.TCPConn).CloseWrite()
+	<-done
+}
+
+func (k *Link) add(conns ...net.Conn) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.l == nil {
+		return false
+	}
+	for _, c := range conns {
+		k.conns[c] = true
+	}
+	return true
+}
+
+func (k *Link) remove(conns ...net.Conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range conns {
+		delete(k.conns, c)
+	}
+}
