@@ -44,15 +44,6 @@ type Access struct {
 	mu sync.Mutex // held over a commit and the reading of the next book, so that books follow each other in order
 }
 
-// Kinds of objects in the store.
-const (
-	kindToken   = "token"
-	kindUser    = "user"
-	kindProject = "project"
-	kindKey     = "sessionkey"
-	kindEnded   = "endedsession"
-)
-
 // ErrDenied says that credentials are not good. The text around it is for the log, not for the caller.
 var ErrDenied = errors.New("credentials are not valid")
 
@@ -91,7 +82,7 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 		return nil, err
 	}
 	err := a.change(ctx, store.Actor{Who: "nameplane", Door: "start"}, func(tx *publish.Tx) error {
-		return tx.PutObject(kindKey, "1", keyRow{key})
+		return tx.PutObject(store.KindSessionKey, "1", keyRow{key})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the session key: %w", err)
@@ -147,25 +138,25 @@ func (a *Access) reload() error {
 }
 
 func (b *book) read(v store.View) error {
-	tokens, err := store.ObjectsOf[tokenRow](v, kindToken)
+	tokens, err := store.ObjectsOf[tokenRow](v, store.KindToken)
 	for _, t := range tokens {
 		b.tokens[t.ID] = &tokenEntry{tokenRow: t}
 	}
-	users, err2 := store.ObjectsOf[userRow](v, kindUser)
+	users, err2 := store.ObjectsOf[userRow](v, store.KindUser)
 	for _, u := range users {
 		b.users[u.ID] = u
 		b.userIDs[u.Name] = u.ID
 	}
-	projects, err3 := store.ObjectsOf[Project](v, kindProject)
+	projects, err3 := store.ObjectsOf[Project](v, store.KindProject)
 	for _, p := range projects {
 		b.projects[p.ID] = p
 		b.projectIDs[p.Name] = p.ID
 	}
-	ended, err4 := store.ObjectsOf[endedRow](v, kindEnded)
+	ended, err4 := store.ObjectsOf[endedRow](v, store.KindEndedSession)
 	for _, e := range ended {
 		b.ended[e.Session] = e.Until
 	}
-	keys, err5 := store.ObjectsOf[keyRow](v, kindKey)
+	keys, err5 := store.ObjectsOf[keyRow](v, store.KindSessionKey)
 	if len(keys) > 0 {
 		b.key = keys[0].Key
 	}
@@ -215,7 +206,7 @@ func (a *Access) writeUses(ctx context.Context) error {
 	return a.change(ctx, store.Actor{Who: "nameplane", Door: "access"}, func(tx *publish.Tx) error {
 		for id, at := range used {
 			var t tokenRow
-			err := tx.Object(kindToken, id, &t)
+			err := tx.Object(store.KindToken, id, &t)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -223,7 +214,7 @@ func (a *Access) writeUses(ctx context.Context) error {
 				return err
 			}
 			t.LastUsed = at
-			if err := tx.PutObject(kindToken, id, t); err != nil {
+			if err := tx.PutObject(store.KindToken, id, t); err != nil {
 				return err
 			}
 		}

@@ -184,7 +184,7 @@ func TestLastUseIsWritten(t *testing.T) {
 		synctest.Wait()
 		var rows []tokenRow
 		err := a.pub.View(func(v store.View) (err error) {
-			rows, err = store.ObjectsOf[tokenRow](v, kindToken)
+			rows, err = store.ObjectsOf[tokenRow](v, store.KindToken)
 			return err
 		})
 		if err != nil || len(rows) != 1 || !rows[0].LastUsed.Equal(at) {

@@ -72,18 +72,18 @@ func (a *Access) adopt(ctx context.Context, id, secret string) error {
 		project, err := projectByName(tx, adminName)
 		if errors.Is(err, store.ErrNotFound) {
 			project = Project{ID: newID(), Name: adminName, Description: "made at the first start", Created: now()}
-			err = tx.PutObject(kindProject, project.ID, project)
+			err = tx.PutObject(store.KindProject, project.ID, project)
 		}
 		if err != nil {
 			return err
 		}
 		t := Token{ID: id, Name: adminName, Project: project.ID, Role: RoleAdmin, Created: now()}
-		return tx.PutObject(kindToken, id, tokenRow{t, hashSecret(secret)})
+		return tx.PutObject(store.KindToken, id, tokenRow{t, hashSecret(secret)})
 	})
 }
 
 func projectByName(tx *publish.Tx, name string) (Project, error) {
-	all, err := store.ObjectsOf[Project](tx.View, kindProject)
+	all, err := store.ObjectsOf[Project](tx.View, store.KindProject)
 	for _, p := range all {
 		if p.Name == name {
 			return p, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 var local = netip.MustParseAddr("127.0.0.1")
@@ -161,7 +162,7 @@ func TestEndedSessionsOfOne(t *testing.T) {
 	err = a.change(t.Context(), tester, func(tx *publish.Tx) error {
 		for i := range maxEndedEach {
 			id := fmt.Sprint("s", i)
-			if err := tx.PutObject(kindEnded, id, endedRow{id, until, greedy.ID}); err != nil {
+			if err := tx.PutObject(store.KindEndedSession, id, endedRow{id, until, greedy.ID}); err != nil {
 				return err
 			}
 		}

@@ -69,7 +69,7 @@ func (a *Access) CreateProject(ctx context.Context, actor store.Actor, name, des
 }
 
 func putProject(tx *publish.Tx, p Project) error {
-	all, err := store.ObjectsOf[Project](tx.View, kindProject)
+	all, err := store.ObjectsOf[Project](tx.View, store.KindProject)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func putProject(tx *publish.Tx, p Project) error {
 			return fmt.Errorf("project %q: %w", p.Name, store.ErrExists)
 		}
 	}
-	return tx.PutObject(kindProject, p.ID, p)
+	return tx.PutObject(store.KindProject, p.ID, p)
 }
 
 // DeleteProject removes a project that has no zones, users or valid tokens.
@@ -88,18 +88,18 @@ func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string
 		if err := unused(tx, id); err != nil {
 			return err
 		}
-		tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+		tokens, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
 		if err != nil {
 			return err
 		}
 		for _, t := range tokens {
 			if t.Project == id {
-				if err := tx.DeleteObject(kindToken, t.ID); err != nil {
+				if err := tx.DeleteObject(store.KindToken, t.ID); err != nil {
 					return err
 				}
 			}
 		}
-		return tx.DeleteObject(kindProject, id)
+		return tx.DeleteObject(store.KindProject, id)
 	})
 }
 
@@ -113,7 +113,7 @@ func unused(tx *publish.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	users, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	users, err := store.ObjectsOf[userRow](tx.View, store.KindUser)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func unused(tx *publish.Tx, id string) error {
 			return fmt.Errorf("user %q: %w", u.Name, ErrInUse)
 		}
 	}
-	tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	tokens, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
 	if err != nil {
 		return err
 	}

@@ -138,14 +138,14 @@ const (
 // session would have ended by itself.
 func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
-		rows, err := store.ObjectsOf[endedRow](tx.View, kindEnded)
+		rows, err := store.ObjectsOf[endedRow](tx.View, store.KindEndedSession)
 		if err != nil {
 			return err
 		}
 		all, own := 0, 0
 		for _, r := range rows {
 			if r.Until.Before(time.Now()) {
-				if err := tx.DeleteObject(kindEnded, r.Session); err != nil {
+				if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil {
 					return err
 				}
 				continue
@@ -158,6 +158,6 @@ func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal)
 		if all >= maxEnded || own >= maxEndedEach {
 			return ErrBusy
 		}
-		return tx.PutObject(kindEnded, p.Session, endedRow{p.Session, p.Expires, p.ID})
+		return tx.PutObject(store.KindEndedSession, p.Session, endedRow{p.Session, p.Expires, p.ID})
 	})
 }

@@ -111,10 +111,10 @@ func (a *Access) CreateToken(ctx context.Context, actor store.Actor, spec TokenS
 		if err := forgetTokens(tx); err != nil {
 			return err
 		}
-		if err := tx.Object(kindProject, t.Project, &Project{}); err != nil { // deleted since newToken looked
+		if err := tx.Object(store.KindProject, t.Project, &Project{}); err != nil { // deleted since newToken looked
 			return err
 		}
-		return tx.PutObject(kindToken, t.ID, tokenRow{t, hashSecret(secret)})
+		return tx.PutObject(store.KindToken, t.ID, tokenRow{t, hashSecret(secret)})
 	})
 	if err != nil {
 		return "", Token{}, err
@@ -144,7 +144,7 @@ func (a *Access) newToken(spec TokenSpec) (Token, error) {
 const forgetAfter = 30 * 24 * time.Hour
 
 func forgetTokens(tx *publish.Tx) error {
-	rows, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	rows, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func forgetTokens(tx *publish.Tx) error {
 	for _, t := range rows {
 		dead := !t.Revoked.IsZero() && t.Revoked.Before(long) || !t.Expires.IsZero() && t.Expires.Before(long)
 		if dead {
-			if err := tx.DeleteObject(kindToken, t.ID); err != nil {
+			if err := tx.DeleteObject(store.KindToken, t.ID); err != nil {
 				return err
 			}
 		}
@@ -164,7 +164,7 @@ func forgetTokens(tx *publish.Tx) error {
 func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		var t tokenRow
-		if err := tx.Object(kindToken, id, &t); err != nil {
+		if err := tx.Object(store.KindToken, id, &t); err != nil {
 			return err
 		}
 		if !t.Revoked.IsZero() {
@@ -176,13 +176,13 @@ func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) 
 			}
 		}
 		t.Revoked = now()
-		return tx.PutObject(kindToken, id, t)
+		return tx.PutObject(store.KindToken, id, t)
 	})
 }
 
 // otherAdmin is nil when an admin other than the token or user with this id exists.
 func otherAdmin(tx *publish.Tx, id string) error {
-	tokens, err := store.ObjectsOf[tokenRow](tx.View, kindToken)
+	tokens, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func otherAdmin(tx *publish.Tx, id string) error {
 			return nil
 		}
 	}
-	users, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	users, err := store.ObjectsOf[userRow](tx.View, store.KindUser)
 	if err != nil {
 		return err
 	}

@@ -70,17 +70,17 @@ func (a *Access) CreateUser(ctx context.Context, actor store.Actor, spec UserSpe
 }
 
 func putNewUser(tx *publish.Tx, u userRow) error {
-	if err := tx.Object(kindProject, u.Project, &Project{}); err != nil {
+	if err := tx.Object(store.KindProject, u.Project, &Project{}); err != nil {
 		return err
 	}
-	all, err := store.ObjectsOf[userRow](tx.View, kindUser)
+	all, err := store.ObjectsOf[userRow](tx.View, store.KindUser)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(o userRow) bool { return o.Name == u.Name }) {
 		return fmt.Errorf("user %q: %w", u.Name, store.ErrExists)
 	}
-	return tx.PutObject(kindUser, u.ID, u)
+	return tx.PutObject(store.KindUser, u.ID, u)
 }
 
 func (a *Access) hashNew(ctx context.Context, password string) (string, error) {
@@ -101,12 +101,12 @@ func (a *Access) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 	}
 	var u userRow
 	err = a.change(ctx, actor, func(tx *publish.Tx) error {
-		if err := tx.Object(kindUser, id, &u); err != nil {
+		if err := tx.Object(store.KindUser, id, &u); err != nil {
 			return err
 		}
 		u.Password, u.Changed = hash, now()
 		u.Generation++
-		return tx.PutObject(kindUser, id, u)
+		return tx.PutObject(store.KindUser, id, u)
 	})
 	return u.User, err
 }
@@ -115,7 +115,7 @@ func (a *Access) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 func (a *Access) DeleteUser(ctx context.Context, actor store.Actor, id string) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		var u userRow
-		if err := tx.Object(kindUser, id, &u); err != nil {
+		if err := tx.Object(store.KindUser, id, &u); err != nil {
 			return err
 		}
 		if u.Role == RoleAdmin {
@@ -123,7 +123,7 @@ func (a *Access) DeleteUser(ctx context.Context, actor store.Actor, id string) e
 				return err
 			}
 		}
-		return tx.DeleteObject(kindUser, id)
+		return tx.DeleteObject(store.KindUser, id)
 	})
 }
 

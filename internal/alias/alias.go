@@ -87,7 +87,7 @@ func (s *Service) Open(p *publish.Publisher) error {
 		if err := s.readBelieved(v); err != nil {
 			return err
 		}
-		return v.EachObject(kindAlias, func(id string, value []byte) (bool, error) {
+		return v.EachObject(store.KindAlias, func(id string, value []byte) (bool, error) {
 			k, rec, err := readRecord(id, value)
 			if err != nil {
 				return false, err

@@ -8,14 +8,12 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// kindBelieved is a row that says by which Policy.AllZones aliases were flattened: when a start brings another, all are again.
-const (
-	kindBelieved = "aliaszones"
-	believedID   = "all"
-)
+// believedID is the id of the one row of store.KindAllZones. When a start brings another value, all aliases are flattened
+// again.
+const believedID = "all"
 
 func (s *Service) readBelieved(v store.View) error {
-	err := v.Object(kindBelieved, believedID, &s.believed)
+	err := v.Object(store.KindAllZones, believedID, &s.believed)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -31,7 +29,7 @@ func (s *Service) keepBelieved(ctx context.Context, all bool) error {
 	if same {
 		return nil
 	}
-	err := s.publisher.Commit(ctx, actor, func(tx *publish.Tx) error { return tx.PutObject(kindBelieved, believedID, all) })
+	err := s.publisher.Commit(ctx, actor, func(tx *publish.Tx) error { return tx.PutObject(store.KindAllZones, believedID, all) })
 	if err == nil {
 		s.mu.Lock()
 		s.believed = all

@@ -97,7 +97,7 @@ func (f *flattener) flatten(k Key) error {
 	if rec.Status != was.Status {
 		f.s.metrics.turned.WithLabelValues(string(rec.Status)).Inc()
 	}
-	return f.tx.PutObject(kindAlias, k.id(), rec)
+	return f.tx.PutObject(store.KindAlias, k.id(), rec)
 }
 
 func firstOf(data []string) string {
@@ -125,7 +125,7 @@ func (f *flattener) record(k Key) (Record, error) {
 		return rec, nil
 	}
 	var rec Record
-	err := f.tx.Object(kindAlias, k.id(), &rec)
+	err := f.tx.Object(store.KindAlias, k.id(), &rec)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -277,7 +277,7 @@ func (f *flattener) remove(k Key) error {
 		return err
 	}
 	f.s.forget(k)
-	if err := f.tx.DeleteObject(kindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
+	if err := f.tx.DeleteObject(store.KindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil

@@ -205,7 +205,7 @@ func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
 			return err
 		}
 		var rec Record
-		if err := v.Object(kindAlias, k.id(), &rec); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := v.Object(store.KindAlias, k.id(), &rec); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		s.settleOne(k, turn, way, rec)

@@ -16,9 +16,6 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// kindAlias is the kind of the rows of aliases among the store's objects.
-const kindAlias = "alias"
-
 // Key finds an ALIAS record set.
 type Key struct {
 	Zone uuid.UUID

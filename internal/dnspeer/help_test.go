@@ -87,7 +87,7 @@ func (h *house) addKeys() {
 			{"old-key.", "hmac-sha1", "ZONE", h.zone.ID},
 		} {
 			row := map[string]any{"name": k.name, "algorithm": k.algorithm, "secret": secret, "scope": k.scope, "resource_id": k.resource}
-			if err := tx.PutObject("tsigkey", uuid.NewString(), row); err != nil {
+			if err := tx.PutObject(store.KindTSIGKey, uuid.NewString(), row); err != nil {
 				return err
 			}
 		}

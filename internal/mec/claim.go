@@ -38,9 +38,6 @@ type claimKey struct {
 	typ        rr.Type
 }
 
-// kindClaims holds all claims on one claimKey in one row, so that a change of one sees the others.
-const kindClaims = "mecclaims"
-
 // id needs no separators: names in wire form tell where they end.
 func (k claimKey) id() string {
 	return string([]byte{byte(k.typ >> 8), byte(k.typ)}) + k.zone.Wire() + k.name.Wire()
@@ -71,7 +68,7 @@ func (l *ledger) page(k claimKey) (*page, error) {
 		return p, nil
 	}
 	p := &page{key: k}
-	if err := l.tx.Object(kindClaims, k.id(), &p.was); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := l.tx.Object(store.KindMECClaims, k.id(), &p.was); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	p.now = slices.Clone(p.was)
@@ -163,12 +160,12 @@ func (p *page) judge(limit int) error {
 func (l *ledger) write(p *page, z zone.Zone) error {
 	id := p.key.id()
 	if len(p.now) == 0 {
-		if err := l.tx.DeleteObject(kindClaims, id); err != nil {
+		if err := l.tx.DeleteObject(store.KindMECClaims, id); err != nil {
 			return err
 		}
 		return l.tx.DeleteSet(z.ID, p.key.name, p.key.typ)
 	}
-	if err := l.tx.PutObject(kindClaims, id, p.now); err != nil {
+	if err := l.tx.PutObject(store.KindMECClaims, id, p.now); err != nil {
 		return err
 	}
 	s := zone.RecordSet{Zone: z.ID, Name: p.key.name, Type: p.key.typ}

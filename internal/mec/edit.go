@@ -13,18 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Kinds of objects in the store. The rules of an application are a kind of their own, so that they can be listed without
-// looking at any other's.
+// Ids of the rows of store.KindMECState.
 const (
-	kindApp    = "mecapp"
-	kindState  = "mecstate" // of the service: counters
-	kindExpiry = "mecexpiry"
-
 	stateApps = "apps"
 	stateFeed = "feed"
 )
-
-func kindRules(app string) string { return "mecrule\x00" + app }
 
 // appRow is what must be known of an application without reading what it has.
 type appRow struct {
@@ -89,7 +82,7 @@ func (e *edit) finish() error {
 		}
 	}
 	if e.feed != nil {
-		return e.tx.PutObject(kindState, stateFeed, e.feed)
+		return e.tx.PutObject(store.KindMECState, stateFeed, e.feed)
 	}
 	return nil
 }
@@ -100,7 +93,7 @@ func (e *edit) app(id string) (*appEdit, error) {
 		return a, nil
 	}
 	a := &appEdit{}
-	err := e.tx.Object(kindApp, id, &a.appRow)
+	err := e.tx.Object(store.KindMECApp, id, &a.appRow)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
@@ -115,25 +108,25 @@ func (e *edit) finishApp(id string, a *appEdit) error {
 		return nil
 	}
 	if a.old && !a.empty() {
-		return e.tx.PutObject(kindApp, id, a.appRow)
+		return e.tx.PutObject(store.KindMECApp, id, a.appRow)
 	}
 	var n int
-	if err := e.tx.Object(kindState, stateApps, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := e.tx.Object(store.KindMECState, stateApps, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	var err error
 	if a.old {
 		n--
-		err = e.tx.DeleteObject(kindApp, id)
+		err = e.tx.DeleteObject(store.KindMECApp, id)
 	} else if n++; n > e.s.opts.Apps {
 		err = &LimitError{"applications", e.s.opts.Apps}
 	} else {
-		err = e.tx.PutObject(kindApp, id, a.appRow)
+		err = e.tx.PutObject(store.KindMECApp, id, a.appRow)
 	}
 	if err != nil {
 		return err
 	}
-	return e.tx.PutObject(kindState, stateApps, n)
+	return e.tx.PutObject(store.KindMECState, stateApps, n)
 }
 
 // prepare gives a rule what its owner left open, and checks what depends on the moment.
@@ -185,7 +178,7 @@ func (e *edit) putRule(was *Rule, r Rule) (Rule, error) {
 	if err := e.claim(r); err != nil {
 		return r, err
 	}
-	if err := e.tx.PutObject(kindRules(r.App), r.ID, r.row()); err != nil {
+	if err := e.tx.PutObject(store.KindMECRule.Of(r.App), r.ID, r.row()); err != nil {
 		return r, err
 	}
 	return r, e.event(kind, r)
@@ -198,7 +191,7 @@ func (e *edit) deleteRule(r Rule, kind EventKind) error {
 	if err := e.release(r); err != nil {
 		return err
 	}
-	if err := e.tx.DeleteObject(kindRules(r.App), r.ID); err != nil {
+	if err := e.tx.DeleteObject(store.KindMECRule.Of(r.App), r.ID); err != nil {
 		return err
 	}
 	return e.event(kind, r)
@@ -231,7 +224,7 @@ func (e *edit) claim(r Rule) error {
 		return nil
 	}
 	e.timed = true
-	return e.tx.PutObject(kindExpiry, expiryID(r), expiryRow{r.App, r.ID})
+	return e.tx.PutObject(store.KindMECExpiry, expiryID(r), expiryRow{r.App, r.ID})
 }
 
 // release takes that back.
@@ -244,12 +237,12 @@ func (e *edit) release(r Rule) error {
 	if r.ExpiresAt.IsZero() {
 		return nil
 	}
-	return e.tx.DeleteObject(kindExpiry, expiryID(r))
+	return e.tx.DeleteObject(store.KindMECExpiry, expiryID(r))
 }
 
 func readRule(v store.View, app, id string) (Rule, error) {
 	var row ruleRow
-	if err := v.Object(kindRules(app), id, &row); err != nil {
+	if err := v.Object(store.KindMECRule.Of(app), id, &row); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return Rule{}, fmt.Errorf("rule %s: %w", id, store.ErrNotFound)
 		}
@@ -260,7 +253,7 @@ func readRule(v store.View, app, id string) (Rule, error) {
 
 func readRules(v store.View, app string) ([]Rule, error) {
 	rules := []Rule{}
-	err := v.EachObject(kindRules(app), func(id string, value []byte) (bool, error) {
+	err := v.EachObject(store.KindMECRule.Of(app), func(id string, value []byte) (bool, error) {
 		var row ruleRow
 		if err := json.Unmarshal(value, &row); err != nil {
 			return false, err

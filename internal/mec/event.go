@@ -28,8 +28,6 @@ type Event struct {
 	Rule Rule // as it is now, or was last
 }
 
-const kindEvent = "mecevent"
-
 // eventRow is an event in the store, under its number.
 type eventRow struct {
 	Time time.Time `json:"w"`
@@ -49,7 +47,7 @@ type feedRow struct {
 
 func readFeed(v store.View) (feedRow, error) {
 	f := feedRow{First: 1}
-	err := v.Object(kindState, stateFeed, &f)
+	err := v.Object(store.KindMECState, stateFeed, &f)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -68,11 +66,11 @@ func (e *edit) event(kind EventKind, r Rule) error {
 	}
 	e.feed.Last++
 	row := eventRow{e.tx.Now(), kind, r.App, r.ID, r.row()}
-	if err := e.tx.PutObject(kindEvent, eventID(e.feed.Last), row); err != nil {
+	if err := e.tx.PutObject(store.KindMECEvent, eventID(e.feed.Last), row); err != nil {
 		return err
 	}
 	for n := 0; n < 2 && e.feed.Last-e.feed.First >= uint64(e.s.opts.Events); n++ {
-		if err := e.tx.DeleteObject(kindEvent, eventID(e.feed.First)); err != nil {
+		if err := e.tx.DeleteObject(store.KindMECEvent, eventID(e.feed.First)); err != nil {
 			return err
 		}
 		e.feed.First++
@@ -82,7 +80,7 @@ func (e *edit) event(kind EventKind, r Rule) error {
 
 func readEvent(v store.View, seq uint64) (Event, error) {
 	var row eventRow
-	err := v.Object(kindEvent, eventID(seq), &row)
+	err := v.Object(store.KindMECEvent, eventID(seq), &row)
 	return Event{seq, row.Time, row.Kind, row.Rule.rule(row.App, row.ID)}, err
 }
 

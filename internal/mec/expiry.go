@@ -27,7 +27,7 @@ const expiryBatch = 256
 // due lists rules whose time has come, the longest ended first, and tells when the next one ends: zero when none will.
 func (s *Service) due(now time.Time) (rows []expiryRow, next time.Time, err error) {
 	err = s.pub.View(func(v store.View) error {
-		return v.EachObject(kindExpiry, func(id string, value []byte) (bool, error) {
+		return v.EachObject(store.KindMECExpiry, func(id string, value []byte) (bool, error) {
 			var micros int64
 			if _, err := fmt.Sscanf(id, "%16x", &micros); err != nil {
 				return false, fmt.Errorf("expiry row %q: %w", id, err)

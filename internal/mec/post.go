@@ -253,7 +253,7 @@ func (s *Service) deliverOne(ctx context.Context, b *box, seq uint64, slots chan
 	var ev Event
 	var ended error
 	err := s.pub.View(func(v store.View) (err error) {
-		ended = v.Object(kindSubscriptionsOf(b.sub.App), b.sub.ID, &Subscription{})
+		ended = v.Object(store.KindMECSubscription.Of(b.sub.App), b.sub.ID, &Subscription{})
 		ev, err = readEvent(v, seq)
 		return err
 	})

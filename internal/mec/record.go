@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Record is a record set that the platform put into an overlay zone through the server management API.
@@ -109,10 +110,8 @@ type recordRow struct {
 	Updated time.Time    `json:"u"`
 }
 
-const kindZone = "meczone"
-
 // kindRecords is a kind per zone, so that a zone can be listed alone.
-func kindRecords(zoneName dnsname.Name) string { return "mecrecord\x00" + zoneName.String() }
+func kindRecords(zoneName dnsname.Name) store.Kind { return store.KindMECRecord.Of(zoneName.String()) }
 
 func recordID(n dnsname.Name, t rr.Type) string { return n.String() + "\x00" + t.String() }
 

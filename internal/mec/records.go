@@ -29,7 +29,7 @@ func (s *Service) Zones() (zones []ZoneRecords, err error) {
 
 func readZones(v store.View) ([]ZoneRecords, error) {
 	zones := []ZoneRecords{}
-	err := v.EachObject(kindZone, func(id string, value []byte) (bool, error) {
+	err := v.EachObject(store.KindMECZone, func(id string, value []byte) (bool, error) {
 		n, err := dnsname.Parse(id)
 		if err != nil {
 			return false, err
@@ -205,13 +205,13 @@ func (e *edit) putRecord(r Record, exists bool) error {
 func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	var n int
 	id := zoneName.String()
-	if err := e.tx.Object(kindZone, id, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := e.tx.Object(store.KindMECZone, id, &n); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if n += by; n == 0 {
-		return e.tx.DeleteObject(kindZone, id)
+		return e.tx.DeleteObject(store.KindMECZone, id)
 	}
-	return e.tx.PutObject(kindZone, id, n)
+	return e.tx.PutObject(store.KindMECZone, id, n)
 }
 
 // DeleteRecord removes a record and returns what it was, or store.ErrNotFound. The zero zone is as for Record.

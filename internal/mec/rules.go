@@ -22,7 +22,7 @@ type App struct {
 func (s *Service) Apps(after string, limit int) ([]App, error) {
 	apps := []App{}
 	err := s.pub.View(func(v store.View) error {
-		return v.EachObjectAfter(kindApp, after, func(id string, value []byte) (bool, error) {
+		return v.EachObjectAfter(store.KindMECApp, after, func(id string, value []byte) (bool, error) {
 			if len(apps) == limit {
 				return false, nil
 			}
@@ -40,7 +40,7 @@ func (s *Service) Apps(after string, limit int) ([]App, error) {
 // App is one application, or store.ErrNotFound.
 func (s *Service) App(id string) (App, error) {
 	var a appRow
-	err := s.pub.View(func(v store.View) error { return v.Object(kindApp, id, &a) })
+	err := s.pub.View(func(v store.View) error { return v.Object(store.KindMECApp, id, &a) })
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("application %s: %w", id, store.ErrNotFound)
 	}

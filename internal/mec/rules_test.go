@@ -56,8 +56,9 @@ func TestRuleLife(t *testing.T) {
 func (g *rig) rows() string {
 	var b strings.Builder
 	g.pub.View(func(v store.View) error {
-		for _, kind := range []string{"mecapp", "mecrule", "mecclaims", "mecexpiry", "mectask", "mecrunning", "mecconfig", "mecappname",
-			"mecsub", "mecrecord", "meczone"} {
+		for _, kind := range []store.Kind{store.KindMECApp, store.KindMECRule, store.KindMECClaims, store.KindMECExpiry, store.KindMECTask,
+			store.KindMECRunning, store.KindMECConfig, store.KindMECAppName, store.KindMECSubscription, store.KindMECRecord,
+			store.KindMECZone} {
 			v.EachObject(kind, func(id string, value []byte) (bool, error) {
 				fmt.Fprintf(&b, "%s %q %s\n", kind, id, value)
 				return true, nil

@@ -36,12 +36,6 @@ type Subscription struct {
 	Created   time.Time
 }
 
-// kindSubscriptions holds all of them, under the application and their id: they are all read at the start, and those of one
-// application are the kind below it.
-const kindSubscriptions = "mecsub"
-
-func kindSubscriptionsOf(app string) string { return kindSubscriptions + "\x00" + app }
-
 // maxCallback bounds the length of a URI.
 const maxCallback = 2048
 
@@ -87,7 +81,7 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 		}
 		sub = Subscription{ID: uuid.NewString(), App: app, Callback: callback, State: Delivering, Delivered: f.Last,
 			Created: e.tx.Now()}
-		return e.tx.PutObject(kindSubscriptionsOf(app), sub.ID, sub)
+		return e.tx.PutObject(store.KindMECSubscription.Of(app), sub.ID, sub)
 	})
 	if err == nil {
 		s.post.open(sub, sub.Delivered)
@@ -99,7 +93,7 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 func (e *edit) countSubscription(app string, by int) error {
 	n := 0
 	if app == "" {
-		err := e.tx.EachObject(kindSubscriptionsOf(""), func(string, []byte) (bool, error) { n++; return true, nil })
+		err := e.tx.EachObject(store.KindMECSubscription.Of(""), func(string, []byte) (bool, error) { n++; return true, nil })
 		if err != nil {
 			return err
 		}
@@ -123,7 +117,7 @@ func (e *edit) countSubscription(app string, by int) error {
 func (s *Service) Subscriptions(app string) ([]Subscription, error) {
 	subs := []Subscription{}
 	err := s.pub.View(func(v store.View) error {
-		rows, err := store.ObjectsOf[Subscription](v, kindSubscriptionsOf(app))
+		rows, err := store.ObjectsOf[Subscription](v, store.KindMECSubscription.Of(app))
 		for _, sub := range rows {
 			subs = append(subs, s.post.newer(sub))
 		}
@@ -135,7 +129,7 @@ func (s *Service) Subscriptions(app string) ([]Subscription, error) {
 // Subscription is one, or store.ErrNotFound.
 func (s *Service) Subscription(app, id string) (Subscription, error) {
 	var sub Subscription
-	err := s.pub.View(func(v store.View) error { return v.Object(kindSubscriptionsOf(app), id, &sub) })
+	err := s.pub.View(func(v store.View) error { return v.Object(store.KindMECSubscription.Of(app), id, &sub) })
 	if err != nil {
 		return sub, noSubscription(id, err)
 	}
@@ -152,7 +146,7 @@ func noSubscription(id string, err error) error {
 // Unsubscribe ends a subscription, or returns store.ErrNotFound.
 func (s *Service) Unsubscribe(ctx context.Context, actor store.Actor, app, id string) error {
 	err := s.commit(ctx, actor, func(e *edit) error {
-		if err := e.tx.DeleteObject(kindSubscriptionsOf(app), id); err != nil {
+		if err := e.tx.DeleteObject(store.KindMECSubscription.Of(app), id); err != nil {
 			return noSubscription(id, err)
 		}
 		return e.countSubscription(app, -1)
@@ -168,12 +162,12 @@ func (e *edit) dropSubscriptions(app string, a *appEdit) error {
 	if a.Subscriptions == 0 {
 		return nil
 	}
-	subs, err := store.ObjectsOf[Subscription](e.tx.View, kindSubscriptionsOf(app))
+	subs, err := store.ObjectsOf[Subscription](e.tx.View, store.KindMECSubscription.Of(app))
 	if err != nil {
 		return err
 	}
 	for _, sub := range subs {
-		if err := e.tx.DeleteObject(kindSubscriptionsOf(app), sub.ID); err != nil {
+		if err := e.tx.DeleteObject(store.KindMECSubscription.Of(app), sub.ID); err != nil {
 			return err
 		}
 	}
@@ -185,14 +179,14 @@ func (e *edit) dropSubscriptions(app string, a *appEdit) error {
 func (s *Service) saveSubscription(ctx context.Context, sub Subscription) error {
 	return s.commit(ctx, own, func(e *edit) error {
 		var was Subscription
-		err := e.tx.Object(kindSubscriptionsOf(sub.App), sub.ID, &was)
+		err := e.tx.Object(store.KindMECSubscription.Of(sub.App), sub.ID, &was)
 		if errors.Is(err, store.ErrNotFound) || err == nil && was == sub {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		return e.tx.PutObject(kindSubscriptionsOf(sub.App), sub.ID, sub)
+		return e.tx.PutObject(store.KindMECSubscription.Of(sub.App), sub.ID, sub)
 	})
 }
 
@@ -204,7 +198,7 @@ func (s *Service) loadSubscriptions() error {
 			return err
 		}
 		s.post.read, s.post.seen = f.Last, f.Last
-		return v.EachObject(kindSubscriptions, func(_ string, value []byte) (bool, error) {
+		return v.EachObject(store.KindMECSubscription, func(_ string, value []byte) (bool, error) {
 			var sub Subscription
 			if err := json.Unmarshal(value, &sub); err != nil {
 				return false, err

@@ -54,15 +54,6 @@ type Config struct {
 	Extra json.RawMessage // what the door keeps for its own replies; not looked at
 }
 
-// Kinds of objects. Running tasks have a row of their own, so that those which a crash cut short are found without
-// reading all tasks.
-const (
-	kindTask    = "mectask"
-	kindRunning = "mecrunning"
-	kindConfig  = "mecconfig"
-	kindAppName = "mecappname"
-)
-
 // configRow is a configuration without its rules, which can change on other ways.
 type configRow struct {
 	Name  string          `json:"n,omitempty"`
@@ -149,7 +140,7 @@ func (e *edit) checkConfig(app string, a *appEdit, kind TaskKind, name string) e
 		return nil
 	}
 	var owner string
-	err := e.tx.Object(kindAppName, name, &owner)
+	err := e.tx.Object(store.KindMECAppName, name, &owner)
 	if errors.Is(err, store.ErrNotFound) || err == nil && owner == app {
 		return nil
 	}
@@ -164,21 +155,21 @@ func (e *edit) beginTask(a *appEdit, t Task) error {
 		return err
 	}
 	a.Tasks, a.Running, a.dirty = append(a.Tasks, t.ID), t.ID, true
-	if err := e.tx.PutObject(kindRunning, t.ID, t.App); err != nil {
+	if err := e.tx.PutObject(store.KindMECRunning, t.ID, t.App); err != nil {
 		return err
 	}
-	return e.tx.PutObject(kindTask, t.ID, t)
+	return e.tx.PutObject(store.KindMECTask, t.ID, t)
 }
 
 // dropTasks forgets the n oldest tasks of an application.
 func (e *edit) dropTasks(a *appEdit, n int) error {
 	for ; n > 0 && len(a.Tasks) > 0; n-- {
 		id := a.Tasks[0]
-		if err := e.tx.DeleteObject(kindTask, id); err != nil {
+		if err := e.tx.DeleteObject(store.KindMECTask, id); err != nil {
 			return err
 		}
 		if id == a.Running {
-			if err := e.tx.DeleteObject(kindRunning, id); err != nil {
+			if err := e.tx.DeleteObject(store.KindMECRunning, id); err != nil {
 				return err
 			}
 			a.Running = ""
@@ -191,7 +182,7 @@ func (e *edit) dropTasks(a *appEdit, n int) error {
 // endTask writes the outcome of a task. A task that was terminated with its application is store.ErrNotFound.
 func (e *edit) endTask(id string, state TaskState, detail string) error {
 	var t Task
-	if err := e.tx.Object(kindTask, id, &t); err != nil {
+	if err := e.tx.Object(store.KindMECTask, id, &t); err != nil {
 		return err
 	}
 	a, err := e.app(t.App)
@@ -203,10 +194,10 @@ func (e *edit) endTask(id string, state TaskState, detail string) error {
 		t.Progress = 100
 	}
 	a.Running, a.dirty = "", true
-	if err := e.tx.DeleteObject(kindRunning, id); err != nil {
+	if err := e.tx.DeleteObject(store.KindMECRunning, id); err != nil {
 		return err
 	}
-	return e.tx.PutObject(kindTask, id, t)
+	return e.tx.PutObject(store.KindMECTask, id, t)
 }
 
 // putConfig makes cfg the configuration of an application.
@@ -227,11 +218,11 @@ func (e *edit) putConfig(t Task, cfg Config) error {
 	}
 	a.Configured, a.Name, a.dirty = true, cfg.Name, true
 	if cfg.Name != "" {
-		if err := e.tx.PutObject(kindAppName, cfg.Name, t.App); err != nil {
+		if err := e.tx.PutObject(store.KindMECAppName, cfg.Name, t.App); err != nil {
 			return err
 		}
 	}
-	if err := e.tx.PutObject(kindConfig, t.App, configRow{cfg.Name, cfg.Extra}); err != nil {
+	if err := e.tx.PutObject(store.KindMECConfig, t.App, configRow{cfg.Name, cfg.Extra}); err != nil {
 		return err
 	}
 	_, err = e.replaceRules(t.App, cfg.Rules)
@@ -244,12 +235,12 @@ func (e *edit) dropConfig(app string, a *appEdit) error {
 		return nil
 	}
 	if a.Name != "" {
-		if err := e.tx.DeleteObject(kindAppName, a.Name); err != nil {
+		if err := e.tx.DeleteObject(store.KindMECAppName, a.Name); err != nil {
 			return err
 		}
 	}
 	a.Configured, a.Name, a.dirty = false, "", true
-	return e.tx.DeleteObject(kindConfig, app)
+	return e.tx.DeleteObject(store.KindMECConfig, app)
 }
 
 // Configuration is what Configure last made of an application, with its rules as they are now, or store.ErrNotFound.
@@ -257,7 +248,7 @@ func (s *Service) Configuration(app string) (Config, error) {
 	var row configRow
 	var rules []Rule
 	err := s.pub.View(func(v store.View) error {
-		err := v.Object(kindConfig, app, &row)
+		err := v.Object(store.KindMECConfig, app, &row)
 		if errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("configuration of application %s: %w", app, store.ErrNotFound)
 		}
@@ -272,7 +263,7 @@ func (s *Service) Configuration(app string) (Config, error) {
 // Task is the task with this id, or store.ErrNotFound.
 func (s *Service) Task(id string) (t Task, err error) {
 	at, working := s.progress.get(id) // before the row, or the end of it would be told as its beginning
-	err = s.pub.View(func(v store.View) error { return v.Object(kindTask, id, &t) })
+	err = s.pub.View(func(v store.View) error { return v.Object(store.KindMECTask, id, &t) })
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("task %.80q: %w", id, store.ErrNotFound)
 	}
@@ -287,12 +278,12 @@ func (s *Service) Tasks(app string) ([]Task, error) {
 	tasks := []Task{}
 	err := s.pub.View(func(v store.View) error {
 		var a appRow
-		if err := v.Object(kindApp, app, &a); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := v.Object(store.KindMECApp, app, &a); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		for _, id := range a.Tasks {
 			var t Task
-			if err := v.Object(kindTask, id, &t); err != nil {
+			if err := v.Object(store.KindMECTask, id, &t); err != nil {
 				return err
 			}
 			tasks = append(tasks, t)
@@ -305,7 +296,7 @@ func (s *Service) Tasks(app string) ([]Task, error) {
 // findInterrupted notes the tasks that were running when the program ended.
 func (s *Service) findInterrupted() error {
 	return s.pub.View(func(v store.View) error {
-		return v.EachObject(kindRunning, func(id string, _ []byte) (bool, error) {
+		return v.EachObject(store.KindMECRunning, func(id string, _ []byte) (bool, error) {
 			s.jobs.interrupted = append(s.jobs.interrupted, id)
 			return true, nil
 		})

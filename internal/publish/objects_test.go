@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 func TestObjectVersion(t *testing.T) {
 	p := open(t, publish.Options{})
 	version := func() [2]uint64 { return [2]uint64{p.ObjectVersion("key"), p.ObjectVersion("other")} }
-	put := func(kind string, fail error) {
+	put := func(kind store.Kind, fail error) {
 		t.Helper()
 		err := commit(t, p, func(tx *publish.Tx) error {
 			if err := tx.PutObject(kind, "1", 1); err != nil {

@@ -17,11 +17,9 @@ type Secondary struct {
 	Expired     bool      `json:"expired"`     // no master was heard of for so long that it is kept, and not served
 }
 
-const kindSecondary = "secondary"
-
 // SecondaryOf is what is known of a copy; the zero Secondary when there never was one.
 func SecondaryOf(v store.View, id uuid.UUID) (s Secondary, err error) {
-	if err = v.Object(kindSecondary, id.String(), &s); errors.Is(err, store.ErrNotFound) {
+	if err = v.Object(store.KindSecondary, id.String(), &s); errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	return s, err
@@ -41,12 +39,12 @@ func (tx *Tx) SetSecondary(id uuid.UUID, s Secondary) error {
 		}
 		e.reload = true
 	}
-	return tx.PutObject(kindSecondary, id.String(), s)
+	return tx.PutObject(store.KindSecondary, id.String(), s)
 }
 
 // dropSecondary forgets a copy.
 func (tx *Tx) dropSecondary(id uuid.UUID) error {
-	if err := tx.DeleteObject(kindSecondary, id.String()); !errors.Is(err, store.ErrNotFound) {
+	if err := tx.DeleteObject(store.KindSecondary, id.String()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil

@@ -27,7 +27,7 @@ type Tx struct {
 	zones   map[uuid.UUID]*zoneEdit
 	order   []*zoneEdit // in the order they were first touched
 	changes []store.Change
-	objects []string // kinds of those that were written
+	objects []store.Kind // kinds of those that were written
 }
 
 // zoneEdit is what a Tx does to one zone.
@@ -62,20 +62,20 @@ func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...
 func (tx *Tx) changed() bool { return len(tx.objects) > 0 || len(tx.order) > 0 }
 
 // PutObject writes an object as JSON.
-func (tx *Tx) PutObject(kind, id string, value any) error {
+func (tx *Tx) PutObject(kind store.Kind, id string, value any) error {
 	tx.wrote(kind)
 	return tx.Edit.PutObject(kind, id, value)
 }
 
 // wrote notes that objects of a kind were written.
-func (tx *Tx) wrote(kind string) {
+func (tx *Tx) wrote(kind store.Kind) {
 	if !slices.Contains(tx.objects, kind) {
 		tx.objects = append(tx.objects, kind)
 	}
 }
 
 // DeleteObject removes an object, or returns store.ErrNotFound.
-func (tx *Tx) DeleteObject(kind, id string) error {
+func (tx *Tx) DeleteObject(kind store.Kind, id string) error {
 	tx.wrote(kind)
 	return tx.Edit.DeleteObject(kind, id)
 }

@@ -197,7 +197,7 @@ func (e *Edit) DropChanges(zoneID uuid.UUID, n int) error {
 }
 
 // PutObject writes an object as JSON.
-func (e *Edit) PutObject(kind, id string, value any) error {
+func (e *Edit) PutObject(kind Kind, id string, value any) error {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (e *Edit) PutObject(kind, id string, value any) error {
 }
 
 // DeleteObject removes an object, or returns ErrNotFound.
-func (e *Edit) DeleteObject(kind, id string) error {
+func (e *Edit) DeleteObject(kind Kind, id string) error {
 	key := ObjectKey(kind, id)
 	if e.w.Get(Objects, key) == nil {
 		return fmt.Errorf("%s %s: %w", kind, id, ErrNotFound)

@@ -64,7 +64,7 @@ func JournalKey(zone uuid.UUID, commit uint64) []byte {
 }
 
 // ObjectKey is the key of an object in Objects.
-func ObjectKey(kind, id string) []byte {
+func ObjectKey(kind Kind, id string) []byte {
 	return append(append([]byte(kind), 0), id...)
 }
 

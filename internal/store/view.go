@@ -253,21 +253,21 @@ func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
 }
 
 // Object reads the object of this kind and id into out, or returns ErrNotFound.
-func (v View) Object(kind, id string, out any) error {
+func (v View) Object(kind Kind, id string, out any) error {
 	b := v.r.Get(Objects, ObjectKey(kind, id))
 	if b == nil {
-		return &absent{what: kind, key: text(id)}
+		return &absent{what: string(kind), key: text(id)}
 	}
 	return json.Unmarshal(b, out)
 }
 
 // EachObject walks the objects of a kind in order of their ids, as JSON, until fn returns false or an error.
-func (v View) EachObject(kind string, fn func(id string, value []byte) (bool, error)) error {
+func (v View) EachObject(kind Kind, fn func(id string, value []byte) (bool, error)) error {
 	return v.EachObjectAfter(kind, "", fn)
 }
 
 // EachObjectAfter is EachObject from the first id after the given one.
-func (v View) EachObjectAfter(kind, after string, fn func(id string, value []byte) (bool, error)) error {
+func (v View) EachObjectAfter(kind Kind, after string, fn func(id string, value []byte) (bool, error)) error {
 	prefix := ObjectKey(kind, "")
 	var from []byte
 	if after != "" {
@@ -283,7 +283,7 @@ func (v View) EachObjectAfter(kind, after string, fn func(id string, value []byt
 }
 
 // ObjectsOf reads all objects of a kind.
-func ObjectsOf[T any](v View, kind string) ([]T, error) {
+func ObjectsOf[T any](v View, kind Kind) ([]T, error) {
 	var out []T
 	err := v.EachObject(kind, func(_ string, value []byte) (bool, error) {
 		var o T

@@ -28,7 +28,7 @@ func TestAskSignedOverTCP(t *testing.T) {
 	}
 	secret := base64.StdEncoding.EncodeToString([]byte("a secret of some length, for all"))
 	err = st.Update(func(w store.Writer) error {
-		return store.NewEdit(w).PutObject(keyKind, "1", keyRow{"key.test", "hmac-sha256", secret, "POOL", uuid.New()})
+		return store.NewEdit(w).PutObject(store.KindTSIGKey, "1", keyRow{"key.test", "hmac-sha256", secret, "POOL", uuid.New()})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (b *Book) forZone(id uuid.UUID) (Key, error) {
 }
 
 func (b *Book) refreshLocked() error {
-	now := b.pub.ObjectVersion(keyKind) // before they are read, so that what comes in between is not missed
+	now := b.pub.ObjectVersion(store.KindTSIGKey) // before they are read, so that what comes in between is not missed
 	if b.read && now == b.version {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -19,7 +20,7 @@ func TestBook(t *testing.T) {
 	put := func(id, name, algorithm, scope string, resource uuid.UUID) {
 		t.Helper()
 		commit(t, p, func(tx *publish.Tx) error {
-			return tx.PutObject("tsigkey", id, map[string]any{"name": name, "algorithm": algorithm, "secret": "c2VjcmV0", "scope": scope, "resource_id": resource})
+			return tx.PutObject(store.KindTSIGKey, id, map[string]any{"name": name, "algorithm": algorithm, "secret": "c2VjcmV0", "scope": scope, "resource_id": resource})
 		})
 	}
 	found := func(name string, want bool) transfer.Key {
@@ -45,7 +46,7 @@ func TestBook(t *testing.T) {
 	}
 	put("3", "weak.", "hmac-md5", "POOL", two.Pool)
 	found("weak.", false)
-	commit(t, p, func(tx *publish.Tx) error { return tx.DeleteObject("tsigkey", "1") })
+	commit(t, p, func(tx *publish.Tx) error { return tx.DeleteObject(store.KindTSIGKey, "1") })
 	found("k1.", false)
 	found("k2.", true)
 }

@@ -26,9 +26,7 @@ type Key struct {
 	zone, pool uuid.UUID // what it is for; one of them is set
 }
 
-// keyKind is the kind of object that the tsigkeys API writes, and keyRow as much of it as is needed here.
-const keyKind = "tsigkey"
-
+// keyRow is as much of a store.KindTSIGKey, which the tsigkeys API writes, as this package needs.
 type keyRow struct {
 	Name      string    `json:"name"`
 	Algorithm string    `json:"algorithm"`
@@ -43,7 +41,7 @@ var algorithms = map[string]string{"hmac-sha256": dns.HmacSHA256, "hmac-sha384":
 
 // readKeys are the keys that the server knows.
 func readKeys(v store.View) ([]Key, error) {
-	rows, err := store.ObjectsOf[keyRow](v, keyKind)
+	rows, err := store.ObjectsOf[keyRow](v, store.KindTSIGKey)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (s *Service) accept(ctx context.Context, r *running, x Scan) error {
 func (s *Service) store(ctx context.Context, actor store.Actor, x Scan) error {
 	// Whether the client has gone meanwhile is of no matter: it may come back.
 	return s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
-		return tx.PutObject(kindScan, x.ID, row{x, &actor})
+		return tx.PutObject(store.KindScan, x.ID, row{x, &actor})
 	})
 }
 

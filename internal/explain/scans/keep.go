@@ -18,12 +18,6 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Kinds of objects in the store. Facts are apart, so that a list need not read them.
-const (
-	kindScan  = "explainscan"
-	kindFacts = "explainfacts"
-)
-
 // maxFacts is how large a record may be, compressed, to be kept, and maxText is how large it may be otherwise: records of zeros
 // become very small. If it is larger, long replies are left out: what was made of them is in the facts.
 const (
@@ -46,11 +40,11 @@ func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts
 	surplus := s.surplus(*scan)
 	// A scan that ended is kept even if the program is about to.
 	err := s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
-		if err := tx.PutObject(kindScan, scan.ID, *scan); err != nil {
+		if err := tx.PutObject(store.KindScan, scan.ID, *scan); err != nil {
 			return err
 		}
 		if row != nil {
-			if err := tx.PutObject(kindFacts, scan.ID, row); err != nil {
+			if err := tx.PutObject(store.KindFacts, scan.ID, row); err != nil {
 				return err
 			}
 		}
@@ -70,7 +64,7 @@ func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts
 
 func drop(tx *publish.Tx, ids []string) error {
 	for _, id := range ids {
-		for _, kind := range []string{kindScan, kindFacts} {
+		for _, kind := range []store.Kind{store.KindScan, store.KindFacts} {
 			if err := tx.DeleteObject(kind, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err // another scan that ended at the same time may have dropped it
 			}
@@ -261,7 +255,7 @@ func (s *Service) Facts(project, id string) (*explain.Facts, error) {
 
 func (s *Service) stored(id string) (*explain.Facts, error) {
 	var row factsRow
-	if err := s.publisher.View(func(v store.View) error { return v.Object(kindFacts, id, &row) }); err != nil {
+	if err := s.publisher.View(func(v store.View) error { return v.Object(store.KindFacts, id, &row) }); err != nil {
 		return nil, err
 	}
 	return row.unpack()

@@ -164,7 +164,7 @@ func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
 		clients: buckets[string]{perMinute: o.PerClient}, targets: buckets[dnsname.Name]{perMinute: o.PerTarget}}
 	var all []row
 	err := p.View(func(v store.View) (err error) {
-		all, err = store.ObjectsOf[row](v, kindScan)
+		all, err = store.ObjectsOf[row](v, store.KindScan)
 		return err
 	})
 	s.resume(all)

@@ -117,11 +117,11 @@ func (c *call) accept(tx *publish.Tx, request, key string) (TransferAccept, erro
 		return t, err
 	}
 	r.Status, r.UpdatedAt = statusComplete, Time(tx.Now())
-	if err := tx.PutObject(kindTransferRequest, r.ID, r); err != nil {
+	if err := tx.PutObject(store.KindTransferRequest, r.ID, r); err != nil {
 		return t, err
 	}
 	t = TransferAccept{newMeta(tx), r.ID, r.ZoneID, c.scope.project, key, statusComplete}
-	return t, tx.PutObject(kindTransferAccept, t.ID, t)
+	return t, tx.PutObject(store.KindTransferAccept, t.ID, t)
 }
 
 // takeOver makes a zone the caller's. Its shares end: they were its old owner's to give, and the new one would not know
@@ -145,7 +145,7 @@ func (c *call) listTransferAccepts() (reply, error) {
 	}
 	var mine []TransferAccept
 	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[TransferAccept](v, kindTransferAccept)
+		all, err := store.ObjectsOf[TransferAccept](v, store.KindTransferAccept)
 		for _, t := range all {
 			if c.scope.all || t.ProjectID == c.scope.project {
 				mine = append(mine, t)
@@ -167,7 +167,7 @@ func (c *call) showTransferAccept() (reply, error) {
 		return reply{}, err
 	}
 	var t TransferAccept
-	err = c.view(func(v store.View) error { return v.Object(kindTransferAccept, id.String(), &t) })
+	err = c.view(func(v store.View) error { return v.Object(store.KindTransferAccept, id.String(), &t) })
 	if errors.Is(err, store.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
 		err = notFound("zone_transfer_accept", "ZoneTransferAccept")
 	}

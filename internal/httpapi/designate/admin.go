@@ -7,13 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// Kinds of objects in the store.
-const (
-	kindTLD       = "tld"
-	kindBlacklist = "blacklist"
-	kindTSIGKey   = "tsigkey"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // TLD is a top-level domain below which zones may stand.
@@ -45,7 +40,7 @@ func byAge[T any](created func(T) Time) func(a, b T) int {
 }
 
 var tlds = resource[TLD, *TLD]{
-	kind: kindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
+	kind: store.KindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
 	same: func(a, b TLD) bool { return strings.EqualFold(a.Name, b.Name) },
 	listing: listing[TLD]{
 		name: "tlds",
@@ -79,7 +74,7 @@ func readTLD(in *input, t *TLD) {
 }
 
 var blacklists = resource[Blacklist, *Blacklist]{
-	kind: kindBlacklist, title: "Blacklist", path: "/v2/blacklists", keys: []string{"pattern", "description"},
+	kind: store.KindBlacklist, title: "Blacklist", path: "/v2/blacklists", keys: []string{"pattern", "description"},
 	read: readBlacklist, same: func(a, b Blacklist) bool { return a.Pattern == b.Pattern },
 	listing: listing[Blacklist]{
 		name: "blacklists",
@@ -115,7 +110,7 @@ func readBlacklist(in *input, b *Blacklist) {
 var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
 var tsigKeys = resource[TSIGKey, *TSIGKey]{
-	kind: kindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
+	kind: store.KindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
 	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
 	same: func(a, b TSIGKey) bool { // on the wire both spellings are one key
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))

@@ -15,11 +15,6 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-const (
-	kindExport = "zone_export"
-	kindImport = "zone_import"
-)
-
 // Task is an export or an import of a zone file.
 type Task struct {
 	Meta
@@ -32,11 +27,14 @@ type Task struct {
 }
 
 // tasks is one of the two kinds.
-type tasks struct{ kind, name, path, title string }
+type tasks struct {
+	kind              store.Kind
+	name, path, title string
+}
 
 var (
-	exportTasks = tasks{kindExport, "exports", "/v2/zones/tasks/exports", "ZoneExport"}
-	importTasks = tasks{kindImport, "imports", "/v2/zones/tasks/imports", "ZoneImport"}
+	exportTasks = tasks{store.KindZoneExport, "exports", "/v2/zones/tasks/exports", "ZoneExport"}
+	importTasks = tasks{store.KindZoneImport, "imports", "/v2/zones/tasks/imports", "ZoneImport"}
 )
 
 func (k tasks) listing() listing[Task] {
@@ -143,7 +141,7 @@ func (c *call) createExport() (reply, error) {
 		t = Task{Meta: newMeta(tx), Status: statusComplete, ZoneID: &id, ProjectID: c.scope.project, Version: 1}
 		where := "designate://v2/zones/tasks/exports/" + t.ID + "/export"
 		t.Location = &where
-		return tx.PutObject(kindExport, t.ID, t)
+		return tx.PutObject(store.KindZoneExport, t.ID, t)
 	})
 	if err != nil {
 		return reply{}, err

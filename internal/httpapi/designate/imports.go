@@ -30,7 +30,7 @@ func (c *call) createImport() (reply, error) {
 	t := Task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
 	err = c.commit(func(tx *publish.Tx) error {
 		t.Meta = newMeta(tx)
-		return tx.PutObject(kindImport, t.ID, t)
+		return tx.PutObject(store.KindZoneImport, t.ID, t)
 	})
 	if err != nil {
 		_ = u.records.Close()
@@ -155,7 +155,7 @@ func (c *call) importZone(ctx context.Context, t *Task, file imported, replace b
 		id := z.ID.String()
 		done := *t
 		done.ZoneID, done.Status, done.UpdatedAt = &id, statusComplete, Time(tx.Now())
-		return tx.PutObject(kindImport, t.ID, done)
+		return tx.PutObject(store.KindZoneImport, t.ID, done)
 	})
 }
 
@@ -224,7 +224,7 @@ func (c *call) finishImport(ctx context.Context, t Task, err error) {
 	t.fail(errors.New(f.message))
 	err = c.api.Publisher.Commit(context.WithoutCancel(ctx), c.actor(), func(tx *publish.Tx) error {
 		t.UpdatedAt = Time(tx.Now())
-		return tx.PutObject(kindImport, t.ID, t)
+		return tx.PutObject(store.KindZoneImport, t.ID, t)
 	})
 	if err != nil {
 		c.api.Log.Error("import failed, and so did noting it", "import", t.ID, "reason", f.message, "err", err)
@@ -235,13 +235,13 @@ func (c *call) finishImport(ctx context.Context, t Task, err error) {
 func (a *API) failLeftImports(ctx context.Context) error {
 	actor := store.Actor{Who: "nameplane", Door: "designate"}
 	err := a.Publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
-		all, err := store.ObjectsOf[Task](tx.View, kindImport)
+		all, err := store.ObjectsOf[Task](tx.View, store.KindZoneImport)
 		for _, t := range all {
 			if err != nil || t.Status != statusPending || time.Time(t.CreatedAt).After(a.started) {
 				continue
 			}
 			t.fail(errors.New("the server was restarted before the import was finished"))
-			err = tx.PutObject(kindImport, t.ID, t)
+			err = tx.PutObject(store.KindZoneImport, t.ID, t)
 		}
 		return err
 	})

@@ -9,8 +9,6 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-const kindQuota = "quota"
-
 // quotaKeys are the quotas by their names on the wire.
 var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size"}
 
@@ -45,7 +43,7 @@ func (c *call) quotasOf(v store.View, project string) (Quotas, error) {
 func quotasOf(v store.View, s *Settings, project string) (Quotas, error) {
 	q := s.Quotas
 	var own map[string]int
-	err := v.Object(kindQuota, project, &own)
+	err := v.Object(store.KindQuota, project, &own)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return q, err
 	}
@@ -123,13 +121,13 @@ func readQuotas(in *input) (map[string]int, error) {
 
 func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
 	own := map[string]int{}
-	if err := tx.Object(kindQuota, project, &own); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := tx.Object(store.KindQuota, project, &own); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	for key, n := range set {
 		own[key] = n
 	}
-	return tx.PutObject(kindQuota, project, own)
+	return tx.PutObject(store.KindQuota, project, own)
 }
 
 func (c *call) deleteQuotas() (reply, error) {
@@ -138,7 +136,7 @@ func (c *call) deleteQuotas() (reply, error) {
 		return reply{}, err
 	}
 	err = c.commit(func(tx *publish.Tx) error {
-		if err := tx.DeleteObject(kindQuota, project); !errors.Is(err, store.ErrNotFound) {
+		if err := tx.DeleteObject(store.KindQuota, project); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		return nil

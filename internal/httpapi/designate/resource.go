@@ -30,8 +30,8 @@ type object[T any] interface {
 
 // resource is a kind of small things that only administrators see and change.
 type resource[T any, P object[T]] struct {
-	kind    string // in the store, and in errors
-	title   string // in messages
+	kind    store.Kind // in the store, and in errors
+	title   string     // in messages
 	path    string
 	listing listing[T]
 	keys    []string // that may be written
@@ -63,7 +63,7 @@ func (res resource[T, P]) list(c *call) (reply, error) {
 }
 
 func (res resource[T, P]) create(c *call) (reply, error) {
-	in, err := c.input(res.kind, res.keys...)
+	in, err := c.input(string(res.kind), res.keys...)
 	if err != nil {
 		return reply{}, err
 	}
@@ -91,7 +91,7 @@ func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	id := P(&item).meta().ID
 	for _, o := range all {
 		if P(&o).meta().ID != id && res.same(o, item) {
-			return duplicate(res.kind, "Duplicate %s", res.title)
+			return duplicate(string(res.kind), "Duplicate %s", res.title)
 		}
 	}
 	return tx.PutObject(res.kind, id, item)
@@ -106,7 +106,7 @@ func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 	}
 	err = v.Object(res.kind, id.String(), &item)
 	if errors.Is(err, store.ErrNotFound) {
-		err = notFound(res.kind, res.title)
+		err = notFound(string(res.kind), res.title)
 	}
 	return item, err
 }
@@ -124,7 +124,7 @@ func (res resource[T, P]) show(c *call) (reply, error) {
 }
 
 func (res resource[T, P]) update(c *call) (reply, error) {
-	in, err := c.anyInput(res.kind)
+	in, err := c.anyInput(string(res.kind))
 	if err != nil {
 		return reply{}, err
 	}

@@ -17,10 +17,13 @@ type share struct {
 	TargetProjectID string `json:"target_project_id"`
 }
 
-func shareKind(zoneID uuid.UUID) string      { return "share of " + zoneID.String() }
-func sharedWithKind(project string) string   { return "shared with " + project }
-func (s share) key() (kind, id string)       { return "share of " + s.ZoneID, s.ID }
-func (s share) targetKey() (kind, id string) { return sharedWithKind(s.TargetProjectID), s.ZoneID }
+func shareKind(zoneID uuid.UUID) store.Kind    { return store.KindShare.Of(zoneID.String()) }
+func sharedWithKind(project string) store.Kind { return store.KindSharedWith.Of(project) }
+func (s share) key() (store.Kind, string)      { return store.KindShare.Of(s.ZoneID), s.ID }
+
+func (s share) targetKey() (store.Kind, string) {
+	return sharedWithKind(s.TargetProjectID), s.ZoneID
+}
 
 func isShared(v store.View, zoneID uuid.UUID) (bool, error) {
 	shared := false
@@ -140,7 +143,7 @@ func putShare(tx *publish.Tx, z zone.Zone, s share) error {
 	if sharedWith(tx.View, z.ID, s.TargetProjectID) {
 		return duplicate("shared_zone", "Duplicate Shared Zone")
 	}
-	for _, key := range []func() (string, string){s.key, s.targetKey} {
+	for _, key := range []func() (store.Kind, string){s.key, s.targetKey} {
 		kind, id := key()
 		if err := tx.PutObject(kind, id, s); err != nil {
 			return err

@@ -14,10 +14,8 @@ import (
 )
 
 const (
-	kindTransferRequest = "zone_transfer_request"
-	kindTransferAccept  = "zone_transfer_accept"
-	statusComplete      = "COMPLETE"
-	statusError         = "ERROR"
+	statusComplete = "COMPLETE"
+	statusError    = "ERROR"
 )
 
 // TransferRequest offers a zone to another project, or to whoever has the key.
@@ -104,7 +102,7 @@ func (c *call) createTransferRequest() (reply, error) {
 }
 
 func putTransferRequest(tx *publish.Tx, t TransferRequest) error {
-	all, err := store.ObjectsOf[TransferRequest](tx.View, kindTransferRequest)
+	all, err := store.ObjectsOf[TransferRequest](tx.View, store.KindTransferRequest)
 	for _, o := range all {
 		if o.ZoneID == t.ZoneID && o.Status == statusActive {
 			return duplicate("zone_transfer_request", "The zone has a transfer request already")
@@ -113,15 +111,15 @@ func putTransferRequest(tx *publish.Tx, t TransferRequest) error {
 	if err != nil {
 		return err
 	}
-	return tx.PutObject(kindTransferRequest, t.ID, t)
+	return tx.PutObject(store.KindTransferRequest, t.ID, t)
 }
 
 // dropTransferRequests ends the offers of a zone that is going away.
 func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
-	all, err := store.ObjectsOf[TransferRequest](tx.View, kindTransferRequest)
+	all, err := store.ObjectsOf[TransferRequest](tx.View, store.KindTransferRequest)
 	for _, t := range all {
 		if err == nil && t.ZoneID == zoneID.String() {
-			err = tx.DeleteObject(kindTransferRequest, t.ID)
+			err = tx.DeleteObject(store.KindTransferRequest, t.ID)
 		}
 	}
 	return err
@@ -143,7 +141,7 @@ func (c *call) listTransferRequests() (reply, error) {
 	}
 	var mine []TransferRequest
 	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[TransferRequest](v, kindTransferRequest)
+		all, err := store.ObjectsOf[TransferRequest](v, store.KindTransferRequest)
 		for _, t := range all {
 			if c.scope.all || t.ProjectID == c.scope.project || t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
 				mine = append(mine, t)
@@ -162,7 +160,7 @@ func (c *call) listTransferRequests() (reply, error) {
 // transferRequest is one that the caller owns, is meant for, or that is open to all.
 func (c *call) transferRequest(v store.View, id string, owned bool) (TransferRequest, error) {
 	var t TransferRequest
-	err := v.Object(kindTransferRequest, id, &t)
+	err := v.Object(store.KindTransferRequest, id, &t)
 	owner := c.scope.all || t.ProjectID == c.scope.project
 	meant := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
 	if errors.Is(err, store.ErrNotFound) || err == nil && !owner && (owned || !meant) {
@@ -214,7 +212,7 @@ func (t *TransferRequest) describe(tx *publish.Tx, in *input) error {
 	if in.err() != nil {
 		return in.err()
 	}
-	return tx.PutObject(kindTransferRequest, t.ID, t)
+	return tx.PutObject(store.KindTransferRequest, t.ID, t)
 }
 
 func (c *call) deleteTransferRequest() (reply, error) {
@@ -226,7 +224,7 @@ func (c *call) deleteTransferRequest() (reply, error) {
 		if _, err := c.transferRequest(tx.View, id.String(), true); err != nil {
 			return err
 		}
-		return tx.DeleteObject(kindTransferRequest, id.String())
+		return tx.DeleteObject(store.KindTransferRequest, id.String())
 	})
 	return noContent, err
 }

@@ -42,7 +42,7 @@ func (c *call) zoneQuota(v store.View, z zone.Zone) error {
 
 // checkTLDs lets a zone stand below a configured top-level domain only, if there are any.
 func checkTLDs(v store.View, z zone.Zone) error {
-	tlds, err := store.ObjectsOf[TLD](v, kindTLD)
+	tlds, err := store.ObjectsOf[TLD](v, store.KindTLD)
 	if err != nil || len(tlds) == 0 {
 		return err
 	}
@@ -65,7 +65,7 @@ func checkTLDs(v store.View, z zone.Zone) error {
 
 // checkBlacklists matches without case, as names do.
 func checkBlacklists(v store.View, z zone.Zone) error {
-	lists, err := store.ObjectsOf[Blacklist](v, kindBlacklist)
+	lists, err := store.ObjectsOf[Blacklist](v, store.KindBlacklist)
 	if err != nil {
 		return err
 	}
