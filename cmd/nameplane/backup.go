@@ -18,7 +18,7 @@ func newBackupCommand() *cobra.Command {
 projects, as they were at one moment. The server goes on serving and changing.
 
 The copy is a store itself. To restore it, stop the server, put the copy in place of
-nameplane.db in its data folder, delete nameplane.db-wal there, and start the server.
+nameplane.db in its data folder, and start the server.
 
 FILE is readable by its owner only, is written whole or not at all, and is not
 overwritten without --force. The command needs a token with the role admin.`,

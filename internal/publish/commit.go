@@ -3,7 +3,6 @@ package publish
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,193 +13,82 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// errNothing ends an Update in which no edit changed anything, so that it costs no fsync.
+// errNothing ends an Update in which no edit changed anything, so that it costs no sync.
 var errNothing = errors.New("nothing changed")
 
-// group are edits that share a step of the store.
+// group is the edits that one step of the store makes durable together.
 type group struct {
-	edits  []*request
-	start  time.Time
-	staged *store.Staged
-	next   *request         // came while they ran, and must be alone
-	before error            // of the group before, when it landed while these ran
-	late   <-chan time.Time // no more is waited for
-	gone   bool             // others were let go first
-	ran    time.Time        // when the last of them had
+	edits []*request
+	start time.Time
+	next  *request // came while the edits ran, and must run alone
 }
 
-// commit runs a group that begins with r, and those behind it that cannot wait for the next turn. The group before is served
-// meanwhile; the last one is on its way to the disk when commit returns.
+// commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and lets its callers
+// go. An edit that must run alone gets a group of its own.
 func (p *Publisher) commit(r *request) {
 	for r != nil {
-		if p.air != nil && (r.alone || !p.air.staged.Beside()) {
-			_ = p.land() // the callers are told
-		}
 		g := &group{edits: []*request{r}, start: time.Now()}
-		err := p.stage(g)
-		// What these edits saw may have been the group before, so nobody is told anything before that is durable.
-		if before := errors.Join(g.before, p.land()); before != nil {
-			for _, r := range g.edits {
-				r.err = nil // an error may have had its reason in what is gone
-			}
-			err = before
-		}
+		err := p.store.Update(func(w store.Writer) error { return p.fill(w, g) })
 		switch {
 		case err == nil:
-			p.air = g
-		case errors.Is(err, errNothing):
-			g.release()
-		default:
+			p.serve(g.edits)
+			p.stats.commit(len(g.edits), time.Since(g.start))
+		case !errors.Is(err, errNothing):
 			p.fail(g, err)
 		}
-		if r = g.next; r != nil || p.landed() {
-			_ = p.land() // the callers are told
+		for _, r := range g.edits {
+			close(r.done)
 		}
+		r = g.next
 	}
 }
 
-// stage runs the edits of a group. A caller who is alone waits least when this goroutine waits for the disk.
-func (p *Publisher) stage(g *group) (err error) {
-	stage := p.store.Stage
-	if p.air == nil && len(p.queue) == 0 && p.last == 1 {
-		stage = updater{p.store}.Stage
+// fill runs the edits of a group.
+func (p *Publisher) fill(w store.Writer, g *group) error {
+	changed := false
+	for r := g.edits[0]; r != nil; r = p.another(g) {
+		if err := p.attempt(w, r); err != nil {
+			return err
+		}
+		changed = changed || r.err == nil && r.tx.changed()
 	}
-	g.staged, err = stage(func(w store.Writer) error {
-		changed := false
-		for r := g.edits[0]; r != nil; r = p.another(g) {
-			if err := p.attempt(w, r); err != nil {
-				return err
-			}
-			changed = changed || r.err == nil && r.tx.changed()
-		}
-		g.ran = time.Now()
-		if !changed {
-			return errNothing
-		}
-		return nil
-	})
-	return err
+	if !changed {
+		return errNothing
+	}
+	return nil
 }
 
-// another is the next edit of a group; nil when there is none, or the disk waits for the group.
-func (p *Publisher) another(g *group) (r *request) {
+// another adds the next waiting edit to a group and returns it, or nil when the group must be written now.
+func (p *Publisher) another(g *group) *request {
 	if len(g.edits) == groupLimit || g.edits[0].alone {
 		return nil
 	}
 	select {
-	case r = <-p.queue:
-	default:
-		r = p.await(g)
-	}
-	switch {
-	case r == nil:
-	case r.alone:
-		g.next, r = r, nil
-	default:
+	case r := <-p.queue:
+		if r.alone {
+			g.next = r
+			return nil
+		}
 		g.edits = append(g.edits, r)
-	}
-	return r
-}
-
-// await is another that is yet to come: as long as the disk is busy, and a little longer when most callers were in the
-// group before. They come back at once, and would wait for a step of a few and then for their own.
-func (p *Publisher) await(g *group) *request {
-	if r := p.yield(g); r != nil {
-		return r
-	}
-	if p.air != nil {
-		select {
-		case r := <-p.queue:
-			return r
-		case <-p.air.staged.Done():
-		}
-		if 2*len(g.edits) >= len(p.air.edits) {
-			return nil
-		}
-		if g.before = p.land(); g.before != nil {
-			return nil
-		}
-	}
-	if 2*len(g.edits) >= p.last {
-		return nil
-	}
-	if g.late == nil {
-		g.late = time.After(p.took / 2)
-	}
-	select {
-	case r := <-p.queue:
-		return r
-	case <-g.late:
-		return nil
-	}
-}
-
-// yield lets others go first, once, where there is one processor: those whose requests came together with that of this group
-// can say so only then, and would need a step of their own.
-func (p *Publisher) yield(g *group) *request {
-	if !p.single || g.gone {
-		return nil
-	}
-	g.gone = true
-	runtime.Gosched()
-	select {
-	case r := <-p.queue:
 		return r
 	default:
 		return nil
 	}
 }
 
-// land waits for the group that is on its way to the disk, serves it and lets its callers go.
-func (p *Publisher) land() error {
-	g := p.air
-	if g == nil {
-		return nil
-	}
-	p.air = nil
-	if err := g.staged.Err(); err != nil {
-		p.fail(g, err)
-		return err
-	}
-	p.last, p.took = len(g.edits), time.Since(g.ran)
-	p.serve(g.edits)
-	p.stats.commit(len(g.edits), time.Since(g.start))
-	g.release()
-	return nil
-}
-
-// landed reports whether the group on its way to the disk is there.
-func (p *Publisher) landed() bool {
-	select {
-	case <-p.landing():
-		return true
-	default:
-		return false
-	}
-}
-
-// fail tells the callers of a group that nothing of it was kept.
+// fail gives the callers of a group the error of the store. An edit that was refused gets it too: the reason may have
+// been a row of another edit that is gone now.
 func (p *Publisher) fail(g *group, err error) {
 	p.stats.failed.Add(1)
 	clear(p.journal) // the group was counted
 	for _, r := range g.edits {
-		if r.err == nil {
-			r.err = err
-		}
-	}
-	g.release()
-}
-
-func (g *group) release() {
-	for _, r := range g.edits {
-		close(r.done)
+		r.err = err
 	}
 }
 
-// attempt runs one edit. An error of the edit is noted in r and taken back; an error of the store is returned and ends
-// the whole group.
+// attempt runs one edit. It keeps an error of the edit in r and takes its rows back; it returns an error of the store,
+// which ends the whole group.
 func (p *Publisher) attempt(w store.Writer, r *request) error {
-	r.err = nil
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
 	}

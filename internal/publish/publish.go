@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -39,21 +38,17 @@ type Options struct {
 
 // Publisher owns the store and the snapshot that queries read.
 type Publisher struct {
-	store   store.Stager
+	store   store.Store
 	opts    Options
 	snap    atomic.Pointer[zone.Snapshot]
 	swapped atomic.Int64 // when snap was last replaced, unix nanoseconds
 	queue   chan *request
 	done    chan struct{} // closed when Run has ended
 	stats   *Stats
-	single  bool // there is one processor
 
 	versions versions
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
-	air     *group            // on its way to the disk; only the committer touches it
-	last    int               // edits of the group that came to the disk last; only the committer touches it
-	took    time.Duration     // how long the disk took for it
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -87,8 +82,8 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 	if err := store.Init(st); err != nil {
 		return nil, err
 	}
-	p := &Publisher{store: stager(st), opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
-		stats: newStats(), single: runtime.GOMAXPROCS(0) == 1, journal: map[uuid.UUID]int{}}
+	p := &Publisher{store: st, opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
+		stats: newStats(), journal: map[uuid.UUID]int{}}
 	zones, err := p.load()
 	if err != nil {
 		return nil, err
@@ -193,8 +188,6 @@ func (p *Publisher) Run(ctx context.Context) error {
 		select {
 		case r := <-p.queue:
 			p.commit(r)
-		case <-p.landing():
-			_ = p.land() // the callers are told
 		case <-ctx.Done():
 			p.mu.Lock()
 			p.closed = true
@@ -205,44 +198,15 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// landing is ready when the group on its way to the disk is there.
-func (p *Publisher) landing() <-chan struct{} {
-	if p.air == nil {
-		return nil
-	}
-	return p.air.staged.Done()
-}
-
 func (p *Publisher) commitWaiting() {
 	for {
 		select {
 		case r := <-p.queue:
 			p.commit(r)
 		default:
-			_ = p.land() // the callers are told
 			return
 		}
 	}
-}
-
-// stager is the store as a store.Stager: one that can only Update takes one step after the other.
-func stager(st store.Store) store.Stager {
-	if s, ok := st.(store.Stager); ok {
-		return s
-	}
-	return updater{st}
-}
-
-type updater struct{ store.Store }
-
-// Stage implements store.Stager.
-func (u updater) Stage(fn func(store.Writer) error) (*store.Staged, error) {
-	if err := u.Update(fn); err != nil {
-		return nil, err
-	}
-	done := store.NewStaged(false)
-	done.End(nil)
-	return done, nil
 }
 
 // Check reports whether the store can be read.

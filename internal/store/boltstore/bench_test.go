@@ -70,8 +70,6 @@ func BenchmarkSync(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	var disk syncer
-	defer disk.close()
 	page := make([]byte, 4096)
 	if _, err := f.Write(make([]byte, 1<<20)); err != nil {
 		b.Fatal(err)
@@ -81,7 +79,7 @@ func BenchmarkSync(b *testing.B) {
 			if _, err := f.WriteAt(page, i*4096); err != nil {
 				b.Fatal(err)
 			}
-			if err := disk.datasync(f, true); err != nil {
+			if err := f.Sync(); err != nil {
 				b.Fatal(err)
 			}
 		}

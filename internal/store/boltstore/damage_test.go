@@ -31,9 +31,6 @@ func sample(t *testing.T) (path string, content []byte) {
 			return w.Put(store.Objects, []byte("big"), make([]byte, 10_000))
 		})
 	}
-	if err := s.drain(); err != nil {
-		t.Fatal(err)
-	}
 	size := s.Size()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -198,9 +195,6 @@ func use(t *testing.T, s *Store) {
 // mustCheck runs bbolt's own consistency check.
 func mustCheck(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.drain(); err != nil {
-		t.Fatal(err)
-	}
 	err := s.view(func(tx *bolt.Tx) error {
 		var errs []error
 		for err := range tx.Check() {
@@ -334,7 +328,6 @@ func TestTruncatedInUse(t *testing.T) {
 func TestFaultInCommit(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
-	s.mapLen = 0 // no log
 	s.commit = func(tx *bolt.Tx) error {
 		_ = tx.Rollback()
 		panic("page 7 already freed")

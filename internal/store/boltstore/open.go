@@ -40,8 +40,7 @@ func boltOptions() *bolt.Options {
 	}
 }
 
-// openFile opens and locks the file, sets it back if it was not closed in order, and checks it before bbolt reads it. mu
-// and write are held, or the store is new.
+// openFile opens, locks and checks the file before bbolt reads it. The caller holds mu and write, or the store is new.
 func (s *Store) openFile() error {
 	o := boltOptions()
 	err := s.openWith(o)
@@ -62,7 +61,6 @@ func (s *Store) openFile() error {
 func (s *Store) openWith(o *bolt.Options) (err error) {
 	isNew := false
 	var file *os.File
-	var log *wal
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)
 		if err != nil {
@@ -73,7 +71,7 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		if err := lock(f, !o.ReadOnly, s.opts.LockTimeout); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if log, err = recoverWAL(f, o.ReadOnly); err != nil {
+		if err := checkLog(f.Name()); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		if isNew, err = checkFile(f); err != nil {
@@ -100,35 +98,13 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 			return errors.Join(fmt.Errorf("open store %s: %w", s.path, err), db.Close())
 		}
 	}
-	if err := s.adopt(db, file, log); err != nil {
-		return errors.Join(err, log.close(), db.Close())
-	}
-	s.mapLen, s.lost = o.InitialMmapSize, false
-	return nil
-}
-
-// adopt takes db as the store's own, with the log, unless that is nil, over it.
-func (s *Store) adopt(db *bolt.DB, file *os.File, log *wal) (err error) {
 	if err := checkMark(db); err != nil {
-		return describe(s.path, err)
+		return errors.Join(err, db.Close())
 	}
-	var over *overlay
-	if log != nil {
-		if over, err = log.overlay(); err != nil {
-			return fmt.Errorf("read the log of store %s: %w", s.path, err)
-		}
+	if !o.ReadOnly {
+		removeLog(s.path)
 	}
 	s.db, s.file = db, file
-	s.over.Store(over)
-	if log == nil {
-		return nil
-	}
-	// The log goes on where it was. The first Update brings its entries into the file; until then they lie over it, so that
-	// a store whose disk is full can be opened and read.
-	if s.pin, err = s.begin(false); err != nil {
-		return err
-	}
-	s.wal, s.round = log, s.maxRound
 	return nil
 }
 

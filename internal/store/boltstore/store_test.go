@@ -1,7 +1,12 @@
 package boltstore
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/store"
@@ -20,9 +25,51 @@ func open(t testing.TB, path string) *Store {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	s.walSize = testWAL
 	return s
 }
 
-// testWAL is the size of logs in tests: they copy them a lot.
-const testWAL = walEntries + 2*walEntryHead + maxEntry + 200_000
+// TestViewsDuringCommits reads beside a writer: a View sees whole Updates, and all that were acknowledged before it
+// began.
+func TestViewsDuringCommits(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"))
+	defer s.Close()
+	var acked atomic.Int64
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	number := func(b []byte) int64 {
+		n, _ := strconv.ParseInt(string(b), 10, 64)
+		return n
+	}
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				least := acked.Load()
+				err := s.View(func(r store.Reader) error {
+					a, b := number(r.Get(store.Sets, []byte("k"))), number(r.Get(store.Zones, []byte("k")))
+					if a != b || a < least {
+						return fmt.Errorf("a View saw %d and %d after %d was acknowledged", a, b, least)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := int64(1); n <= 300; n++ {
+		mustUpdate(t, s, func(w store.Writer) error {
+			v := strconv.AppendInt(nil, n, 10)
+			return errors.Join(w.Put(store.Sets, []byte("k"), v), w.Put(store.Zones, []byte("k"), v))
+		})
+		acked.Store(n)
+	}
+	close(stop)
+	readers.Wait()
+}

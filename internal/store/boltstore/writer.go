@@ -22,8 +22,6 @@ import (
 type writer struct {
 	*reader
 	dirty  bool
-	log    opLog
-	octets int
 	tables map[store.Table]*written
 }
 
@@ -45,11 +43,6 @@ func newWriter(tx *bolt.Tx) *writer {
 	return w
 }
 
-// next begins another Update in the same transaction.
-func (w *writer) next() {
-	w.dirty, w.log = false, opLog{}
-}
-
 func (w *writer) Put(t store.Table, key, value []byte) error {
 	switch {
 	case len(key) == 0:
@@ -59,11 +52,7 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 	case len(value) > bolt.MaxValueSize:
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrValueTooLarge)
 	}
-	if w.octets += len(key) + len(value); w.octets > maxUpdate {
-		return fmt.Errorf("put into %s: an update of more than %d MiB", t, maxUpdate>>20)
-	}
 	w.dirty = true
-	w.log.add(opPut, t, key, value)
 	done := w.tables[t]
 	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
 	value = append(make([]byte, 0, len(value)), value...)
@@ -83,7 +72,6 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 
 func (w *writer) Delete(t store.Table, key []byte) error {
 	w.dirty = true
-	w.log.add(opDelete, t, key, nil)
 	if kept := w.tables[t].kept; kept != nil {
 		kept[string(key)] = nil
 		return nil

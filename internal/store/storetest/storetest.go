@@ -39,7 +39,6 @@ func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 		{"BatchesAreWhole", testBatchesAreWhole},
 		{"UpdatesRunAlone", testUpdatesRunAlone},
 		{"Durable", testDurable},
-		{"Stage", RunStage},
 		{"BackupWhileWriting", testBackupWhileWriting},
 		{"BackupPassesErrors", testBackupPassesErrors},
 		{"BigTransaction", testBigTransaction},
