@@ -26,7 +26,7 @@ check: ## format, vet, staticcheck and all tests
 	$(GO) vet $(ALL)
 	.cache/bin/staticcheck $(ALL)
 	$(GO) test -timeout 20m $(ALL)
-ALL := ./... ./kubernetes/...
+ALL := ./... ./kubernetes/... ./test/clients/...
 
 race: ## the packages that own goroutines, under the race detector
 	$(GO) test -race -timeout 20m $(RACE)
@@ -34,7 +34,7 @@ race: ## the packages that own goroutines, under the race detector
 RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/store/...
 # The race detector of Go 1.26 crashes now and then where two processors run timers of one synctest bubble. Packages that
 # live in bubbles get one processor: what happens before what is found out in the same way.
-RACE_BUBBLES := ./internal/httpapi/... ./internal/mec ./internal/resolve/... ./internal/forward ./internal/follow \
+RACE_BUBBLES := ./internal/httpapi/... ./test/clients/openapi ./internal/mec ./internal/resolve/... ./internal/forward ./internal/follow \
 	./internal/transfer ./internal/alias ./internal/dnspeer ./kubernetes/internal/... ./kubernetes/plugin/... \
 	./internal/registry ./internal/explain/gather ./internal/explain/scans ./internal/lab ./internal/simnet
 

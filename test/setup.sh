@@ -54,6 +54,7 @@ fi
 
 retry go mod download
 (cd kubernetes && retry go mod download)
+(cd test/clients && retry go mod download)
 
 export GOWORK=off # each program below is a module that go.work does not name
 

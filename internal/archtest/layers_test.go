@@ -30,7 +30,7 @@ var rows = [][]string{
 		"kubernetes/plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
 	{"cmd/nameplane", "kubernetes/cmd/nameplane-egress", "kubernetes/cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
+	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/clients/openapi", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.

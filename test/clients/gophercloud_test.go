@@ -60,6 +60,7 @@ func TestGophercloud(t *testing.T) {
 	t.Run("quotas", func(t *testing.T) { gopherQuotas(t, c) })
 	t.Run("tsigkeys", func(t *testing.T) { gopherKeys(t, c) })
 	t.Run("transfer", func(t *testing.T) { gopherTransfer(t, s, c) })
+	t.Run("shares", func(t *testing.T) { gopherShares(t, c) })
 }
 
 func gopherZones(t *testing.T, s *server, c *gophercloud.ServiceClient) {
@@ -206,6 +207,23 @@ func gopherTransfer(t *testing.T, s *server, c *gophercloud.ServiceClient) {
 	must[*accept.TransferAccept](t)(accept.Get(t.Context(), other, a.ID).Extract())
 	must[*zones.Zone](t)(zones.Get(t.Context(), other, z.ID).Extract())
 	_, err = zones.Get(t.Context(), c, z.ID).Extract()
+	gone(t, err)
+}
+
+// gopherShares shares a zone, and deletes it with its shares, which a header asks for.
+func gopherShares(t *testing.T, c *gophercloud.ServiceClient) {
+	z := must[*zones.Zone](t)(zones.Create(t.Context(), c, zones.CreateOpts{Name: "shared.test.", Email: "admin@example.org"}).Extract())
+	must[*zones.ZoneShare](t)(zones.Share(t.Context(), c, z.ID, zones.ShareZoneOpts{TargetProjectID: "p3"}).Extract())
+	if err := zones.Delete(t.Context(), c, z.ID).Err; !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+		t.Errorf("deleted with a share: %v, want 400", err)
+	}
+	c.MoreHeaders = map[string]string{"X-Designate-Delete-Shares": "true"}
+	defer func() { c.MoreHeaders = nil }()
+	z = must[*zones.Zone](t)(zones.Delete(t.Context(), c, z.ID).Extract())
+	if z.Action != "DELETE" {
+		t.Errorf("deleted zone %+v", z)
+	}
+	_, err := zones.Get(t.Context(), c, z.ID).Extract()
 	gone(t, err)
 }
 

@@ -1,4 +1,4 @@
-package identity_test
+package clients
 
 import (
 	"net/http"
@@ -14,12 +14,12 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 )
 
-// TestGophercloud logs in with a client that nobody here wrote, in every way it has, and looks up the DNS service.
-func TestGophercloud(t *testing.T) {
+// TestLogins logs in with each kind of credential that gophercloud has, and looks up the DNS service.
+func TestLogins(t *testing.T) {
 	r := accesstest.Open(t, nil)
 	mux := http.NewServeMux()
 	identity.API{Access: r.Access}.Register(mux)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { // as the Designate door does
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { // as the Designate API does
 		base := httpapi.BaseURL(r, "")
 		httpapi.JSON(w, http.StatusOK, map[string]any{"versions": []map[string]any{{"id": "v2", "status": "CURRENT",
 			"links": []map[string]string{{"href": base + "/v2", "rel": "self"}}}}})

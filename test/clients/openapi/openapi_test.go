@@ -1,3 +1,5 @@
+// Package openapi_test checks the description of the HTTP API against the server, with the validator of kin-openapi. It is
+// not beside the description because the root module would then require that library.
 package openapi_test
 
 import (
@@ -69,8 +71,9 @@ func registered(t *testing.T, file string) []string {
 // TestRoutes holds the operations of the document against those of the doors.
 func TestRoutes(t *testing.T) {
 	r := newRig(t)
-	doors := append(registered(t, "../identity/identity.go"), registered(t, "../admin/admin.go")...)
-	doors = append(doors, registered(t, "../explain/explain.go")...)
+	const apis = "../../../internal/httpapi/"
+	doors := append(registered(t, apis+"identity/identity.go"), registered(t, apis+"admin/admin.go")...)
+	doors = append(doors, registered(t, apis+"explain/explain.go")...)
 	doors = append(doors, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
 	for _, route := range r.designate.Routes() {
