@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // account is as much of a token, user or project as the command line speaks of.
@@ -51,11 +53,11 @@ func (c *client) findAccount(ctx context.Context, plural, idOrName string) (acco
 	hint := "`nameplane " + one + " list` shows names and ids"
 	switch len(named) {
 	case 0:
-		return account{}, fail(hint, "there is no %s %q", one, idOrName)
+		return account{}, cli.Fail(hint, "there is no %s %q", one, idOrName)
 	case 1:
 		return named[0], nil
 	}
-	return account{}, fail(hint+"; give the id", "%d %s are named %q", len(named), plural, idOrName)
+	return account{}, cli.Fail(hint+"; give the id", "%d %s are named %q", len(named), plural, idOrName)
 }
 
 // projectID is the id of a project given by id or name. An id needs no question, and so no right to list projects.
@@ -68,20 +70,20 @@ func (c *client) projectID(ctx context.Context, idOrName string) (string, error)
 }
 
 // listAccounts is the verb `list` of all three.
-func listAccounts(cmd *cobra.Command, conn *connection, out format, plural string, head []string, row func(account) []string) error {
+func listAccounts(cmd *cobra.Command, conn *connection, out cli.Format, plural string, head []string, row func(account) []string) error {
 	cl, err := conn.open(cmd.Context())
 	if err != nil {
 		return err
 	}
-	l := newListing(cmd.OutOrStdout(), out, head...)
+	l := cli.NewListing(cmd.OutOrStdout(), out, head...)
 	err = cl.pages(cmd.Context(), "/access/v1/"+plural, plural, func(items []json.RawMessage) error {
-		return l.page(items, func(item json.RawMessage) ([][]string, error) {
+		return l.Page(items, func(item json.RawMessage) ([][]string, error) {
 			var a account
 			err := json.Unmarshal(item, &a)
 			return [][]string{row(a)}, err
 		})
 	})
-	return l.end(err, "no "+plural)
+	return l.End(err, "no "+plural)
 }
 
 // createAccount makes one, and returns it read and as it came.
@@ -107,7 +109,7 @@ func (c *client) deleteAccount(ctx context.Context, plural, idOrName string) (ac
 
 // newDeleteCommand is the verb that ends a token, user or project; done is its past tense.
 func newDeleteCommand(conn *connection, c *cobra.Command, plural, done string) *cobra.Command {
-	c.Args = between(1, 1)
+	c.Args = cli.Args(1, 1)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		cl, err := conn.open(cmd.Context())
 		if err != nil {
@@ -117,7 +119,7 @@ func newDeleteCommand(conn *connection, c *cobra.Command, plural, done string) *
 		if err != nil {
 			return err
 		}
-		return say(cmd, "%s %s %s (%s)\n", done, strings.TrimSuffix(plural, "s"), a.Name, a.ID)
+		return cli.Say(cmd, "%s %s %s (%s)\n", done, strings.TrimSuffix(plural, "s"), a.Name, a.ID)
 	}
 	return c
 }

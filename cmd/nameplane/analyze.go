@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
@@ -13,10 +14,10 @@ what kind of difference that is, and a plan with dates for changing it unnoticed
 
 Types may be given before or behind the name; default: A and AAAA. Names
 of addresses (in-addr.arpa, ip6.arpa) are asked for PTR, and those with an underscore
-before a label for SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and else for TXT.` + lookLong
+before a label for SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and else for TXT.` + reportLong
 
 func newAnalyzeCommand() *cobra.Command {
-	l := &look{kind: explain.Analyze}
+	l := &reportCommand{kind: explain.Analyze}
 	c := &cobra.Command{
 		Use:   "analyze NAME [TYPE]...",
 		Short: "Resolve a name from the root and ask every server on the way",
@@ -26,10 +27,10 @@ func newAnalyzeCommand() *cobra.Command {
   nameplane analyze --lab www.bad.com
   nameplane analyze www.example.com -o ics > change.ics
   nameplane analyze www.example.com --expect A=192.0.2.1 --fail-on warning`,
-		Args: between(0, -1),
+		Args: cli.Args(0, -1),
 		RunE: l.run,
 	}
 	l.addFlags(c)
-	l.sight.addNameFlags(c)
+	l.source.addNameFlags(c)
 	return c
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newBackupCommand() *cobra.Command {
@@ -23,7 +25,7 @@ nameplane.db in its data folder, and start the server.
 FILE is readable by its owner only, is written whole or not at all, and is not
 overwritten without --force. The command needs a token with the role admin.`,
 		Example: `  nameplane backup nameplane-$(date +%F).db`,
-		Args:    between(1, 1),
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := mayWrite(args[0], force); err != nil {
 				return err

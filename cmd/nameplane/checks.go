@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/explain/check"
 )
 
 func newChecksCommand() *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "checks [ID]",
 		Short: "Explain what scan, analyze and compare look at",
@@ -28,7 +29,7 @@ With -o json the output is an array of checks, or one check.`,
   nameplane checks DEL04
   nameplane checks SEC
   nameplane checks -o json | jq -r '.[] | select(.severity == "critical") | .id'`,
-		Args: between(0, 1),
+		Args: cli.Args(0, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var ids []string
 			for _, c := range check.All() {
@@ -47,17 +48,17 @@ With -o json the output is an array of checks, or one check.`,
 			}
 			some := slices.DeleteFunc(check.All(), func(c check.Check) bool { return id == "" || !strings.HasPrefix(c.ID, id) })
 			if len(some) == 0 {
-				return fail("`nameplane checks` lists them all", "there is no check %s", args[0])
+				return cli.Fail("`nameplane checks` lists them all", "there is no check %s", args[0])
 			}
 			return printChecks(w, out, some)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 
-func printChecks(w io.Writer, f format, checks []check.Check) error {
-	l := newListing(w, f, "ID", "SEVERITY", "CHECK")
+func printChecks(w io.Writer, f cli.Format, checks []check.Check) error {
+	l := cli.NewListing(w, f, "ID", "SEVERITY", "CHECK")
 	var items []json.RawMessage
 	for _, c := range checks {
 		item, err := json.Marshal(c)
@@ -66,23 +67,23 @@ func printChecks(w io.Writer, f format, checks []check.Check) error {
 		}
 		items = append(items, item)
 	}
-	err := l.page(items, func(item json.RawMessage) ([][]string, error) {
+	err := l.Page(items, func(item json.RawMessage) ([][]string, error) {
 		var c check.Check
 		err := json.Unmarshal(item, &c)
 		return [][]string{{c.ID, string(c.Severity), c.Title}}, err
 	})
-	return l.end(err, "no checks")
+	return l.End(err, "no checks")
 }
 
-func printCheck(w io.Writer, f format, c check.Check) error {
-	if f.json() {
-		return printJSON(w, c)
+func printCheck(w io.Writer, f cli.Format, c check.Check) error {
+	if f.JSON() {
+		return cli.PrintJSON(w, c)
 	}
 	var kinds []string
 	for _, k := range c.Kinds {
 		kinds = append(kinds, string(k))
 	}
-	return printPairs(w, [][2]string{
+	return cli.PrintPairs(w, [][2]string{
 		{c.ID, c.Title}, {"severity", string(c.Severity) + ", at worst"}, {"group", c.Group}, {"part of", strings.Join(kinds, ", ")},
 		{"what", c.What}, {"why", c.Why}, {"how", c.How}, {"fix", c.Fix}, {"see", strings.Join(c.Refs, ", ")},
 	})

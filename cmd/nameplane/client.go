@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // client speaks to the REST API of a server.
@@ -80,12 +82,12 @@ func (c *client) do(req *http.Request, out any) error {
 	case err != nil:
 		return c.unreachable(err)
 	case len(b) > maxReply:
-		return fail("", "the reply of %s is larger than %d MiB", req.URL.Path, maxReply>>20)
+		return cli.Fail("", "the reply of %s is larger than %d MiB", req.URL.Path, maxReply>>20)
 	case out == nil:
 		return nil
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return fail("is this address a nameplane server's?", "%s answered something else than was expected: %s", c.base, err)
+		return cli.Fail("is this address a nameplane server's?", "%s answered something else than was expected: %s", c.base, err)
 	}
 	return nil
 }
@@ -105,19 +107,19 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 
 // unreachable words an exchange that was cut off: nobody knows what the server made of it.
 func (c *client) unreachable(err error) error {
-	f := &failure{code: exitUnknown, err: err, hint: "is `nameplane serve` running? --server or NAMEPLANE_SERVER says where"}
+	f := &cli.Failure{Code: cli.ExitUnknown, Err: err, Hint: "is `nameplane serve` running? --server or NAMEPLANE_SERVER says where"}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its address is in the sentence already
 	}
-	f.text = fmt.Sprintf("cannot reach %s: %s", c.base, err)
+	f.Text = fmt.Sprintf("cannot reach %s: %s", c.base, err)
 	if errors.Is(err, context.Canceled) {
-		f.text, f.hint = "interrupted", "look whether the change was made before you repeat it"
+		f.Text, f.Hint = "interrupted", "look whether the change was made before you repeat it"
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		f.hint = "give the certificate of the server or of its authority with --ca-file"
+		f.Hint = "give the certificate of the server or of its authority with --ca-file"
 	}
-	if strings.Contains(f.text, "HTTP response to HTTPS client") {
-		f.hint = "the server speaks http here, not https"
+	if strings.Contains(f.Text, "HTTP response to HTTPS client") {
+		f.Hint = "the server speaks http here, not https"
 	}
 	return f
 }
@@ -191,26 +193,26 @@ func (c *client) refused(res *http.Response) error {
 		e = wrapped.Error
 	}
 	e.Status = res.StatusCode
-	f := &failure{code: exitError, text: e.Error(), err: e}
+	f := &cli.Failure{Code: cli.ExitError, Text: e.Error(), Err: e}
 	switch {
 	case e.Status == http.StatusUnauthorized:
-		f.text = "the server does not know this token, or it has expired or was revoked"
-		f.hint = fmt.Sprintf("it was read from %s; give another one with --token-file or NAMEPLANE_TOKEN", c.tokenFrom)
+		f.Text = "the server does not know this token, or it has expired or was revoked"
+		f.Hint = fmt.Sprintf("it was read from %s; give another one with --token-file or NAMEPLANE_TOKEN", c.tokenFrom)
 	case e.Status == http.StatusForbidden:
-		f.hint = fmt.Sprintf("the token from %s may not do this; `nameplane token list` shows the roles", c.tokenFrom)
-	case strings.Contains(f.text, "X-Designate-Edit-Managed-Records"):
-		f.text, f.hint = "these records were made by the server itself", "--edit-managed changes them all the same, for administrators"
+		f.Hint = fmt.Sprintf("the token from %s may not do this; `nameplane token list` shows the roles", c.tokenFrom)
+	case strings.Contains(f.Text, "X-Designate-Edit-Managed-Records"):
+		f.Text, f.Hint = "these records were made by the server itself", "--edit-managed changes them all the same, for administrators"
 	case e.Status == http.StatusPreconditionFailed:
-		f.hint = "somebody changed it in the meantime; look at it again and repeat the command"
+		f.Hint = "somebody changed it in the meantime; look at it again and repeat the command"
 	case e.Status == http.StatusTooManyRequests:
-		f.hint = "wait a little and try again"
+		f.Hint = "wait a little and try again"
 	case e.Status >= 300 && e.Status <= 399:
-		f.text = fmt.Sprintf("%s answered with a redirect to %q", c.base, res.Header.Get("Location"))
-		f.hint = "give the final address with --server"
+		f.Text = fmt.Sprintf("%s answered with a redirect to %q", c.base, res.Header.Get("Location"))
+		f.Hint = "give the final address with --server"
 	case e.Status == http.StatusServiceUnavailable:
-		f.hint = "the server's log says more; is its disk full or read-only?"
+		f.Hint = "the server's log says more; is its disk full or read-only?"
 	case e.Status >= 500:
-		f.hint = "the server's log says more, by request id " + e.RequestID
+		f.Hint = "the server's log says more, by request id " + e.RequestID
 	}
 	return f
 }
@@ -234,7 +236,7 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		var items []json.RawMessage
 		var links struct{ Next string }
 		if err := json.Unmarshal(body[name], &items); err != nil {
-			return fail("is this address a nameplane server's?", "%s answered without %s", c.base, name)
+			return cli.Fail("is this address a nameplane server's?", "%s answered without %s", c.base, name)
 		}
 		if raw, ok := body["links"]; ok {
 			if err := json.Unmarshal(raw, &links); err != nil {
@@ -246,7 +248,7 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		}
 		next := nextPath(links.Next)
 		if next == path {
-			return fail("", "%s answered with a page that is followed by itself", c.base)
+			return cli.Fail("", "%s answered with a page that is followed by itself", c.base)
 		}
 		path = next
 	}

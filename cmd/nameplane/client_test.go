@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // TestRefusals shows replies and what people read of them.
@@ -22,22 +24,22 @@ func TestRefusals(t *testing.T) {
 		status, code         int
 		text, hint           string
 	}{
-		{name: "fields", status: 400, code: exitError,
+		{name: "fields", status: 400, code: cli.ExitError,
 			body: `{"code":400,"type":"invalid_object","message":"Provided object does not match schema",
 				"errors":{"errors":[{"path":["changes",0,"records",1],"message":"not an address"},{"path":["ttl"],"message":"too small"}]}}`,
 			text: "records[1]: not an address; ttl: too small"},
-		{name: "message", status: 409, code: exitError, body: `{"message":"it exists at example.org."}`, text: "it exists at example.org."},
-		{name: "keystone", status: 400, code: exitError, body: `{"error":{"message":"the other form"}}`, text: "the other form"},
-		{name: "no json", status: 404, code: exitError, body: `<html>`, text: "the server answered 404 Not Found"},
-		{name: "401", status: 401, code: exitError, body: `{"message":"x"}`, hint: "it was read from the test;",
+		{name: "message", status: 409, code: cli.ExitError, body: `{"message":"it exists at example.org."}`, text: "it exists at example.org."},
+		{name: "keystone", status: 400, code: cli.ExitError, body: `{"error":{"message":"the other form"}}`, text: "the other form"},
+		{name: "no json", status: 404, code: cli.ExitError, body: `<html>`, text: "the server answered 404 Not Found"},
+		{name: "401", status: 401, code: cli.ExitError, body: `{"message":"x"}`, hint: "it was read from the test;",
 			text: "the server does not know this token, or it has expired or was revoked"},
-		{name: "403", status: 403, code: exitError, body: `{"message":"no"}`, text: "no", hint: "the token from the test may not do this"},
-		{name: "412", status: 412, code: exitError, body: `{"message":"changed"}`, text: "changed", hint: "somebody changed it"},
-		{name: "503", status: 503, code: exitError, body: `{"message":"disk full"}`, text: "disk full", hint: "the server's log says more"},
-		{name: "500", status: 500, code: exitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops", hint: "req-1"},
-		{name: "redirect", status: 302, code: exitError, location: "http://127.0.0.1:1/", hint: "give the final address",
+		{name: "403", status: 403, code: cli.ExitError, body: `{"message":"no"}`, text: "no", hint: "the token from the test may not do this"},
+		{name: "412", status: 412, code: cli.ExitError, body: `{"message":"changed"}`, text: "changed", hint: "somebody changed it"},
+		{name: "503", status: 503, code: cli.ExitError, body: `{"message":"disk full"}`, text: "disk full", hint: "the server's log says more"},
+		{name: "500", status: 500, code: cli.ExitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops", hint: "req-1"},
+		{name: "redirect", status: 302, code: cli.ExitError, location: "http://127.0.0.1:1/", hint: "give the final address",
 			text: `answered with a redirect to "http://127.0.0.1:1/"`},
-		{name: "not ours", status: 200, code: exitError, body: `hello`, text: "answered something else than was expected", hint: "nameplane server"},
+		{name: "not ours", status: 200, code: cli.ExitError, body: `hello`, text: "answered something else than was expected", hint: "nameplane server"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,12 +51,12 @@ func TestRefusals(t *testing.T) {
 			defer s.Close()
 			c := clientOf(t, s)
 			err := c.call(t.Context(), http.MethodGet, "/", nil, &struct{}{})
-			f, ok := errors.AsType[*failure](err)
+			f, ok := errors.AsType[*cli.Failure](err)
 			if !ok {
 				t.Fatalf("err = %v, want a failure", err)
 			}
-			if f.code != tt.code || !strings.Contains(f.text, tt.text) || !strings.Contains(f.hint, tt.hint) {
-				t.Errorf("got %d %q, hint %q; want %d %q, hint %q", f.code, f.text, f.hint, tt.code, tt.text, tt.hint)
+			if f.Code != tt.code || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Hint, tt.hint) {
+				t.Errorf("got %d %q, hint %q; want %d %q, hint %q", f.Code, f.Text, f.Hint, tt.code, tt.text, tt.hint)
 			}
 		})
 	}
@@ -101,8 +103,8 @@ func TestHTTPS(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.call(t.Context(), http.MethodGet, "/", nil, &reply)
-	f, ok := errors.AsType[*failure](err)
-	if !ok || f.code != exitUnknown || !strings.Contains(f.hint, "--ca-file") {
+	f, ok := errors.AsType[*cli.Failure](err)
+	if !ok || f.Code != cli.ExitUnknown || !strings.Contains(f.Hint, "--ca-file") {
 		t.Errorf("without --ca-file: %v", err)
 	}
 
@@ -151,8 +153,8 @@ func TestDownloadCutOff(t *testing.T) {
 		}
 		return c.download(req, w)
 	})
-	f, ok := errors.AsType[*failure](err)
-	if !ok || f.code != exitUnknown || !strings.Contains(f.text, "broke off after 1.0 MB") {
+	f, ok := errors.AsType[*cli.Failure](err)
+	if !ok || f.Code != cli.ExitUnknown || !strings.Contains(f.Text, "broke off after 1.0 MB") {
 		t.Errorf("err = %v, want that it broke off", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
@@ -194,7 +196,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := clientOf(t, s).call(ctx, http.MethodGet, "/", nil, nil)
-	if f, ok := errors.AsType[*failure](err); !ok || f.code != exitUnknown || f.text != "interrupted" {
+	if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitUnknown || f.Text != "interrupted" {
 		t.Errorf("err = %v, want interrupted", err)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
@@ -13,10 +14,10 @@ everyone sees the new answer.
 The authority is asked first. Resolvers are not asked for a name that it does not have:
 that would make them remember that it does not exist. --force asks them all the same.
 
-A public address stands for many caches; several questions each show some of them.` + lookLong
+A public address stands for many caches; several questions each show some of them.` + reportLong
 
 func newCompareCommand() *cobra.Command {
-	l := &look{kind: explain.Compare}
+	l := &reportCommand{kind: explain.Compare}
 	c := &cobra.Command{
 		Use:   "compare NAME [TYPE]...",
 		Short: "Compare resolvers of the world with the authority",
@@ -25,11 +26,11 @@ func newCompareCommand() *cobra.Command {
   nameplane compare www.example.com AAAA --local
   nameplane compare --lab www.moved.test
   nameplane compare www.example.com --resolvers ours.txt -o json`,
-		Args: between(0, -1),
+		Args: cli.Args(0, -1),
 		RunE: l.run,
 	}
 	l.addFlags(c)
-	l.sight.addNameFlags(c)
-	l.sight.addCacheFlags(c)
+	l.source.addNameFlags(c)
+	l.source.addCacheFlags(c)
 	return c
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 const defaultServer = "http://127.0.0.1:8053"
@@ -83,12 +85,12 @@ func (c *connection) baseURL() (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		return "", &failure{code: exitUsage, text: fmt.Sprintf("%s is %q, which is not the address of a server", from, text),
-			hint: "it looks like " + defaultServer + " or https://dns.example.org:8053"}
+		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %q, which is not the address of a server", from, text),
+			Hint: "it looks like " + defaultServer + " or https://dns.example.org:8053"}
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		return "", &failure{code: exitUsage, text: fmt.Sprintf("%s is %s: the token would cross the network readable for all", from, text),
-			hint: "use https://, with --ca-file when the certificate is your own"}
+		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %s: the token would cross the network readable for all", from, text),
+			Hint: "use https://, with --ca-file when the certificate is your own"}
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -115,12 +117,12 @@ func (c *connection) token() (token, from string, err error) {
 	t := strings.TrimSpace(string(b))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.tokenFile == "":
-		return "", "", fail("give --token-file, set NAMEPLANE_TOKEN, or name the server's data folder with --data",
+		return "", "", cli.Fail("give --token-file, set NAMEPLANE_TOKEN, or name the server's data folder with --data",
 			"no token: NAMEPLANE_TOKEN is not set and there is no file %s", file)
 	case err != nil:
-		return "", "", fail("whoever may manage the server may read this file; ask for a token of your own", "cannot read the token: %s", err)
+		return "", "", cli.Fail("whoever may manage the server may read this file; ask for a token of your own", "cannot read the token: %s", err)
 	case t == "" || strings.ContainsAny(t, " \t\r\n") || len(t) > 4096:
-		return "", "", fail("the file holds a token (np_...) and nothing else", "%s does not hold a token", file)
+		return "", "", cli.Fail("the file holds a token (np_...) and nothing else", "%s does not hold a token", file)
 	}
 	return t, file, nil
 }
@@ -147,11 +149,11 @@ func (c *connection) transport() (*http.Transport, error) {
 	}
 	pem, err := os.ReadFile(c.caFile)
 	if err != nil {
-		return nil, fail("", "cannot read --ca-file: %s", err)
+		return nil, cli.Fail("", "cannot read --ca-file: %s", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fail("it begins with -----BEGIN CERTIFICATE-----", "--ca-file %s holds no certificate in PEM form", c.caFile)
+		return nil, cli.Fail("it begins with -----BEGIN CERTIFICATE-----", "--ca-file %s holds no certificate in PEM form", c.caFile)
 	}
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return t, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
@@ -22,7 +23,7 @@ of this machine, needs no rights, and nothing leaves it: with --lab the commands
 look at domains reach the lab or nothing.`
 
 func newLabCommand() *cobra.Command {
-	c := newGroup("lab", "Run an internet of your own to try things in", labLong,
+	c := cli.NewGroup("lab", "Run an internet of your own to try things in", labLong,
 		`  nameplane lab up
   nameplane lab list
   nameplane scan --lab bad.com
@@ -51,7 +52,7 @@ func newLabUp() *cobra.Command {
 		Long:  labUpLong,
 		Example: `  nameplane lab up
   nameplane lab up --dir /tmp/lab --port 0`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
@@ -79,31 +80,31 @@ func startLab(ctx context.Context, o lab.Options) (*lab.Lab, error) {
 	l, err := lab.Start(ctx, o)
 	switch {
 	case errors.Is(err, lab.ErrRunning):
-		return nil, fail("use that one, or give another folder with --dir", "a lab is running in %s already", o.Dir)
+		return nil, cli.Fail("use that one, or give another folder with --dir", "a lab is running in %s already", o.Dir)
 	case err != nil:
-		return nil, &failure{code: exitError, text: err.Error(), hint: "--port 0 takes ports that are free", err: err}
+		return nil, &cli.Failure{Code: cli.ExitError, Text: err.Error(), Hint: "--port 0 takes ports that are free", Err: err}
 	}
 	return l, nil
 }
 
 // announceLab prints what a lab has, and how to use it.
 func announceLab(cmd *cobra.Command, l *lab.Lab, dir string) error {
-	t := newTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
+	t := cli.NewTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
 	addDomains(t, l.Domains, dir)
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	return say(cmd, "The lab is up, with %d domains and %d resolvers. Try its commands in another terminal; Ctrl-C ends it.", len(l.Domains), len(l.Resolvers))
+	return cli.Say(cmd, "The lab is up, with %d domains and %d resolvers. Try its commands in another terminal; Ctrl-C ends it.", len(l.Domains), len(l.Resolvers))
 }
 
 // addDomains adds a row for each domain: those that are in order first, as the table begins with them.
-func addDomains(t *table, domains []lab.Domain, dir string) {
+func addDomains(t *cli.Table, domains []lab.Domain, dir string) {
 	for _, d := range domains {
 		wrong := d.Wrong
 		if wrong == "" {
 			wrong = "nothing"
 		}
-		t.row(d.Name, wrong, inLab(d.Try, dir))
+		t.Row(d.Name, wrong, inLab(d.Try, dir))
 	}
 }
 
@@ -126,29 +127,29 @@ everything is are there, too.`
 
 func newLabList() *cobra.Command {
 	var dir string
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "list [--dir FOLDER]",
 		Short: "List the domains of a lab",
 		Long:  labListLong,
 		Example: `  nameplane lab list
   nameplane lab list -o json`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := loadLab(dir)
 			if err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Places()})
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Places()})
 			}
-			t := newTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
+			t := cli.NewTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
 			addDomains(t, l.Domains, dir)
-			return t.flush()
+			return t.Flush()
 		},
 	}
 	addLabDir(c, &dir)
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 
@@ -175,11 +176,11 @@ func newLabFlip() *cobra.Command {
 		Example: `  nameplane lab flip www.example.com A 93.184.10.99
   nameplane lab flip www.example.com TXT '"two words"'
   nameplane lab flip www.example.com A`,
-		Args: between(2, -1),
+		Args: cli.Args(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := dnsname.Parse(args[0])
 			if err != nil {
-				return usage(cmd, "%q is not a name: %s", args[0], err)
+				return cli.Usage(cmd, "%q is not a name: %s", args[0], err)
 			}
 			typ, err := parseType(args[1])
 			if err != nil {
@@ -193,7 +194,7 @@ func newLabFlip() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("nothing was changed: %w", err)
 			}
-			return say(cmd, "changed %s %s at %d servers", name, typ, n)
+			return cli.Say(cmd, "changed %s %s at %d servers", name, typ, n)
 		},
 	}
 	addLabDir(c, &dir)

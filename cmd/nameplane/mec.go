@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 const mecLong = `Manage the DNS rules of edge applications (ETSI MEC).
@@ -19,7 +21,7 @@ The commands need a token of the platform or of an administrator. A change is on
 disk and served when the command returns.`
 
 func newMecCommand() *cobra.Command {
-	c := newGroup("mec", "Manage the DNS rules of edge applications", mecLong,
+	c := cli.NewGroup("mec", "Manage the DNS rules of edge applications", mecLong,
 		`  nameplane mec apply appd.yaml --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
   nameplane mec list
   nameplane mec deactivate --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f rule1
@@ -69,7 +71,7 @@ func appFlag(c *cobra.Command, app *string, required bool) {
 // needApp is an error unless --app was given.
 func needApp(c *cobra.Command, app string) error {
 	if app == "" {
-		return usage(c, "--app is missing: the id of the application instance")
+		return cli.Usage(c, "--app is missing: the id of the application instance")
 	}
 	return nil
 }
@@ -81,10 +83,10 @@ func rulesPath(app string) string { return appPath(app) + "/dns_rules" }
 func rulePath(app, rule string) string { return rulesPath(app) + "/" + url.PathEscape(rule) }
 
 // printRules prints the rules of one application.
-func printRules(cmd *cobra.Command, out format, app string, items []json.RawMessage) error {
-	l := newListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
-	err := l.page(items, ruleRows(app))
-	return l.end(err, "no rules")
+func printRules(cmd *cobra.Command, out cli.Format, app string, items []json.RawMessage) error {
+	l := cli.NewListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
+	err := l.Page(items, ruleRows(app))
+	return l.End(err, "no rules")
 }
 
 // ruleRows makes the rows of a table of rules.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -24,7 +25,7 @@ those that are there stay as they are. With --inactive all of them are INACTIVE.
 const maxDescriptor = 1 << 20
 
 func newMecApply(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var app string
 	var inactive bool
 	c := &cobra.Command{
@@ -33,7 +34,7 @@ func newMecApply(conn *connection) *cobra.Command {
 		Long:  mecApplyLong,
 		Example: `  nameplane mec apply appd.yaml --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
   nameplane mec apply appd.json --app game-1 --inactive`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needApp(cmd, app); err != nil {
 				return err
@@ -58,7 +59,7 @@ func newMecApply(conn *connection) *cobra.Command {
 			return printRules(cmd, out, app, reply)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	appFlag(c, &app, true)
 	c.Flags().BoolVar(&inactive, "inactive", false, "have all rules INACTIVE afterwards")
 	return c
@@ -80,7 +81,7 @@ func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 		return nil, err
 	}
 	if len(b) > maxDescriptor {
-		return nil, fail("", "%s is larger than %d KiB, which no application descriptor is", path, maxDescriptor>>10)
+		return nil, cli.Fail("", "%s is larger than %d KiB, which no application descriptor is", path, maxDescriptor>>10)
 	}
 	parsed, err := mec.ParseAppD(b)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newMecDelete(conn *connection) *cobra.Command {
@@ -14,7 +16,7 @@ func newMecDelete(conn *connection) *cobra.Command {
 		Long: `Delete rules of an application, one after the other. The name of an ACTIVE rule is
 not answered any more, unless another application has a rule for it as well.`,
 		Example: `  nameplane mec delete --app game-1 rule1 rule2`,
-		Args:    between(1, -1),
+		Args:    cli.Args(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needApp(cmd, app); err != nil {
 				return err
@@ -27,7 +29,7 @@ not answered any more, unless another application has a rule for it as well.`,
 				if err := cl.call(cmd.Context(), http.MethodDelete, rulePath(app, rule), nil, nil); err != nil {
 					return err
 				}
-				if err := say(cmd, "deleted %s", rule); err != nil {
+				if err := cli.Say(cmd, "deleted %s", rule); err != nil {
 					return err
 				}
 			}
@@ -46,7 +48,7 @@ func newMecTerminate(conn *connection) *cobra.Command {
 		Long: `Remove everything of an application instance that has ended: its rules, its
 subscriptions and its tasks, in one step. Its tokens are revoked.`,
 		Example: `  nameplane mec terminate --app game-1`,
-		Args:    between(0, 0),
+		Args:    cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := needApp(cmd, app); err != nil {
 				return err
@@ -58,7 +60,7 @@ subscriptions and its tasks, in one step. Its tokens are revoked.`,
 			if err := cl.call(cmd.Context(), http.MethodDelete, appPath(app), nil, nil); err != nil {
 				return err
 			}
-			return say(cmd, "terminated %s", app)
+			return cli.Say(cmd, "terminated %s", app)
 		},
 	}
 	appFlag(c, &app, true)

@@ -5,10 +5,12 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newMecList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var app string
 	c := &cobra.Command{
 		Use:   "list [--app ID]",
@@ -21,7 +23,7 @@ With -o json and --app the output is an array of rules as MEC 011 describes them
 Without --app it is an array of applications, each with its rules.`,
 		Example: `  nameplane mec list
   nameplane mec list --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f -o json`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -37,7 +39,7 @@ Without --app it is an array of applications, each with its rules.`,
 			return printRules(cmd, out, app, rules)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	appFlag(c, &app, false)
 	return c
 }
@@ -48,10 +50,10 @@ type appReply struct {
 	Rules []json.RawMessage `json:"dnsRules"`
 }
 
-func (c *client) listApps(cmd *cobra.Command, out format) error {
-	l := newListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
+func (c *client) listApps(cmd *cobra.Command, out cli.Format) error {
+	l := cli.NewListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
 	err := c.pages(cmd.Context(), "/mep/config", "applications", func(items []json.RawMessage) error {
-		return l.page(items, func(item json.RawMessage) ([][]string, error) {
+		return l.Page(items, func(item json.RawMessage) ([][]string, error) {
 			var a appReply
 			if err := json.Unmarshal(item, &a); err != nil {
 				return nil, err
@@ -67,5 +69,5 @@ func (c *client) listApps(cmd *cobra.Command, out format) error {
 			return rows, nil
 		})
 	})
-	return l.end(err, "no rules")
+	return l.End(err, "no rules")
 }

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // newMecState is activate or deactivate.
 func newMecState(conn *connection, verb, state string) *cobra.Command {
-	var out format
+	var out cli.Format
 	var app string
 	what := map[string]string{"ACTIVE": "answered", "INACTIVE": "kept and silent"}[state]
 	c := &cobra.Command{
@@ -21,7 +23,7 @@ func newMecState(conn *connection, verb, state string) *cobra.Command {
 from then on they are %s.`, state, what),
 		Example: fmt.Sprintf(`  nameplane mec %[1]s --app game-1 rule1
   nameplane mec %[1]s --app game-1`, verb),
-		Args: between(0, 1),
+		Args: cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needApp(cmd, app); err != nil {
 				return err
@@ -44,7 +46,7 @@ from then on they are %s.`, state, what),
 			return printRules(cmd, out, app, rules)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	appFlag(c, &app, true)
 	return c
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 const mecWatchLong = `Print changes of rules as they happen, one per line, until interrupted. When the
@@ -21,7 +23,7 @@ With -o json each line is a DnsRuleChangeNotification. Its sequence, given to --
 another time, goes on behind it: the server keeps the newest 10,000 changes.`
 
 func newMecWatch(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	w := &watch{}
 	c := &cobra.Command{
 		Use:   "watch [--app ID]",
@@ -29,10 +31,10 @@ func newMecWatch(conn *connection) *cobra.Command {
 		Long:  mecWatchLong,
 		Example: `  nameplane mec watch
   nameplane mec watch --app game-1 --after 1041 -o json`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if w.count < 0 {
-				return usage(cmd, "--count is %d", w.count)
+				return cli.Usage(cmd, "--count is %d", w.count)
 			}
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -43,7 +45,7 @@ func newMecWatch(conn *connection) *cobra.Command {
 			return w.run(cmd.Context())
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	appFlag(c, &w.app, false)
 	c.Flags().StringVar(&w.after, "after", "", "begin behind the change with this `SEQUENCE` (default: with the next one)")
 	c.Flags().IntVar(&w.count, "count", 0, "end after this `NUMBER` of changes (default: never)")
@@ -54,7 +56,7 @@ func newMecWatch(conn *connection) *cobra.Command {
 type watch struct {
 	cmd    *cobra.Command
 	client *client
-	out    format
+	out    cli.Format
 	app    string
 	after  string // the last change that was seen
 	count  int
@@ -155,19 +157,19 @@ func (w *watch) print(event, data string) error {
 	}
 	var c changeReply
 	if err := json.Unmarshal([]byte(data), &c); err != nil {
-		return fail("is this address a nameplane server's?", "%s sent something else than a change: %s", w.client.base, err)
+		return cli.Fail("is this address a nameplane server's?", "%s sent something else than a change: %s", w.client.base, err)
 	}
 	if w.app != "" && c.App != w.app {
 		return nil
 	}
 	w.seen++
-	if w.out.json() {
-		return say(w.cmd, "%s", data)
+	if w.out.JSON() {
+		return cli.Say(w.cmd, "%s", data)
 	}
 	cells := c.Rule.cells()
 	for i := range cells {
 		cells[i] = cmp.Or(cells[i], "-")
 	}
 	at := time.Unix(c.Time.Seconds, 0).UTC().Format(time.RFC3339)
-	return say(w.cmd, "%s %s %s %s", at, c.Change, c.App, strings.Join(cells, " "))
+	return cli.Say(w.cmd, "%s %s %s %s", at, c.Change, c.App, strings.Join(cells, " "))
 }

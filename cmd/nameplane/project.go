@@ -2,10 +2,12 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newProjectCommand() *cobra.Command {
-	c := newGroup("project", "Manage projects", `Projects own zones. Tokens and users act for one project and see its zones only; those
+	c := cli.NewGroup("project", "Manage projects", `Projects own zones. Tokens and users act for one project and see its zones only; those
 with the role admin may act for all. These commands need that role.`,
 		`  nameplane project create web --description "the web team"
   nameplane token create web-ci --project web
@@ -17,14 +19,14 @@ with the role admin may act for all. These commands need that role.`,
 }
 
 func newProjectCreate(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var description string
 	c := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a project",
 		Long:    `Create a project. It has no zones, users or tokens yet.`,
 		Example: `  nameplane project create web --description "the web team"`,
-		Args:    between(1, 1),
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -35,25 +37,25 @@ func newProjectCreate(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), raw)
 			}
-			return say(cmd, "created project %s (%s)\n", p.Name, p.ID)
+			return cli.Say(cmd, "created project %s (%s)\n", p.Name, p.ID)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")
 	return c
 }
 
 func newProjectList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List projects",
 		Long:    `List all projects by name.`,
 		Example: `  nameplane project list`,
-		Args:    between(0, 0),
+		Args:    cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			head := []string{"ID", "NAME", "DESCRIPTION", "CREATED"}
 			return listAccounts(cmd, conn, out, "projects", head, func(a account) []string {
@@ -61,7 +63,7 @@ func newProjectList(conn *connection) *cobra.Command {
 			})
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 func newRecordCommand() *cobra.Command {
-	c := newGroup("record", "Manage the records of a zone", `Records come in sets: all records of one name and type, which share a TTL and are
+	c := cli.NewGroup("record", "Manage the records of a zone", `Records come in sets: all records of one name and type, which share a TTL and are
 changed together. A change is on disk and served when the command returns.`,
 		`  nameplane record set example.org www A 192.0.2.1 192.0.2.2 --ttl 300
   nameplane record list example.org

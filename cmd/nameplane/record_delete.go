@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 func newRecordDelete(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var managed bool
 	c := &cobra.Command{
 		Use:   "delete ZONE NAME [TYPE]",
@@ -24,7 +25,7 @@ below it stay. At the zone itself, @, the SOA and NS records stay: they make the
 NAME is relative to the zone, or whole.`,
 		Example: `  nameplane record delete example.org www
   nameplane record delete example.org @ MX`,
-		Args: between(2, 3),
+		Args: cli.Args(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			typ := ""
 			if len(args) == 3 {
@@ -47,13 +48,13 @@ NAME is relative to the zone, or whole.`,
 			if err := cl.change(cmd.Context(), z, changes, &reply); err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), reply)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), reply)
 			}
 			return printChanged(cmd.OutOrStdout(), "deleted", reply)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	addManagedFlag(c, &managed)
 	return c
 }
@@ -83,7 +84,7 @@ func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, 
 		if typ != "" {
 			what += " of type " + typ
 		}
-		err = fail("`nameplane record list "+z.Name+"` shows what there is", "%s has no %s to delete", name, what)
+		err = cli.Fail("`nameplane record list "+z.Name+"` shows what there is", "%s has no %s to delete", name, what)
 	}
 	return changes, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
@@ -22,14 +23,14 @@ Somebody who asks too often is told to wait. NAME is relative to the zone, or wh
 and 2 when it has the status ERROR.`
 
 func newRecordFlatten(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "flatten ZONE NAME",
 		Short: "Look the target of an ALIAS up now",
 		Long:  recordFlattenLong,
 		Example: `  nameplane record flatten example.org @
   nameplane record flatten example.org www -o json | jq .alias`,
-		Args: between(2, 2),
+		Args: cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, z, name, err := conn.openOwner(cmd.Context(), args[0], args[1])
 			if err != nil {
@@ -47,13 +48,13 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), raw)
 			}
 			return printAlias(cmd, raw)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 
@@ -95,7 +96,7 @@ func (c *client) findAlias(ctx context.Context, z zoneReply, name dnsname.Name) 
 		return nil
 	})
 	if err == nil && found.ID == "" {
-		err = fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
+		err = cli.Fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
 	}
 	return found, err
 }
@@ -144,15 +145,15 @@ func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 		}
 	}
 	for _, l := range lines {
-		if err := say(cmd, "%s\n", l); err != nil {
+		if err := cli.Say(cmd, "%s\n", l); err != nil {
 			return err
 		}
 	}
 	switch s.Status {
 	case "STALE":
-		return &failure{code: exitWarning, text: "the addresses are those of the last lookup that succeeded", hint: s.Alias.Detail}
+		return &cli.Failure{Code: cli.ExitWarning, Text: "the addresses are those of the last lookup that succeeded", Hint: s.Alias.Detail}
 	case "ERROR":
-		return fail("", "%s: %s; the names on the way: %s", s.Alias.Cause, s.Alias.Detail, strings.Join(s.Alias.Chain, " -> "))
+		return cli.Fail("", "%s: %s; the names on the way: %s", s.Alias.Cause, s.Alias.Detail, strings.Join(s.Alias.Chain, " -> "))
 	}
 	return nil
 }

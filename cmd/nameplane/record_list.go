@@ -6,10 +6,12 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newRecordList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var name, typ string
 	c := &cobra.Command{
 		Use:   "list ZONE",
@@ -21,7 +23,7 @@ With -o json the output is an array of record sets as the API describes them.`,
 		Example: `  nameplane record list example.org
   nameplane record list example.org --name www
   nameplane record list example.org --type MX -o json | jq -r '.[].records[]'`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := recordQuery(args[0], name, typ)
 			if err != nil {
@@ -31,15 +33,15 @@ With -o json the output is an array of record sets as the API describes them.`,
 			if err != nil {
 				return err
 			}
-			l := newListing(cmd.OutOrStdout(), out, "NAME", "TTL", "TYPE", "DATA")
+			l := cli.NewListing(cmd.OutOrStdout(), out, "NAME", "TTL", "TYPE", "DATA")
 			path := "/v2/zones/" + z.ID + "/recordsets?" + q.Encode()
 			err = cl.pages(cmd.Context(), path, "recordsets", func(items []json.RawMessage) error {
-				return l.page(items, func(item json.RawMessage) ([][]string, error) { return recordRows(item, z.TTL) })
+				return l.Page(items, func(item json.RawMessage) ([][]string, error) { return recordRows(item, z.TTL) })
 			})
-			return l.end(err, "no records")
+			return l.End(err, "no records")
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&name, "name", "", "only records of this `NAME`: whole, relative to the zone, or @")
 	c.Flags().StringVar(&typ, "type", "", "only records of this `TYPE`")
 	return c

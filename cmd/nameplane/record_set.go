@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -24,7 +25,7 @@ are looked up and served as A and AAAA records, and kept what they are.
 Without --ttl a new set has the zone's TTL, and one that was there keeps its own.`
 
 func newRecordSet(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var ttl uint32
 	var description string
 	var managed bool
@@ -39,7 +40,7 @@ func newRecordSet(conn *connection) *cobra.Command {
   nameplane record set example.org @ TXT 'v=spf1 mx -all'
   nameplane record set example.org '*' AAAA 2001:db8::1
   nameplane record set example.org _sip._tcp SRV '0 5 5060 sip.example.org.'`,
-		Args: between(4, -1),
+		Args: cli.Args(4, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, records, err := recordArgs(args[0], args[2], args[3:])
 			if err != nil {
@@ -61,13 +62,13 @@ func newRecordSet(conn *connection) *cobra.Command {
 			if err := cl.change(cmd.Context(), z, []setChange{ch}, &reply); err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), reply)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), reply)
 			}
 			return printChanged(cmd.OutOrStdout(), "set", reply)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().Uint32Var(&ttl, "ttl", 0, "TTL of the set in `SECONDS`")
 	addManagedFlag(c, &managed)
 	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")

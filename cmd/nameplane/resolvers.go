@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
-	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/explain/source"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
@@ -18,7 +19,7 @@ const resolversLong = `The recursive resolvers that "nameplane compare" asks: a 
 come and go. A list of your own, in the same format, is read with --resolvers FILE.`
 
 func newResolversCommand() *cobra.Command {
-	c := newGroup("resolvers", "List and check the resolvers that compare asks", resolversLong,
+	c := cli.NewGroup("resolvers", "List and check the resolvers that compare asks", resolversLong,
 		`  nameplane resolvers list
   nameplane resolvers check`)
 	c.AddCommand(newResolversList(), newResolversCheck())
@@ -30,7 +31,7 @@ those that filter are shown and not counted, and so are those of resolvers with 
 vote", which may be altered on the way to us.`
 
 func newResolversList() *cobra.Command {
-	var out format
+	var out cli.Format
 	var file string
 	c := &cobra.Command{
 		Use:   "list",
@@ -38,26 +39,26 @@ func newResolversList() *cobra.Command {
 		Long:  resolversListLong,
 		Example: `  nameplane resolvers list
   nameplane resolvers list --resolvers ours.txt -o json`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := readResolvers(file)
+			list, err := source.Resolvers(file)
 			if err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), list)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), list)
 			}
-			t := newTable(cmd.OutOrStdout(), "ID", "OPERATOR", "REGION", "REMARK", "ADDRESSES")
+			t := cli.NewTable(cmd.OutOrStdout(), "ID", "OPERATOR", "REGION", "REMARK", "ADDRESSES")
 			for _, r := range list.Resolvers {
-				t.row(r.ID, r.Operator, r.Region, remark(r), addressList(r))
+				t.Row(r.ID, r.Operator, r.Region, remark(r), addressList(r))
 			}
-			if err := t.flush(); err != nil {
+			if err := t.Flush(); err != nil {
 				return err
 			}
-			return say(cmd, "%s", list)
+			return cli.Say(cmd, "%s", list)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	addResolversFlag(c, &file)
 	return c
 }
@@ -87,7 +88,7 @@ answer, how fast, and what the instance that answered calls itself.
 Exit status: 0 all answer, 1 some do not, 3 none does: no network, or somebody blocks DNS.`
 
 func newResolversCheck() *cobra.Command {
-	var out format
+	var out cli.Format
 	var file, labDir string
 	c := &cobra.Command{
 		Use:   "check",
@@ -95,15 +96,15 @@ func newResolversCheck() *cobra.Command {
 		Long:  resolversCheckLong,
 		Example: `  nameplane resolvers check
   nameplane resolvers check --lab`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, ex, err := whoToCheck(file, labDir)
 			if err != nil {
 				return err
 			}
 			health := resolvers.Check(cmd.Context(), ex, list)
-			if out.json() {
-				err = printJSON(cmd.OutOrStdout(), map[string]any{"resolvers": health})
+			if out.JSON() {
+				err = cli.PrintJSON(cmd.OutOrStdout(), map[string]any{"resolvers": health})
 			} else {
 				err = showHealth(cmd, health)
 			}
@@ -113,7 +114,7 @@ func newResolversCheck() *cobra.Command {
 			return verdictOn(health)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	addResolversFlag(c, &file)
 	addLabFlag(c, &labDir)
 	return c
@@ -121,7 +122,7 @@ func newResolversCheck() *cobra.Command {
 
 func whoToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, error) {
 	if dir == "" {
-		list, err := readResolvers(file)
+		list, err := source.Resolvers(file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,40 +132,19 @@ func whoToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return labResolvers(l), &resolve.Client{Dial: l.Dial, Roots: l.Roots}, nil
-}
-
-// labResolvers are the resolvers of a lab. What is known of those with famous names is known of these, too.
-func labResolvers(l *lab.Lab) (out []resolvers.Resolver) {
-	famous := resolvers.Load()
-	for _, r := range l.Resolvers {
-		x, ok := famous.Find(r.Name)
-		if !ok {
-			x = resolvers.Resolver{Operator: r.Name, Vote: true}
-		}
-		x.ID, x.V4, x.V6 = r.Name, nil, nil
-		for _, a := range r.Addrs {
-			if a.Is4() {
-				x.V4 = append(x.V4, a)
-			} else {
-				x.V6 = append(x.V6, a)
-			}
-		}
-		out = append(out, x)
-	}
-	return out
+	return source.LabResolvers(l), &resolve.Client{Dial: l.Dial, Roots: l.Roots}, nil
 }
 
 func showHealth(cmd *cobra.Command, all []resolvers.Health) error {
-	t := newTable(cmd.OutOrStdout(), "ID", "ADDRESS", "STATE", "TIME", "INSTANCE")
+	t := cli.NewTable(cmd.OutOrStdout(), "ID", "ADDRESS", "STATE", "TIME", "INSTANCE")
 	for _, h := range all {
 		state := "answers"
 		if !h.Answers {
 			state = h.Problem
 		}
-		t.row(h.ID, h.Addr.String(), state, report.Length(h.RTT.Round(time.Millisecond)), h.Instance)
+		t.Row(h.ID, h.Addr.String(), state, report.Length(h.RTT.Round(time.Millisecond)), h.Instance)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func verdictOn(all []resolvers.Health) error {
@@ -176,9 +156,9 @@ func verdictOn(all []resolvers.Health) error {
 	}
 	switch {
 	case good == 0:
-		return &failure{code: exitUnknown, text: "no resolver answers", hint: "is there a network, and does it let DNS through?"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: "no resolver answers", Hint: "is there a network, and does it let DNS through?"}
 	case good < len(all):
-		return &failure{code: exitWarning, text: fmt.Sprintf("%d of %d addresses do not answer", len(all)-good, len(all))}
+		return &cli.Failure{Code: cli.ExitWarning, Text: fmt.Sprintf("%d of %d addresses do not answer", len(all)-good, len(all))}
 	}
 	return nil
 }

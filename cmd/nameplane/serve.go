@@ -7,12 +7,18 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/daemon"
+	"github.com/nameplane/nameplane/internal/explain/source"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -47,7 +53,7 @@ type serveFlags struct {
 func newServeCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve DNS and the REST API", Long: serveLong, Args: between(0, 0),
+		Use: "serve", Short: "Serve DNS and the REST API", Long: serveLong, Args: cli.Args(0, 0),
 		Example: `  nameplane serve --data /var/lib/nameplane
   nameplane serve --data ./data --dns 127.0.0.1:5300,[::1]:5300 --http 127.0.0.1:8053
   nameplane serve --config /etc/nameplane.yaml
@@ -66,7 +72,7 @@ func newServeCommand() *cobra.Command {
 	return c
 }
 
-// load is the configuration: the file, then the flags.
+// load reads the configuration: the file, then the flags.
 func (f serveFlags) load() (config.Config, error) {
 	c := config.Default()
 	if f.config != "" {
@@ -96,46 +102,74 @@ func serve(c *cobra.Command, f serveFlags) error {
 	}
 	cfg, err := f.load()
 	if err != nil {
-		return fail("nameplane serve --print-config shows every setting", "%s", err)
+		return cli.Fail("nameplane serve --print-config shows every setting", "%s", err)
 	}
-	log, level := newLogger(cfg.Log)
+	hangup := make(chan os.Signal, 1) // before all else: without a receiver a SIGHUP would end the process
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	log, level := daemon.NewLogger(cfg.Log)
 	debug.SetGCPercent(gcPercent)
-	d, err := newDaemon(c.Context(), cfg, log, level)
+	d, err := daemon.Open(c.Context(), daemon.Options{Config: cfg, Load: f.load, Log: log, Level: level,
+		Version: thisBuild(debug.ReadBuildInfo()).Version})
 	if err != nil {
-		return explainStart(cfg, err)
+		return startFailure(err)
 	}
-	d.load = f.load
-	a := d.endpoints()
+	a := d.Endpoints()
 	log.Info("serving", "dns", strings.Join(a.DNS, ","), "http", a.HTTP, "apps", a.Apps, "mep", a.MEP, "data", cfg.Data,
-		"zones", d.publisher.Snapshot().Len())
-	if isTerminal(os.Stdout) {
+		"zones", d.Zones())
+	if cli.IsTerminal(os.Stdout) {
 		tryNext(c.OutOrStdout(), cfg, a)
 	}
-	if err := d.run(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
+	if err := runAndReload(c.Context(), d, hangup); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	log.Info("stopped")
 	return nil
 }
 
-// gcPercent lets garbage grow to three times what is in use before it is collected. What is in use is small, some 60 bytes
-// a name, and has few pointers; changes make much garbage for their size.
+// runAndReload runs d until ctx ends, and reloads its configuration at each hangup.
+func runAndReload(ctx context.Context, d *daemon.Daemon, hangup <-chan os.Signal) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	g.Go(func() error {
+		defer stop()
+		return d.Run(ctx)
+	})
+	g.Go(func() error {
+		for {
+			select {
+			case <-hangup:
+				d.Reload()
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// gcPercent lets garbage grow to three times the live heap before a collection. The live heap is small, about 60 bytes per name,
+// and has few pointers; changes make much garbage for their size.
 const gcPercent = 300
 
-// explainStart adds the way out to what kept the server from starting.
-func explainStart(cfg config.Config, err error) error {
+// startFailure adds a hint to the error of a server that cannot start.
+func startFailure(err error) error {
 	if damaged, ok := errors.AsType[*store.DamagedError](err); ok {
-		return &failure{code: exitError, text: damaged.Error(), err: err}
+		return &cli.Failure{Code: cli.ExitError, Text: damaged.Error(), Err: err}
+	}
+	if e, ok := errors.AsType[*source.NoLabError](err); ok {
+		return &cli.Failure{Code: cli.ExitError, Text: err.Error(), Err: err,
+			Hint: "start it: nameplane lab up --dir " + e.Dir}
 	}
 	if errors.Is(err, os.ErrPermission) {
-		return &failure{code: exitError, text: err.Error(), err: err,
-			hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE: try --dns 127.0.0.1:5300; files need to belong to you"}
+		return &cli.Failure{Code: cli.ExitError, Text: err.Error(), Err: err,
+			Hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE: try --dns 127.0.0.1:5300; files need to belong to you"}
 	}
 	return err
 }
 
-// tryNext tells a person at a terminal what to do with a server that has just started.
-func tryNext(w io.Writer, cfg config.Config, a endpoints) {
+// tryNext prints commands to try on a server that has just started.
+func tryNext(w io.Writer, cfg config.Config, a daemon.Endpoints) {
 	host, port, err := net.SplitHostPort(a.DNS[0])
 	if err != nil {
 		return

@@ -2,10 +2,12 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newTokenCommand() *cobra.Command {
-	c := newGroup("token", "Manage tokens", `Tokens are what programs show the server. Each acts for one project, with one role:
+	c := cli.NewGroup("token", "Manage tokens", `Tokens are what programs show the server. Each acts for one project, with one role:
 a reader sees, a member changes, an admin acts for all projects and manages tokens.
 Two roles are for edge computing and have no rights in projects: a platform manages
 the DNS rules of applications, and an app is one application instance, which sees and
@@ -26,7 +28,7 @@ data folder. These commands need a token with that role.`,
 }
 
 func newTokenList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens",
@@ -35,7 +37,7 @@ have them. Expired and revoked tokens stay listed for 30 days. The time of last 
 is true to some minutes.`,
 		Example: `  nameplane token list
   nameplane token list -o json | jq -r '.[] | select(.role == "admin") | .name'`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			head := []string{"ID", "NAME", "PROJECT", "ROLE", "APPLICATION", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}
 			return listAccounts(cmd, conn, out, "tokens", head, func(a account) []string {
@@ -43,7 +45,7 @@ is true to some minutes.`,
 			})
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 const tokenCreateLong = `Create a token and print it. It is shown this once: the server keeps only a hash.
@@ -20,7 +22,7 @@ instance, and it is good for nothing else. A token with the role platform is for
 manages the rules of all instances, a MEP or MEPM.`
 
 func newTokenCreate(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var project, role, app, expires string
 	c := &cobra.Command{
 		Use:   "create NAME",
@@ -31,7 +33,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
   nameplane token create camera --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
   nameplane token create mepm --role platform
   (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if app != "" && !cmd.Flags().Changed("role") {
 				role = roleApp
@@ -45,7 +47,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
 			if expires != "" {
 				at, err := parseMoment(expires, time.Now())
 				if err != nil {
-					return usage(cmd, "--expires %s: %s", expires, err)
+					return cli.Usage(cmd, "--expires %s: %s", expires, err)
 				}
 				in["expires_at"] = at
 			}
@@ -56,7 +58,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
 			return createToken(cmd, cl, out, in)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` that the token acts for (default: that of the token in use)")
 	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member, admin, or platform")
 	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token is for")
@@ -64,13 +66,13 @@ func newTokenCreate(conn *connection) *cobra.Command {
 	return c
 }
 
-func createToken(cmd *cobra.Command, cl *client, out format, in map[string]any) error {
+func createToken(cmd *cobra.Command, cl *client, out cli.Format, in map[string]any) error {
 	t, raw, err := cl.createAccount(cmd.Context(), "tokens", in)
 	if err != nil {
 		return err
 	}
-	if out.json() {
-		return printJSON(cmd.OutOrStdout(), raw)
+	if out.JSON() {
+		return cli.PrintJSON(cmd.OutOrStdout(), raw)
 	}
 	// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
 	cmd.PrintErrf("token %s (%s) is %s; it is shown only now:\n", t.Name, t.ID, t.purpose())

@@ -10,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newUserCommand() *cobra.Command {
-	c := newGroup("user", "Manage users", `Users are for people, and for OpenStack clients that log in with a name and a
+	c := cli.NewGroup("user", "Manage users", `Users are for people, and for OpenStack clients that log in with a name and a
 password. Each acts for one project with one role, as tokens do. These commands need a
 token with the role admin.`,
 		`  nameplane user create alice --role member
@@ -29,7 +31,7 @@ const passwordLong = `The password is read from --password-file, or asked for on
 line of standard input. It is never an argument, because others can read those.`
 
 func newUserCreate(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var project, role, file string
 	c := &cobra.Command{
 		Use:   "create NAME",
@@ -37,7 +39,7 @@ func newUserCreate(conn *connection) *cobra.Command {
 		Long:  "Create a user.\n\n" + passwordLong,
 		Example: `  nameplane user create alice
   nameplane user create alice --project web --role reader --password-file alice.pw`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -55,13 +57,13 @@ func newUserCreate(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), raw)
 			}
-			return say(cmd, "created user %s (%s), a %s of project %s\n", u.Name, u.ID, u.Role, u.ProjectName)
+			return cli.Say(cmd, "created user %s (%s), a %s of project %s\n", u.Name, u.ID, u.Role, u.ProjectName)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` of the user (default: that of the token in use)")
 	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member or admin")
 	c.Flags().StringVar(&file, "password-file", "", "`FILE` whose first line is the password")
@@ -76,7 +78,7 @@ func newUserPassword(conn *connection) *cobra.Command {
 		Long:  "Set the password of a user, and end all sessions of the old one.\n\n" + passwordLong,
 		Example: `  nameplane user password alice
   nameplane user password alice --password-file alice.pw`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -94,7 +96,7 @@ func newUserPassword(conn *connection) *cobra.Command {
 			if err := cl.call(cmd.Context(), http.MethodPatch, "/access/v1/users/"+url.PathEscape(u.ID), in, nil); err != nil {
 				return err
 			}
-			return say(cmd, "user %s has a new password\n", u.Name)
+			return cli.Say(cmd, "user %s has a new password\n", u.Name)
 		},
 	}
 	c.Flags().StringVar(&file, "password-file", "", "`FILE` whose first line is the password")
@@ -102,13 +104,13 @@ func newUserPassword(conn *connection) *cobra.Command {
 }
 
 func newUserList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List users",
 		Long:    `List all users by name, with their project and role.`,
 		Example: `  nameplane user list`,
-		Args:    between(0, 0),
+		Args:    cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			head := []string{"ID", "NAME", "PROJECT", "ROLE", "CREATED"}
 			return listAccounts(cmd, conn, out, "users", head, func(a account) []string {
@@ -116,7 +118,7 @@ func newUserList(conn *connection) *cobra.Command {
 			})
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 
@@ -135,11 +137,11 @@ func readPassword(cmd *cobra.Command, file string) (string, error) {
 	if file != "" {
 		f, err := os.Open(file)
 		if err != nil {
-			return "", fail("", "cannot read the password: %s", err)
+			return "", cli.Fail("", "cannot read the password: %s", err)
 		}
 		defer f.Close()
 		in = f
-	} else if isTerminal(in) {
+	} else if cli.IsTerminal(in) {
 		cmd.PrintErr("Password: ")
 		b, err := term.ReadPassword(int(in.(*os.File).Fd()))
 		cmd.PrintErrln()
@@ -147,11 +149,11 @@ func readPassword(cmd *cobra.Command, file string) (string, error) {
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
-		return "", fail("", "cannot read the password: %s", err)
+		return "", cli.Fail("", "cannot read the password: %s", err)
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return "", fail("put it on the first line of standard input, or into a file for --password-file", "the password is empty")
+		return "", cli.Fail("put it on the first line of standard input, or into a file for --password-file", "the password is empty")
 	}
 	return line, nil
 }

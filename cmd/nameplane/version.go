@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // build is what is known of the program.
@@ -18,7 +20,7 @@ type build struct {
 }
 
 func newVersionCommand() *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
@@ -26,22 +28,22 @@ func newVersionCommand() *cobra.Command {
 and the Go release it was built with. No server is asked.`,
 		Example: `  nameplane version
   nameplane version -o json`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := thisBuild(debug.ReadBuildInfo())
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), b)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), b)
 			}
 			commit := b.Commit
 			if b.Modified {
 				commit += " with changes"
 			}
-			return printPairs(cmd.OutOrStdout(), [][2]string{
+			return cli.PrintPairs(cmd.OutOrStdout(), [][2]string{
 				{"nameplane", b.Version}, {"commit", commit}, {"time", b.Time}, {"go", b.Go}, {"platform", b.Platform},
 			})
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
@@ -35,26 +36,26 @@ without it, what is there is what is wanted, and resolvers are asked for that.
 Exit status: 0 it is as wanted, 2 it was not before --deadline, with what it waited for,
 3 could not tell, or was interrupted, 4 the command was not understood.`
 
-// vigil is a look that is repeated.
-type vigil struct {
-	sight    sight
+// watcher repeats a scan until the name is as wanted.
+type watcher struct {
+	source   sourceFlags
 	until    string
 	every    time.Duration
 	deadline time.Duration
 	quiet    bool
 
-	last string // how it was at the last look
+	last string // the state at the last scan
 }
 
 func newWatchCommand() *cobra.Command {
-	v := &vigil{}
+	v := &watcher{}
 	c := &cobra.Command{
 		Use:   "watch NAME [TYPE]...",
 		Short: "Wait until everyone sees the new answer",
 		Long:  watchLong,
 		Example: `  nameplane watch www.example.com --expect A=192.0.2.1 --until safe
   nameplane watch www.example.com --until authoritative --deadline 2m`,
-		Args: between(1, -1),
+		Args: cli.Args(1, -1),
 		RunE: v.run,
 	}
 	f := c.Flags()
@@ -62,44 +63,43 @@ func newWatchCommand() *cobra.Command {
 	f.DurationVar(&v.every, "every", 30*time.Second, "look again after this `TIME`, at least 5s")
 	f.DurationVar(&v.deadline, "deadline", time.Hour, "give up after this `TIME`")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "print the last line only")
-	v.sight.addFlags(c)
-	v.sight.addNameFlags(c)
-	v.sight.addCacheFlags(c)
+	v.source.addFlags(c)
+	v.source.addNameFlags(c)
+	v.source.addCacheFlags(c)
 	_ = f.MarkHidden("change") // goes without saying
 	return c
 }
 
-func (v *vigil) run(cmd *cobra.Command, args []string) error {
+func (v *watcher) run(cmd *cobra.Command, args []string) error {
 	input, types, err := splitTypes(cmd, args)
 	if err != nil {
 		return err
 	}
 	if v.until != "safe" && v.until != "authoritative" {
-		return usage(cmd, "--until %s: must be safe or authoritative", v.until)
+		return cli.Usage(cmd, "--until %s: must be safe or authoritative", v.until)
 	}
-	if v.every < 5*time.Second && v.sight.lab == "" {
-		return usage(cmd, "--every %s is less than 5s, too often for other people's servers", v.every)
+	if v.every < 5*time.Second && v.source.Lab == "" {
+		return cli.Usage(cmd, "--every %s is less than 5s, too often for other people's servers", v.every)
 	}
-	g, done, err := v.sight.gatherer(cmd, newSteps(cmd.ErrOrStderr(), true))
+	g, err := v.source.gatherer(cmd)
 	if err != nil {
 		return err
 	}
-	defer done()
 	v.begin(g)
 	ctx, cancel := context.WithTimeout(cmd.Context(), v.deadline)
 	defer cancel()
 	return v.watch(ctx, cmd, g, input, types)
 }
 
-// begin has g look as somebody does who waits for a change.
-func (v *vigil) begin(g *gather.Gatherer) {
-	g.Options.NoNear = true // they know that it does not exist yet
+// begin sets the options for someone who waits for a change.
+func (v *watcher) begin(g *gather.Gatherer) {
+	g.Options.NoNear = true // the user knows that the name may not exist yet
 	g.Options.Change = true
 	g.Options.Await = true
 }
 
-// watch looks until it is as wanted, or ctx ends.
-func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gatherer, input string, types []rr.Type) error {
+// watch scans until the name is as wanted, or ctx ends.
+func (v *watcher) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gatherer, input string, types []rr.Type) error {
 	var r *report.Report
 	for {
 		facts, err := g.Compare(ctx, input, types)
@@ -113,10 +113,10 @@ func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathere
 		r = report.Make(facts, check.Run(facts))
 		words, ok := v.reached(facts, r)
 		if ok {
-			return say(cmd, "%s", words)
+			return cli.Say(cmd, "%s", words)
 		}
 		if words != v.last && !v.quiet {
-			if err := say(cmd, "%s  %s", time.Now().UTC().Format(time.TimeOnly), words); err != nil {
+			if err := cli.Say(cmd, "%s  %s", time.Now().UTC().Format(time.TimeOnly), words); err != nil {
 				return err
 			}
 		}
@@ -129,16 +129,16 @@ func (v *vigil) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathere
 	}
 }
 
-// pause is how long to wait: until something is due, but not longer than was asked for.
-func (v *vigil) pause(r *report.Report) time.Duration {
+// pause returns the time until the next scan: until the name may be safe, but at most v.every.
+func (v *watcher) pause(r *report.Report) time.Duration {
 	if left := time.Until(r.SafeAt); !r.SafeAt.IsZero() && left > 0 && left < v.every {
 		return max(left+time.Second, time.Second)
 	}
 	return v.every
 }
 
-// reached reports whether it is as wanted, and says how it is.
-func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
+// reached reports whether the name is as wanted, and describes its state.
+func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	if missing := explain.Missing(f); missing != "" {
 		return "not yet at the authority: " + missing, false
 	}
@@ -157,7 +157,7 @@ func (v *vigil) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	return fmt.Sprintf("%s is safe. %s", bareName(f.Name), r.Safe.Summary), true
 }
 
-// safeWords are until when late resolvers are waited for.
+// safeWords says until when resolvers may be late.
 func safeWords(r *report.Report) string {
 	if r.Safe != nil && r.Safe.Verdict == safeat.CannotTell {
 		return "when it is safe cannot be told"
@@ -167,7 +167,7 @@ func safeWords(r *report.Report) string {
 
 func bareName(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
-// inState are the resolvers in one of some states, of those that are counted.
+// inState returns the resolvers in one of these states, except those that do not count.
 func inState(r *report.Report, states ...safeat.State) (out []string) {
 	for _, c := range r.Caches {
 		if !c.NoVote && slices.Contains(states, c.State) {
@@ -177,13 +177,14 @@ func inState(r *report.Report, states ...safeat.State) (out []string) {
 	return out
 }
 
-// late is the end of a vigil in vain.
-func (v *vigil) late(cmd *cobra.Command, r *report.Report) error {
+// late returns the error of a watch whose time is over.
+func (v *watcher) late(cmd *cobra.Command, r *report.Report) error {
 	if r == nil {
-		return &failure{code: exitUnknown, text: "the time was over before the first look had ended"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: "the time was over before the first look had ended"}
 	}
 	if cmd.Context().Err() != nil {
-		return &failure{code: exitUnknown, text: "interrupted; it was not as wanted when last looked at"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted; it was not as wanted when last looked at"}
 	}
-	return fail(fmt.Sprintf("nameplane compare %s%s shows why", v.sight.again(), bareName(r.Target)), "not as wanted before the deadline; %s", v.last)
+	return cli.Fail(fmt.Sprintf("nameplane compare %s%s shows why", v.source.again(), bareName(r.Target)),
+		"not as wanted before the deadline; %s", v.last)
 }

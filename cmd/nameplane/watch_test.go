@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
@@ -60,7 +61,7 @@ func TestWatchReached(t *testing.T) {
 		{"one fails", "safe", facts(iterate.Answer), of(future, safeat.Soon, failing), "no resolver that was asked is late, but some fail: Denmark", false},
 		{"one is late that is not counted", "safe", facts(iterate.Answer), of(past, safeat.Safe, uncounted), "www.example.org is safe. Everyone sees it.", true},
 	} {
-		v := vigil{until: test.until}
+		v := watcher{until: test.until}
 		if words, ok := v.reached(test.facts, test.report); words != test.words || ok != test.reached {
 			t.Errorf("%s: %q, %v; want %q, %v", test.what, words, ok, test.words, test.reached)
 		}
@@ -121,8 +122,8 @@ func TestWatchInVain(t *testing.T) {
 		code        int
 		want        string
 	}{
-		{"the deadline", false, exitError, "not as wanted before the deadline; no resolver that was asked is late; all others are safe at 2000-01-01 00:01:02 UTC"},
-		{"interrupted", true, exitUnknown, "interrupted; it was not as wanted when last looked at"},
+		{"the deadline", false, cli.ExitError, "not as wanted before the deadline; no resolver that was asked is late; all others are safe at 2000-01-01 00:01:02 UTC"},
+		{"interrupted", true, cli.ExitUnknown, "interrupted; it was not as wanted when last looked at"},
 	} {
 		inMemoryLab(t, func(t *testing.T, _ *lab.Lab, g *gather.Gatherer) {
 			outer, interrupt := context.WithCancel(t.Context())
@@ -135,10 +136,10 @@ func TestWatchInVain(t *testing.T) {
 			cmd := &cobra.Command{}
 			cmd.SetContext(outer)
 			cmd.SetOut(io.Discard)
-			v := &vigil{until: "safe", every: time.Second, quiet: true}
+			v := &watcher{until: "safe", every: time.Second, quiet: true}
 			v.begin(g)
 			err := v.watch(ctx, cmd, g, "eu.edge.net", nil)
-			if f, ok := errors.AsType[*failure](err); !ok || f.code != test.code || f.Error() != test.want {
+			if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != test.code || f.Error() != test.want {
 				t.Errorf("%s: %v, want %s", test.what, err, test.want)
 			}
 		})
@@ -158,7 +159,7 @@ func watchUntilSafe(t *testing.T, g *gather.Gatherer, name, expect string) (line
 	cmd.SetOut(&out)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	v := &vigil{until: "safe", every: time.Second}
+	v := &watcher{until: "safe", every: time.Second}
 	v.begin(g)
 	if err := v.watch(ctx, cmd, g, name, nil); err != nil {
 		t.Fatalf("%v after\n%s", err, &out)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 func newZoneCommand() *cobra.Command {
-	c := newGroup("zone", "Manage zones", `Zones are what the server answers for. Each has a name, a serial that steps with every
+	c := cli.NewGroup("zone", "Manage zones", `Zones are what the server answers for. Each has a name, a serial that steps with every
 change, and records; see "nameplane record" for those.`,
 		`  nameplane zone create example.org
   nameplane zone import example.org.zone
@@ -57,7 +58,7 @@ func (z *zoneReply) UnmarshalJSON(b []byte) error {
 func (c *client) findZone(ctx context.Context, name dnsname.Name) (zoneReply, error) {
 	z, found, err := c.lookForZone(ctx, name)
 	if err == nil && !found {
-		err = fail("`nameplane zone list` shows the zones; an administrator sees those of others with --project",
+		err = cli.Fail("`nameplane zone list` shows the zones; an administrator sees those of others with --project",
 			"there is no zone %s on %s", name, c.base)
 	}
 	return z, err

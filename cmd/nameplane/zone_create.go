@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 const zoneCreateLong = `Create a zone. It gets a SOA record, and NS records for the name servers that the
@@ -14,7 +16,7 @@ The email is that of the person responsible; it appears in the SOA record. The T
 is how long others may keep records that have no TTL of their own.`
 
 func newZoneCreate(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var email, description string
 	var ttl uint32
 	c := &cobra.Command{
@@ -23,7 +25,7 @@ func newZoneCreate(conn *connection) *cobra.Command {
 		Long:  zoneCreateLong,
 		Example: `  nameplane zone create example.org
   nameplane zone create example.org --email dns-team@example.org --ttl 300`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := parseZone(args[0])
 			if err != nil {
@@ -46,17 +48,17 @@ func newZoneCreate(conn *connection) *cobra.Command {
 			var z zoneReply
 			if err := cl.call(cmd.Context(), http.MethodPost, "/v2/zones", in, &z); err != nil {
 				if status(err) == http.StatusConflict {
-					return fail("`nameplane zone show` shows it, unless it is another project's", "the zone %s exists already", name)
+					return cli.Fail("`nameplane zone show` shows it, unless it is another project's", "the zone %s exists already", name)
 				}
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), z.raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), z.raw)
 			}
-			return say(cmd, "created %s with serial %d\n", z.Name, z.Serial)
+			return cli.Say(cmd, "created %s with serial %d\n", z.Name, z.Serial)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&email, "email", "", "`ADDRESS` of the person responsible (default hostmaster@NAME)")
 	c.Flags().Uint32Var(&ttl, "ttl", 0, "TTL in `SECONDS` of records without their own (default: the server's, 3600)")
 	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newZoneDelete(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var yes bool
 	c := &cobra.Command{
 		Use:   "delete NAME",
@@ -20,30 +22,30 @@ at once. There is no way back but an export or a backup made before.
 
 On a terminal the command asks first, unless --yes is given.`,
 		Example: `  nameplane zone export example.org example.org.zone && nameplane zone delete example.org`,
-		Args:    between(1, 1),
+		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if !yes && isTerminal(cmd.InOrStdin()) {
+			if !yes && cli.IsTerminal(cmd.InOrStdin()) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s with all its records and history? [y/N] ", z.Name)
 				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
 				if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-					return fail("", "%s was not deleted", z.Name)
+					return cli.Fail("", "%s was not deleted", z.Name)
 				}
 			}
 			var deleted zoneReply
 			if err := cl.call(cmd.Context(), http.MethodDelete, "/v2/zones/"+z.ID, nil, &deleted); err != nil {
 				return err
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), deleted.raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), deleted.raw)
 			}
-			return say(cmd, "deleted %s\n", z.Name)
+			return cli.Say(cmd, "deleted %s\n", z.Name)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
 }

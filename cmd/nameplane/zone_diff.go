@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newZoneDiff(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "diff NAME FROM [TO]",
 		Short: "Compare a zone at two serials",
@@ -20,7 +22,7 @@ other, and the zone's own TTL if it differs. Without TO it is compared with what
 now. Nothing is printed when nothing differs.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone diff example.org 1790000000 1790003600`,
-		Args: between(2, 3),
+		Args: cli.Args(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			serials := make([]uint32, 0, 2)
 			for _, arg := range args[1:] {
@@ -40,8 +42,8 @@ now. Nothing is printed when nothing differs.`,
 			if err := cl.call(cmd.Context(), http.MethodGet, path, nil, &reply); err != nil {
 				return historyHint(z, err)
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), reply)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), reply)
 			}
 			var body struct {
 				ZoneTTL    historyTTL   `json:"zone_ttl"`
@@ -59,6 +61,6 @@ now. Nothing is printed when nothing differs.`,
 			return err
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }

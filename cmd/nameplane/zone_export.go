@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newZoneExport(conn *connection) *cobra.Command {
@@ -22,7 +24,7 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 		Example: `  nameplane zone export example.org
   nameplane zone export example.org example.org.zone --force
   diff <(nameplane zone export example.org) example.org.zone`,
-		Args: between(1, 2),
+		Args: cli.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := "-"
 			if len(args) == 2 {
@@ -45,7 +47,7 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "exported %s with serial %d to %s, %s\n", z.Name, z.Serial, to, megabytes(size))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "exported %s with serial %d to %s, %s\n", z.Name, z.Serial, to, cli.Megabytes(size))
 			return err
 		},
 	}
@@ -64,7 +66,7 @@ func (c *client) exportZone(ctx context.Context, z zoneReply, w io.Writer) (int6
 		_ = c.call(ctx, http.MethodDelete, exports+"/"+t.ID, nil, nil) // a row left behind harms nobody
 	}()
 	if t.Status != "COMPLETE" {
-		return 0, fail("", "the server did not export the zone: %s %s", t.Status, t.Message)
+		return 0, cli.Fail("", "the server did not export the zone: %s %s", t.Status, t.Message)
 	}
 	req, err := c.request(ctx, http.MethodGet, exports+"/"+t.ID+"/export", nil)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // historyChange is as much of an entry of the history as the command line speaks of.
@@ -54,7 +56,7 @@ type historyValues struct {
 }
 
 func newZoneHistory(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var limit int
 	c := &cobra.Command{
 		Use:   "history NAME",
@@ -67,25 +69,25 @@ large changes, such as imports, only the fact is kept.
 		Example: `  nameplane zone history example.org
   nameplane zone history example.org --limit 1
   nameplane zone history example.org -o json | jq -r '.[].who'`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
-				return usage(cmd, "--limit %d: it must be above 0", limit)
+				return cli.Usage(cmd, "--limit %d: it must be above 0", limit)
 			}
 			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			h := &historyPrinter{w: cmd.OutOrStdout(), zoneTTL: z.TTL, left: limit}
-			if out.json() {
-				h.json = &jsonList{w: h.w}
+			if out.JSON() {
+				h.json = cli.NewJSONList(h.w)
 			}
 			q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
 			err = cl.pages(cmd.Context(), "/v2/zones/"+z.ID+"/history?"+q.Encode(), "history", h.page)
 			return h.end(err)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().IntVar(&limit, "limit", 20, "show the last `N` changes")
 	return c
 }
@@ -96,7 +98,7 @@ var errEnough = errors.New("enough")
 // historyPrinter prints changes as they come.
 type historyPrinter struct {
 	w       io.Writer
-	json    *jsonList
+	json    *cli.JSONList
 	zoneTTL uint32 // after the change to print next
 	left    int    // changes to print still
 	printed bool
@@ -120,14 +122,14 @@ func (h *historyPrinter) end(err error) error {
 		err = nil
 	}
 	if err == nil && h.json != nil {
-		err = h.json.end()
+		err = h.json.End()
 	}
 	return err
 }
 
 func (h *historyPrinter) change(item json.RawMessage) error {
 	if h.json != nil {
-		return h.json.add(item)
+		return h.json.Add(item)
 	}
 	var ch historyChange
 	if err := json.Unmarshal(item, &ch); err != nil {
@@ -145,9 +147,9 @@ func (h *historyPrinter) change(item json.RawMessage) error {
 
 func (h *historyPrinter) describe(b *strings.Builder, ch historyChange) {
 	if ch.To == 0 { // nothing of it can be read
-		fmt.Fprintf(b, "change %s\n", printable(ch.ID))
+		fmt.Fprintf(b, "change %s\n", cli.Printable(ch.ID))
 	} else {
-		fmt.Fprintf(b, "serial %d  %s  %s  %s\n", ch.To, humanTime(ch.CreatedAt), printable(ch.Who), printable(ch.Note))
+		fmt.Fprintf(b, "serial %d  %s  %s  %s\n", ch.To, humanTime(ch.CreatedAt), cli.Printable(ch.Who), cli.Printable(ch.Note))
 	}
 	switch {
 	case ch.Damaged:
@@ -180,12 +182,12 @@ func (s historySet) diff(b *strings.Builder, zone historyTTL) {
 	}
 	for _, line := range before {
 		if !slices.Contains(after, line) {
-			fmt.Fprintf(b, "- %s\n", printable(line))
+			fmt.Fprintf(b, "- %s\n", cli.Printable(line))
 		}
 	}
 	for _, line := range after {
 		if !slices.Contains(before, line) {
-			fmt.Fprintf(b, "+ %s\n", printable(line))
+			fmt.Fprintf(b, "+ %s\n", cli.Printable(line))
 		}
 	}
 }

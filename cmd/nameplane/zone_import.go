@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
@@ -33,7 +34,7 @@ While it works, the command shows how far it is: with a bar on a terminal, with 
 every few seconds elsewhere.`
 
 func newZoneImport(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var zone string
 	var how importHow
 	var quiet bool
@@ -44,7 +45,7 @@ func newZoneImport(conn *connection) *cobra.Command {
 		Example: `  nameplane zone import example.org.zone
   nameplane zone import db.example --zone example.org --replace
   dig @192.0.2.53 example.org AXFR | nameplane zone import -`,
-		Args: between(1, 1),
+		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := time.Now()
 			var origin dnsname.Name
@@ -58,8 +59,8 @@ func newZoneImport(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := newProgress(cmd.ErrOrStderr(), quiet)
-			defer p.end()
+			p := cli.NewProgress(cmd.ErrOrStderr(), quiet)
+			defer p.End()
 			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), zonefile.Options{Origin: origin, ReviveAlias: how.revive}, p)
 			if err != nil {
 				return err
@@ -68,15 +69,15 @@ func newZoneImport(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.end()
+			p.End()
 			sum := importSummary{Zone: z.raw, Records: s.records, Names: s.names(), Seconds: time.Since(start).Seconds()}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), sum)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), sum)
 			}
-			return say(cmd, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
+			return cli.Say(cmd, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone, which relative names are relative to")
 	c.Flags().BoolVar(&how.replace, "replace", false, "let the file replace the content of a zone that exists")
 	c.Flags().BoolVar(&how.revive, "revive-alias", false, "make ALIAS records of the comments that an export has of them")
@@ -108,7 +109,7 @@ type task struct {
 const importsPath = "/v2/zones/tasks/imports"
 
 // importZone sends a zone and waits until it is served.
-func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *progress) (zoneReply, error) {
+func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *cli.Progress) (zoneReply, error) {
 	var z zoneReply
 	t, err := c.sendZone(ctx, s, how, p)
 	if bad := s.end(); bad != nil {
@@ -117,15 +118,15 @@ func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *
 	if err != nil {
 		return z, err
 	}
-	p.begin("committing", 0)
-	if err := p.during(func() error { t, err = c.await(ctx, t, importsPath); return err }); err != nil {
+	p.Begin("committing", 0)
+	if err := p.During(func() error { t, err = c.await(ctx, t, importsPath); return err }); err != nil {
 		return z, err
 	}
 	return z, c.call(ctx, http.MethodGet, "/v2/zones/"+t.ZoneID, nil, &z)
 }
 
 // sendZone sends a zone file as it is being read.
-func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *progress) (t task, err error) {
+func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *cli.Progress) (t task, err error) {
 	if err := c.mayImport(ctx, s.zone, how.replace); err != nil {
 		return t, err
 	}
@@ -145,7 +146,7 @@ func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *pr
 		return t, err
 	}
 	req.Header.Set("Content-Type", "text/dns")
-	err = p.during(func() error { return c.do(req, &t) })
+	err = p.During(func() error { return c.do(req, &t) })
 	return t, err
 }
 
@@ -156,7 +157,7 @@ func (c *client) mayImport(ctx context.Context, name dnsname.Name, replace bool)
 	}
 	_, found, err := c.lookForZone(ctx, name)
 	if err == nil && found {
-		err = fail("--replace lets the file replace what the zone holds", "the zone %s exists already", name)
+		err = cli.Fail("--replace lets the file replace what the zone holds", "the zone %s exists already", name)
 	}
 	return err
 }
@@ -177,7 +178,7 @@ func (c *client) await(ctx context.Context, t task, path string) (task, error) {
 	}
 	_ = c.call(ctx, http.MethodDelete, path+"/"+t.ID, nil, nil) // a row left behind harms nobody
 	if t.Status != "COMPLETE" {
-		return t, fail("nothing was changed", "the server refused it: %s", t.Message)
+		return t, cli.Fail("nothing was changed", "the server refused it: %s", t.Message)
 	}
 	return t, nil
 }

@@ -6,10 +6,12 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newZoneList(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	var all bool
 	var name string
 	c := &cobra.Command{
@@ -21,7 +23,7 @@ With -o json the output is an array of zones as the API describes them.`,
 		Example: `  nameplane zone list
   nameplane zone list --name '*.example.org.'
   nameplane zone list -o json | jq -r '.[].name'`,
-		Args: between(0, 0),
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
@@ -32,14 +34,14 @@ With -o json the output is an array of zones as the API describes them.`,
 			if name != "" {
 				q.Set("name", name)
 			}
-			l := newListing(cmd.OutOrStdout(), out, "NAME", "SERIAL", "TTL", "EMAIL", "STATUS", "PROJECT")
+			l := cli.NewListing(cmd.OutOrStdout(), out, "NAME", "SERIAL", "TTL", "EMAIL", "STATUS", "PROJECT")
 			err = cl.pages(cmd.Context(), "/v2/zones?"+q.Encode(), "zones", func(items []json.RawMessage) error {
-				return l.page(items, zoneRow)
+				return l.Page(items, zoneRow)
 			})
-			return l.end(err, "no zones; `nameplane zone create NAME` makes one")
+			return l.End(err, "no zones; `nameplane zone create NAME` makes one")
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	c.Flags().BoolVar(&all, "all-projects", false, "list the zones of all projects (administrators only)")
 	c.Flags().StringVar(&name, "name", "", "only zones with this `NAME`, in which * stands for any characters")
 	return c

@@ -5,10 +5,12 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func newZoneRollback(conn *connection) *cobra.Command {
-	var out format
+	var out cli.Format
 	c := &cobra.Command{
 		Use:   "rollback NAME SERIAL",
 		Short: "Make a zone what it was at a serial",
@@ -18,7 +20,7 @@ shows the serials, and "nameplane zone diff" what would change. A rollback is a 
 like any other, and can be rolled back.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone rollback example.org 1790000000`,
-		Args: between(2, 2),
+		Args: cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			serial, err := parseSerial(cmd, args[1])
 			if err != nil {
@@ -33,20 +35,20 @@ like any other, and can be rolled back.`,
 			if err := cl.call(cmd.Context(), http.MethodPost, path, map[string]uint32{"serial": serial}, &after); err != nil {
 				return historyHint(z, err)
 			}
-			if out.json() {
-				return printJSON(cmd.OutOrStdout(), after.raw)
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), after.raw)
 			}
-			return say(cmd, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
+			return cli.Say(cmd, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
 		},
 	}
-	out.addFlag(c)
+	out.AddFlag(c)
 	return c
 }
 
 func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
-		return 0, usage(cmd, "%q is not a serial", s)
+		return 0, cli.Usage(cmd, "%q is not a serial", s)
 	}
 	return uint32(n), nil
 }
@@ -54,7 +56,7 @@ func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
 // historyHint says where the serials are that the server knows.
 func historyHint(z zoneReply, err error) error {
 	if status(err) == http.StatusConflict {
-		return fail("`nameplane zone history "+z.Name+"` shows the serials", "%s", err)
+		return cli.Fail("`nameplane zone history "+z.Name+"` shows the serials", "%s", err)
 	}
 	return err
 }

@@ -28,6 +28,7 @@ var rows = [][]string{
 		"internal/httpapi/admin", "internal/httpapi/openapi", "internal/httpapi/mec", "internal/httpapi/servermgmt", "internal/httpapi/mecbody",
 		"kubernetes/internal/enforce/ovn", "kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/fetch", "kubernetes/internal/controller/manager", "kubernetes/internal/controller/resolver", "kubernetes/internal/controller/agent",
 		"kubernetes/plugin/dnsnameresolver", "internal/httpapi/explain", "internal/simnet", "internal/lab"},
+	{"internal/cli", "internal/explain/source", "internal/daemon"},
 	{"cmd/nameplane", "kubernetes/cmd/nameplane-egress", "kubernetes/cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
 	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/clients/openapi", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
@@ -71,6 +72,7 @@ var sideways = map[string][]string{
 	"internal/httpapi/admin":               {"internal/httpapi"},
 	"internal/httpapi/openapi":             {"internal/httpapi"},
 	"internal/dnspeer":                     {"internal/dnsserver"},
+	"internal/daemon":                      {"internal/explain/source"},
 	"test/compare":                         {"test/peers"},
 	"test/secondaries":                     {"test/peers"},
 	"bench":                                {"test/peers"},
@@ -88,10 +90,10 @@ var fenced = map[string][]string{
 	"github.com/coredns/":            {"kubernetes/plugin/dnsnameresolver", "kubernetes/cmd/nameplane-coredns"},
 	"github.com/ovn-kubernetes/":     {"kubernetes/internal/enforce/ovn"},
 	"github.com/go-json-experiment/": {"kubernetes/internal/enforce/fetch"},
-	"github.com/spf13/":              {"cmd/nameplane", "kubernetes/cmd/nameplane-egress"},
+	"github.com/spf13/":              {"internal/cli", "cmd/nameplane", "kubernetes/cmd/nameplane-egress"},
 	"go.yaml.in/yaml/v3":             {"internal/config", "internal/mec"},
 	"golang.org/x/crypto/":           {"internal/access"},
-	"golang.org/x/sys/unix":          {"internal/dnsserver", "internal/store/boltstore", "cmd/nameplane", "bench", "test/peers", "kubernetes/test/cluster"},
+	"golang.org/x/sys/unix":          {"internal/dnsserver", "internal/store/boltstore", "bench", "test/peers", "kubernetes/test/cluster"},
 }
 
 // kubernetes are the packages that may know of Kubernetes.

@@ -1,4 +1,4 @@
-package main
+package source
 
 import (
 	"context"
@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// TestServeAsksNoPrivateAddresses sees that whoever chooses the glue of a zone cannot make the server send anything into its own
-// network: neither by queries, nor by probes, which have sockets of their own.
-func TestServeAsksNoPrivateAddresses(t *testing.T) {
+// TestAsksNoPrivateAddresses checks that the owner of a zone cannot choose glue by which a server sends anything into its own
+// network, neither by queries nor by probes, which have their own sockets.
+func TestAsksNoPrivateAddresses(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		inside, err := net.ListenPacket("udp4", "127.0.0.1:0")
 		if err != nil {
@@ -27,9 +26,7 @@ func TestServeAsksNoPrivateAddresses(t *testing.T) {
 		}
 		defer inside.Close()
 		at := inside.LocalAddr().(*net.UDPAddr).AddrPort()
-		d := &daemon{}
-		d.cfg.Explain.AllowPrivate = allow
-		g, _, err := d.gatherer()
+		g, _, err := Open(Config{PublicOnly: !allow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,8 +41,8 @@ func TestServeAsksNoPrivateAddresses(t *testing.T) {
 	}
 }
 
-// TestServeAsksUnusedAddress sees that a server tries whether somebody on the way answers, and that nothing else goes where it asks.
-func TestServeAsksUnusedAddress(t *testing.T) {
+// TestAsksUnusedAddress checks that the gatherer asks the unused address for middleboxes, and sends nothing else there.
+func TestAsksUnusedAddress(t *testing.T) {
 	var opened []string
 	dial := func(_ context.Context, network, address string) (net.Conn, error) {
 		opened = append(opened, network+" "+address)
@@ -54,7 +51,10 @@ func TestServeAsksUnusedAddress(t *testing.T) {
 	listen := func(context.Context, string) (net.PacketConn, error) {
 		return nil, errors.New("the test opens nothing")
 	}
-	g := inPublic(config.Explain{}, dial, listen)
+	g, _, err := Open(Config{PublicOnly: true, Dial: dial, Listen: listen})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if g.Options.Unused != unused {
 		t.Errorf("asks %s, want %s", g.Options.Unused, unused)
 	}
@@ -74,8 +74,8 @@ func TestServeAsksUnusedAddress(t *testing.T) {
 	}
 }
 
-// TestServeInLab sees that a server whose internet is the lab tries no address outside of it.
-func TestServeInLab(t *testing.T) {
+// TestInLab checks that a gatherer of the lab tries no address outside of it.
+func TestInLab(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := lab.Start(ctx, lab.Options{Dir: dir})
@@ -84,9 +84,7 @@ func TestServeInLab(t *testing.T) {
 	}
 	defer l.Wait()
 	defer cancel()
-	d := &daemon{}
-	d.cfg.Explain.Lab = dir
-	g, _, err := d.gatherer()
+	g, _, err := Open(Config{Lab: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +93,7 @@ func TestServeInLab(t *testing.T) {
 	}
 }
 
-// first is what came first to a socket; "end" if there was nothing before.
+// first returns the first packet of a socket; "end" if there was none before.
 func first(t *testing.T, conn net.PacketConn) string {
 	t.Helper()
 	if _, err := conn.WriteTo([]byte("end"), conn.LocalAddr()); err != nil {

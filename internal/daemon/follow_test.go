@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"encoding/json"
@@ -77,9 +77,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("it never came that %s", what)
 }
 
-func (h *house) ask(name string) string {
+func (h *server) ask(name string) string {
 	h.t.Helper()
-	r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), h.endpoints().DNS[0])
+	r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), h.Endpoints().DNS[0])
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -93,9 +93,9 @@ func (h *house) ask(name string) string {
 }
 
 // do is a call that must succeed.
-func (h *house) do(method, path, body string) map[string]any {
+func (h *server) do(method, path, body string) map[string]any {
 	h.t.Helper()
-	code, text := h.call(plain, h.endpoints().HTTP, method, path, h.admin, body)
+	code, text := h.call(plain, h.Endpoints().HTTP, method, path, h.admin, body)
 	if code/100 != 2 {
 		h.t.Fatalf("%s %s = %d %s", method, path, code, text)
 	}
@@ -111,7 +111,7 @@ func TestAliasServed(t *testing.T) {
 	first.set("inner.example.net.", "10.0.0.1")
 	second.set("cdn.example.net.", "203.0.113.2")
 	second.set("inner.example.net.", "10.0.0.1")
-	h := openHouse(t, func(c *config.Config) { c.Follow.Resolvers = []string{first.addr} })
+	h := openServer(t, func(c *config.Config) { c.Follow.Resolvers = []string{first.addr} })
 	zone := "/v2/zones/" + h.do("POST", "/v2/zones", `{"name":"example.org.","email":"a@example.org"}`)["id"].(string)
 	alias := zone + "/recordsets/" + h.do("POST", zone+"/recordsets", `{"name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}`)["id"].(string)
 	inner := zone + "/recordsets/" + h.do("POST", zone+"/recordsets", `{"name":"in.example.org.","type":"ALIAS","records":["inner.example.net."]}`)["id"].(string)
@@ -123,7 +123,7 @@ func TestAliasServed(t *testing.T) {
 		t.Errorf("served %q", got)
 	}
 	eventually(t, "a private target is refused", status(inner, "ERROR"))
-	_, metrics := h.call(plain, h.endpoints().HTTP, "GET", "/metrics", h.admin, "")
+	_, metrics := h.call(plain, h.Endpoints().HTTP, "GET", "/metrics", h.admin, "")
 	for _, want := range []string{`nameplane_alias_records{status="ACTIVE"} 1`, `nameplane_alias_records{status="ERROR"} 1`, "nameplane_follow_names 2",
 		`nameplane_follow_resolver_up{server="` + first.addr + `"} 1`} {
 		if !strings.Contains(metrics, want) {
@@ -133,10 +133,10 @@ func TestAliasServed(t *testing.T) {
 	next := h.cfg
 	next.Follow.Resolvers, next.Follow.AllowPrivate = []string{second.addr}, true
 	h.load = func() (config.Config, error) { return next, nil }
-	h.reload()
+	h.Reload()
 	eventually(t, "a private target is taken", status(inner, "ACTIVE"))
 	eventually(t, "the ALIAS has what the other resolver says", func() bool {
-		h.call(plain, h.endpoints().HTTP, "POST", alias+"/tasks/flatten", h.admin, "")
+		h.call(plain, h.Endpoints().HTTP, "POST", alias+"/tasks/flatten", h.admin, "")
 		return h.ask("example.org.") == "203.0.113.2"
 	})
 	if strings.Contains(h.log.String(), "take effect with the next start") {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -11,8 +12,8 @@ import (
 func parseZone(s string) (dnsname.Name, error) {
 	n, err := dnsname.Parse(s)
 	if err != nil || s == "" {
-		return n, &failure{code: exitUsage, text: "the zone " + quote(s) + " is not a domain name" + because(err),
-			hint: "a zone is named like example.org"}
+		return n, &cli.Failure{Code: cli.ExitUsage, Text: "the zone " + quote(s) + " is not a domain name" + because(err),
+			Hint: "a zone is named like example.org"}
 	}
 	return n, nil
 }
@@ -26,12 +27,12 @@ func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 		n, err = whole, nil
 	}
 	if err != nil || s == "" {
-		return n, &failure{code: exitUsage, text: quote(s) + " is not the name of a record" + because(err),
-			hint: "it is @ for the zone itself, www for a name in it, or a whole name with its final dot"}
+		return n, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not the name of a record" + because(err),
+			Hint: "it is @ for the zone itself, www for a name in it, or a whole name with its final dot"}
 	}
 	if !n.IsIn(zone) {
-		return n, &failure{code: exitUsage, text: n.String() + " is not in the zone " + zone.String(),
-			hint: "a name without a final dot is relative to the zone"}
+		return n, &cli.Failure{Code: cli.ExitUsage, Text: n.String() + " is not in the zone " + zone.String(),
+			Hint: "a name without a final dot is relative to the zone"}
 	}
 	return n, nil
 }
@@ -39,8 +40,8 @@ func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 func parseType(s string) (rr.Type, error) {
 	t, err := rr.ParseType(s)
 	if err != nil || !t.IsData() {
-		return t, &failure{code: exitUsage, text: quote(s) + " is not a type of record",
-			hint: "types are A, AAAA, CNAME, MX, TXT and so on; one without a name is written TYPE and its number"}
+		return t, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not a type of record",
+			Hint: "types are A, AAAA, CNAME, MX, TXT and so on; one without a name is written TYPE and its number"}
 	}
 	return t, nil
 }
@@ -56,12 +57,12 @@ func parseData(t rr.Type, s string, zone dnsname.Name) (string, error) {
 		// Perhaps names lack their final dot.
 		var again error
 		if data, again = rr.ParseDataIn(t, text, dnsname.Root); again != nil {
-			return "", &failure{code: exitUsage, text: again.Error(),
-				hint: "`nameplane record set --help` has examples"}
+			return "", &cli.Failure{Code: cli.ExitUsage, Text: again.Error(),
+				Hint: "`nameplane record set --help` has examples"}
 		}
 		if target, ok := rr.Target(t, data); ok && target.NumLabels() < 2 {
-			return "", &failure{code: exitUsage, text: "is " + quote(s) + " a name in the zone, or a name of its own?",
-				hint: "write names in data whole, such as mail." + zone.String() + "; the root is a single dot"}
+			return "", &cli.Failure{Code: cli.ExitUsage, Text: "is " + quote(s) + " a name in the zone, or a name of its own?",
+				Hint: "write names in data whole, such as mail." + zone.String() + "; the root is a single dot"}
 		}
 	}
 	return rr.DataText(t, data), nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
@@ -60,7 +61,7 @@ h1.example.org. 300 IN CNAME ns1.example.org.
 h2.example.org. 300 IN CNAME ns1.example.org.
 t.example.org. 300 IN TXT "a b" "c"
 `
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(in), zonefile.Options{}, newProgress(io.Discard, true))
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(in), zonefile.Options{}, cli.NewProgress(io.Discard, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func largeZone(end string) string {
 
 // TestMistakeBreaksOff: a mistake behind what was sent already is the end of the body, and not as after the last record.
 func TestMistakeBreaksOff(t *testing.T) {
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("www A 192.0.2.300\n")), zonefile.Options{}, newProgress(io.Discard, true))
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("www A 192.0.2.300\n")), zonefile.Options{}, cli.NewProgress(io.Discard, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestMistakeBreaksOff(t *testing.T) {
 
 // TestUnwantedBody: a server that refuses early is not blamed on the file.
 func TestUnwantedBody(t *testing.T) {
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("")), zonefile.Options{}, newProgress(io.Discard, true))
+	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("")), zonefile.Options{}, cli.NewProgress(io.Discard, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +117,8 @@ func TestUnwantedBody(t *testing.T) {
 func TestReadInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := readZoneFile(ctx, "-", strings.NewReader("@ A"), zonefile.Options{Origin: dnsname.Root}, newProgress(io.Discard, true))
-	if f, ok := errors.AsType[*failure](err); !ok || f.code != exitUnknown || f.text != "interrupted" {
+	_, err := readZoneFile(ctx, "-", strings.NewReader("@ A"), zonefile.Options{Origin: dnsname.Root}, cli.NewProgress(io.Discard, true))
+	if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitUnknown || f.Text != "interrupted" {
 		t.Errorf("err = %v, want interrupted", err)
 	}
 }
@@ -134,7 +135,7 @@ func BenchmarkReadZoneFile(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := readZoneFile(b.Context(), "-", bytes.NewReader(zone.Bytes()), zonefile.Options{}, newProgress(io.Discard, true))
+		s, err := readZoneFile(b.Context(), "-", bytes.NewReader(zone.Bytes()), zonefile.Options{}, cli.NewProgress(io.Discard, true))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestUnreadableRows(t *testing.T) {
 	}{{store.Zones, ""}, {store.Sets, ""}, {store.Objects, "token"}} {
 		c := localConfig(t)
 		start := func() error {
-			d, err := newDaemon(t.Context(), c, slog.New(slog.DiscardHandler), new(slog.LevelVar))
+			d, err := Open(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)})
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func TestUnreadableRows(t *testing.T) {
 			t.Errorf("a row of %s that cannot be read: %v", tt.table, err)
 			continue
 		}
-		if said := explainStart(c, err).Error(); !strings.Contains(said, path) || !strings.Contains(said, "restore a backup") {
+		if said := err.Error(); !strings.Contains(said, path) || !strings.Contains(said, "restore a backup") {
 			t.Errorf("a row of %s that cannot be read: %q", tt.table, said)
 		}
 	}
@@ -60,7 +60,7 @@ func TestUnreadableRows(t *testing.T) {
 func TestEmptiedStore(t *testing.T) {
 	c := localConfig(t)
 	start := func() error {
-		d, err := newDaemon(t.Context(), c, slog.New(slog.DiscardHandler), new(slog.LevelVar))
+		d, err := Open(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)})
 		if err == nil {
 			d.close()
 		}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zonefile"
@@ -52,7 +53,7 @@ const (
 
 // readZoneFile begins to read and check a zone file; "-" is in. The origin is the zero Name when the file says it itself. The
 // caller reads the body and calls end.
-func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options, p *progress) (*outgoing, error) {
+func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options, p *cli.Progress) (*outgoing, error) {
 	o.File = path
 	f, root, err := openZone(ctx, path, in, p)
 	if err != nil {
@@ -67,14 +68,14 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 	if info, err := f.Stat(); err == nil {
 		size = info.Size()
 	}
-	p.begin("sending", size)
+	p.Begin("sending", size)
 	s := newOutgoing(o.Origin)
 	go func() {
 		defer f.Close()
 		if root != nil {
 			defer root.Close()
 		}
-		s.finish(s.read(bufio.NewReaderSize(p.reader(ctx, f), 64<<10), o))
+		s.finish(s.read(bufio.NewReaderSize(p.Reader(ctx, f), 64<<10), o))
 	}()
 	<-s.begun
 	select {
@@ -86,7 +87,7 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 }
 
 // openZone opens a zone file, and its folder for what it includes. Standard input has none.
-func openZone(ctx context.Context, path string, in io.Reader, p *progress) (*os.File, *os.Root, error) {
+func openZone(ctx context.Context, path string, in io.Reader, p *cli.Progress) (*os.File, *os.Root, error) {
 	if path == "-" {
 		f, err := keepInput(ctx, in, p)
 		return f, nil, err
@@ -98,20 +99,20 @@ func openZone(ctx context.Context, path string, in io.Reader, p *progress) (*os.
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		f.Close()
-		return nil, nil, fail("", "cannot open the folder of the zone file: %s", err)
+		return nil, nil, cli.Fail("", "cannot open the folder of the zone file: %s", err)
 	}
 	return f, root, nil
 }
 
 // keepInput keeps standard input in a file, because whoever writes it may be slow, and the server waits for no one.
-func keepInput(ctx context.Context, in io.Reader, p *progress) (*os.File, error) {
+func keepInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, error) {
 	f, err := os.CreateTemp("", "nameplane-import-*")
 	if err != nil {
-		return nil, fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
+		return nil, cli.Fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
 	}
 	os.Remove(f.Name()) // it lives on until it is closed
-	p.begin("reading", 0)
-	_, err = io.Copy(f, p.reader(ctx, in))
+	p.Begin("reading", 0)
+	_, err = io.Copy(f, p.Reader(ctx, in))
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -122,13 +123,13 @@ func keepInput(ctx context.Context, in io.Reader, p *progress) (*os.File, error)
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted(err)
 	}
-	return nil, fail("is the disk full? TMPDIR says where temporary files go", "cannot keep standard input: %s", err)
+	return nil, cli.Fail("is the disk full? TMPDIR says where temporary files go", "cannot keep standard input: %s", err)
 }
 
 func openZoneFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fail("give the path of a zone file, or - for standard input", "cannot read the zone file: %s", err)
+		return nil, cli.Fail("give the path of a zone file, or - for standard input", "cannot read the zone file: %s", err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -136,7 +137,7 @@ func openZoneFile(path string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fail("give the path of a zone file", "cannot read the zone file: %s", err)
+		return nil, cli.Fail("give the path of a zone file", "cannot read the zone file: %s", err)
 	}
 	return f, nil
 }
@@ -194,9 +195,9 @@ func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
 	}
 	switch {
 	case s.soa == "":
-		return fail("a zone begins with a SOA record; `nameplane zone create` makes one for an empty zone", "%s: the file has no SOA record", o.File)
+		return cli.Fail("a zone begins with a SOA record; `nameplane zone create` makes one for an empty zone", "%s: the file has no SOA record", o.File)
 	case s.seen[s.hash(s.zone)]&hasNS == 0:
-		return fail("add the zone's name servers, such as: @ NS ns1.example.net.", "%s: zone %s has no NS record at its apex", o.File, s.zone)
+		return cli.Fail("add the zone's name servers, such as: @ NS ns1.example.net.", "%s: zone %s has no NS record at its apex", o.File, s.zone)
 	}
 	return s.out.Flush()
 }
@@ -214,11 +215,11 @@ func fileFailure(err error) error {
 	if hint == "" {
 		hint = "nothing was imported"
 	}
-	return fail(hint, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+	return cli.Fail(hint, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
 func interrupted(err error) error {
-	return &failure{code: exitUnknown, text: "interrupted", hint: "nothing was imported", err: err}
+	return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted", Hint: "nothing was imported", Err: err}
 }
 
 // begin writes what stands above the records.

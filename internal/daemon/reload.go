@@ -1,12 +1,9 @@
-package main
+package daemon
 
 import (
-	"context"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -15,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
-// newLogger writes to standard error in the configured form. The level can be changed while it is in use.
-func newLogger(c config.Log) (*slog.Logger, *slog.LevelVar) {
+// NewLogger returns a logger to standard error, and its level, which Reload may change.
+func NewLogger(c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	setLevel(level, c)
 	opts := &slog.HandlerOptions{Level: level}
@@ -33,7 +30,7 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 	}
 }
 
-func (d *daemon) dnsConfig() (dnsserver.Config, error) {
+func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
 	slip := c.RRL.Slip
@@ -60,7 +57,7 @@ func (d *daemon) dnsConfig() (dnsserver.Config, error) {
 }
 
 // forwardConfig is the forwarder's configuration. One without upstreams stands for one that serves nobody.
-func (d *daemon) forwardConfig(c config.Forward) (forward.Config, error) {
+func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	policy := forward.Ordered
 	if c.Policy == "random" {
 		policy = forward.Random
@@ -82,7 +79,7 @@ func (d *daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	return f, err
 }
 
-func (d *daemon) designateSettings() designate.Settings {
+func (d *Daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,
 		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data,
@@ -95,29 +92,10 @@ func (d *daemon) designateSettings() designate.Settings {
 	return s
 }
 
-// catchHangups is for the very beginning: a SIGHUP before anybody waits for it would end the process.
-func catchHangups() chan os.Signal {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	return hangup
-}
-
-// reloadOnHangup reads the configuration and the certificates again at each SIGHUP.
-func (d *daemon) reloadOnHangup(ctx context.Context) error {
-	defer signal.Stop(d.hangup)
-	for {
-		select {
-		case <-d.hangup:
-			d.reload()
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// reload takes over what can change while serving: certificates, keys and issuers of JWTs, forwarding, who transfers zones, and the
-// level of the log. Of everything else that differs it says that it needs a restart. A mistake leaves all as it was.
-func (d *daemon) reload() {
+// Reload reads the configuration again and applies what can change while serving: certificates, keys and issuers of JWTs,
+// forwarding, following, transfers, and the log level. It logs the other settings that differ: they need a restart. With a
+// mistake in the configuration nothing changes.
+func (d *Daemon) Reload() {
 	next := d.cfg
 	if d.load != nil {
 		c, err := d.load()
@@ -150,8 +128,8 @@ func (d *daemon) reload() {
 	d.log.Info("reloaded configuration and certificates")
 }
 
-// prepare reads every file that a configuration names. Only when all of them are good does apply change anything.
-func (d *daemon) prepare(next config.Config) (apply func(), err error) {
+// prepare reads every file that a configuration names, and changes nothing; apply cannot fail.
+func (d *Daemon) prepare(next config.Config) (apply func(), err error) {
 	issuers, err := d.issuers.Prepare(next.Apps.Issuers())
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -12,15 +12,15 @@ import (
 
 func TestTable(t *testing.T) {
 	var b strings.Builder
-	tab := newTable(&b, "NAME", "DATA")
-	tab.row("a", "1")
-	tab.row("über", "")
-	if err := tab.flush(); err != nil {
+	tab := NewTable(&b, "NAME", "DATA")
+	tab.Row("a", "1")
+	tab.Row("über", "")
+	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	tab.row("a-longer-name", "2") // a later page makes the column wider
-	tab.row("b", "3")
-	if err := tab.flush(); err != nil {
+	tab.Row("a-longer-name", "2") // a later page makes the column wider
+	tab.Row("b", "3")
+	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAME  DATA
@@ -35,20 +35,20 @@ b              3
 }
 
 func TestPrintable(t *testing.T) {
-	if got, want := printable("a\x1b[31mb\nc\u202e"), "a\uFFFD[31mb\uFFFDc\uFFFD"; got != want {
+	if got, want := Printable("a\x1b[31mb\nc\u202e"), "a\uFFFD[31mb\uFFFDc\uFFFD"; got != want {
 		t.Errorf("printable = %q, want %q", got, want)
 	}
 }
 
 func TestJSONList(t *testing.T) {
 	var b strings.Builder
-	l := &jsonList{w: &b}
+	l := NewJSONList(&b)
 	for _, item := range []string{`{"a":1}`, `{"b":[2]}`} {
-		if err := l.add(json.RawMessage(item)); err != nil {
+		if err := l.Add(json.RawMessage(item)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.end(); err != nil {
+	if err := l.End(); err != nil {
 		t.Fatal(err)
 	}
 	want := `[
@@ -86,19 +86,19 @@ func TestProgress(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var b strings.Builder
 			now := time.Unix(0, 0)
-			p := &progress{w: &b, terminal: tt.terminal, quiet: tt.quiet, now: func() time.Time { return now }}
+			p := &Progress{w: &b, terminal: tt.terminal, quiet: tt.quiet, now: func() time.Time { return now }}
 			step := 50_000_000
 			if tt.total < 0 {
 				step = 0
 			}
-			p.begin("reading", tt.total)
-			p.add(step) // too early to show
+			p.Begin("reading", tt.total)
+			p.Add(step) // too early to show
 			now = now.Add(lineInterval)
-			p.add(step)
-			p.add(0) // too early again
+			p.Add(step)
+			p.Add(0) // too early again
 			now = now.Add(lineInterval)
-			p.add(2 * step)
-			p.end()
+			p.Add(2 * step)
+			p.End()
 			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)
 			}
@@ -108,38 +108,14 @@ func TestProgress(t *testing.T) {
 
 // TestProgressDuring is for the race detector: work counts while somebody else looks.
 func TestProgressDuring(t *testing.T) {
-	p := newProgress(io.Discard, false)
-	p.begin("sending", 1000)
-	err := p.during(func() error {
-		_, err := io.Copy(io.Discard, p.reader(t.Context(), strings.NewReader(strings.Repeat("x", 1000))))
+	p := NewProgress(io.Discard, false)
+	p.Begin("sending", 1000)
+	err := p.During(func() error {
+		_, err := io.Copy(io.Discard, p.Reader(t.Context(), strings.NewReader(strings.Repeat("x", 1000))))
 		return err
 	})
-	p.end()
+	p.End()
 	if err != nil || p.done != 1000 {
 		t.Errorf("during = %v with %d counted, want 1000", err, p.done)
-	}
-}
-
-func TestParseMoment(t *testing.T) {
-	now := time.Date(2026, 11, 15, 12, 0, 0, 500, time.UTC)
-	tests := []struct{ in, want string }{
-		{"90d", "2027-02-13T12:00:00Z"},
-		{"12h", "2026-11-16T00:00:00Z"},
-		{"2027-01-31", "2027-01-31T00:00:00Z"},
-		{"2027-01-31T10:00:00+01:00", "2027-01-31T09:00:00Z"},
-		{"soon", ""},
-		{"-1h", ""},
-		{"-3d", ""},
-		{"99999999d", ""},
-	}
-	for _, tt := range tests {
-		at, err := parseMoment(tt.in, now)
-		got := ""
-		if err == nil {
-			got = at.Format(time.RFC3339Nano)
-		}
-		if got != tt.want {
-			t.Errorf("parseMoment(%q) = %s, %v, want %s", tt.in, got, err, tt.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"crypto/ecdsa"
@@ -26,9 +26,9 @@ import (
 
 // TestListeners asks for every interface on every listener.
 func TestListeners(t *testing.T) {
-	h := openHouse(t, nil)
+	h := openServer(t, nil)
 	h.addRule()
-	at := h.endpoints()
+	at := h.Endpoints()
 	urls := map[string]string{"http": at.HTTP, "apps": at.Apps, "mep": at.MEP}
 	tokens := map[string]string{"admin": h.admin, "platform": h.token("platform", ""), "app-1": h.token("app", "app-1"),
 		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""), "nobody": ""}
@@ -77,8 +77,8 @@ func TestListeners(t *testing.T) {
 
 // TestSelfValidation lets an application's token ask about itself, and open no session.
 func TestSelfValidation(t *testing.T) {
-	h := openHouse(t, nil)
-	url, app, other := h.endpoints().HTTP, h.token("app", "app-1"), h.token("app", "app-2")
+	h := openServer(t, nil)
+	url, app, other := h.Endpoints().HTTP, h.token("app", "app-1"), h.token("app", "app-2")
 	validate := func(subject string) int {
 		req, err := http.NewRequest("GET", url+"/v3/auth/tokens", nil)
 		if err != nil {
@@ -111,11 +111,11 @@ func TestSelfValidation(t *testing.T) {
 }
 
 func TestNoAuthentication(t *testing.T) {
-	h := openHouse(t, func(c *config.Config) {
+	h := openServer(t, func(c *config.Config) {
 		c.Apps.Authentication, c.MEP.Authentication = config.AuthNone, config.AuthNone
 		c.Apps.AppHeader, c.MEP.EdgeGalleryStatus = true, true
 	})
-	at := h.endpoints()
+	at := h.Endpoints()
 	if code, body := h.call(plain, at.MEP, "POST", "/mep/config/app-1/dns_rules", "", someRule); code/100 != 2 {
 		t.Errorf("a platform without a token: %d %s", code, body)
 	}
@@ -142,10 +142,10 @@ func TestNoAuthentication(t *testing.T) {
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t, "ca"), newAuthority(t, "stranger")
 	cert, key, _, _ := ca.issue("server", false)
-	h := openHouse(t, func(c *config.Config) {
+	h := openServer(t, func(c *config.Config) {
 		c.MEP.Authentication, c.MEP.TLS = config.AuthCertificate, config.TLS{Cert: cert, Key: key, ClientCA: filepath.Join(ca.dir, "ca.crt")}
 	})
-	at := h.endpoints()
+	at := h.Endpoints()
 	if !strings.HasPrefix(at.MEP, "https://") {
 		t.Fatalf("address %s", at.MEP)
 	}
@@ -174,7 +174,7 @@ func TestReloadIsWhole(t *testing.T) {
 		cert, key, _, _ := ca.issue(name, false)
 		return config.TLS{Cert: cert, Key: key}
 	}
-	h := openHouse(t, func(c *config.Config) { c.HTTP.TLS, c.MEP.TLS = files("http"), files("mep") })
+	h := openServer(t, func(c *config.Config) { c.HTTP.TLS, c.MEP.TLS = files("http"), files("mep") })
 	shown := func(base string) *big.Int {
 		t.Helper()
 		res, err := ca.client("").Get(base + "/healthz")
@@ -184,19 +184,19 @@ func TestReloadIsWhole(t *testing.T) {
 		res.Body.Close()
 		return res.TLS.PeerCertificates[0].SerialNumber
 	}
-	at := h.endpoints()
+	at := h.Endpoints()
 	first := shown(at.HTTP)
 	files("http")
 	if err := os.WriteFile(h.cfg.MEP.TLS.Cert, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.reload()
+	h.Reload()
 	if got := shown(at.HTTP); got.Cmp(first) != 0 {
 		t.Error("the certificate of http changed although that of mep is bad")
 	}
 	mep := shown(at.MEP)
 	files("mep")
-	h.reload()
+	h.Reload()
 	if shown(at.HTTP).Cmp(first) == 0 || shown(at.MEP).Cmp(mep) == 0 {
 		t.Error("good certificates were not taken")
 	}
@@ -227,11 +227,11 @@ func TestJWTListener(t *testing.T) {
 		return s
 	}
 	first := newKey()
-	h := openHouse(t, func(c *config.Config) {
+	h := openServer(t, func(c *config.Config) {
 		c.Apps.JWT = []config.JWT{{Issuer: "idp", Keys: keys, Algorithms: []string{"ES256"}, Claim: "sub"}}
 	})
 	h.addRule()
-	at := h.endpoints()
+	at := h.Endpoints()
 	expect := func(when string, token string, want int) {
 		t.Helper()
 		if code, body := h.call(plain, at.Apps, "GET", "/applications/app-1/dns_rules/one", token, ""); code != want {
@@ -250,13 +250,13 @@ func TestJWTListener(t *testing.T) {
 		}
 	}
 	second := newKey()
-	h.reload()
+	h.Reload()
 	expect("old key", signed(first, "app-1"), 401)
 	expect("new key", signed(second, "app-1"), 200)
 	if err := os.WriteFile(keys, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.reload()
+	h.Reload()
 	expect("after a bad file", signed(second, "app-1"), 200)
 	if !strings.Contains(h.log.String(), "the old ones stay") {
 		t.Errorf("the log does not say that the file is bad:\n%s", h.log)
@@ -267,8 +267,8 @@ func TestJWTListener(t *testing.T) {
 }
 
 func TestBodyBounds(t *testing.T) {
-	h := openHouse(t, nil)
-	at, app := h.endpoints(), h.token("app", "app-1")
+	h := openServer(t, nil)
+	at, app := h.Endpoints(), h.token("app", "app-1")
 	tests := []struct {
 		name, url, path, token string
 		size                   int
@@ -305,14 +305,14 @@ func TestForwarding(t *testing.T) {
 	go func() { _ = upstream.ActivateAndServe() }()
 	t.Cleanup(func() { _ = upstream.Shutdown() })
 	next := make(chan config.Config, 1)
-	h := openHouse(t, func(c *config.Config) {
+	h := openServer(t, func(c *config.Config) {
 		c.Forward.Upstreams, c.Forward.Clients = []string{upstream.PacketConn.LocalAddr().String()}, []string{"127.0.0.0/8"}
 	})
 	h.addRule()
 	h.load = func() (config.Config, error) { return <-next, nil }
 	ask := func(name string) string {
 		t.Helper()
-		r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), h.endpoints().DNS[0])
+		r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), h.Endpoints().DNS[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestForwarding(t *testing.T) {
 		c := h.cfg
 		change(&c.Forward)
 		next <- c
-		h.reload()
+		h.Reload()
 		if got := ask("www.example.net."); got != "REFUSED" {
 			t.Errorf("for a client that is not served: %s, want REFUSED", got)
 		}
@@ -343,7 +343,7 @@ func TestForwarding(t *testing.T) {
 		}
 	}
 	next <- h.cfg
-	h.reload()
+	h.Reload()
 	if got := ask("www.example.net."); got != "198.51.100.1" {
 		t.Errorf("after it is served again: %s", got)
 	}
@@ -371,9 +371,9 @@ func TestRefusedStarts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := localConfig(t)
 			tt.change(&c)
-			_, err := newDaemon(t.Context(), c, slog.New(slog.DiscardHandler), new(slog.LevelVar))
+			_, err := Open(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("newDaemon = %v, want %q", err, tt.want)
+				t.Errorf("Open = %v, want %q", err, tt.want)
 			}
 		})
 	}

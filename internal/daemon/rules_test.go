@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 // TestTerminatedTokens terminates an application on both ways: its tokens are good for nothing from then on, those of others
 // are.
 func TestTerminatedTokens(t *testing.T) {
-	h := openHouse(t, nil)
-	at := h.endpoints()
+	h := openServer(t, nil)
+	at := h.Endpoints()
 	tokens := map[string]string{"app-1": h.token("app", "app-1"), "app-2": h.token("app", "app-2"), "app-3": h.token("app", "app-3")}
 	second := h.token("app", "app-1")
 	h.addRule()
@@ -34,7 +34,7 @@ func TestTerminatedTokens(t *testing.T) {
 
 // TestSilencedRules tells in the log of rules that a zone silences, whichever comes first.
 func TestSilencedRules(t *testing.T) {
-	h := openHouse(t, nil)
+	h := openServer(t, nil)
 	h.addRule()
 	h.do("POST", "/v2/zones", `{"name":"example.org.","email":"a@example.org"}`)
 	if strings.Contains(h.log.String(), "silence") || strings.Contains(h.log.String(), "warning=") {
@@ -49,16 +49,5 @@ func TestSilencedRules(t *testing.T) {
 		if !strings.Contains(h.log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, h.log)
 		}
-	}
-}
-
-func TestSilencedCells(t *testing.T) {
-	r := ruleReply{ID: "one", State: "ACTIVE", Domain: "a.example.com", Addr: "192.0.2.1"}
-	if got := strings.Join(r.cells(), ","); got != "one,ACTIVE,a.example.com,,192.0.2.1" {
-		t.Errorf("cells = %s", got)
-	}
-	r.Silenced = "example.com."
-	if got := r.cells()[1]; got != "ACTIVE (silenced by example.com.)" {
-		t.Errorf("state = %s", got)
 	}
 }

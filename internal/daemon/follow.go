@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -15,25 +15,25 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// following is what keeps ALIAS records true: the service that flattens them, and the tracker of targets elsewhere.
+// following keeps ALIAS records current: the service that flattens them, and the tracker of targets in foreign zones.
 type following struct {
 	aliases *alias.Service
 	client  *resolve.Client
-	next    chan config.Follow // configurations that were read again
+	next    chan config.Follow // from Reload
 
 	mu      sync.Mutex // guards the following
 	wanted  config.Follow
-	tracker *follow.Tracker // nil: there is nobody to ask
+	tracker *follow.Tracker // nil: no resolver is configured
 }
 
-func newFollowing(d *daemon) *following {
+func newFollowing(d *Daemon) *following {
 	c := d.cfg.Follow
 	f := &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), wanted: c,
 		aliases: alias.New(alias.Options{Log: d.log, MaxAddrs: c.MaxAddresses})}
 	return f
 }
 
-// newTracker is a tracker of a configuration; nil, if that names nobody to ask.
+// newTracker returns a tracker, or nil if no resolver is configured.
 func (f *following) newTracker(c config.Follow) *follow.Tracker {
 	if len(c.Resolvers) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (f *following) newTracker(c config.Follow) *follow.Tracker {
 		Ceiling: c.Interval, Timeout: c.Timeout, Parallel: c.Parallel, Rate: c.Rate})
 }
 
-// set makes a configuration count. own are the addresses of this server.
+// set applies a configuration. own are the addresses of this server.
 func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	f.aliases.SetPolicy(alias.Policy{AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own, StaleLimit: c.StaleLimit,
 		AllZones: c.OwnZones == config.OwnZonesAll})
@@ -54,7 +54,7 @@ func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	return t
 }
 
-// reload takes a configuration over, if it is another.
+// reload hands a configuration that differs to run.
 func (f *following) reload(c config.Follow) {
 	f.mu.Lock()
 	same := reflect.DeepEqual(f.wanted, c)
@@ -64,16 +64,16 @@ func (f *following) reload(c config.Follow) {
 		return
 	}
 	select {
-	case <-f.next: // one that nobody has taken yet is old now
+	case <-f.next: // drop an older one that run has not received
 	default:
 	}
 	f.next <- c
 }
 
-// Describe says nothing: the metrics of resolvers come and go with the configuration.
+// Describe sends nothing: the metrics of resolvers change with the configuration.
 func (f *following) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells the metrics of the tracker that runs.
+// Collect sends the metrics of the running tracker.
 func (f *following) Collect(out chan<- prometheus.Metric) {
 	f.mu.Lock()
 	t := f.tracker
@@ -86,7 +86,7 @@ func (f *following) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// run follows and flattens until ctx ends. A new configuration is a new tracker, which knows what the old one knew.
+// run follows and flattens until ctx ends. A new configuration starts a new tracker with the state of the old one.
 func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	defer f.client.CloseIdle()
 	var all sync.WaitGroup
@@ -118,8 +118,8 @@ func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	}
 }
 
-// ownAddresses are those at which this server answers queries; all of the machine's, where it listens on all.
-func (d *daemon) ownAddresses() (out []netip.Addr) {
+// ownAddresses returns the addresses at which this server answers queries: all of the machine's where it listens on all.
+func (d *Daemon) ownAddresses() (out []netip.Addr) {
 	for _, a := range d.dns.Addrs() {
 		host, _, err := net.SplitHostPort(a.String())
 		if err != nil {
@@ -133,7 +133,7 @@ func (d *daemon) ownAddresses() (out []netip.Addr) {
 			out = append(out, addr.Unmap())
 			continue
 		}
-		all, _ := net.InterfaceAddrs() // none is the worst that can be
+		all, _ := net.InterfaceAddrs() // without them own addresses are not recognized
 		for _, i := range all {
 			if p, err := netip.ParsePrefix(i.String()); err == nil {
 				out = append(out, p.Addr().Unmap())

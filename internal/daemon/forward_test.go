@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"net"
@@ -25,13 +25,13 @@ func TestForwardingReload(t *testing.T) {
 	go func() { _ = upstream.ActivateAndServe() }()
 	t.Cleanup(func() { _ = upstream.Shutdown() })
 	next := make(chan config.Config, 1)
-	h := openHouse(t, func(c *config.Config) {
+	h := openServer(t, func(c *config.Config) {
 		c.Forward.Upstreams, c.Forward.Clients = []string{upstream.PacketConn.LocalAddr().String()}, []string{"127.0.0.0/8"}
 	})
 	h.load = func() (config.Config, error) { return <-next, nil }
 	ask := func(want int) {
 		t.Helper()
-		r, err := dns.Exchange(new(dns.Msg).SetQuestion("1.0.0.10.in-addr.arpa.", dns.TypePTR), h.endpoints().DNS[0])
+		r, err := dns.Exchange(new(dns.Msg).SetQuestion("1.0.0.10.in-addr.arpa.", dns.TypePTR), h.Endpoints().DNS[0])
 		if err != nil || r.Rcode != want {
 			t.Errorf("reply is %v (%v), want %s", r, err, dns.RcodeToString[want])
 		}
@@ -40,7 +40,7 @@ func TestForwardingReload(t *testing.T) {
 	c := h.cfg
 	c.Forward.AskPrivate, c.Forward.MixCase, c.Forward.MaxInFlight = true, true, 4096
 	next <- c
-	h.reload()
+	h.Reload()
 	ask(dns.RcodeSuccess)
 	if want := "settings=forward.max_in_flight"; !strings.Contains(h.log.String(), want) {
 		t.Errorf("the log does not say %q:\n%s", want, h.log)

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"errors"
@@ -11,12 +11,11 @@ import (
 	"syscall"
 )
 
-// unprivileged are the accounts that a server started by root becomes, in order of preference, when none is given.
+// unprivileged lists the accounts that a server started by root switches to when none is given, by preference.
 var unprivileged = []string{"nameplane", "nobody"}
 
-// dropRoot makes the process an ordinary user once every port is bound. The data directory becomes that user's, so that
-// the next start, by root or by the user, finds files it can write. An empty name picks one of unprivileged; "root" keeps
-// root.
+// dropRoot switches the process to an ordinary user once every port is bound. It gives the data directory to that user, so that
+// the next start, by root or by the user, can write its files. An empty name picks one of unprivileged; "root" keeps root.
 func dropRoot(log *slog.Logger, name, dir string) error {
 	if os.Geteuid() != 0 || name == "root" {
 		if name != "" && name != "root" {
@@ -36,7 +35,7 @@ func dropRoot(log *slog.Logger, name, dir string) error {
 	if err := giveTo(dir, uid, gid); err != nil {
 		return fmt.Errorf("give %s to user %s: %w", dir, u.Username, err)
 	}
-	// Groups before the user: afterwards we may not change them any more.
+	// Groups come first: an ordinary user may not change them.
 	for _, step := range []error{syscall.Setgroups([]int{gid}), syscall.Setgid(gid), syscall.Setuid(uid)} {
 		if step != nil {
 			return fmt.Errorf("become user %s: %w; start with --user root to stay root", u.Username, step)
@@ -65,7 +64,7 @@ func pickUser(name string) (*user.User, error) {
 	return nil, fmt.Errorf("started by root and found none of the users %q to become: give one with --user", unprivileged)
 }
 
-// giveTo hands over the directory and the files in it. Links are not followed: they may lead out of it.
+// giveTo changes the owner of the directory and its files. It does not follow links, which may lead out of it.
 func giveTo(dir string, uid, gid int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"net/netip"
@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// openTransfer makes what speaks with other name servers. It must be there before the first commit.
-func (d *daemon) openTransfer() {
+// openTransfer opens notifications, refreshes and transfers. It must run before the first commit.
+func (d *Daemon) openTransfer() {
 	c := d.cfg.Transfer
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: transfer.Asker(d.publisher)})
@@ -23,8 +23,8 @@ func (d *daemon) openTransfer() {
 		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})
 }
 
-// changed is told of every commit, in their order.
-func (d *daemon) changed(changes []store.Change) {
+// changed is called with every commit, in their order.
+func (d *Daemon) changed(changes []store.Change) {
 	d.notifier.Committed(changes)
 	if s := d.silenced.Load(); s != nil {
 		s.Committed(changes)
@@ -42,13 +42,13 @@ func transferRules(c config.Transfer) dnspeer.Rules {
 	return dnspeer.Rules{Networks: c.Networks(), Keys: c.Keys()}
 }
 
-// reloadTransfer changes who is told, and who may transfer.
-func (d *daemon) reloadTransfer(c config.Transfer) {
+// reloadTransfer changes which servers are notified and which may transfer.
+func (d *Daemon) reloadTransfer(c config.Transfer) {
 	d.peers.SetRules(transferRules(c))
 	d.notifier.SetSecondaries(secondaries(c))
 }
 
-// designatePeers is what the zones API tells of other servers.
-func (d *daemon) designatePeers() designate.Peers {
+// designatePeers returns what the zones API reports of other servers.
+func (d *Daemon) designatePeers() designate.Peers {
 	return designate.Peers{Progress: d.notifier.Progress, Refresh: d.refresher.Refresh, Copy: d.refresher.State}
 }

@@ -1,9 +1,8 @@
-package main
+package daemon
 
 import (
 	"context"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -22,28 +21,27 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Bounds on the bodies of applications and platforms, in octets. For applications it is EdgeGallery's own; for platforms all the
-// rules that an application may have fit, or some thousand records; the doors have smaller bounds for single ones. They are
-// not settings: what needs more should be sent in parts.
+// Limits of the bodies of applications and platforms, in bytes. The limit of applications is EdgeGallery's own. That of platforms
+// fits all rules of an application, or some thousand records; the APIs have smaller limits for single ones.
 const (
 	appBody      = 4 << 10
 	platformBody = 512 << 10
 	batchBody    = 1 << 20
 )
 
-// healthPath is where platforms of EdgeGallery ask whether the server lives; it tells no more than /healthz.
+// healthPath is the liveness endpoint of EdgeGallery; it returns the same as /healthz.
 const healthPath = "/health"
 
-// doors are the HTTP listeners, each with a frame of its own: who may come in, and how much they may send, differs.
-type doors struct {
+// listeners are the HTTP listeners. Each has its own frame, because authentication and limits differ.
+type listeners struct {
 	http    *httpapi.Server // all of management
 	apps    *httpapi.Server // applications; nil: closed
-	mep     *httpapi.Server // edge platforms that do not come to http; nil: closed
+	mep     *httpapi.Server // edge platforms; nil: closed
 	issuers *access.Issuers // whose JWTs applications may show
 }
 
-// open are the listeners that there are.
-func (d doors) open() (out []*httpapi.Server) {
+// open returns the listeners that are not closed.
+func (d listeners) open() (out []*httpapi.Server) {
 	for _, s := range []*httpapi.Server{d.http, d.apps, d.mep} {
 		if s != nil {
 			out = append(out, s)
@@ -52,8 +50,8 @@ func (d doors) open() (out []*httpapi.Server) {
 	return out
 }
 
-// openDoors binds every HTTP address.
-func (d *daemon) openDoors() (err error) {
+// openListeners binds every HTTP address.
+func (d *Daemon) openListeners() (err error) {
 	m := httpapi.NewMetrics()
 	c := d.cfg
 	if d.issuers, err = access.OpenIssuers(c.Apps.Issuers()); err != nil {
@@ -74,13 +72,13 @@ func (d *daemon) openDoors() (err error) {
 	return err
 }
 
-func (d *daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
+func (d *Daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
 	return httpapi.Listen(httpapi.ListenConfig{Name: name, Addr: addr, MaxConns: conns, Log: d.log,
 		TLS: httpapi.TLSFiles{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
 }
 
-// managementFrame is around what an operator manages.
-func (d *daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
+// managementFrame is the frame of the management API.
+func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	c := d.cfg.HTTP
 	bodies := platformBodies()
 	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
@@ -88,8 +86,8 @@ func (d *daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 		Public: []string{healthPath}, Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
 }
 
-// appsFrame is around what applications may do.
-func (d *daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
+// appsFrame is the frame of Mp1.
+func (d *Daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 	identify := httpapi.ByTokenOrJWT(d.access, d.issuers)
 	if d.cfg.Apps.Authentication == config.AuthNone { // behind a gateway, or on this machine; config has checked that
 		identify = httpapi.Anybody(httpapi.Caller{Who: "any application", Roles: access.Roles(access.RoleApp), AnyApp: true})
@@ -98,8 +96,8 @@ func (d *daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 		Identify: identify, Limits: httpapi.Limits{Body: appBody, Stall: d.cfg.HTTP.Stall}}
 }
 
-// mepFrame is around what edge platforms may do.
-func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
+// mepFrame is the frame of Mm5 and the management of server records.
+func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	identify := httpapi.ByToken(d.access)
 	switch d.cfg.MEP.Authentication {
 	case config.AuthCertificate:
@@ -112,7 +110,7 @@ func (d *daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: platformBodies()}}
 }
 
-// platformBodies bound what platforms send.
+// platformBodies returns the limits of bodies by path.
 func platformBodies() map[string]int64 {
 	out := map[string]int64{}
 	for _, p := range httpapi.PlatformPaths {
@@ -122,14 +120,15 @@ func platformBodies() map[string]int64 {
 	return out
 }
 
-// management is every door that an operator has.
-func (d *daemon) management(m *httpapi.Metrics) http.Handler {
-	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log, Settings: d.designateSettings(), Peers: d.designatePeers()}
+// management returns every API of an operator.
+func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
+	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log,
+		Settings: d.designateSettings(), Peers: d.designatePeers()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry(m), promhttp.HandlerOpts{}))
-	mux.Handle("GET /openapi.json", openapi.Handler(thisBuild(debug.ReadBuildInfo()).Version))
+	mux.Handle("GET /openapi.json", openapi.Handler(d.version))
 	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
 	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
 	d.rulesAPI().RegisterMm5(mux)
@@ -139,7 +138,7 @@ func (d *daemon) management(m *httpapi.Metrics) http.Handler {
 	return mux
 }
 
-func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
+func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
@@ -160,8 +159,8 @@ func (d *daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	return reg
 }
 
-// openRules opens what is behind the doors of applications and platforms.
-func (d *daemon) openRules(ctx context.Context) (err error) {
+// openRules opens the service behind the APIs of applications and platforms.
+func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
 	opts := rules.Options{Log: d.log, Apps: c.MaxApps, RulesPerApp: c.MaxRules, Events: c.MaxEvents}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
@@ -173,8 +172,8 @@ func (d *daemon) openRules(ctx context.Context) (err error) {
 	return d.unreadable(err)
 }
 
-// revokeApp ends the tokens of an application instance.
-func (d *daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (n int, err error) {
+// revokeApp revokes the tokens of an application instance.
+func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (n int, err error) {
 	for _, t := range d.access.Tokens() {
 		if t.App != app || !t.Revoked.IsZero() {
 			continue
@@ -187,14 +186,14 @@ func (d *daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 	return n, nil
 }
 
-func (d *daemon) rulesAPI() mec.API {
+func (d *Daemon) rulesAPI() mec.API {
 	c := d.cfg.Apps
 	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
 		Settings: mec.Settings{Put: c.Put, AppHeader: c.AppHeader, Extensions: c.Extensions}}
 }
 
-// applications is what an application has: Mp1.
-func (d *daemon) applications() http.Handler {
+// applications returns the API of applications: Mp1.
+func (d *Daemon) applications() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	d.rulesAPI().RegisterMp1(mux)
@@ -202,8 +201,8 @@ func (d *daemon) applications() http.Handler {
 	return mux
 }
 
-// platform is what an edge platform has: Mm5, and the records of the server.
-func (d *daemon) platform() http.Handler {
+// platform returns the APIs of an edge platform: Mm5 and the records of the server.
+func (d *Daemon) platform() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	d.rulesAPI().RegisterMm5(mux)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 // download copies the body of a reply to w, and sees to it that it is whole: the server cuts off what it could not finish.
@@ -21,12 +23,12 @@ func (c *client) download(req *http.Request, w io.Writer) (int64, error) {
 	n, err := io.Copy(w, in)
 	switch {
 	case in.err != nil:
-		return n, &failure{code: exitUnknown, err: in.err, text: fmt.Sprintf("the reply of %s broke off after %s: %s", c.base, megabytes(n), in.err),
-			hint: "try again; the server's log says more"}
+		return n, &cli.Failure{Code: cli.ExitUnknown, Err: in.err, Text: fmt.Sprintf("the reply of %s broke off after %s: %s", c.base, cli.Megabytes(n), in.err),
+			Hint: "try again; the server's log says more"}
 	case err != nil:
 		return n, err
 	case res.ContentLength >= 0 && n != res.ContentLength:
-		return n, fail("try again", "the server promised %d octets and sent %d", res.ContentLength, n)
+		return n, cli.Fail("try again", "the server promised %d octets and sent %d", res.ContentLength, n)
 	}
 	return n, nil
 }
@@ -52,11 +54,11 @@ func mayWrite(path string, force bool) error {
 	case path == "-" || errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fail("", "cannot write: %s", err)
+		return cli.Fail("", "cannot write: %s", err)
 	case info.IsDir():
-		return fail("give the name of a file in it", "%s is a folder", path)
+		return cli.Fail("give the name of a file in it", "%s is a folder", path)
 	case !force:
-		return fail("--force overwrites it", "%s exists already", path)
+		return cli.Fail("--force overwrites it", "%s exists already", path)
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func mayWrite(path string, force bool) error {
 func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (size int64, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
 	if err != nil {
-		return 0, fail("", "cannot write: %s", err)
+		return 0, cli.Fail("", "cannot write: %s", err)
 	}
 	defer os.Remove(f.Name()) // when it was not renamed
 	defer f.Close()
@@ -73,13 +75,13 @@ func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (si
 		return size, err
 	}
 	if err := f.Sync(); err != nil {
-		return size, fail("is the disk full?", "cannot write: %s", err)
+		return size, cli.Fail("is the disk full?", "cannot write: %s", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
-		return size, fail("is the disk full?", "%s has not the %d octets that were written", f.Name(), size)
+		return size, cli.Fail("is the disk full?", "%s has not the %d octets that were written", f.Name(), size)
 	}
 	if err := place(f.Name(), path, force); err != nil {
-		return size, fail("", "cannot write: %s", err)
+		return size, cli.Fail("", "cannot write: %s", err)
 	}
 	return size, nil
 }

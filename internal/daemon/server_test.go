@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// house is a running server on loopback, with all its doors.
-type house struct {
-	*daemon
+// server is a running server on loopback, with all its listeners.
+type server struct {
+	*Daemon
 	t     *testing.T
 	admin string
 	log   *lockedBuffer
@@ -63,7 +63,7 @@ func localConfig(t *testing.T) config.Config {
 	return c
 }
 
-func openHouse(t *testing.T, change func(*config.Config)) *house {
+func openServer(t *testing.T, change func(*config.Config)) *server {
 	t.Helper()
 	c := localConfig(t)
 	if change != nil {
@@ -72,15 +72,15 @@ func openHouse(t *testing.T, change func(*config.Config)) *house {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
-	d, err := newDaemon(t.Context(), c, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), new(slog.LevelVar))
+	h := &server{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
+	d, err := Open(t.Context(), Options{Config: c, Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Level: new(slog.LevelVar)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.daemon = d
+	h.Daemon = d
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
-	go func() { h.ended <- d.run(ctx) }()
+	go func() { h.ended <- d.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-h.ended; err != nil {
@@ -95,7 +95,7 @@ func openHouse(t *testing.T, change func(*config.Config)) *house {
 	return h
 }
 
-func (h *house) token(role, app string) string {
+func (h *server) token(role, app string) string {
 	h.t.Helper()
 	text, _, err := h.access.CreateToken(context.Background(), store.Actor{Who: "test"}, access.TokenSpec{Name: "t", Project: "admin", Role: role, App: app})
 	if err != nil {
@@ -107,7 +107,7 @@ func (h *house) token(role, app string) string {
 var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: 10 * time.Second}}
 
 // call sends a request and returns the status and the body, or the error of the connection.
-func (h *house) call(cl *http.Client, base, method, path, token, body string) (int, string) {
+func (h *server) call(cl *http.Client, base, method, path, token, body string) (int, string) {
 	h.t.Helper()
 	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
 	if err != nil {
@@ -135,9 +135,9 @@ func (h *house) call(cl *http.Client, base, method, path, token, body string) (i
 const someRule = `{"dnsRuleId":"one","domainName":"camera.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.10","ttl":60,"state":"ACTIVE"}`
 
 // addRule makes a rule of app-1 as the platform does.
-func (h *house) addRule() {
+func (h *server) addRule() {
 	h.t.Helper()
-	if code, body := h.call(plain, h.endpoints().HTTP, "POST", "/mep/config/app-1/dns_rules", h.admin, someRule); code/100 != 2 {
+	if code, body := h.call(plain, h.Endpoints().HTTP, "POST", "/mep/config/app-1/dns_rules", h.admin, someRule); code/100 != 2 {
 		h.t.Fatalf("create a rule: %d %s", code, body)
 	}
 }

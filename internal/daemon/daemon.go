@@ -1,4 +1,5 @@
-package main
+// Package daemon is the server: it opens the store, wires every part to it, binds all listeners, and runs until it is stopped.
+package daemon
 
 import (
 	"context"
@@ -30,21 +31,30 @@ import (
 // storeFile is the store's file in the data directory.
 const storeFile = "nameplane.db"
 
-// daemon is a server with everything opened and bound.
-type daemon struct {
+// Options is all that a server is opened with.
+type Options struct {
+	Config  config.Config
+	Load    func() (config.Config, error) // reads the configuration again for Reload; nil: only the files that it names
+	Log     *slog.Logger
+	Level   *slog.LevelVar // of Log
+	Version string         // of the program
+}
+
+// Daemon is a server with its store opened and all its listeners bound.
+type Daemon struct {
 	cfg        config.Config
+	load       func() (config.Config, error)
 	log        *slog.Logger
 	level      *slog.LevelVar
-	hangup     chan os.Signal
-	load       func() (config.Config, error) // reads the configuration again; nil: there is none to read
-	data       *os.Root                      // the data directory
+	version    string
+	data       *os.Root // the data directory
 	store      *boltstore.Store
 	publisher  *publish.Publisher
 	access     *access.Access
 	designate  *designate.API
 	following  *following
 	rules      *rules.Service
-	explaining *explaining                   // nil: names are not looked at
+	explaining *explaining                   // nil: scans are off
 	silenced   atomic.Pointer[rules.Service] // the same, for commits, which there are before it
 	callbacks  *mec.Callbacks                // nil: notifications are not sent
 	forwarder  *forward.Forwarder            // nil: names that are not ours are refused
@@ -52,16 +62,17 @@ type daemon struct {
 	refresher  *transfer.Refresher
 	peers      *dnspeer.Server
 	dns        *dnsserver.Server
-	doors
+	listeners
 
-	stopping    chan struct{} // closed when the doors are about to close
+	stopping    chan struct{} // closed when the listeners are about to close
 	stopCommits func()        // ends the publisher; everything else must have ended before
 	committed   chan struct{}
 }
 
-// newDaemon opens the store, serves it to itself, and binds every port. What fails says so before anything is changed.
-func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *slog.LevelVar) (_ *daemon, err error) {
-	d := &daemon{cfg: cfg, log: log, level: level, stopping: make(chan struct{}), committed: make(chan struct{}), hangup: catchHangups()}
+// Open opens the store and binds every listener. The caller calls Run, which also closes the server.
+func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
+	d := &Daemon{cfg: o.Config, load: o.Load, log: o.Log, level: o.Level, version: o.Version,
+		stopping: make(chan struct{}), committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -82,16 +93,16 @@ func newDaemon(ctx context.Context, cfg config.Config, log *slog.Logger, level *
 	if err := d.openDNS(); err != nil {
 		return nil, err
 	}
-	if err := d.openDoors(); err != nil {
+	if err := d.openListeners(); err != nil {
 		return nil, err
 	}
 	if err := d.writeAddresses(); err != nil {
 		return nil, err
 	}
-	return d, dropRoot(log, cfg.User, cfg.Data)
+	return d, dropRoot(d.log, d.cfg.User, d.cfg.Data)
 }
 
-func (d *daemon) openStore() (err error) {
+func (d *Daemon) openStore() (err error) {
 	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -128,38 +139,41 @@ func (d *daemon) openStore() (err error) {
 	return nil
 }
 
-func (d *daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
+func (d *Daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
 
-// emptied refuses a store's file without an octet where a server has been before: a copy onto a full disk leaves such a file, and a
-// server that began anew in it would answer for nothing, as if that were meant.
-func (d *daemon) emptied() error {
+// emptied refuses an empty store file beside the token of an earlier server: a copy onto a full disk leaves such a file, and a
+// server that used it as a new store would silently serve nothing.
+func (d *Daemon) emptied() error {
 	if db, err := os.Stat(d.storePath()); err != nil || db.Size() > 0 {
-		return nil // whoever opens it says what is wrong
+		return nil // opening it reports what is wrong
 	}
 	if _, err := os.Stat(filepath.Join(d.cfg.Data, access.AdminFile)); err != nil {
 		return nil
 	}
-	return &store.DamagedError{Path: d.storePath(), Err: errors.New("it is empty, and " + access.AdminFile + " beside it is of a server that wrote to it")}
+	return &store.DamagedError{Path: d.storePath(),
+		Err: errors.New("it is empty, and " + access.AdminFile + " beside it is of a server that wrote to it")}
 }
 
-// unreadable words what was found in the store by those who read it at the start. Its pages are sound, or it would not have been
-// opened; so a row that cannot be read was damaged where no page shows it.
-func (d *daemon) unreadable(err error) error {
-	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.As(err, new(*store.DamagedError)) {
+// unreadable makes an error of reading the store at the start a DamagedError. Its pages are sound, or it would not have been
+// opened, so a row that cannot be read was damaged in a way that no page shows.
+func (d *Daemon) unreadable(err error) error {
+	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) ||
+		errors.As(err, new(*store.DamagedError)) {
 		return err
 	}
 	return &store.DamagedError{Path: d.storePath(), Err: err}
 }
 
-func (d *daemon) openAccess(ctx context.Context) (err error) {
-	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log, SessionLife: d.cfg.HTTP.SessionLife}); err != nil {
+func (d *Daemon) openAccess(ctx context.Context) (err error) {
+	o := access.Options{Log: d.log, SessionLife: d.cfg.HTTP.SessionLife}
+	if d.access, err = access.Open(ctx, d.publisher, o); err != nil {
 		return d.unreadable(err)
 	}
 	return d.access.EnsureAdmin(ctx, d.cfg.Data)
 }
 
-// openDNS binds every DNS address, with somebody to ask for names that are not ours when there is one.
-func (d *daemon) openDNS() error {
+// openDNS binds every DNS address, and opens the forwarder if upstreams are configured.
+func (d *Daemon) openDNS() error {
 	if len(d.cfg.Forward.Upstreams) > 0 {
 		c, err := d.forwardConfig(d.cfg.Forward)
 		if err != nil {
@@ -177,7 +191,7 @@ func (d *daemon) openDNS() error {
 	return err
 }
 
-func (d *daemon) checks() []httpapi.Check {
+func (d *Daemon) checks() []httpapi.Check {
 	return []httpapi.Check{
 		{Name: "store", OK: d.publisher.Check},
 		{Name: "dns", OK: func() error {
@@ -189,21 +203,27 @@ func (d *daemon) checks() []httpapi.Check {
 	}
 }
 
-// endpoints is where the server listens, for programs that started it with port 0.
-type endpoints struct {
+// Endpoints says where the server listens. It is written to addresses.json in the data directory, for programs that start a
+// server with port 0.
+type Endpoints struct {
 	DNS  []string `json:"dns"`
 	HTTP string   `json:"http"`
 	Apps string   `json:"apps,omitempty"`
 	MEP  string   `json:"mep,omitempty"`
 }
 
-func (d *daemon) endpoints() endpoints {
-	a := endpoints{HTTP: urlOf(d.http, d.cfg.HTTP.TLS), Apps: urlOf(d.apps, d.cfg.Apps.TLS), MEP: urlOf(d.mep, d.cfg.MEP.TLS)}
+// Endpoints returns the addresses of the bound listeners.
+func (d *Daemon) Endpoints() Endpoints {
+	c := d.cfg
+	a := Endpoints{HTTP: urlOf(d.http, c.HTTP.TLS), Apps: urlOf(d.apps, c.Apps.TLS), MEP: urlOf(d.mep, c.MEP.TLS)}
 	for _, at := range d.dns.Addrs() {
 		a.DNS = append(a.DNS, at.String())
 	}
 	return a
 }
+
+// Zones returns the number of zones that are served.
+func (d *Daemon) Zones() int { return d.publisher.Snapshot().Len() }
 
 func urlOf(s *httpapi.Server, t config.TLS) string {
 	switch {
@@ -215,8 +235,8 @@ func urlOf(s *httpapi.Server, t config.TLS) string {
 	return "http://" + s.Addr().String()
 }
 
-func (d *daemon) writeAddresses() error {
-	b, err := json.Marshal(d.endpoints())
+func (d *Daemon) writeAddresses() error {
+	b, err := json.Marshal(d.Endpoints())
 	if err != nil {
 		return err
 	}
@@ -227,11 +247,11 @@ func (d *daemon) writeAddresses() error {
 	return os.Rename(path+".new", path)
 }
 
-// run serves until ctx ends: first the doors close and finish what they have accepted, then the last commits are made.
-func (d *daemon) run(ctx context.Context) error {
+// Run serves until ctx ends: then the listeners close and finish what they have accepted, and the last commits are made.
+func (d *Daemon) Run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)
-	// Queries that are being forwarded when the end is called are still answered.
+	// Queries that are being forwarded when ctx ends are still answered.
 	forwarding, stopForwarding := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopForwarding()
@@ -251,11 +271,10 @@ func (d *daemon) run(ctx context.Context) error {
 	g.Go(func() error { return d.explaining.run(ctx) })
 	g.Go(func() error { return d.notifier.Run(ctx) })
 	g.Go(func() error { return d.refresher.Run(ctx) })
-	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	return g.Wait()
 }
 
-func (d *daemon) close() {
+func (d *Daemon) close() {
 	if d.stopCommits != nil {
 		d.stopCommits()
 		<-d.committed

@@ -1,0 +1,78 @@
+// Package cli holds what the command lines of all programs share: groups of commands, exit statuses, errors with a hint, and
+// output for people and for programs.
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// NewRoot returns the command of a program. Its errors are printed by Main, not by the library.
+func NewRoot(use, short, long, example string) *cobra.Command {
+	root := NewGroup(use, short, long, example)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	// A group runs only to report that a command is missing, so its usage line is that of its commands.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}",
+		"{{if not .HasAvailableSubCommands}}", 1))
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return Usage(c, "%s", err)
+	})
+	return root
+}
+
+// Main runs a program and returns its exit status. The first interrupt cancels the command's context, the second one ends the
+// process.
+func Main(root *cobra.Command, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	root.SetArgs(args)
+	return Report(os.Stderr, root.Name(), root.ExecuteContext(ctx))
+}
+
+// NewGroup returns a command that only holds others. Without a subcommand it fails: the library would print the help and exit
+// with 0, so that a script with an empty variable would continue.
+func NewGroup(use, short, long, example string) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Long: long, Example: example}
+	c.Args = cobra.ArbitraryArgs
+	c.SuggestionsMinimumDistance = 2
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usage(c, "a command is missing: %s", strings.Join(verbs(c), ", "))
+		}
+		near := c.SuggestionsFor(args[0])
+		if len(near) == 0 {
+			near = verbs(c)
+		}
+		return Usage(c, "%q is not a command of %s; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, ", "))
+	}
+	return c
+}
+
+func verbs(c *cobra.Command) []string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+// Args accepts from least to most arguments, any number if most is negative. Its errors quote the usage line.
+func Args(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least {
+			return Usage(c, "too few arguments: %s", c.UseLine())
+		}
+		if most >= 0 && len(args) > most {
+			return Usage(c, "unexpected argument %q: %s", args[most], c.UseLine())
+		}
+		return nil
+	}
+}

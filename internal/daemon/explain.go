@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/explain/source"
+	explainapi "github.com/nameplane/nameplane/internal/httpapi/explain"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
+)
+
+// explaining is the service behind /explain/v1.
+type explaining struct {
+	scans     *scans.Service
+	resolvers *resolvers.List
+}
+
+// openExplain opens the service of scans. It sends nothing before the first scan.
+func (d *Daemon) openExplain() error {
+	c := d.cfg.Explain
+	if !c.Enabled {
+		return nil
+	}
+	base, list, err := source.Open(d.source())
+	if err != nil {
+		return fmt.Errorf("explain: %w", err)
+	}
+	// One pace for all scans: to a server that several scans ask they are one client.
+	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
+	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{Parallel: c.Parallel, PerClient: c.PerClient,
+		PerTarget: c.PerTarget, Keep: c.Keep, KeepAll: c.KeepAll, Public: c.Public, Parse: parseTarget, Domain: domainOf})
+	if err != nil {
+		return err
+	}
+	d.explaining = &explaining{scans: service, resolvers: list}
+	return nil
+}
+
+// source returns what scans ask. Without explain.allow_private the owner of a scanned zone cannot make the server send into its
+// own network.
+func (d *Daemon) source() source.Config {
+	c := d.cfg.Explain
+	return source.Config{Lab: c.Lab, Resolvers: c.Resolvers, NoRegistry: !c.Registry, PublicOnly: !c.AllowPrivate, Log: d.log}
+}
+
+// scanWith scans with a copy of a gatherer: each scan has its own options.
+func scanWith(base gather.Gatherer) scans.Looker {
+	return func(ctx context.Context, _ dnsname.Name, r scans.Request, past []explain.Past,
+		progress func(scans.Progress)) (*explain.Facts, error) {
+		g := base
+		g.Options.Past, g.Options.Change = past, r.Change
+		g.Progress = func(e gather.Event) {
+			progress(scans.Progress{Step: source.StageText(e.Stage), Queries: e.Queries, Facts: e.Facts})
+		}
+		for _, text := range r.Expect {
+			set, err := explain.ParseExpect(text)
+			if err != nil {
+				return nil, fmt.Errorf("expect %q: %w", text, err)
+			}
+			g.Options.Expect = append(g.Options.Expect, set)
+		}
+		return source.Ask(ctx, &g, r.Kind, r.Target, r.Types)
+	}
+}
+
+func parseTarget(input string) (dnsname.Name, error) {
+	name, _, err := gather.ParseInput(input)
+	return name, err
+}
+
+func domainOf(n dnsname.Name) dnsname.Name {
+	if d := registry.SuffixOf(n).Domain; !d.IsZero() {
+		return d
+	}
+	return n
+}
+
+// register adds the API to mux.
+func (e *explaining) register(d *Daemon, mux *http.ServeMux) {
+	if e == nil {
+		return
+	}
+	explainapi.API{Scans: e.scans, Resolvers: e.resolvers, PublicURL: d.cfg.HTTP.PublicURL, Log: d.log,
+		Done: d.stopping}.Register(mux)
+}
+
+// run scans until ctx ends.
+func (e *explaining) run(ctx context.Context) error {
+	if e == nil {
+		return nil
+	}
+	return e.scans.Run(ctx)
+}

@@ -1,0 +1,77 @@
+package source
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+)
+
+// readAnchors reads trust anchors: one DS or DNSKEY record per line.
+func readAnchors(file string) (out []secure.Anchor, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line, _, _ = strings.Cut(line, ";"); strings.TrimSpace(line) == "" {
+			continue
+		}
+		a, err := secure.ParseAnchor(strings.TrimSpace(line))
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		out = append(out, a)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: has no trust anchor", file)
+	}
+	return out, nil
+}
+
+// readHints reads root servers: one name and its addresses per line, or the records of a hints file (named.root).
+func readHints(file string) (out []iterate.Host, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]int{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, ";")
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 || len(words) > 2 && strings.EqualFold(words[len(words)-2], "NS") {
+			continue
+		}
+		name, err := dnsname.Parse(words[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		if _, ok := at[name.String()]; !ok {
+			at[name.String()] = len(out)
+			out = append(out, iterate.Host{Name: name})
+		}
+		h := &out[at[name.String()]]
+		before := len(h.Glue)
+		for _, w := range words[1:] {
+			if a, err := netip.ParseAddr(w); err == nil {
+				h.Glue = append(h.Glue, a)
+			}
+		}
+		if len(h.Glue) == before {
+			return nil, fmt.Errorf("%s:%d: has no address", file, n)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: names no root server", file)
+	}
+	return out, nil
+}

@@ -1,0 +1,203 @@
+// Package source builds the gatherer of a scan: which internet it asks, from the flags of a command or the settings of a server.
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// unused is an address for documentation (RFC 5737) at which no server exists: a reply from it comes from a middlebox.
+var unused = netip.MustParseAddr("192.0.2.53")
+
+// Config says which servers a gatherer may ask. The zero value asks the public DNS and its registries.
+type Config struct {
+	Lab        string // directory of a lab, which is then the whole internet
+	Hints      string // file of root servers; empty: the public ones. Not with Lab
+	Anchors    string // file of trust anchors; empty: those of the public root. Not with Lab
+	Resolvers  string // file of the resolvers to compare with; empty: the built-in list, or those of the lab
+	NoRegistry bool   // do not ask registries
+	PublicOnly bool   // never send to addresses that are not public. Not with Lab
+
+	Log    *slog.Logger
+	Dial   gather.Dial   // default: the system's. Not with Lab
+	Listen gather.Listen // default: the system's. Not with Lab
+}
+
+// NoLabError reports that no lab runs in a directory.
+type NoLabError struct{ Dir string }
+
+func (e *NoLabError) Error() string { return "no lab is running in " + e.Dir }
+
+// Open returns a gatherer and the resolvers that it compares with. It sends nothing.
+func Open(c Config) (gather.Gatherer, *resolvers.List, error) {
+	if c.Lab != "" {
+		return openLab(c)
+	}
+	return openPublic(c)
+}
+
+// openPublic returns a gatherer for the public DNS.
+func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
+	dial, listen := c.sockets()
+	stray := gather.Only(dial, netip.AddrPortFrom(unused, 53)) // the one address that is asked and not public
+	if c.PublicOnly {
+		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
+	}
+	g = gather.Gatherer{
+		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
+		Stray:     &resolve.Client{Dial: stray, AsIs: true},
+		Prober:    &resolve.Prober{Dial: dial, Listen: listen},
+		Fetch:     gather.OverHTTP(dial),
+		Route:     gather.HasRoute,
+		Options:   gather.Options{Unused: unused},
+	}
+	if !c.NoRegistry {
+		g.Registry = &registry.Client{Log: c.Log}
+	}
+	if c.Hints != "" {
+		if g.Hints, err = readHints(c.Hints); err != nil {
+			return g, nil, err
+		}
+	}
+	if c.Anchors != "" {
+		if g.Anchors, err = readAnchors(c.Anchors); err != nil {
+			return g, nil, err
+		}
+	}
+	list, err = Resolvers(c.Resolvers)
+	if err == nil {
+		g.Resolvers = list.Resolvers
+	}
+	return g, list, err
+}
+
+func (c Config) sockets() (gather.Dial, gather.Listen) {
+	dial, listen := c.Dial, c.Listen
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	if listen == nil {
+		listen = func(ctx context.Context, network string) (net.PacketConn, error) {
+			return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
+		}
+	}
+	return dial, listen
+}
+
+// openLab returns a gatherer that reaches the servers of a lab and nothing else.
+func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
+	l, err := LoadLab(c.Lab)
+	if err != nil {
+		return g, nil, err
+	}
+	anchor, err := secure.ParseAnchor(l.Anchor)
+	if err != nil {
+		return g, nil, err
+	}
+	g = gather.Gatherer{
+		Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true},
+		Prober:    &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
+		Fetch:     gather.OverHTTP(l.Dial),
+		Hints:     l.Hints,
+		Anchors:   []secure.Anchor{anchor},
+		Options: gather.Options{
+			Vantage: "lab",
+			Rate:    1000, // the servers are on this machine: no need to spare them
+			Timeouts: []time.Duration{
+				150 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond},
+			Recursion: time.Second, // a resolver of the lab tries all servers of a zone before it answers with stale data
+			Settle:    250 * time.Millisecond,
+		},
+	}
+	if !c.NoRegistry {
+		g.Registry = &registry.Client{Dial: l.Dial, Roots: l.Roots, Allow: func(netip.Addr) bool { return true }}
+	}
+	list = &resolvers.List{Name: "lab", Resolvers: LabResolvers(l)}
+	if c.Resolvers != "" {
+		if list, err = Resolvers(c.Resolvers); err != nil {
+			return g, nil, err
+		}
+	}
+	g.Resolvers = list.Resolvers
+	return g, list, nil
+}
+
+// LoadLab finds the lab that runs in a directory.
+func LoadLab(dir string) (*lab.Lab, error) {
+	l, err := lab.Load(dir)
+	if errors.Is(err, lab.ErrNoLab) {
+		return nil, &NoLabError{Dir: dir}
+	}
+	return l, err
+}
+
+// LabResolvers returns the resolvers of a lab. Those with the name of a public resolver have its operator and properties.
+func LabResolvers(l *lab.Lab) (out []resolvers.Resolver) {
+	famous := resolvers.Load()
+	for _, r := range l.Resolvers {
+		x, ok := famous.Find(r.Name)
+		if !ok {
+			x = resolvers.Resolver{Operator: r.Name, Vote: true}
+		}
+		x.ID, x.V4, x.V6 = r.Name, nil, nil
+		for _, a := range r.Addrs {
+			if a.Is4() {
+				x.V4 = append(x.V4, a)
+			} else {
+				x.V6 = append(x.V6, a)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Resolvers reads a list of resolvers; without a file, the built-in one.
+func Resolvers(file string) (*resolvers.List, error) {
+	if file == "" {
+		return resolvers.Load(), nil
+	}
+	return resolvers.LoadFile(file)
+}
+
+// Ask runs a scan of this kind. Types are not used by explain.Scan.
+func Ask(ctx context.Context, g *gather.Gatherer, kind explain.Kind, input string, types []rr.Type) (*explain.Facts, error) {
+	switch kind {
+	case explain.Scan:
+		return g.Scan(ctx, input)
+	case explain.Analyze:
+		return g.Analyze(ctx, input, types)
+	default:
+		return g.Compare(ctx, input, types)
+	}
+}
+
+var stageTexts = map[string]string{
+	gather.StageWalk:         "from the root to the name",
+	gather.StageServers:      "the conduct of the servers",
+	gather.StageAnswers:      "what each server answers",
+	gather.StageSettle:       "whether servers that are behind catch up",
+	gather.StageRegistration: "at the registry",
+	gather.StageResolvers:    "what resolvers hold",
+}
+
+// StageText describes a stage of a scan for people.
+func StageText(stage string) string {
+	if text := stageTexts[stage]; text != "" {
+		return text
+	}
+	return stage
+}
