@@ -1,8 +1,8 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -12,9 +12,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TransferAccept takes over a zone that was offered.
-type TransferAccept struct {
-	Meta
+// transferAccept takes over a zone that was offered.
+type transferAccept struct {
+	resourceMeta
 	RequestID string `json:"zone_transfer_request_id"`
 	ZoneID    string `json:"zone_id"`
 	ProjectID string `json:"project_id"`
@@ -22,21 +22,21 @@ type TransferAccept struct {
 	Status    string `json:"status"`
 }
 
-var acceptListing = listing[TransferAccept]{
+var acceptListing = listing[transferAccept]{
 	name:    "transfer_accepts",
-	id:      func(t TransferAccept) string { return t.ID },
+	id:      func(t transferAccept) string { return t.ID },
 	keys:    []string{"created_at", "id", "updated_at", "status"},
-	filters: map[string]func(TransferAccept) string{"status": func(t TransferAccept) string { return t.Status }},
-	sorts: map[string]func(a, b TransferAccept) int{
-		"created_at": byAge(func(t TransferAccept) Time { return t.CreatedAt }),
-		"updated_at": byAge(func(t TransferAccept) Time { return t.UpdatedAt }),
-		"id":         func(a, b TransferAccept) int { return compare(a.ID, b.ID) },
-		"status":     func(a, b TransferAccept) int { return compare(a.Status, b.Status) },
+	filters: map[string]func(transferAccept) string{"status": func(t transferAccept) string { return t.Status }},
+	sorts: map[string]func(a, b transferAccept) int{
+		"created_at": byAge(func(t transferAccept) timestamp { return t.CreatedAt }),
+		"updated_at": byAge(func(t transferAccept) timestamp { return t.UpdatedAt }),
+		"id":         func(a, b transferAccept) int { return cmp.Compare(a.ID, b.ID) },
+		"status":     func(a, b transferAccept) int { return cmp.Compare(a.Status, b.Status) },
 	},
 }
 
-func (c *call) linkedAccept(t TransferAccept) TransferAccept {
-	t.Links = &Links{Self: c.url("/v2/zones/tasks/transfer_accepts/" + t.ID), Zone: c.url("/v2/zones/" + t.ZoneID)}
+func (c *call) linkedAccept(t transferAccept) transferAccept {
+	t.Links = &links{Self: c.url("/v2/zones/tasks/transfer_accepts/" + t.ID), Zone: c.url("/v2/zones/" + t.ZoneID)}
 	return t
 }
 
@@ -50,7 +50,7 @@ func (c *call) createTransferAccept() (reply, error) {
 	if in.err() != nil {
 		return reply{}, in.err()
 	}
-	var t TransferAccept
+	var t transferAccept
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("accept transfer")
 		t, err = c.accept(tx, request, *key)
@@ -63,42 +63,9 @@ func (c *call) createTransferAccept() (reply, error) {
 	return created(t, t.Links.Self), nil
 }
 
-// project reads the id of a project; nil when absent. It becomes part of a key in the store, so only what ids are made of
-// is taken.
-func (in *input) project(key string) *string {
-	s := in.text(key, 36)
-	if s == nil {
-		return nil
-	}
-	for _, c := range *s {
-		if !(c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
-			in.note(key, fmt.Sprintf("'%s' is not the id of a project", *s), "format", "project")
-			return nil
-		}
-	}
-	if *s == "" {
-		in.note(key, "'' is too short", "minLength", 1)
-		return nil
-	}
-	return s
-}
-
-// uuid reads an id; "" when absent.
-func (in *input) uuid(key string) string {
-	s := in.text(key, 36)
-	if s == nil {
-		return ""
-	}
-	id, err := parseID(*s)
-	if err != nil {
-		in.note(key, fmt.Sprintf("'%s' is not a 'uuid'", *s), "format", "uuid")
-	}
-	return id.String()
-}
-
 // accept gives the zone of a request to the caller's project.
-func (c *call) accept(tx *publish.Tx, request, key string) (TransferAccept, error) {
-	var t TransferAccept
+func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, error) {
+	var t transferAccept
 	r, err := c.transferRequest(tx.View, request, false)
 	if err != nil {
 		return t, err
@@ -116,11 +83,11 @@ func (c *call) accept(tx *publish.Tx, request, key string) (TransferAccept, erro
 	if err := c.takeOver(tx, z); err != nil {
 		return t, err
 	}
-	r.Status, r.UpdatedAt = statusComplete, Time(tx.Now())
+	r.Status, r.UpdatedAt = statusComplete, timestamp(tx.Now())
 	if err := tx.PutObject(store.KindTransferRequest, r.ID, r); err != nil {
 		return t, err
 	}
-	t = TransferAccept{newMeta(tx), r.ID, r.ZoneID, c.scope.project, key, statusComplete}
+	t = transferAccept{newMeta(tx), r.ID, r.ZoneID, c.scope.project, key, statusComplete}
 	return t, tx.PutObject(store.KindTransferAccept, t.ID, t)
 }
 
@@ -143,9 +110,9 @@ func (c *call) listTransferAccepts() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var mine []TransferAccept
+	var mine []transferAccept
 	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[TransferAccept](v, store.KindTransferAccept)
+		all, err := store.ObjectsOf[transferAccept](v, store.KindTransferAccept)
 		for _, t := range all {
 			if c.scope.all || t.ProjectID == c.scope.project {
 				mine = append(mine, t)
@@ -158,7 +125,7 @@ func (c *call) listTransferAccepts() (reply, error) {
 	}
 	acceptListing.sortByAge(mine)
 	p, err := acceptListing.cut(mine, q)
-	return acceptListing.reply(c, q, p, func(t TransferAccept) any { return c.linkedAccept(t) }), err
+	return acceptListing.reply(c, q, p, func(t transferAccept) any { return c.linkedAccept(t) }), err
 }
 
 func (c *call) showTransferAccept() (reply, error) {
@@ -166,7 +133,7 @@ func (c *call) showTransferAccept() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var t TransferAccept
+	var t transferAccept
 	err = c.view(func(v store.View) error { return v.Object(store.KindTransferAccept, id.String(), &t) })
 	if errors.Is(err, store.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
 		err = notFound("zone_transfer_accept", "ZoneTransferAccept")

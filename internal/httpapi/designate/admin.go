@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"regexp"
@@ -11,23 +12,23 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TLD is a top-level domain below which zones may stand.
-type TLD struct {
-	Meta
+// tld is a top-level domain below which zones may stand.
+type tld struct {
+	resourceMeta
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
 }
 
-// Blacklist is a pattern of names that no zone may have.
-type Blacklist struct {
-	Meta
+// blacklist is a pattern of names that no zone may have.
+type blacklist struct {
+	resourceMeta
 	Pattern     string  `json:"pattern"`
 	Description *string `json:"description"`
 }
 
-// TSIGKey is a key for transfers.
-type TSIGKey struct {
-	Meta
+// tsigKey is a key for transfers.
+type tsigKey struct {
+	resourceMeta
 	Name       string `json:"name"`
 	Algorithm  string `json:"algorithm"`
 	Secret     string `json:"secret"`
@@ -35,30 +36,30 @@ type TSIGKey struct {
 	ResourceID string `json:"resource_id"`
 }
 
-func byAge[T any](created func(T) Time) func(a, b T) int {
+func byAge[T any](created func(T) timestamp) func(a, b T) int {
 	return func(a, b T) int { return time.Time(created(a)).Compare(time.Time(created(b))) }
 }
 
-var tlds = resource[TLD, *TLD]{
+var tlds = resource[tld, *tld]{
 	kind: store.KindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
-	same: func(a, b TLD) bool { return strings.EqualFold(a.Name, b.Name) },
-	listing: listing[TLD]{
+	same: func(a, b tld) bool { return strings.EqualFold(a.Name, b.Name) },
+	listing: listing[tld]{
 		name: "tlds",
-		id:   func(t TLD) string { return t.ID },
+		id:   func(t tld) string { return t.ID },
 		keys: []string{"created_at", "id", "updated_at", "name"},
-		filters: map[string]func(TLD) string{
-			"name": func(t TLD) string { return t.Name }, "description": func(t TLD) string { return value(t.Description) },
+		filters: map[string]func(tld) string{
+			"name": func(t tld) string { return t.Name }, "description": func(t tld) string { return value(t.Description) },
 		},
-		sorts: map[string]func(a, b TLD) int{
-			"created_at": byAge(func(t TLD) Time { return t.CreatedAt }),
-			"updated_at": byAge(func(t TLD) Time { return t.UpdatedAt }),
-			"id":         func(a, b TLD) int { return compare(a.ID, b.ID) },
-			"name":       func(a, b TLD) int { return compare(a.Name, b.Name) },
+		sorts: map[string]func(a, b tld) int{
+			"created_at": byAge(func(t tld) timestamp { return t.CreatedAt }),
+			"updated_at": byAge(func(t tld) timestamp { return t.UpdatedAt }),
+			"id":         func(a, b tld) int { return cmp.Compare(a.ID, b.ID) },
+			"name":       func(a, b tld) int { return cmp.Compare(a.Name, b.Name) },
 		},
 	},
 }
 
-func readTLD(in *input, t *TLD) {
+func readTLD(in *input, t *tld) {
 	if t.ID == "" || in.has("name") {
 		in.require("name")
 	}
@@ -73,26 +74,26 @@ func readTLD(in *input, t *TLD) {
 	}
 }
 
-var blacklists = resource[Blacklist, *Blacklist]{
+var blacklists = resource[blacklist, *blacklist]{
 	kind: store.KindBlacklist, title: "Blacklist", path: "/v2/blacklists", keys: []string{"pattern", "description"},
-	read: readBlacklist, same: func(a, b Blacklist) bool { return a.Pattern == b.Pattern },
-	listing: listing[Blacklist]{
+	read: readBlacklist, same: func(a, b blacklist) bool { return a.Pattern == b.Pattern },
+	listing: listing[blacklist]{
 		name: "blacklists",
-		id:   func(b Blacklist) string { return b.ID },
+		id:   func(b blacklist) string { return b.ID },
 		keys: []string{"created_at", "id", "updated_at", "pattern"},
-		filters: map[string]func(Blacklist) string{
-			"pattern": func(b Blacklist) string { return b.Pattern },
+		filters: map[string]func(blacklist) string{
+			"pattern": func(b blacklist) string { return b.Pattern },
 		},
-		sorts: map[string]func(a, b Blacklist) int{
-			"created_at": byAge(func(b Blacklist) Time { return b.CreatedAt }),
-			"updated_at": byAge(func(b Blacklist) Time { return b.UpdatedAt }),
-			"id":         func(a, b Blacklist) int { return compare(a.ID, b.ID) },
-			"pattern":    func(a, b Blacklist) int { return compare(a.Pattern, b.Pattern) },
+		sorts: map[string]func(a, b blacklist) int{
+			"created_at": byAge(func(b blacklist) timestamp { return b.CreatedAt }),
+			"updated_at": byAge(func(b blacklist) timestamp { return b.UpdatedAt }),
+			"id":         func(a, b blacklist) int { return cmp.Compare(a.ID, b.ID) },
+			"pattern":    func(a, b blacklist) int { return cmp.Compare(a.Pattern, b.Pattern) },
 		},
 	},
 }
 
-func readBlacklist(in *input, b *Blacklist) {
+func readBlacklist(in *input, b *blacklist) {
 	if b.ID == "" || in.has("pattern") {
 		in.require("pattern")
 	}
@@ -109,31 +110,31 @@ func readBlacklist(in *input, b *Blacklist) {
 
 var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
-var tsigKeys = resource[TSIGKey, *TSIGKey]{
+var tsigKeys = resource[tsigKey, *tsigKey]{
 	kind: store.KindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
 	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
-	same: func(a, b TSIGKey) bool { // on the wire both spellings are one key
+	same: func(a, b tsigKey) bool { // on the wire both spellings are one key
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
 	},
-	listing: listing[TSIGKey]{
+	listing: listing[tsigKey]{
 		name: "tsigkeys",
-		id:   func(k TSIGKey) string { return k.ID },
+		id:   func(k tsigKey) string { return k.ID },
 		keys: []string{"created_at", "id", "updated_at", "name"},
-		filters: map[string]func(TSIGKey) string{
-			"name":      func(k TSIGKey) string { return k.Name },
-			"algorithm": func(k TSIGKey) string { return k.Algorithm },
-			"scope":     func(k TSIGKey) string { return k.Scope },
+		filters: map[string]func(tsigKey) string{
+			"name":      func(k tsigKey) string { return k.Name },
+			"algorithm": func(k tsigKey) string { return k.Algorithm },
+			"scope":     func(k tsigKey) string { return k.Scope },
 		},
-		sorts: map[string]func(a, b TSIGKey) int{
-			"created_at": byAge(func(k TSIGKey) Time { return k.CreatedAt }),
-			"updated_at": byAge(func(k TSIGKey) Time { return k.UpdatedAt }),
-			"id":         func(a, b TSIGKey) int { return compare(a.ID, b.ID) },
-			"name":       func(a, b TSIGKey) int { return compare(a.Name, b.Name) },
+		sorts: map[string]func(a, b tsigKey) int{
+			"created_at": byAge(func(k tsigKey) timestamp { return k.CreatedAt }),
+			"updated_at": byAge(func(k tsigKey) timestamp { return k.UpdatedAt }),
+			"id":         func(a, b tsigKey) int { return cmp.Compare(a.ID, b.ID) },
+			"name":       func(a, b tsigKey) int { return cmp.Compare(a.Name, b.Name) },
 		},
 	},
 }
 
-func readTSIGKey(in *input, k *TSIGKey) {
+func readTSIGKey(in *input, k *tsigKey) {
 	all := []string{"name", "algorithm", "secret", "scope", "resource_id"}
 	for _, key := range all {
 		if k.ID == "" || in.has(key) {

@@ -17,50 +17,53 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// AliasState is what is known of an ALIAS: an object that clients of Designate pass over.
-type AliasState struct {
+// aliasType is how the API writes the type.
+const aliasType = "ALIAS"
+
+// aliasState is what is known of an ALIAS: an object that clients of Designate pass over.
+type aliasState struct {
 	Target      string        `json:"target"`
 	Cause       string        `json:"cause"` // of ERROR and STALE, for programs; empty: none
 	Detail      string        `json:"detail"`
-	Since       Time          `json:"since"` // of the status
+	Since       timestamp     `json:"since"` // of the status
 	Chain       []string      `json:"chain"` // names from the ALIAS to the addresses
-	Families    AliasFamilies `json:"families"`
-	NextAttempt Time          `json:"next_attempt"` // null: the target is in a zone of this server, and followed as it changes
+	Families    aliasFamilies `json:"families"`
+	NextAttempt timestamp     `json:"next_attempt"` // null: the target is in a zone of this server, and followed as it changes
 }
 
-// AliasFamilies are the two kinds of addresses.
-type AliasFamilies struct {
-	A    AliasFamily `json:"A"`
-	AAAA AliasFamily `json:"AAAA"`
+// aliasFamilies are the two kinds of addresses.
+type aliasFamilies struct {
+	A    aliasFamily `json:"A"`
+	AAAA aliasFamily `json:"AAAA"`
 }
 
-// AliasFamily is what is known of one of them.
-type AliasFamily struct {
-	Addresses   []string `json:"addresses"` // that are served
-	Found       int      `json:"found"`     // that the target has; more than are served, when they are too many
-	TTL         uint32   `json:"ttl"`       // of the target
-	Answer      string   `json:"answer"`    // found, nodata; empty: none yet
-	Cause       string   `json:"cause"`     // why there is no newer answer
-	Detail      string   `json:"detail"`
-	Since       Time     `json:"since"`
-	LastSuccess Time     `json:"last_success"`
-	NextAttempt Time     `json:"next_attempt"`
-	StaleUntil  Time     `json:"stale_until"` // when the addresses are withdrawn, if nothing newer comes, or were; null: never
+// aliasFamily is what is known of one of them.
+type aliasFamily struct {
+	Addresses   []string  `json:"addresses"` // that are served
+	Found       int       `json:"found"`     // that the target has; more than are served, when they are too many
+	TTL         uint32    `json:"ttl"`       // of the target
+	Answer      string    `json:"answer"`    // found, nodata; empty: none yet
+	Cause       string    `json:"cause"`     // why there is no newer answer
+	Detail      string    `json:"detail"`
+	Since       timestamp `json:"since"`
+	LastSuccess timestamp `json:"last_success"`
+	NextAttempt timestamp `json:"next_attempt"`
+	StaleUntil  timestamp `json:"stale_until"` // when the addresses are withdrawn, if nothing newer comes, or were; null: never
 }
 
 // wireAlias is the state of an ALIAS. Which resolvers were asked, and what they said, is an administrator's to know.
-func wireAlias(st alias.State, admin bool) *AliasState {
+func wireAlias(st alias.State, admin bool) *aliasState {
 	if admin {
 		st.Detail = withAsked(st.Detail, st.Asked)
 		for i, f := range st.Families {
 			st.Families[i].Detail = withAsked(f.Detail, f.Asked)
 		}
 	}
-	w := &AliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: Time(st.Since), Chain: st.Chain,
-		Families: AliasFamilies{wireFamily(st, 0), wireFamily(st, 1)}}
+	w := &aliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: timestamp(st.Since), Chain: st.Chain,
+		Families: aliasFamilies{wireFamily(st, 0), wireFamily(st, 1)}}
 	for _, at := range st.NextAttempt {
 		if next := time.Time(w.NextAttempt); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			w.NextAttempt = Time(at)
+			w.NextAttempt = timestamp(at)
 		}
 	}
 	return w
@@ -73,11 +76,11 @@ func withAsked(detail, asked string) string {
 	return detail + " (" + asked + ")"
 }
 
-func wireFamily(st alias.State, i int) AliasFamily {
+func wireFamily(st alias.State, i int) aliasFamily {
 	f := st.Families[i]
-	w := AliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer), Cause: string(f.Cause),
-		Detail: f.Detail, Since: Time(f.Since), LastSuccess: Time(f.LastSuccess), NextAttempt: Time(st.NextAttempt[i]),
-		StaleUntil: Time(st.StaleUntil[i])}
+	w := aliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer), Cause: string(f.Cause),
+		Detail: f.Detail, Since: timestamp(f.Since), LastSuccess: timestamp(f.LastSuccess), NextAttempt: timestamp(st.NextAttempt[i]),
+		StaleUntil: timestamp(st.StaleUntil[i])}
 	for _, a := range f.Addrs {
 		w.Addresses = append(w.Addresses, a.String())
 	}
@@ -85,8 +88,8 @@ func wireFamily(st alias.State, i int) AliasFamily {
 }
 
 // wire is a record set as it looks on the wire, without its links.
-func (c *call) wire(zs zoneSet) RecordSet {
-	w := wireRecordSet(zs.zone, zs.set)
+func (c *call) wire(zs zoneSet) wireRecordSet {
+	w := recordSetOnWire(zs.zone, zs.set)
 	if zs.set.Type == rr.TypeALIAS {
 		w.Status, w.Action = c.api.aliasStatus(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
 	}
@@ -94,7 +97,7 @@ func (c *call) wire(zs zoneSet) RecordSet {
 }
 
 // wireShown is wire with all that is known of an ALIAS. That changes without the set, so no entity tag counts it.
-func (c *call) wireShown(zs zoneSet) RecordSet {
+func (c *call) wireShown(zs zoneSet) wireRecordSet {
 	w := c.linkedSet(zs)
 	if zs.set.Type == rr.TypeALIAS && c.api.Aliases != nil {
 		if st, ok := c.api.Aliases.State(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name}); ok {
@@ -124,7 +127,7 @@ func (a *API) statusOf(s zone.RecordSet) string {
 }
 
 // setStatus is the HTTP status of a reply with a record set: 202 while it waits for its first lookup.
-func setStatus(done int, w RecordSet) int {
+func setStatus(done int, w wireRecordSet) int {
 	if w.Status == statusPending {
 		return http.StatusAccepted
 	}
@@ -132,7 +135,7 @@ func setStatus(done int, w RecordSet) int {
 }
 
 // refreshAliases writes the status of each ALIAS of a batch anew: inside the commit nobody knew it.
-func (c *call) refreshAliases(sets []RecordSet) {
+func (c *call) refreshAliases(sets []wireRecordSet) {
 	for i := range sets {
 		w := &sets[i]
 		if w.Type != rr.TypeALIAS.String() || w.Action == actionDelete {

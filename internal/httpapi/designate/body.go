@@ -254,3 +254,54 @@ func (in *input) texts(key string) []string {
 	}
 	return out
 }
+
+// project reads the id of a project; nil when absent. It becomes part of a key in the store, so only what ids are made of
+// is taken.
+func (in *input) project(key string) *string {
+	s := in.text(key, 36)
+	if s == nil {
+		return nil
+	}
+	for _, c := range *s {
+		if !(c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			in.note(key, fmt.Sprintf("'%s' is not the id of a project", *s), "format", "project")
+			return nil
+		}
+	}
+	if *s == "" {
+		in.note(key, "'' is too short", "minLength", 1)
+		return nil
+	}
+	return s
+}
+
+// uuid reads an id; "" when absent.
+func (in *input) uuid(key string) string {
+	s := in.text(key, 36)
+	if s == nil {
+		return ""
+	}
+	id, err := parseID(*s)
+	if err != nil {
+		in.note(key, fmt.Sprintf("'%s' is not a 'uuid'", *s), "format", "uuid")
+	}
+	return id.String()
+}
+
+// Bounds on the attributes of a zone: Designate's length of each, and a number, because lists show them all.
+const maxAttributes, maxAttribute = 50, 50
+
+// dictionary reads an object whose values are strings.
+func (in *input) dictionary(key string) map[string]string {
+	var out map[string]string
+	in.get(key, "object", &out)
+	if len(out) > maxAttributes {
+		in.note(key, fmt.Sprintf("%d are too many", len(out)), "maxProperties", maxAttributes)
+	}
+	for k, v := range out {
+		if max(utf8.RuneCountInString(k), utf8.RuneCountInString(v)) > maxAttribute {
+			in.note(key, fmt.Sprintf("'%s' is too long, or its value is", short([]byte(k))), "maxLength", maxAttribute)
+		}
+	}
+	return out
+}

@@ -47,17 +47,17 @@ type reply struct {
 	stream   func(io.Writer) error
 }
 
-// access is what a caller needs to take a route.
-type access int
+// permission is what a caller needs to take a route.
+type permission int
 
 const (
-	needNothing access = iota
+	needNothing permission = iota
 	needReader
 	needMember
 	needAdmin
 )
 
-func (c *call) allow(need access) error {
+func (c *call) allow(need permission) error {
 	who := c.scope.caller
 	switch {
 	case need == needNothing, need == needReader && len(who.Roles) > 0, need == needMember && who.CanWrite(),

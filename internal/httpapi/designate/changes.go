@@ -34,7 +34,7 @@ func (c *call) applyChanges() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var sets []RecordSet
+	var sets []wireRecordSet
 	var left *zone.Zone // as the batch left it
 	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
@@ -46,7 +46,7 @@ func (c *call) applyChanges() (reply, error) {
 		if shared, err = isShared(tx.View, z.ID); err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
+		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
 		if sets, err = c.applyAll(tx, z, items); err != nil {
@@ -59,13 +59,13 @@ func (c *call) applyChanges() (reply, error) {
 		return reply{}, err
 	}
 	c.refreshAliases(sets)
-	return reply{status: http.StatusOK, etag: tagOf(wireZone(*left, shared)),
+	return reply{status: http.StatusOK, etag: tagOf(zoneOnWire(*left, shared)),
 		body: changesReply{sets, c.linkedZone(*left, shared)}}, nil
 }
 
 // changesReply is what a batch left behind.
 type changesReply struct {
-	sets []RecordSet
+	sets []wireRecordSet
 	zone any
 }
 
@@ -145,8 +145,8 @@ func readChange(in *input) change {
 }
 
 // applyAll makes the changes in order. The error of an item says which one.
-func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]RecordSet, error) {
-	out := make([]RecordSet, 0, len(items))
+func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]wireRecordSet, error) {
+	out := make([]wireRecordSet, 0, len(items))
 	var g growth
 	for i, ch := range items {
 		set, err := c.applyOne(tx, z, ch, &g)
@@ -166,21 +166,21 @@ func itemFault(i int, c *call, err error) error {
 	return &f
 }
 
-func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (RecordSet, error) {
+func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (wireRecordSet, error) {
 	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
 	exists := err == nil && !was.Hidden
 	if was.Hidden {
 		was = zone.RecordSet{}
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return RecordSet{}, err
+		return wireRecordSet{}, err
 	}
 	if !exists && (ch.action == "update" || ch.action == "delete") {
-		return RecordSet{}, notFound("recordset", "RecordSet")
+		return wireRecordSet{}, notFound("recordset", "RecordSet")
 	}
 	zs := zoneSet{z, was}
 	if ch.ifMatch != "" && (!exists || !sameWritten(ch.ifMatch, tagOf(c.wire(zs))) && ch.ifMatch != "*") {
-		return RecordSet{}, store.ErrChanged
+		return wireRecordSet{}, store.ErrChanged
 	}
 	if ch.action == "delete" {
 		return c.applyDelete(tx, zs, g)
@@ -198,9 +198,9 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (Reco
 	return c.linkedSet(zs), err
 }
 
-func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) (RecordSet, error) {
+func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) (wireRecordSet, error) {
 	if err := c.mayChange(zs.set); err != nil {
-		return RecordSet{}, err
+		return wireRecordSet{}, err
 	}
 	g.sets--
 	g.records -= len(zs.set.Data)

@@ -9,9 +9,6 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// aliasType is how the API writes the type.
-const aliasType = "ALIAS"
-
 // tagOf is the strong entity tag of a zone or record set without its links: of all that a client sees of it, so that no
 // change goes unnoticed.
 //
@@ -22,7 +19,7 @@ func tagOf(v any) string {
 	if err != nil {
 		return ""
 	}
-	set, ok := v.(RecordSet)
+	set, ok := v.(wireRecordSet)
 	if !ok || set.Type != aliasType {
 		return tagOfText(b)
 	}

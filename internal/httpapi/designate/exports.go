@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"iter"
@@ -15,9 +16,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// Task is an export or an import of a zone file.
-type Task struct {
-	Meta
+// task is an export or an import of a zone file.
+type task struct {
+	resourceMeta
 	Status    string  `json:"status"`
 	Message   *string `json:"message"`
 	Location  *string `json:"location,omitempty"` // of an export
@@ -37,27 +38,27 @@ var (
 	importTasks = tasks{store.KindZoneImport, "imports", "/v2/zones/tasks/imports", "ZoneImport"}
 )
 
-func (k tasks) listing() listing[Task] {
-	return listing[Task]{
+func (k tasks) listing() listing[task] {
+	return listing[task]{
 		name: k.name,
-		id:   func(t Task) string { return t.ID },
+		id:   func(t task) string { return t.ID },
 		keys: []string{"created_at", "id", "updated_at", "status"},
-		filters: map[string]func(Task) string{
-			"status":  func(t Task) string { return t.Status },
-			"message": func(t Task) string { return value(t.Message) },
-			"zone_id": func(t Task) string { return value(t.ZoneID) },
+		filters: map[string]func(task) string{
+			"status":  func(t task) string { return t.Status },
+			"message": func(t task) string { return value(t.Message) },
+			"zone_id": func(t task) string { return value(t.ZoneID) },
 		},
-		sorts: map[string]func(a, b Task) int{
-			"created_at": byAge(func(t Task) Time { return t.CreatedAt }),
-			"updated_at": byAge(func(t Task) Time { return t.UpdatedAt }),
-			"id":         func(a, b Task) int { return compare(a.ID, b.ID) },
-			"status":     func(a, b Task) int { return compare(a.Status, b.Status) },
+		sorts: map[string]func(a, b task) int{
+			"created_at": byAge(func(t task) timestamp { return t.CreatedAt }),
+			"updated_at": byAge(func(t task) timestamp { return t.UpdatedAt }),
+			"id":         func(a, b task) int { return cmp.Compare(a.ID, b.ID) },
+			"status":     func(a, b task) int { return cmp.Compare(a.Status, b.Status) },
 		},
 	}
 }
 
-func (k tasks) link(c *call, t Task) Task {
-	t.Links = &Links{Self: c.url(k.path + "/" + t.ID)}
+func (k tasks) link(c *call, t task) task {
+	t.Links = &links{Self: c.url(k.path + "/" + t.ID)}
 	if t.Location != nil {
 		t.Links.Export = t.Links.Self + "/export"
 	}
@@ -70,9 +71,9 @@ func (k tasks) list(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var mine []Task
+	var mine []task
 	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[Task](v, k.kind)
+		all, err := store.ObjectsOf[task](v, k.kind)
 		for _, t := range all {
 			if c.scope.all || t.ProjectID == c.scope.project {
 				mine = append(mine, t)
@@ -85,12 +86,12 @@ func (k tasks) list(c *call) (reply, error) {
 	}
 	l.sortByAge(mine)
 	p, err := l.cut(mine, q)
-	return l.reply(c, q, p, func(t Task) any { return k.link(c, t) }), err
+	return l.reply(c, q, p, func(t task) any { return k.link(c, t) }), err
 }
 
 // get is the task of the path.
-func (k tasks) get(c *call, v store.View) (Task, error) {
-	var t Task
+func (k tasks) get(c *call, v store.View) (task, error) {
+	var t task
 	id, err := c.id("id")
 	if err != nil {
 		return t, err
@@ -103,7 +104,7 @@ func (k tasks) get(c *call, v store.View) (Task, error) {
 }
 
 func (k tasks) show(c *call) (reply, error) {
-	var t Task
+	var t task
 	err := c.view(func(v store.View) (err error) {
 		t, err = k.get(c, v)
 		return err
@@ -124,7 +125,7 @@ func (k tasks) remove(c *call) (reply, error) {
 
 // createExport makes an export, which is complete at once: the file is written from the zone while it is fetched.
 func (c *call) createExport() (reply, error) {
-	var t Task
+	var t task
 	err := c.commit(func(tx *publish.Tx) error {
 		z, err := c.zone(tx.View)
 		if err != nil {
@@ -138,7 +139,7 @@ func (c *call) createExport() (reply, error) {
 			return err
 		}
 		id := z.ID.String()
-		t = Task{Meta: newMeta(tx), Status: statusComplete, ZoneID: &id, ProjectID: c.scope.project, Version: 1}
+		t = task{resourceMeta: newMeta(tx), Status: statusComplete, ZoneID: &id, ProjectID: c.scope.project, Version: 1}
 		where := "designate://v2/zones/tasks/exports/" + t.ID + "/export"
 		t.Location = &where
 		return tx.PutObject(store.KindZoneExport, t.ID, t)

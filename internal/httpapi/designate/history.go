@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,10 +12,10 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Change of the history of a zone.
-type Change struct {
+// historyChange of the history of a zone.
+type historyChange struct {
 	ID        string      `json:"id"` // number of the commit
-	Time      Time        `json:"created_at"`
+	Time      timestamp   `json:"created_at"`
 	Who       string      `json:"who"`
 	ProjectID string      `json:"project_id"`
 	Door      string      `json:"door"`
@@ -24,39 +25,39 @@ type Change struct {
 	To        uint32      `json:"serial_to"`
 	Complete  bool        `json:"complete"`           // false: too large to keep its record sets, or damaged
 	Damaged   bool        `json:"damaged,omitempty"`  // what there is of it cannot be read
-	ZoneTTL   *TTLChange  `json:"zone_ttl,omitempty"` // of the record sets without a TTL; nil: as before
-	Sets      []SetChange `json:"recordsets"`
+	ZoneTTL   *ttlChange  `json:"zone_ttl,omitempty"` // of the record sets without a TTL; nil: as before
+	Sets      []setChange `json:"recordsets"`
 }
 
-// TTLChange is what the TTL of a zone was and became.
-type TTLChange struct {
+// ttlChange is what the TTL of a zone was and became.
+type ttlChange struct {
 	Before uint32 `json:"before"`
 	After  uint32 `json:"after"`
 }
 
-// SetChange is what happened to one record set: before is null when it was made, after when it was deleted.
-type SetChange struct {
+// setChange is what happened to one record set: before is null when it was made, after when it was deleted.
+type setChange struct {
 	Name   string     `json:"name"`
 	Type   string     `json:"type"`
-	Before *SetValues `json:"before"`
-	After  *SetValues `json:"after"`
+	Before *setValues `json:"before"`
+	After  *setValues `json:"after"`
 
 	Flattened bool `json:"flattened,omitempty"` // made of an ALIAS: on the wire, and not in lists
 }
 
-// SetValues are what an owner says in a record set.
-type SetValues struct {
+// setValues are what an owner says in a record set.
+type setValues struct {
 	TTL         *uint32  `json:"ttl"`
 	Records     []string `json:"records"`
 	Description *string  `json:"description"`
 }
 
-func wireChange(ch store.Change) Change {
-	w := Change{ID: strconv.FormatUint(ch.Commit, 10), Time: Time(ch.Time), Who: ch.Actor.Who,
+func wireChange(ch store.Change) historyChange {
+	w := historyChange{ID: strconv.FormatUint(ch.Commit, 10), Time: timestamp(ch.Time), Who: ch.Actor.Who,
 		ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
-		From: ch.From, To: ch.To, Complete: !ch.Whole, Damaged: ch.Damage != nil, Sets: []SetChange{}}
+		From: ch.From, To: ch.To, Complete: !ch.Whole, Damaged: ch.Damage != nil, Sets: []setChange{}}
 	if ch.Retimed {
-		w.ZoneTTL = &TTLChange{ch.TTLFrom, ch.ZoneTTL}
+		w.ZoneTTL = &ttlChange{ch.TTLFrom, ch.ZoneTTL}
 	}
 	for _, s := range ch.Sets {
 		w.Sets = append(w.Sets, wireSetChange(s.Before, s.After))
@@ -64,19 +65,19 @@ func wireChange(ch store.Change) Change {
 	return w
 }
 
-func wireSetChange(before, after *zone.RecordSet) SetChange {
+func wireSetChange(before, after *zone.RecordSet) setChange {
 	any := after
 	if any == nil {
 		any = before
 	}
-	return SetChange{any.Name.String(), any.Type.String(), setValues(before), setValues(after), any.Hidden}
+	return setChange{any.Name.String(), any.Type.String(), valuesOf(before), valuesOf(after), any.Hidden}
 }
 
-func setValues(s *zone.RecordSet) *SetValues {
+func valuesOf(s *zone.RecordSet) *setValues {
 	if s == nil {
 		return nil
 	}
-	return &SetValues{s.TTL, recordTexts(s.Type, s.Data), s.Description}
+	return &setValues{s.TTL, recordTexts(s.Type, s.Data), s.Description}
 }
 
 // listHistory lists the changes of a zone, newest first. The marker is the id of a change.
@@ -85,7 +86,7 @@ func (c *call) listHistory() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var out []Change
+	var out []historyChange
 	total, next := 0, ""
 	err = c.view(func(v store.View) error {
 		z, err := c.zone(v)
@@ -101,8 +102,8 @@ func (c *call) listHistory() (reply, error) {
 
 // changesBefore are at most so many changes of a zone, older than a commit, and as much as a page holds; next is the id
 // of the last of them when there are more.
-func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []Change, next string, err error) {
-	out = []Change{}
+func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []historyChange, next string, err error) {
+	out = []historyChange{}
 	weight := 0
 	err = v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
 		weight += changeWeight(ch)
@@ -282,14 +283,14 @@ func (c *call) serialParam(name string) (uint32, error) {
 }
 
 // diff compares two moments by what changed since each of them.
-func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, TTLChange, error) {
+func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]setChange, ttlChange, error) {
 	sinceFrom, err := c.sinceSerial(v, z, from)
 	if err != nil {
-		return nil, TTLChange{}, err
+		return nil, ttlChange{}, err
 	}
 	sinceTo, err := c.sinceSerial(v, z, to)
 	if err != nil {
-		return nil, TTLChange{}, err
+		return nil, ttlChange{}, err
 	}
 	for key, s := range sinceTo.sets {
 		f, ok := sinceFrom.sets[key]
@@ -299,19 +300,19 @@ func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]SetChange, TT
 		f.After = s.Before
 		sinceFrom.sets[key] = f
 	}
-	out := []SetChange{}
+	out := []setChange{}
 	for _, s := range sinceFrom.sets {
 		if s = shownChange(s); !sameValues(s.Before, s.After) {
 			out = append(out, wireSetChange(s.Before, s.After))
 		}
 	}
-	slices.SortFunc(out, func(a, b SetChange) int {
-		if n := compare(a.Name, b.Name); n != 0 {
+	slices.SortFunc(out, func(a, b setChange) int {
+		if n := cmp.Compare(a.Name, b.Name); n != 0 {
 			return n
 		}
-		return compare(a.Type, b.Type)
+		return cmp.Compare(a.Type, b.Type)
 	})
-	return out, TTLChange{sinceFrom.ttl, sinceTo.ttl}, nil
+	return out, ttlChange{sinceFrom.ttl, sinceTo.ttl}, nil
 }
 
 func sameValues(a, b *zone.RecordSet) bool {

@@ -27,9 +27,9 @@ func (c *call) createImport() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	t := Task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
+	t := task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
 	err = c.commit(func(tx *publish.Tx) error {
-		t.Meta = newMeta(tx)
+		t.resourceMeta = newMeta(tx)
 		return tx.PutObject(store.KindZoneImport, t.ID, t)
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *call) createImport() (reply, error) {
 	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
 }
 
-func (t *Task) fail(err error) {
+func (t *task) fail(err error) {
 	message := err.Error()
 	t.Status, t.Message = statusError, &message
 }
@@ -93,7 +93,7 @@ func zoneOf(soa zonefile.Record, head []byte, s *Settings) zone.Zone {
 
 // enqueue leaves the import to Run, and waits a while for that to have room for it: who imports many zones one after
 // the other need not look at each before the next.
-func (c *call) enqueue(t Task, u *upload) {
+func (c *call) enqueue(t task, u *upload) {
 	run := *c // the request ends before the import
 	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
 	task := func(ctx context.Context) { run.finishImport(ctx, t, run.runImport(ctx, &t, u)) }
@@ -110,7 +110,7 @@ func (c *call) enqueue(t Task, u *upload) {
 }
 
 // runImport commits the zone of a file that came in. A panic ends this import, not the server.
-func (c *call) runImport(ctx context.Context, t *Task, u *upload) (err error) {
+func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 	defer func() {
 		_ = u.records.Close()
 		if v := recover(); v != nil {
@@ -142,7 +142,7 @@ func (c *call) mostRecords() (most int, err error) {
 }
 
 // importZone commits a zone with the news that its import is complete.
-func (c *call) importZone(ctx context.Context, t *Task, file imported, replace bool) error {
+func (c *call) importZone(ctx context.Context, t *task, file imported, replace bool) error {
 	return c.api.Publisher.CommitAlone(ctx, c.actor(), func(tx *publish.Tx) error {
 		tx.Note("import")
 		z, err := c.importTarget(tx, file, replace)
@@ -154,7 +154,7 @@ func (c *call) importZone(ctx context.Context, t *Task, file imported, replace b
 		}
 		id := z.ID.String()
 		done := *t
-		done.ZoneID, done.Status, done.UpdatedAt = &id, statusComplete, Time(tx.Now())
+		done.ZoneID, done.Status, done.UpdatedAt = &id, statusComplete, timestamp(tx.Now())
 		return tx.PutObject(store.KindZoneImport, t.ID, done)
 	})
 }
@@ -216,14 +216,14 @@ func (c *call) importQuota(v store.View, file imported) error {
 }
 
 // finishImport notes why an import failed. One that succeeded has noted it itself.
-func (c *call) finishImport(ctx context.Context, t Task, err error) {
+func (c *call) finishImport(ctx context.Context, t task, err error) {
 	if err == nil {
 		return
 	}
 	f := c.asFault(err)
 	t.fail(errors.New(f.message))
 	err = c.api.Publisher.Commit(context.WithoutCancel(ctx), c.actor(), func(tx *publish.Tx) error {
-		t.UpdatedAt = Time(tx.Now())
+		t.UpdatedAt = timestamp(tx.Now())
 		return tx.PutObject(store.KindZoneImport, t.ID, t)
 	})
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *call) finishImport(ctx context.Context, t Task, err error) {
 func (a *API) failLeftImports(ctx context.Context) error {
 	actor := store.Actor{Who: "nameplane", Door: "designate"}
 	err := a.Publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
-		all, err := store.ObjectsOf[Task](tx.View, store.KindZoneImport)
+		all, err := store.ObjectsOf[task](tx.View, store.KindZoneImport)
 		for _, t := range all {
 			if err != nil || t.Status != statusPending || time.Time(t.CreatedAt).After(a.started) {
 				continue

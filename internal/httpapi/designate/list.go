@@ -1,9 +1,13 @@
 package designate
 
 import (
+	"bytes"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // listing says how a kind of items is filtered and sorted. Items come in their natural order, the oldest first, and
@@ -81,13 +85,13 @@ func (l listing[T]) reply(c *call, q query, p page[T], show func(T) any) reply {
 
 // collection is a list on the wire; next is the marker of the following page, if there is one.
 func (c *call) collection(name string, items any, next string, total int) reply {
-	links := Links{Self: c.pageURL("")}
+	links := links{Self: c.pageURL("")}
 	if next != "" {
 		links.Next = c.pageURL(next)
 	}
 	body := map[string]any{name: items, "links": links}
 	if !c.scope.hideCounts {
-		body["metadata"] = Metadata{total}
+		body["metadata"] = listMetadata{total}
 	}
 	return ok(body)
 }
@@ -104,3 +108,31 @@ func (c *call) pageURL(marker string) string {
 	}
 	return u
 }
+
+// listOne is a list of a kind of which there is one.
+func listOne[T any](c *call, l listing[T], item T) (reply, error) {
+	q, err := l.query(c)
+	if err != nil {
+		return reply{}, err
+	}
+	p, err := l.cut([]T{item}, q)
+	return l.reply(c, q, p, func(item T) any { return item }), err
+}
+
+// sortByAge puts zones that have no other order into the order of their creation.
+func (l listing[T]) sortByAge(items []T) {
+	if less := l.sorts["created_at"]; less != nil {
+		slices.SortStableFunc(items, less)
+	}
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }

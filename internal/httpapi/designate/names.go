@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -42,15 +43,19 @@ func isHostLabel(label string) bool {
 	return true
 }
 
-// isEmail reports whether s is an address whose form as a name is a host's: exactly one @, and no dot at the end.
-func isEmail(s string) bool {
-	local, domain, ok := strings.Cut(s, "@")
-	if !ok || strings.Contains(domain, "@") || len(local) > dnsname.MaxLabel {
-		return false
+// hostname reads a name; the zero Name when it is not one.
+func (in *input) hostname(key string, wildcard bool) dnsname.Name {
+	s := in.text(key, 255)
+	if s == nil {
+		return dnsname.Name{}
 	}
-	if _, ok := parseHost(domain+".", false); !ok {
-		return false
+	format := "domainname"
+	if wildcard {
+		format = "hostname"
 	}
-	_, ok = parseHost(local+"."+domain+".", false)
-	return ok
+	n, ok := parseHost(*s, wildcard)
+	if !ok {
+		in.note(key, fmt.Sprintf("'%s' is not a '%s'", short([]byte(*s)), format), "format", format)
+	}
+	return n
 }

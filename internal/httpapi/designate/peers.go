@@ -19,41 +19,36 @@ type Peers struct {
 	Copy     func(zone uuid.UUID) transfer.Copy       // how it is
 }
 
-const (
-	actionCreate = "CREATE"
-	actionUpdate = "UPDATE"
-)
-
 // errorAfter is how long a secondary may lack the newest serial before its zone is in ERROR.
 const errorAfter = 10 * time.Minute
 
-// SecondaryState is ours: what a server that transfers the zone has of it.
-type SecondaryState struct {
-	Address      string  `json:"address"`
-	InSync       bool    `json:"in_sync"`
-	Acknowledged bool    `json:"acknowledged"` // it has answered the NOTIFY of the newest serial, or has that
-	Serial       *uint32 `json:"serial"`       // null: not known
-	Since        Time    `json:"since"`        // when it began to lack something
-	NextAttempt  Time    `json:"next_attempt"`
-	Problem      string  `json:"problem,omitempty"`
+// secondaryState is ours: what a server that transfers the zone has of it.
+type secondaryState struct {
+	Address      string    `json:"address"`
+	InSync       bool      `json:"in_sync"`
+	Acknowledged bool      `json:"acknowledged"` // it has answered the NOTIFY of the newest serial, or has that
+	Serial       *uint32   `json:"serial"`       // null: not known
+	Since        timestamp `json:"since"`        // when it began to lack something
+	NextAttempt  timestamp `json:"next_attempt"`
+	Problem      string    `json:"problem,omitempty"`
 }
 
-// CopyState is ours: how the copy of a SECONDARY zone is.
-type CopyState struct {
-	CheckedAt   Time   `json:"checked_at"` // when a master last said that it is the newest
-	Expired     bool   `json:"expired"`
-	NextAttempt Time   `json:"next_attempt"`
-	Problem     string `json:"problem,omitempty"`
+// copyState is ours: how the copy of a SECONDARY zone is.
+type copyState struct {
+	CheckedAt   timestamp `json:"checked_at"` // when a master last said that it is the newest
+	Expired     bool      `json:"expired"`
+	NextAttempt timestamp `json:"next_attempt"`
+	Problem     string    `json:"problem,omitempty"`
 }
 
 // addState says how a zone is at other servers: PENDING until all that transfer it have it, and ERROR when one lacks it for
 // long. A SECONDARY zone is PENDING until it was transferred, and in ERROR when it has expired.
-func (c *call) addState(z zone.Zone, w *Zone) {
+func (c *call) addState(z zone.Zone, w *wireZone) {
 	p := c.api.Peers
 	if p.Progress != nil {
 		for _, s := range p.Progress(z.ID) {
-			state := SecondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync, Acknowledged: s.InSync || s.Acknowledged,
-				Since: Time(s.Since), NextAttempt: Time(s.Next), Problem: s.Problem}
+			state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync, Acknowledged: s.InSync || s.Acknowledged,
+				Since: timestamp(s.Since), NextAttempt: timestamp(s.Next), Problem: s.Problem}
 			if s.Has != 0 {
 				state.Serial = &s.Has
 			}
@@ -69,8 +64,8 @@ func (c *call) addState(z zone.Zone, w *Zone) {
 	}
 	if z.Kind == zone.Secondary && p.Copy != nil {
 		s := p.Copy(z.ID)
-		w.TransferredAt = Time(s.Transferred)
-		w.Copy = &CopyState{Time(s.Checked), s.Expired, Time(s.Next), s.Problem}
+		w.TransferredAt = timestamp(s.Transferred)
+		w.Copy = &copyState{timestamp(s.Checked), s.Expired, timestamp(s.Next), s.Problem}
 		switch {
 		case s.Expired:
 			w.Status = statusError
@@ -89,7 +84,7 @@ func (c *call) addState(z zone.Zone, w *Zone) {
 
 // status is the status of a zone in lists.
 func (c *call) status(z zone.Zone) string {
-	w := Zone{Status: statusActive}
+	w := wireZone{Status: statusActive}
 	c.addState(z, &w)
 	return w.Status
 }
@@ -108,7 +103,7 @@ func (c *call) zoneListing() listing[zone.Zone] {
 }
 
 // pending makes the reply one to what is accepted and not yet everywhere.
-func pending(rep reply, w Zone) reply {
+func pending(rep reply, w wireZone) reply {
 	if w.Status == statusPending {
 		rep.status = http.StatusAccepted
 	}

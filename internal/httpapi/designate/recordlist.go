@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, int, error)
 	if err != nil {
 		return reply{}, err
 	}
-	items := make([]RecordSet, 0, len(l.page))
+	items := make([]wireRecordSet, 0, len(l.page))
 	for _, zs := range l.page {
 		items = append(items, c.linkedSet(zs))
 	}
@@ -306,16 +307,16 @@ func (l *setList) compare(a, b zoneSet) int {
 var setSorts = map[string]func(a, b zoneSet) int{
 	"updated_at": func(a, b zoneSet) int { return a.set.Updated.Compare(b.set.Updated) },
 	"zone_id":    func(a, b zoneSet) int { return compareIDs(a.zone.ID, b.zone.ID) },
-	"tenant_id":  func(a, b zoneSet) int { return compare(a.zone.Project, b.zone.Project) },
+	"tenant_id":  func(a, b zoneSet) int { return cmp.Compare(a.zone.Project, b.zone.Project) },
 	"name": func(a, b zoneSet) int {
 		if n := a.set.Name.Compare(b.set.Name); n != 0 {
 			return n
 		}
-		return compare(a.set.Type, b.set.Type)
+		return cmp.Compare(a.set.Type, b.set.Type)
 	},
-	"type": func(a, b zoneSet) int { return compare(a.set.Type.String(), b.set.Type.String()) },
+	"type": func(a, b zoneSet) int { return cmp.Compare(a.set.Type.String(), b.set.Type.String()) },
 	"ttl": func(a, b zoneSet) int {
-		return compare(a.set.Served(0).TTL, b.set.Served(0).TTL)
+		return cmp.Compare(a.set.Served(0).TTL, b.set.Served(0).TTL)
 	},
 	"records": func(a, b zoneSet) int {
 		return slices.Compare(a.set.Data, b.set.Data)

@@ -192,8 +192,8 @@ func (c *call) setReply(status int, zs zoneSet) reply {
 	return reply{status: setStatus(status, w), body: json.RawMessage(append(b, "}\n"...)), etag: tag}
 }
 
-func (c *call) linkedSet(zs zoneSet) RecordSet {
+func (c *call) linkedSet(zs zoneSet) wireRecordSet {
 	w := c.wire(zs)
-	w.Links = &Links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
+	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
 	return w
 }

@@ -10,22 +10,24 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Meta is what every small thing has: those that are kept whole, as they look on the wire, among the store's objects.
-type Meta struct {
-	ID        string `json:"id"`
-	CreatedAt Time   `json:"created_at"`
-	UpdatedAt Time   `json:"updated_at"`
-	Links     *Links `json:"links,omitempty"`
+// resourceMeta is what every small thing has: those that are kept whole, as they look on the wire, among the store's objects.
+type resourceMeta struct {
+	ID        string    `json:"id"`
+	CreatedAt timestamp `json:"created_at"`
+	UpdatedAt timestamp `json:"updated_at"`
+	Links     *links    `json:"links,omitempty"`
 }
 
-func newMeta(tx *publish.Tx) Meta { return Meta{ID: uuid.NewString(), CreatedAt: Time(tx.Now())} }
+func newMeta(tx *publish.Tx) resourceMeta {
+	return resourceMeta{ID: uuid.NewString(), CreatedAt: timestamp(tx.Now())}
+}
 
-func (m *Meta) meta() *Meta { return m }
+func (m *resourceMeta) meta() *resourceMeta { return m }
 
 // object is a pointer to a wire type with Meta in it.
 type object[T any] interface {
 	*T
-	meta() *Meta
+	meta() *resourceMeta
 }
 
 // resource is a kind of small things that only administrators see and change.
@@ -40,7 +42,7 @@ type resource[T any, P object[T]] struct {
 }
 
 func (res resource[T, P]) link(c *call, item T) T {
-	P(&item).meta().Links = &Links{Self: c.url(res.path + "/" + P(&item).meta().ID)}
+	P(&item).meta().Links = &links{Self: c.url(res.path + "/" + P(&item).meta().ID)}
 	return item
 }
 
@@ -139,7 +141,7 @@ func (res resource[T, P]) update(c *call) (reply, error) {
 		if res.read(in, &item); in.err() != nil {
 			return in.err()
 		}
-		P(&item).meta().UpdatedAt = Time(tx.Now())
+		P(&item).meta().UpdatedAt = timestamp(tx.Now())
 		return res.put(tx, item)
 	})
 	return reply{status: http.StatusOK, body: res.link(c, item)}, err

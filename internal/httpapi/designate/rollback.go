@@ -27,7 +27,7 @@ func (c *call) rollback() (reply, error) {
 		if err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
+		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
 		tx.Note("rollback to %d", *serial)

@@ -11,7 +11,7 @@ import (
 type Route struct {
 	Method, Pattern, Description string
 
-	need   access
+	need   permission
 	handle func(*call) (reply, error)
 }
 

@@ -11,7 +11,7 @@ const setOctets = 640
 
 // appendRecordSet writes a record set as encoding/json would, without looking at its type: every change has one in its reply
 // and another under its entity tag, and a batch has thousands.
-func appendRecordSet(b []byte, s *RecordSet) []byte {
+func appendRecordSet(b []byte, s *wireRecordSet) []byte {
 	field := func(name, value string) {
 		b = append(append(append(b, `,"`...), name...), `":`...)
 		b = appendText(b, value)
@@ -84,7 +84,7 @@ func appendText(b []byte, s string) []byte {
 }
 
 // append writes t.
-func (t Time) append(b []byte) []byte {
+func (t timestamp) append(b []byte) []byte {
 	if time.Time(t).IsZero() {
 		return append(b, "null"...)
 	}
@@ -96,7 +96,7 @@ func marshal(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case json.RawMessage:
 		return v, nil
-	case RecordSet:
+	case wireRecordSet:
 		return append(appendRecordSet(make([]byte, 0, setOctets), &v), '\n'), nil
 	case changesReply:
 		return v.marshal()

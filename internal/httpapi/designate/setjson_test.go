@@ -8,19 +8,19 @@ import (
 // TestAppendRecordSet compares with encoding/json, which says what is right.
 func TestAppendRecordSet(t *testing.T) {
 	ttl, empty, odd := uint32(0), "", "a \"b\" \\ <c> & \x00\x1f\x7f \u00e9 \u2028 \xff \U0001f600"
-	at := Time(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600)))
+	at := timestamp(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600)))
 	tests := []struct {
 		name string
-		set  RecordSet
+		set  wireRecordSet
 	}{
-		{"zero", RecordSet{}},
-		{"usual", RecordSet{ID: "1", ZoneID: "2", ZoneName: "example.org.", ProjectID: "p", Name: "www.example.org.", Type: "A",
+		{"zero", wireRecordSet{}},
+		{"usual", wireRecordSet{ID: "1", ZoneID: "2", ZoneName: "example.org.", ProjectID: "p", Name: "www.example.org.", Type: "A",
 			Records: []string{"192.0.2.1", "192.0.2.2"}, Status: statusActive, Action: actionNone, Version: 3, CreatedAt: at, UpdatedAt: at,
-			Links: &Links{Self: "http://dns.test/v2/zones/2/recordsets/1"}}},
-		{"pointers", RecordSet{Records: []string{}, TTL: &ttl, Description: &empty}},
-		{"an ALIAS", RecordSet{Records: []string{}, Alias: &AliasState{Target: odd, Chain: []string{odd}, Since: at}, Links: &Links{Self: odd}}},
-		{"odd texts", RecordSet{ID: odd, ZoneID: odd, ZoneName: odd, ProjectID: odd, Name: odd, Type: odd, Records: []string{odd, "", odd},
-			Description: &odd, Status: odd, Action: odd, Version: -1, Links: &Links{Self: odd}}},
+			Links: &links{Self: "http://dns.test/v2/zones/2/recordsets/1"}}},
+		{"pointers", wireRecordSet{Records: []string{}, TTL: &ttl, Description: &empty}},
+		{"an ALIAS", wireRecordSet{Records: []string{}, Alias: &aliasState{Target: odd, Chain: []string{odd}, Since: at}, Links: &links{Self: odd}}},
+		{"odd texts", wireRecordSet{ID: odd, ZoneID: odd, ZoneName: odd, ProjectID: odd, Name: odd, Type: odd, Records: []string{odd, "", odd},
+			Description: &odd, Status: odd, Action: odd, Version: -1, Links: &links{Self: odd}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAppendRecordSet(t *testing.T) {
 		})
 	}
 	all := changesReply{zone: map[string]string{"name": odd}}
-	sets := make([]RecordSet, 0, len(tests))
+	sets := make([]wireRecordSet, 0, len(tests))
 	for _, tt := range tests {
 		sets = append(sets, tt.set)
 		all.sets = sets
@@ -51,10 +51,10 @@ func TestAppendRecordSet(t *testing.T) {
 
 // BenchmarkMarshalRecordSet is one reply, in both ways.
 func BenchmarkMarshalRecordSet(b *testing.B) {
-	at := Time(time.Unix(1700000000, 0))
-	set := RecordSet{ID: "00000000-0000-8000-8000-000000000000", ZoneID: "00000000-0000-4000-8000-000000000000", ZoneName: "example.org.",
+	at := timestamp(time.Unix(1700000000, 0))
+	set := wireRecordSet{ID: "00000000-0000-8000-8000-000000000000", ZoneID: "00000000-0000-4000-8000-000000000000", ZoneName: "example.org.",
 		ProjectID: "p", Name: "www.example.org.", Type: "A", Records: []string{"192.0.2.1"}, Status: statusActive, Action: actionNone,
-		Version: 3, CreatedAt: at, UpdatedAt: at, Links: &Links{Self: "http://dns.test/v2/zones/2/recordsets/1"}}
+		Version: 3, CreatedAt: at, UpdatedAt: at, Links: &links{Self: "http://dns.test/v2/zones/2/recordsets/1"}}
 	for _, way := range []struct {
 		name string
 		fn   func(any) ([]byte, error)

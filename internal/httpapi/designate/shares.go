@@ -1,6 +1,8 @@
 package designate
 
 import (
+	"cmp"
+
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/publish"
@@ -11,7 +13,7 @@ import (
 // share lets another project see a zone and change its record sets. It is kept twice: under the zone, and under the
 // project it is with, so that both questions are one read.
 type share struct {
-	Meta
+	resourceMeta
 	ZoneID          string `json:"zone_id"`
 	ProjectID       string `json:"project_id"`
 	TargetProjectID string `json:"target_project_id"`
@@ -75,16 +77,16 @@ var shareListing = listing[share]{
 	keys:    []string{"created_at", "id", "updated_at", "target_project_id"},
 	filters: map[string]func(share) string{"target_project_id": func(s share) string { return s.TargetProjectID }},
 	sorts: map[string]func(a, b share) int{
-		"created_at":        byAge(func(s share) Time { return s.CreatedAt }),
-		"updated_at":        byAge(func(s share) Time { return s.UpdatedAt }),
-		"id":                func(a, b share) int { return compare(a.ID, b.ID) },
-		"target_project_id": func(a, b share) int { return compare(a.TargetProjectID, b.TargetProjectID) },
+		"created_at":        byAge(func(s share) timestamp { return s.CreatedAt }),
+		"updated_at":        byAge(func(s share) timestamp { return s.UpdatedAt }),
+		"id":                func(a, b share) int { return cmp.Compare(a.ID, b.ID) },
+		"target_project_id": func(a, b share) int { return cmp.Compare(a.TargetProjectID, b.TargetProjectID) },
 	},
 }
 
 func (c *call) linkedShare(s share) share {
 	z := c.url("/v2/zones/" + s.ZoneID)
-	s.Links = &Links{Self: z + "/shares/" + s.ID, Zone: z}
+	s.Links = &links{Self: z + "/shares/" + s.ID, Zone: z}
 	return s
 }
 
@@ -126,7 +128,7 @@ func (c *call) createShare() (reply, error) {
 		if err != nil {
 			return err
 		}
-		s.Meta, s.ZoneID, s.ProjectID = newMeta(tx), z.ID.String(), z.Project
+		s.resourceMeta, s.ZoneID, s.ProjectID = newMeta(tx), z.ID.String(), z.Project
 		return putShare(tx, z, s)
 	})
 	if err != nil {

@@ -44,12 +44,12 @@ func (c *call) movePool() (reply, error) {
 	return reply{}, err
 }
 
-// FloatingIP is an address with a name. The addresses are those of a network service, of which this server has none.
-type FloatingIP struct{}
+// floatingIP is an address with a name. The addresses are those of a network service, of which this server has none.
+type floatingIP struct{}
 
-var floatingListing = listing[FloatingIP]{
+var floatingListing = listing[floatingIP]{
 	name: "floatingips",
-	id:   func(FloatingIP) string { return "" },
+	id:   func(floatingIP) string { return "" },
 	keys: []string{"id"},
 }
 
@@ -59,7 +59,7 @@ func (c *call) listFloatingIPs() (reply, error) {
 		return reply{}, err
 	}
 	p, err := floatingListing.cut(nil, q)
-	return floatingListing.reply(c, q, p, func(f FloatingIP) any { return f }), err
+	return floatingListing.reply(c, q, p, func(f floatingIP) any { return f }), err
 }
 
 // showFloatingIP and a change of one find nothing; an id that is none is refused.

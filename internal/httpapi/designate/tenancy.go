@@ -1,11 +1,7 @@
 package designate
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
-	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -87,23 +83,3 @@ func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 	})
 	return out, err
 }
-
-// sortByAge puts zones that have no other order into the order of their creation.
-func (l listing[T]) sortByAge(items []T) {
-	if less := l.sorts["created_at"]; less != nil {
-		slices.SortStableFunc(items, less)
-	}
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
-
-func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
@@ -13,14 +14,9 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-const (
-	statusComplete = "COMPLETE"
-	statusError    = "ERROR"
-)
-
-// TransferRequest offers a zone to another project, or to whoever has the key.
-type TransferRequest struct {
-	Meta
+// transferRequest offers a zone to another project, or to whoever has the key.
+type transferRequest struct {
+	resourceMeta
 	ZoneID          string  `json:"zone_id"`
 	ZoneName        string  `json:"zone_name"`
 	ProjectID       string  `json:"project_id,omitempty"`
@@ -30,16 +26,16 @@ type TransferRequest struct {
 	Status          string  `json:"status"`
 }
 
-var requestListing = listing[TransferRequest]{
+var requestListing = listing[transferRequest]{
 	name:    "transfer_requests",
-	id:      func(t TransferRequest) string { return t.ID },
+	id:      func(t transferRequest) string { return t.ID },
 	keys:    []string{"created_at", "id", "updated_at", "status"},
-	filters: map[string]func(TransferRequest) string{"status": func(t TransferRequest) string { return t.Status }},
-	sorts: map[string]func(a, b TransferRequest) int{
-		"created_at": byAge(func(t TransferRequest) Time { return t.CreatedAt }),
-		"updated_at": byAge(func(t TransferRequest) Time { return t.UpdatedAt }),
-		"id":         func(a, b TransferRequest) int { return compare(a.ID, b.ID) },
-		"status":     func(a, b TransferRequest) int { return compare(a.Status, b.Status) },
+	filters: map[string]func(transferRequest) string{"status": func(t transferRequest) string { return t.Status }},
+	sorts: map[string]func(a, b transferRequest) int{
+		"created_at": byAge(func(t transferRequest) timestamp { return t.CreatedAt }),
+		"updated_at": byAge(func(t transferRequest) timestamp { return t.UpdatedAt }),
+		"id":         func(a, b transferRequest) int { return cmp.Compare(a.ID, b.ID) },
+		"status":     func(a, b transferRequest) int { return cmp.Compare(a.Status, b.Status) },
 	},
 }
 
@@ -81,7 +77,7 @@ func (c *call) createTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	t := TransferRequest{TargetProjectID: in.project("target_project_id"), Key: newKey(), Status: statusActive,
+	t := transferRequest{TargetProjectID: in.project("target_project_id"), Key: newKey(), Status: statusActive,
 		Description: in.text("description", maxDescription)}
 	if in.err() != nil {
 		return reply{}, in.err()
@@ -91,7 +87,7 @@ func (c *call) createTransferRequest() (reply, error) {
 		if err != nil {
 			return err
 		}
-		t.Meta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Name.String(), z.Project
+		t.resourceMeta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Name.String(), z.Project
 		return putTransferRequest(tx, t)
 	})
 	if err != nil {
@@ -101,8 +97,8 @@ func (c *call) createTransferRequest() (reply, error) {
 	return created(t, t.Links.Self), nil
 }
 
-func putTransferRequest(tx *publish.Tx, t TransferRequest) error {
-	all, err := store.ObjectsOf[TransferRequest](tx.View, store.KindTransferRequest)
+func putTransferRequest(tx *publish.Tx, t transferRequest) error {
+	all, err := store.ObjectsOf[transferRequest](tx.View, store.KindTransferRequest)
 	for _, o := range all {
 		if o.ZoneID == t.ZoneID && o.Status == statusActive {
 			return duplicate("zone_transfer_request", "The zone has a transfer request already")
@@ -116,7 +112,7 @@ func putTransferRequest(tx *publish.Tx, t TransferRequest) error {
 
 // dropTransferRequests ends the offers of a zone that is going away.
 func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
-	all, err := store.ObjectsOf[TransferRequest](tx.View, store.KindTransferRequest)
+	all, err := store.ObjectsOf[transferRequest](tx.View, store.KindTransferRequest)
 	for _, t := range all {
 		if err == nil && t.ZoneID == zoneID.String() {
 			err = tx.DeleteObject(store.KindTransferRequest, t.ID)
@@ -126,11 +122,11 @@ func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
 }
 
 // linkedRequest is a request as the caller may see it: others than its owner learn neither owner nor key.
-func (c *call) linkedRequest(t TransferRequest) TransferRequest {
+func (c *call) linkedRequest(t transferRequest) transferRequest {
 	if !c.scope.all && t.ProjectID != c.scope.project {
 		t.ProjectID, t.Key = "", ""
 	}
-	t.Links = &Links{Self: c.url("/v2/zones/tasks/transfer_requests/" + t.ID)}
+	t.Links = &links{Self: c.url("/v2/zones/tasks/transfer_requests/" + t.ID)}
 	return t
 }
 
@@ -139,9 +135,9 @@ func (c *call) listTransferRequests() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var mine []TransferRequest
+	var mine []transferRequest
 	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[TransferRequest](v, store.KindTransferRequest)
+		all, err := store.ObjectsOf[transferRequest](v, store.KindTransferRequest)
 		for _, t := range all {
 			if c.scope.all || t.ProjectID == c.scope.project || t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
 				mine = append(mine, t)
@@ -154,12 +150,12 @@ func (c *call) listTransferRequests() (reply, error) {
 	}
 	requestListing.sortByAge(mine)
 	p, err := requestListing.cut(mine, q)
-	return requestListing.reply(c, q, p, func(t TransferRequest) any { return c.linkedRequest(t) }), err
+	return requestListing.reply(c, q, p, func(t transferRequest) any { return c.linkedRequest(t) }), err
 }
 
 // transferRequest is one that the caller owns, is meant for, or that is open to all.
-func (c *call) transferRequest(v store.View, id string, owned bool) (TransferRequest, error) {
-	var t TransferRequest
+func (c *call) transferRequest(v store.View, id string, owned bool) (transferRequest, error) {
+	var t transferRequest
 	err := v.Object(store.KindTransferRequest, id, &t)
 	owner := c.scope.all || t.ProjectID == c.scope.project
 	meant := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
@@ -174,7 +170,7 @@ func (c *call) showTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var t TransferRequest
+	var t transferRequest
 	err = c.view(func(v store.View) (err error) {
 		t, err = c.transferRequest(v, id.String(), false)
 		return err
@@ -191,7 +187,7 @@ func (c *call) updateTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var t TransferRequest
+	var t transferRequest
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		if t, err = c.transferRequest(tx.View, id.String(), true); err != nil {
 			return err
@@ -204,11 +200,11 @@ func (c *call) updateTransferRequest() (reply, error) {
 	return ok(c.linkedRequest(t)), err
 }
 
-func (t *TransferRequest) describe(tx *publish.Tx, in *input) error {
+func (t *transferRequest) describe(tx *publish.Tx, in *input) error {
 	if in.has("description") {
 		t.Description = in.text("description", maxDescription)
 	}
-	t.UpdatedAt = Time(tx.Now())
+	t.UpdatedAt = timestamp(tx.Now())
 	if in.err() != nil {
 		return in.err()
 	}

@@ -15,18 +15,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// V1Record is a record as version 1 of the API showed them, where each stood for itself.
-type V1Record struct {
-	ID          string  `json:"id"`
-	DomainID    string  `json:"domain_id"`
-	Name        string  `json:"name"`
-	Type        string  `json:"type"`
-	TTL         *uint32 `json:"ttl"`
-	Priority    *int    `json:"priority"`
-	Data        string  `json:"data"`
-	Description *string `json:"description"`
-	CreatedAt   Time    `json:"created_at"`
-	UpdatedAt   Time    `json:"updated_at"`
+// v1Record is a record as version 1 of the API showed them, where each stood for itself.
+type v1Record struct {
+	ID          string    `json:"id"`
+	DomainID    string    `json:"domain_id"`
+	Name        string    `json:"name"`
+	Type        string    `json:"type"`
+	TTL         *uint32   `json:"ttl"`
+	Priority    *int      `json:"priority"`
+	Data        string    `json:"data"`
+	Description *string   `json:"description"`
+	CreatedAt   timestamp `json:"created_at"`
+	UpdatedAt   timestamp `json:"updated_at"`
 }
 
 // listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT record
@@ -56,7 +56,7 @@ func writeV1(w io.Writer, v store.View, z zone.Zone) error {
 		for _, d := range s.Data {
 			_, _ = out.WriteString(comma) // Flush returns the error of any write before it
 			comma = ","
-			if err := enc.Encode(v1Record(s, d)); err != nil {
+			if err := enc.Encode(newV1Record(s, d)); err != nil {
 				return false, err
 			}
 		}
@@ -69,9 +69,9 @@ func writeV1(w io.Writer, v store.View, z zone.Zone) error {
 	return out.Flush()
 }
 
-func v1Record(s zone.RecordSet, data string) V1Record {
-	r := V1Record{ID: uuid.NewSHA1(s.ID, []byte(data)).String(), DomainID: s.Zone.String(), Name: s.Name.String(), Type: s.Type.String(),
-		TTL: s.TTL, Data: rr.DataText(s.Type, data), Description: s.Description, CreatedAt: Time(s.Created), UpdatedAt: Time(s.Updated)}
+func newV1Record(s zone.RecordSet, data string) v1Record {
+	r := v1Record{ID: uuid.NewSHA1(s.ID, []byte(data)).String(), DomainID: s.Zone.String(), Name: s.Name.String(), Type: s.Type.String(),
+		TTL: s.TTL, Data: rr.DataText(s.Type, data), Description: s.Description, CreatedAt: timestamp(s.Created), UpdatedAt: timestamp(s.Updated)}
 	switch s.Type {
 	case rr.TypeALIAS:
 		r.Type = rr.TypeTXT.String()

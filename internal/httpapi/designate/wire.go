@@ -7,14 +7,14 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Time is written as Designate does: microseconds, and no letter for UTC, which some clients refuse. The zero time is
+// timestamp is written as Designate does: microseconds, and no letter for UTC, which some clients refuse. The zero time is
 // null.
-type Time time.Time
+type timestamp time.Time
 
 const timeForm = `"2006-01-02T15:04:05.000000"`
 
 // MarshalJSON writes t.
-func (t Time) MarshalJSON() ([]byte, error) {
+func (t timestamp) MarshalJSON() ([]byte, error) {
 	if time.Time(t).IsZero() {
 		return []byte("null"), nil
 	}
@@ -22,31 +22,31 @@ func (t Time) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (t *Time) UnmarshalJSON(b []byte) error {
+func (t *timestamp) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
-		*t = Time{}
+		*t = timestamp{}
 		return nil
 	}
 	v, err := time.Parse(timeForm, string(b))
-	*t = Time(v)
+	*t = timestamp(v)
 	return err
 }
 
-// Links of a resource or list.
-type Links struct {
+// links of a resource or list.
+type links struct {
 	Self   string `json:"self"`
 	Next   string `json:"next,omitempty"`
 	Export string `json:"export,omitempty"`
 	Zone   string `json:"zone,omitempty"`
 }
 
-// Metadata of a list.
-type Metadata struct {
+// listMetadata of a list.
+type listMetadata struct {
 	TotalCount int `json:"total_count"`
 }
 
-// Zone of the API.
-type Zone struct {
+// wireZone of the API.
+type wireZone struct {
 	ID            string            `json:"id"`
 	PoolID        string            `json:"pool_id"`
 	ProjectID     string            `json:"project_id"`
@@ -59,51 +59,55 @@ type Zone struct {
 	Description   *string           `json:"description"`
 	Masters       []string          `json:"masters"`
 	Type          string            `json:"type"`
-	TransferredAt Time              `json:"transferred_at"`
+	TransferredAt timestamp         `json:"transferred_at"`
 	Version       int               `json:"version"`
-	CreatedAt     Time              `json:"created_at"`
-	UpdatedAt     Time              `json:"updated_at"`
+	CreatedAt     timestamp         `json:"created_at"`
+	UpdatedAt     timestamp         `json:"updated_at"`
 	Attributes    map[string]string `json:"attributes"`
 	Shared        bool              `json:"shared"`
-	Secondaries   []SecondaryState  `json:"secondaries,omitempty"`
-	Copy          *CopyState        `json:"copy,omitempty"`
-	Links         *Links            `json:"links,omitempty"`
+	Secondaries   []secondaryState  `json:"secondaries,omitempty"`
+	Copy          *copyState        `json:"copy,omitempty"`
+	Links         *links            `json:"links,omitempty"`
 }
 
-// RecordSet of the API.
-type RecordSet struct {
-	ID          string   `json:"id"`
-	ZoneID      string   `json:"zone_id"`
-	ZoneName    string   `json:"zone_name"`
-	ProjectID   string   `json:"project_id"`
-	Name        string   `json:"name"`
-	Type        string   `json:"type"`
-	Records     []string `json:"records"`
-	TTL         *uint32  `json:"ttl"`
-	Description *string  `json:"description"`
-	Status      string   `json:"status"`
-	Action      string   `json:"action"`
-	Version     int      `json:"version"`
-	CreatedAt   Time     `json:"created_at"`
-	UpdatedAt   Time     `json:"updated_at"`
+// wireRecordSet of the API.
+type wireRecordSet struct {
+	ID          string    `json:"id"`
+	ZoneID      string    `json:"zone_id"`
+	ZoneName    string    `json:"zone_name"`
+	ProjectID   string    `json:"project_id"`
+	Name        string    `json:"name"`
+	Type        string    `json:"type"`
+	Records     []string  `json:"records"`
+	TTL         *uint32   `json:"ttl"`
+	Description *string   `json:"description"`
+	Status      string    `json:"status"`
+	Action      string    `json:"action"`
+	Version     int       `json:"version"`
+	CreatedAt   timestamp `json:"created_at"`
+	UpdatedAt   timestamp `json:"updated_at"`
 
-	Alias *AliasState `json:"alias,omitempty"` // ours, where one ALIAS is shown
-	Links *Links      `json:"links,omitempty"`
+	Alias *aliasState `json:"alias,omitempty"` // ours, where one ALIAS is shown
+	Links *links      `json:"links,omitempty"`
 }
 
 // The states of things here: what is committed is served, so nothing is ever waiting.
 const (
-	statusActive  = "ACTIVE"
-	statusPending = "PENDING"
-	actionNone    = "NONE"
-	actionDelete  = "DELETE"
+	statusActive   = "ACTIVE"
+	statusPending  = "PENDING"
+	statusError    = "ERROR"
+	statusComplete = "COMPLETE" // of a task
+	actionNone     = "NONE"
+	actionCreate   = "CREATE"
+	actionUpdate   = "UPDATE"
+	actionDelete   = "DELETE"
 )
 
-func wireZone(z zone.Zone, shared bool) Zone {
-	w := Zone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Name.String(), Email: z.Email,
+func zoneOnWire(z zone.Zone, shared bool) wireZone {
+	w := wireZone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Name.String(), Email: z.Email,
 		TTL: z.TTL, Serial: z.Serial, Status: statusActive, Action: actionNone, Description: z.Description,
-		Masters: z.Masters, Type: string(z.Kind), Version: z.Version, CreatedAt: Time(z.Created),
-		UpdatedAt: Time(z.Updated), Attributes: z.Attributes, Shared: shared}
+		Masters: z.Masters, Type: string(z.Kind), Version: z.Version, CreatedAt: timestamp(z.Created),
+		UpdatedAt: timestamp(z.Updated), Attributes: z.Attributes, Shared: shared}
 	if w.Masters == nil {
 		w.Masters = []string{}
 	}
@@ -113,11 +117,11 @@ func wireZone(z zone.Zone, shared bool) Zone {
 	return w
 }
 
-func wireRecordSet(z zone.Zone, s zone.RecordSet) RecordSet {
-	return RecordSet{ID: s.ID.String(), ZoneID: z.ID.String(), ZoneName: z.Name.String(), ProjectID: z.Project,
+func recordSetOnWire(z zone.Zone, s zone.RecordSet) wireRecordSet {
+	return wireRecordSet{ID: s.ID.String(), ZoneID: z.ID.String(), ZoneName: z.Name.String(), ProjectID: z.Project,
 		Name: s.Name.String(), Type: s.Type.String(), Records: recordTexts(s.Type, s.Data), TTL: s.TTL,
 		Description: s.Description, Status: statusActive, Action: actionNone, Version: s.Version,
-		CreatedAt: Time(s.Created), UpdatedAt: Time(s.Updated)}
+		CreatedAt: timestamp(s.Created), UpdatedAt: timestamp(s.Updated)}
 }
 
 func recordTexts(t rr.Type, data []string) []string {

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -29,9 +30,9 @@ var zoneListing = listing[zone.Zone]{
 		"id":         func(a, b zone.Zone) int { return compareIDs(a.ID, b.ID) },
 		"updated_at": func(a, b zone.Zone) int { return a.Updated.Compare(b.Updated) },
 		"name":       func(a, b zone.Zone) int { return a.Name.Compare(b.Name) },
-		"tenant_id":  func(a, b zone.Zone) int { return compare(a.Project, b.Project) },
-		"serial":     func(a, b zone.Zone) int { return compare(a.Serial, b.Serial) },
-		"ttl":        func(a, b zone.Zone) int { return compare(a.TTL, b.TTL) },
+		"tenant_id":  func(a, b zone.Zone) int { return cmp.Compare(a.Project, b.Project) },
+		"serial":     func(a, b zone.Zone) int { return cmp.Compare(a.Serial, b.Serial) },
+		"ttl":        func(a, b zone.Zone) int { return cmp.Compare(a.TTL, b.TTL) },
 	},
 }
 
@@ -89,7 +90,7 @@ func (c *call) createZone() (reply, error) {
 	c.refresh(z)
 	w := c.linkedZone(z, false)
 	rep := created(w, w.Links.Self)
-	rep.etag = tagOf(wireZone(z, false))
+	rep.etag = tagOf(zoneOnWire(z, false))
 	return pending(rep, w), nil
 }
 
@@ -116,7 +117,7 @@ func (c *call) showZone() (reply, error) {
 	if w.Secondaries != nil || w.Copy != nil {
 		c.r.Header.Del("If-None-Match") // its tag tells what the owner said, and not how it is elsewhere
 	}
-	return c.shown(wireZone(z, shared), w), nil
+	return c.shown(zoneOnWire(z, shared), w), nil
 }
 
 func (c *call) updateZone() (reply, error) {
@@ -132,7 +133,7 @@ func (c *call) updateZone() (reply, error) {
 		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
+		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
 		delete(in.fields, "secondaries") // what is known of other servers may have changed since it was read
@@ -205,7 +206,7 @@ func (c *call) deleteZone() (reply, error) {
 		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
 			return err
 		}
-		if err := c.ifMatch(func() any { return wireZone(z, shared) }); err != nil {
+		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
 		if err := c.mayDelete(tx.View, z, shared); err != nil {
@@ -245,9 +246,9 @@ func (c *call) listNameservers() (reply, error) {
 	return ok(map[string]any{"nameservers": out}), err
 }
 
-func (c *call) linkedZone(z zone.Zone, shared bool) Zone {
-	w := wireZone(z, shared)
-	w.Links = &Links{Self: c.url("/v2/zones/" + w.ID)}
+func (c *call) linkedZone(z zone.Zone, shared bool) wireZone {
+	w := zoneOnWire(z, shared)
+	w.Links = &links{Self: c.url("/v2/zones/" + w.ID)}
 	c.addState(z, &w)
 	return w
 }

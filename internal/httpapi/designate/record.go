@@ -158,24 +158,3 @@ func isService(s string) bool {
 	w := strings.SplitN(s, " ", 3)
 	return len(w) >= 2 && isUint16(w[0]) && isTarget(w[1])
 }
-
-// checkOwner is what a type asks of the name of its set.
-func checkOwner(t rr.Type, n dnsname.Name) string {
-	first, second := n.Label(), n.Parent().Label()
-	under := strings.HasPrefix(first, "_") && strings.HasPrefix(second, "_")
-	switch t.String() {
-	case "NS":
-		if n.IsWildcard() {
-			return "NS records cannot stand at a wildcard"
-		}
-	case "SRV":
-		if !under || len(first) < 2 || len(second) < 2 {
-			return "the name of SRV records begins with _service._protocol"
-		}
-	case "TLSA":
-		if !under || len(second) < 2 || !isUint16(first[1:]) {
-			return "the name of TLSA records begins with _port._protocol"
-		}
-	}
-	return ""
-}

@@ -1,0 +1,45 @@
+package designate
+
+// pool of the API. There is one, made of the settings.
+type pool struct {
+	resourceMeta
+	ProjectID   *string           `json:"project_id"`
+	Name        string            `json:"name"`
+	Description *string           `json:"description"`
+	Attributes  map[string]string `json:"attributes"`
+	NSRecords   []nsRecord        `json:"ns_records"`
+}
+
+// nsRecord is a name server of a pool.
+type nsRecord struct {
+	Hostname string `json:"hostname"`
+	Priority int    `json:"priority"`
+}
+
+func (c *call) pool() pool {
+	p := pool{resourceMeta: resourceMeta{ID: c.settings.PoolID.String()}, Name: c.settings.PoolName, Attributes: map[string]string{}}
+	p.Links = &links{Self: c.url("/v2/pools/" + p.ID)}
+	for _, n := range c.settings.Nameservers {
+		p.NSRecords = append(p.NSRecords, nsRecord{n.Hostname.String(), n.Priority})
+	}
+	return p
+}
+
+var poolListing = listing[pool]{
+	name:    "pools",
+	id:      func(p pool) string { return p.ID },
+	keys:    []string{"created_at", "id", "updated_at", "name"},
+	filters: map[string]func(pool) string{"name": func(p pool) string { return p.Name }},
+}
+
+func (c *call) listPools() (reply, error) {
+	return listOne(c, poolListing, c.pool())
+}
+
+func (c *call) showPool() (reply, error) {
+	id, err := c.id("id")
+	if err == nil && id != c.settings.PoolID {
+		err = notFound("pool", "Pool")
+	}
+	return ok(c.pool()), err
+}

@@ -1,0 +1,55 @@
+package designate
+
+import (
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// serviceStatus of the API. Designate is many processes, this is one.
+type serviceStatus struct {
+	resourceMeta
+	Hostname      string            `json:"hostname"`
+	ServiceName   string            `json:"service_name"`
+	Status        string            `json:"status"`
+	Stats         map[string]string `json:"stats"`
+	Capabilities  map[string]string `json:"capabilities"`
+	HeartbeatedAt timestamp         `json:"heartbeated_at"`
+}
+
+var serviceListing = listing[serviceStatus]{
+	name: "service_statuses",
+	id:   func(s serviceStatus) string { return s.ID },
+	keys: []string{"created_at", "id", "updated_at", "hostname", "service_name", "status"},
+	filters: map[string]func(serviceStatus) string{
+		"hostname":     func(s serviceStatus) string { return s.Hostname },
+		"service_name": func(s serviceStatus) string { return s.ServiceName },
+		"status":       func(s serviceStatus) string { return s.Status },
+	},
+}
+
+func (c *call) service() serviceStatus {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	s := serviceStatus{Hostname: host, ServiceName: "nameplane", Status: "UP", Stats: map[string]string{},
+		Capabilities: map[string]string{}, HeartbeatedAt: timestamp(time.Now())}
+	s.ID = uuid.NewSHA1(c.settings.PoolID, []byte(host)).String()
+	s.Links = &links{Self: c.url("/v2/service_statuses/" + s.ID)}
+	return s
+}
+
+func (c *call) listServices() (reply, error) {
+	return listOne(c, serviceListing, c.service())
+}
+
+func (c *call) showService() (reply, error) {
+	s := c.service()
+	id, err := c.id("id")
+	if err == nil && id.String() != s.ID {
+		err = notFound("service_status", "ServiceStatus")
+	}
+	return ok(s), err
+}
