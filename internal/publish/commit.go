@@ -37,7 +37,7 @@ func (p *Publisher) commit(r *request) {
 			p.fail(g, err)
 		}
 		for _, r := range g.edits {
-			close(r.done)
+			r.release()
 		}
 		r = g.next
 	}
@@ -86,6 +86,16 @@ func (p *Publisher) fail(g *group, err error) {
 	}
 }
 
+// release reports the outcome of an edit to its functions of OnDone, and lets its caller go.
+func (r *request) release() {
+	if r.tx != nil {
+		for _, fn := range r.tx.onDone {
+			fn(r.err == nil)
+		}
+	}
+	close(r.done)
+}
+
 // attempt runs one edit. It keeps an error of the edit in r and takes its rows back; it returns an error of the store,
 // which ends the whole group.
 func (p *Publisher) attempt(w store.Writer, r *request) error {
@@ -96,7 +106,7 @@ func (p *Publisher) attempt(w store.Writer, r *request) error {
 	if r.alone {
 		edit.Bulk()
 	}
-	r.tx = &Tx{Edit: edit, p: p, actor: r.actor, now: time.Now().UTC().Truncate(time.Microsecond),
+	r.tx = &Tx{View: edit.View, edit: edit, p: p, actor: r.actor, now: time.Now().UTC().Truncate(time.Microsecond),
 		zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
 		r.err = r.tx.finish()

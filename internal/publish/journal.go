@@ -5,7 +5,7 @@ import "github.com/nameplane/nameplane/internal/store"
 // commitNumber is the number of this edit in the commit log of the whole store; one for all its zones.
 func (tx *Tx) commitNumber() (uint64, error) {
 	if tx.commit == 0 {
-		n, err := tx.Next(store.KeyCommit, 1)
+		n, err := tx.edit.Next(store.KeyCommit, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -23,7 +23,7 @@ func (tx *Tx) trimJournal(e *zoneEdit) error {
 		tx.p.journal[id] = have
 	}
 	if over := have + 1 - tx.p.opts.JournalLimit; over > 0 {
-		return tx.DropChanges(id, over)
+		return tx.edit.DropChanges(id, over)
 	}
 	return nil
 }

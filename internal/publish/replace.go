@@ -61,7 +61,7 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 	if err != nil {
 		return err
 	}
-	first, err := tx.Next(store.KeySetNum, uint64(count))
+	first, err := tx.edit.Next(store.KeySetNum, uint64(count))
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (m *merger) deleteBefore(key []byte) error {
 		s := m.have[0].set
 		m.have = m.have[1:]
 		m.e.bulkChange(s, nil, m.tx.p.opts.JournalSets)
-		if err := m.tx.Edit.DeleteSet(*s); err != nil {
+		if err := m.tx.edit.DeleteSet(*s); err != nil {
 			return err
 		}
 	}
@@ -165,11 +165,11 @@ func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
 	added := s
 	if e.count+len(e.sets) < tx.p.opts.JournalSets {
-		s.ID = tx.SetID(num) // the journal wants it; it costs too much to make a million for nobody
+		s.ID = tx.edit.SetID(num) // the journal wants it; it costs too much to make a million for nobody
 		added = new(*s)      // and keeps it, while s is used again
 	}
 	e.bulkChange(nil, added, tx.p.opts.JournalSets)
-	return tx.PutNumbered(*s, num)
+	return tx.edit.PutNumbered(*s, num)
 }
 
 func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
@@ -187,7 +187,7 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 	next.Version++
 	next.Updated = tx.now
 	e.bulkChange(was, &next, tx.p.opts.JournalSets)
-	return tx.PutSet(next)
+	return tx.edit.PutSet(next)
 }
 
 // bulkChange is changeSet without the search for earlier changes of the same set, and keeps no more than the journal

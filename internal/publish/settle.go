@@ -115,7 +115,7 @@ func (tx *Tx) settle(e *zoneEdit) error {
 	if len(e.sets) == 0 && !e.reload && !e.touched {
 		return nil
 	}
-	if err := tx.PutZone(e.zone); err != nil {
+	if err := tx.edit.PutZone(e.zone); err != nil {
 		return err
 	}
 	return tx.record(e)
@@ -205,7 +205,7 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	e.changeSet(&was, &soa)
 	e.served = slices.DeleteFunc(e.served, func(s rr.Set) bool { return s.Type == rr.TypeSOA })
 	e.served = append(e.served, soa.Served(e.zone.TTL))
-	return tx.PutSet(soa)
+	return tx.edit.PutSet(soa)
 }
 
 // maxChange is how many octets of records one change keeps in the journal. A batch has no more in its own body, but what it
@@ -240,7 +240,7 @@ func (tx *Tx) record(e *zoneEdit) error {
 	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || octets(e.sets) > maxChange {
 		c.Sets, c.Whole, c.Retimed, c.TTLFrom = nil, true, false, 0
 	}
-	if err := tx.PutChange(c); err != nil {
+	if err := tx.edit.PutChange(c); err != nil {
 		return err
 	}
 	tx.changes = append(slices.DeleteFunc(tx.changes, func(o store.Change) bool { return o.Zone == c.Zone }), c)

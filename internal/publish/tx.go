@@ -14,10 +14,14 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Tx is one edit: it reads the newest state and changes it. All it did is kept, or nothing. It is valid until the
-// function that was given it returns.
+// Tx is one edit: it reads the newest state and changes it. All its writes are kept, or none. It is valid until the
+// function that it was passed to returns.
+//
+// Its methods are the only writes there are: each of them steps the serial, writes the journal and changes the snapshot
+// as it must. The rows themselves are behind an unexported field.
 type Tx struct {
-	*store.Edit
+	store.View
+	edit   *store.Edit
 	p      *Publisher
 	actor  store.Actor
 	now    time.Time
@@ -28,6 +32,7 @@ type Tx struct {
 	order   []*zoneEdit // in the order they were first touched
 	changes []store.Change
 	objects []store.Kind // kinds of those that were written
+	onDone  []func(committed bool)
 }
 
 // zoneEdit is what a Tx does to one zone.
@@ -59,12 +64,17 @@ func (tx *Tx) Actor() store.Actor { return tx.actor }
 // Note says in the history what this edit was for.
 func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...) }
 
+// OnDone registers fn to be called with the outcome of this edit: true when it is durable and served, false when none
+// of it was kept. The committer calls it before Commit returns, in the order of commits and then of registration, so fn
+// must be quick and must not commit.
+func (tx *Tx) OnDone(fn func(committed bool)) { tx.onDone = append(tx.onDone, fn) }
+
 func (tx *Tx) changed() bool { return len(tx.objects) > 0 || len(tx.order) > 0 }
 
 // PutObject writes an object as JSON.
 func (tx *Tx) PutObject(kind store.Kind, id string, value any) error {
 	tx.wrote(kind)
-	return tx.Edit.PutObject(kind, id, value)
+	return tx.edit.PutObject(kind, id, value)
 }
 
 // wrote notes that objects of a kind were written.
@@ -77,7 +87,7 @@ func (tx *Tx) wrote(kind store.Kind) {
 // DeleteObject removes an object, or returns store.ErrNotFound.
 func (tx *Tx) DeleteObject(kind store.Kind, id string) error {
 	tx.wrote(kind)
-	return tx.Edit.DeleteObject(kind, id)
+	return tx.edit.DeleteObject(kind, id)
 }
 
 // zone begins or goes on with the edit of a zone.
@@ -88,7 +98,7 @@ func (tx *Tx) zone(id uuid.UUID) (*zoneEdit, error) {
 		}
 		return z, nil
 	}
-	z, err := tx.Edit.Zone(id)
+	z, err := tx.Zone(id)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +136,7 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	}
 	z.Created, z.Updated, z.Version, z.Sets, z.Records = tx.now, time.Time{}, 1, 0, 0
 	e := tx.begin(&zoneEdit{zone: z, created: true, reload: true})
-	if err := tx.PutZone(e.zone); err != nil {
+	if err := tx.edit.PutZone(e.zone); err != nil {
 		return z, err
 	}
 	for _, s := range sets {
@@ -175,7 +185,7 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	next.Version++
 	next.Updated = tx.now
 	e.zone, e.touched = next, true
-	return next, tx.PutZone(next)
+	return next, tx.edit.PutZone(next)
 }
 
 func sameZone(a, b zone.Zone) bool {
@@ -202,11 +212,11 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 		return err
 	}
 	for _, s := range sets {
-		if err := tx.Edit.DeleteSet(s); err != nil {
+		if err := tx.edit.DeleteSet(s); err != nil {
 			return err
 		}
 	}
-	if err := tx.DropChanges(id, -1); err != nil {
+	if err := tx.edit.DropChanges(id, -1); err != nil {
 		return err
 	}
 	if e.zone.Kind == zone.Secondary {
@@ -215,7 +225,7 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 		}
 	}
 	e.deleted = true
-	return tx.Edit.DeleteZone(e.zone)
+	return tx.edit.DeleteZone(e.zone)
 }
 
 // CreateSet adds a record set to its zone. Its id, times and version are set here. A set of its name and type must
@@ -232,7 +242,7 @@ func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	}
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
 	s.Data = rr.Normal(s.Type, s.Data)
-	if err := tx.NewSetID(&s); err != nil {
+	if err := tx.edit.NewSetID(&s); err != nil {
 		return s, err
 	}
 	return s, tx.put(e, nil, s)
@@ -264,7 +274,7 @@ func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
 
 func (tx *Tx) put(e *zoneEdit, was *zone.RecordSet, s zone.RecordSet) error {
 	e.changeSet(was, &s)
-	return tx.PutSet(s)
+	return tx.edit.PutSet(s)
 }
 
 // DeleteSet removes the record set of a zone, name and type.
@@ -278,5 +288,5 @@ func (tx *Tx) DeleteSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) error {
 		return err
 	}
 	e.changeSet(&was, nil)
-	return tx.Edit.DeleteSet(was)
+	return tx.edit.DeleteSet(was)
 }

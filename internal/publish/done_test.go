@@ -1,0 +1,98 @@
+package publish_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+)
+
+// refusingStore runs updates and then refuses to keep them, as a disk does that is full.
+type refusingStore struct {
+	store.Store
+	refuse bool
+}
+
+var errFull = errors.Join(errors.New("disk full"), store.ErrUnavailable)
+
+// Update implements store.Store.
+func (s *refusingStore) Update(fn func(store.Writer) error) error {
+	return s.Store.Update(func(w store.Writer) error {
+		if err := fn(w); err != nil || !s.refuse {
+			return err
+		}
+		return errFull
+	})
+}
+
+func TestOnDone(t *testing.T) {
+	bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &refusingStore{Store: bolt}
+	t.Cleanup(func() { bolt.Close() })
+	p, err := publish.Open(st, publish.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	z := newZone(t, p, "example.org.")
+	www := set(t, z.ID, "www.example.org.", "A", 0, "192.0.2.1")
+	errEdit := errors.New("no")
+	for _, tt := range []struct {
+		name      string
+		edit      func(*publish.Tx) error
+		refuse    bool
+		err       error
+		committed bool
+	}{
+		{"nothing to write", func(*publish.Tx) error { return nil }, false, nil, true},
+		{"the edit fails", func(*publish.Tx) error { return errEdit }, false, errEdit, false},
+		{"the disk is full", func(tx *publish.Tx) error { _, err := tx.CreateSet(www); return err }, true, errFull, false},
+		{"kept", func(tx *publish.Tx) error { _, err := tx.CreateSet(www); return err }, false, nil, true},
+	} {
+		var got []bool
+		var answer string
+		st.refuse = tt.refuse
+		err := commit(t, p, func(tx *publish.Tx) error {
+			tx.OnDone(func(committed bool) {
+				got = append(got, committed)
+				answer = served(p, "example.org.", "www.example.org.", rr.TypeA)
+			})
+			tx.OnDone(func(committed bool) { got = append(got, committed) })
+			return tt.edit(tx)
+		})
+		if !errors.Is(err, tt.err) || !slices.Equal(got, []bool{tt.committed, tt.committed}) {
+			t.Errorf("%s: Commit = %v, OnDone %v; want %v and %v twice", tt.name, err, got, tt.err, tt.committed)
+		}
+		if tt.name == "kept" && answer == "" {
+			t.Errorf("OnDone ran before the change was served")
+		}
+	}
+}
+
+// TestOnDonePanics checks that an edit which panics is reported as not committed.
+func TestOnDonePanics(t *testing.T) {
+	p := open(t, publish.Options{})
+	outcome := "none"
+	func() {
+		defer func() { recover() }()
+		commit(t, p, func(tx *publish.Tx) error {
+			tx.OnDone(func(committed bool) { outcome = map[bool]string{true: "kept", false: "failed"}[committed] })
+			panic("edit")
+		})
+	}()
+	if outcome != "failed" {
+		t.Errorf("outcome of an edit that panics: %s", outcome)
+	}
+}
