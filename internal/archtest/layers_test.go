@@ -31,7 +31,8 @@ var rows = [][]string{
 	{"internal/cli", "internal/explain/source", "internal/daemon"},
 	{"cmd/nameplane", "kubernetes/cmd/nameplane-egress", "kubernetes/cmd/nameplane-coredns"},
 	// Never linked into a program that users run.
-	{"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/clients/openapi", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
+	{"test/server",
+		"internal/archtest", "internal/access/accesstest", "test/peers", "test/compare", "test/clients", "test/clients/openapi", "test/crash", "test/docs", "test/mec", "test/alias", "test/secondaries", "test/explain", "test/explain/real", "test/need", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "deploy", "kubernetes/test/deploy", "bench", "kubernetes/bench/egress", "bench/explain"},
 }
 
 // sideways are the arrows within a row.
@@ -83,7 +84,8 @@ var sideways = map[string][]string{
 var fenced = map[string][]string{
 	"go.etcd.io/bbolt":               {"internal/store/boltstore", "bench"},
 	"go.etcd.io/etcd":                {},
-	"github.com/miekg/dns":           {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "kubernetes/internal/enforce/learn", "kubernetes/internal/controller/resolver", "kubernetes/plugin/dnsnameresolver", "test/compare", "test/peers", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "bench", "kubernetes/bench/egress"},
+	"github.com/miekg/dns":           {"internal/rr", "internal/resolve", "internal/resolve/iterate", "internal/resolve/secure", "internal/forward", "internal/follow", "internal/transfer", "internal/dnsserver", "internal/dnspeer", "internal/simnet", "internal/lab", "test/explain", "test/explain/real", "bench/explain", "kubernetes/internal/enforce/learn", "kubernetes/internal/controller/resolver", "kubernetes/plugin/dnsnameresolver", "test/compare", "test/peers", "kubernetes/test/cluster", "kubernetes/test/egress", "kubernetes/test/egress/rig", "kubernetes/test/egress/system", "bench", "kubernetes/bench/egress",
+		"test/server"},
 	"github.com/golang-jwt/jwt":      {"internal/access"},
 	"k8s.io/":                        kubernetes,
 	"sigs.k8s.io/":                   kubernetes,

@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // A disk is a place for a data directory that can be made too small and large again while a server uses it.
 type disk struct {
 	dir         string
 	args        []string // of serve
-	shrink, let func(t *testing.T, s *server)
+	shrink, let func(t *testing.T, s *node)
 }
 
 // TestDiskFull fills the disk under a server. Whoever is not root cannot mount a small disk, and runs into a limit for
@@ -33,28 +35,28 @@ func TestDiskFull(t *testing.T) {
 }
 
 func limitedDisk(t *testing.T) disk {
-	limit := func(size uint64) func(*testing.T, *server) {
-		return func(t *testing.T, s *server) {
+	limit := func(size uint64) func(*testing.T, *node) {
+		return func(t *testing.T, s *node) {
 			t.Helper()
 			var old unix.Rlimit
-			if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &old); err != nil {
+			if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, nil, &old); err != nil {
 				t.Fatal(err)
 			}
-			if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: old.Max}, nil); err != nil {
+			if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: old.Max}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	// The limits of a process are changed by its own user only, unless with a capability that root in a container lacks.
-	args := []string{"--dns", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+	var args []string
 	if os.Geteuid() == 0 {
-		args = append(args, "--user", "root")
+		args = []string{"--user", "root"}
 	}
-	return disk{newDir(t), args, limit(512 << 10), limit(unix.RLIM_INFINITY)}
+	return disk{server.Dir(t), args, limit(512 << 10), limit(unix.RLIM_INFINITY)}
 }
 
 func tmpfsDisk(t *testing.T, size string) disk {
-	dir := newDir(t)
+	dir := server.Dir(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
 		t.Fatalf("mount a tmpfs: %v", err)
 	}
@@ -65,7 +67,7 @@ func tmpfsDisk(t *testing.T, size string) disk {
 	})
 	ballast := filepath.Join(dir, "ballast")
 	return disk{dir, nil,
-		func(t *testing.T, _ *server) {
+		func(t *testing.T, _ *node) {
 			t.Helper()
 			f, err := os.Create(ballast)
 			if err != nil {
@@ -85,7 +87,7 @@ func tmpfsDisk(t *testing.T, size string) disk {
 				t.Fatal(err)
 			}
 		},
-		func(t *testing.T, _ *server) {
+		func(t *testing.T, _ *node) {
 			t.Helper()
 			if err := os.Remove(ballast); err != nil {
 				t.Fatal(err)
@@ -99,20 +101,20 @@ type filler struct {
 	n       int
 	acked   map[string]bool
 	refused map[string]bool
-	last    response // the last refusal
+	last    server.Response // the last refusal
 }
 
-func (f *filler) create(t *testing.T, s *server) bool {
+func (f *filler) create(t *testing.T, s *node) bool {
 	t.Helper()
 	f.n++
 	name := fmt.Sprintf("n%d.%s", f.n, f.zone.Name)
 	long := strings.Repeat(strings.Repeat("x", 250)+`" "`, 12)
-	r, err := s.call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/recordsets",
+	r, err := s.Call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/recordsets",
 		recordSet{Name: name, Type: "TXT", Records: []string{`"` + long + `"`}})
 	if err != nil {
-		t.Fatalf("create %s: %v\n%s", name, err, s.output)
+		t.Fatalf("create %s: %v\n%s", name, err, s.Log())
 	}
-	if r.ok() {
+	if r.OK() {
 		f.acked[name] = true
 		return true
 	}
@@ -121,7 +123,7 @@ func (f *filler) create(t *testing.T, s *server) bool {
 }
 
 // batch creates many sets at once, more than fits.
-func (f *filler) batch(t *testing.T, s *server) bool {
+func (f *filler) batch(t *testing.T, s *node) bool {
 	t.Helper()
 	var changes []map[string]any
 	for i := range 1000 {
@@ -131,22 +133,22 @@ func (f *filler) batch(t *testing.T, s *server) bool {
 		changes = append(changes, map[string]any{"action": "create", "name": name, "type": "TXT",
 			"records": []string{`"` + strings.Repeat("y", 250) + `"`}})
 	}
-	r, err := s.call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/changes", map[string]any{"changes": changes})
+	r, err := s.Call(http.MethodPost, "/v2/zones/"+f.zone.ID+"/changes", map[string]any{"changes": changes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.last = r
-	return r.ok()
+	return r.OK()
 }
 
 // check compares the server with the book: all that was acknowledged and nothing else.
-func (f *filler) check(t *testing.T, s *server) {
+func (f *filler) check(t *testing.T, s *node) {
 	t.Helper()
 	have := s.setsOf(t, f.zone, "TXT")
 	if len(have) != len(f.acked) {
 		t.Errorf("the API has %d sets, %d were acknowledged", len(have), len(f.acked))
 	}
-	a := newAsker(t, s.dns)
+	a := newAsker(t, s.DNS[0])
 	for name := range f.acked {
 		if _, ok := have[name]; !ok {
 			t.Errorf("%s was acknowledged and is not in the API", name)
@@ -181,41 +183,32 @@ func diskFull(t *testing.T, d disk) {
 	}
 	checkRefusal(t, f.last)
 	f.check(t, s)
-	if metrics := s.must(t, http.MethodGet, "/metrics", nil, nil).body; !failuresCounted(string(metrics)) {
+	if s.Metric("nameplane_commit_failures_total") == 0 {
 		t.Error("/metrics counts no commit failures")
 	}
-	s.must(t, http.MethodGet, "/readyz", nil, nil)
+	s.Must(http.MethodGet, "/readyz", nil, nil)
 	t.Logf("%d changes fitted, %d were refused", len(f.acked), len(f.refused))
 
 	d.let(t, s)
 	if !f.create(t, s) {
-		t.Errorf("there is room again, and a change is refused: %d %s", f.last.status, f.last.body)
+		t.Errorf("there is room again, and a change is refused: %d %s", f.last.Status, f.last.Body)
 	}
 	f.check(t, s)
-	if status := s.end(t, syscall.SIGTERM); status != 0 {
-		t.Errorf("exit status %d:\n%s", status, s.output)
+	if status := s.End(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.Log())
 	}
 	f.check(t, start(t, data))
 }
 
-func checkRefusal(t *testing.T, r response) {
+func checkRefusal(t *testing.T, r server.Response) {
 	t.Helper()
 	body := decode[struct {
 		Code          int
 		Type, Message string
-	}](t, r.body)
-	if r.status != http.StatusServiceUnavailable || body.Code != r.status || body.Type != "service_unavailable" ||
-		body.Message == "" || r.header.Get("Retry-After") == "" {
-		t.Errorf("refusal %d %v %s", r.status, r.header, r.body)
+	}](t, r.Body)
+	if r.Status != http.StatusServiceUnavailable || body.Code != r.Status || body.Type != "service_unavailable" ||
+		body.Message == "" || r.Header.Get("Retry-After") == "" {
+		t.Errorf("refusal %d %v %s", r.Status, r.Header, r.Body)
 	}
 	t.Logf("refused: %s", body.Message)
-}
-
-func failuresCounted(metrics string) bool {
-	for line := range strings.Lines(metrics) {
-		if n, ok := strings.CutPrefix(line, "nameplane_commit_failures_total "); ok {
-			return strings.TrimSpace(n) != "0"
-		}
-	}
-	return false
 }

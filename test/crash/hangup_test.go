@@ -17,11 +17,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestHangup swaps certificate and configuration under a running server.
 func TestHangup(t *testing.T) {
-	dir := newDir(t)
+	dir := server.Dir(t)
 	file := func(name, text string) {
 		t.Helper()
 		// Readable for all: the server that reads them again is not root any more.
@@ -39,66 +41,57 @@ func TestHangup(t *testing.T) {
 		file("k.pem", key)
 	}
 	swap(1)
-	file("np.yaml", settings("info"))
-	s := start(t, filepath.Join(dir, "data"), "--config", filepath.Join(dir, "np.yaml"))
+	s := &node{server.Start(t, server.Options{Dir: dir, Config: settings("info")})}
 	s.trustAnybody()
-	hangup := func(said string) {
-		t.Helper()
-		n := strings.Count(s.output.String(), said)
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, func() bool { return strings.Count(s.output.String(), said) > n })
-	}
 	expect := func(serial int64, debug bool) {
 		t.Helper()
 		if got := s.certificate(t); got != serial {
 			t.Errorf("certificate %d, want %d", got, serial)
 		}
-		lines := strings.Count(s.output.String(), "level=DEBUG msg=request")
-		s.must(t, http.MethodGet, "/v2/zones", nil, nil)
-		s.must(t, http.MethodGet, "/v2/zones", nil, nil) // the line of the first is written by now
-		if now := strings.Count(s.output.String(), "level=DEBUG msg=request"); now > lines != debug {
-			t.Errorf("%d debug lines before the request, %d after; want them: %v\n%s", lines, now, debug, s.output)
+		lines := strings.Count(s.Log(), "level=DEBUG msg=request")
+		s.Must(http.MethodGet, "/v2/zones", nil, nil)
+		s.Must(http.MethodGet, "/v2/zones", nil, nil) // the line of the first is written by now
+		if now := strings.Count(s.Log(), "level=DEBUG msg=request"); now > lines != debug {
+			t.Errorf("%d debug lines before the request, %d after; want them: %v\n%s", lines, now, debug, s.Log())
 		}
 	}
-	if !strings.HasPrefix(s.url, "https://") {
-		t.Fatalf("address %s", s.url)
+	if !strings.HasPrefix(s.HTTP, "https://") {
+		t.Fatalf("address %s", s.HTTP)
 	}
 	expect(1, false)
 
 	swap(2)
-	file("np.yaml", settings("debug"))
-	hangup("reloaded configuration and certificates")
+	s.Configure(settings("debug"))
+	s.Hangup("reloaded configuration and certificates")
 	expect(2, true)
 
 	swap(3)
-	file("np.yaml", settings("loud"))
-	hangup("configuration not reloaded, the old one stays")
+	s.Configure(settings("loud"))
+	s.Hangup("configuration not reloaded, the old one stays")
 	expect(2, true)
 
-	file("np.yaml", settings("info"))
+	s.Configure(settings("info"))
 	file("c.pem", "not a certificate\n")
-	hangup("certificates not reloaded, the old ones stay")
+	s.Hangup("certificates not reloaded, the old ones stay")
 	expect(2, true)
 
 	swap(4)
-	hangup("reloaded configuration and certificates")
+	s.Hangup("reloaded configuration and certificates")
 	expect(4, false)
-	if status := s.end(t, syscall.SIGTERM); status != 0 {
-		t.Errorf("exit status %d:\n%s", status, s.output)
+	if status := s.End(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.Log())
 	}
 }
 
 // trustAnybody lets requests go to a certificate that nobody has signed, with a new connection for each.
-func (s *server) trustAnybody() {
-	s.client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+func (s *node) trustAnybody() {
+	s.Client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 }
 
 // certificate is the serial number of the certificate that a new connection gets.
-func (s *server) certificate(t *testing.T) int64 {
+func (s *node) certificate(t *testing.T) int64 {
 	t.Helper()
-	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{InsecureSkipVerify: true})
+	c, err := tls.Dial("tcp", strings.TrimPrefix(s.HTTP, "https://"), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

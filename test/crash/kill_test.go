@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestKill kills servers under load and at their start, and looks at what the next one has. Two at a time, because a
@@ -39,7 +41,7 @@ func TestKill(t *testing.T) {
 // killCycles returns how long each start took.
 func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	data := filepath.Join(newDir(t), "data")
+	data := filepath.Join(server.Dir(t), "data")
 	// A server that never got to its end for the first time has nothing to lose, but must not stand in the way of the
 	// next one.
 	for range 5 {
@@ -48,7 +50,7 @@ func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 	first := start(t, data)
 	l := newLoad(first.createZone(t, "example.org."), seed)
 	l.raise(l.zone.Serial)
-	first.end(t, syscall.SIGKILL)
+	first.End(syscall.SIGKILL)
 
 	var took []time.Duration
 	var acknowledged, unknown, made int
@@ -57,10 +59,10 @@ func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 			killAtStart(t, data, rnd)
 		}
 		s := start(t, data)
-		if _, err := newAsker(t, s.dns).serial(l.zone.Name); err != nil {
-			t.Fatalf("%v\n%s", err, s.output)
+		if _, err := newAsker(t, s.DNS[0]).serial(l.zone.Name); err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
 		}
-		took = append(took, time.Since(s.began))
+		took = append(took, time.Since(s.Began()))
 		u, m := l.settle(t, s)
 		unknown, made = unknown+u, made+m
 		if n%10 == 0 {
@@ -83,15 +85,15 @@ func killAtStart(t *testing.T, data string, rnd *rand.Rand) {
 	t.Helper()
 	s := launch(t, data)
 	time.Sleep(time.Duration(rnd.IntN(int(40 * time.Millisecond)))) // the kill shall come at any moment
-	s.end(t, syscall.SIGKILL)
+	s.End(syscall.SIGKILL)
 }
 
-func killUnderLoad(t *testing.T, l *load, s *server, after time.Duration) {
+func killUnderLoad(t *testing.T, l *load, s *node, after time.Duration) {
 	t.Helper()
-	kill := time.AfterFunc(after, func() { _ = s.cmd.Process.Kill() })
+	kill := time.AfterFunc(after, func() { _ = s.Signal(syscall.SIGKILL) })
 	defer kill.Stop()
 	l.run(t, s, nil)
-	s.ended(t)
+	s.Wait()
 }
 
 func decode[T any](t *testing.T, b []byte) (v T) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // A load is a number of writers that change one zone. Each writer owns its units, so nobody else changes what it
@@ -73,14 +75,14 @@ func newLoad(z zone, seed uint64) *load {
 }
 
 // run lets all writers work until the server is gone or stop says so.
-func (l *load) run(t *testing.T, s *server, stop <-chan struct{}) {
+func (l *load) run(t *testing.T, s *node, stop <-chan struct{}) {
 	t.Helper()
 	var all sync.WaitGroup
 	ask := func() *asker {
-		a := newAsker(t, s.dns)
+		a := newAsker(t, s.DNS[0])
 		// A question that the server took with it would be waited for until it times out.
 		go func() {
-			<-s.exited
+			<-s.Done()
 			_ = a.conn.Close()
 		}()
 		return a
@@ -133,7 +135,7 @@ func (l *load) raise(serial uint32) {
 }
 
 // step makes one change. It reports whether the writer can go on.
-func (w *writer) step(t *testing.T, l *load, s *server, a *asker) bool {
+func (w *writer) step(t *testing.T, l *load, s *node, a *asker) bool {
 	n := w.rand.IntN(len(w.units))
 	u := w.units[n]
 	w.version++
@@ -145,8 +147,8 @@ func (w *writer) step(t *testing.T, l *load, s *server, a *asker) bool {
 		return false // unknown what became of it
 	}
 	u.maybe = nil
-	if !r.ok() {
-		t.Errorf("change of %s: %d %s", u.names[0], r.status, r.body)
+	if !r.OK() {
+		t.Errorf("change of %s: %d %s", u.names[0], r.Status, r.Body)
 		return false
 	}
 	u.acked = next
@@ -154,10 +156,10 @@ func (w *writer) step(t *testing.T, l *load, s *server, a *asker) bool {
 	if len(u.names) == 1 {
 		u.id = ""
 		if next[0] != "" {
-			u.id = decode[recordSet](t, r.body).ID
+			u.id = decode[recordSet](t, r.Body).ID
 		}
 	} else {
-		l.raise(decode[struct{ Zone zone }](t, r.body).Zone.Serial)
+		l.raise(decode[struct{ Zone zone }](t, r.Body).Zone.Serial)
 	}
 	return w.look(t, l, u, a)
 }
@@ -193,17 +195,17 @@ func (u *unit) next(r *rand.Rand, version int) []string {
 	return next
 }
 
-func (u *unit) send(s *server, z zone, next []string) (response, error) {
+func (u *unit) send(s *node, z zone, next []string) (server.Response, error) {
 	sets := "/v2/zones/" + z.ID + "/recordsets"
 	switch {
 	case len(next) > 1:
-		return s.call(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": u.changes(next)})
+		return s.Call(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": u.changes(next)})
 	case u.id == "":
-		return s.call(http.MethodPost, sets, textSet(u.names[0], next[0]))
+		return s.Call(http.MethodPost, sets, textSet(u.names[0], next[0]))
 	case next[0] == "":
-		return s.call(http.MethodDelete, sets+"/"+u.id, nil)
+		return s.Call(http.MethodDelete, sets+"/"+u.id, nil)
 	}
-	return s.call(http.MethodPut, sets+"/"+u.id, map[string]any{"records": quote(next[0])})
+	return s.Call(http.MethodPut, sets+"/"+u.id, map[string]any{"records": quote(next[0])})
 }
 
 func (u *unit) changes(next []string) []map[string]any {
@@ -227,10 +229,10 @@ func textSet(name, text string) recordSet {
 
 // settle compares the server with what was acknowledged, and takes over what became of requests without a reply. It
 // returns how many of those there were, and how many were made.
-func (l *load) settle(t *testing.T, s *server) (unknown, made int) {
+func (l *load) settle(t *testing.T, s *node) (unknown, made int) {
 	t.Helper()
 	have := s.setsOf(t, l.zone, "TXT")
-	a := newAsker(t, s.dns)
+	a := newAsker(t, s.DNS[0])
 	for _, w := range l.writers {
 		for _, u := range w.units {
 			got := u.observe(have)
@@ -258,10 +260,10 @@ func (l *load) settle(t *testing.T, s *server) (unknown, made int) {
 	return unknown, made
 }
 
-func (l *load) settleSerial(t *testing.T, s *server, a *asker) {
+func (l *load) settleSerial(t *testing.T, s *node, a *asker) {
 	t.Helper()
 	var z zone
-	s.must(t, http.MethodGet, "/v2/zones/"+l.zone.ID, nil, &z)
+	s.Must(http.MethodGet, "/v2/zones/"+l.zone.ID, nil, &z)
 	served, err := a.serial(l.zone.Name)
 	if err != nil || served != z.Serial {
 		t.Errorf("serial %d in DNS, %v; %d in the API", served, err, z.Serial)
@@ -284,11 +286,11 @@ func (u *unit) observe(have map[string]recordSet) []string {
 }
 
 // export fetches the zone file, and compares it with what was acknowledged.
-func (l *load) export(t *testing.T, s *server) {
+func (l *load) export(t *testing.T, s *node) {
 	t.Helper()
 	var task struct{ ID string }
-	s.must(t, http.MethodPost, "/v2/zones/"+l.zone.ID+"/tasks/export", nil, &task)
-	file := s.must(t, http.MethodGet, "/v2/zones/tasks/exports/"+task.ID+"/export", nil, nil).body
+	s.Must(http.MethodPost, "/v2/zones/"+l.zone.ID+"/tasks/export", nil, &task)
+	file := s.Must(http.MethodGet, "/v2/zones/tasks/exports/"+task.ID+"/export", nil, nil).Body
 	texts := parseZone(t, l.zone.Name, file)
 	want := 0
 	for _, w := range l.writers {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestRestore puts a backup in place of the store, after an orderly end and after a crash. The server then serves the
@@ -15,18 +17,18 @@ import (
 func TestRestore(t *testing.T) {
 	for _, end := range bothEnds {
 		t.Run(end.String(), func(t *testing.T) {
-			data := filepath.Join(newDir(t), "data")
+			data := filepath.Join(server.Dir(t), "data")
 			s := start(t, data)
 			z := newFilled(t, s, 50)
 			saved := filepath.Join(t.TempDir(), "backup.db")
-			if out, err := exec.Command(binary, "backup", saved, "--server", s.url, "--data", data).CombinedOutput(); err != nil {
+			if out, err := exec.Command(s.Command[0], "backup", saved, "--server", s.HTTP, "--data", data).CombinedOutput(); err != nil {
 				t.Fatalf("backup: %v\n%s", err, out)
 			}
 			for i := range 50 {
 				name := fmt.Sprintf("later%d.%s", i, z.Name)
-				s.must(t, http.MethodPost, "/v2/zones/"+z.ID+"/recordsets", textSet(name, "later"), nil)
+				s.Must(http.MethodPost, "/v2/zones/"+z.ID+"/recordsets", textSet(name, "later"), nil)
 			}
-			s.end(t, end)
+			s.End(end)
 			b, err := os.ReadFile(saved)
 			if err != nil {
 				t.Fatal(err)
@@ -40,7 +42,7 @@ func TestRestore(t *testing.T) {
 			restored.mustText(t, "n50.example.org.", "text 50")
 			restored.mustText(t, "later0.example.org.", "")
 			restored.createZone(t, "example.net.")
-			restored.end(t, syscall.SIGKILL)
+			restored.End(syscall.SIGKILL)
 			start(t, data).mustText(t, "n50.example.org.", "text 50")
 		})
 	}

@@ -19,17 +19,18 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 func TestNoTLSOnTheNetwork(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
-		s := launch(t, filepath.Join(newDir(t), "data"), "--dns", "127.0.0.1:0", "--http", addr)
-		status, said := s.ended(t), s.output.String()
+		s := launch(t, filepath.Join(server.Dir(t), "data"), "--http", addr)
+		status, said := s.Wait(), s.Log()
 		if status != 2 || !strings.Contains(said, "refusing to serve http on "+addr+" without TLS") ||
 			!strings.Contains(said, "http.tls.cert") {
 			t.Errorf("--http %s: status %d, said:\n%s", addr, status, said)
 		}
-		if _, err := os.Stat(filepath.Join(s.data, "addresses.json")); err == nil {
+		if _, err := os.Stat(filepath.Join(s.Data, "addresses.json")); err == nil {
 			t.Errorf("--http %s: it wrote addresses", addr)
 		}
 	}
@@ -63,14 +64,14 @@ func operations() []string {
 }
 
 func TestTokenNeeded(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"))
-	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	last := s.token[len(s.token)-1:]
-	wrong := []string{"", "x", s.token[:len(s.token)-1], s.token + "x", strings.TrimSuffix(s.token, last) + flip(last)}
+	s := start(t, filepath.Join(server.Dir(t), "data"))
+	s.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	last := s.Token[len(s.Token)-1:]
+	wrong := []string{"", "x", s.Token[:len(s.Token)-1], s.Token + "x", strings.TrimSuffix(s.Token, last) + flip(last)}
 	for _, op := range operations() {
 		method, path, _ := strings.Cut(op, " ")
 		for _, token := range wrong {
-			req, err := http.NewRequestWithContext(context.Background(), method, s.url, http.NoBody)
+			req, err := http.NewRequestWithContext(context.Background(), method, s.HTTP, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,18 +79,18 @@ func TestTokenNeeded(t *testing.T) {
 			if token != "" {
 				req.Header.Set("X-Auth-Token", token)
 			}
-			r, err := s.send(req)
+			r, err := s.Send(req)
 			if err != nil {
 				t.Fatalf("%s: %v", op, err)
 			}
-			if isOpen := slices.Contains(open, op); !isOpen && r.status != http.StatusUnauthorized {
-				t.Errorf("%s with token %q: %d %s", op, token, r.status, r.body)
-			} else if isOpen && r.status == http.StatusUnauthorized && method != http.MethodPost {
-				t.Errorf("%s is open and got %d", op, r.status)
+			if isOpen := slices.Contains(open, op); !isOpen && r.Status != http.StatusUnauthorized {
+				t.Errorf("%s with token %q: %d %s", op, token, r.Status, r.Body)
+			} else if isOpen && r.Status == http.StatusUnauthorized && method != http.MethodPost {
+				t.Errorf("%s is open and got %d", op, r.Status)
 			}
 		}
 	}
-	s.must(t, http.MethodGet, "/v2/zones", nil, nil)
+	s.Must(http.MethodGet, "/v2/zones", nil, nil)
 }
 
 func flip(letter string) string {
@@ -101,39 +102,35 @@ func flip(letter string) string {
 
 // TestSecretsStaySecret looks for the secrets in all that the server writes.
 func TestSecretsStaySecret(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
-	config := filepath.Join(filepath.Dir(data), "np.yaml")
-	if err := os.WriteFile(config, []byte("log: {level: debug}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, data, "--config", config, "--dns", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	s := &node{server.Start(t, server.Options{Config: server.Listen + "log: {level: debug}\n"})}
+	data := s.Data
 	for path, want := range map[string]fs.FileMode{data: 0o700, filepath.Join(data, "admin.token"): 0o600, storePath(data): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want mode %o", path, info.Mode(), err, want)
 		}
 	}
 	const password = "correct-horse-battery-staple-7"
-	s.must(t, http.MethodPost, "/access/v1/users", map[string]string{"name": "eve", "password": password, "role": "member"}, nil)
+	s.Must(http.MethodPost, "/access/v1/users", map[string]string{"name": "eve", "password": password, "role": "member"}, nil)
 	session := s.login(t, "eve", password)
-	s.login(t, "admin", s.token)
+	s.login(t, "admin", s.Token)
 	var made struct{ Token struct{ Token string } }
-	s.must(t, http.MethodPost, "/access/v1/tokens", map[string]string{"name": "robot", "role": "member"}, &made)
-	bearer := *s
-	bearer.token = made.Token.Token
-	bearer.must(t, http.MethodGet, "/v2/zones", nil, nil)
-	cli := exec.Command(binary, "zone", "create", "example.org", "--server", s.url, "--data", data)
+	s.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": "robot", "role": "member"}, &made)
+	bearer := *s.Server
+	bearer.Token = made.Token.Token
+	bearer.Must(http.MethodGet, "/v2/zones", nil, nil)
+	cli := exec.Command(s.Command[0], "zone", "create", "example.org", "--server", s.HTTP, "--data", data)
 	if out, err := cli.CombinedOutput(); err != nil {
 		t.Errorf("zone create: %v\n%s", err, out)
 	}
-	if r, err := s.call(http.MethodGet, "/v2/zones/"+s.token, nil); err != nil || r.ok() {
-		t.Errorf("a token as zone id: %d, %v", r.status, err)
+	if r, err := s.Call(http.MethodGet, "/v2/zones/"+s.Token, nil); err != nil || r.OK() {
+		t.Errorf("a token as zone id: %d, %v", r.Status, err)
 	}
-	if status := s.end(t, syscall.SIGTERM); status != 0 {
+	if status := s.End(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	wrote := written(t, data)
-	wrote["log"] = []byte(s.output.String())
-	for what, secret := range map[string]string{"admin token": s.token, "token": made.Token.Token, "password": password,
+	wrote["log"] = []byte(s.Log())
+	for what, secret := range map[string]string{"admin token": s.Token, "token": made.Token.Token, "password": password,
 		"session": session} {
 		if secret == "" {
 			t.Fatalf("no %s", what)
@@ -141,7 +138,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		for file, b := range wrote {
 			// The log shows the path of a request, and whoever puts a token there has given it away already.
 			if file == "log" {
-				b = bytes.ReplaceAll(b, []byte("/v2/zones/"+s.token), nil)
+				b = bytes.ReplaceAll(b, []byte("/v2/zones/"+s.Token), nil)
 			}
 			for _, form := range forms(secret) {
 				if bytes.Contains(b, form) {
@@ -153,12 +150,12 @@ func TestSecretsStaySecret(t *testing.T) {
 }
 
 // login gets a session by password.
-func (s *server) login(t *testing.T, name, password string) string {
+func (s *node) login(t *testing.T, name, password string) string {
 	t.Helper()
 	body := map[string]any{"auth": map[string]any{"identity": map[string]any{"methods": []string{"password"},
 		"password": map[string]any{"user": map[string]any{"name": name, "domain": map[string]string{"id": "default"},
 			"password": password}}}}}
-	return s.must(t, http.MethodPost, "/v3/auth/tokens", body, nil).header.Get("X-Subject-Token")
+	return s.Must(http.MethodPost, "/v3/auth/tokens", body, nil).Header.Get("X-Subject-Token")
 }
 
 // forms are the ways in which a secret could be written down. The last part of a token is what matters of it.

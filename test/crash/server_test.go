@@ -2,247 +2,33 @@
 package crash
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
-// binary is the program under test, built once.
-var binary string
+// node is a server with the questions of this suite.
+type node struct{ *server.Server }
 
-func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
-}
-
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "nameplane-crash-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "nameplane")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/nameplane").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
-
-// patience is how long anything may take before it counts as hanging. It is not a promise of speed.
-const patience = 30 * time.Second
-
-// newDir is a folder that a server which gives up root can still enter; those of the testing package are closed to
-// others.
-func newDir(t *testing.T) string {
+// launch starts a server on a data directory and does not wait for it.
+func launch(t *testing.T, data string, args ...string) *node {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "nameplane-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// server is one process that serves a data directory.
-type server struct {
-	cmd    *exec.Cmd
-	data   string
-	began  time.Time
-	output *buffer
-	exited chan struct{} // closed when the process has ended
-
-	dns, url, token string
-	client          *http.Client
-}
-
-// buffer collects what a process writes while others read it.
-type buffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// launch starts a server and does not wait for it. Ports are picked by the system, unless args say otherwise.
-func launch(t *testing.T, data string, args ...string) *server {
-	t.Helper()
-	// What a killed server left there would be taken for the new one's.
-	if err := os.Remove(filepath.Join(data, "addresses.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if len(args) == 0 {
-		args = []string{"--dns", "127.0.0.1:0", "--http", "127.0.0.1:0"}
-	}
-	s := &server{data: data, output: new(buffer), exited: make(chan struct{}), began: time.Now(),
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--data", data}, args...)...)
-	s.cmd.Stderr = s.output
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = s.cmd.Wait() // how it ended is in ProcessState
-		close(s.exited)
-	}()
-	t.Cleanup(func() { s.end(t, syscall.SIGKILL) })
-	return s
+	return &node{server.Launch(t, server.Options{Dir: filepath.Dir(data), Args: args})}
 }
 
 // start starts a server and waits until it serves.
-func start(t *testing.T, data string, args ...string) *server {
+func start(t *testing.T, data string, args ...string) *node {
 	t.Helper()
 	s := launch(t, data, args...)
-	s.wait(t)
+	s.Ready()
 	return s
-}
-
-func (s *server) wait(t *testing.T) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		if b, err := os.ReadFile(filepath.Join(s.data, "addresses.json")); err == nil {
-			s.learn(t, b)
-			return
-		}
-		select {
-		case <-s.exited:
-			t.Fatalf("the server ended at its start, status %d:\n%s", s.cmd.ProcessState.ExitCode(), s.output)
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the server did not start:\n%s", s.output)
-		}
-	}
-}
-
-// learn takes the addresses, and the token that was written before them.
-func (s *server) learn(t *testing.T, addresses []byte) {
-	t.Helper()
-	var at struct {
-		DNS  []string
-		HTTP string
-	}
-	if err := json.Unmarshal(addresses, &at); err != nil || len(at.DNS) == 0 {
-		t.Fatalf("addresses.json %q: %v", addresses, err)
-	}
-	token, err := os.ReadFile(filepath.Join(s.data, "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.dns, s.url, s.token = at.DNS[0], at.HTTP, strings.TrimSpace(string(token))
-}
-
-// end sends a signal and returns the exit status once the process is gone; -1 when a signal ended it.
-func (s *server) end(t *testing.T, sig syscall.Signal) int {
-	t.Helper()
-	_ = s.cmd.Process.Signal(sig) // it may have ended
-	return s.ended(t)
-}
-
-// ended waits for the end of the process, and returns its exit status.
-func (s *server) ended(t *testing.T) int {
-	t.Helper()
-	select {
-	case <-s.exited:
-	case <-time.After(patience):
-		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // it says what it waits for, and ends
-		<-s.exited
-		t.Errorf("the server did not end:\n%s", s.output)
-	}
-	s.client.CloseIdleConnections()
-	return s.cmd.ProcessState.ExitCode()
-}
-
-func (s *server) running() bool {
-	select {
-	case <-s.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-// response is a reply of the API, read whole.
-type response struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (r response) ok() bool { return r.status >= 200 && r.status < 300 }
-
-// call sends a request with the admin token. An error means that it is not known what became of the request.
-func (s *server) call(method, path string, in any) (response, error) {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return response{}, err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(context.Background(), method, s.url+path, body)
-	if err != nil {
-		return response{}, err
-	}
-	req.Header.Set("X-Auth-Token", s.token)
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	return s.send(req)
-}
-
-func (s *server) send(req *http.Request) (response, error) {
-	r, err := s.client.Do(req)
-	if err != nil {
-		return response{}, err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	return response{r.StatusCode, r.Header, b}, err
-}
-
-// must is call for requests that have to succeed; out gets the reply when it is not nil.
-func (s *server) must(t *testing.T, method, path string, in, out any) response {
-	t.Helper()
-	r, err := s.call(method, path, in)
-	if err != nil || !r.ok() {
-		t.Fatalf("%s %s: %d %s %v\n%s", method, path, r.status, r.body, err, s.output)
-	}
-	if out != nil {
-		if err := json.Unmarshal(r.body, out); err != nil {
-			t.Fatalf("%s %s: %v in %s", method, path, err, r.body)
-		}
-	}
-	return r
 }
 
 // zone of the API, as far as the tests look at it.
@@ -260,15 +46,15 @@ type recordSet struct {
 	Records []string `json:"records"`
 }
 
-func (s *server) createZone(t *testing.T, name string) zone {
+func (s *node) createZone(t *testing.T, name string) zone {
 	t.Helper()
 	var z zone
-	s.must(t, http.MethodPost, "/v2/zones", map[string]string{"name": name, "email": "admin@example.org"}, &z)
+	s.Must(http.MethodPost, "/v2/zones", map[string]string{"name": name, "email": "admin@example.org"}, &z)
 	return z
 }
 
 // setsOf are the record sets of a zone by name; only of one type, so that names are unique.
-func (s *server) setsOf(t *testing.T, z zone, typ string) map[string]recordSet {
+func (s *node) setsOf(t *testing.T, z zone, typ string) map[string]recordSet {
 	t.Helper()
 	out := map[string]recordSet{}
 	path := "/v2/zones/" + z.ID + "/recordsets?limit=1000&type=" + typ
@@ -277,11 +63,11 @@ func (s *server) setsOf(t *testing.T, z zone, typ string) map[string]recordSet {
 			RecordSets []recordSet `json:"recordsets"`
 			Links      struct{ Next string }
 		}
-		s.must(t, http.MethodGet, path, nil, &page)
+		s.Must(http.MethodGet, path, nil, &page)
 		for _, r := range page.RecordSets {
 			out[r.Name] = r
 		}
-		path = strings.TrimPrefix(page.Links.Next, s.url)
+		path = strings.TrimPrefix(page.Links.Next, s.HTTP)
 	}
 	return out
 }
@@ -336,9 +122,9 @@ func (a *asker) serial(name string) (uint32, error) {
 }
 
 // mustText fails the test unless the server answers with the text.
-func (s *server) mustText(t *testing.T, name, want string) {
+func (s *node) mustText(t *testing.T, name, want string) {
 	t.Helper()
-	if got, err := newAsker(t, s.dns).text(name); err != nil || got != want {
+	if got, err := newAsker(t, s.DNS[0]).text(name); err != nil || got != want {
 		t.Errorf("%s TXT = %q, %v; want %q", name, got, err, want)
 	}
 }

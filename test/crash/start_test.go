@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // storePath is the file of the store.
@@ -39,10 +41,10 @@ func overwrite(b []byte, from, to, n int) []byte {
 // TestDamagedStore makes sure that a server which finds garbage says so, and leaves it for those who can repair it.
 func TestDamagedStore(t *testing.T) {
 	for _, end := range bothEnds {
-		data := filepath.Join(newDir(t), "data")
+		data := filepath.Join(server.Dir(t), "data")
 		s := start(t, data)
 		newFilled(t, s, 300)
-		s.end(t, end)
+		s.End(end)
 		intact := written(t, data)
 		for _, tt := range damages {
 			t.Run(tt.name+" after "+end.String(), func(t *testing.T) {
@@ -71,7 +73,7 @@ func refuseDamaged(t *testing.T, data string, damaged []byte) {
 	before := written(t, data)
 	delete(before, "addresses.json") // launch takes it away
 	s := launch(t, data)
-	status, said := s.ended(t), s.output.String()
+	status, said := s.Wait(), s.Log()
 	if status != 2 || !strings.Contains(said, storePath(data)) || !strings.Contains(said, "damaged") ||
 		!strings.Contains(said, "restore a backup") {
 		t.Errorf("status %d, said:\n%s", status, said)
@@ -88,7 +90,7 @@ func refuseDamaged(t *testing.T, data string, damaged []byte) {
 }
 
 // newFilled makes example.org with sets n1 to nN.
-func newFilled(t *testing.T, s *server, n int) zone {
+func newFilled(t *testing.T, s *node, n int) zone {
 	t.Helper()
 	z := s.createZone(t, "example.org.")
 	var changes []map[string]any
@@ -96,17 +98,17 @@ func newFilled(t *testing.T, s *server, n int) zone {
 		changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("n%d.%s", i, z.Name), "type": "TXT",
 			"records": quote(fmt.Sprintf("text %d", i))})
 	}
-	s.must(t, http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes}, nil)
+	s.Must(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes}, nil)
 	return z
 }
 
 func TestSecondServer(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
+	data := filepath.Join(server.Dir(t), "data")
 	first := start(t, data)
 	z := newFilled(t, first, 1)
 	// launch takes addresses.json away, which the second server must not write.
 	second := launch(t, data)
-	status, said := second.ended(t), second.output.String()
+	status, said := second.Wait(), second.Log()
 	if status != 2 || !strings.Contains(said, storePath(data)) || !strings.Contains(said, "another") {
 		t.Errorf("status %d, said:\n%s", status, said)
 	}
@@ -115,17 +117,17 @@ func TestSecondServer(t *testing.T) {
 		t.Error("the second server wrote its addresses")
 	}
 	first.mustText(t, "n1.example.org.", "text 1")
-	first.must(t, http.MethodPost, "/v2/zones/"+z.ID+"/recordsets", textSet("more.example.org.", "more"), nil)
+	first.Must(http.MethodPost, "/v2/zones/"+z.ID+"/recordsets", textSet("more.example.org.", "more"), nil)
 	first.mustText(t, "more.example.org.", "more")
 }
 
 // TestUnprivileged looks at every thread: one that kept root would be enough for an attacker.
 func TestUnprivileged(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
+	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
 	newFilled(t, s, 1)
 	// The addresses are written before root is dropped; a request is answered after.
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.cmd.Process.Pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.PID()))
 	if err != nil || len(threads) == 0 {
 		t.Fatalf("threads %v: %v", threads, err)
 	}
@@ -150,8 +152,8 @@ func TestUnprivileged(t *testing.T) {
 			}
 		}
 	}
-	if status := s.end(t, syscall.SIGTERM); status != 0 {
-		t.Errorf("exit status %d:\n%s", status, s.output)
+	if status := s.End(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.Log())
 	}
 	again := start(t, data)
 	again.mustText(t, "n1.example.org.", "text 1")

@@ -8,18 +8,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestTerminate ends a server under load in the orderly way, a few times at different moments.
 func TestTerminate(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
+	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
 	l := newLoad(s.createZone(t, "example.org."), 7)
 	for n := range 10 {
-		time.AfterFunc(time.Duration(10+n*10)*time.Millisecond, func() { _ = s.cmd.Process.Signal(syscall.SIGTERM) })
+		time.AfterFunc(time.Duration(10+n*10)*time.Millisecond, func() { _ = s.Signal(syscall.SIGTERM) })
 		l.run(t, s, nil)
-		if status := s.ended(t); status != 0 {
-			t.Fatalf("exit status %d:\n%s", status, s.output)
+		if status := s.Wait(); status != 0 {
+			t.Fatalf("exit status %d:\n%s", status, s.Log())
 		}
 		s = start(t, data)
 		l.settle(t, s)
@@ -29,7 +31,7 @@ func TestTerminate(t *testing.T) {
 
 // TestBackup copies a store while it is written to, and serves the copy.
 func TestBackup(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
+	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
 	l := newLoad(s.createZone(t, "example.org."), 11)
 	stop, finished := make(chan struct{}), make(chan struct{})
@@ -38,9 +40,9 @@ func TestBackup(t *testing.T) {
 		l.run(t, s, stop)
 	}()
 	for _, w := range l.writers {
-		waitFor(t, func() bool { return w.done.Load() >= 20 })
+		server.Eventually(t, "20 more changes", func() bool { return w.done.Load() >= 20 })
 	}
-	copied := filepath.Join(newDir(t), "data")
+	copied := filepath.Join(server.Dir(t), "data")
 	if err := os.Mkdir(copied, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +50,12 @@ func TestBackup(t *testing.T) {
 	for _, w := range l.writers {
 		before = append(before, w.done.Load())
 	}
-	cmd := exec.Command(binary, "backup", storePath(copied), "--server", s.url, "--data", data)
+	cmd := exec.Command(s.Command[0], "backup", storePath(copied), "--server", s.HTTP, "--data", data)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("backup: %v\n%s", err, out)
 	}
 	for i, w := range l.writers {
-		waitFor(t, func() bool { return w.done.Load() >= before[i]+20 })
+		server.Eventually(t, "20 more changes", func() bool { return w.done.Load() >= before[i]+20 })
 	}
 	close(stop)
 	<-finished
@@ -72,7 +74,7 @@ func TestBackup(t *testing.T) {
 }
 
 // serveCopy starts a server on a copied store, with the token of the first: the copy knows it.
-func serveCopy(t *testing.T, copied, data string) *server {
+func serveCopy(t *testing.T, copied, data string) *node {
 	t.Helper()
 	token, err := os.ReadFile(filepath.Join(data, "admin.token"))
 	if err != nil {
@@ -107,14 +109,5 @@ func (w *writer) replay(have map[string]recordSet, from int) int {
 			return -1
 		}
 		state[w.sent[n].unit] = w.sent[n].values
-	}
-}
-
-func waitFor(t *testing.T, ready func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ready(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
 	}
 }

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// binaryVariable names an environment variable with the path of a program to test. The tests that run themselves
+// again inside a namespace set it.
+const binaryVariable = "NAMEPLANE_TEST_BINARY"
+
+// Build returns the path of the nameplane program, built from this checkout.
+//
+// go run keeps the linked program in the build cache, and "-exec echo" prints its path. So the program is linked once
+// for all suites, and two checkouts never share a file. After a change of the source the first run prints a temporary
+// file that is gone when go run returns; the second run prints the kept one.
+var Build = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(binaryVariable); path != "" {
+		return path, nil
+	}
+	for range 3 {
+		out, err := exec.Command("go", "run", "-exec", "echo", "github.com/nameplane/nameplane/cmd/nameplane").Output()
+		if err != nil {
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return "", fmt.Errorf("build nameplane: %w\n%s", err, exit.Stderr)
+			}
+			return "", fmt.Errorf("build nameplane: %w", err)
+		}
+		path := strings.TrimSpace(string(out))
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("build nameplane: the build cache does not keep the program; is GOCACHE writable?")
+})
+
+// BuildEnv returns the environment for a process that must test the same program as this one.
+func BuildEnv() ([]string, error) {
+	path, err := Build()
+	return append(os.Environ(), binaryVariable+"="+path), err
+}
+
+// Binary is Build for a test.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,207 @@
+// Package server builds nameplane and runs it as a process, for the suites that test the program from outside. Its
+// Process also runs the other servers of the suites and benchmarks.
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Listen is a configuration with DNS and the management API on ports that the system picks.
+const Listen = "dns: {listen: ['127.0.0.1:0']}\nhttp: {listen: '127.0.0.1:0'}\n"
+
+// Options say how a server is started.
+type Options struct {
+	Dir    string   // holds the configuration and the data directory; a new temporary one if empty
+	Config string   // YAML; Listen if empty
+	Args   []string // more arguments of "nameplane serve"
+}
+
+// Addresses are where a server listens, as it writes them into its data directory.
+type Addresses struct {
+	DNS  []string
+	HTTP string // URLs
+	Apps string
+	MEP  string
+}
+
+// Server is a nameplane that serves a data directory.
+type Server struct {
+	*Process
+	Addresses
+	Dir    string
+	Data   string
+	Token  string // the administrator's
+	Client *http.Client
+
+	t testing.TB
+}
+
+// Launch starts a server and does not wait for it. The server ends with the test; its log is shown when the test fails.
+func Launch(t testing.TB, o Options) *Server {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = Dir(t)
+	}
+	if o.Config == "" {
+		o.Config = Listen
+	}
+	s := &Server{Dir: o.Dir, Data: filepath.Join(o.Dir, "data"), t: t,
+		Client: &http.Client{Timeout: Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
+	s.Configure(o.Config)
+	s.Process = &Process{Name: "nameplane", LogFile: filepath.Join(t.TempDir(), "log"),
+		Command: append([]string{Binary(t), "serve", "--data", s.Data, "--config", s.configFile()}, o.Args...)}
+	s.start()
+	t.Cleanup(func() {
+		s.End(syscall.SIGTERM)
+		if t.Failed() {
+			t.Log(s.LogTail())
+		}
+	})
+	return s
+}
+
+// Start starts a server and waits until it serves.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s := Launch(t, o)
+	s.Ready()
+	return s
+}
+
+func (s *Server) start() {
+	s.t.Helper()
+	// The file of a killed server would be taken for that of the new one.
+	if err := os.Remove(s.addressFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	if err := s.Process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) addressFile() string { return filepath.Join(s.Data, "addresses.json") }
+func (s *Server) configFile() string  { return filepath.Join(s.Dir, "nameplane.yaml") }
+
+// Ready waits until the server serves, and learns its addresses and the token, which is written before them.
+func (s *Server) Ready() {
+	s.t.Helper()
+	for deadline := time.Now().Add(Patience); ; {
+		text, err := os.ReadFile(s.addressFile())
+		if err == nil {
+			s.Addresses = Addresses{}
+			token, err := os.ReadFile(filepath.Join(s.Data, "admin.token"))
+			if err := errors.Join(err, json.Unmarshal(text, &s.Addresses)); err != nil || len(s.DNS) == 0 {
+				s.t.Fatalf("addresses.json %q: %v", text, err)
+			}
+			s.Token = strings.TrimSpace(string(token))
+			return
+		}
+		select {
+		case <-s.Done():
+			status, _ := s.Process.Wait()
+			s.t.Fatalf("the server ended at its start, status %d\n%s", status, s.LogTail())
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the server did not start\n%s", s.LogTail())
+		}
+	}
+}
+
+// Restart starts the server again, killing it first if it still runs, and waits until it serves. The server gets the
+// same directory and arguments.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.End(syscall.SIGKILL)
+	s.start()
+	s.Ready()
+}
+
+// End sends a signal and returns the exit status when the server is gone: -1 if a signal ended it.
+func (s *Server) End(sig syscall.Signal) int {
+	s.t.Helper()
+	_ = s.Signal(sig) // it may have ended by itself
+	return s.Wait()
+}
+
+// Wait returns the exit status when the server has ended.
+func (s *Server) Wait() int {
+	s.t.Helper()
+	status, err := s.Process.Wait()
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.Client.CloseIdleConnections()
+	return status
+}
+
+// Configure replaces the configuration file. Everybody may read it: a reload happens after the server gave up root.
+func (s *Server) Configure(text string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.configFile(), []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Reload replaces the configuration of the running server.
+func (s *Server) Reload(text string) {
+	s.t.Helper()
+	s.Configure(text)
+	s.Hangup("reloaded configuration")
+}
+
+// Hangup sends SIGHUP and waits until the server logs a sentence.
+func (s *Server) Hangup(sentence string) {
+	s.t.Helper()
+	n := strings.Count(s.Log(), sentence)
+	if err := s.Signal(syscall.SIGHUP); err != nil {
+		s.t.Fatal(err)
+	}
+	Eventually(s.t, "the log says: "+sentence, func() bool { return strings.Count(s.Log(), sentence) > n })
+}
+
+// Run runs a command of nameplane as the administrator of this server, and returns its output.
+func (s *Server) Run(args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.Command[0], args...)
+	cmd.Env = append(os.Environ(), "NAMEPLANE_SERVER="+s.HTTP, "NAMEPLANE_TOKEN="+s.Token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("nameplane %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// Dir returns a temporary directory that a program can enter after it gave up root, which the directories of the
+// testing package do not allow.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nameplane-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Eventually waits until ok returns true.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", Patience, what)
+		}
+	}
+}
