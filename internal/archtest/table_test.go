@@ -1,0 +1,200 @@
+// Package archtest checks the structure of the source tree: which packages may import which, and how large things may grow.
+package archtest
+
+import "slices"
+
+// module is the path of the root module. The path of every other module of the tree begins with it, so an import path less
+// this prefix is a folder of the tree.
+const module = "github.com/nameplane/nameplane/"
+
+// layer is packages that stand on the layers before it.
+type layer struct {
+	name, idea string
+	// packages maps the folder of each package to the packages of its own layer that it may import.
+	packages map[string][]string
+}
+
+// layers are the layers, lowest first. A package imports packages of lower layers, and those of its own that stand beside
+// it here. TestLayers also fails on an arrow that no import uses and on a package that does not exist. ARCHITECTURE.md
+// shows this table: after a change, run `go test ./internal/archtest -update`.
+var layers = []layer{
+	{"nouns", "values without I/O, goroutines or logging", map[string][]string{
+		"internal/dnsname":            {},
+		"internal/rr":                 {"internal/dnsname"},
+		"internal/zone":               {"internal/dnsname", "internal/rr"},
+		"kubernetes/api/crds":         {},
+		"kubernetes/api/dns/v1alpha1": {},
+		"kubernetes/api/v1":           {},
+		"kubernetes/api/v1alpha1":     {},
+	}},
+	{"mechanisms", "one job each, which knows nothing of what users ask for", map[string][]string{
+		"internal/forward":         {"internal/resolve"},
+		"internal/lookup":          {},
+		"internal/registry":        {},
+		"internal/resolve":         {},
+		"internal/resolve/iterate": {"internal/resolve"},
+		"internal/resolve/secure":  {"internal/resolve/iterate"},
+		"internal/store":           {},
+		"internal/store/boltstore": {"internal/store"},
+		"internal/zonefile":        {},
+	}},
+	{"verbs", "what users ask for", map[string][]string{
+		"internal/access":                   {"internal/publish"},
+		"internal/alias":                    {"internal/follow", "internal/publish"},
+		"internal/explain":                  {"internal/explain/safeat"},
+		"internal/explain/check":            {"internal/explain", "internal/explain/safeat"},
+		"internal/explain/gather":           {"internal/explain", "internal/explain/resolvers", "internal/explain/safeat"},
+		"internal/explain/report":           {"internal/explain", "internal/explain/safeat"},
+		"internal/explain/resolvers":        {},
+		"internal/explain/safeat":           {},
+		"internal/explain/scans":            {"internal/explain", "internal/explain/check", "internal/explain/report", "internal/publish"},
+		"internal/follow":                   {},
+		"internal/mec":                      {"internal/publish"},
+		"internal/publish":                  {},
+		"internal/transfer":                 {"internal/publish"},
+		"internal/update":                   {"internal/publish"},
+		"kubernetes/internal/enforce":       {},
+		"kubernetes/internal/enforce/learn": {},
+		"kubernetes/internal/enforce/match": {"kubernetes/internal/enforce"},
+	}},
+	{"edges", "sockets, APIs, files and clusters", map[string][]string{
+		"internal/config":                         {},
+		"internal/dnspeer":                        {"internal/dnsserver"},
+		"internal/dnsserver":                      {},
+		"internal/httpapi":                        {},
+		"internal/httpapi/admin":                  {"internal/httpapi"},
+		"internal/httpapi/designate":              {"internal/httpapi"},
+		"internal/httpapi/explain":                {"internal/httpapi"},
+		"internal/httpapi/identity":               {"internal/httpapi"},
+		"internal/httpapi/mec":                    {"internal/httpapi", "internal/httpapi/mecbody"},
+		"internal/httpapi/mecbody":                {},
+		"internal/httpapi/openapi":                {},
+		"internal/httpapi/servermgmt":             {"internal/httpapi", "internal/httpapi/mecbody"},
+		"internal/lab":                            {"internal/simnet"},
+		"internal/simnet":                         {},
+		"kubernetes/internal/controller/agent":    {"kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/ovn"},
+		"kubernetes/internal/controller/manager":  {},
+		"kubernetes/internal/controller/resolver": {},
+		"kubernetes/internal/enforce/fetch":       {},
+		"kubernetes/internal/enforce/hold":        {},
+		"kubernetes/internal/enforce/ovn":         {},
+		"kubernetes/plugin/dnsnameresolver":       {"kubernetes/internal/enforce/fetch", "kubernetes/internal/enforce/hold"},
+	}},
+	{"wiring", "what programs are built from", map[string][]string{
+		"internal/cli":            {},
+		"internal/daemon":         {"internal/explain/source"},
+		"internal/explain/source": {},
+	}},
+	{"programs", "what users start", map[string][]string{
+		"cmd/nameplane":                    {},
+		"kubernetes/cmd/nameplane-coredns": {},
+		"kubernetes/cmd/nameplane-egress":  {},
+	}},
+}
+
+// tests are packages that no program links. They may import anything.
+var tests = []string{
+	"bench",
+	"bench/explain",
+	"deploy",
+	"internal/access/accesstest",
+	"internal/archtest",
+	"internal/store/storetest",
+	"kubernetes/bench/egress",
+	"kubernetes/test/cluster",
+	"kubernetes/test/deploy",
+	"kubernetes/test/egress",
+	"kubernetes/test/egress/rig",
+	"kubernetes/test/egress/system",
+	"test/alias",
+	"test/clients",
+	"test/clients/openapi",
+	"test/compare",
+	"test/crash",
+	"test/docs",
+	"test/explain",
+	"test/explain/real",
+	"test/mec",
+	"test/need",
+	"test/peers",
+	"test/secondaries",
+	"test/server",
+}
+
+// fences are the libraries that only some packages may know, so that a library can be replaced. TestFences also fails on a
+// package that does not use the library.
+var fences = map[string][]string{
+	"go.etcd.io/bbolt": {
+		"internal/store/boltstore",
+	},
+	"github.com/miekg/dns": {
+		"internal/dnspeer",
+		"internal/dnsserver",
+		"internal/follow",
+		"internal/forward",
+		"internal/lab",
+		"internal/resolve",
+		"internal/resolve/iterate",
+		"internal/resolve/secure",
+		"internal/rr",
+		"internal/simnet",
+		"internal/transfer",
+		"kubernetes/internal/controller/resolver",
+		"kubernetes/internal/enforce/learn",
+		"kubernetes/plugin/dnsnameresolver",
+	},
+	"github.com/golang-jwt/jwt": {
+		"internal/access",
+	},
+	"k8s.io": {
+		"kubernetes/api/dns/v1alpha1",
+		"kubernetes/api/v1",
+		"kubernetes/api/v1alpha1",
+		"kubernetes/cmd/nameplane-egress",
+		"kubernetes/internal/controller/agent",
+		"kubernetes/internal/controller/manager",
+		"kubernetes/internal/controller/resolver",
+		"kubernetes/internal/enforce/fetch",
+		"kubernetes/plugin/dnsnameresolver",
+	},
+	"sigs.k8s.io": {
+		"kubernetes/cmd/nameplane-egress",
+		"kubernetes/internal/controller/agent",
+		"kubernetes/internal/controller/manager",
+		"kubernetes/internal/controller/resolver",
+	},
+	"github.com/coredns": {
+		"kubernetes/cmd/nameplane-coredns",
+		"kubernetes/plugin/dnsnameresolver",
+	},
+	"github.com/ovn-kubernetes": {
+		"kubernetes/internal/enforce/ovn",
+	},
+	"github.com/go-json-experiment": {
+		"kubernetes/internal/enforce/fetch",
+	},
+	"github.com/spf13": {
+		"internal/cli",
+		"cmd/nameplane",
+		"kubernetes/cmd/nameplane-egress",
+	},
+	"go.yaml.in/yaml/v3": {
+		"internal/config",
+		"internal/mec",
+	},
+	"golang.org/x/crypto": {
+		"internal/access",
+	},
+	"golang.org/x/sys/unix": {
+		"internal/dnsserver",
+		"internal/store/boltstore",
+	},
+}
+
+// layerOf returns the number of a package's layer. Tests stand above all layers; -1 is a package that is in no table.
+func layerOf(pkg string) int {
+	if slices.Contains(tests, pkg) {
+		return len(layers)
+	}
+	return slices.IndexFunc(layers, func(l layer) bool { _, ok := l.packages[pkg]; return ok })
+}
