@@ -23,7 +23,7 @@ type call struct {
 	settings *Settings
 	w        http.ResponseWriter
 	r        *http.Request
-	params   map[string]string // of the path
+	route    Route
 	scope    scope
 }
 
@@ -47,28 +47,30 @@ type reply struct {
 	stream   func(io.Writer) error
 }
 
-// permission is what a caller needs to take a route.
-type permission int
+// demand is what a route needs of the caller and of the zone in its path.
+type demand uint8
 
 const (
-	needNothing permission = iota
-	needReader
+	needReader demand = 1 << iota
 	needMember
 	needAdmin
+	needPrimary // the route edits record sets, and those of a SECONDARY zone are changed at its masters
+
+	needNothing demand = 0
 )
 
-func (c *call) allow(need permission) error {
+// allow reports whether the caller has the role that the route needs.
+func (c *call) allow(need demand) error {
 	who := c.scope.caller
 	switch {
-	case need == needNothing, need == needReader && len(who.Roles) > 0, need == needMember && who.CanWrite(),
-		need == needAdmin && who.IsAdmin():
-		return nil
-	case need == needMember && len(who.Roles) > 0:
-		return forbidden("Changing things needs the role member; yours may only read.")
-	case need == needAdmin:
+	case need&needAdmin != 0 && !who.IsAdmin():
 		return forbidden("This is for administrators.")
+	case need != needNothing && len(who.Roles) == 0:
+		return forbidden("The caller has no role in this project.")
+	case need&needMember != 0 && !who.CanWrite():
+		return forbidden("Changing things needs the role member; yours may only read.")
 	}
-	return forbidden("The caller has no role in this project.")
+	return nil
 }
 
 // readScope reads the headers and query parameters that say for whom and how a request acts.
@@ -110,7 +112,7 @@ func isTrue(s string) bool {
 
 // id is a path parameter that must be a UUID.
 func (c *call) id(param string) (uuid.UUID, error) {
-	return parseID(c.params[param])
+	return parseID(c.r.PathValue(param))
 }
 
 func parseID(s string) (uuid.UUID, error) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +23,7 @@ type API struct {
 	Log       *slog.Logger   // default: none
 
 	once     sync.Once
-	routes   []Route
-	words    [][]string                 // of the routes' patterns
+	mux      *http.ServeMux
 	tasks    chan func(context.Context) // imports, one after the other: each may need the memory of a whole zone
 	uploads  uploads
 	settings Settings // with defaults
@@ -36,10 +34,7 @@ type API struct {
 func (a *API) init() {
 	a.once.Do(func() {
 		a.settings = a.Settings.withDefaults()
-		a.routes = routes()
-		for _, r := range a.routes {
-			a.words = append(a.words, strings.Split(strings.TrimRight(r.Pattern, "/"), "/"))
-		}
+		a.mux = a.newMux()
 		a.started = time.Now()
 		a.tasks = make(chan func(context.Context), maxUploads)
 		if a.Log == nil {
@@ -74,26 +69,18 @@ func (a *API) Run(ctx context.Context) error {
 }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, settings: &a.settings, w: w, r: r}
-	rep, err := c.dispatch()
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	c.write(rep)
+	trimmed := withoutSlash(r)
+	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.settings, w: w, r: trimmed}}, trimmed)
+	r.Pattern = trimmed.Pattern // for the metrics of the frame
 }
 
-// dispatch finds the route, asks whether the caller may take it, and takes it.
+// dispatch checks whether the caller may use the route, and runs its handler.
 func (c *call) dispatch() (reply, error) {
-	route, err := c.route()
-	if err != nil {
-		return reply{}, err
-	}
 	if err := c.readScope(); err != nil {
 		return reply{}, err
 	}
-	if err := c.allow(route.need); err != nil {
+	if err := c.allow(c.route.need); err != nil {
 		return reply{}, err
 	}
-	return route.handle(c)
+	return c.route.handle(c)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
@@ -20,7 +19,6 @@ type fault struct {
 	kind     string // "type" in the body
 	message  string
 	problems []problem // of the fields of an object
-	allow    []string  // methods, with 405
 
 	retryAfter int // seconds; 0: the client may try again at once, or never
 }
@@ -131,9 +129,6 @@ type problems struct {
 func (c *call) fail(err error) {
 	f := c.asFault(err)
 	h := c.w.Header()
-	if len(f.allow) > 0 {
-		h.Set("Allow", strings.Join(f.allow, ", "))
-	}
 	if f.status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "60")
 	}

@@ -60,11 +60,23 @@ func TestFrame(t *testing.T) {
 			}
 		})
 	}
-	if got := s.as(alice, 405, "PUT /v2/zones", "").Header().Get("Allow"); got != "GET, POST" {
+	if got := s.as(alice, 405, "PUT /v2/zones", "").Header().Get("Allow"); got != "GET, HEAD, POST" {
 		t.Errorf("Allow = %q", got)
 	}
 	if res := s.as(alice, 200, "HEAD /v2/zones", ""); res.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("HEAD: %v", res.Header())
+	}
+}
+
+// TestPattern reads the pattern that the metrics of the frame count a request under.
+func TestPattern(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	for path, want := range map[string]string{"/v2/zones": "GET /v2/zones", "/v2/zones/": "GET /v2/zones", "/v2/houses": ""} {
+		r := httptest.NewRequest("GET", path, nil)
+		s.handler.ServeHTTP(httptest.NewRecorder(), r)
+		if r.Pattern != want {
+			t.Errorf("the pattern of %s is %q, want %q", path, r.Pattern, want)
+		}
 	}
 }
 

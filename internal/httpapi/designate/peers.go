@@ -2,7 +2,6 @@ package designate
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -156,15 +155,6 @@ func (c *call) transfer() (reply, error) {
 		return nil
 	})
 	return reply{status: http.StatusAccepted}, err
-}
-
-// writesRecords reports whether the request changes record sets of the zone in its path.
-func (c *call) writesRecords() bool {
-	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
-		return false
-	}
-	rest := strings.Split(strings.Trim(c.r.URL.Path, "/"), "/")
-	return len(rest) > 3 && (rest[3] == "recordsets" || rest[3] == "changes" || rest[3] == "history")
 }
 
 // errSecondary says who changes a SECONDARY zone.

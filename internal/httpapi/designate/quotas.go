@@ -63,7 +63,7 @@ func wireQuotas(q Quotas) map[string]int {
 
 // quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
 func (c *call) quotaProject() (string, error) {
-	p := c.params["project_id"]
+	p := c.r.PathValue("project_id")
 	if p == "" {
 		p = c.scope.project
 	}

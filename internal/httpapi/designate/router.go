@@ -7,69 +7,73 @@ import (
 	"strings"
 )
 
-// Route is one operation of the API. A word of Pattern in braces stands for one path segment.
+// Route is one operation of the API. Pattern is a path in the form of http.ServeMux.
 type Route struct {
 	Method, Pattern, Description string
 
-	need   permission
+	need   demand
 	handle func(*call) (reply, error)
 }
 
 // Routes lists every operation that Handler serves.
 func (a *API) Routes() []Route {
-	a.init()
-	return slices.Clone(a.routes)
+	return slices.Clone(routes())
 }
 
-// route finds the route of the request and reads the parameters of its path. Final slashes do not count.
-func (c *call) route() (Route, error) {
-	path := strings.TrimRight(c.r.URL.EscapedPath(), "/")
-	segments := strings.Split(path, "/")
-	method := c.r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet // net/http leaves the body out
-	}
-	var allow []string
-	for i, r := range c.api.routes {
-		params, ok := match(c.api.words[i], segments)
-		if !ok {
-			continue
+// newMux returns a mux with all routes.
+func (a *API) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes() {
+		pattern := route.Pattern
+		if pattern == "/" {
+			pattern = "/{$}"
 		}
-		if r.Method == method {
-			c.params = params
-			return r, nil
-		}
-		allow = append(allow, r.Method)
+		mux.HandleFunc(route.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			c := w.(*unrouted).call
+			c.r, c.route = r, route
+			rep, err := c.dispatch()
+			if err != nil {
+				c.fail(err)
+				return
+			}
+			c.write(rep)
+		})
 	}
-	if allow == nil {
-		return Route{}, &fault{status: http.StatusNotFound, kind: "not_found", message: "There is nothing at " + c.r.URL.Path}
-	}
-	return Route{}, &fault{status: http.StatusMethodNotAllowed, kind: "method_not_allowed", allow: allow,
-		message: c.r.Method + " is not possible here"}
+	return mux
 }
 
-// match compares the words of a pattern with the segments of a path, of which the first is empty.
-func match(words, segments []string) (params map[string]string, ok bool) {
-	if len(words) != len(segments) {
-		return nil, false
+// unrouted is the ResponseWriter that the mux gets. Handlers write to the call's own one, so only the mux's replies to
+// requests without a route come here: WriteHeader answers them in the form of the API, and the mux's text is dropped.
+type unrouted struct {
+	http.ResponseWriter
+	call *call
+}
+
+// WriteHeader answers 405 as the mux does, with its Allow header, and everything else with 404. The mux would redirect
+// paths with empty segments.
+func (u *unrouted) WriteHeader(status int) {
+	r := u.call.r
+	if status == http.StatusMethodNotAllowed {
+		u.call.fail(&fault{status: status, kind: "method_not_allowed", message: r.Method + " is not possible here"})
+		return
 	}
-	for i, want := range words {
-		if !strings.HasPrefix(want, "{") && want != segments[i] {
-			return nil, false
-		}
+	u.Header().Del("Location")
+	u.call.fail(&fault{status: http.StatusNotFound, kind: "not_found", message: "There is nothing at " + r.URL.Path})
+}
+
+func (u *unrouted) Write(b []byte) (int, error) { return len(b), nil }
+
+// withoutSlash returns the request without slashes at the end of its path: clients of Designate send them.
+func withoutSlash(r *http.Request) *http.Request {
+	path := strings.TrimRight(r.URL.Path, "/")
+	if path == r.URL.Path || path == "" {
+		return r
 	}
-	for i, want := range words {
-		if !strings.HasPrefix(want, "{") {
-			continue
-		}
-		value, err := url.PathUnescape(segments[i])
-		if err != nil || value == "" {
-			return nil, false
-		}
-		if params == nil {
-			params = map[string]string{}
-		}
-		params[want[1:len(want)-1]] = value
-	}
-	return params, true
+	to := new(url.URL)
+	*to = *r.URL
+	to.Path, to.RawPath = path, strings.TrimRight(r.URL.RawPath, "/")
+	trimmed := new(http.Request)
+	*trimmed = *r
+	trimmed.URL = to
+	return trimmed
 }

@@ -20,7 +20,8 @@ func routes() []Route {
 }
 
 var versionRoutes = []Route{
-	{get, "/v1/domains/{zone_id}/records", "List the records of a zone as version 1 did", needReader, (*call).listV1Records},
+	{get, "/v1/domains/{zone_id}/records", "List the records of a zone as version 1 did",
+		needReader, (*call).listV1Records},
 	{get, "/", "List the versions of the API", needNothing, (*call).showVersions},
 	{get, "/v2", "Show this version of the API", needNothing, (*call).showVersion},
 }
@@ -36,21 +37,26 @@ var zoneRoutes = []Route{
 
 var recordSetRoutes = []Route{
 	{get, "/v2/zones/{zone_id}/recordsets", "List the record sets of a zone", needReader, (*call).listRecordSets},
-	{post, "/v2/zones/{zone_id}/recordsets", "Create a record set", needMember, (*call).createRecordSet},
+	{post, "/v2/zones/{zone_id}/recordsets", "Create a record set", needMember | needPrimary, (*call).createRecordSet},
 	{get, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Show a record set", needReader, (*call).showRecordSet},
-	{put, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Change a record set", needMember, (*call).updateRecordSet},
-	{remove, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Delete a record set", needMember, (*call).deleteRecordSet},
+	{put, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Change a record set",
+		needMember | needPrimary, (*call).updateRecordSet},
+	{remove, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Delete a record set",
+		needMember | needPrimary, (*call).deleteRecordSet},
 	{get, "/v2/recordsets", "List the record sets of all zones", needReader, (*call).listAllRecordSets},
 	{get, "/v2/recordsets/{recordset_id}", "Find a record set", needReader, (*call).findRecordSet},
 }
 
 // extensionRoutes are ours; clients of Designate do not know them.
 var extensionRoutes = []Route{
-	{post, "/v2/zones/{zone_id}/changes", "Apply many changes of record sets at once, or none", needMember, (*call).applyChanges},
-	{post, "/v2/zones/{zone_id}/recordsets/{recordset_id}/tasks/flatten", "Look the target of an ALIAS up now", needMember, (*call).flatten},
+	{post, "/v2/zones/{zone_id}/changes", "Apply many changes of record sets at once, or none",
+		needMember | needPrimary, (*call).applyChanges},
+	{post, "/v2/zones/{zone_id}/recordsets/{recordset_id}/tasks/flatten", "Look the target of an ALIAS up now",
+		needMember | needPrimary, (*call).flatten},
 	{get, "/v2/zones/{zone_id}/history", "List the changes of a zone, newest first", needReader, (*call).listHistory},
 	{get, "/v2/zones/{zone_id}/history/diff", "Compare a zone at two serials", needReader, (*call).showDiff},
-	{post, "/v2/zones/{zone_id}/history/rollback", "Make a zone what it was at a serial", needMember, (*call).rollback},
+	{post, "/v2/zones/{zone_id}/history/rollback", "Make a zone what it was at a serial",
+		needMember | needPrimary, (*call).rollback},
 }
 
 var taskRoutes = []Route{
@@ -69,11 +75,14 @@ var taskRoutes = []Route{
 }
 
 var transferRoutes = []Route{
-	{post, "/v2/zones/{zone_id}/tasks/transfer_requests", "Offer a zone to another project", needMember, (*call).createTransferRequest},
+	{post, "/v2/zones/{zone_id}/tasks/transfer_requests", "Offer a zone to another project",
+		needMember, (*call).createTransferRequest},
 	{get, "/v2/zones/tasks/transfer_requests", "List transfer requests", needReader, (*call).listTransferRequests},
 	{get, "/v2/zones/tasks/transfer_requests/{id}", "Show a transfer request", needReader, (*call).showTransferRequest},
-	{patch, "/v2/zones/tasks/transfer_requests/{id}", "Change a transfer request", needMember, (*call).updateTransferRequest},
-	{remove, "/v2/zones/tasks/transfer_requests/{id}", "Delete a transfer request", needMember, (*call).deleteTransferRequest},
+	{patch, "/v2/zones/tasks/transfer_requests/{id}", "Change a transfer request",
+		needMember, (*call).updateTransferRequest},
+	{remove, "/v2/zones/tasks/transfer_requests/{id}", "Delete a transfer request",
+		needMember, (*call).deleteTransferRequest},
 	{get, "/v2/zones/tasks/transfer_accepts", "List transfer accepts", needReader, (*call).listTransferAccepts},
 	{post, "/v2/zones/tasks/transfer_accepts", "Take over a zone", needMember, (*call).createTransferAccept},
 	{get, "/v2/zones/tasks/transfer_accepts/{id}", "Show a transfer accept", needReader, (*call).showTransferAccept},

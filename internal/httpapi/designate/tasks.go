@@ -64,9 +64,9 @@ func (c *call) listFloatingIPs() (reply, error) {
 
 // showFloatingIP and a change of one find nothing; an id that is none is refused.
 func (c *call) showFloatingIP() (reply, error) {
-	region, id, colon := strings.Cut(c.params["id"], ":")
+	region, id, colon := strings.Cut(c.r.PathValue("id"), ":")
 	if _, err := parseID(id); !colon || region == "" || err != nil {
-		return reply{}, badRequest("Floating IP %q is not in the form region:uuid", c.params["id"])
+		return reply{}, badRequest("Floating IP %q is not in the form region:uuid", c.r.PathValue("id"))
 	}
 	return reply{}, notFound("floatingip", "FloatingIP; there is no network service behind this server")
 }

@@ -19,7 +19,7 @@ func (c *call) zone(v store.View) (zone.Zone, error) {
 		return zone.Zone{}, err
 	}
 	z, err := c.zoneByID(v, id)
-	if err == nil && z.Kind == zone.Secondary && c.writesRecords() { // here, so that no way to change them is forgotten
+	if err == nil && z.Kind == zone.Secondary && c.route.need&needPrimary != 0 { // here, so that no handler forgets it
 		return z, errSecondary()
 	}
 	return z, err
