@@ -220,7 +220,7 @@ func (b *bench) spread(ctx context.Context, up *authority) error {
 	if err := os.Chmod(file, 0o644); err != nil { // the server is not root any more
 		return err
 	}
-	if err := syscall.Kill(s.PID, syscall.SIGHUP); err != nil {
+	if err := syscall.Kill(s.PID(), syscall.SIGHUP); err != nil {
 		return err
 	}
 	return b.changes(ctx, up, s, fleet)

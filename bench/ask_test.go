@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/test/peers"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // oddServer answers every message, but for what spoil says of the n-th.
@@ -206,7 +207,10 @@ func TestAskErrors(t *testing.T) {
 }
 
 func TestLimitRows(t *testing.T) {
-	servers := []*peers.Server{{Name: "nameplane"}, {Name: "Knot"}, {Name: "NSD"}, {Name: "CoreDNS"}}
+	var servers []*peers.Server
+	for _, name := range []string{"nameplane", "Knot", "NSD", "CoreDNS"} {
+		servers = append(servers, &peers.Server{Process: &server.Process{Name: name}})
+	}
 	results := []figures{{qps: 300_000, cpu: 3, busy: 90}, {qps: 150_000, cpu: 6}, {qps: 200_000, cpu: 7}, {qps: 30_000, cpu: 30}}
 	want := []string{"nameplane", "300000", "1.50x", "10.00x", "3.00", "0.50x", "90 %", "0.00"}
 	if diff := cmp.Diff(want, limitRows(servers, results)[1]); diff != "" {

@@ -72,11 +72,11 @@ func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, name
 
 // restarted is the time from starting the process to a right answer.
 func restarted(ctx context.Context, s *peers.Server, h host) (time.Duration, error) {
-	s.StopProcess()
+	s.Process.Stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	start := time.Now()
-	if err := s.StartProcess(); err != nil {
+	if err := s.Start(); err != nil {
 		return 0, err
 	}
 	if err := s.WaitFor(ctx, zoneName); err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestKill kills servers while their aliases are flattened, made and deleted. The next one has each ALIAS with what was made of
@@ -19,7 +21,7 @@ func TestKill(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	a := newAuthority(t)
 	s := startServer(t, a.addr)
-	z := s.zone("example.org.")
+	z := s.CreateZone("example.org.")
 	address := 0
 	turn := func() {
 		address++
@@ -31,15 +33,15 @@ func TestKill(t *testing.T) {
 	}
 	flattened := 0
 	for range cycles {
-		eventually(t, "flattened aliases", func() bool { return s.answer("a0.example.org.", dns.TypeA) != "" })
+		server.Eventually(t, "flattened aliases", func() bool { return s.answer("a0.example.org.", dns.TypeA) != "" })
 		var others sync.WaitGroup
 		others.Go(func() { churn(s, z) })
 		for began, d := time.Now(), 500*time.Millisecond+time.Duration(rnd.IntN(int(time.Second))); time.Since(began) < d; time.Sleep(50 * time.Millisecond) {
 			turn()
 		}
-		s.end(syscall.SIGKILL)
+		s.End(syscall.SIGKILL)
 		others.Wait()
-		s.run()
+		s.Restart()
 		flattened += checkWhole(t, s, z)
 	}
 	if flattened < cycles*aliases {
@@ -48,7 +50,7 @@ func TestKill(t *testing.T) {
 }
 
 // churn makes and deletes an ALIAS until the server is gone.
-func churn(s *server, zone string) {
+func churn(s *node, zone string) {
 	for i := 0; ; i++ {
 		code, out, err := s.do("POST", zone+"/recordsets", fmt.Sprintf(`{"name":"c%d.example.org.","type":"ALIAS","records":["cdn.example.net."]}`, i%5))
 		if err != nil {
@@ -65,7 +67,7 @@ func churn(s *server, zone string) {
 
 // checkWhole compares what is transferred with the aliases that the API lists, and returns how many have addresses. Those of
 // the zone are flattened in the same commits, so all must have the same addresses, of both families.
-func checkWhole(t *testing.T, s *server, zone string) int {
+func checkWhole(t *testing.T, s *node, zone string) int {
 	t.Helper()
 	// Lookups begin when the server does; they change all of the zone at once, so one transfer is one state.
 	records := s.transfer("example.org.")

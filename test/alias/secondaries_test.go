@@ -2,16 +2,13 @@ package alias
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/test/peers"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // poolID is that of Designate's default pool, which every zone is in.
@@ -37,30 +34,25 @@ func spread(t *testing.T, key peers.Key) {
 		s.must("POST", "/v2/tsigkeys", fmt.Sprintf(`{"name":%q,"algorithm":"hmac-sha256","secret":%q,"scope":"POOL","resource_id":%q}`,
 			key.Name, key.Secret, poolID))
 	}
-	zone := s.zone("example.org.")
+	zone := s.CreateZone("example.org.")
 	set := s.alias(zone, "example.org.", "cdn.example.net.")
-	eventually(t, "an active ALIAS", func() bool { return s.must("GET", set, "")["status"] == "ACTIVE" })
+	server.Eventually(t, "an active ALIAS", func() bool { return s.must("GET", set, "")["status"] == "ACTIVE" })
 	var fleet []*peers.Server
 	for _, p := range peers.Secondaries() {
-		f, err := p.Start(t.Context(), []peers.Zone{{Name: "example.org."}}, peers.Options{Primary: s.DNS[0], Key: key, Ready: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(f.Stop)
-		fleet = append(fleet, f)
+		fleet = append(fleet, peers.Start(t, p, []peers.Zone{{Name: "example.org."}}, peers.Options{Primary: s.DNS[0], Key: key, Ready: server.Patience}))
 	}
 	s.transferTo(fleet, key)
 	served(t, fleet, 1)
 	steps := 0
 	for i := 2; i <= 3; i++ {
-		eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
-		before, notified := serialOf(s.DNS[0]), s.metric("nameplane_notify_sent_total")
+		server.Eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
+		before, notified := serialOf(s.DNS[0]), s.Metric("nameplane_notify_sent_total")
 		target(i)
 		served(t, fleet, i)
 		// Serials step to the time of the commit, so that one step is told by the history.
 		n := changesSince(s, zone, before)
 		steps += n
-		if sent := s.metric("nameplane_notify_sent_total") - notified; sent > float64(n*len(fleet)) {
+		if sent := s.Metric("nameplane_notify_sent_total") - notified; sent == 0 || sent > float64(n*len(fleet)) {
 			t.Errorf("%v NOTIFY of %d changes to %d secondaries", sent, n, len(fleet))
 		}
 	}
@@ -68,14 +60,14 @@ func spread(t *testing.T, key peers.Key) {
 	if steps < 2 || steps > 3 {
 		t.Errorf("two moves were %d changes", steps)
 	}
-	eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
+	server.Eventually(t, "a zone that all have", func() bool { return s.must("GET", zone, "")["status"] == "ACTIVE" })
 }
 
 // served waits until all secondaries have the i-th addresses, and nothing private.
 func served(t *testing.T, fleet []*peers.Server, i int) {
 	t.Helper()
 	for _, f := range fleet {
-		eventually(t, fmt.Sprintf("address %d at %s", i, f.Name), func() bool {
+		server.Eventually(t, fmt.Sprintf("address %d at %s", i, f.Name), func() bool {
 			return answerOf(f.Addr, dns.TypeA) == fmt.Sprintf("example.org. 2 203.0.113.%d", i) &&
 				answerOf(f.Addr, dns.TypeAAAA) == fmt.Sprintf("example.org. 2 2001:db8::%d", i)
 		})
@@ -85,36 +77,10 @@ func served(t *testing.T, fleet []*peers.Server, i int) {
 	}
 }
 
-// metric is a number that the server tells of itself.
-func (s *server) metric(name string) (n float64) {
-	s.t.Helper()
-	text, _ := s.must("GET", "/metrics", "")["text"].(string)
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			if _, err := fmt.Sscan(rest, &n); err != nil {
-				s.t.Fatal(err)
-			}
-			return n
-		}
-	}
-	s.t.Fatalf("there is no metric %s", name)
-	return 0
-}
-
 // transferTo tells the server who its secondaries are.
-func (s *server) transferTo(fleet []*peers.Server, key peers.Key) {
+func (s *node) transferTo(fleet []*peers.Server, key peers.Key) {
 	s.t.Helper()
-	file := filepath.Join(s.dir, "nameplane.yaml")
-	old, err := os.ReadFile(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	var text strings.Builder
-	for line := range strings.Lines(string(old)) {
-		if !strings.HasPrefix(line, "transfer:") && !strings.HasPrefix(line, " ") {
-			text.WriteString(line)
-		}
-	}
 	allow := "127.0.0.1"
 	if key.Name != "" {
 		allow = ""
@@ -126,18 +92,11 @@ func (s *server) transferTo(fleet []*peers.Server, key peers.Key) {
 	for _, f := range fleet {
 		fmt.Fprintf(&text, "    - {address: '%s', key: '%s'}\n", f.Addr, key.Name)
 	}
-	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-		s.t.Fatal(err)
-	}
-	before := strings.Count(s.log.String(), "reloaded configuration")
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		s.t.Fatal(err)
-	}
-	eventually(s.t, "a reloaded configuration", func() bool { return strings.Count(s.log.String(), "reloaded configuration") > before })
+	s.Reload(s.config + text.String())
 }
 
 func serialOf(addr string) uint32 {
-	r, err := dns.Exchange(new(dns.Msg).SetQuestion("example.org.", dns.TypeSOA), addr)
+	r, err := server.Ask(addr, "example.org.", dns.TypeSOA)
 	if err != nil || len(r.Answer) == 0 {
 		return 0
 	}
@@ -147,7 +106,7 @@ func serialOf(addr string) uint32 {
 
 // answerOf is what a server answers for the apex; empty when it does not.
 func answerOf(addr string, t uint16) string {
-	r, err := dns.Exchange(new(dns.Msg).SetQuestion("example.org.", t), addr)
+	r, err := server.Ask(addr, "example.org.", t)
 	if err != nil {
 		return ""
 	}
@@ -155,7 +114,7 @@ func answerOf(addr string, t uint16) string {
 }
 
 // changesSince counts the changes of a zone behind a serial that were served.
-func changesSince(s *server, zone string, serial uint32) (n int) {
+func changesSince(s *node, zone string, serial uint32) (n int) {
 	s.t.Helper()
 	list, _ := s.must("GET", zone+"/history", "")["history"].([]any)
 	for _, c := range list {

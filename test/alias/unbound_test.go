@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestUnbound follows a target through a caching resolver: its first address, another one, an outage, an end of it, and a
@@ -14,7 +16,7 @@ func TestUnbound(t *testing.T) {
 	a := newAuthority(t)
 	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.1", "cdn.example.net. 2 IN AAAA 2001:db8::1")
 	s := startServer(t, unbound(t, a))
-	z := s.zone("example.org.")
+	z := s.CreateZone("example.org.")
 	set := s.alias(z, "example.org.", "www.example.net.")
 	status := func(want string) func() bool {
 		return func() bool { return s.must("GET", set, "")["status"] == want }
@@ -24,7 +26,7 @@ func TestUnbound(t *testing.T) {
 			return s.answer("example.org.", dns.TypeA) == v4 && s.answer("example.org.", dns.TypeAAAA) == v6
 		}
 	}
-	eventually(t, "an active ALIAS", status("ACTIVE"))
+	server.Eventually(t, "an active ALIAS", status("ACTIVE"))
 	const first, first6 = "example.org. 2 203.0.113.1", "example.org. 2 2001:db8::1"
 	if !served(first, first6)() {
 		t.Errorf("served: %s and %s", s.answer("example.org.", dns.TypeA), s.answer("example.org.", dns.TypeAAAA))
@@ -32,10 +34,10 @@ func TestUnbound(t *testing.T) {
 	sameEverywhere(t, s, z, first6+", "+first)
 
 	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.2", "cdn.example.net. 2 IN AAAA 2001:db8::1")
-	eventually(t, "the new address", served("example.org. 2 203.0.113.2", first6))
+	server.Eventually(t, "the new address", served("example.org. 2 203.0.113.2", first6))
 
 	a.breaks(true)
-	eventually(t, "a stale ALIAS", status("STALE"))
+	server.Eventually(t, "a stale ALIAS", status("STALE"))
 	if !served("example.org. 2 203.0.113.2", first6)() {
 		t.Error("an outage changed what is served")
 	}
@@ -44,12 +46,12 @@ func TestUnbound(t *testing.T) {
 		t.Errorf("known of it: %v", known)
 	}
 	a.breaks(false)
-	eventually(t, "an active ALIAS again", status("ACTIVE"))
+	server.Eventually(t, "an active ALIAS again", status("ACTIVE"))
 
 	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN AAAA 2001:db8::1")
-	eventually(t, "one family less", served("", first6))
+	server.Eventually(t, "one family less", served("", first6))
 	a.set()
-	eventually(t, "a stale ALIAS of a name that is gone", status("STALE"))
+	server.Eventually(t, "a stale ALIAS of a name that is gone", status("STALE"))
 	if !served("", first6)() {
 		t.Error("NXDOMAIN changed what is served")
 	}
@@ -62,7 +64,7 @@ func TestUnbound(t *testing.T) {
 }
 
 // Case 54: the same records with the same TTL in answers, transfers and exports, and nothing private on the wire.
-func sameEverywhere(t *testing.T, s *server, zone, want string) {
+func sameEverywhere(t *testing.T, s *node, zone, want string) {
 	t.Helper()
 	records := s.transfer("example.org.")
 	if got := texts(records); got != want {

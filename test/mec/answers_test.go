@@ -2,7 +2,6 @@ package mec
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 
 // TestAnswers follows rules from the API to the wire: each change is answered before it is acknowledged.
 func TestAnswers(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
 	create := func(r string) { t.Helper(); s.want(201, "POST "+all, r) }
 	put := func(id, body string) { t.Helper(); s.want(200, "PUT "+all+"/"+id, body) }
@@ -59,7 +58,7 @@ func TestAnswers(t *testing.T) {
 
 // TestBadInput sends the document's own broken samples: 400, and nothing is answered.
 func TestBadInput(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
 	for _, body := range []string{
 		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
@@ -67,19 +66,19 @@ func TestBadInput(t *testing.T) {
 		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
 	} {
 		r := s.want(400, "POST "+all, body)
-		if !strings.Contains(r.body, "ttl: ") && !strings.Contains(r.body, "ipAddress: ") {
-			t.Errorf("no field is named: %s", r.body)
+		if !strings.Contains(string(r.Body), "ttl: ") && !strings.Contains(string(r.Body), "ipAddress: ") {
+			t.Errorf("no field is named: %s", r.Body)
 		}
 		s.says("www.example.com A", "REFUSED")
 	}
-	if got := s.want(200, "GET "+all, "").body; got != "[]\n" {
+	if got := string(s.want(200, "GET "+all, "").Body); got != "[]\n" {
 		t.Errorf("rules %s", got)
 	}
 }
 
 // TestFight has two applications that want one name.
 func TestFight(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	of := func(app string) string { return s.MEP + "/mep/config/" + app + "/dns_rules" }
 	const name = "shop.example.com"
 	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.1", ""))
@@ -103,8 +102,8 @@ func TestFight(t *testing.T) {
 	// The application that cannot have the name does not learn who has it.
 	token := s.appToken("app2")
 	r := s.want(409, "PUT "+s.Apps+"/applications/app2/dns_rules/r", rule("r", name, "192.0.2.1", `,"ttl":10,"state":"ACTIVE"`), token)
-	if strings.Contains(r.body, "app1") || !strings.Contains(r.body, "another application") {
-		t.Errorf("an application is told %s", r.body)
+	if strings.Contains(string(r.Body), "app1") || !strings.Contains(string(r.Body), "another application") {
+		t.Errorf("an application is told %s", r.Body)
 	}
 
 	// With loadBalance both are answered, in turns.
@@ -115,7 +114,7 @@ func TestFight(t *testing.T) {
 	s.says(balanced+" A", "192.0.2.10/30 192.0.2.11/30")
 	first := map[string]bool{}
 	for range 20 {
-		first[s.ask(balanced, dns.TypeA).Answer[0].(*dns.A).A.String()] = true
+		first[s.Ask(balanced, dns.TypeA).Answer[0].(*dns.A).A.String()] = true
 	}
 	if len(first) != 2 {
 		t.Errorf("twenty answers begin with %v", first)
@@ -125,7 +124,7 @@ func TestFight(t *testing.T) {
 
 // TestMostSpecific has one name in two zones of the server management, and in a zone of the zones API.
 func TestMostSpecific(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	record := func(addr string) string {
 		return `{"name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["` + addr + `"]}`
 	}
@@ -141,7 +140,7 @@ func TestMostSpecific(t *testing.T) {
 	s.want(404, "DELETE "+records+"/www.example.com./A", "{}")
 
 	s.want(200, "POST "+records+"?zone=.", record("192.0.2.1"))
-	admin := "X-Auth-Token: " + s.admin
+	admin := "X-Auth-Token: " + s.Token
 	s.want(201, "POST "+s.HTTP+"/v2/zones", `{"name":"example.com.","email":"a@example.com"}`, admin)
 	s.says("www.example.com A", "NXDOMAIN")
 }

@@ -3,7 +3,6 @@ package mec
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +37,7 @@ func checkRule(t *testing.T, v any) {
 
 // TestConformance is group SRV/DNS of ETSI MEC-DEC 032-3, with its own sample rule, on every base path.
 func TestConformance(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	for i, base := range bases {
 		t.Run("base "+base, func(t *testing.T) {
 			app := fmt.Sprintf("5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1%d", i)
@@ -58,13 +57,13 @@ func TestConformance(t *testing.T) {
 			}
 			t.Run("TP_MEC_SRV_DNS_001_OK", func(t *testing.T) {
 				var list []any
-				if err := json.Unmarshal([]byte(s.want(200, "GET "+all, "", token).body), &list); err != nil || len(list) != 1 {
+				if err := json.Unmarshal(s.want(200, "GET "+all, "", token).Body, &list); err != nil || len(list) != 1 {
 					t.Fatalf("list %v: %v", list, err)
 				}
 				checkRule(t, list[0])
 			})
 			t.Run("TP_MEC_SRV_DNS_002_OK", func(t *testing.T) {
-				v := object(s.want(200, "GET "+one, "", token).body)
+				v := object(string(s.want(200, "GET "+one, "", token).Body))
 				if v["dnsRuleId"] != "DnsRule1" {
 					t.Errorf("rule %v", v)
 				}
@@ -73,7 +72,7 @@ func TestConformance(t *testing.T) {
 			t.Run("TP_MEC_SRV_DNS_002_NF", func(t *testing.T) { s.want(404, "GET "+all+"/NON_EXISTENT_DNS_RULE_ID", "", token) })
 			t.Run("TP_MEC_SRV_DNS_003_OK", func(t *testing.T) {
 				s.says(name+" A", "192.0.2.1/300")
-				v := object(s.want(200, "PUT "+one, sample, token).body)
+				v := object(string(s.want(200, "PUT "+one, sample, token).Body))
 				if v["ipAddress"] != "146.241.7.3" {
 					t.Errorf("rule %v", v)
 				}
@@ -95,9 +94,9 @@ func TestConformance(t *testing.T) {
 
 // TestListeners wants each door on its own listener only, and closed to others.
 func TestListeners(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
+	s := start(t, "", settings)
 	one, two := s.appToken("app1"), s.appToken("app2")
-	admin := "X-Auth-Token: " + s.admin
+	admin := "X-Auth-Token: " + s.Token
 	const own = "/mec_app_support/v2/applications/app1/dns_rules"
 	s.want(200, "GET "+s.Apps+own, "", one)
 	s.want(403, "GET "+s.Apps+own, "", two)
@@ -105,8 +104,8 @@ func TestListeners(t *testing.T) {
 	s.want(401, "GET "+s.Apps+own, "", "Authorization: Basic YTpi")
 	for _, path := range []string{"/mep/config/app1/dns_rules", "/mep/dns_server_mgmt/v1/rrecord", "/v2/zones", "/access/v1/tokens"} {
 		s.want(404, "GET "+s.Apps+path, "", one)
-		if r, err := s.call("GET "+s.HTTP+path, "", one); err != nil || r.StatusCode != 403 {
-			t.Errorf("an application at %s of the management: %d, %v", path, r.StatusCode, err)
+		if r, err := s.call("GET "+s.HTTP+path, "", one); err != nil || r.Status != 403 {
+			t.Errorf("an application at %s of the management: %d, %v", path, r.Status, err)
 		}
 	}
 	s.want(404, "GET "+s.MEP+own, "")
@@ -116,7 +115,7 @@ func TestListeners(t *testing.T) {
 	s.want(200, "GET "+s.HTTP+"/mep/dns_server_mgmt/v1/rrecord", "", admin)
 	s.want(200, "GET "+s.HTTP+"/mep/config", "", admin)
 	s.want(413, "PUT "+s.Apps+own+"/r", strings.Repeat(" ", 5000), one)
-	if status := s.end(syscall.SIGTERM); status != 0 {
-		t.Errorf("exit status %d:\n%s", status, s.output)
+	if status := s.End(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.Log())
 	}
 }

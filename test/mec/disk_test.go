@@ -3,7 +3,6 @@ package mec
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,14 +17,14 @@ func TestDiskFull(t *testing.T) {
 	if os.Geteuid() == 0 {
 		args = []string{"--user", "root"}
 	}
-	s := start(t, filepath.Join(newDir(t), "data"), settings, args...)
+	s := start(t, "", settings, args...)
 	limit := func(size uint64) {
 		t.Helper()
 		var old unix.Rlimit
-		if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &old); err != nil {
+		if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, nil, &old); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: old.Max}, nil); err != nil {
+		if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: old.Max}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,9 +39,9 @@ func TestDiskFull(t *testing.T) {
 		}
 		r, err := s.call("PUT "+s.MEP+"/mep/config/fill"+fmt.Sprint(i)+"/dns_rules", "["+strings.Join(list, ",")+"]")
 		if err != nil {
-			t.Fatalf("%v\n%s", err, s.output)
+			t.Fatalf("%v\n%s", err, s.Log())
 		}
-		if r.StatusCode != 200 {
+		if r.Status != 200 {
 			break
 		}
 		acked = i
@@ -61,8 +60,8 @@ func TestDiskFull(t *testing.T) {
 		{"PUT " + s.MEP + "/mep/dns_server_mgmt/v1/rrecord", `[{"zone":".","rr":[{"name":"y.example.com.","type":"A","class":"IN","ttl":30,"rData":["192.0.2.1"]}]}]`},
 	} {
 		r := s.want(503, c.call, c.body, token)
-		if r.Header.Get("Retry-After") == "" || !strings.Contains(r.body, "Nothing was changed") {
-			t.Errorf("%s: %v %s", c.call, r.Header, r.body)
+		if r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "Nothing was changed") {
+			t.Errorf("%s: %v %s", c.call, r.Header, r.Body)
 		}
 	}
 	check := func() {
@@ -72,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 		for _, name := range []string{"more", "x", "y", fmt.Sprintf("n%d-0", acked+1)} {
 			s.says(name+".example.com A", "REFUSED")
 		}
-		if got := s.want(200, "GET "+s.MEP+"/mep/config/"+refused+"/dns_rules", "").body; got != "[]\n" {
+		if got := string(s.want(200, "GET "+s.MEP+"/mep/config/"+refused+"/dns_rules", "").Body); got != "[]\n" {
 			t.Errorf("rules of a refused list: %s", got)
 		}
 	}

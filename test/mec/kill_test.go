@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // rulesPerList is how many rules every version has. They come in one call, so none may be seen without the others.
@@ -48,27 +49,27 @@ func (p *platform) ack() {
 // was acknowledged, or the one that was under way.
 func TestKill(t *testing.T) {
 	const cycles = 40
-	data := filepath.Join(newDir(t), "data")
+	dir := server.Dir(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	lists, tasks := &platform{app: "lists"}, &platform{app: "tasks"}
 	cut, wanted := 0, 0
 	for n := 0; n < cycles && !t.Failed(); n++ {
-		s := start(t, data, settings)
+		s := start(t, dir, settings)
 		cut += lists.settle(s) + tasks.settle(s)
 		by, other := lists, tasks
 		if n%2 == 1 {
 			by, other = tasks, lists
 		}
 		moment := time.Duration(rnd.IntN(int(3 * time.Millisecond)))
-		by.after, by.kill, other.kill = 1+rnd.IntN(5), func() { time.AfterFunc(moment, func() { _ = s.cmd.Process.Kill() }) }, nil
+		by.after, by.kill, other.kill = 1+rnd.IntN(5), func() { time.AfterFunc(moment, func() { _ = s.Signal(syscall.SIGKILL) }) }, nil
 		wanted += by.after
 		ended := make(chan struct{})
 		go func() { defer close(ended); lists.put(s) }()
 		tasks.configure(s)
 		<-ended
-		s.end(syscall.SIGKILL)
+		s.End(syscall.SIGKILL)
 	}
-	s := start(t, data, settings)
+	s := start(t, dir, settings)
 	cut += lists.settle(s) + tasks.settle(s)
 	t.Logf("%d versions by list and %d by task in %d lives of the server; %d were cut off and made all the same", lists.acked, tasks.acked, cycles, cut)
 	if lists.acked+tasks.acked < wanted {
@@ -77,15 +78,15 @@ func TestKill(t *testing.T) {
 }
 
 // put replaces all rules, again and again.
-func (p *platform) put(s *server) {
+func (p *platform) put(s *node) {
 	for {
 		p.tried = p.acked + 1
 		r, err := s.call("PUT "+s.MEP+"/mep/config/"+p.app+"/dns_rules", version(p.app, p.tried))
 		if err != nil {
 			return
 		}
-		if r.StatusCode != 200 {
-			s.t.Errorf("version %d: %d %s", p.tried, r.StatusCode, r.body)
+		if r.Status != 200 {
+			s.t.Errorf("version %d: %d %s", p.tried, r.Status, r.Body)
 			return
 		}
 		p.ack()
@@ -93,7 +94,7 @@ func (p *platform) put(s *server) {
 }
 
 // configure does the same by tasks, each after the end of the last.
-func (p *platform) configure(s *server) {
+func (p *platform) configure(s *node) {
 	for {
 		p.tried, p.task = p.acked+1, ""
 		method := "PUT"
@@ -108,8 +109,8 @@ func (p *platform) configure(s *server) {
 		state := "PROCESSING"
 		for state == "PROCESSING" {
 			var task struct{ TaskID, ConfigResult, Detailed string }
-			if err := json.Unmarshal([]byte(r.body), &task); err != nil || r.StatusCode != 200 {
-				s.t.Errorf("version %d: %d %s", p.tried, r.StatusCode, r.body)
+			if err := json.Unmarshal(r.Body, &task); err != nil || r.Status != 200 {
+				s.t.Errorf("version %d: %d %s", p.tried, r.Status, r.Body)
 				return
 			}
 			p.task, state = task.TaskID, task.ConfigResult
@@ -118,7 +119,7 @@ func (p *platform) configure(s *server) {
 			}
 		}
 		if state != "SUCCESS" {
-			s.t.Errorf("version %d: task %s", p.tried, r.body)
+			s.t.Errorf("version %d: task %s", p.tried, r.Body)
 			return
 		}
 		p.ack()
@@ -126,13 +127,13 @@ func (p *platform) configure(s *server) {
 }
 
 // settle compares a new server with what is known, and returns 1 when a version was made that nobody was told of.
-func (p *platform) settle(s *server) int {
+func (p *platform) settle(s *node) int {
 	s.t.Helper()
 	var list []struct {
 		Addr string `json:"ipAddress"`
 	}
 	r := s.want(200, "GET "+s.MEP+"/mep/config/"+p.app+"/dns_rules", "")
-	if err := json.Unmarshal([]byte(r.body), &list); err != nil {
+	if err := json.Unmarshal(r.Body, &list); err != nil {
 		s.t.Fatal(err)
 	}
 	have := p.acked
@@ -155,7 +156,7 @@ func (p *platform) settle(s *server) int {
 }
 
 // checkTask wants the task that was under way to tell what became of its version.
-func (p *platform) checkTask(s *server, have int) {
+func (p *platform) checkTask(s *node, have int) {
 	s.t.Helper()
 	if p.task == "" || p.tried == p.acked {
 		return
@@ -165,7 +166,7 @@ func (p *platform) checkTask(s *server, have int) {
 	if have == p.tried {
 		want = `"configResult":"SUCCESS"`
 	}
-	if !strings.Contains(r.body, want) {
-		s.t.Errorf("%s has version %d, tried was %d, and its task is %s", p.app, have, p.tried, r.body)
+	if !strings.Contains(string(r.Body), want) {
+		s.t.Errorf("%s has version %d, tried was %d, and its task is %s", p.app, have, p.tried, r.Body)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestReplay sends what programs of EdgeGallery sent, octet for octet, each request on a connection of its own that is then
@@ -36,7 +38,7 @@ func replay(t *testing.T, name string, compat bool) {
 	}
 	// Far fewer connections than requests: those that were left must not lock the next one out.
 	more := fmt.Sprintf("authentication: none, edgegallery_status: %v, max_connections: 3", compat)
-	c := client{server: start(t, filepath.Join(newDir(t), "data"), strings.Replace(settings, "authentication: none", more, 1))}
+	c := client{node: start(t, "", strings.Replace(settings, "authentication: none", more, 1))}
 	for i := 0; i+1 < len(archive.Files); i += 2 {
 		step, want := archive.Files[i], strings.Split(strings.TrimSpace(string(archive.Files[i+1].Data)), "\n")
 		head, body, _ := strings.Cut(string(step.Data), "\n\n")
@@ -53,7 +55,7 @@ func replay(t *testing.T, name string, compat bool) {
 
 // client is who sends recorded requests.
 type client struct {
-	*server
+	*node
 	task string // the newest
 }
 
@@ -67,7 +69,7 @@ func (c *client) send(step, request string) string {
 	if asks {
 		request = taskID.ReplaceAllString(request, "/tasks/"+c.task+"/")
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(server.Patience); ; time.Sleep(5 * time.Millisecond) {
 		status, body := c.exchange(step, request)
 		var task struct{ TaskID, ConfigResult string }
 		_ = json.Unmarshal(body, &task) // most replies are of no task
@@ -90,7 +92,7 @@ func (c *client) exchange(step, request string) (status int, body []byte) {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(server.Patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	if _, err := io.WriteString(conn, request); err != nil {

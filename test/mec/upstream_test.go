@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/test/peers"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // upstreamZone is what the internet is in this test.
@@ -41,7 +42,7 @@ func TestUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Stop)
-	s := start(t, filepath.Join(newDir(t), "data"), settings+"forward: {upstreams: ['"+up.Addr+"'], clients: [127.0.0.0/8], max_stale: 0s}\n")
+	s := start(t, "", settings+"forward: {upstreams: ['"+up.Addr+"'], clients: [127.0.0.0/8], max_stale: 0s}\n")
 	ask := func(name string, typ uint16) *dns.Msg {
 		t.Helper()
 		c := dns.Client{Timeout: 5 * time.Second, UDPSize: 1232}
@@ -77,7 +78,7 @@ func TestUpstream(t *testing.T) {
 		t.Errorf("a large answer over TCP: %v, %v", whole, err)
 	}
 
-	up.StopProcess()
+	up.Process.Stop()
 	began := time.Now()
 	dead := ask("gone.example.net.", dns.TypeA)
 	if took := time.Since(began); dead.Rcode != dns.RcodeServerFailure || took > 5*time.Second {
@@ -88,13 +89,13 @@ func TestUpstream(t *testing.T) {
 	}
 	s.want(200, "PUT "+s.MEP+"/mep/config/app1/dns_rules/r", `{"state":"ACTIVE"}`)
 	s.says("www.example.net A", "203.0.113.1/30")
-	if err := up.StartProcess(); err != nil {
+	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := up.WaitFor(t.Context(), "example.net."); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); s.answer("ns.example.net", dns.TypeA) != "192.0.2.53/300"; {
+	for end := time.Now().Add(server.Patience); s.answer("ns.example.net", dns.TypeA) != "192.0.2.53/300"; {
 		if time.Now().After(end) {
 			t.Fatal("the upstream is back, and is not asked")
 		}

@@ -6,16 +6,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // events reads the changes of a stream until there are n, as "KIND STATE".
-func (s *server) events(n int, url string, headers ...string) (changes []string, last string) {
+func (s *node) events(n int, url string, headers ...string) (changes []string, last string) {
 	s.t.Helper()
-	ctx, leave := context.WithTimeout(s.t.Context(), patience)
+	ctx, leave := context.WithTimeout(s.t.Context(), server.Patience)
 	defer leave()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
@@ -25,7 +26,7 @@ func (s *server) events(n int, url string, headers ...string) (changes []string,
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
 	}
-	res, err := s.client.Do(req)
+	res, err := s.Client.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -51,8 +52,8 @@ func member(json, name string) string {
 
 // TestWatchAcrossRestart resumes a stream of a server that was killed, and missed nothing.
 func TestWatchAcrossRestart(t *testing.T) {
-	data := filepath.Join(newDir(t), "data")
-	s := start(t, data, settings)
+	dir := server.Dir(t)
+	s := start(t, dir, settings)
 	token := s.appToken("app1")
 	s.want(201, "POST "+s.MEP+"/mep/config/app1/dns_rules", rule("r", "www.example.com", "192.0.2.1", ""))
 	got, last := s.events(1, s.Apps+"/applications/app1/dns_rules/events", token, "Last-Event-ID: 0")
@@ -60,8 +61,8 @@ func TestWatchAcrossRestart(t *testing.T) {
 		t.Fatalf("events %v", got)
 	}
 	s.want(200, "PUT "+s.MEP+"/mep/config/app1/dns_rules/r", `{"state":"INACTIVE"}`)
-	s.end(syscall.SIGKILL)
-	s = start(t, data, settings)
+	s.End(syscall.SIGKILL)
+	s = start(t, dir, settings)
 	s.want(204, "DELETE "+s.MEP+"/mep/config/app1", "")
 	token = s.appToken("app1") // the one before went with the application
 	got, _ = s.events(2, s.Apps+"/applications/app1/dns_rules/events", token, "Last-Event-ID: "+last)
@@ -72,14 +73,14 @@ func TestWatchAcrossRestart(t *testing.T) {
 
 // TestStopEndsStreams wants a server that is told to stop not to wait for those who watch.
 func TestStopEndsStreams(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings)
-	res, err := s.client.Get(s.MEP + "/mep/config/events")
+	s := start(t, "", settings)
+	res, err := s.Client.Get(s.MEP + "/mep/config/events")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if status := s.end(syscall.SIGTERM); status != 0 {
-		t.Errorf("exit status %d:\n%s", status, s.output)
+	if status := s.End(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d:\n%s", status, s.Log())
 	}
 	if _, err := io.ReadAll(res.Body); err != nil {
 		t.Errorf("the stream ended with %v", err)
@@ -88,7 +89,7 @@ func TestStopEndsStreams(t *testing.T) {
 
 // TestCallback subscribes to changes, and gets them at a callback, also those that happened while it did not listen.
 func TestCallback(t *testing.T) {
-	s := start(t, filepath.Join(newDir(t), "data"), settings+"mec: {callbacks: {networks: [127.0.0.0/8]}}\n")
+	s := start(t, "", settings+"mec: {callbacks: {networks: [127.0.0.0/8]}}\n")
 	token := s.appToken("app1")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *Server) WaitHTTP(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-s.done:
+		case <-s.Done():
 			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("the management door is not ready: %w", ctx.Err())

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/need"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // Zone is one zone and the master file that holds it.
@@ -66,18 +68,13 @@ type site struct {
 
 // Server is one running server. Its folder goes away with it.
 type Server struct {
-	Name string
+	*server.Process
 	Addr string // host:port of UDP and TCP
 	HTTP string // URL of the management door, or empty
-	PID  int
 	Dir  string // its temporary folder
-	Log  string // path of what it wrote
 
 	program Program
 	opts    Options
-	args    []string
-	cmd     *exec.Cmd
-	done    chan struct{} // closed when the process has ended
 }
 
 // errEnded is what a taken port looks like from outside, or a configuration
@@ -106,21 +103,20 @@ func (p Program) Start(ctx context.Context, zones []Zone, opts Options) (*Server
 	return nil, last
 }
 
-// Installed reports whether the program can be started here.
-func (p Program) Installed() bool {
-	_, err := p.find()
-	return err == nil
+// Start starts a program for a test. The server ends with the test.
+func Start(t testing.TB, p Program, zones []Zone, opts Options) *Server {
+	t.Helper()
+	s, err := p.Start(t.Context(), zones, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
 }
 
 func (p Program) find() (string, error) {
-	if path, err := exec.LookPath(p.Binary); err == nil {
+	if path, err := need.Installed(p.Binary); err == nil {
 		return path, nil
-	}
-	// Servers live in sbin, which is not in the PATH of ordinary users.
-	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, p.Binary)); err == nil {
-			return path, nil
-		}
 	}
 	if p.Package == "" {
 		return "", fmt.Errorf("%s: %s is not there; build it first", p.Name, p.Binary)
@@ -137,19 +133,18 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := server.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	httpPort, err := freePort()
+	httpPort, err := server.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		Name:    p.Name,
+		Process: &server.Process{Name: p.Name, WorkDir: dir, LogFile: filepath.Join(dir, "log")},
 		Addr:    net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		Dir:     dir,
-		Log:     filepath.Join(dir, "log"),
 		program: p,
 		opts:    opts,
 	}
@@ -161,8 +156,13 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	if p.load != nil {
 		s.HTTP = "http://" + door
 	}
-	if err := s.bring(ctx, args, zones); err != nil {
-		err = fmt.Errorf("%s did not start: %w\n%s", p.Name, err, s.logTail())
+	s.Command = append([]string{p.Binary}, args...)
+	if opts.Core != "" {
+		// taskset replaces itself by the server, so the PID stays the server's.
+		s.Command = append([]string{"taskset", "-c", opts.Core}, s.Command...)
+	}
+	if err := s.bring(ctx, zones); err != nil {
+		err = fmt.Errorf("%s did not start: %w\n%s", p.Name, err, s.LogTail())
 		s.Stop()
 		return nil, err
 	}
@@ -170,8 +170,8 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 }
 
 // bring starts the process, loads the zones and waits for their answers.
-func (s *Server) bring(ctx context.Context, args []string, zones []Zone) error {
-	if err := s.exec(args); err != nil {
+func (s *Server) bring(ctx context.Context, zones []Zone) error {
+	if err := s.Start(); err != nil {
 		return err
 	}
 	limit := s.opts.Ready
@@ -193,36 +193,6 @@ func (s *Server) bring(ctx context.Context, args []string, zones []Zone) error {
 	return nil
 }
 
-func (s *Server) exec(args []string) error {
-	s.args = args
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own copy
-	argv := append([]string{s.program.Binary}, args...)
-	if s.opts.Core != "" {
-		// taskset replaces itself by the server, so the PID stays the server's.
-		argv = append([]string{"taskset", "-c", s.opts.Core}, argv...)
-	}
-	s.cmd = exec.Command(argv[0], argv[1:]...)
-	s.cmd.Dir = s.Dir
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	// A group of its own, so that Stop reaches the workers a server forks and
-	// nothing else.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	s.PID = s.cmd.Process.Pid
-	s.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		_ = cmd.Wait() // how it ended is in its log
-		close(done)
-	}(s.cmd, s.done)
-	return nil
-}
-
 // WaitFor returns when the server answers for the zone with authority.
 func (s *Server) WaitFor(ctx context.Context, zone string) error {
 	client := dns.Client{Timeout: 200 * time.Millisecond}
@@ -233,7 +203,7 @@ func (s *Server) WaitFor(ctx context.Context, zone string) error {
 			return nil
 		}
 		select {
-		case <-s.done:
+		case <-s.Done():
 			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("no authoritative SOA for %s: %w", zone, ctx.Err())
@@ -244,59 +214,6 @@ func (s *Server) WaitFor(ctx context.Context, zone string) error {
 
 // Stop ends the server and its workers, gently first, and removes its folder.
 func (s *Server) Stop() {
-	s.end(syscall.SIGTERM)
+	s.Process.Stop()
 	_ = os.RemoveAll(s.Dir)
-}
-
-// StopProcess ends the server and keeps its folder, for StartProcess.
-func (s *Server) StopProcess() {
-	s.end(syscall.SIGTERM)
-}
-
-// StartProcess starts a stopped server on the same folder and port. It returns
-// as soon as the process runs; WaitFor tells when it answers.
-func (s *Server) StartProcess() error {
-	return s.exec(s.args)
-}
-
-func (s *Server) end(sig syscall.Signal) {
-	if s.cmd == nil || s.cmd.Process == nil {
-		return
-	}
-	_ = syscall.Kill(s.PID, sig)
-	select {
-	case <-s.done:
-	case <-time.After(10 * time.Second):
-	}
-	// What is left of the group: a worker that outlived its parent.
-	_ = syscall.Kill(-s.PID, syscall.SIGKILL)
-	<-s.done
-}
-
-func (s *Server) logTail() string {
-	text, err := os.ReadFile(s.Log)
-	if err != nil {
-		return "no log: " + err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return "its log ends with:\n" + strings.Join(lines[max(0, len(lines)-20):], "\n")
-}
-
-// freePort finds a loopback port that is free for UDP and TCP alike.
-func freePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		u, err := net.ListenPacket("udp", l.Addr().String())
-		l.Close()
-		if err != nil {
-			continue
-		}
-		u.Close()
-		return port, nil
-	}
-	return 0, errors.New("no loopback port is free for both UDP and TCP")
 }

@@ -47,8 +47,8 @@ func TestStartAnswersAndStops(t *testing.T) {
 				t.Errorf("Usage() = %+v, %v, want at least 1 MB of memory", u, err)
 			}
 			s.Stop()
-			if left := running(t, s.PID); len(left) > 0 {
-				t.Errorf("after Stop these of group %d still run: %v", s.PID, left)
+			if left := running(t, s.PID()); len(left) > 0 {
+				t.Errorf("after Stop these of group %d still run: %v", s.PID(), left)
 			}
 			if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
 				t.Errorf("Stop left %s", s.Dir)

@@ -28,6 +28,39 @@ func Unbound() Program {
 	return Program{Name: "Unbound", Binary: "unbound", Package: "unbound", configure: configureUnbound}
 }
 
+// Resolver is an Unbound that asks one authority for everything, and nobody else for anything.
+func Resolver(authority string) Program {
+	p := Unbound()
+	p.configure = func(s site) ([]string, error) {
+		addr := strings.Replace(authority, ":", "@", 1)
+		conf, err := write(s.dir, "unbound.conf", fmt.Sprintf(`server:
+    directory: %q
+    username: ""
+    chroot: ""
+    pidfile: ""
+    use-syslog: no
+    interface: 127.0.0.1@%d
+    outgoing-interface: 127.0.0.1
+    do-ip6: no
+    do-not-query-localhost: no
+    module-config: "iterator"
+    num-threads: 1
+    infra-host-ttl: 1
+    infra-keep-probing: yes
+stub-zone:
+    name: "example.net."
+    stub-addr: %[3]s
+stub-zone:
+    name: "."
+    stub-addr: %[3]s
+remote-control:
+    control-enable: no
+`, s.dir, s.port, addr))
+		return []string{"-d", "-c", conf}, err
+	}
+	return p
+}
+
 // CoreDNS is the program of test/tools/coredns, built to the given path.
 func CoreDNS(binary string) Program {
 	return Program{Name: "CoreDNS", Binary: binary, configure: configureCoreDNS}

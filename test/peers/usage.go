@@ -22,7 +22,7 @@ type Usage struct {
 // the sum of their proportional shares, because VmRSS would count the pages
 // they share once for each.
 func (s *Server) Usage() (Usage, error) {
-	pids := family(s.PID)
+	pids := family(s.PID())
 	var u Usage
 	for _, pid := range pids {
 		cpu, err := cpuTime(pid)

@@ -178,7 +178,7 @@ func followBIND(t *testing.T, k peers.Key) {
 // expire: 8 seconds after the master was last heard of, as its SOA says, the zone is not served any more, and kept.
 func expire(t *testing.T, second *server, named *peers.Server) {
 	t.Helper()
-	named.StopProcess()
+	named.Process.Stop()
 	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/tasks/xfr", nil, 202)
 	second.eventually("SERVFAIL of an expired zone", func() bool { return answers(second.DNS[0], "www."+apex, dns.TypeA) == "SERVFAIL" })
 	if z := second.zone(apex); z["status"] != "ERROR" {
@@ -188,7 +188,7 @@ func expire(t *testing.T, second *server, named *peers.Server) {
 	if got := answers(second.DNS[0], "www."+apex, dns.TypeA); got != "SERVFAIL" {
 		t.Errorf("after a restart the expired zone answers %s", got)
 	}
-	if err := named.StartProcess(); err != nil {
+	if err := named.Start(); err != nil {
 		t.Fatal(err)
 	}
 	second.eventually("the zone back from its master", func() bool {
