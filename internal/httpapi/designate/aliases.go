@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -132,21 +130,6 @@ func setStatus(done int, w wireRecordSet) int {
 		return http.StatusAccepted
 	}
 	return done
-}
-
-// refreshAliases writes the status of each ALIAS of a batch anew: inside the commit nobody knew it.
-func (c *call) refreshAliases(sets []wireRecordSet) {
-	for i := range sets {
-		w := &sets[i]
-		if w.Type != rr.TypeALIAS.String() || w.Action == actionDelete {
-			continue
-		}
-		id, err := uuid.Parse(w.ZoneID)
-		name, err2 := dnsname.Parse(w.Name)
-		if err == nil && err2 == nil {
-			w.Status, w.Action = c.api.aliasStatus(alias.Key{Zone: id, Name: name})
-		}
-	}
 }
 
 // uncover removes what an ALIAS left at the place of a new set. If the ALIAS is still there when the edit ends, the two

@@ -40,22 +40,11 @@ func (c *call) anyInput(resource string) (*input, error) {
 	if err := c.wantMedia("application/json", "application/json-patch+json"); err != nil {
 		return nil, err
 	}
-	b, err := c.body()
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	if err != nil {
 		return nil, readError(err)
 	}
 	return parseInput(resource, b)
-}
-
-// body reads the body. Most say how long they are, and then there is nothing to grow; what is said to be long must come first.
-func (c *call) body() ([]byte, error) {
-	const short = 64 << 10
-	if n := c.r.ContentLength; n > 0 && n <= short {
-		b := make([]byte, n)
-		_, err := io.ReadFull(c.r.Body, b)
-		return b, err
-	}
-	return io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 }
 
 // readError words a body that could not be read to its end.
@@ -74,9 +63,6 @@ func parseInput(resource string, b []byte) (*input, error) {
 		return nil, refuse("invalid_json", "The body is not UTF-8")
 	}
 	in := &input{resource: resource}
-	if in.fields = plainObject(b); in.fields != nil {
-		return in, nil
-	}
 	if err := json.Unmarshal(b, &in.fields); err != nil {
 		if t, ok := err.(*json.UnmarshalTypeError); ok {
 			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
@@ -89,22 +75,8 @@ func parseInput(resource string, b []byte) (*input, error) {
 	return in, nil
 }
 
-// parseItem is parseInput for a part of a body that was found to be JSON.
-func parseItem(resource string, raw json.RawMessage) (*input, error) {
-	if raw[0] == '{' {
-		if fields := plainFields(raw); fields != nil {
-			return &input{resource: resource, fields: fields}, nil
-		}
-	}
-	return parseInput(resource, raw)
-}
-
 func (c *call) wantMedia(media ...string) error {
-	text := c.header("Content-Type")
-	if text == media[0] {
-		return nil
-	}
-	got, _, err := mime.ParseMediaType(text)
+	got, _, err := mime.ParseMediaType(c.header("Content-Type"))
 	if err != nil || !slices.Contains(media, got) {
 		return &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
 			message: "Content-type must be " + media[0]}
@@ -204,8 +176,8 @@ func short(raw []byte) string {
 
 // text reads a string of at most so many characters; nil when absent or null.
 func (in *input) text(key string, most int) *string {
-	s, ok := plainText(in.fields[key])
-	if !ok && !in.get(key, "string", &s) {
+	var s string
+	if !in.get(key, "string", &s) {
 		return nil
 	}
 	if utf8.RuneCountInString(s) > most {
@@ -237,9 +209,6 @@ func (in *input) number(key string, least, most int64) *int64 {
 
 // texts reads a list of strings.
 func (in *input) texts(key string) []string {
-	if out, ok := plainTexts(in.fields[key]); ok {
-		return out
-	}
 	var list []*string
 	if !in.get(key, "array", &list) {
 		return nil

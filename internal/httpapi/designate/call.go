@@ -211,7 +211,8 @@ func (c *call) setRequestID() {
 	}
 }
 
-func marshalAny(v any) ([]byte, error) {
+// marshal encodes a reply. Unlike json.Marshal it leaves <, > and & as they are, and ends with a newline.
+func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,7 +35,7 @@ func (c *call) applyChanges() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var sets []wireRecordSet
+	var sets []changed
 	var left *zone.Zone // as the batch left it
 	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
@@ -58,41 +59,15 @@ func (c *call) applyChanges() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	c.refreshAliases(sets)
 	return reply{status: http.StatusOK, etag: tagOf(zoneOnWire(*left, shared)),
-		body: changesReply{sets, c.linkedZone(*left, shared)}}, nil
-}
-
-// changesReply is what a batch left behind.
-type changesReply struct {
-	sets []wireRecordSet
-	zone any
-}
-
-func (r changesReply) marshal() ([]byte, error) {
-	z, err := marshalAny(r.zone)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, 0, len(r.sets)*setOctets+len(z)+32)
-	b = append(b, `{"recordsets":[`...)
-	for i := range r.sets {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendRecordSet(b, &r.sets[i])
-	}
-	b = append(append(b, `],"zone":`...), z[:len(z)-1]...)
-	return append(b, "}\n"...), nil
+		body: wireChanges{c.changedSets(sets), c.linkedZone(*left, shared)}}, nil
 }
 
 // readChanges reads every item, so that all mistakes are reported together.
 func readChanges(in *input) ([]change, error) {
 	in.require("changes")
-	raw, ok := plainItems(in.fields["changes"])
-	if !ok {
-		in.get("changes", "array", &raw)
-	}
+	var raw []json.RawMessage
+	in.get("changes", "array", &raw)
 	if len(raw) > maxChanges {
 		in.note("changes", fmt.Sprintf("%d changes are too many", len(raw)), "maxItems", maxChanges)
 	}
@@ -101,7 +76,7 @@ func readChanges(in *input) ([]change, error) {
 	}
 	items := make([]change, 0, len(raw))
 	for i, r := range raw {
-		item, err := parseItem("change", r)
+		item, err := parseInput("change", r)
 		if err != nil {
 			in.noteItem("changes", i, "it is not an object", "type", "object")
 			continue
@@ -144,21 +119,41 @@ func readChange(in *input) change {
 	return ch
 }
 
-// applyAll makes the changes in order. The error of an item says which one.
-func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]wireRecordSet, error) {
-	out := make([]wireRecordSet, 0, len(items))
+// changed is what one item of a batch left: a record set, or the one that it deleted.
+type changed struct {
+	zoneSet
+	deleted bool
+}
+
+// changedSets returns the record sets of a batch for its reply. It is called after the commit, which decides the status
+// of an ALIAS.
+func (c *call) changedSets(sets []changed) []wireRecordSet {
+	out := make([]wireRecordSet, 0, len(sets))
+	for _, s := range sets {
+		if s.deleted {
+			out = append(out, c.deletedSet(s.zoneSet))
+		} else {
+			out = append(out, c.linkedSet(s.zoneSet))
+		}
+	}
+	return out
+}
+
+// applyAll applies the changes in order. The error of an item says which one it is.
+func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]changed, error) {
+	out := make([]changed, 0, len(items))
 	var g growth
 	for i, ch := range items {
 		set, err := c.applyOne(tx, z, ch, &g)
 		if err != nil {
 			return nil, itemFault(i, c, err)
 		}
-		out = append(out, set)
+		out = append(out, changed{set, ch.action == "delete"})
 	}
 	return out, nil
 }
 
-// itemFault is the fault of one item of a batch.
+// itemFault returns the fault of one item of a batch.
 func itemFault(i int, c *call, err error) error {
 	f := *c.asFault(err)
 	f.problems = []problem{{[]any{"changes", i}, f.message, f.kind, nil}}
@@ -166,24 +161,25 @@ func itemFault(i int, c *call, err error) error {
 	return &f
 }
 
-func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (wireRecordSet, error) {
+// applyOne applies one change, and returns the record set that it left or deleted.
+func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (zoneSet, error) {
 	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
 	exists := err == nil && !was.Hidden
 	if was.Hidden {
 		was = zone.RecordSet{}
 	}
+	zs := zoneSet{z, was}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return wireRecordSet{}, err
+		return zs, err
 	}
 	if !exists && (ch.action == "update" || ch.action == "delete") {
-		return wireRecordSet{}, notFound("recordset", "RecordSet")
+		return zs, notFound("recordset", "RecordSet")
 	}
-	zs := zoneSet{z, was}
 	if ch.ifMatch != "" && (!exists || !sameWritten(ch.ifMatch, tagOf(c.wire(zs))) && ch.ifMatch != "*") {
-		return wireRecordSet{}, store.ErrChanged
+		return zs, store.ErrChanged
 	}
 	if ch.action == "delete" {
-		return c.applyDelete(tx, zs, g)
+		return zs, c.applyDelete(tx, zs, g)
 	}
 	next := was
 	next.Name, next.Type = ch.name, ch.typ
@@ -195,16 +191,14 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (wire
 		g.sets++
 		zs.set, err = c.addSet(tx, z, next, *g)
 	}
-	return c.linkedSet(zs), err
+	return zs, err
 }
 
-func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) (wireRecordSet, error) {
+func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) error {
 	if err := c.mayChange(zs.set); err != nil {
-		return wireRecordSet{}, err
+		return err
 	}
 	g.sets--
 	g.records -= len(zs.set.Data)
-	w := c.linkedSet(zs)
-	w.Status, w.Action = statusPending, actionDelete
-	return w, tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
+	return tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
 }

@@ -1,7 +1,6 @@
 package designate
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -149,9 +148,7 @@ func (c *call) deleteRecordSet() (reply, error) {
 		}
 		return tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
 	})
-	w := c.linkedSet(zs)
-	w.Status, w.Action = statusPending, actionDelete
-	return reply{status: http.StatusAccepted, body: w}, err
+	return reply{status: http.StatusAccepted, body: c.deletedSet(zs)}, err
 }
 
 // findRecordSet leads from a record set's id to its address.
@@ -180,20 +177,23 @@ func setPath(zoneID, id uuid.UUID) string {
 	return "/v2/zones/" + zoneID.String() + "/recordsets/" + id.String()
 }
 
-// setReply is a reply with a record set. It is written once for its tag, which leaves the links out, and for the body.
+// setReply returns a reply with a record set. Its entity tag leaves the links out.
 func (c *call) setReply(status int, zs zoneSet) reply {
 	w := c.wire(zs)
-	b := append(appendRecordSet(make([]byte, 0, setOctets), &w), '\n')
-	tag := tagOfText(b)
-	if w.Type == aliasType {
-		tag = tagOf(w)
-	}
-	b = appendLinks(b[:len(b)-len("}\n")], c.url(setPath(zs.zone.ID, zs.set.ID)))
-	return reply{status: setStatus(status, w), body: json.RawMessage(append(b, "}\n"...)), etag: tag}
+	tag := tagOf(w)
+	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
+	return reply{status: setStatus(status, w), body: w, etag: tag}
 }
 
 func (c *call) linkedSet(zs zoneSet) wireRecordSet {
 	w := c.wire(zs)
 	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
+	return w
+}
+
+// deletedSet returns a record set that was deleted as Designate shows it while its servers still have it.
+func (c *call) deletedSet(zs zoneSet) wireRecordSet {
+	w := c.linkedSet(zs)
+	w.Status, w.Action = statusPending, actionDelete
 	return w
 }

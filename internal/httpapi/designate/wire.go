@@ -91,6 +91,12 @@ type wireRecordSet struct {
 	Links *links      `json:"links,omitempty"`
 }
 
+// wireChanges is the reply to a batch of changes.
+type wireChanges struct {
+	RecordSets []wireRecordSet `json:"recordsets"`
+	Zone       wireZone        `json:"zone"`
+}
+
 // The states of things here: what is committed is served, so nothing is ever waiting.
 const (
 	statusActive   = "ACTIVE"
