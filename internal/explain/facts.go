@@ -12,8 +12,12 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Schema is the version of the form of Facts.
-const Schema = "nameplane.facts/1"
+// Schema is the version of the form of Facts. Those of version 1 are read as they are: they also had verdicts of the program
+// that wrote them in their samples, which Assess replaces.
+const (
+	Schema  = "nameplane.facts/2"
+	Schema1 = "nameplane.facts/1"
+)
 
 // Facts are everything that was found out about a name, and how.
 type Facts struct {
@@ -228,11 +232,9 @@ type Sample struct {
 	At       time.Duration    `json:"at"`                // since Facts.At
 	Recurse  bool             `json:"recurse"`           // RD was set
 	NoCheck  bool             `json:"noCheck,omitempty"` // CD was set
-	State    safeat.State     `json:"state"`
 	Rcode    string           `json:"rcode,omitempty"`
 	Sets     []Set            `json:"sets,omitempty"`
 	SOA      *SOA             `json:"soa,omitempty"`
-	Left     uint32           `json:"left"` // TTL that came with it; of a negative answer that of the SOA
 	Errors   []EDE            `json:"errors,omitempty"`
 	NSID     string           `json:"nsid,omitempty"`
 	Evidence []int            `json:"evidence,omitempty"`

@@ -21,8 +21,8 @@ const week = 7 * 24 * time.Hour
 func Safe(f *Facts) safeat.Report {
 	links := Links(f)
 	facts := safeat.Facts{Now: f.At, Links: links}
-	for _, c := range f.Caches {
-		if c.NoVote || len(c.Samples) == 0 {
+	for _, c := range Assess(f) {
+		if c.NoVote || len(c.Answers) == 0 {
 			continue
 		}
 		r := resolverOf(f, links, c)
@@ -37,16 +37,16 @@ func Safe(f *Facts) safeat.Report {
 }
 
 // SafeAt is the same for one resolver alone, also one whose word does not count.
-func SafeAt(f *Facts, c Cache) safeat.Part {
+func SafeAt(f *Facts, c Assessment) safeat.Part {
 	links := Links(f)
 	return safeat.Compute(safeat.Facts{Now: f.At, Links: links, Resolvers: []safeat.Resolver{resolverOf(f, links, c)}}).Resolvers[0]
 }
 
-func resolverOf(f *Facts, links []safeat.Link, c Cache) safeat.Resolver {
+func resolverOf(f *Facts, links []safeat.Link, c Assessment) safeat.Resolver {
 	r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps}
-	for _, s := range c.Samples {
-		s.State = StateOf(f, c, s)
-		r.Samples = append(r.Samples, samples(f, links, s)...)
+	a := newAuthority(f)
+	for _, s := range c.Answers {
+		r.Samples = append(r.Samples, samples(a, links, s)...)
 	}
 	return r
 }

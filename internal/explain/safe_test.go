@@ -64,8 +64,13 @@ func answer(at string, serial uint32, data ...string) explain.Answer {
 		Sets: []explain.Set{set(www, rr.TypeA, 300, data...)}, Serial: serial}
 }
 
-func cached(state safeat.State, left uint32, sets ...explain.Set) explain.Cache {
-	return explain.Cache{Operator: "Alpha", Addr: netip.MustParseAddr("192.0.2.201"), Samples: []explain.Sample{{Question: ask(www), State: state, Left: left, Sets: sets}}}
+// cached is a resolver that gave these sets; without any, a denial of example.org that it keeps for left seconds.
+func cached(left uint32, sets ...explain.Set) explain.Cache {
+	answer := explain.Sample{Question: ask(www), Rcode: "NOERROR", Sets: sets}
+	if len(sets) == 0 {
+		answer.Rcode, answer.SOA = "NXDOMAIN", &explain.SOA{Owner: name("example.org"), TTL: left}
+	}
+	return explain.Cache{Operator: "Alpha", Addr: netip.MustParseAddr("192.0.2.201"), Samples: []explain.Sample{answer}}
 }
 
 func look(ago time.Duration, sets ...explain.Set) explain.Past {
@@ -82,7 +87,7 @@ func TestSafe(t *testing.T) {
 		{"nobody says that it changed", direct, 0, "Everyone sees the new answer"},
 		{"all caches are current", func() *explain.Facts {
 			f := direct()
-			f.Caches = []explain.Cache{cached(safeat.Current, 200, set(www, rr.TypeA, 200, newWeb))}
+			f.Caches = []explain.Cache{cached(200, set(www, rr.TypeA, 200, newWeb))}
 			return f
 		}, 0, ""},
 		{"it was changed, and from what is not known", func() *explain.Facts {
@@ -158,7 +163,7 @@ func TestSafe(t *testing.T) {
 		{"the first link of the chain is old", func() *explain.Facts {
 			f := aliased()
 			f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeCNAME, 600, "old.example.net."), set(edge, rr.TypeA, 60, newWeb))}
-			f.Caches = []explain.Cache{cached(safeat.Old, 60, set(www, rr.TypeCNAME, 500, "old.example.net."), set("old.example.net", rr.TypeA, 60, oldWeb))}
+			f.Caches = []explain.Cache{cached(60, set(www, rr.TypeCNAME, 500, "old.example.net."), set("old.example.net", rr.TypeA, 60, oldWeb))}
 			return f
 		}, 600 * time.Second, ""},
 		{"the DS was another one an hour ago", func() *explain.Facts {
@@ -241,13 +246,13 @@ func TestDivided(t *testing.T) {
 // TestSamples: what a cache holds of each link.
 func TestSamples(t *testing.T) {
 	f := aliased()
-	f.Caches = []explain.Cache{cached(safeat.Old, 40, set(www, rr.TypeCNAME, 500, edge+"."), set(edge, rr.TypeA, 40, oldWeb))}
+	f.Caches = []explain.Cache{cached(40, set(www, rr.TypeCNAME, 500, edge+"."), set(edge, rr.TypeA, 40, oldWeb))}
 	f.Past = []explain.Past{look(time.Minute, set(www, rr.TypeCNAME, 600, edge+"."), set(edge, rr.TypeA, 60, oldWeb))}
 	r := explain.Safe(f)
 	if got := r.Resolvers[0].Held.Sub(now); got < 40*time.Second || got > 42*time.Second {
 		t.Errorf("the old address is held for %v, want 40 s: %s", got, r.Summary)
 	}
-	f.Caches = []explain.Cache{cached(safeat.Negative, 700)}
+	f.Caches = []explain.Cache{cached(700)}
 	r = explain.Safe(f)
 	if got := r.Resolvers[0]; got.State != safeat.Negative || got.Held.Sub(now) < 700*time.Second {
 		t.Errorf("a denial: %+v", got)

@@ -12,11 +12,11 @@ import (
 )
 
 // cache is a resolver as people know it.
-func cache(c explain.Cache) string {
+func cache(c explain.Assessment) string {
 	return fmt.Sprintf("%s (%s)", cmp.Or(c.Operator, c.ID, "the resolver"), c.Addr)
 }
 
-func caches(all []explain.Cache) string {
+func caches(all []explain.Assessment) string {
 	var out []string
 	for _, c := range all {
 		out = append(out, cache(c))
@@ -25,25 +25,25 @@ func caches(all []explain.Cache) string {
 }
 
 // in reports whether a cache was seen in a state. Answers to questions that switch validation off are about that only.
-func in(f *explain.Facts, c explain.Cache, states ...safeat.State) bool {
-	return slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
-		return !s.NoCheck && slices.Contains(states, explain.StateOf(f, c, s))
+func in(c explain.Assessment, states ...safeat.State) bool {
+	return slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool {
+		return !s.NoCheck && slices.Contains(states, s.State)
 	})
 }
 
 // voting are the resolvers whose answers tell something about caches. Answers that may be altered on the way do not.
-func voting(f *explain.Facts) (out []explain.Cache) {
-	for _, c := range f.Caches {
-		if !c.NoVote && in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale) {
+func voting(f *explain.Facts) (out []explain.Assessment) {
+	for _, c := range explain.Assess(f) {
+		if !c.NoVote && in(c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-func with(f *explain.Facts, states ...safeat.State) (out []explain.Cache) {
-	for _, c := range voting(f) {
-		if in(f, c, states...) {
+func with(all []explain.Assessment, states ...safeat.State) (out []explain.Assessment) {
+	for _, c := range all {
+		if in(c, states...) {
 			out = append(out, c)
 		}
 	}
@@ -51,10 +51,10 @@ func with(f *explain.Facts, states ...safeat.State) (out []explain.Cache) {
 }
 
 // until is when the last of some resolvers gives up what it holds, as far as that was seen.
-func until(f *explain.Facts, of []explain.Cache, states ...safeat.State) (end time.Time, evidence []int) {
+func until(f *explain.Facts, of []explain.Assessment, states ...safeat.State) (end time.Time, evidence []int) {
 	for _, c := range of {
-		for _, s := range c.Samples {
-			if !slices.Contains(states, explain.StateOf(f, c, s)) {
+		for _, s := range c.Answers {
+			if !slices.Contains(states, s.State) {
 				continue
 			}
 			if e := f.At.Add(s.At + time.Duration(s.Left)*time.Second); e.After(end) {
@@ -75,7 +75,7 @@ func everyone(f *explain.Facts, least time.Time) time.Time {
 }
 
 // flush adds where caches can be emptied.
-func flush(x explain.Finding, of []explain.Cache, fix string) explain.Finding {
+func flush(x explain.Finding, of []explain.Assessment, fix string) explain.Finding {
 	var pages []string
 	for _, c := range of {
 		if c.Flush != "" && !slices.Contains(pages, c.Flush) {
@@ -103,7 +103,8 @@ func noneNegative(f *explain.Facts) []explain.Finding {
 
 // late judges resolvers that hold an older answer.
 func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Finding {
-	name, all, of := text(f.Name), voting(f), with(f, state)
+	name, all := text(f.Name), voting(f)
+	of := with(all, state)
 	switch {
 	case len(all) == 0:
 		return unknown(name, "No resolver gave an answer for %s that can be compared.", name)
@@ -121,12 +122,9 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 
 func noneStale(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), voting(f)
-	var of []explain.Cache
+	var of []explain.Assessment
 	for _, c := range all {
-		says := slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
-			return slices.ContainsFunc(s.Errors, func(e explain.EDE) bool { return e.Code == 3 || e.Code == 19 })
-		})
-		if says || in(f, c, safeat.Stale) {
+		if slices.ContainsFunc(c.Samples, explain.Sample.SaysStale) {
 			of = append(of, c)
 		}
 	}
@@ -172,10 +170,10 @@ func noneLonger(f *explain.Facts) []explain.Finding {
 	name, compared := text(f.Name), false
 	var out []explain.Finding
 	for _, c := range voting(f) {
-		for _, s := range c.Samples {
+		for _, s := range c.Answers {
 			for _, set := range s.Sets {
 				most, ok := authorityTTL(f, set)
-				if !ok || explain.StateOf(f, c, s) != safeat.Current {
+				if !ok || s.State != safeat.Current {
 					continue
 				}
 				compared = true
@@ -202,14 +200,14 @@ func oneVoice(f *explain.Facts) []explain.Finding {
 		several = several || len(c.Samples) > 1
 		states := []safeat.State{}
 		for _, s := range []safeat.State{safeat.Current, safeat.Old, safeat.Negative} {
-			if in(f, c, s) {
+			if in(c, s) {
 				states = append(states, s)
 			}
 		}
 		if len(states) < 2 {
 			continue
 		}
-		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
+		end, evidence := until(f, []explain.Assessment{c}, safeat.Old, safeat.Negative)
 		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, byTime(end, f.At))
 		x.Visible = end
 		out = append(out, seen(x, evidence))
@@ -226,11 +224,11 @@ func oneVoice(f *explain.Facts) []explain.Finding {
 func ownResolver(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var all []explain.Finding
-	for _, c := range f.Caches {
+	for _, c := range explain.Assess(f) {
 		if !c.Local {
 			continue
 		}
-		end, evidence := until(f, []explain.Cache{c}, safeat.Old, safeat.Negative)
+		end, evidence := until(f, []explain.Assessment{c}, safeat.Old, safeat.Negative)
 		left := ""
 		if !end.IsZero() {
 			left = fmt.Sprintf(", until %s (in %s)", byTime(end, f.At), length(end.Sub(f.At)))
@@ -238,15 +236,15 @@ func ownResolver(f *explain.Facts) []explain.Finding {
 		x := fail("", explain.You, cache(c), "")
 		x.Visible = end
 		switch {
-		case in(f, c, safeat.Old):
+		case in(c, safeat.Old):
 			x.Words = fmt.Sprintf("The resolver of this machine, %s, holds an old answer for %s%s. It is your network, not the DNS.", cache(c), name, left)
-		case in(f, c, safeat.Negative):
+		case in(c, safeat.Negative):
 			x.Words = fmt.Sprintf("The resolver of this machine, %s, remembers that %s does not exist%s. It is your network, not the DNS.", cache(c), name, left)
-		case in(f, c, safeat.Stale):
+		case in(c, safeat.Stale):
 			x.Words = fmt.Sprintf("The resolver of this machine, %s, gives an answer for %s that is past its time: it cannot reach the zone's servers.", cache(c), name)
-		case in(f, c, safeat.Filtered):
+		case in(c, safeat.Filtered):
 			continue // VAN02
-		case in(f, c, safeat.Current):
+		case in(c, safeat.Current):
 			all = append(all, pass(cache(c), "The resolver of this machine, %s, gives the answer of the authority.", cache(c))...)
 			continue
 		default:

@@ -13,11 +13,12 @@ func probe(fact explain.Fact, of func(*explain.Server) *explain.Probe) func(*exp
 	return func(f *explain.Facts) { *of(second(f)) = explain.Probe{Fact: fact} }
 }
 
-// stranger is the answer of a filter, by its name only.
-func stranger() explain.Sample {
-	s := sample(safeat.Old, 200)
-	s.State = safeat.Filtered
-	return s
+// stranger makes the first resolver one that filters, or alters answers, and has another answer.
+func stranger(filters, noVote bool) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		alpha(sample(safeat.Old, 200))(f)
+		f.Caches[0].Filters, f.Caches[0].NoVote = filters, noVote
+	}
 }
 
 func conductStories() (out []story) {
@@ -62,8 +63,8 @@ func vantageStories() []story {
 		{"VAN02", "none", nil, "pass", ""},
 		{"VAN02", "one says so", alpha(says(sample(safeat.Filtered, 0), 17)), "fail warning", "Alpha (192.0.2.201) filters www.example.org on purpose."},
 		{"VAN02", "one was seen so", alpha(sample(safeat.Filtered, 0)), "fail warning", ""},
-		{"VAN02", "one that filters has another answer", alpha(stranger()), "fail warning", "that is either its own or an older one, which cannot be told from here. | Look again when the TTL is over"},
-		{"VAN02", "one has another answer that may be altered on the way", then(alpha(stranger()), func(f *explain.Facts) { f.Caches[0].NoVote = true }), "pass", ""},
+		{"VAN02", "one that filters has another answer", stranger(true, false), "fail warning", "that is either its own or an older one, which cannot be told from here. | Look again when the TTL is over"},
+		{"VAN02", "one has another answer that may be altered on the way", stranger(false, true), "pass", ""},
 		{"VAN02", "nobody answered", noCaches, "unknown", ""},
 		{"VAN03", "right", nil, "pass", ""},
 		{"VAN03", "ahead", skew(90 * time.Second), "fail info", "1 min 30 s ahead"},

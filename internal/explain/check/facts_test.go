@@ -38,7 +38,6 @@ func addrs(all ...string) (out []netip.Addr) {
 	return out
 }
 
-
 func set(owner string, t rr.Type, ttl uint32, data ...string) explain.Set {
 	return explain.Set{Name: name(owner), Type: t, TTL: ttl, Data: data}
 }
@@ -168,9 +167,18 @@ func local() explain.Cache {
 	return c
 }
 
+// sample is an answer that is in a state beside the healthy facts.
 func sample(state safeat.State, left uint32) explain.Sample {
-	s := explain.Sample{Question: ask("www.example.org", rr.TypeA), Recurse: true, State: state, Left: left, Rcode: "NOERROR"}
+	s := explain.Sample{Question: ask("www.example.org", rr.TypeA), Recurse: true, Rcode: "NOERROR"}
 	switch state {
+	case safeat.Silent:
+		s.Rcode = ""
+	case safeat.Failed:
+		s.Rcode = "SERVFAIL"
+	case safeat.Filtered:
+		s.Sets = []explain.Set{set("www.example.org", rr.TypeA, left, "0.0.0.0")}
+	case safeat.Stale:
+		s.Sets, s.Errors = []explain.Set{set("www.example.org", rr.TypeA, left, web)}, []explain.EDE{{Code: 3}}
 	case safeat.Current:
 		s.Sets = []explain.Set{set("www.example.org", rr.TypeA, left, web)}
 	case safeat.Old:
@@ -249,7 +257,7 @@ func alias(targets ...string) func(*explain.Facts) {
 			o.Sets[0].Name = name(from)
 		}
 		for i := range f.Caches {
-			f.Caches[i].Samples = []explain.Sample{{Question: ask("www.example.org", rr.TypeA), State: safeat.Current, Left: 200,
+			f.Caches[i].Samples = []explain.Sample{{Question: ask("www.example.org", rr.TypeA), Rcode: "NOERROR",
 				Sets: []explain.Set{set("www.example.org", rr.TypeCNAME, 200, targets[0]+".")}}}
 		}
 	}

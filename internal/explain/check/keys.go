@@ -131,21 +131,21 @@ func sameKeys(f *explain.Facts) []explain.Finding {
 
 func checkedAlike(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
-	var broken []explain.Cache
+	var broken []explain.Assessment
 	var evidence []int
 	well, failing := 0, 0
-	for _, c := range f.Caches {
+	for _, c := range explain.Assess(f) {
 		if c.NoVote {
 			continue
 		}
-		if !in(f, c, safeat.Failed) {
-			if in(f, c, safeat.Current, safeat.Old) {
+		if !in(c, safeat.Failed) {
+			if in(c, safeat.Current, safeat.Old) {
 				well++
 			}
 			continue
 		}
 		failing++
-		for _, s := range c.Samples {
+		for _, s := range c.Answers {
 			if s.NoCheck && (s.State == safeat.Current || s.State == safeat.Old) {
 				broken = append(broken, c)
 				evidence = append(evidence, s.Evidence...)

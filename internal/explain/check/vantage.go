@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -29,20 +28,18 @@ func notIntercepted(f *explain.Facts) []explain.Finding {
 func notFiltered(f *explain.Facts) []explain.Finding {
 	name, answered := text(f.Name), false
 	var out []explain.Finding
-	for _, c := range f.Caches {
-		answered = answered || in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale)
-		says := slices.ContainsFunc(c.Samples, func(s explain.Sample) bool {
-			return slices.ContainsFunc(s.Errors, func(e explain.EDE) bool { return e.Code >= 15 && e.Code <= 17 })
-		})
-		if !says && !in(f, c, safeat.Filtered) {
+	for _, c := range explain.Assess(f) {
+		answered = answered || in(c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale)
+		says := slices.ContainsFunc(c.Samples, explain.Sample.SaysFiltered)
+		if !says && !in(c, safeat.Filtered) {
 			continue
 		}
-		if !says && c.NoVote && !c.Filters && strange(f, c) {
+		if !says && c.NoVote && !c.Filters && suspected(c) {
 			continue // somebody on the way may have made it, and it does not count
 		}
-		_, evidence := until(f, []explain.Cache{c}, safeat.Filtered)
+		_, evidence := until(f, []explain.Assessment{c}, safeat.Filtered)
 		x := fail("", explain.Resolver, cache(c), "%s filters %s on purpose. Its users do not get the answer, and waiting does not help.", cache(c), name)
-		if !says && strange(f, c) {
+		if !says && suspected(c) {
 			x.Words = fmt.Sprintf("%s has another answer for %s than its authority. As it filters, that is either its own or an older one, which cannot be told from here.", cache(c), name)
 			x.Fix = "Look again when the TTL is over: an older answer has gone then. If it stays, ask the operator to take the name off the list."
 		}
@@ -57,19 +54,9 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 	return pass(name, "No resolver that was asked filters %s.", name)
 }
 
-// strange reports whether all that speaks for a filter is that the resolver is known to have one, and that its answer is another.
-func strange(f *explain.Facts, c explain.Cache) bool {
-	for _, s := range c.Samples {
-		nowhere := func(d string) bool {
-			a, err := netip.ParseAddr(d)
-			return err == nil && (a.IsUnspecified() || a.IsLoopback())
-		}
-		if explain.StateOf(f, c, s) == safeat.Filtered && (len(s.Errors) > 0 || s.Rcode != "NOERROR" || len(s.Sets) == 0 ||
-			slices.ContainsFunc(s.Sets, func(set explain.Set) bool { return slices.ContainsFunc(set.Data, nowhere) })) {
-			return false
-		}
-	}
-	return true
+// suspected reports whether only the name of the resolver says that a filter made its answers.
+func suspected(c explain.Assessment) bool {
+	return !slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool { return s.State == safeat.Filtered && !s.Suspected() })
 }
 
 func clock(f *explain.Facts) []explain.Finding {
@@ -106,12 +93,12 @@ func enough(f *explain.Facts) []explain.Finding {
 		return pass(name, "%d of %s could be judged.", good, count(all, "server", "servers"))
 	}
 	asked, answered := 0, 0
-	for _, c := range f.Caches {
+	for _, c := range explain.Assess(f) {
 		if c.NotAsked != "" {
 			continue
 		}
 		asked++
-		if in(f, c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered) {
+		if in(c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered) {
 			answered++
 		}
 	}

@@ -151,7 +151,7 @@ func TestLetters(t *testing.T) {
 		if got := said(f, "www.example.test. MX"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if got := states(f.Caches[0]); got != "current 200" {
+		if got := states(explain.Assess(f)[0]); got != "current 200" {
 			t.Errorf("%s, want current", got)
 		}
 	})

@@ -47,11 +47,7 @@ func (r *run) caches() error {
 	for _, c := range all {
 		r.facts.Caches = append(r.facts.Caches, c.Cache)
 	}
-	r.compare()
-	if r.askForThem() {
-		r.judge()
-		r.compare()
-	}
+	r.askForThem()
 	r.told(StageResolvers)
 	return nil
 }
@@ -193,7 +189,6 @@ func (s *sampler) sample(types []rr.Type) {
 
 // once takes one sample. First it is tried without RD, which only tells what is there.
 func (s *sampler) once(w *way) {
-	missed := false
 	if !w.recurse {
 		p := s.send(w.q, false, false)
 		if p.view != nil && tellsAll(w.q, p.view) {
@@ -201,7 +196,6 @@ func (s *sampler) once(w *way) {
 			return
 		}
 		w.recurse = p.view == nil || p.view.Rcode == "REFUSED"
-		missed = !w.recurse && len(p.view.Answer) == 0 // with a part of a chain it has at least that
 	}
 	if s.left == 0 {
 		return
@@ -212,11 +206,6 @@ func (s *sampler) once(w *way) {
 		return
 	}
 	s.keep(w.q, p, true, false)
-	if missed {
-		s.mu.Lock()
-		s.fetched[p.ids[len(p.ids)-1]] = true
-		s.mu.Unlock()
-	}
 	w.useless = p.view == nil || p.view.Rcode == "REFUSED"
 	if p.view != nil && p.view.Rcode == "SERVFAIL" {
 		s.uncheck(w)
@@ -276,7 +265,7 @@ func tellsAll(q iterate.Question, v *iterate.View) bool {
 }
 
 func (s *sampler) keep(q iterate.Question, p reply, recurse, unchecked bool) {
-	out := explain.Sample{Question: q, At: p.last.At + p.last.RTT, Recurse: recurse, NoCheck: unchecked, State: safeat.Silent, Evidence: p.ids}
+	out := explain.Sample{Question: q, At: p.last.At + p.last.RTT, Recurse: recurse, NoCheck: unchecked, Evidence: p.ids}
 	if v := p.view; v != nil {
 		out.Rcode, out.Sets, out.NSID = v.Rcode, setsOf(v.Answer), v.NSID
 		for _, e := range v.EDE {

@@ -25,9 +25,9 @@ func compare(t *testing.T, g *gather.Gatherer, name string, types ...rr.Type) *e
 }
 
 // states are those of the samples of a cache, each once, with the TTLs left.
-func states(c explain.Cache) string {
+func states(c explain.Assessment) string {
 	var out []string
-	for _, s := range c.Samples {
+	for _, s := range c.Answers {
 		line := fmt.Sprintf("%s %d", s.State, s.Left)
 		if len(out) == 0 || out[len(out)-1] != line {
 			out = append(out, line)
@@ -72,10 +72,10 @@ func TestStates(t *testing.T) {
 		t.Run(tt.name+" "+tt.script, func(t *testing.T) {
 			run(t, map[string]string{resolverA: tt.script}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 				f := compare(t, g, tt.name, rr.TypeA)
-				if got := states(f.Caches[0]); got != tt.want {
+				if got := states(explain.Assess(f)[0]); got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
-				if got := states(f.Caches[1]); !strings.HasPrefix(got, "current ") || strings.Contains(got, ",") {
+				if got := states(explain.Assess(f)[1]); !strings.HasPrefix(got, "current ") || strings.Contains(got, ",") {
 					t.Errorf("the other resolver: %s", got)
 				}
 				for _, at := range []string{resolverA, resolverB} {
@@ -101,7 +101,7 @@ func TestFilteringResolver(t *testing.T) {
 		g.Resolvers[0].Filter, g.Resolvers[1].Filter = true, true
 		f := compare(t, g, "www.example.test", rr.TypeA)
 		// One has the denial of the zone itself, which is no filter's.
-		if got, want := states(f.Caches[0])+"; "+states(f.Caches[1]), "filtered 0; negative 100"; got != want {
+		if got, want := states(explain.Assess(f)[0])+"; "+states(explain.Assess(f)[1]), "filtered 0; negative 100"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -116,7 +116,7 @@ func TestFilterIsLate(t *testing.T) {
 			run(t, map[string]string{resolverA: old, resolverB: held}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 				g.Resolvers[0].Filter, g.Resolvers[0].Vote = !altered, !altered
 				f := compare(t, g, "www.example.test", rr.TypeA)
-				if got := states(f.Caches[0]) + "; " + states(f.Caches[1]); got != want {
+				if got := states(explain.Assess(f)[0]) + "; " + states(explain.Assess(f)[1]); got != want {
 					t.Errorf("altered %v: %s, want %s", altered, got, want)
 				}
 			})
@@ -126,9 +126,9 @@ func TestFilterIsLate(t *testing.T) {
 
 func TestBogusWithoutCheck(t *testing.T) {
 	run(t, map[string]string{resolverA: "bogus example.test. 6"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
-		if len(c.Samples) != 2 || c.Samples[0].State != safeat.Failed || c.Samples[0].NoCheck || c.Samples[0].Errors[0].Code != 6 ||
-			c.Samples[1].State != safeat.Current || !c.Samples[1].NoCheck {
+		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
+		if len(c.Samples) != 2 || c.Answers[0].State != safeat.Failed || c.Answers[0].NoCheck || c.Answers[0].Errors[0].Code != 6 ||
+			c.Answers[1].State != safeat.Current || !c.Answers[1].NoCheck {
 			t.Errorf("samples are %+v", c.Samples)
 		}
 	})
@@ -140,8 +140,8 @@ func TestServedStale(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		// The authority is there for us, and not for the resolver.
 		net.MustServer(resolverA, "resolve 192.0.2.250")
-		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
-		if len(c.Samples) == 0 || c.Samples[0].State != safeat.Stale {
+		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
+		if len(c.Samples) == 0 || c.Answers[0].State != safeat.Stale {
 			t.Errorf("samples are %+v", c.Samples)
 		}
 	})
@@ -150,9 +150,9 @@ func TestServedStale(t *testing.T) {
 func TestManyCaches(t *testing.T) {
 	more := map[string]string{resolverA: "nsid here\ncaches 3\nhold www.example.test. 200 A 203.0.113.8"}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
+		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
 		seen, ids := map[safeat.State]int{}, map[string]bool{}
-		for _, s := range c.Samples {
+		for _, s := range c.Answers {
 			seen[s.State]++
 			ids[s.NSID] = true
 		}
@@ -207,14 +207,14 @@ func TestAwait(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Await = true
 		g.Options.Expect = []explain.Set{{Type: rr.TypeA, Data: []string{"203.0.113.50"}}}
-		c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]
+		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
 		if want := "A is not 203.0.113.50; a resolver that is asked now remembers what there is"; c.NotAsked != want || asked(net, resolverA) > 0 {
 			t.Errorf("not asked because %q, want %q; %d queries", c.NotAsked, want, asked(net, resolverA))
 		}
 		for _, at := range []string{"192.0.2.21", "192.0.2.22"} {
 			net.MustServer(at, "set www.example.test. 60 A 203.0.113.50")
 		}
-		if c := compare(t, g, "www.example.test", rr.TypeA).Caches[0]; c.NotAsked != "" || len(c.Samples) == 0 || c.Samples[0].State != safeat.Current {
+		if c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]; c.NotAsked != "" || len(c.Samples) == 0 || c.Answers[0].State != safeat.Current {
 			t.Errorf("when it is there: not asked because %q; samples %+v", c.NotAsked, c.Samples)
 		}
 	})
@@ -252,7 +252,7 @@ func TestUnknownAuthority(t *testing.T) {
 func TestForce(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Force = true
-		c := compare(t, g, "soon.example.test", rr.TypeA).Caches[0]
+		c := explain.Assess(compare(t, g, "soon.example.test", rr.TypeA))[0]
 		if len(c.Samples) == 0 || c.NotAsked != "" {
 			t.Errorf("%+v", c)
 		}
@@ -262,8 +262,8 @@ func TestForce(t *testing.T) {
 func TestOnlyTypesThatAreThere(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f := compare(t, g, "only4.example.test")
-		for _, c := range f.Caches {
-			for _, s := range c.Samples {
+		for _, c := range explain.Assess(f) {
+			for _, s := range c.Answers {
 				if s.Question.Type != rr.TypeA || s.State != safeat.Current {
 					t.Errorf("%s: %+v", c.Operator, s)
 				}
@@ -283,7 +283,7 @@ func TestPlaces(t *testing.T) {
 		const view = "subnets\nview 198.51.100.1/32 www.example.test. 300 A 203.0.113.77"
 		run(t, map[string]string{"192.0.2.21": view, "192.0.2.22": view}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 			g.Options.ECS = netip.MustParsePrefix("198.51.100.1/32")
-			if got := states(compare(t, g, "www.example.test", rr.TypeA).Caches[0]); got != "current 300" {
+			if got := states(explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]); got != "current 300" {
 				t.Errorf("%s, want current", got)
 			}
 		})
@@ -293,7 +293,7 @@ func TestPlaces(t *testing.T) {
 		more := map[string]string{"192.0.2.21": view, "192.0.2.22": view, resolverB: "snoop refuse",
 			resolverA: "snoop refuse\nhold www.example.test. 200 A 203.0.113.77"}
 		run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			if got := states(compare(t, g, "www.example.test", rr.TypeA).Caches[0]); got != "current 200" {
+			if got := states(explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]); got != "current 200" {
 				t.Errorf("%s, want current", got)
 			}
 		})
@@ -314,7 +314,7 @@ func TestPlaces(t *testing.T) {
 					r.ID, r.V4 = at, []netip.Addr{addr(at)}
 					g.Resolvers = append(g.Resolvers, r)
 				}
-				if got := states(compare(t, g, "www.example.test", rr.TypeA).Caches[1]); got != want {
+				if got := states(explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[1]); got != want {
 					t.Errorf("with %d versions: %s, want %s", n, got, want)
 				}
 			}
@@ -330,8 +330,8 @@ func TestPlaces(t *testing.T) {
 		run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 			g.Options.Past = []explain.Past{{Sets: []explain.Set{{Name: name("www.example.test."), Type: rr.TypeA, Data: []string{"203.0.113.4"}}}}}
 			f := compare(t, g, "www.example.test", rr.TypeA)
-			if f.Caches[0].Samples[0].State != safeat.Current || f.Caches[1].Samples[0].State != safeat.Old {
-				t.Errorf("%s; %s, want current; old, as an earlier look saw it", states(f.Caches[0]), states(f.Caches[1]))
+			if explain.Assess(f)[0].Answers[0].State != safeat.Current || explain.Assess(f)[1].Answers[0].State != safeat.Old {
+				t.Errorf("%s; %s, want current; old, as an earlier look saw it", states(explain.Assess(f)[0]), states(explain.Assess(f)[1]))
 			}
 		})
 	})
@@ -345,7 +345,7 @@ func TestLocal(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Local, g.Resolvers = file, list()[:1]
 		f := compare(t, g, "www.example.test", rr.TypeA)
-		if len(f.Caches) != 2 || !f.Caches[0].Local || f.Caches[0].Addr != addr(resolverB) || states(f.Caches[0]) != "current 300" || f.Caches[1].Local {
+		if len(f.Caches) != 2 || !f.Caches[0].Local || f.Caches[0].Addr != addr(resolverB) || states(explain.Assess(f)[0]) != "current 300" || f.Caches[1].Local {
 			t.Errorf("%+v", f.Caches)
 		}
 		g.Options.Local = file + ".absent"

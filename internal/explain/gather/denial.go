@@ -147,8 +147,8 @@ func (r *run) sameAs(sets []explain.Set, other dnsname.Name, t rr.Type) bool {
 	name := r.facts.Name
 	for _, a := range r.facts.Answers {
 		for _, t := range []rr.Type{t, rr.TypeCNAME} {
-			mine, ok := find(a.Sets, name, t)
-			theirs, has := find(sets, other, t)
+			mine, ok := explain.Find(a.Sets, name, t)
+			theirs, has := explain.Find(sets, other, t)
 			if ok && has && a.Question.Name == name && slices.Equal(mine.Data, theirs.Data) {
 				return true
 			}

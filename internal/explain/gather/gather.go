@@ -178,7 +178,7 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	}
 	r.registerTargets()
 	r.near()
-	r.judge() // claims go to the addresses that were found
+	r.derive() // claims go to the addresses that were found
 	r.claims()
 	return r.finish("analyze")
 }
@@ -198,7 +198,7 @@ func (g *Gatherer) Compare(ctx context.Context, input string, types []rr.Type) (
 	r.settle()
 	r.again()
 	r.near()
-	r.judge() // resolvers are compared with what authorities have
+	r.derive() // resolvers are asked only for what authorities have
 	if err := r.caches(); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.facts.Name, err)
 	}

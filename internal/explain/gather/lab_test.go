@@ -55,7 +55,7 @@ func TestLabCaches(t *testing.T) {
 		for _, tt := range tests {
 			f := compare(t, g, tt.name)
 			got := map[safeat.State][]string{}
-			for _, c := range f.Caches {
+			for _, c := range explain.Assess(f) {
 				per := 0
 				for _, e := range f.Exchanges {
 					if e.Server == c.Addr && e.Try > 0 {
@@ -65,7 +65,7 @@ func TestLabCaches(t *testing.T) {
 				if per > 8 || len(c.Samples) == 0 {
 					t.Errorf("%s: %s was sent %d queries, samples %v", tt.name, c.ID, per, c.Samples)
 				}
-				for _, s := range c.Samples {
+				for _, s := range c.Answers {
 					if s.State != safeat.Current && !slices.Contains(got[s.State], c.ID) {
 						got[s.State] = append(got[s.State], c.ID)
 					}

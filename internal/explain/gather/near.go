@@ -23,9 +23,7 @@ type search struct {
 
 // near finds a name that does exist beside one that does not: a letter may be off.
 func (r *run) near() {
-	r.judge()
-	o := r.facts.Outcomes[0]
-	if r.opts.NoNear || o.Result != iterate.NXDomain || o.End != r.facts.Name || r.facts.Domain.IsZero() {
+	if r.opts.NoNear || r.trace.Result != iterate.NXDomain || len(r.trace.Chain) > 0 || r.facts.Domain.IsZero() {
 		return
 	}
 	s := &search{run: r, left: nearQueries}
@@ -97,7 +95,7 @@ func (s *search) seen(zone *iterate.Zone) (out []dnsname.Name) {
 			out = append(out, h.Name)
 		}
 	}
-	for _, d := range s.facts.Denials {
+	for _, d := range s.denialsOf(s.records()) {
 		for _, c := range d.Covers {
 			if n, err := dnsname.Parse(c); err == nil && d.Zone == zone.Name && d.Ranges == safeat.RangesNSEC && n != zone.Name && n.IsIn(zone.Name) {
 				out = append(out, n)

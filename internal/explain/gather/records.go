@@ -83,15 +83,6 @@ func sameSets(a, b []explain.Set) bool {
 	})
 }
 
-// find is the set of an owner and type.
-func find(sets []explain.Set, name dnsname.Name, t rr.Type) (explain.Set, bool) {
-	i := slices.IndexFunc(sets, func(s explain.Set) bool { return s.Name == name && s.Type == t })
-	if i < 0 {
-		return explain.Set{}, false
-	}
-	return sets[i], true
-}
-
 // soaOf is the first SOA record of a section.
 func soaOf(section []iterate.Record) *explain.SOA {
 	var soa *explain.SOA

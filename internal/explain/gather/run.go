@@ -49,7 +49,6 @@ type run struct {
 	unsent    map[string]bool         // limits that were reached
 	strange   map[int]bool            // exchanges with unusual queries
 	unusual   int                     // queries of those
-	fetched   map[int]bool            // exchanges with resolvers that had said that they would have to look
 	fresh     map[place]time.Duration // when servers were seen to have come to a newer version of a zone
 
 	strayed       *iterate.Exchange // with an address at which there is no server
@@ -111,7 +110,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	}
 	opts := g.Options.withDefaults(kind)
 	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
-		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fetched: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
+		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
 	if r.exchanger == nil {
 		r.exchanger = &resolve.Client{AsIs: true}
 	}
@@ -261,7 +260,7 @@ func (r *run) complete() {
 		}
 		r.facts.Caches[i] = c
 	}
-	r.judge()
+	r.derive()
 	r.collect()
 	r.validate()
 	r.order()

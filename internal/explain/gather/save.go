@@ -44,13 +44,14 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("load facts: %w", err)
 	}
-	if head.Schema != explain.Schema {
+	if head.Schema != explain.Schema && head.Schema != explain.Schema1 {
 		return nil, fmt.Errorf("load facts: the file is of the form %q, and %q is what can be read here", head.Schema, explain.Schema)
 	}
 	var f explain.Facts
 	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, fmt.Errorf("load facts: %w", err)
 	}
+	f.Schema = explain.Schema
 	return &f, check(&f)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -55,11 +56,11 @@ func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "load facts"},
 		{"{}", `the file is of the form ""`},
-		{`{"schema":"nameplane.facts/0"}`, `"nameplane.facts/1" is what can be read here`},
-		{`{"schema":"nameplane.facts/1","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
-		{`{"schema":"nameplane.facts/1","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`, "evidence refers to an exchange"},
-		{`{"schema":"nameplane.facts/1","at":1}`, "load facts"},
-		{`{"schema":"nameplane.facts/1","input":"` + strings.Repeat("x", 32<<20) + `"}`, "more than 32 MiB"},
+		{`{"schema":"nameplane.facts/0"}`, `"nameplane.facts/2" is what can be read here`},
+		{`{"schema":"nameplane.facts/2","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/2","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/2","at":1}`, "load facts"},
+		{`{"schema":"nameplane.facts/2","input":"` + strings.Repeat("x", 32<<20) + `"}`, "more than 32 MiB"},
 	}
 	for _, tt := range tests {
 		if f, err := gather.Load(strings.NewReader(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -167,5 +168,25 @@ func TestPublicOnlyListen(t *testing.T) {
 	defer conn.Close()
 	if n, err := conn.WriteTo([]byte("x"), here.LocalAddr()); err == nil || n > 0 {
 		t.Errorf("%d octets were sent to %s, %v", n, here.LocalAddr(), err)
+	}
+}
+
+// TestLoadSchema1 reads a record of an earlier program, which wrote into it that all answers are current, with 7 s left. That was
+// wrong, and is judged again.
+func TestLoadSchema1(t *testing.T) {
+	text, err := os.ReadFile("testdata/compare-schema1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gather.Load(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := explain.Assess(f)
+	if got := states(all[0]) + "; " + states(all[1]); got != "old 200; current 300" {
+		t.Errorf("resolvers are %s, want old 200; current 300", got)
+	}
+	if again := saved(t, f, nil); strings.Contains(again, `"left"`) || !strings.Contains(again, explain.Schema) {
+		t.Error("the record keeps its form when it is saved")
 	}
 }

@@ -272,9 +272,8 @@ type plan struct {
 
 // primary looks up the server that the SOA names, unless it is one of the zone's servers.
 func (r *run) primary() {
-	r.judge()
 	var soa *explain.SOA
-	for _, s := range r.facts.Servers {
+	for _, s := range r.serversOf(r.records()) {
 		if s.Zone == r.facts.Zone && s.SOA != nil && soa == nil {
 			soa = s.SOA
 		}

@@ -44,10 +44,10 @@ func (r *run) settle() {
 
 // behind are the servers of the zones that are judged, of which others have a newer version, and when the first of them told.
 func (r *run) behind() (late []explain.Server, first time.Duration) {
-	r.judge()
+	servers := r.serversOf(r.records())
 	type line struct{ zone, primary dnsname.Name } // each primary numbers versions by itself
 	newest := map[line]uint32{}
-	for _, s := range r.facts.Servers {
+	for _, s := range servers {
 		if s.SOA == nil || !r.counts(s) {
 			continue
 		}
@@ -56,7 +56,7 @@ func (r *run) behind() (late []explain.Server, first time.Duration) {
 			newest[of] = s.SOA.Serial
 		}
 	}
-	for _, s := range r.facts.Servers {
+	for _, s := range servers {
 		if s.SOA == nil || !r.counts(s) || s.SOA.Serial == newest[line{s.Zone, s.SOA.MName}] || !r.family(s.Addr) {
 			continue
 		}

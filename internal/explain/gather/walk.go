@@ -142,16 +142,15 @@ func (r *run) idlest(servers []netip.Addr) []netip.Addr {
 	return []netip.Addr{slices.MinFunc(servers, func(a, b netip.Addr) int { return asked[a] - asked[b] })}
 }
 
-// again asks servers whose answers differ some more times: one that answers in turns says at last what the others say, and one
-// that is behind does not.
+// again asks servers whose answers differ some more times: a server that answers in turn finally says what the others say, and one
+// with an older version of the zone does not.
 func (r *run) again() {
-	r.judge()
+	plain := slices.DeleteFunc(r.answersOf(r.records()), func(a explain.Answer) bool { return a.Subnet.IsValid() || !a.Class.Usable() })
+	differences := explain.Differences(&explain.Facts{Answers: plain})
 	var qs []iterate.Query
-	for _, a := range r.facts.Answers {
-		if a.Subnet.IsValid() || !slices.ContainsFunc(r.facts.Answers, func(b explain.Answer) bool { return differ(a, b) }) {
-			continue
-		}
-		if a.Class.Usable() && slices.ContainsFunc(r.types, func(t rr.Type) bool { return t == a.Question.Type }) {
+	for _, a := range plain {
+		differs := func(d explain.Difference) bool { return d.Question == a.Question && d.Zone == a.Zone }
+		if slices.ContainsFunc(differences, differs) && slices.Contains(r.types, a.Question.Type) {
 			qs = append(qs, to(a.Zone, a.Server, a.Question.Name, a.Question.Type))
 		}
 	}
@@ -162,12 +161,6 @@ func (r *run) again() {
 }
 
 const repeats = 2
-
-// differ reports whether two servers give different answers to the same question.
-func differ(a, b explain.Answer) bool {
-	return a.Question == b.Question && a.Zone == b.Zone && !b.Subnet.IsValid() && a.Class.Usable() && b.Class.Usable() &&
-		(a.Class != b.Class || !sameSets(a.Sets, b.Sets))
-}
 
 // plain walks down again with the whole name, as resolvers without QNAME minimisation do. At each level one good reply is enough.
 // Where no referral comes, the outcome is what comes instead.

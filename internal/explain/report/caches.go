@@ -14,8 +14,8 @@ var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.F
 
 // cacheLines are the resolvers in words, those that differ first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
-	for _, c := range f.Caches {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(f, c), Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
+	for _, c := range explain.Assess(f) {
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
 				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
@@ -25,7 +25,7 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 			p := explain.SafeAt(f, c)
 			l.Until, l.Likely, l.Caches = p.Held, p.Likely, p.Caches
 		}
-		l.Answer, l.Why = said(f, c, l.State, l.Why)
+		l.Answer, l.Why = said(c, l.State, l.Why)
 		switch {
 		case c.NoVote && c.Filters:
 			l.Why = strings.TrimPrefix(l.Why+"; not counted: it filters", "; ")
@@ -74,9 +74,9 @@ func restsOn(s *safeat.Report) string {
 }
 
 // stateOf is the most telling state that a resolver was seen in.
-func stateOf(f *explain.Facts, c explain.Cache) safeat.State {
+func stateOf(c explain.Assessment) safeat.State {
 	for _, state := range telling {
-		if slices.ContainsFunc(c.Samples, func(s explain.Sample) bool { return explain.StateOf(f, c, s) == state }) {
+		if slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool { return s.State == state }) {
 			return state
 		}
 	}
@@ -95,9 +95,9 @@ func rcodeText(rcode string) string {
 }
 
 // said is the answer that put a resolver into its state, and what it says about itself.
-func said(f *explain.Facts, c explain.Cache, state safeat.State, why string) (answer, reason string) {
-	for _, s := range c.Samples {
-		if explain.StateOf(f, c, s) != state {
+func said(c explain.Assessment, state safeat.State, why string) (answer, reason string) {
+	for _, s := range c.Answers {
+		if s.State != state {
 			continue
 		}
 		answer = rcodeText(s.Rcode)

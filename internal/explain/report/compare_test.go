@@ -10,7 +10,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/report"
-	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -24,15 +23,15 @@ func late() (*explain.Facts, []explain.Finding) {
 	q := iterate.Question{Name: f.Name, Type: rr.TypeA}
 	old := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
 	n := len(f.Exchanges)
-	sample := func(state safeat.State, i int, s explain.Sample) []explain.Sample {
-		s.Question, s.State, s.Evidence = q, state, []int{n + i}
+	sample := func(i int, s explain.Sample) []explain.Sample {
+		s.Question, s.Evidence = q, []int{n + i}
 		return []explain.Sample{s}
 	}
 	f.Caches = []explain.Cache{
-		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"), Samples: sample(safeat.Current, 0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Left: 30, Rcode: "NOERROR"})},
-		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: sample(safeat.Old, 1, explain.Sample{Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"})},
-		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: sample(safeat.Negative, 2, explain.Sample{Recurse: true, Left: 300, Rcode: "NOERROR"})},
-		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(safeat.Filtered, 3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17}}})},
+		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"), Samples: sample(0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"})},
+		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: sample(1, explain.Sample{Sets: []explain.Set{old}, Rcode: "NOERROR"})},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: sample(2, explain.Sample{Recurse: true, Rcode: "NOERROR", SOA: &explain.SOA{Owner: f.Zone, TTL: 300}})},
+		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17}}})},
 	}
 	for i, c := range f.Caches {
 		transport := []string{"udp", "udp", "tcp", "tls"}[i]
@@ -99,11 +98,11 @@ func TestCompareWords(t *testing.T) {
 	f, findings := late()
 	stale := findings[0]
 	stale.ID, stale.Severity = "TTL08", explain.Warning
-	held := func(state safeat.State) *explain.Facts {
+	held := func(errors ...explain.EDE) *explain.Facts {
 		g := *f
 		g.Caches = append([]explain.Cache(nil), f.Caches[:2]...)
 		g.Caches[1].Samples = []explain.Sample{g.Caches[1].Samples[0]}
-		g.Caches[1].Samples[0].State = state
+		g.Caches[1].Samples[0].Errors = errors
 		return &g
 	}
 	for _, test := range []struct {
@@ -113,9 +112,9 @@ func TestCompareWords(t *testing.T) {
 		want     string
 	}{
 		{"two are late", f, findings, "but 2 of 3 resolvers still have an older answer. Everyone sees the new one by "},
-		{"one is late", held(safeat.Old), findings[:1], "but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
-		{"one is late, and one cannot reach the servers", held(safeat.Stale), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
-		{"one cannot reach the servers", held(safeat.Stale), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
+		{"one is late", held(), findings[:1], "but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
+		{"one is late, and one cannot reach the servers", held(explain.EDE{Code: 3}), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
+		{"one cannot reach the servers", held(explain.EDE{Code: 3}), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
 		{"one filters", f, findings[1:], "Working: www.example.org is the same at the resolvers that do not filter it as at its authority. Worst problem: Delos"},
 	} {
 		if r := report.Make(test.facts, test.findings); !strings.Contains(r.Summary, test.want) {

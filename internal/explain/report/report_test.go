@@ -200,11 +200,11 @@ func TestCaches(t *testing.T) {
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
 	f.Caches = []explain.Cache{
-		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), Samples: []explain.Sample{{Question: q, State: safeat.Current, Sets: f.Outcomes[0].Sets, Left: 30, Rcode: "NOERROR"}}},
-		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: []explain.Sample{{Question: q, State: safeat.Old, Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"}}},
-		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, State: safeat.Filtered, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17, Text: "ads"}}}}},
+		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), Samples: []explain.Sample{{Question: q, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"}}},
+		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17, Text: "ads"}}}}},
 		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), NotAsked: "the authority has no such name"},
-		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true, Samples: []explain.Sample{{Question: q, State: safeat.Old, Sets: []explain.Set{old}, Left: 600, Rcode: "NOERROR"}}},
+		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true, Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
 	}
 	r := report.Make(f, []explain.Finding{finding("TTL02", explain.Error, explain.Fail)})
 	var states []string
@@ -245,7 +245,7 @@ func TestNotCounted(t *testing.T) {
 		a.Subnet = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(100 + i), 0}), 24)
 		f.Answers = append(f.Answers, a)
 	}
-	old := explain.Sample{Question: q, State: safeat.Old, Sets: []explain.Set{other}, Left: 600, Rcode: "NOERROR"}
+	old := explain.Sample{Question: q, Sets: []explain.Set{other}, Rcode: "NOERROR"}
 	f.Caches = []explain.Cache{
 		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), NoVote: true, Filters: true, Samples: []explain.Sample{old}},
 		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), NoVote: true, Samples: []explain.Sample{old}},

@@ -47,10 +47,7 @@ func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
 
 // addSet adds the NS records of an owner as one server has them, to the set of the servers that have the same.
 func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR) []NSSet {
-	set := NSSet{From: []netip.Addr{from}}
-	for _, n := range targets(owner, section) {
-		set.NS = append(set.NS, n)
-	}
+	set := NSSet{From: []netip.Addr{from}, NS: targets(owner, section)}
 	for _, rec := range section {
 		if is, ok := ownerOf(rec, dns.TypeNS); ok && is == owner {
 			set.TTL = rec.Header().Ttl

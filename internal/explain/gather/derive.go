@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// judge makes facts of the exchanges so far. It can be done again when there are more.
-func (r *run) judge() {
+// derive builds what Facts say about authorities from the exchanges so far.
+func (r *run) derive() {
 	recs := r.records()
 	r.facts.Servers = r.serversOf(recs)
 	r.facts.Answers = r.answersOf(recs)
@@ -182,7 +182,7 @@ func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
 		if a.Question != (iterate.Question{Name: name, Type: t}) || a.Subnet.IsValid() || ranks[a.Class] <= ranks[best] {
 			continue
 		}
-		if _, has := find(a.Sets, name, t); has || a.Class != iterate.Answer {
+		if _, has := explain.Find(a.Sets, name, t); has || a.Class != iterate.Answer {
 			best = a.Class
 		}
 	}
@@ -193,7 +193,7 @@ func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
 func (r *run) common(name dnsname.Name, t rr.Type) []explain.Set {
 	var all []explain.Set
 	for _, a := range r.facts.Answers {
-		if set, ok := find(a.Sets, name, t); ok && a.Question.Type == t && !a.Subnet.IsValid() {
+		if set, ok := explain.Find(a.Sets, name, t); ok && a.Question.Type == t && !a.Subnet.IsValid() {
 			all = append(all, set)
 		}
 	}
