@@ -22,17 +22,26 @@ func (tx *Tx) trimJournal(e *zoneEdit) error {
 		have = tx.CountChanges(id) - 1 // without the one just written
 		tx.p.journal[id] = have
 	}
-	if over := have + 1 - tx.p.opts.JournalLimit; over > 0 {
+	if over := have + 1 - tx.p.kept(have+1); over > 0 {
 		return tx.edit.DropChanges(id, over)
 	}
 	return nil
 }
 
-// countJournal notes the changes of an edit. When they turn out not to be durable, all is counted anew.
+// kept returns how many of n changes a journal keeps. It grows by a hundredth over its bound before it is cut: a cut
+// writes two pages that no other row of a change is on, and this way they serve a hundred changes.
+func (p *Publisher) kept(n int) int {
+	if limit := p.opts.JournalLimit; n > limit+limit/100 {
+		return limit
+	}
+	return n
+}
+
+// countJournal counts the changes of an edit. When the group fails, everything is counted again.
 func (p *Publisher) countJournal(changes []store.Change) {
 	for _, c := range changes {
 		if n, ok := p.journal[c.Zone]; ok {
-			p.journal[c.Zone] = min(n+1, p.opts.JournalLimit)
+			p.journal[c.Zone] = p.kept(n + 1)
 		}
 	}
 }

@@ -232,3 +232,36 @@ func TestJournalKeepsNoLargeChange(t *testing.T) {
 		}
 	}
 }
+
+// TestJournalCut: a journal grows by a hundredth over its bound before it is cut to it, also over a restart.
+func TestJournalCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	p, stop := start(t, path, publish.Options{JournalLimit: 200})
+	z := newZone(t, p, "example.org.")
+	kept := func(n int) {
+		t.Helper()
+		if got := len(changes(t, p, z.ID)); got != n {
+			t.Errorf("%d changes kept, want %d", got, n)
+		}
+	}
+	for i := 1; i <= 204; i++ { // with the creation of the zone that is 205
+		if i == 100 {
+			stop()
+			p, _ = start(t, path, publish.Options{JournalLimit: 200})
+		}
+		if err := commit(t, p, func(tx *publish.Tx) error {
+			_, err := tx.CreateSet(set(t, z.ID, fmt.Sprintf("n%d.example.org.", i), "A", 0, "192.0.2.1"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		switch i {
+		case 201:
+			kept(202)
+		case 202:
+			kept(200)
+		case 204:
+			kept(202)
+		}
+	}
+}

@@ -23,8 +23,9 @@ import (
 type Options struct {
 	Log *slog.Logger // default: none
 
-	// JournalLimit is how many changes the history of a zone keeps; default 10,000. JournalSets is how many record sets
-	// one change may touch before only its fact is kept; default 10,000, because a journal entry is one row.
+	// JournalLimit is how many changes the history of a zone keeps, and at times a hundredth more; default 10,000.
+	// JournalSets is how many record sets one change may touch before the history keeps its fact alone; default 10,000,
+	// because a journal entry is one row.
 	JournalLimit int
 	JournalSets  int
 

@@ -14,18 +14,17 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// mapSize is how much address space is mapped from the start. When a file outgrows its mapping bbolt maps it anew,
-// and that waits for every View, while new Views wait for it. Address space costs nothing (a page counts as memory
-// when it is read); 8 GB is more than thirty million record sets. Where an int has 32 bits it is 128 MB.
+// mapSize is how much address space is mapped from the start. When a file outgrows its mapping, bbolt maps it again: it
+// waits for every View, and new Views wait for it. Address space costs nothing (a page counts as memory when it is
+// read); 8 GB is more than thirty million record sets. Where an int has 32 bits it is 128 MB.
 var mapSize = int(min(int64(8)<<30, math.MaxInt>>4))
 
-// boltOptions are the choices, each measured (bench_test.go) or argued:
+// boltOptions are the choices. docs/designs/011-plain-bbolt.md has the figures.
 //
 //   - FreelistType: the map finds a run of free pages in constant time; the array searches all of it per page.
-//   - NoFreelistSync stays off. It saves one page of the eight that the smallest commit writes before the same
-//     fsync (0.59 ms against 0.78 ms at best, nothing to be seen with more changes), and it costs: Open must find
-//     the free pages in the whole file (130 ms more for 200 MB), so must every failed commit, and both do it on a
-//     goroutine of bbolt's where a damaged page ends the process.
+//   - NoFreelistSync stays off. It saves one page of the eleven that one change writes, more when many pages are free.
+//     But Open must then find the free pages in the whole file, and so must every failed commit, on a goroutine of
+//     bbolt's where a page that the disk cannot read ends the process.
 //   - NoGrowSync stays off: without the fsync after growing, a power cut can leave the file shorter than its
 //     meta page says.
 //   - PageSize is fixed to 4096, so that a file does not depend on the machine that made it, and because a commit
@@ -45,7 +44,7 @@ func (s *Store) openFile() error {
 	o := boltOptions()
 	err := s.openWith(o)
 	if errors.Is(err, syscall.ENOMEM) {
-		// The address space of this process is limited (ulimit -v): do with what the file needs now.
+		// The address space of this process is limited (ulimit -v): map what the file needs now.
 		o.InitialMmapSize = 0
 		err = s.openWith(o)
 	}
