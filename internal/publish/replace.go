@@ -166,7 +166,7 @@ func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 	added := s
 	if e.count+len(e.sets) < tx.p.opts.JournalSets {
 		s.ID = tx.edit.SetID(num) // the journal wants it; it costs too much to make a million for nobody
-		added = new(*s)      // and keeps it, while s is used again
+		added = new(*s)           // and keeps it, while s is used again
 	}
 	e.bulkChange(nil, added, tx.p.opts.JournalSets)
 	return tx.edit.PutNumbered(*s, num)
