@@ -15,7 +15,7 @@ import (
 // of the same server, so what comes of each step is there at once.
 func TestAlias(t *testing.T) {
 	s := start(t)
-	c := s.gopher(t, "admin", s.token, "admin")
+	c := s.gopher(t, "admin", s.Token, "admin")
 	z := must[*zones.Zone](t)(zones.Create(t.Context(), c, zones.CreateOpts{Name: "example.org.", Email: "admin@example.org"}).Extract())
 	for i, name := range []string{"one.example.org.", "two.example.org."} {
 		must[*recordsets.RecordSet](t)(recordsets.Create(t.Context(), c, z.ID, recordsets.CreateOpts{Name: name, Type: "A", TTL: 60,

@@ -6,56 +6,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
-	"github.com/nameplane/nameplane/test/peers"
+	"github.com/nameplane/nameplane/test/server"
 )
 
-// binary is the server, built once.
-var binary string
+// node is a server with the questions of this suite.
+type node struct{ *server.Server }
 
-func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
-}
-
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "nameplane-clients-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "nameplane")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/nameplane").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
-
-// server is a started server and its admin token.
-type server struct {
-	*peers.Server
-	token string
-}
-
-func start(t *testing.T) *server {
+func start(t *testing.T) *node {
 	t.Helper()
-	s, err := peers.Nameplane(binary).Start(t.Context(), nil, peers.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	token, err := s.Token()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &server{s, token}
+	return &node{server.Start(t, server.Options{})}
 }
 
 // environment is ours without what could lead a client elsewhere: proxies, and clouds that somebody works with.
@@ -94,10 +58,9 @@ func try(t *testing.T, env []string, program string, args ...string) (string, er
 }
 
 // answer is what the server says over UDP: the data of all records, or the code when it is no success.
-func (s *server) answer(t *testing.T, name string, typ uint16) string {
+func (s *node) answer(t *testing.T, name string, typ uint16) string {
 	t.Helper()
-	client := dns.Client{Timeout: 5 * time.Second}
-	r, _, err := client.Exchange(new(dns.Msg).SetQuestion(name, typ), s.Addr)
+	r, err := server.Ask(s.DNS[0], name, typ)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +74,7 @@ func (s *server) answer(t *testing.T, name string, typ uint16) string {
 	return strings.Join(out, " ")
 }
 
-func (s *server) mustAnswer(t *testing.T, name string, typ uint16, want string) {
+func (s *node) mustAnswer(t *testing.T, name string, typ uint16, want string) {
 	t.Helper()
 	if got := s.answer(t, name, typ); got != want {
 		t.Errorf("%s %s = %q, want %q", name, dns.TypeToString[typ], got, want)

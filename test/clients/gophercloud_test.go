@@ -19,7 +19,7 @@ import (
 )
 
 // gopher logs in by password and finds the DNS service in the catalog.
-func (s *server) gopher(t *testing.T, user, password, project string) *gophercloud.ServiceClient {
+func (s *node) gopher(t *testing.T, user, password, project string) *gophercloud.ServiceClient {
 	t.Helper()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{IdentityEndpoint: s.HTTP + "/v3",
 		Username: user, Password: password, DomainName: "Default", TenantName: project})
@@ -53,7 +53,7 @@ func gone(t *testing.T, err error) {
 
 func TestGophercloud(t *testing.T) {
 	s := start(t)
-	c := s.gopher(t, "admin", s.token, "admin")
+	c := s.gopher(t, "admin", s.Token, "admin")
 	t.Run("zones", func(t *testing.T) { gopherZones(t, s, c) })
 	t.Run("recordsets", func(t *testing.T) { gopherRecordSets(t, s, c) })
 	t.Run("many", func(t *testing.T) { gopherMany(t, c) })
@@ -63,7 +63,7 @@ func TestGophercloud(t *testing.T) {
 	t.Run("shares", func(t *testing.T) { gopherShares(t, c) })
 }
 
-func gopherZones(t *testing.T, s *server, c *gophercloud.ServiceClient) {
+func gopherZones(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 	z := must[*zones.Zone](t)(zones.Create(t.Context(), c, zones.CreateOpts{Name: "example.org.", Email: "admin@example.org",
 		TTL: 7200, Description: "first"}).Extract())
 	if z.Status != "ACTIVE" && z.Status != "PENDING" || z.Serial == 0 || z.TTL != 7200 || z.ProjectID == "" || z.CreatedAt.IsZero() {
@@ -89,7 +89,7 @@ func gopherZones(t *testing.T, s *server, c *gophercloud.ServiceClient) {
 	s.mustAnswer(t, "example.org.", dns.TypeSOA, "REFUSED")
 }
 
-func gopherRecordSets(t *testing.T, s *server, c *gophercloud.ServiceClient) {
+func gopherRecordSets(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 	z := must[*zones.Zone](t)(zones.Create(t.Context(), c, zones.CreateOpts{Name: "example.net.", Email: "admin@example.net"}).Extract())
 	r := must[*recordsets.RecordSet](t)(recordsets.Create(t.Context(), c, z.ID, recordsets.CreateOpts{Name: "www.example.net.",
 		Type: "A", TTL: 60, Records: []string{"192.0.2.1"}}).Extract())
@@ -185,10 +185,10 @@ func gopherKeys(t *testing.T, c *gophercloud.ServiceClient) {
 }
 
 // gopherTransfer gives a zone to another project, which then has it, and alone.
-func gopherTransfer(t *testing.T, s *server, c *gophercloud.ServiceClient) {
-	s.cli(t, "project", "create", "other")
+func gopherTransfer(t *testing.T, s *node, c *gophercloud.ServiceClient) {
+	s.Run("project", "create", "other")
 	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(s.cli(t, "token", "create", "robot", "--project", "other", "--role", "member", "-o", "json")), &made); err != nil {
+	if err := json.Unmarshal([]byte(s.Run("token", "create", "robot", "--project", "other", "--role", "member", "-o", "json")), &made); err != nil {
 		t.Fatal(err)
 	}
 	other := s.gopher(t, "robot", made.Token, "other")
@@ -225,14 +225,4 @@ func gopherShares(t *testing.T, c *gophercloud.ServiceClient) {
 	}
 	_, err := zones.Get(t.Context(), c, z.ID).Extract()
 	gone(t, err)
-}
-
-// cli is our own command line, with the admin token.
-func (s *server) cli(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := s.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
 }

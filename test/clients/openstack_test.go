@@ -11,8 +11,8 @@ import (
 )
 
 // passwordEnv is what an openrc file sets: the admin token as password.
-func (s *server) passwordEnv() []string {
-	return environment("OS_AUTH_URL="+s.HTTP+"/v3", "OS_USERNAME=admin", "OS_PASSWORD="+s.token, "OS_PROJECT_NAME=admin",
+func (s *node) passwordEnv() []string {
+	return environment("OS_AUTH_URL="+s.HTTP+"/v3", "OS_USERNAME=admin", "OS_PASSWORD="+s.Token, "OS_PROJECT_NAME=admin",
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_IDENTITY_API_VERSION=3")
 }
 
@@ -61,7 +61,7 @@ func TestOpenStack(t *testing.T) {
 	})
 }
 
-func openstackZone(t *testing.T, s *server, env []string) {
+func openstackZone(t *testing.T, s *node, env []string) {
 	z := stack[row](t, env, "zone", "create", "--email", "admin@example.org", "example.org.")
 	if z["name"] != "example.org." || z["type"] != "PRIMARY" {
 		t.Errorf("zone create: %v", z)
@@ -75,8 +75,8 @@ func openstackZone(t *testing.T, s *server, env []string) {
 	}
 	// Other ways in: a token of ours instead of a password, and no identity service at all.
 	for name, env := range map[string][]string{
-		"token":       environment("OS_AUTH_TYPE=v3token", "OS_AUTH_URL="+s.HTTP+"/v3", "OS_TOKEN="+s.token),
-		"admin token": environment("OS_AUTH_TYPE=admin_token", "OS_ENDPOINT="+s.HTTP+"/v2", "OS_TOKEN="+s.token),
+		"token":       environment("OS_AUTH_TYPE=v3token", "OS_AUTH_URL="+s.HTTP+"/v3", "OS_TOKEN="+s.Token),
+		"admin token": environment("OS_AUTH_TYPE=admin_token", "OS_ENDPOINT="+s.HTTP+"/v2", "OS_TOKEN="+s.Token),
 	} {
 		if l := stack[[]row](t, env, "zone", "list"); len(l) != 1 || l[0]["name"] != "example.org." {
 			t.Errorf("zone list by %s: %v", name, l)
@@ -84,7 +84,7 @@ func openstackZone(t *testing.T, s *server, env []string) {
 	}
 }
 
-func openstackRecordSet(t *testing.T, s *server, env []string) {
+func openstackRecordSet(t *testing.T, s *node, env []string) {
 	r := stack[row](t, env, "recordset", "create", "example.org.", "www", "--type", "A", "--record", "192.0.2.1", "--ttl", "60")
 	s.mustAnswer(t, "www.example.org.", dns.TypeA, "192.0.2.1")
 	id, _ := r["id"].(string)
@@ -99,7 +99,7 @@ func openstackRecordSet(t *testing.T, s *server, env []string) {
 	s.mustAnswer(t, "www.example.org.", dns.TypeA, "NXDOMAIN")
 }
 
-func openstackFiles(t *testing.T, s *server, env []string) {
+func openstackFiles(t *testing.T, s *node, env []string) {
 	e := stack[row](t, env, "zone", "export", "create", "example.org.")
 	id, _ := e["id"].(string)
 	text := stack[row](t, env, "zone", "export", "showfile", id)

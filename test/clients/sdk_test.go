@@ -3,16 +3,17 @@ package clients
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // TestOpenStackSDK lists zones from Python, more than fit on a page.
 func TestOpenStackSDK(t *testing.T) {
 	s := start(t)
 	for _, name := range []string{"one.test", "two.test", "three.test"} {
-		s.cli(t, "zone", "create", name)
+		s.Run("zone", "create", name)
 	}
 	const program = `
 import openstack
@@ -36,7 +37,7 @@ func TestCurl(t *testing.T) {
 	s := start(t)
 	curl := func(args ...string) string {
 		t.Helper()
-		return run(t, environment(), "curl", append([]string{"-sS", "--fail-with-body", "-H", "X-Auth-Token: " + s.token,
+		return run(t, environment(), "curl", append([]string{"-sS", "--fail-with-body", "-H", "X-Auth-Token: " + s.Token,
 			"-H", "Content-Type: application/json"}, args...)...)
 	}
 	if out := curl("-d", `{"name":"example.org.","email":"admin@example.org"}`, s.HTTP+"/v2/zones"); !strings.Contains(out, `"example.org."`) {
@@ -46,7 +47,7 @@ func TestCurl(t *testing.T) {
 	_, rest, _ := strings.Cut(list, `"id":"`)
 	id, _, _ := strings.Cut(rest, `"`)
 	curl("-d", `{"name":"www.example.org.","type":"A","records":["192.0.2.1"]}`, s.HTTP+"/v2/zones/"+id+"/recordsets")
-	host, port, _ := strings.Cut(s.Addr, ":")
+	host, port, _ := strings.Cut(s.DNS[0], ":")
 	for _, transport := range []string{"+notcp", "+tcp"} {
 		if got := run(t, environment(), "dig", "@"+host, "-p", port, transport, "+short", "www.example.org", "A"); got != "192.0.2.1\n" {
 			t.Errorf("dig %s: %q", transport, got)
@@ -60,11 +61,7 @@ func TestCurl(t *testing.T) {
 }
 
 // waitAnswer waits for what a task in the background makes.
-func (s *server) waitAnswer(t *testing.T, name string, typ uint16, want string) {
+func (s *node) waitAnswer(t *testing.T, name string, typ uint16, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); s.answer(t, name, typ) != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s %s does not become %q", name, dns.TypeToString[typ], want)
-		}
-	}
+	server.Eventually(t, name+" "+dns.TypeToString[typ]+" is "+want, func() bool { return s.answer(t, name, typ) == want })
 }

@@ -37,11 +37,7 @@ alias	CNAME	www
 
 // TestUpstream puts an Unbound behind the server: names of rules are answered here, all others there.
 func TestUpstream(t *testing.T) {
-	up, err := peers.Unbound().Start(t.Context(), []peers.Zone{upstreamZone(t)}, peers.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(up.Stop)
+	up := peers.Start(t, peers.Unbound(), []peers.Zone{upstreamZone(t)}, peers.Options{})
 	s := start(t, "", settings+"forward: {upstreams: ['"+up.Addr+"'], clients: [127.0.0.0/8], max_stale: 0s}\n")
 	ask := func(name string, typ uint16) *dns.Msg {
 		t.Helper()

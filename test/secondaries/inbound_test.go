@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -15,7 +14,7 @@ import (
 )
 
 // createSecondary makes a SECONDARY zone, with a key of its own when there is one.
-func (s *server) createSecondary(name, master string, k peers.Key) {
+func (s *node) createSecondary(name, master string, k peers.Key) {
 	s.t.Helper()
 	z := s.call("POST", "/v2/zones", map[string]any{"name": name, "type": "SECONDARY", "masters": []string{master}}, 202)
 	if z["status"] != "PENDING" {
@@ -28,12 +27,12 @@ func (s *server) createSecondary(name, master string, k peers.Key) {
 	}
 }
 
-func (s *server) zone(name string) map[string]any {
+func (s *node) zone(name string) map[string]any {
 	s.t.Helper()
 	return s.call("GET", "/v2/zones/"+s.zoneIDs[name], nil, 200)
 }
 
-func (s *server) hasSerial(name string, want func() uint32) {
+func (s *node) hasSerial(name string, want func() uint32) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("serial of the master of %s", name), func() bool {
 		w := want()
@@ -76,7 +75,7 @@ func followNameplane(t *testing.T, k peers.Key) {
 	if got := answers(second.DNS[0], "www."+apex, dns.TypeA); got != "192.0.2.2 192.0.2.3" {
 		t.Errorf("www is %s", got)
 	}
-	if n := second.metric(`nameplane_secondary_transfers_total{kind="ixfr"}`); n == 0 {
+	if n := second.Metric(`nameplane_secondary_transfers_total{kind="ixfr"}`); n == 0 {
 		t.Error("no difference was transferred")
 	}
 	primary.eventually("a zone that is ACTIVE at the primary", func() bool { return primary.zone(apex)["status"] == "ACTIVE" })
@@ -95,30 +94,8 @@ func followNameplane(t *testing.T, k peers.Key) {
 	primary.restart()
 	primary.put(apex, "after", "A", "192.0.2.4")
 	second.hasSerial(apex, newest)
-	if n := second.metric(`nameplane_secondary_transfers_total{kind="axfr"}`); n != 0 {
+	if n := second.Metric(`nameplane_secondary_transfers_total{kind="axfr"}`); n != 0 {
 		t.Errorf("%v whole transfers after the restarts", n)
-	}
-}
-
-func (s *server) restart() {
-	s.t.Helper()
-	s.configureAddr()
-	_ = s.cmd.Process.Signal(syscall.SIGKILL)
-	<-s.exited
-	s.run()
-}
-
-// configureAddr keeps the DNS address over a restart.
-func (s *server) configureAddr() {
-	s.t.Helper()
-	file := filepath.Join(s.dir, "nameplane.yaml")
-	b, err := os.ReadFile(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	text := strings.Replace(string(b), "dns: {listen: ['127.0.0.1:0']}", fmt.Sprintf("dns: {listen: ['%s']}", s.DNS[0]), 1)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		s.t.Fatal(err)
 	}
 }
 
@@ -133,12 +110,7 @@ func bindPrimary(t *testing.T, second string, k peers.Key) *peers.Server {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, err := peers.BIND().Start(t.Context(), []peers.Zone{{Name: apex, File: file}}, peers.Options{Update: true, Notify: second, Key: k})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	return p
+	return peers.Start(t, peers.BIND(), []peers.Zone{{Name: apex, File: file}}, peers.Options{Update: true, Notify: second, Key: k})
 }
 
 // TestFromBIND follows a named: AXFR, IXFR, NOTIFY, and expiry when it is gone.
@@ -154,7 +126,7 @@ func followBIND(t *testing.T, k peers.Key) {
 	second.createSecondary(apex, named.Addr, k)
 	newest := func() uint32 { return serial(named.Addr, apex) }
 	second.hasSerial(apex, newest)
-	before := second.metric(`nameplane_secondary_transfers_total{kind="ixfr"}`)
+	before := second.Metric(`nameplane_secondary_transfers_total{kind="ixfr"}`)
 	for i := range 3 {
 		host, port, _ := strings.Cut(named.Addr, ":")
 		cmd := exec.Command("nsupdate", "-t", "10")
@@ -167,7 +139,7 @@ func followBIND(t *testing.T, k peers.Key) {
 			t.Errorf("www is %s, want %s", got, want)
 		}
 	}
-	if n := second.metric(`nameplane_secondary_transfers_total{kind="ixfr"}`) - before; n < 3 {
+	if n := second.Metric(`nameplane_secondary_transfers_total{kind="ixfr"}`) - before; n < 3 {
 		t.Errorf("%v differences for 3 changes", n)
 	}
 	if k == noKey {
@@ -176,7 +148,7 @@ func followBIND(t *testing.T, k peers.Key) {
 }
 
 // expire: 8 seconds after the master was last heard of, as its SOA says, the zone is not served any more, and kept.
-func expire(t *testing.T, second *server, named *peers.Server) {
+func expire(t *testing.T, second *node, named *peers.Server) {
 	t.Helper()
 	named.Process.Stop()
 	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/tasks/xfr", nil, 202)

@@ -9,6 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/test/peers"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 func sorted(s []string) []string { slices.Sort(s); return s }
@@ -47,7 +48,7 @@ func follow(t *testing.T, k peers.Key) {
 	s.reload(config)
 	inSync(s, fleet, apex)
 
-	axfrs, ixfrs := s.metric(`nameplane_transfers_total{kind="axfr",result="done"}`), s.metric(`nameplane_transfers_total{kind="ixfr",result="done"}`)
+	axfrs, ixfrs := s.Metric(`nameplane_transfers_total{kind="axfr",result="done"}`), s.Metric(`nameplane_transfers_total{kind="ixfr",result="done"}`)
 	const changes = 3
 	for i := range changes {
 		addr := fmt.Sprintf("192.0.2.%d", 10+i)
@@ -61,32 +62,27 @@ func follow(t *testing.T, k peers.Key) {
 		}
 	}
 	s.eventually("an ACTIVE zone", func() bool { return s.zone(apex)["status"] == "ACTIVE" })
-	t.Logf("%v times a secondary was in sync, after %.3f s on average", s.metric("nameplane_secondary_sync_seconds_count"),
-		s.metric("nameplane_secondary_sync_seconds_sum")/s.metric("nameplane_secondary_sync_seconds_count"))
-	if n := s.metric(`nameplane_transfers_total{kind="axfr",result="done"}`); n != axfrs {
+	t.Logf("%v times a secondary was in sync, after %.3f s on average", s.Metric("nameplane_secondary_sync_seconds_count"),
+		s.Metric("nameplane_secondary_sync_seconds_sum")/s.Metric("nameplane_secondary_sync_seconds_count"))
+	if n := s.Metric(`nameplane_transfers_total{kind="axfr",result="done"}`); n != axfrs {
 		t.Errorf("%v whole transfers for small changes", n-axfrs)
 	}
-	if n := s.metric(`nameplane_transfers_total{kind="ixfr",result="done"}`) - ixfrs; n < changes*float64(len(fleet)) {
+	if n := s.Metric(`nameplane_transfers_total{kind="ixfr",result="done"}`) - ixfrs; n < changes*float64(len(fleet)) {
 		t.Errorf("%v differences for %d changes to %d servers", n, changes, len(fleet))
 	}
 }
 
 // startAll starts every secondary; each has the zones when it returns.
-func startAll(t *testing.T, s *server, zones []peers.Zone, k peers.Key) (fleet []*peers.Server) {
+func startAll(t *testing.T, s *node, zones []peers.Zone, k peers.Key) (fleet []*peers.Server) {
 	t.Helper()
 	for _, p := range peers.Secondaries() {
-		f, err := p.Start(t.Context(), zones, peers.Options{Primary: s.DNS[0], Key: k, Ready: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(f.Stop)
-		fleet = append(fleet, f)
+		fleet = append(fleet, peers.Start(t, p, zones, peers.Options{Primary: s.DNS[0], Key: k, Ready: server.Patience}))
 	}
 	return fleet
 }
 
 // inSync waits until all servers have the newest serial of a zone.
-func inSync(s *server, fleet []*peers.Server, zone string) {
+func inSync(s *node, fleet []*peers.Server, zone string) {
 	s.t.Helper()
 	want := serial(s.DNS[0], zone)
 	for _, f := range fleet {

@@ -16,7 +16,7 @@ import (
 func signing(k peers.Key) string { return "hmac-sha256:" + k.Name + ":" + k.Secret }
 
 // dig asks the server, and returns what dig prints.
-func (s *server) dig(args ...string) string {
+func (s *node) dig(args ...string) string {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(s.DNS[0])
 	if err != nil {
@@ -68,7 +68,7 @@ func TestDig(t *testing.T) {
 }
 
 // nsupdate sends an update, and returns what it says; nothing when all went well.
-func (s *server) nsupdate(k peers.Key, lines ...string) string {
+func (s *node) nsupdate(k peers.Key, lines ...string) string {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(s.DNS[0])
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,8 +25,12 @@ var Build = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return path, nil
 	}
+	_, file, _, _ := runtime.Caller(0)
 	for range 3 {
-		out, err := exec.Command("go", "run", "-exec", "echo", "github.com/nameplane/nameplane/cmd/nameplane").Output()
+		cmd := exec.Command("go", "run", "-exec", "echo", "./cmd/nameplane")
+		cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
+		cmd.Env = append(os.Environ(), "GOWORK=off") // the versions that users get, whatever module the test is in
+		out, err := cmd.Output()
 		if err != nil {
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
