@@ -59,18 +59,24 @@ var tlds = resource[tld, *tld]{
 	},
 }
 
-func readTLD(in *input, t *tld) {
-	if t.ID == "" || in.has("name") {
+func readTLD(in *input, isNew bool) func(*tld) {
+	if isNew || in.has("name") {
 		in.require("name")
 	}
-	if s := in.text("name", 255); s != nil {
-		if _, ok := parseHost(*s+".", false); !ok {
-			in.note("name", fmt.Sprintf("'%s' is not a 'tldname'", short([]byte(*s))), "format", "tldname")
+	name := in.text("name", 255)
+	if name != nil {
+		if _, ok := parseHost(*name+".", false); !ok {
+			in.note("name", fmt.Sprintf("'%s' is not a 'tldname'", short([]byte(*name))), "format", "tldname")
 		}
-		t.Name = *s
 	}
-	if in.has("description") {
-		t.Description = in.text("description", maxDescription)
+	describes, description := in.has("description"), in.text("description", maxDescription)
+	return func(t *tld) {
+		if name != nil {
+			t.Name = *name
+		}
+		if describes {
+			t.Description = description
+		}
 	}
 }
 
@@ -93,18 +99,24 @@ var blacklists = resource[blacklist, *blacklist]{
 	},
 }
 
-func readBlacklist(in *input, b *blacklist) {
-	if b.ID == "" || in.has("pattern") {
+func readBlacklist(in *input, isNew bool) func(*blacklist) {
+	if isNew || in.has("pattern") {
 		in.require("pattern")
 	}
-	if s := in.text("pattern", 255); s != nil {
-		if _, err := regexp.Compile(*s); err != nil {
-			in.note("pattern", fmt.Sprintf("'%s' is not a 'regex': %v", *s, err), "format", "regex")
+	pattern := in.text("pattern", 255)
+	if pattern != nil {
+		if _, err := regexp.Compile(*pattern); err != nil {
+			in.note("pattern", fmt.Sprintf("'%s' is not a 'regex': %v", *pattern, err), "format", "regex")
 		}
-		b.Pattern = *s
 	}
-	if in.has("description") {
-		b.Description = in.text("description", maxDescription)
+	describes, description := in.has("description"), in.text("description", maxDescription)
+	return func(b *blacklist) {
+		if pattern != nil {
+			b.Pattern = *pattern
+		}
+		if describes {
+			b.Description = description
+		}
 	}
 }
 
@@ -134,25 +146,28 @@ var tsigKeys = resource[tsigKey, *tsigKey]{
 	},
 }
 
-func readTSIGKey(in *input, k *tsigKey) {
-	all := []string{"name", "algorithm", "secret", "scope", "resource_id"}
-	for _, key := range all {
-		if k.ID == "" || in.has(key) {
-			in.require(key)
+// tsigKeyFields are the fields of a key, all of which a new one needs.
+var tsigKeyFields = []struct {
+	key  string
+	most int
+	of   func(*tsigKey) *string
+	fits func(string) bool
+}{
+	{"name", 160, func(k *tsigKey) *string { return &k.Name }, isKeyName},
+	{"algorithm", 16, func(k *tsigKey) *string { return &k.Algorithm },
+		func(s string) bool { return slices.Contains(tsigAlgorithms, s) }},
+	{"secret", 160, func(k *tsigKey) *string { return &k.Secret }, isSecret},
+	{"scope", 4, func(k *tsigKey) *string { return &k.Scope }, func(s string) bool { return s == "POOL" || s == "ZONE" }},
+	{"resource_id", 36, func(k *tsigKey) *string { return &k.ResourceID },
+		func(s string) bool { _, err := parseID(s); return err == nil }},
+}
+
+func readTSIGKey(in *input, isNew bool) func(*tsigKey) {
+	given := map[string]string{}
+	for _, f := range tsigKeyFields {
+		if isNew || in.has(f.key) {
+			in.require(f.key)
 		}
-	}
-	for _, f := range []struct {
-		key  string
-		most int
-		to   *string
-		fits func(string) bool
-	}{
-		{"name", 160, &k.Name, func(s string) bool { _, ok := parseHost(strings.TrimSuffix(s, ".")+".", false); return ok }},
-		{"algorithm", 16, &k.Algorithm, func(s string) bool { return slices.Contains(tsigAlgorithms, s) }},
-		{"secret", 160, &k.Secret, isSecret},
-		{"scope", 4, &k.Scope, func(s string) bool { return s == "POOL" || s == "ZONE" }},
-		{"resource_id", 36, &k.ResourceID, func(s string) bool { _, err := parseID(s); return err == nil }},
-	} {
 		s := in.text(f.key, f.most)
 		if s == nil {
 			continue
@@ -160,8 +175,20 @@ func readTSIGKey(in *input, k *tsigKey) {
 		if !f.fits(*s) {
 			in.note(f.key, fmt.Sprintf("'%s' is not a valid %s", short([]byte(*s)), f.key), "format", f.key)
 		}
-		*f.to = *s
+		given[f.key] = *s
 	}
+	return func(k *tsigKey) {
+		for _, f := range tsigKeyFields {
+			if s, ok := given[f.key]; ok {
+				*f.of(k) = s
+			}
+		}
+	}
+}
+
+func isKeyName(s string) bool {
+	_, ok := parseHost(strings.TrimSuffix(s, ".")+".", false)
+	return ok
 }
 
 // isSecret takes what a transfer can use: base64 of at least one octet.

@@ -32,7 +32,7 @@ func (c *call) input(resource string, keys ...string) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in, in.known(nil, keys...)
+	return in, in.known(keys...)
 }
 
 // anyInput reads the body, with whatever keys it has.
@@ -84,19 +84,38 @@ func (c *call) wantMedia(media ...string) error {
 	return nil
 }
 
-// known refuses keys that are not writable. Clients send back what they read: other keys are passed over when they
-// carry what the thing, current, has already; nothing, when it is new.
-func (in *input) known(current func() any, writable ...string) error {
-	var other []string
-	for key := range in.fields {
-		if !slices.Contains(writable, key) {
-			other = append(other, key)
+// known refuses keys other than the writable ones.
+func (in *input) known(writable ...string) error { return in.repeated(writable...).check(nil) }
+
+// repeated are the keys of a body that cannot be changed. Clients send back what they read, so such a key is accepted
+// when it carries what the resource has already.
+type repeated struct {
+	resource string
+	values   map[string]any
+}
+
+// repeated returns the keys of the body other than the given ones.
+func (in *input) repeated(writable ...string) repeated {
+	r := repeated{resource: in.resource, values: map[string]any{}}
+	for key, raw := range in.fields {
+		if slices.Contains(writable, key) {
+			continue
 		}
+		var v any
+		if json.Unmarshal(raw, &v) != nil {
+			v = raw // a number that no float64 holds; it equals nothing
+		}
+		r.values[key] = v
 	}
-	if other == nil {
-		return nil // as nearly always: what the thing has need not be written out to be compared
+	return r
+}
+
+// check compares the keys with the current representation of the resource, or refuses all of them when current is nil.
+func (r repeated) check(current func() any) error {
+	if len(r.values) == 0 {
+		return nil
 	}
-	have := map[string]json.RawMessage{}
+	have := map[string]any{}
 	if current != nil {
 		if b, err := json.Marshal(current()); err != nil {
 			return err
@@ -104,21 +123,18 @@ func (in *input) known(current func() any, writable ...string) error {
 			return err
 		}
 	}
-	bad := slices.DeleteFunc(other, func(key string) bool {
-		was, ok := have[key]
-		return ok && sameJSON(was, in.fields[key])
-	})
-	if len(bad) == 0 {
+	var bad []string
+	for key, v := range r.values {
+		if was, ok := have[key]; !ok || !reflect.DeepEqual(was, v) {
+			bad = append(bad, key)
+		}
+	}
+	if bad == nil {
 		return nil
 	}
 	slices.Sort(bad)
 	return refuse("invalid_object", "Provided object does not match schema. Keys ['%s'] are not valid for %s",
-		strings.Join(bad, "', '"), in.resource)
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+		strings.Join(bad, "', '"), r.resource)
 }
 
 // note adds a problem of a field.

@@ -90,7 +90,7 @@ func readChanges(in *input) ([]change, error) {
 
 func readChange(in *input) change {
 	var ch change
-	if err := in.known(nil, "action", "name", "type", "ttl", "records", "description", "if_match"); err != nil {
+	if err := in.known("action", "name", "type", "ttl", "records", "description", "if_match"); err != nil {
 		in.problems = append(in.problems, problem{in.path, err.(*fault).message, "additionalProperties", false})
 	}
 	in.require("action", "name", "type")

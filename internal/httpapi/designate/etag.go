@@ -53,13 +53,12 @@ func (c *call) ifMatch(current func() any) error {
 		message: "It was " + store.ErrChanged.Error() + "; read it again and repeat the change."}
 }
 
-// shown is the reply to a GET of one thing: 304 when the client has it already.
-func (c *call) shown(tagged, body any) reply {
-	tag := tagOf(tagged)
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tag, true) {
-		return reply{status: http.StatusNotModified, etag: tag}
+// unlessHeld returns the reply to a GET, or 304 when If-None-Match says that the client has this representation.
+func (c *call) unlessHeld(rep reply) reply {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, rep.etag, true) {
+		return reply{status: http.StatusNotModified, etag: rep.etag}
 	}
-	return reply{status: http.StatusOK, body: body, etag: tag}
+	return rep
 }
 
 // tagListed reports whether a list of entity tags has tag, or is "*". Weak tags match only where RFC 9110 §13.1.2 lets

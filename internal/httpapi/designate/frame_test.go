@@ -1,7 +1,6 @@
 package designate_test
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -164,21 +163,45 @@ func TestShares(t *testing.T) {
 // A store that takes no changes is said so, with a time to try again.
 func TestUnavailable(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	s.zone("example.org.")
-	// A publisher that has ended refuses changes as a full disk does.
-	stopped := stoppedServer(t)
-	req := httptest.NewRequest("POST", "/v2/zones", strings.NewReader(`{"name":"a.test.","email":"a@a.test"}`))
-	req.Header.Set("Content-Type", "application/json")
-	rec := httptest.NewRecorder()
-	stopped.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), alice)))
-	if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") == "" ||
-		!strings.Contains(rec.Body.String(), "service_unavailable") {
-		t.Errorf("create = %d %v %s", rec.Code, rec.Header(), rec.Body)
+	s.stop() // a publisher that has ended refuses changes as a full disk does
+	res := s.as(alice, 503, "POST /v2/zones", `{"name":"a.test.","email":"a@a.test"}`)
+	if res.Header().Get("Retry-After") == "" || res.str("type") != "service_unavailable" {
+		t.Errorf("create = %v %s", res.Header(), res.Body)
 	}
-	rec = httptest.NewRecorder()
-	get := httptest.NewRequest("GET", "/v2/zones", nil)
-	stopped.ServeHTTP(rec, get.WithContext(httpapi.WithCaller(get.Context(), alice)))
-	if rec.Code != 200 {
-		t.Errorf("list = %d %s", rec.Code, rec.Body)
+	s.as(alice, 200, "GET /v2/zones", "")
+}
+
+// TestParsedBeforeCommit sends bodies while no commit is possible. A body that is wrong is refused before that shows.
+func TestParsedBeforeCommit(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	set := s.set(z, "www.example.org.", "A", "192.0.2.1")
+	offer := "/v2/zones/tasks/transfer_requests/" + s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", "").str("id")
+	tld := "/v2/tlds/" + s.as(admin, 201, "POST /v2/tlds", `{"name":"org"}`).str("id")
+	list := "/v2/blacklists/" + s.as(admin, 201, "POST /v2/blacklists", `{"pattern":"bad"}`).str("id")
+	key := "/v2/tsigkeys/" + s.as(admin, 201, "POST /v2/tsigkeys", `{"name":"k1","algorithm":"hmac-sha256","secret":"c2VjcmV0",
+		"scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`).str("id")
+	s.stop()
+	for _, tt := range []struct {
+		who             httpapi.Caller
+		call, bad, good string
+	}{
+		{alice, "POST /v2/zones", `{"name":"example.net.","email":"a"}`, `{"name":"example.net.","email":"a@example.net"}`},
+		{alice, "PATCH " + z, `{"email":"a"}`, `{"email":"a@example.net"}`},
+		{alice, "POST " + z + "/recordsets", `{"name":"a.example.org.","type":"A","records":["192.0.2.300"]}`,
+			`{"name":"a.example.org.","type":"A","records":["192.0.2.30"]}`},
+		{alice, "PUT " + set, `{"records":["192.0.2.300"]}`, `{"records":["192.0.2.30"]}`},
+		{alice, "POST " + z + "/changes", `{"changes":[{"action":"delete","name":"a..b.","type":"A"}]}`,
+			`{"changes":[{"action":"delete","name":"a.b.","type":"A"}]}`},
+		{alice, "POST " + z + "/history/rollback", `{"serial":-1}`, `{"serial":1}`},
+		{alice, "POST " + z + "/shares", `{"target_project_id":"/"}`, `{"target_project_id":"p2"}`},
+		{alice, "PATCH " + offer, `{"description":1}`, `{"description":"x"}`},
+		{admin, "PATCH " + tld, `{"name":"a..b"}`, `{"name":"net"}`},
+		{admin, "PATCH " + list, `{"pattern":"("}`, `{"pattern":"x"}`},
+		{admin, "PATCH " + key, `{"secret":"?"}`, `{"secret":"c2VjcmV1"}`},
+		{admin, "PATCH /v2/quotas/p0", `{"zones":"many"}`, `{"zones":1}`},
+	} {
+		s.as(tt.who, 400, tt.call, tt.bad)
+		s.as(tt.who, 503, tt.call, tt.good)
 	}
 }

@@ -114,13 +114,13 @@ func (c *call) checkSecondary(z zone.Zone) error {
 	if z.Kind == zone.Secondary && c.api.Peers.Refresh == nil {
 		return badRequest("This server has no zones of type SECONDARY")
 	}
-	return c.checkMasters(z)
+	return c.checkMasters(z.Masters)
 }
 
 // checkMasters refuses names: who answers for one could give us any zone. Inner addresses are an administrator's to name: from
 // where we stand, servers there may trust us with what they would not give to a tenant.
-func (c *call) checkMasters(z zone.Zone) error {
-	for i, m := range z.Masters {
+func (c *call) checkMasters(masters []string) error {
+	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
 		if err != nil {
 			return invalid(problem{[]any{"masters", i}, err.Error(), "format", "ip"})

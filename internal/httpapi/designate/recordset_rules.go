@@ -12,7 +12,9 @@ import (
 )
 
 var recordsetCreateKeys = []string{"name", "type", "ttl", "description", "records"}
-var recordsetUpdateKeys = []string{"ttl", "description", "records"}
+
+// recordsetUpdateKeys has alias, which is not read: the state of an ALIAS may have changed since the client read it.
+var recordsetUpdateKeys = []string{"ttl", "description", "records", "alias"}
 
 // newRecordSet reads the body of a create.
 func newRecordSet(in *input) (zone.RecordSet, error) {

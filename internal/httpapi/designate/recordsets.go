@@ -85,7 +85,7 @@ func (c *call) showRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.shown(c.wire(zs), c.wireShown(zs)), nil
+	return c.unlessHeld(reply{status: http.StatusOK, body: c.wireShown(zs), etag: tagOf(c.wire(zs))}), nil
 }
 
 func (c *call) updateRecordSet() (reply, error) {
@@ -94,6 +94,18 @@ func (c *call) updateRecordSet() (reply, error) {
 		return reply{}, err
 	}
 	var zs zoneSet
+	err = c.view(func(v store.View) (err error) {
+		zs, err = c.recordSet(v)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	values := readValues(in, zs.set.Type) // a record set keeps its type
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	rest := in.repeated(recordsetUpdateKeys...)
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("update record set")
 		if zs, err = c.recordSet(tx.View); err != nil {
@@ -102,14 +114,11 @@ func (c *call) updateRecordSet() (reply, error) {
 		if err := c.ifMatch(func() any { return c.wire(zs) }); err != nil {
 			return err
 		}
-		delete(in.fields, "alias") // what is known of an ALIAS may have changed since it was read
-		if err := in.known(func() any { return c.linkedSet(zs) }, recordsetUpdateKeys...); err != nil {
+		if err := rest.check(func() any { return c.linkedSet(zs) }); err != nil {
 			return err
 		}
 		next := zs.set
-		if readValues(in, next.Type).apply(&next); in.err() != nil {
-			return in.err()
-		}
+		values.apply(&next)
 		zs.set, err = c.changeSet(tx, zs, next, growth{0, len(next.Data) - len(zs.set.Data)})
 		return err
 	})

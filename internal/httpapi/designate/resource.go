@@ -37,7 +37,7 @@ type resource[T any, P object[T]] struct {
 	path    string
 	listing listing[T]
 	keys    []string // that may be written
-	read    func(in *input, item P)
+	read    func(in *input, isNew bool) (apply func(P))
 	same    func(a, b T) bool // there can be only one of these
 }
 
@@ -69,10 +69,12 @@ func (res resource[T, P]) create(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var item T
-	if res.read(in, &item); in.err() != nil {
+	apply := res.read(in, true)
+	if in.err() != nil {
 		return reply{}, in.err()
 	}
+	var item T
+	apply(&item)
 	err = c.commit(func(tx *publish.Tx) error {
 		*P(&item).meta() = newMeta(tx)
 		return res.put(tx, item)
@@ -130,17 +132,20 @@ func (res resource[T, P]) update(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	apply := res.read(in, false)
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	rest := in.repeated(res.keys...)
 	var item T
 	err = c.commit(func(tx *publish.Tx) error {
 		if item, err = res.get(c, tx.View); err != nil {
 			return err
 		}
-		if err := in.known(func() any { return res.link(c, item) }, res.keys...); err != nil {
+		if err := rest.check(func() any { return res.link(c, item) }); err != nil {
 			return err
 		}
-		if res.read(in, &item); in.err() != nil {
-			return in.err()
-		}
+		apply(&item)
 		P(&item).meta().UpdatedAt = timestamp(tx.Now())
 		return res.put(tx, item)
 	})

@@ -36,7 +36,8 @@ func (c *call) rollback() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.showZoneNow()
+	rep, _, err := c.zoneReply()
+	return rep, err
 }
 
 func (c *call) rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {

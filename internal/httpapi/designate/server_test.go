@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +34,7 @@ type server struct {
 	api     *designate.API
 	pub     *publish.Publisher
 	st      store.Store
+	stop    func()        // from then on the store takes no changes
 	log     *bytes.Buffer // of the API
 }
 
@@ -52,19 +54,21 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 	}
 	log := new(bytes.Buffer)
 	api := &designate.API{Publisher: pub, Settings: settings, Log: slog.New(slog.NewTextHandler(log, nil))}
-	ctx, stop := context.WithCancel(context.Background())
-	pubEnded, apiEnded := make(chan error), make(chan error)
-	go func() { pubEnded <- pub.Run(ctx) }()
-	go func() { apiEnded <- api.Run(ctx) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{pub.Run, api.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	stop := func() { cancel(); running.Wait() }
 	t.Cleanup(func() {
 		stop()
-		if err := <-apiEnded; err != nil {
-			t.Error(err)
-		}
-		<-pubEnded
 		st.Close()
 	})
-	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, log: log}
+	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, stop: stop, log: log}
 }
 
 // who are the callers of tests.
@@ -201,24 +205,4 @@ func (s *server) golden(name string, res response) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
-}
-
-// stoppedServer is an API whose store takes no changes.
-func stoppedServer(t testing.TB) http.Handler {
-	t.Helper()
-	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	pub, err := publish.Open(st, publish.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	stop()
-	if err := pub.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return (&designate.API{Publisher: pub}).Handler()
 }

@@ -69,7 +69,7 @@ func (c *call) optionalInput(resource string, keys ...string) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in, in.known(nil, keys...)
+	return in, in.known(keys...)
 }
 
 func (c *call) createTransferRequest() (reply, error) {
@@ -187,28 +187,26 @@ func (c *call) updateTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	describes, description := in.has("description"), in.text("description", maxDescription)
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	rest := in.repeated("description")
 	var t transferRequest
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		if t, err = c.transferRequest(tx.View, id.String(), true); err != nil {
 			return err
 		}
-		if err := in.known(func() any { return c.linkedRequest(t) }, "description"); err != nil {
+		if err := rest.check(func() any { return c.linkedRequest(t) }); err != nil {
 			return err
 		}
-		return t.describe(tx, in)
+		if describes {
+			t.Description = description
+		}
+		t.UpdatedAt = timestamp(tx.Now())
+		return tx.PutObject(store.KindTransferRequest, t.ID, t)
 	})
 	return ok(c.linkedRequest(t)), err
-}
-
-func (t *transferRequest) describe(tx *publish.Tx, in *input) error {
-	if in.has("description") {
-		t.Description = in.text("description", maxDescription)
-	}
-	t.UpdatedAt = timestamp(tx.Now())
-	if in.err() != nil {
-		return in.err()
-	}
-	return tx.PutObject(store.KindTransferRequest, t.ID, t)
 }
 
 func (c *call) deleteTransferRequest() (reply, error) {

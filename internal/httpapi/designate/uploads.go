@@ -202,7 +202,7 @@ func (c *call) importBody() (io.Reader, map[string]string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := in.known(nil, "zonefile", "attributes", "pool_id"); err != nil {
+	if err := in.known("zonefile", "attributes", "pool_id"); err != nil {
 		return nil, nil, err
 	}
 	in.require("zonefile")

@@ -22,7 +22,10 @@ import (
 const maxDescription = 160
 
 var zoneCreateKeys = []string{"name", "email", "ttl", "description", "masters", "type", "attributes", "pool_id"}
-var zoneUpdateKeys = []string{"email", "ttl", "description", "masters"}
+
+// zoneUpdateKeys has secondaries and copy, which are not read: the state of other servers may have changed since the
+// client read it.
+var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "secondaries", "copy"}
 
 // newZone reads the body of a create.
 func newZone(in *input, s *Settings) (zone.Zone, error) {
@@ -36,7 +39,6 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 				[]zone.Kind{zone.Secondary, zone.Primary, zone.Catalog})
 		}
 	}
-	z.Description = in.text("description", maxDescription)
 	z.Attributes = in.dictionary("attributes")
 	if p := in.text("pool_id", 36); p != nil {
 		id, err := uuid.Parse(*p)
@@ -45,9 +47,12 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 		}
 		z.Pool = id
 	}
-	readZoneFields(in, &z)
-	if z.Kind == zone.Primary {
+	readZoneValues(in, z.Kind).apply(&z)
+	switch {
+	case z.Kind == zone.Primary:
 		in.require("email")
+	case z.Kind == zone.Secondary && !in.has("masters"):
+		in.require("masters")
 	}
 	if err := in.err(); err != nil {
 		return z, err
@@ -76,52 +81,80 @@ func invalidTTL(s *Settings) *fault {
 	return refuse("invalid_ttl", "TTL is below the minimum: %d", s.MinTTL)
 }
 
-// readZoneFields reads what an owner may change, with the rules of the zone's kind.
-func readZoneFields(in *input, z *zone.Zone) {
-	if in.has("ttl") && z.Kind == zone.Secondary {
+// zoneValues are the fields of a zone that a body has and its owner may change.
+type zoneValues struct {
+	ttl     *uint32
+	email   *string
+	mailbox dnsname.Name // of email
+
+	description    *string
+	hasDescription bool
+	masters        []string
+	hasMasters     bool
+}
+
+// apply writes the values into z; fields that the body does not have stay.
+func (v zoneValues) apply(z *zone.Zone) {
+	if v.ttl != nil {
+		z.TTL = *v.ttl
+	}
+	if v.email != nil {
+		z.Email = *v.email
+	}
+	if v.hasDescription {
+		z.Description = v.description
+	}
+	if v.hasMasters {
+		z.Masters = v.masters
+	}
+}
+
+// readZoneValues reads what an owner may change, with the rules of the zone's kind.
+func readZoneValues(in *input, kind zone.Kind) zoneValues {
+	v := zoneValues{hasDescription: in.has("description"), hasMasters: in.has("masters")}
+	if in.has("ttl") && kind == zone.Secondary {
 		in.note("ttl", "'ttl' is not allowed for a SECONDARY zone", "not_allowed", nil)
 	} else if in.isNull("ttl") {
 		in.note("ttl", "None is not of type 'integer'", "type", "integer")
 	} else if n := in.number("ttl", 0, rr.MaxTTL); n != nil {
-		z.TTL = uint32(*n)
+		v.ttl = new(uint32(*n))
 	}
-	if in.has("description") {
-		z.Description = in.text("description", maxDescription)
-	}
-	if in.has("email") {
-		readEmail(in, z)
-	}
-	readMasters(in, z)
+	v.description = in.text("description", maxDescription)
+	v.email, v.mailbox = readEmail(in, kind)
+	v.masters = readMasters(in, kind)
+	return v
 }
 
-func readEmail(in *input, z *zone.Zone) {
-	if z.Kind == zone.Secondary {
+// readEmail returns the address and its form as a name; nil when there is none.
+func readEmail(in *input, kind zone.Kind) (*string, dnsname.Name) {
+	if in.has("email") && kind == zone.Secondary {
 		in.note("email", "'email' is not allowed for a SECONDARY zone", "not_allowed", nil)
-		return
+		return nil, dnsname.Name{}
 	}
 	if in.isNull("email") {
 		in.note("email", "None is not of type 'string'", "type", "string")
 	}
 	e := in.text("email", 255)
 	if e == nil {
-		return
+		return nil, dnsname.Name{}
 	}
-	if !isEmail(*e) {
+	mailbox, ok := zone.MailboxName(*e)
+	if !ok || !isEmail(*e) {
 		in.note("email", fmt.Sprintf("'%s' is not a 'email'", *e), "format", "email")
 	}
-	z.Email = *e
+	return e, mailbox
 }
 
-// maxMasters is how many masters a zone may have: they are asked one after the other, and other zones wait meanwhile.
+// maxMasters bounds the masters of a zone: a transfer asks them one after the other, and other zones wait meanwhile.
 const maxMasters = 16
 
-func readMasters(in *input, z *zone.Zone) {
+func readMasters(in *input, kind zone.Kind) []string {
 	masters := in.texts("masters")
 	switch {
-	case z.Kind == zone.Secondary && len(masters) == 0 && (in.has("masters") || len(z.Masters) == 0):
+	case kind == zone.Secondary && in.has("masters") && len(masters) == 0:
 		in.note("masters", "'masters' is a required property", "required", []string{"masters"})
-	case z.Kind != zone.Secondary && len(masters) > 0:
-		in.note("masters", fmt.Sprintf("'masters' is not allowed for a %s zone", z.Kind), "not_allowed", nil)
+	case kind != zone.Secondary && len(masters) > 0:
+		in.note("masters", fmt.Sprintf("'masters' is not allowed for a %s zone", kind), "not_allowed", nil)
 	}
 	if len(masters) > maxMasters {
 		in.note("masters", fmt.Sprintf("a zone has at most %d masters", maxMasters), "maxItems", maxMasters)
@@ -131,9 +164,7 @@ func readMasters(in *input, z *zone.Zone) {
 			in.noteItem("masters", i, fmt.Sprintf("'%s' is not a 'ip-or-host'", short([]byte(m))), "format", "ip-or-host")
 		}
 	}
-	if in.has("masters") {
-		z.Masters = masters
-	}
+	return masters
 }
 
 // isMaster reports whether s is an address or a host, with or without a port.

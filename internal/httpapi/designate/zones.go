@@ -72,14 +72,14 @@ func (c *call) createZone() (reply, error) {
 		return reply{}, err
 	}
 	z.Project = c.scope.project
+	var sets []zone.RecordSet
+	if z.Kind == zone.Primary {
+		sets = firstSets(z, c.settings)
+	}
 	err = c.commit(func(tx *publish.Tx) error {
 		tx.Note("create zone")
 		if err := c.mayCreate(tx.View, z); err != nil {
 			return err
-		}
-		var sets []zone.RecordSet
-		if z.Kind == zone.Primary {
-			sets = firstSets(z, c.settings)
 		}
 		z, err = tx.CreateZone(z, sets...)
 		return zoneExists(z, err)
@@ -102,22 +102,30 @@ func zoneExists(z zone.Zone, err error) error {
 }
 
 func (c *call) showZone() (reply, error) {
+	rep, live, err := c.zoneReply()
+	if err != nil || live {
+		return rep, err
+	}
+	return c.unlessHeld(rep), nil
+}
+
+// zoneReply returns the zone as it is now. live reports that the body says how the zone is at other servers, which
+// changes by itself and is not in the entity tag.
+func (c *call) zoneReply() (rep reply, live bool, err error) {
 	var z zone.Zone
 	var shared bool
-	err := c.view(func(v store.View) (err error) {
+	err = c.view(func(v store.View) (err error) {
 		if z, err = c.zone(v); err == nil {
 			shared, err = isShared(v, z.ID)
 		}
 		return err
 	})
 	if err != nil {
-		return reply{}, err
+		return reply{}, false, err
 	}
 	w := c.linkedZone(z, shared)
-	if w.Secondaries != nil || w.Copy != nil {
-		c.r.Header.Del("If-None-Match") // its tag tells what the owner said, and not how it is elsewhere
-	}
-	return c.shown(zoneOnWire(z, shared), w), nil
+	rep = reply{status: http.StatusOK, body: w, etag: tagOf(zoneOnWire(z, shared))}
+	return rep, w.Secondaries != nil || w.Copy != nil, nil
 }
 
 func (c *call) updateZone() (reply, error) {
@@ -125,57 +133,61 @@ func (c *call) updateZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	values, err := c.zoneChanges(in)
+	if err != nil {
+		return reply{}, err
+	}
+	rest := in.repeated(zoneUpdateKeys...)
 	var z zone.Zone
-	err = c.commit(func(tx *publish.Tx) error {
+	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("update zone")
 		var shared bool
-		var err error
 		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
 			return err
 		}
 		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
-		delete(in.fields, "secondaries") // what is known of other servers may have changed since it was read
-		delete(in.fields, "copy")
-		if err := in.known(func() any { return c.linkedZone(z, shared) }, zoneUpdateKeys...); err != nil {
+		if err := rest.check(func() any { return c.linkedZone(z, shared) }); err != nil {
 			return err
 		}
-		return c.changeZone(tx, in, z)
+		return changeZone(tx, z, values)
 	})
 	if err != nil {
 		return reply{}, err
 	}
 	c.refresh(z)
-	return c.showZoneNow()
+	rep, _, err := c.zoneReply()
+	return rep, err
 }
 
-// showZoneNow is showZone after a change: whatever tags the request came with were about what was before.
-func (c *call) showZoneNow() (reply, error) {
-	c.r.Header.Del("If-None-Match")
-	return c.showZone()
-}
-
-// changeZone applies a PATCH. A new email shows in the SOA too.
-func (c *call) changeZone(tx *publish.Tx, in *input, z zone.Zone) error {
-	next := z
-	readZoneFields(in, &next)
+// zoneChanges reads the body of a PATCH, with the rules of the zone's kind. A zone keeps its kind.
+func (c *call) zoneChanges(in *input) (zoneValues, error) {
+	var z zone.Zone
+	err := c.view(func(v store.View) (err error) {
+		z, err = c.ownZone(v)
+		return err
+	})
+	if err != nil {
+		return zoneValues{}, err
+	}
+	values := readZoneValues(in, z.Kind)
 	if err := in.err(); err != nil {
-		return err
+		return values, err
 	}
-	if in.has("ttl") && next.TTL < c.settings.MinTTL {
-		return invalidTTL(c.settings)
+	if values.ttl != nil && *values.ttl < c.settings.MinTTL {
+		return values, invalidTTL(c.settings)
 	}
-	if err := c.checkMasters(next); err != nil {
-		return err
-	}
+	return values, c.checkMasters(values.masters)
+}
+
+// changeZone applies a PATCH inside a commit. A new email becomes the mailbox of the SOA too.
+func changeZone(tx *publish.Tx, z zone.Zone, values zoneValues) error {
+	next := z
+	values.apply(&next)
 	if _, err := tx.UpdateZone(next); err != nil || next.Email == z.Email {
 		return err
 	}
-	return setMailbox(tx, next)
-}
-
-func setMailbox(tx *publish.Tx, z zone.Zone) error {
 	set, err := tx.RecordSet(z.ID, z.Name, rr.TypeSOA)
 	if err != nil || len(set.Data) != 1 {
 		return err
@@ -184,9 +196,7 @@ func setMailbox(tx *publish.Tx, z zone.Zone) error {
 	if !ok {
 		return nil
 	}
-	if soa.RName, ok = zone.MailboxName(z.Email); !ok {
-		return invalid(problem{[]any{"email"}, "it cannot be written as the name of a mailbox", "format", "email"})
-	}
+	soa.RName = values.mailbox
 	set.Data = []string{soa.Data()}
 	_, err = tx.UpdateSet(set)
 	return err
