@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
-	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/source"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
@@ -142,7 +142,7 @@ func showHealth(cmd *cobra.Command, all []resolvers.Health) error {
 		if !h.Answers {
 			state = h.Problem
 		}
-		t.Row(h.ID, h.Addr.String(), state, report.Length(h.RTT.Round(time.Millisecond)), h.Instance)
+		t.Row(h.ID, h.Addr.String(), state, words.Length(h.RTT.Round(time.Millisecond)), h.Instance)
 	}
 	return t.Flush()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
-	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -143,7 +142,7 @@ func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
 		return "not yet at the authority: " + missing, false
 	}
 	if v.until == "authoritative" {
-		return fmt.Sprintf("%s is as wanted at every server of its zone", bareName(f.Name)), true
+		return fmt.Sprintf("%s is as wanted at every server of its zone", words.Name(f.Name)), true
 	}
 	late, failing := inState(r, safeat.Old, safeat.Negative, safeat.Stale), inState(r, safeat.Failed)
 	switch {
@@ -154,7 +153,7 @@ func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	case r.Safe == nil || time.Now().Before(r.SafeAt):
 		return fmt.Sprintf("no resolver that was asked is late; all others are safe at %s", r.SafeAt.UTC().Format(time.DateTime+" UTC")), false
 	}
-	return fmt.Sprintf("%s is safe. %s", bareName(f.Name), r.Safe.Summary), true
+	return fmt.Sprintf("%s is safe. %s", words.Name(f.Name), r.Safe.Summary), true
 }
 
 // safeWords says until when resolvers may be late.
@@ -164,8 +163,6 @@ func safeWords(r *report.Report) string {
 	}
 	return "safe at " + r.SafeAt.UTC().Format(time.DateTime+" UTC")
 }
-
-func bareName(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 // inState returns the resolvers in one of these states, except those that do not count.
 func inState(r *report.Report, states ...safeat.State) (out []string) {
@@ -185,6 +182,6 @@ func (v *watcher) late(cmd *cobra.Command, r *report.Report) error {
 	if cmd.Context().Err() != nil {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted; it was not as wanted when last looked at"}
 	}
-	return cli.Fail(fmt.Sprintf("nameplane compare %s%s shows why", v.source.again(), bareName(r.Target)),
+	return cli.Fail(fmt.Sprintf("nameplane compare %s%s shows why", v.source.again(), words.Name(r.Target)),
 		"not as wanted before the deadline; %s", v.last)
 }

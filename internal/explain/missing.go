@@ -1,12 +1,11 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -19,7 +18,7 @@ func Missing(f *Facts) string {
 		}
 	}
 	if !slices.ContainsFunc(f.Outcomes, has) {
-		return "there are no such records of " + bare(f.Name)
+		return "there are no such records of " + words.Name(f.Name)
 	}
 	for _, want := range f.Expect {
 		i := slices.IndexFunc(f.Outcomes, func(o Outcome) bool { return o.Type == want.Type })
@@ -31,13 +30,11 @@ func Missing(f *Facts) string {
 		// Where each server makes its own answer they never become the same; but if one was named, all must give it.
 		wanted := slices.ContainsFunc(f.Expect, func(s Set) bool { return s.Type == d.Question.Type })
 		if d.Manner == Divided || d.Manner == Computed && wanted {
-			return fmt.Sprintf("its servers have different records of %s %s", bare(d.Question.Name), d.Question.Type)
+			return fmt.Sprintf("its servers have different records of %s %s", words.Name(d.Question.Name), d.Question.Type)
 		}
 	}
 	return ""
 }
-
-func bare(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
 
 func contains(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -38,7 +39,7 @@ func sayings(f *explain.Facts, d explain.Difference) string {
 		for _, d := range g.Data {
 			data = append(data, strings.TrimSuffix(d, ".")) // of names, as people write them
 		}
-		what := list(data)
+		what := words.Some(data)
 		switch {
 		case g.Class == iterate.NXDomain:
 			what = "that it does not exist"
@@ -52,7 +53,7 @@ func sayings(f *explain.Facts, d explain.Difference) string {
 		for _, p := range g.Subnets {
 			serial += fmt.Sprintf(" (for %s)", p)
 		}
-		parts = append(parts, fmt.Sprintf("%s%s: %s", list(servers(f, d.Zone, g.Servers)), serial, what))
+		parts = append(parts, fmt.Sprintf("%s%s: %s", words.Some(servers(f, d.Zone, g.Servers)), serial, what))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -124,7 +125,7 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	case 1:
 		return unknown(name, "The answer for %s is known of one server only.", name)
 	default:
-		return pass(name, "%s that answered give the same answer for %s.", all(most, "servers"), name)
+		return pass(name, "%s that answered give the same answer for %s.", words.All(most, "servers"), name)
 	}
 }
 
@@ -213,9 +214,9 @@ func sameFamilies(f *explain.Facts) []explain.Finding {
 	case !known4 || !known6:
 		return unknown(name, "The addresses of %s are not known.", name)
 	case is4 && alike(a, want4) && is6 && !alike(aaaa, want6):
-		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, but AAAA is %s where %s is expected.", name, list(addrTexts(aaaa)), list(addrTexts(want6)))}
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, but AAAA is %s where %s is expected.", name, words.Some(addrTexts(aaaa)), words.Some(addrTexts(want6)))}
 	case is4 && alike(a, want4) && !is6 && len(aaaa) > 0:
-		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, and AAAA, of which none is expected, is %s: users with IPv6 go there.", name, list(addrTexts(aaaa)))}
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, and AAAA, of which none is expected, is %s: users with IPv6 go there.", name, words.Some(addrTexts(aaaa)))}
 	}
 	return pass(name, "The AAAA records of %s are not other than expected.", name)
 }
@@ -250,7 +251,7 @@ func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 		before6, was6 := expected(&past, rr.TypeAAAA)
 		if was4 && was6 && len(without(a, before4)) == len(a) && alike(aaaa, before6) {
 			name := text(f.Name)
-			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA", "The A records of %s were changed from %s to %s, and AAAA is still %s as on %s.", name, list(addrTexts(before4)), list(addrTexts(a)), list(addrTexts(aaaa)), day(p.At))}
+			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA", "The A records of %s were changed from %s to %s, and AAAA is still %s as on %s.", name, words.Some(addrTexts(before4)), words.Some(addrTexts(a)), words.Some(addrTexts(aaaa)), words.Day(p.At))}
 		}
 	}
 	return nil // nobody said what there should be
@@ -315,7 +316,7 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 			}
 		}
 		if strange := without(hints, have); len(strange) > 0 {
-			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, list(addrTexts(strange)), t, list(addrTexts(have)))
+			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, words.Some(addrTexts(strange)), t, words.Some(addrTexts(have)))
 			x.Visible = after(f, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))
 			return []explain.Finding{x}
 		}

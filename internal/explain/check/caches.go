@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -21,7 +22,7 @@ func caches(all []explain.Assessment) string {
 	for _, c := range all {
 		out = append(out, cache(c))
 	}
-	return list(out)
+	return words.Some(out)
 }
 
 // in reports whether a cache was seen in a state. Answers to questions that switch validation off are about that only.
@@ -83,7 +84,7 @@ func flush(x explain.Finding, of []explain.Assessment, fix string) explain.Findi
 		}
 	}
 	if len(pages) > 0 {
-		x.Fix = fix + " Caches can be emptied at " + list(pages) + "."
+		x.Fix = fix + " Caches can be emptied at " + words.Some(pages) + "."
 	}
 	return x
 }
@@ -113,10 +114,10 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 	}
 	end, evidence := until(f, of, state)
 	verbs := map[safeat.State][2]string{safeat.Old: {"holds", "hold"}, safeat.Negative: {"remembers", "remember"}}[state]
-	x := fail("", explain.Nobody, name, bad, len(of), count(len(all), "resolver", "resolvers"), verb(len(of), verbs[0], verbs[1]), name,
-		byTime(end, f.At), length(end.Sub(f.At)), caches(of))
+	x := fail("", explain.Nobody, name, bad, len(of), words.Count(len(all), "resolver", "resolvers"), words.Verb(len(of), verbs[0], verbs[1]), name,
+		words.By(end, f.At), words.Length(end.Sub(f.At)), caches(of))
 	x.Visible = everyone(f, end)
-	x = flush(x, of, fmt.Sprintf("Wait until %s.", byTime(end, f.At)))
+	x = flush(x, of, fmt.Sprintf("Wait until %s.", words.By(end, f.At)))
 	return []explain.Finding{seen(x, evidence)}
 }
 
@@ -135,7 +136,7 @@ func noneStale(f *explain.Facts) []explain.Finding {
 		return pass(name, "No resolver that was asked says that its answer for %s is past its time.", name)
 	}
 	_, evidence := until(f, of, safeat.Stale)
-	x := fail("", explain.DNSHost, name, "%s %s an answer for %s that is past its time, because the zone's servers could not be reached from there.", caches(of), verb(len(of), "gives", "give"), name)
+	x := fail("", explain.DNSHost, name, "%s %s an answer for %s that is past its time, because the zone's servers could not be reached from there.", caches(of), words.Verb(len(of), "gives", "give"), name)
 	return []explain.Finding{seen(x, evidence)}
 }
 
@@ -178,7 +179,7 @@ func noneLonger(f *explain.Facts) []explain.Finding {
 				}
 				compared = true
 				if set.TTL > most && !slices.ContainsFunc(out, func(x explain.Finding) bool { return x.Subject == cache(c) }) {
-					x := fail("", explain.Resolver, cache(c), "%s keeps %s %s for %s, longer than the %s that the authority gives it.", cache(c), text(set.Name), set.Type, ttl(set.TTL), ttl(most))
+					x := fail("", explain.Resolver, cache(c), "%s keeps %s %s for %s, longer than the %s that the authority gives it.", cache(c), text(set.Name), set.Type, words.Seconds(set.TTL), words.Seconds(most))
 					out = append(out, seen(x, s.Evidence))
 				}
 			}
@@ -208,7 +209,7 @@ func oneVoice(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		end, evidence := until(f, []explain.Assessment{c}, safeat.Old, safeat.Negative)
-		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, byTime(end, f.At))
+		x := fail("", explain.Nobody, cache(c), "Behind %s several caches reply, and not all have the new answer for %s: a reload may flip it until %s.", cache(c), name, words.By(end, f.At))
 		x.Visible = end
 		out = append(out, seen(x, evidence))
 	}
@@ -231,7 +232,7 @@ func ownResolver(f *explain.Facts) []explain.Finding {
 		end, evidence := until(f, []explain.Assessment{c}, safeat.Old, safeat.Negative)
 		left := ""
 		if !end.IsZero() {
-			left = fmt.Sprintf(", until %s (in %s)", byTime(end, f.At), length(end.Sub(f.At)))
+			left = fmt.Sprintf(", until %s (in %s)", words.By(end, f.At), words.Length(end.Sub(f.At)))
 		}
 		x := fail("", explain.You, cache(c), "")
 		x.Visible = end

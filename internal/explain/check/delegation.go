@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
@@ -41,7 +42,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 		if len(ns) == 0 {
 			return pass(domain, "%s is a zone, on the servers of %s.", domain, text(z.Parent))
 		}
-		return pass(domain, "%s delegates %s to %s.", text(z.Parent), domain, list(texts(ns)))
+		return pass(domain, "%s delegates %s to %s.", text(z.Parent), domain, words.Some(texts(ns)))
 	}
 	parent, evidence := denied(f, f.Domain)
 	switch {
@@ -98,7 +99,7 @@ func suffixThere(f *explain.Facts) []explain.Finding {
 	switch {
 	case z != nil:
 		ns, _ := joined(z.ParentNS)
-		return pass(name, "%s delegates %s to %s.", text(z.Parent), name, list(texts(ns)))
+		return pass(name, "%s delegates %s to %s.", text(z.Parent), name, words.Some(texts(ns)))
 	case noTLD(f) != "":
 		return []explain.Finding{seen(withoutTLD(f, name), evidence)}
 	case !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }):
@@ -132,7 +133,7 @@ func twoServers(f *explain.Facts) []explain.Finding {
 		case len(ns) == 1:
 			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
 		case len(addrs) == 1 && !blind:
-			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.", all(len(ns), "nameservers"), zone, addrs[0])
+			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.", words.All(len(ns), "nameservers"), zone, addrs[0])
 		case len(addrs) < 2:
 			return unknown(zone, "The addresses of the nameservers of %s are not known.", zone)
 		default:
@@ -158,10 +159,10 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		var x explain.Finding
 		switch {
 		case len(gone)+len(extra) == 0 && len(z.ChildNS) == 1:
-			return pass(zone, "%s and %s itself both list %s.", above, zone, list(texts(parent)))
+			return pass(zone, "%s and %s itself both list %s.", above, zone, words.Some(texts(parent)))
 		case len(extra) == len(parent):
 			x = fail(explain.Error, explain.Registrar, zone, "%s lists %s for %s, but %s itself lists %s: not one is the same, so that some users get the answers of the one set and some of the other.",
-				above, list(texts(parent)), zone, zone, list(texts(child)))
+				above, words.Some(texts(parent)), zone, zone, words.Some(texts(child)))
 		case len(gone)+len(extra) == 0:
 			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone, childSets(f, z))
 		default:
@@ -177,10 +178,10 @@ func sameNS(f *explain.Facts) []explain.Finding {
 func sides(above, zone string, extra, gone []dnsname.Name) string {
 	var parts []string
 	if len(extra) > 0 {
-		parts = append(parts, list(texts(extra))+" only at "+above)
+		parts = append(parts, words.Some(texts(extra))+" only at "+above)
 	}
 	if len(gone) > 0 {
-		parts = append(parts, list(texts(gone))+" only in "+zone)
+		parts = append(parts, words.Some(texts(gone))+" only in "+zone)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -189,11 +190,11 @@ func sides(above, zone string, extra, gone []dnsname.Name) string {
 func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 	switch {
 	case len(extra) > 0 && len(gone) > 0:
-		return "At your registrar, put " + list(texts(gone)) + " in place of " + list(texts(extra)) + "; or, if the list at " + above + " is the right one, write it as the NS records of " + zone + "."
+		return "At your registrar, put " + words.Some(texts(gone)) + " in place of " + words.Some(texts(extra)) + "; or, if the list at " + above + " is the right one, write it as the NS records of " + zone + "."
 	case len(extra) > 0:
-		return "Add " + list(texts(extra)) + " to the NS records of " + zone + ", or remove " + verb(len(extra), "it", "them") + " at your registrar."
+		return "Add " + words.Some(texts(extra)) + " to the NS records of " + zone + ", or remove " + words.Verb(len(extra), "it", "them") + " at your registrar."
 	case len(gone) > 0:
-		return "Add " + list(texts(gone)) + " at your registrar, or remove " + verb(len(gone), "it", "them") + " from the NS records of " + zone + "."
+		return "Add " + words.Some(texts(gone)) + " at your registrar, or remove " + words.Verb(len(gone), "it", "them") + " from the NS records of " + zone + "."
 	}
 	return "Write the same NS records on all servers of " + zone + "."
 }
@@ -201,7 +202,7 @@ func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 func childSets(f *explain.Facts, z iterate.Zone) string {
 	var parts []string
 	for _, s := range z.ChildNS {
-		parts = append(parts, list(servers(f, z.Name, s.From))+" "+verb(len(s.From), "lists", "list")+" "+list(texts(sorted(s.NS))))
+		parts = append(parts, words.Some(servers(f, z.Name, s.From))+" "+words.Verb(len(s.From), "lists", "list")+" "+words.Some(texts(sorted(s.NS))))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -220,7 +221,7 @@ func parentsAgree(f *explain.Facts) []explain.Finding {
 		}
 		var parts []string
 		for _, s := range z.ParentNS {
-			parts = append(parts, list(servers(f, z.Parent, s.From))+" "+verb(len(s.From), "says", "say")+" "+list(texts(sorted(s.NS))))
+			parts = append(parts, words.Some(servers(f, z.Parent, s.From))+" "+words.Verb(len(s.From), "says", "say")+" "+words.Some(texts(sorted(s.NS))))
 		}
 		x := fail("", who(f, z.Name, explain.Parent), zone, "The servers of %s hand out different nameservers for %s: %s.", above, zone, strings.Join(parts, "; "))
 		x.Visible = nsVisible(f, z)

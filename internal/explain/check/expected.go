@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -35,9 +36,9 @@ func asExpected(f *explain.Facts) (out []explain.Finding) {
 		case sameTexts(is, data):
 			out = append(out, pass(subject, "%s is as expected.", subject)...)
 		case len(is) == 0:
-			out = append(out, fail("", explain.DNSHost, subject, "%s does not exist, and %s is expected.", subject, list(data)))
+			out = append(out, fail("", explain.DNSHost, subject, "%s does not exist, and %s is expected.", subject, words.Some(data)))
 		default:
-			out = append(out, fail("", explain.DNSHost, subject, "%s is %s, and %s is expected.", subject, list(is), list(data)))
+			out = append(out, fail("", explain.DNSHost, subject, "%s is %s, and %s is expected.", subject, words.Some(is), words.Some(data)))
 		}
 	}
 	return out

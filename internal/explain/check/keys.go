@@ -6,6 +6,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
@@ -40,7 +41,7 @@ func algorithms(f *explain.Facts) []explain.Finding {
 			}
 		}
 		if len(wrong) > 0 {
-			return []explain.Finding{fail(severity, who(f, z.Name, explain.DNSHost), zone, "In %s, %s: that is not to be used any more.", zone, list(wrong))}
+			return []explain.Finding{fail(severity, who(f, z.Name, explain.DNSHost), zone, "In %s, %s: that is not to be used any more.", zone, words.Some(wrong))}
 		}
 		return pass(zone, "The keys and DS records of %s are of the present day.", zone)
 	})
@@ -51,7 +52,7 @@ func nsec3(f *explain.Facts) []explain.Finding {
 		d := z.Denial
 		var what []string
 		if d.Iterations > 0 {
-			what = append(what, count(int(d.Iterations), "extra iteration", "extra iterations"))
+			what = append(what, words.Count(int(d.Iterations), "extra iteration", "extra iterations"))
 		}
 		if d.Salt != "" && d.Salt != "-" {
 			what = append(what, "the salt "+d.Salt)
@@ -62,7 +63,7 @@ func nsec3(f *explain.Facts) []explain.Finding {
 		case d.Kind == "":
 			return unknown(zone, "How %s denies names is not known.", zone)
 		case d.Kind == secure.DenialNSEC3 && len(what) > 0:
-			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s uses NSEC3 with %s, which protects nothing and costs time.", zone, list(what))}
+			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s uses NSEC3 with %s, which protects nothing and costs time.", zone, words.Some(what))}
 		}
 		return pass(zone, "%s uses %s without extra iterations or salt.", zone, d.Kind)
 	})
@@ -111,7 +112,7 @@ func sameKeys(f *explain.Facts) []explain.Finding {
 			if len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2 {
 				return unknown(zone, "The keys of %s are known of one server only.", zone)
 			}
-			return pass(zone, "%s of %s that replied have the same keys.", all(len(z.KeySets[0].From), "servers"), zone)
+			return pass(zone, "%s of %s that replied have the same keys.", words.All(len(z.KeySets[0].From), "servers"), zone)
 		}
 		var parts []string
 		for _, k := range z.KeySets {
@@ -121,11 +122,11 @@ func sameKeys(f *explain.Facts) []explain.Finding {
 				for _, t := range k.KeyTags {
 					tags = append(tags, fmt.Sprint(t))
 				}
-				keys = verb(len(tags), "key ", "keys ") + list(tags)
+				keys = words.Verb(len(tags), "key ", "keys ") + words.Some(tags)
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", list(servers(f, z.Name, k.From)), verb(len(k.From), "has", "have"), keys))
+			parts = append(parts, fmt.Sprintf("%s %s %s", words.Some(servers(f, z.Name, k.From)), words.Verb(len(k.From), "has", "have"), keys))
 		}
-		return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "The servers of %s have different keys: %s.", zone, list(parts))}
+		return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "The servers of %s have different keys: %s.", zone, words.Some(parts))}
 	})
 }
 
@@ -156,7 +157,7 @@ func checkedAlike(f *explain.Facts) []explain.Finding {
 	bogus := slices.ContainsFunc(f.Secure, func(r secure.Result) bool { return r.State == secure.Bogus })
 	switch {
 	case len(broken) > 0:
-		x := fail(explain.Error, explain.DNSHost, name, "%s %s for %s, and %s the answer without validation: DNSSEC is what is broken.", caches(broken), verb(len(broken), "fails", "fail"), name, verb(len(broken), "gives", "give"))
+		x := fail(explain.Error, explain.DNSHost, name, "%s %s for %s, and %s the answer without validation: DNSSEC is what is broken.", caches(broken), words.Verb(len(broken), "fails", "fail"), name, words.Verb(len(broken), "gives", "give"))
 		if bogus || well == 0 {
 			x.Severity = explain.Critical
 		}
@@ -167,7 +168,7 @@ func checkedAlike(f *explain.Facts) []explain.Finding {
 	case well == 0 || failing > 0:
 		return unknown(name, "Whether resolvers that validate accept %s could not be found out.", name)
 	}
-	return pass(name, "All %s that answered accept %s.", count(well, "resolver", "resolvers"), name)
+	return pass(name, "All %s that answered accept %s.", words.Count(well, "resolver", "resolvers"), name)
 }
 
 func planDS(f *explain.Facts) []explain.Finding {
@@ -186,9 +187,9 @@ func planDS(f *explain.Facts) []explain.Finding {
 	case len(s.DS) == 0:
 		return pass(zone, "%s has no DS that would have to be removed first.", zone)
 	}
-	x := fail("", explain.Registrar, zone, "%s has a DS (%s), and %s %s planned as nameserver: resolvers that validate will refuse what %s.", zone, list(dsTexts(s.DS)),
-		list(texts(without(f.PlanNS, now))), verb(len(without(f.PlanNS, now)), "is", "are"), "the new servers sign with other keys")
+	x := fail("", explain.Registrar, zone, "%s has a DS (%s), and %s %s planned as nameserver: resolvers that validate will refuse what %s.", zone, words.Some(dsTexts(s.DS)),
+		words.Some(texts(without(f.PlanNS, now))), words.Verb(len(without(f.PlanNS, now)), "is", "are"), "the new servers sign with other keys")
 	x.Visible = dsVisible(f, s)
-	x.Fix = fmt.Sprintf("Remove the DS at your registrar now, and change the nameservers not before %s.", byTime(x.Visible, f.At))
+	x.Fix = fmt.Sprintf("Remove the DS at your registrar now, and change the nameservers not before %s.", words.By(x.Visible, f.At))
 	return []explain.Finding{x}
 }

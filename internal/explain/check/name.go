@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -40,7 +41,7 @@ func typesText(outcomes []explain.Outcome) string {
 	for _, o := range outcomes {
 		out = append(out, o.Type.String())
 	}
-	return list(out)
+	return words.Some(out)
 }
 
 func nameExists(f *explain.Facts) []explain.Finding {
@@ -178,9 +179,9 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 		case said[text(owner)]:
 			continue
 		case owner == a.Zone:
-			x.Words = fmt.Sprintf("%s is the apex of its zone and has a CNAME, to %s: mail and nameservers of the domain are found by chance only.", text(owner), strings.TrimSuffix(list(a.Sets[i].Data), "."))
+			x.Words = fmt.Sprintf("%s is the apex of its zone and has a CNAME, to %s: mail and nameservers of the domain are found by chance only.", text(owner), strings.TrimSuffix(words.Some(a.Sets[i].Data), "."))
 		case beside != "":
-			x.Words = fmt.Sprintf("%s has a CNAME, to %s, and %s: which one is found depends on chance.", text(owner), strings.TrimSuffix(list(a.Sets[i].Data), "."), beside)
+			x.Words = fmt.Sprintf("%s has a CNAME, to %s, and %s: which one is found depends on chance.", text(owner), strings.TrimSuffix(words.Some(a.Sets[i].Data), "."), beside)
 		default:
 			continue
 		}
@@ -243,7 +244,7 @@ func chainLength(f *explain.Facts) []explain.Finding {
 		return rerouted(f, f.Chain[:1], fail(explain.Warning, explain.DNSHost, name, "%s leads over %d aliases: %s.", name, n, hops(f)))
 	}
 	least := slices.MinFunc(f.Chain, func(a, b explain.Hop) int { return int(a.TTL) - int(b.TTL) })
-	return pass(name, "%s leads over %s: %s. The smallest TTL on the way, %s, is how often the whole way is gone.", name, count(n, "alias", "aliases"), hops(f), ttl(least.TTL))
+	return pass(name, "%s leads over %s: %s. The smallest TTL on the way, %s, is how often the whole way is gone.", name, words.Count(n, "alias", "aliases"), hops(f), words.Seconds(least.TTL))
 }
 
 // rerouted is a finding that ends when any of these aliases leads elsewhere.

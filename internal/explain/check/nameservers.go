@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -50,7 +51,7 @@ func glued(f *explain.Facts) []explain.Finding {
 		ns, zone := text(h.Name), text(z.Name)
 		x := fail(left(z), who(f, z.Name, explain.Registrar), ns, "%s is a nameserver of %s with a name inside of it, and %s does not hand out its address.", ns, zone, text(z.Parent))
 		if len(h.Found) > 0 {
-			x.Fix = fmt.Sprintf("Add the host record %s with the address %s at your registrar.", ns, list(addrTexts(h.Found)))
+			x.Fix = fmt.Sprintf("Add the host record %s with the address %s at your registrar.", ns, words.Some(addrTexts(h.Found)))
 		}
 		x.Visible = nsVisible(f, z)
 		return []explain.Finding{x}
@@ -92,11 +93,11 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 		var x explain.Finding
 		switch {
 		case len(old) > 0:
-			x = fail("", who(f, z.Name, explain.Registrar), ns, "%s hands out %s for %s, but its own zone says %s.", above, list(addrTexts(old)), ns, list(addrTexts(h.Found)))
-			x.Fix = fmt.Sprintf("Change the host record %s at your registrar from %s to %s, and leave the old address answering until all have the new one.", ns, list(addrTexts(old)), list(addrTexts(h.Found)))
+			x = fail("", who(f, z.Name, explain.Registrar), ns, "%s hands out %s for %s, but its own zone says %s.", above, words.Some(addrTexts(old)), ns, words.Some(addrTexts(h.Found)))
+			x.Fix = fmt.Sprintf("Change the host record %s at your registrar from %s to %s, and leave the old address answering until all have the new one.", ns, words.Some(addrTexts(old)), words.Some(addrTexts(h.Found)))
 		case len(gone) > 0:
-			x = fail(explain.Warning, who(f, z.Name, explain.Registrar), ns, "%s has the address %s as well, which %s does not hand out.", ns, list(addrTexts(gone)), above)
-			x.Fix = fmt.Sprintf("Add %s to the host record %s at your registrar.", list(addrTexts(gone)), ns)
+			x = fail(explain.Warning, who(f, z.Name, explain.Registrar), ns, "%s has the address %s as well, which %s does not hand out.", ns, words.Some(addrTexts(gone)), above)
+			x.Fix = fmt.Sprintf("Add %s to the host record %s at your registrar.", words.Some(addrTexts(gone)), ns)
 		default:
 			return nil
 		}
@@ -211,7 +212,7 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 		case r.State != registry.Registered:
 			return unknown(ns, "Whether %s, the domain of the nameserver %s, is registered could not be found out.", text(name), ns)
 		case !end.IsZero() && end.Sub(f.At) <= 7*oneDay:
-			return []explain.Finding{fail(explain.Error, explain.Registrar, ns, "%s is a nameserver of %s, and the registration of its domain %s ends on %s.", ns, text(z.Name), text(name), day(end))}
+			return []explain.Finding{fail(explain.Error, explain.Registrar, ns, "%s is a nameserver of %s, and the registration of its domain %s ends on %s.", ns, text(z.Name), text(name), words.Day(end))}
 		}
 		return nil
 	})
@@ -231,7 +232,7 @@ func noCircle(f *explain.Facts) []explain.Finding {
 		})
 		switch {
 		case len(circle) > 0:
-			return []explain.Finding{fail(left(z), who(f, z.Name, explain.Registrar), zone, "The nameservers of %s cannot be found: one must know %s for that, which only these nameservers can tell.", zone, list(circle))}
+			return []explain.Finding{fail(left(z), who(f, z.Name, explain.Registrar), zone, "The nameservers of %s cannot be found: one must know %s for that, which only these nameservers can tell.", zone, words.Some(circle))}
 		case open || len(z.Hosts) == 0:
 			return unknown(zone, "Not all nameservers of %s could be looked up.", zone)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
@@ -103,15 +104,15 @@ func notExpiring(f *explain.Facts) []explain.Finding {
 		severity := expirySeverity(left)
 		switch {
 		case severity == "":
-			return pass(domain, "The registration of %s ends on %s, in %s.", domain, day(end), count(int(left/oneDay), "day", "days"))
+			return pass(domain, "The registration of %s ends on %s, in %s.", domain, words.Day(end), words.Count(int(left/oneDay), "day", "days"))
 		case left <= 0:
-			x := fail(severity, explain.Registrar, domain, "The registration of %s has ended on %s, by the date of %s%s.", domain, day(end), whose, other(r.Dates))
+			x := fail(severity, explain.Registrar, domain, "The registration of %s has ended on %s, by the date of %s%s.", domain, words.Day(end), whose, other(r.Dates))
 			if r.Has("redemptionPeriod") || r.Has("pendingDelete") {
 				x.Fix = "It is too late to renew the domain: it can only be restored, if at all; see REG04."
 			}
 			return []explain.Finding{x}
 		}
-		return []explain.Finding{fail(severity, explain.Registrar, domain, "The registration of %s ends in %s, on %s, by the date of %s%s.", domain, length(left), day(end), whose, other(r.Dates))}
+		return []explain.Finding{fail(severity, explain.Registrar, domain, "The registration of %s ends in %s, on %s, by the date of %s%s.", domain, words.Length(left), words.Day(end), whose, other(r.Dates))}
 	})
 }
 
@@ -130,13 +131,13 @@ func expirySeverity(left time.Duration) explain.Severity {
 
 // other says which date does not count, if there are two.
 func other(d registry.Dates) string {
-	if d.Expires.IsZero() || d.RegistrarExpires.IsZero() || day(d.Expires) == day(d.RegistrarExpires) {
+	if d.Expires.IsZero() || d.RegistrarExpires.IsZero() || words.Day(d.Expires) == words.Day(d.RegistrarExpires) {
 		return ""
 	}
 	if d.RegistrarExpires.Before(d.Expires) {
-		return fmt.Sprintf(", which is what was paid for; the registry's is %s", day(d.Expires))
+		return fmt.Sprintf(", which is what was paid for; the registry's is %s", words.Day(d.Expires))
 	}
-	return fmt.Sprintf("; the registrar's is %s", day(d.RegistrarExpires))
+	return fmt.Sprintf("; the registrar's is %s", words.Day(d.RegistrarExpires))
 }
 
 // withStatus fails for each of some statuses that a registration has.
@@ -176,10 +177,10 @@ func notMoving(f *explain.Facts) []explain.Finding {
 		case r.Has("pendingTransfer"):
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s is on its way to another registrar; changes may be refused until it has arrived.", domain)}
 		case !moved.IsZero() && f.At.Sub(moved) < fresh && !moved.After(f.At):
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, named(r.Registrar.Name), day(moved), length(f.At.Sub(moved)))}
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, named(r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
 		case i >= 0 && r.Registrar.Name != "" && f.Past[i].Registrar != r.Registrar.Name:
 			p := f.Past[i]
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s", domain, r.Registrar.Name, day(p.At), sentence(p.Registrar))}
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s", domain, r.Registrar.Name, words.Day(p.At), sentence(p.Registrar))}
 		case len(r.Statuses) == 0 && moved.IsZero() && i < 0:
 			return unknown(domain, "The registry tells neither status nor transfers of %s.", domain)
 		}
@@ -230,11 +231,11 @@ func registryNS(f *explain.Facts) []explain.Finding {
 		ns = sorted(ns)
 		for _, set := range z.ParentNS { // one that is up to date is enough; DEL19 tells of the others
 			if slices.Equal(sorted(set.NS), ns) {
-				return pass(domain, "The registry and %s both list %s.", text(z.Parent), list(texts(ns)))
+				return pass(domain, "The registry and %s both list %s.", text(z.Parent), words.Some(texts(ns)))
 			}
 		}
 		parent, _ := joined(z.ParentNS)
-		x := fail("", explain.Registrar, domain, "The registry lists %s for %s, but %s hands out %s.", list(texts(ns)), domain, text(z.Parent), list(texts(parent)))
+		x := fail("", explain.Registrar, domain, "The registry lists %s for %s, but %s hands out %s.", words.Some(texts(ns)), domain, text(z.Parent), words.Some(texts(parent)))
 		x.Visible = nsVisible(f, *z)
 		return []explain.Finding{x}
 	})
@@ -254,11 +255,11 @@ func registryDS(f *explain.Facts) []explain.Finding {
 		var x explain.Finding
 		switch {
 		case !signed && len(there) > 0:
-			x = fail("", explain.Registrar, domain, "The registry has no DS for %s, but the zone above still hands out the one for key %s.", domain, list(there))
+			x = fail("", explain.Registrar, domain, "The registry has no DS for %s, but the zone above still hands out the one for key %s.", domain, words.Some(there))
 		case signed && len(there) == 0:
 			x = fail("", explain.Registrar, domain, "The registry has a DS for %s, but the zone above does not have it.", domain)
 		case len(here) > 0 && !slices.Equal(here, there):
-			x = fail("", explain.Registrar, domain, "The registry has the DS for key %s of %s, but the zone above that for key %s.", list(here), domain, list(there))
+			x = fail("", explain.Registrar, domain, "The registry has the DS for key %s of %s, but the zone above that for key %s.", words.Some(here), domain, words.Some(there))
 		default:
 			return pass(domain, "The registry and the zone above have the same DS for %s.", domain)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -66,9 +67,9 @@ func dsMatches(f *explain.Facts) []explain.Finding {
 		case noDS(z) || z.Cause == secure.Unsigned:
 			return nil
 		case z.State == secure.Bogus && (z.Cause == secure.NoKey || z.Cause == secure.KeysUnsigned):
-			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, which fits none of its keys (%s): resolvers that validate refuse every answer.", list(dsTexts(z.DS)), zone, list(tags(z)))
+			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, which fits none of its keys (%s): resolvers that validate refuse every answer.", words.Some(dsTexts(z.DS)), zone, words.Some(tags(z)))
 			if z.Cause == secure.KeysUnsigned {
-				x.Words = fmt.Sprintf("A key of %s fits the DS %s, but it does not sign the zone's keys: resolvers that validate refuse every answer.", zone, list(dsTexts(z.DS)))
+				x.Words = fmt.Sprintf("A key of %s fits the DS %s, but it does not sign the zone's keys: resolvers that validate refuse every answer.", zone, words.Some(dsTexts(z.DS)))
 				x.Actor = who(f, z.Name, explain.DNSHost)
 			}
 			x.Visible = dsVisible(f, z)
@@ -86,7 +87,7 @@ func dsAndSigned(f *explain.Facts) []explain.Finding {
 		case noDS(z):
 			return nil
 		case z.State == secure.Bogus && z.Cause == secure.Unsigned:
-			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, but the zone is not signed: resolvers that validate refuse every answer.", list(dsTexts(z.DS)), zone)
+			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, but the zone is not signed: resolvers that validate refuse every answer.", words.Some(dsTexts(z.DS)), zone)
 			x.Visible = dsVisible(f, z)
 			return []explain.Finding{x}
 		case z.Signed():
@@ -114,9 +115,9 @@ func signatures(f *explain.Facts) []explain.Finding {
 		case !found:
 			return unknown(zone, "No signature of %s could be verified.", zone)
 		case first.Expiration.Sub(f.At) < soon:
-			return []explain.Finding{fail(explain.Warning, who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s ends on %s, in %s.", text(first.Owner), first.Type, clockTime(first.Expiration, f.At), length(first.Expiration.Sub(f.At)))}
+			return []explain.Finding{fail(explain.Warning, who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s ends on %s, in %s.", text(first.Owner), first.Type, words.Clock(first.Expiration, f.At), words.Length(first.Expiration.Sub(f.At)))}
 		}
-		return pass(zone, "The signatures of %s are valid; the first to end is that of %s %s, on %s.", zone, text(first.Owner), first.Type, day(first.Expiration))
+		return pass(zone, "The signatures of %s are valid; the first to end is that of %s %s, on %s.", zone, text(first.Owner), first.Type, words.Day(first.Expiration))
 	})
 }
 
@@ -201,7 +202,7 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.
 		if n == 0 {
 			continue
 		}
-		which := verb(n, "The signature", "The signatures") + " of " + list(bad.sets)
+		which := words.Verb(n, "The signature", "The signatures") + " of " + words.Some(bad.sets)
 		if n > 3 && n == len(total) {
 			which = fmt.Sprintf("All %d signatures of %s that were seen", n, zone)
 		}
@@ -209,7 +210,7 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.
 		if len(bad.from) > 0 {
 			from = " (" + strings.Join(servers(f, z.Name, bad.from), ", ") + ")"
 		}
-		out = append(out, fail(bad.severity, who(f, z.Name, explain.DNSHost), zone, "%s %s%s: resolvers that validate refuse the answer.", which, verb(n, faults[cause][0], faults[cause][1]), from))
+		out = append(out, fail(bad.severity, who(f, z.Name, explain.DNSHost), zone, "%s %s%s: resolvers that validate refuse the answer.", which, words.Verb(n, faults[cause][0], faults[cause][1]), from))
 	}
 	return out
 }

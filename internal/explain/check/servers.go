@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -73,9 +74,9 @@ func authoritative(f *explain.Facts) []explain.Finding {
 		case t.good == 0:
 			return unknown(zone, "No server of %s replied in a way that can be judged%s.", zone, unroutable(f, t.all))
 		case t.unasked > 0:
-			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unasked, count(len(t.all), "server", "servers"), zone)
+			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unasked, words.Count(len(t.all), "server", "servers"), zone)
 		}
-		return pass(zone, "%s of %s that replied %s the zone.", everyOne(t.good), zone, verb(t.good, "knows", "know"))
+		return pass(zone, "%s of %s that replied %s the zone.", everyOne(t.good), zone, words.Verb(t.good, "knows", "know"))
 	})
 }
 
@@ -83,7 +84,7 @@ func everyOne(n int) string {
 	if n == 1 {
 		return "The one server"
 	}
-	return all(n, "servers")
+	return words.All(n, "servers")
 }
 
 func notUpward(f *explain.Facts) []explain.Finding {
@@ -122,7 +123,7 @@ func reachable(f *explain.Facts) []explain.Finding {
 			case down(f, s) && s.Class == iterate.Unreachable:
 				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone), s.Evidence))
 			case down(f, s):
-				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, count(s.Sent, "query", "queries")), s.Evidence))
+				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, words.Count(s.Sent, "query", "queries")), s.Evidence))
 			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0 && !explained(s):
 				x := fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
 				out = append(out, seen(x, s.Evidence))
@@ -134,9 +135,9 @@ func reachable(f *explain.Facts) []explain.Finding {
 		case t.good+t.lame == 0:
 			return unknown(zone, "Whether the servers of %s reply could not be found out%s.", zone, unroutable(f, t.all))
 		case t.unasked+t.other > 0:
-			return unknown(zone, "%d of %s of %s could not be asked from here%s; the others reply.", t.unasked+t.other, count(len(t.all), "server", "servers"), zone, unroutable(f, t.all))
+			return unknown(zone, "%d of %s of %s could not be asked from here%s; the others reply.", t.unasked+t.other, words.Count(len(t.all), "server", "servers"), zone, unroutable(f, t.all))
 		}
-		return pass(zone, "%s of %s %s.", everyOne(len(t.all)), zone, verb(len(t.all), "replies", "reply"))
+		return pass(zone, "%s of %s %s.", everyOne(len(t.all)), zone, words.Verb(len(t.all), "replies", "reply"))
 	})
 }
 
@@ -180,7 +181,7 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case len(open) > 0:
-			return unknown(zone, "%s could not be found out for %s.", p.open, list(open))
+			return unknown(zone, "%s could not be found out for %s.", p.open, words.Some(open))
 		case good == 0:
 			return nil
 		}

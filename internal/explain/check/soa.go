@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -49,7 +50,7 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 		return unknown(zone, "For how long resolvers remember that a name in %s does not exist is not known.", zone)
 	}
 	neg := min(soaTTL, minimum)
-	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's TTL, %d, and its minimum, %d.", ttl(neg), zone, soaTTL, minimum)
+	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's TTL, %d, and its minimum, %d.", words.Seconds(neg), zone, soaTTL, minimum)
 	var x explain.Finding
 	switch {
 	case neg > 86400:
@@ -118,11 +119,11 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 		case n < 2:
 			return unknown(zone, "The serial of %s is known of one server only.", zone)
 		case len(serials) > 1:
-			return unknown(zone, "The servers of %s have versions %s, of %d primaries that number them each by itself: whether one is behind does not show.", zone, list(serials), len(newest))
+			return unknown(zone, "The servers of %s have versions %s, of %d primaries that number them each by itself: whether one is behind does not show.", zone, words.Some(serials), len(newest))
 		case len(caught) > 0:
-			return pass(zone, "%s of %s that replied have version %s; %s came to it while it was looked at.", all(n, "servers"), zone, serials[0], list(caught))
+			return pass(zone, "%s of %s that replied have version %s; %s came to it while it was looked at.", words.All(n, "servers"), zone, serials[0], words.Some(caught))
 		}
-		return pass(zone, "%s of %s that replied have version %s.", all(n, "servers"), zone, serials[0])
+		return pass(zone, "%s of %s that replied have version %s.", words.All(n, "servers"), zone, serials[0])
 	})
 }
 
@@ -144,19 +145,19 @@ func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.
 	refresh := time.Duration(newest.Refresh) * time.Second
 	still, since, old := "", "", ""
 	if made, _, ok := madeAt(f, s.SOA.Serial); ok {
-		old = ", not updated since " + day(made) + ","
+		old = ", not updated since " + words.Day(made) + ","
 	}
 	if f.Settled > 0 {
-		still = "; " + length(f.Settled) + " later that was still so"
+		still = "; " + words.Length(f.Settled) + " later that was still so"
 	}
 	age, known := ageOf(f, newest.Serial)
 	if known {
-		since = ", which is at least " + length(age) + " old"
+		since = ", which is at least " + words.Length(age) + " old"
 	}
 	x := fail(explain.Error, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s%s and the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","), newest.Serial, since, still)
 	if !known || age <= refresh {
 		x.Severity = explain.Warning
-		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", byTime(f.At.Add(refresh), f.At), ttl(newest.Refresh))
+		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", words.By(f.At.Add(refresh), f.At), words.Seconds(newest.Refresh))
 	}
 	return seen(x, s.Evidence)
 }
@@ -195,11 +196,11 @@ func serialForward(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		p := f.Past[i]
 		if newer(p.Serial, soa.Serial) {
-			x := fail("", explain.DNSHost, zone, "The serial of %s is %d, and was %d on %s: secondaries will not fetch the zone.", zone, soa.Serial, p.Serial, day(p.At))
+			x := fail("", explain.DNSHost, zone, "The serial of %s is %d, and was %d on %s: secondaries will not fetch the zone.", zone, soa.Serial, p.Serial, words.Day(p.At))
 			x.Fix = fmt.Sprintf("Set the serial to more than %d.", p.Serial)
 			return []explain.Finding{x}
 		}
-		return pass(zone, "The serial of %s is %d, and was %d on %s.", zone, soa.Serial, p.Serial, day(p.At))
+		return pass(zone, "The serial of %s is %d, and was %d on %s.", zone, soa.Serial, p.Serial, words.Day(p.At))
 	})
 }
 
@@ -207,17 +208,17 @@ func timers(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		var wrong []string
 		if soa.Retry >= soa.Refresh {
-			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", ttl(soa.Retry), ttl(soa.Refresh)))
+			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", words.Seconds(soa.Retry), words.Seconds(soa.Refresh)))
 		}
 		if uint64(soa.Expire) < uint64(soa.Refresh)+uint64(soa.Retry) {
-			wrong = append(wrong, fmt.Sprintf("expire (%s) is below refresh and retry together", ttl(soa.Expire)))
+			wrong = append(wrong, fmt.Sprintf("expire (%s) is below refresh and retry together", words.Seconds(soa.Expire)))
 		} else if soa.Expire < 7*86400 {
-			wrong = append(wrong, fmt.Sprintf("expire is only %s", ttl(soa.Expire)))
+			wrong = append(wrong, fmt.Sprintf("expire is only %s", words.Seconds(soa.Expire)))
 		}
 		if len(wrong) > 0 {
-			return []explain.Finding{fail("", explain.DNSHost, zone, "In the SOA of %s, %s.", zone, list(wrong))}
+			return []explain.Finding{fail("", explain.DNSHost, zone, "In the SOA of %s, %s.", zone, words.Some(wrong))}
 		}
-		return pass(zone, "Secondaries of %s look for changes every %s, try again after %s, and give up after %s.", zone, ttl(soa.Refresh), ttl(soa.Retry), ttl(soa.Expire))
+		return pass(zone, "Secondaries of %s look for changes every %s, try again after %s, and give up after %s.", zone, words.Seconds(soa.Refresh), words.Seconds(soa.Retry), words.Seconds(soa.Expire))
 	})
 }
 
@@ -355,9 +356,9 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	case what == "":
 		return unknown(zone, "The TTLs at the apex of %s are not known.", zone)
 	case most > 86400:
-		x := fail("", explain.DNSHost, zone, "Resolvers may keep the %s records of %s for %s after a change.", what, zone, ttl(most))
-		x.Fix = fmt.Sprintf("Lower the TTL of the %s records of %s to 3600 now, and make the change in %s.", what, zone, ttl(most))
+		x := fail("", explain.DNSHost, zone, "Resolvers may keep the %s records of %s for %s after a change.", what, zone, words.Seconds(most))
+		x.Fix = fmt.Sprintf("Lower the TTL of the %s records of %s to 3600 now, and make the change in %s.", what, zone, words.Seconds(most))
 		return []explain.Finding{x}
 	}
-	return pass(zone, "Records at the apex of %s are kept for at most %s.", zone, ttl(most))
+	return pass(zone, "Records at the apex of %s are kept for at most %s.", zone, words.Seconds(most))
 }

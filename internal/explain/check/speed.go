@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -33,17 +34,17 @@ func fast(f *explain.Facts) []explain.Finding {
 		case len(timed) == 0:
 			return unknown(zone, "No time of a reply of %s's servers is known.", zone)
 		}
-		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here only.", zone, server(timed[0]), length(timed[0].RTT))
+		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here only.", zone, server(timed[0]), words.Length(timed[0].RTT))
 	})
 }
 
 // slowServer is a server that takes long, and how that compares with the fastest: resolvers soon prefer that one.
 func slowServer(f *explain.Facts, z iterate.Zone, s, fastest explain.Server) explain.Finding {
-	rest := fmt.Sprintf("the fastest, %s, takes %s", server(fastest), length(fastest.RTT))
+	rest := fmt.Sprintf("the fastest, %s, takes %s", server(fastest), words.Length(fastest.RTT))
 	if fastest.RTT > slow {
 		rest = "no other is fast either, so that every first visit pays this"
 	}
-	x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here only; %s.", server(s), text(z.Name), length(s.RTT), rest)
+	x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here only; %s.", server(s), text(z.Name), words.Length(s.RTT), rest)
 	return seen(x, s.Evidence)
 }
 
@@ -69,7 +70,7 @@ func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
 	if len(networks) != 1 || len(addrs) < 2 {
 		return explain.Finding{}, false
 	}
-	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "%s of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", all(len(addrs), "addresses"), text(z.Name), networks[0])
+	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "%s of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", words.All(len(addrs), "addresses"), text(z.Name), networks[0])
 	x.Fix = "Add a nameserver in another network: who cannot reach this one cannot reach any name of the zone."
 	return x, true
 }

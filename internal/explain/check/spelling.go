@@ -10,6 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -44,7 +45,7 @@ func idn(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		if mixed := scripts(shown); len(mixed) > 1 {
-			out = append(out, fail("", explain.You, name, "%q (%s) mixes letters of %s: browsers do not show it as it is meant.", shown, l, list(mixed)))
+			out = append(out, fail("", explain.You, name, "%q (%s) mixes letters of %s: browsers do not show it as it is meant.", shown, l, words.Some(mixed)))
 		}
 	}
 	switch {
@@ -137,7 +138,7 @@ func bareName(f *explain.Facts) []explain.Finding {
 		parts = append(parts, fmt.Sprintf("%q", p))
 	}
 	// We could read it all the same, so that it is a hint and no fault.
-	x := fail(explain.Info, explain.You, f.Input, "%s was left out of %q: it is not a part of the name.", list(parts), f.Input)
+	x := fail(explain.Info, explain.You, f.Input, "%s was left out of %q: it is not a part of the name.", words.Some(parts), f.Input)
 	x.Fix = fmt.Sprintf("Enter only %s, in DNS panels, too.", text(f.Name))
 	return []explain.Finding{x}
 }

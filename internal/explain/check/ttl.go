@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -38,9 +39,9 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, s := range all {
 		if s.TTL > 3600 {
-			x := fail("", explain.DNSHost, setText(s), "Resolvers keep %s for %s: for so long after a change users get the old one.", setText(s), ttl(s.TTL))
+			x := fail("", explain.DNSHost, setText(s), "Resolvers keep %s for %s: for so long after a change users get the old one.", setText(s), words.Seconds(s.TTL))
 			if plan, ok := explain.PlanChange(f); ok {
-				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", byTime(plan.Change, f.At))
+				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", words.By(plan.Change, f.At))
 				x.Visible = plan.Safe
 			}
 			out = append(out, x)
@@ -53,7 +54,7 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 		return unknown(name, "The TTL of %s is not known.", name)
 	}
 	most := slices.MaxFunc(all, func(a, b explain.Set) int { return int(a.TTL) - int(b.TTL) })
-	return pass(name, "A change of %s is seen by everyone after %s.", setText(most), ttl(most.TTL))
+	return pass(name, "A change of %s is seen by everyone after %s.", setText(most), words.Seconds(most.TTL))
 }
 
 func noRanges(f *explain.Facts) []explain.Finding {
@@ -72,7 +73,7 @@ func noRanges(f *explain.Facts) []explain.Finding {
 			return pass(name, "What resolvers know of other names in %s does not hide %s.", text(f.Zone), name)
 		case safeat.RangesNSEC:
 			when := max(d.NSECTTL, min(d.TTL, d.Minimum))
-			x := fail("", explain.Nobody, name, "%s is signed with NSEC: resolvers that never asked for %s may deny it for up to %s after it was created, because of what they know of its neighbours.", text(f.Zone), name, ttl(when))
+			x := fail("", explain.Nobody, name, "%s is signed with NSEC: resolvers that never asked for %s may deny it for up to %s after it was created, because of what they know of its neighbours.", text(f.Zone), name, words.Seconds(when))
 			if len(d.Covers) == 2 {
 				x.Words += fmt.Sprintf(" One record denies all names from %s to %s.", strings.TrimSuffix(d.Covers[0], "."), strings.TrimSuffix(d.Covers[1], "."))
 			}
@@ -102,7 +103,7 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 			switch {
 			case len(s.TTLs) > 1 && !told[key]:
 				told[key] = true
-				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, list(ttlTexts(s.TTLs))), a.Evidence))
+				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, words.Some(ttlTexts(s.TTLs))), a.Evidence))
 			case at.server == "":
 				first[key] = seenTTL{s.TTL, by}
 			case at.ttl != s.TTL && !told[key]:
@@ -138,7 +139,7 @@ func notTooLow(f *explain.Facts) []explain.Finding {
 			if s.Name != f.Name {
 				actor = explain.Target
 			}
-			out = append(out, fail("", actor, setText(s), "The TTL of %s is %s: nearly every visit must ask the nameservers first.", setText(s), ttl(s.TTL)))
+			out = append(out, fail("", actor, setText(s), "The TTL of %s is %s: nearly every visit must ask the nameservers first.", setText(s), words.Seconds(s.TTL)))
 		}
 	}
 	switch {
@@ -182,9 +183,9 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 		}
 	}
 	if above <= 3600 || above <= below {
-		return pass(zone, "%s lets resolvers keep the %s of %s for %s, no longer than the zone itself does.", text(z.Parent), what, zone, ttl(above))
+		return pass(zone, "%s lets resolvers keep the %s of %s for %s, no longer than the zone itself does.", text(z.Parent), what, zone, words.Seconds(above))
 	}
-	x := fail("", explain.Nobody, zone, "%s lets resolvers keep the %s of %s for %s: for so long after a change some users still ask the old ones.", text(z.Parent), what, zone, ttl(above))
+	x := fail("", explain.Nobody, zone, "%s lets resolvers keep the %s of %s for %s: for so long after a change some users still ask the old ones.", text(z.Parent), what, zone, words.Seconds(above))
 	x.Visible = nsVisible(f, *z)
 	if !planned {
 		x.Visible = everyone(f, f.At)

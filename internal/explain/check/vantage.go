@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 func notIntercepted(f *explain.Facts) []explain.Finding {
@@ -66,9 +67,9 @@ func clock(f *explain.Facts) []explain.Finding {
 	case !f.Vantage.SkewKnown:
 		return nil // nobody was there to compare with
 	case skew > most:
-		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s ahead.", length(skew))}
+		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s ahead.", words.Length(skew))}
 	case skew < -most:
-		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s behind.", length(-skew))}
+		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s behind.", words.Length(-skew))}
 	}
 	return pass("clock", "The clock of this machine is right.")
 }
@@ -79,7 +80,7 @@ const quorum = 3
 func enough(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if len(f.Unfinished) > 0 {
-		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.", list(f.Unfinished))
+		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.", words.Some(f.Unfinished))
 	}
 	if f.Kind != explain.Compare {
 		good, all := 0, 0
@@ -88,9 +89,9 @@ func enough(f *explain.Facts) []explain.Finding {
 			good, all = good+t.good+t.lame+t.down, all+len(t.all)-t.other
 		}
 		if 2*good < all {
-			return unknown(name, "Only %d of %s gave a reply that can be judged.", good, count(all, "server", "servers"))
+			return unknown(name, "Only %d of %s gave a reply that can be judged.", good, words.Count(all, "server", "servers"))
 		}
-		return pass(name, "%d of %s could be judged.", good, count(all, "server", "servers"))
+		return pass(name, "%d of %s could be judged.", good, words.Count(all, "server", "servers"))
 	}
 	asked, answered := 0, 0
 	for _, c := range explain.Assess(f) {
@@ -108,7 +109,7 @@ func enough(f *explain.Facts) []explain.Finding {
 	case asked == 0:
 		return nil // on purpose: NAM01 says why
 	case answered < min(quorum, asked) || 2*answered < asked:
-		return unknown(name, "Only %d of %s answered; that is too few for a word about all.", answered, count(asked, "resolver", "resolvers"))
+		return unknown(name, "Only %d of %s answered; that is too few for a word about all.", answered, words.Count(asked, "resolver", "resolvers"))
 	}
-	return pass(name, "%d of %s answered.", answered, count(asked, "resolver", "resolvers"))
+	return pass(name, "%d of %s answered.", answered, words.Count(asked, "resolver", "resolvers"))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // telling are the states by how much they interest who waits for a change, the most first.
@@ -68,7 +69,7 @@ func restsOn(s *safeat.Report) string {
 		}
 	}
 	if len(assumed) > 0 {
-		text += " Assumed: " + list(assumed) + "."
+		text += " Assumed: " + words.List(assumed) + "."
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // ErrNoPlan is that there is nothing to put into a calendar.
@@ -68,13 +69,13 @@ func (c *calendar) event(r *Report, s safeat.Step, n int) {
 	c.line("SEQUENCE", fmt.Sprint(r.At.Unix()/60)) // a later plan counts
 	c.line("DTSTART", utc(s.At))
 	c.line("DTEND", utc(end))
-	c.line("SUMMARY", escape(title+": "+bare(r.Target)))
+	c.line("SUMMARY", escape(title+": "+words.Name(r.Target)))
 	c.line("DESCRIPTION", escape(text))
 	c.line("TRANSP", "TRANSPARENT")
 	if s.Do != safeat.Wait {
 		c.line("BEGIN", "VALARM")
 		c.line("ACTION", "DISPLAY")
-		c.line("DESCRIPTION", escape(title+": "+bare(r.Target)))
+		c.line("DESCRIPTION", escape(title+": "+words.Name(r.Target)))
 		c.line("TRIGGER", "PT0S")
 		c.line("END", "VALARM")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // Calendar is the form that has only the plan in it; ErrNoPlan where there is none.
@@ -30,7 +31,7 @@ func (r *Report) Write(w io.Writer, format string, o TextOptions) error {
 	case Calendar:
 		return r.Calendar(w)
 	}
-	return fmt.Errorf("%q is not a format; there are %s", format, list(Formats))
+	return fmt.Errorf("%q is not a format; there are %s", format, words.List(Formats))
 }
 
 // JSON writes the report for programs.
@@ -68,7 +69,7 @@ type failure struct {
 // JUnit writes the report for continuous integration: a check is a test, and one that could not be made is skipped. Notices
 // are no failures.
 func (r *Report) JUnit(w io.Writer) error {
-	s := suite{Name: fmt.Sprintf("nameplane %s %s", r.Kind, bare(r.Target)), Tests: len(r.Findings), Time: fmt.Sprintf("%.3f", r.Took.Seconds()),
+	s := suite{Name: fmt.Sprintf("nameplane %s %s", r.Kind, words.Name(r.Target)), Tests: len(r.Findings), Time: fmt.Sprintf("%.3f", r.Took.Seconds()),
 		Stamp: r.At.Format("2006-01-02T15:04:05")}
 	for _, f := range r.Findings {
 		c := kase{Class: "nameplane." + string(r.Kind), Name: strings.TrimSpace(f.ID + " " + clean(f.Subject))}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // mark keeps what strangers wrote into records from becoming markup.
@@ -22,7 +23,7 @@ type document struct {
 // Markdown writes the report for a ticket or a page, in the order of Text.
 func (r *Report) Markdown(w io.Writer) error {
 	d := &document{r: r}
-	fmt.Fprintf(d, "# %s: %s\n\n%s\n", md(bare(r.Target)), r.Verdict, md(r.Summary))
+	fmt.Fprintf(d, "# %s: %s\n\n%s\n", md(words.Name(r.Target)), r.Verdict, md(r.Summary))
 	d.steps()
 	d.findings()
 	d.negative()
@@ -33,7 +34,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	d.soa()
 	d.registration()
 	d.evidence()
-	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), count(r.Queries, "query", "queries"), Length(r.Took))
+	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), words.Count(r.Queries, "query", "queries"), words.Length(r.Took))
 	if len(r.Unfinished) > 0 {
 		fmt.Fprintf(d, "\nNot complete: %s.\n", md(strings.Join(r.Unfinished, ", ")))
 	}
@@ -72,12 +73,12 @@ func (d *document) findings() {
 		}
 	}
 	d.table("Findings", []string{"check", "severity", "result", "what"}, rows)
-	fmt.Fprintf(d, "\n%s passed.\n", count(d.r.Counts.Passed, "check", "checks"))
+	fmt.Fprintf(d, "\n%s passed.\n", words.Count(d.r.Counts.Passed, "check", "checks"))
 }
 
 func (d *document) negative() {
 	if n := d.r.Negative; n != nil {
-		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", seconds(n.TTL), md(strings.Join(n.Words, " ")))
+		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", words.Seconds(n.TTL), md(strings.Join(n.Words, " ")))
 	}
 }
 
@@ -94,7 +95,7 @@ func (d *document) answer() {
 	rows = nil
 	for _, x := range d.r.Differences {
 		for _, g := range x.Groups {
-			rows = append(rows, []string{md(x.Question), x.Manner, md(g.Answer), md(list(g.Servers))})
+			rows = append(rows, []string{md(x.Question), x.Manner, md(g.Answer), md(words.List(g.Servers))})
 		}
 	}
 	d.table("Where answers differ", []string{"question", "how", "answer", "servers"}, rows)
@@ -105,7 +106,7 @@ func (d *document) caches() {
 	for _, c := range d.r.Caches {
 		until := ""
 		if !c.Until.IsZero() {
-			until = moment(c.Until, d.r.At)
+			until = words.Moment(c.Until, d.r.At)
 		}
 		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), c.state(), until, md(c.remark())})
 	}
@@ -128,7 +129,7 @@ func (d *document) plan() {
 
 func (d *document) delegation() {
 	if d.r.Delegation != nil {
-		d.nameservers("Nameservers of "+md(bare(d.r.Delegation.Zone)), d.r.Delegation.Servers)
+		d.nameservers("Nameservers of "+md(words.Name(d.r.Delegation.Zone)), d.r.Delegation.Servers)
 	}
 	d.nameservers("Nameservers to come", d.r.Planned)
 }
@@ -140,7 +141,7 @@ func (d *document) nameservers(title string, all []Nameserver) {
 		for _, a := range s.Addrs {
 			addrs = append(addrs, strings.TrimSpace(a.Addr+" "+a.State))
 		}
-		rows = append(rows, []string{md(bare(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(list(addrs))})
+		rows = append(rows, []string{md(words.Name(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(words.List(addrs))})
 	}
 	d.table(title, []string{"name", "registry", "parent", "child", "addresses"}, rows)
 }
@@ -165,7 +166,7 @@ func (d *document) registration() {
 	for _, s := range r.Statuses {
 		rows = append(rows, []string{md(s.Value), md(s.Meaning)})
 	}
-	d.table("Registration of "+md(bare(r.Domain)), []string{"", ""}, rows)
+	d.table("Registration of "+md(words.Name(r.Domain)), []string{"", ""}, rows)
 }
 
 func (d *document) evidence() {

@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -146,14 +147,14 @@ func soaLines(f *explain.Facts) []Line {
 		return nil
 	}
 	return []Line{
-		{"primary", bare(s.MName), "the server that changes are made at"},
+		{"primary", words.Name(s.MName), "the server that changes are made at"},
 		{"contact", mailOf(s.RName), "who looks after the zone"},
 		{"serial", fmt.Sprint(s.Serial), "the version of the zone" + serialDate(s.Serial)},
-		{"refresh", seconds(s.Refresh), "secondaries ask for a new version this often"},
-		{"retry", seconds(s.Retry), "and again after this time, if the primary did not answer"},
-		{"expire", seconds(s.Expire), "without an answer for so long they stop serving the zone"},
-		{"minimum", seconds(s.Minimum), "the longest that \"does not exist\" is remembered"},
-		{"TTL", seconds(s.TTL), "and this is its other limit: the smaller one counts"},
+		{"refresh", words.Seconds(s.Refresh), "secondaries ask for a new version this often"},
+		{"retry", words.Seconds(s.Retry), "and again after this time, if the primary did not answer"},
+		{"expire", words.Seconds(s.Expire), "without an answer for so long they stop serving the zone"},
+		{"minimum", words.Seconds(s.Minimum), "the longest that \"does not exist\" is remembered"},
+		{"TTL", words.Seconds(s.TTL), "and this is its other limit: the smaller one counts"},
 	}
 }
 
@@ -205,8 +206,8 @@ func negativeOf(f *explain.Facts) *Negative {
 		asked = "Resolvers were asked for this one all the same, and remember it now."
 	}
 	n.Words = []string{
-		fmt.Sprintf("If somebody asks for a name of %s before you make it, their resolver remembers \"does not exist\" for up to %s.", bare(f.Zone), seconds(n.TTL)),
-		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not matter.", seconds(n.SOATTL), seconds(n.Minimum)),
+		fmt.Sprintf("If somebody asks for a name of %s before you make it, their resolver remembers \"does not exist\" for up to %s.", words.Name(f.Zone), words.Seconds(n.TTL)),
+		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not matter.", words.Seconds(n.SOATTL), words.Seconds(n.Minimum)),
 		"Make records first and share links then. " + asked,
 	}
 	if n.Ranges {
@@ -232,7 +233,7 @@ func differences(f *explain.Facts) (out []Difference) {
 		if d.Question.Type == rr.TypeSOA {
 			continue // versions of a zone are with its nameservers
 		}
-		row := Difference{Question: bare(d.Question.Name) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
+		row := Difference{Question: words.Name(d.Question.Name) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
 		for _, g := range d.Groups {
 			answer := strings.Join(g.Data, ", ")
 			if answer == "" {
@@ -276,7 +277,7 @@ func answerText(sets []explain.Set) string {
 func serverName(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
 	for _, s := range f.Servers {
 		if s.Zone == zone && s.Addr == addr {
-			return fmt.Sprintf("%s (%s)", bare(s.Host), addr)
+			return fmt.Sprintf("%s (%s)", words.Name(s.Host), addr)
 		}
 	}
 	return addr.String()

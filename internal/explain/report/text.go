@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // TextOptions are how a report is written for people.
@@ -128,7 +129,7 @@ func (p *page) steps() {
 	p.title("What to do")
 	for i, s := range p.r.Do {
 		if i == 3 && !p.All {
-			p.line(faint, fmt.Sprintf("  and %s for the problems below; --all shows what", count(len(p.r.Do)-3, "more thing", "more things")))
+			p.line(faint, fmt.Sprintf("  and %s for the problems below; --all shows what", words.Count(len(p.r.Do)-3, "more thing", "more things")))
 			return
 		}
 		p.wrap(fmt.Sprintf("  %d. ", i+1), "     ", s.words(p.r.At)+" ["+strings.Join(s.Findings, " ")+"]")
@@ -144,7 +145,7 @@ func (s Step) words(now time.Time) string {
 		text += fmt.Sprintf(" (who: %s)", s.Actor)
 	}
 	if !s.Visible.IsZero() {
-		text += " Everyone sees it by " + moment(s.Visible, now) + "."
+		text += " Everyone sees it by " + words.Moment(s.Visible, now) + "."
 	}
 	return text
 }

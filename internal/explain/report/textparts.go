@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 func (p *page) negative() {
@@ -13,7 +14,7 @@ func (p *page) negative() {
 	if n == nil {
 		return
 	}
-	p.title(fmt.Sprintf("New records: \"does not exist\" is remembered for %s", seconds(n.TTL)))
+	p.title(fmt.Sprintf("New records: \"does not exist\" is remembered for %s", words.Seconds(n.TTL)))
 	for _, w := range n.Words {
 		p.wrap("  ", "  ", w)
 	}
@@ -30,15 +31,15 @@ func (p *page) chain() {
 // answerRows are the aliases and what is at their end: name, record, TTL, zone, and how many servers have it.
 func answerRows(r *Report) (rows [][]string) {
 	for _, h := range r.Chain {
-		agree := fmt.Sprintf("%d of %s", h.Agree, count(h.Servers, "server", "servers"))
-		rows = append(rows, []string{bare(h.From), h.Type + " " + bare(h.To), "TTL " + seconds(h.TTL), "zone " + bare(h.Zone), agree})
+		agree := fmt.Sprintf("%d of %s", h.Agree, words.Count(h.Servers, "server", "servers"))
+		rows = append(rows, []string{words.Name(h.From), h.Type + " " + words.Name(h.To), "TTL " + words.Seconds(h.TTL), "zone " + words.Name(h.Zone), agree})
 	}
 	for _, o := range r.Outcomes {
 		if len(o.Sets) == 0 {
-			rows = append(rows, []string{bare(o.End), o.Type.String() + ": " + outcome(o.Result), "", "zone " + bare(o.Zone)})
+			rows = append(rows, []string{words.Name(o.End), o.Type.String() + ": " + outcome(o.Result), "", "zone " + words.Name(o.Zone)})
 		}
 		for _, s := range o.Sets {
-			rows = append(rows, []string{bare(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + seconds(s.TTL), "zone " + bare(o.Zone)})
+			rows = append(rows, []string{words.Name(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + words.Seconds(s.TTL), "zone " + words.Name(o.Zone)})
 		}
 	}
 	return rows
@@ -53,7 +54,7 @@ func (p *page) differences() {
 	for _, d := range p.r.Differences {
 		rows = append(rows, []string{d.Question, d.Manner})
 		for _, g := range d.Groups {
-			rows = append(rows, []string{"  " + g.Answer, list(g.Servers)})
+			rows = append(rows, []string{"  " + g.Answer, words.List(g.Servers)})
 		}
 	}
 	p.table(rows)
@@ -68,13 +69,13 @@ func (p *page) caches() {
 	for _, c := range p.r.Caches {
 		until := ""
 		if !c.Until.IsZero() {
-			until = moment(c.Until, p.r.At)
+			until = words.Moment(c.Until, p.r.At)
 		}
 		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, c.state(), until, c.remark()})
 	}
 	p.table(rows)
 	if n, at := cachesSeen(p.r); n > 0 {
-		p.wrap("  ", "  ", fmt.Sprintf("Seen from here were at least %s behind %s; one address can stand for many more.", count(n, "cache", "caches"), count(at, "address", "addresses")))
+		p.wrap("  ", "  ", fmt.Sprintf("Seen from here were at least %s behind %s; one address can stand for many more.", words.Count(n, "cache", "caches"), words.Count(at, "address", "addresses")))
 	}
 	if s := p.r.Safe; s != nil {
 		p.wrap("  ", "  ", s.Summary+restsOn(s))
@@ -128,7 +129,7 @@ func (p *page) delegation() {
 	if d == nil {
 		return
 	}
-	p.title("Nameservers of " + bare(d.Zone))
+	p.title("Nameservers of " + words.Name(d.Zone))
 	p.nameservers(d.Servers)
 	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", d.nsTTL(0), d.nsTTL(1))
 }
@@ -139,7 +140,7 @@ func (d *Delegation) nsTTL(i int) string {
 	if !slices.ContainsFunc(d.Servers, read) {
 		return "not known"
 	}
-	return seconds(d.NSTTL[i])
+	return words.Seconds(d.NSTTL[i])
 }
 
 // planned are the nameservers that are to come.
@@ -154,14 +155,14 @@ func (p *page) planned() {
 func (p *page) nameservers(all []Nameserver) {
 	rows := [][]string{{"NAME", "REGISTRY", "PARENT", "CHILD", "ADDRESS", "STATE", "SERIAL", "TIME"}}
 	for _, s := range all {
-		row := []string{bare(s.Name), marks[s.Registry], marks[s.Parent], marks[s.Child]}
+		row := []string{words.Name(s.Name), marks[s.Registry], marks[s.Parent], marks[s.Child]}
 		for _, a := range s.Addrs {
 			serial, rtt := "", ""
 			if a.Serial > 0 {
 				serial = fmt.Sprint(a.Serial)
 			}
 			if a.RTT > 0 {
-				rtt = Length(a.RTT)
+				rtt = words.Length(a.RTT)
 			}
 			rows = append(rows, append(row, a.Addr, a.State, serial, rtt))
 			row = []string{"", "", "", ""}
@@ -190,7 +191,7 @@ func (p *page) registration() {
 	if r == nil {
 		return
 	}
-	p.title("Registration of " + bare(r.Domain))
+	p.title("Registration of " + words.Name(r.Domain))
 	p.table(r.rows())
 	for _, s := range r.Statuses {
 		p.wrap("  "+clean(s.Value)+": ", "    ", s.Meaning)
@@ -201,7 +202,7 @@ func (p *page) registration() {
 func (r *Registration) rows() [][]string {
 	rows := [][]string{{"state", strings.TrimSpace(r.State + " " + r.Problem)}}
 	if !r.Owner.IsZero() {
-		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", bare(r.Owner.Parent()), bare(r.Owner))})
+		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", words.Name(r.Owner.Parent()), words.Name(r.Owner))})
 	}
 	if r.Registrar != "" {
 		rows = append(rows, []string{"registrar", r.Registrar})
@@ -210,12 +211,12 @@ func (r *Registration) rows() [][]string {
 		rows = append(rows, []string{"created", r.Created.UTC().Format("2006-01-02")})
 	}
 	if !r.Expires.IsZero() {
-		when := "in " + count(r.Days, "day", "days")
+		when := "in " + words.Count(r.Days, "day", "days")
 		switch {
 		case r.Days == 0:
 			when = "within a day"
 		case r.Days < 0:
-			when = count(-r.Days, "day", "days") + " ago"
+			when = words.Count(-r.Days, "day", "days") + " ago"
 		}
 		rows = append(rows, []string{"expires", r.Expires.UTC().Format("2006-01-02") + ", " + when})
 	}
@@ -229,7 +230,7 @@ func (p *page) evidence() {
 	p.title("Evidence")
 	var rows [][]string
 	for _, e := range p.r.Evidence {
-		rows = append(rows, []string{e.ID, e.Dig, e.Result, Length(e.RTT)})
+		rows = append(rows, []string{e.ID, e.Dig, e.Result, words.Length(e.RTT)})
 	}
 	p.table(rows)
 }
@@ -237,8 +238,8 @@ func (p *page) evidence() {
 func (p *page) foot() {
 	r := p.r
 	fmt.Fprintln(p)
-	text := fmt.Sprintf("%s in %s; %s passed, %s could not be made.", count(r.Queries, "query", "queries"), Length(r.Took),
-		count(r.Counts.Passed, "check", "checks"), count(r.Counts.Unknown, "check", "checks"))
+	text := fmt.Sprintf("%s in %s; %s passed, %s could not be made.", words.Count(r.Queries, "query", "queries"), words.Length(r.Took),
+		words.Count(r.Counts.Passed, "check", "checks"), words.Count(r.Counts.Unknown, "check", "checks"))
 	if len(r.Unfinished) > 0 {
 		text += " Not complete: " + strings.Join(r.Unfinished, ", ") + "."
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // passing are the checks whose failure time alone mends: the authority is right, and caches are late. A resolver that cannot reach
@@ -89,15 +90,15 @@ func (r *Report) lateWords() string {
 			asked++
 		}
 	}
-	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", bare(r.Target), late, count(asked, "resolver", "resolvers"), has(late))
+	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late, words.Count(asked, "resolver", "resolvers"), has(late))
 	switch {
 	case r.SafeAt.IsZero():
 	case r.Safe != nil && r.Safe.Verdict == safeat.CannotTell:
 		text += " When everyone sees the new one cannot be told."
 	default:
-		text += " Everyone sees the new one by " + moment(r.SafeAt, r.At) + "."
+		text += " Everyone sees the new one by " + words.Moment(r.SafeAt, r.At) + "."
 		if r.Assumed {
-			text += " That rests on assumptions; it is not later than " + moment(r.AtLatest, r.At) + "."
+			text += " That rests on assumptions; it is not later than " + words.Moment(r.AtLatest, r.At) + "."
 		}
 	}
 	return text
@@ -116,7 +117,7 @@ func (r *Report) workingWords(worst *explain.Finding) string {
 	if r.filtered() {
 		said[explain.Compare] = "is the same at the resolvers that do not filter it as at its authority"
 	}
-	text := fmt.Sprintf("Working: %s %s", bare(r.Target), said[r.Kind])
+	text := fmt.Sprintf("Working: %s %s", words.Name(r.Target), said[r.Kind])
 	if worst != nil && worst.Severity.AtLeast(explain.Warning) {
 		return text + ". Worst problem: " + worst.Words
 	}
@@ -132,7 +133,7 @@ func (r *Report) scannedWords() string {
 	case r.domain.IsZero():
 		return "is delegated"
 	case r.domain != r.Target:
-		return "is in " + bare(r.domain) + ", which is registered and delegated"
+		return "is in " + words.Name(r.domain) + ", which is registered and delegated"
 	}
 	return "is registered and delegated"
 }

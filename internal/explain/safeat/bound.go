@@ -1,13 +1,11 @@
 package safeat
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // Bound is one reason to wait: until At, nobody can be sure of the new answer because of it.
@@ -126,9 +124,7 @@ func (l Link) versions() []Version {
 }
 
 // String is the link as people write it, without the dot of the root.
-func (l Link) String() string { return bare(l.Owner) + " " + l.Type.String() }
-
-func bare(n dnsname.Name) string { return cmp.Or(strings.TrimSuffix(n.String(), "."), ".") }
+func (l Link) String() string { return words.Name(l.Owner) + " " + l.Type.String() }
 
 // unseen are the bounds for caches that nobody looked into. instead is taken for the TTL of older data where that is not
 // known; late says that a cache was found to have fetched an older version after the moment that is given for the change.
@@ -168,9 +164,9 @@ func (l Link) because(v Version, until time.Time, s span) string {
 		return fmt.Sprintf("a cache may have learned %s until %s, and for how long it may keep that is not known", what, stamp(until))
 	}
 	if v.Absent && l.Denial.Ranges == RangesNSEC {
-		return fmt.Sprintf("even a resolver that was never asked may conclude %s, from a range it was told before %s and keeps for %s", what, stamp(until), words(s.likely))
+		return fmt.Sprintf("even a resolver that was never asked may conclude %s, from a range it was told before %s and keeps for %s", what, stamp(until), words.Length(s.likely))
 	}
-	return fmt.Sprintf("a cache may have learned %s until %s, and keep it for %s", what, stamp(until), words(s.likely))
+	return fmt.Sprintf("a cache may have learned %s until %s, and keep it for %s", what, stamp(until), words.Length(s.likely))
 }
 
 // seen is the bound that one sample sets, if it does.
@@ -179,13 +175,13 @@ func (l Link) seen(s Sample) (Bound, bool) {
 	left := time.Duration(s.Left) * time.Second
 	switch s.State {
 	case Old:
-		b.Because = fmt.Sprintf("a cache held an older %s, for %s after %s", l, words(left), stamp(s.Seen))
+		b.Because = fmt.Sprintf("a cache held an older %s, for %s after %s", l, words.Length(left), stamp(s.Seen))
 	case Negative:
-		b.Because = fmt.Sprintf("a cache held that there is no %s, for %s after %s", l, words(left), stamp(s.Seen))
+		b.Because = fmt.Sprintf("a cache held that there is no %s, for %s after %s", l, words.Length(left), stamp(s.Seen))
 	case Failed:
 		left = failure
 		b.Assumed = true
-		b.Because = fmt.Sprintf("the resolver failed at %s, and may remember that for %s", stamp(s.Seen), words(left))
+		b.Because = fmt.Sprintf("the resolver failed at %s, and may remember that for %s", stamp(s.Seen), words.Length(left))
 	default:
 		return Bound{}, false
 	}
@@ -225,26 +221,3 @@ func slackOf(d time.Duration) Input {
 
 // stamp is a moment as people and JSON read it, in whole seconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// words is a duration with its two largest units: "1 d 2 h", "5 min".
-func words(d time.Duration) string {
-	units := []struct {
-		d    time.Duration
-		name string
-	}{{24 * time.Hour, "days"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
-	d = d.Truncate(time.Second)
-	for i, u := range units {
-		if d < u.d {
-			continue
-		}
-		out := fmt.Sprintf("%d %s", d/u.d, u.name)
-		if i == 0 && d/u.d == 1 {
-			out = "1 day"
-		}
-		if rest := d % u.d; i+1 < len(units) && rest >= units[i+1].d {
-			out += fmt.Sprintf(" %d %s", rest/units[i+1].d, units[i+1].name)
-		}
-		return out
-	}
-	return "0 s"
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -250,7 +251,7 @@ func (p *planner) nameservers() {
 	child.Unchanged = !low && len(child.Before) == 0
 	waits := []Link{child}
 	if p.DS != nil {
-		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", bare(child.Owner))
+		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", words.Name(child.Owner))
 		ds := p.replaced(*p.DS, p.at, p.DS.TTL)
 		ds.Role = DS
 		waits = append(waits, ds)
@@ -260,7 +261,7 @@ func (p *planner) nameservers() {
 		what = "no cache has the DS or the longer TTL any more"
 	}
 	p.wait(what, waits...)
-	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", bare(child.Owner))
+	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", words.Name(child.Owner))
 	child.TTL = p.lowered(p.Set, low)
 	parent = p.replaced(parent, p.at, parent.TTL)
 	data := Link{Owner: child.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Unchanged: true}
@@ -287,13 +288,13 @@ func (p *planner) ds() {
 	keys.Type, keys.TTL = typeDNSKEY, p.Keys
 	switch p.Action {
 	case Remove:
-		p.change("Remove the DS of %s at the parent; leave the zone signed.", bare(l.Owner))
+		p.change("Remove the DS of %s at the parent; leave the zone signed.", words.Name(l.Owner))
 		p.confirm(p.replaced(l, p.at, l.TTL))
 		p.step(RemoveKey, "Stop signing the zone, if that is what is wanted.")
 	case Create:
 		p.step(Prepare, "Sign the zone on all of its servers.")
 		p.wait("no cache has unsigned data", p.replaced(zone, p.at, p.Zone))
-		p.change("Put the DS of %s at the parent.", bare(l.Owner))
+		p.change("Put the DS of %s at the parent.", words.Name(l.Owner))
 		l = p.replaced(l, p.at, TTL{})
 		l.Before[0].Absent = true
 		p.confirm(l)
@@ -304,7 +305,7 @@ func (p *planner) ds() {
 			links = append(links, p.replaced(zone, p.at, p.Zone))
 		}
 		p.wait("every cache has the new key", links...)
-		p.change("Replace the DS of %s at the parent.", bare(l.Owner))
+		p.change("Replace the DS of %s at the parent.", words.Name(l.Owner))
 		p.confirm(p.replaced(l, p.at, l.TTL))
 		p.step(RemoveKey, "Take the old key out of the DNSKEY set.")
 	}

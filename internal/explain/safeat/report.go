@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // Verdict is the answer in one word.
@@ -122,7 +124,7 @@ func (r *Report) conclude(now time.Time) {
 		r.Summary = fmt.Sprintf("When everyone sees the new answer cannot be told (%s).", strings.Join(r.CannotTell, "; "))
 	case r.At.After(now):
 		r.Verdict = Soon
-		r.Summary = fmt.Sprintf("Everyone sees the new answer by %s (in %s)%s; %s.", stamp(r.At), words(r.At.Sub(now)), assumption(r.Assumed, r.At, r.Latest), seen)
+		r.Summary = fmt.Sprintf("Everyone sees the new answer by %s (in %s)%s; %s.", stamp(r.At), words.Length(r.At.Sub(now)), assumption(r.Assumed, r.At, r.Latest), seen)
 	default:
 		r.Verdict = Safe
 		r.Summary = fmt.Sprintf("Everyone sees the new answer%s; %s.", assumption(r.Latest.After(now), r.At, r.Latest), seen)

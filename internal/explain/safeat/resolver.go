@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // stateOf is the state of a resolver: the worst that it was seen in. One that filters was not seen to be late.
@@ -58,7 +60,7 @@ func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 			if l.Left == LeftSilent {
 				d.At, d.Latest = b.At.Add(failure), b.Latest.Add(failure)
 				d.Inputs = append(d.Inputs, Input{"failure", strconv.Itoa(int(failure / time.Second)), false})
-				d.Because = fmt.Sprintf("until %s resolvers ask servers that no longer answer, and may remember that for %s", stamp(b.At), words(failure))
+				d.Because = fmt.Sprintf("until %s resolvers ask servers that no longer answer, and may remember that for %s", stamp(b.At), words.Length(failure))
 				out = append(out, d)
 				continue
 			}
@@ -69,7 +71,7 @@ func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 			d.Assumed = true
 			if l.Left == LeftOld {
 				d.At, d.Latest, d.Assumed = b.At.Add(more.likely), b.Latest.Add(more.worst), b.Assumed || more.assumed
-				d.Because = fmt.Sprintf("until %s resolvers ask the servers that were left, and keep their old answers for up to %s", stamp(b.At), words(more.likely))
+				d.Because = fmt.Sprintf("until %s resolvers ask the servers that were left, and keep their old answers for up to %s", stamp(b.At), words.Length(more.likely))
 			}
 			out = append(out, d)
 		}
