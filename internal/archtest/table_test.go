@@ -21,7 +21,8 @@ var layers = []layer{
 	{"nouns", "values without I/O, goroutines or logging", map[string][]string{
 		"internal/dnsname":            {},
 		"internal/rr":                 {"internal/dnsname"},
-		"internal/zone":               {"internal/dnsname", "internal/rr"},
+		"internal/wire":               {"internal/dnsname", "internal/rr"},
+		"internal/zone":               {"internal/dnsname", "internal/rr", "internal/wire"},
 		"kubernetes/api/crds":         {},
 		"kubernetes/api/dns/v1alpha1": {},
 		"kubernetes/api/v1":           {},

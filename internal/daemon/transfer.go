@@ -15,10 +15,11 @@ import (
 // openTransfer opens notifications, refreshes and transfers. It must run before the first commit.
 func (d *Daemon) openTransfer() {
 	c := d.cfg.Transfer
+	keys := transfer.NewKeyring(d.publisher)
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
-		Ask: transfer.Asker(d.publisher)})
-	d.refresher = transfer.NewRefresher(d.publisher, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone), MaxTime: c.MaxTime})
-	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Rules: transferRules(c), Log: d.log,
+		Ask: keys.Ask})
+	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone), MaxTime: c.MaxTime})
+	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log,
 		Notified:  func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) },
 		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})
 }

@@ -110,7 +110,7 @@ func appendWire(w []byte, s string) (_ []byte, absolute bool, err error) {
 			}
 			i += n
 		}
-		w = append(w, lower(c))
+		w = append(w, Lower(c))
 		if len(w)-start-1 > MaxLabel {
 			return nil, false, errLongLabel
 		}
@@ -140,13 +140,6 @@ func unescape(s string) (byte, int, error) {
 	return byte(v), 3, nil
 }
 
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
 // FromWire reads one uncompressed name from the front of b and tells how many bytes it took.
 func FromWire(b []byte) (Name, int, error) {
 	n := 0
@@ -168,7 +161,7 @@ func FromWire(b []byte) (Name, int, error) {
 	}
 	w := make([]byte, n)
 	for i, c := range b[:n] {
-		w[i] = lower(c) // length octets are at most 63, below 'A'
+		w[i] = Lower(c) // length octets are at most 63, below 'A'
 	}
 	return Name{string(w)}, n, nil
 }
@@ -227,7 +220,7 @@ func (n Name) Child(label string) (Name, error) {
 	b := make([]byte, 0, 1+len(label)+len(n.wire))
 	b = append(b, byte(len(label)))
 	for i := range len(label) {
-		b = append(b, lower(label[i]))
+		b = append(b, Lower(label[i]))
 	}
 	return Name{string(append(b, n.wire...))}, nil
 }

@@ -49,7 +49,7 @@ func FromKey(key []byte) (Name, bool) {
 				}
 				b = key[i] - 1
 			}
-			if b != lower(b) {
+			if b != Lower(b) {
 				return Name{}, false
 			}
 			rev = append(rev, b)

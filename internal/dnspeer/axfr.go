@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -16,7 +17,6 @@ const (
 	// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
 	// would have to spell it out; four times as many messages cost nothing that can be measured. The packer relies on it.
 	messageSize = 16 << 10
-	maxMessage  = 65535
 )
 
 // axfr gives a whole zone away (RFC 5936).
@@ -30,7 +30,7 @@ func (c *conversation) axfr() error {
 		return c.refuse()
 	}
 	if !c.m.TCP {
-		return c.reply(dns.RcodeFormatError, noEDE) // RFC 5936 §4.2
+		return c.reply(dns.RcodeFormatError, wire.EDENone) // RFC 5936 §4.2
 	}
 	return c.transferring("axfr", func() error { return c.sendZone(n) })
 }
@@ -40,7 +40,7 @@ func (c *conversation) axfr() error {
 func (c *conversation) sendZone(n *zone.Nodes) error {
 	soa, ok := n.Find(nil).Find(rr.TypeSOA)
 	if !ok {
-		return c.reply(dns.RcodeServerFailure, int(dns.ExtendedErrorCodeNotReady))
+		return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
 	}
 	s := c.newStream()
 	if err := s.putSet("", soa, s.flush); err != nil {
@@ -71,15 +71,15 @@ type stream struct {
 }
 
 func (c *conversation) newStream() *stream {
-	c.head[2] |= flagAA >> 8
-	return &stream{packer: newPacker(c.head, messageSize, maxMessage, c.reserve()), c: c}
+	c.head[2] |= wire.FlagAA >> 8
+	return &stream{packer: newPacker(c.head, messageSize, wire.MaxSize, c.reserve()), c: c}
 }
 
 // flush sends the message that is full, and begins the next.
 func (s *stream) flush() error {
 	msg := s.message()
 	if !s.begun {
-		msg = s.c.appendOPT(msg, noEDE) // RFC 5936 §2.2.5: in the first message at least
+		msg = s.c.appendOPT(msg, wire.EDENone) // RFC 5936 §2.2.5: in the first message at least
 		s.begun = true
 	}
 	if err := s.c.pace.wait(s.c.ctx, len(msg)); err != nil {
@@ -114,7 +114,7 @@ func (c *conversation) mayTransfer(z zone.Zone) bool {
 func (c *conversation) transferring(kind string, fn func() error) error {
 	if !c.slots.take(c.ctx, c.m.From, c.cfg.Patience) {
 		c.stat.transfer(kind, "over_bound")
-		return c.reply(dns.RcodeServerFailure, noEDE)
+		return c.reply(dns.RcodeServerFailure, wire.EDENone)
 	}
 	defer c.slots.give(c.m.From)
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Longest, errSlow)

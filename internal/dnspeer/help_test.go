@@ -19,6 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -60,6 +61,7 @@ func newHouse(t testing.TB, cfg dnspeer.Config, opts publish.Options) *house {
 	h.addKeys()
 	cfg.Publisher = pub
 	cfg.Notified = func(z uuid.UUID, _ netip.Addr) { h.told = append(h.told, z) }
+	cfg.Keys = transfer.NewKeyring(cfg.Publisher)
 	h.Server = dnspeer.New(cfg)
 	return h
 }

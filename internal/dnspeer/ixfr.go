@@ -7,6 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -28,11 +29,11 @@ func (c *conversation) ixfr() error {
 		return c.refuse()
 	}
 	if len(c.q.Ns) != 1 {
-		return c.reply(dns.RcodeFormatError, noEDE)
+		return c.reply(dns.RcodeFormatError, wire.EDENone)
 	}
 	has, ok := c.q.Ns[0].(*dns.SOA)
 	if !ok {
-		return c.reply(dns.RcodeFormatError, noEDE)
+		return c.reply(dns.RcodeFormatError, wire.EDENone)
 	}
 	_, served := n.Find(nil).Find(rr.TypeSOA)
 	if !served || int32(has.Serial-n.Serial()) >= 0 { // RFC 1982; a copy that has expired is in the journal still
@@ -98,7 +99,7 @@ func (p *packer) putDifferences(apex dnsname.Name, diffs []transfer.Difference, 
 func (c *conversation) sendSOA(n *zone.Nodes) error {
 	soa, ok := n.Find(nil).Find(rr.TypeSOA)
 	if !ok {
-		return c.reply(dns.RcodeServerFailure, int(dns.ExtendedErrorCodeNotReady))
+		return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
 	}
 	c.stat.transfer("ixfr", "soa")
 	s := c.newStream()

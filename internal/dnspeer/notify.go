@@ -6,6 +6,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -23,8 +24,8 @@ func (c *conversation) notify() error {
 	}
 	c.stat.notifies.WithLabelValues("heard").Inc()
 	c.cfg.Notified(z.ID, c.m.From)
-	c.head[2] |= flagAA >> 8
-	return c.reply(dns.RcodeSuccess, noEDE)
+	c.head[2] |= wire.FlagAA >> 8
+	return c.reply(dns.RcodeSuccess, wire.EDENone)
 }
 
 // isMaster reports whether the peer is a master of the zone, by its address or by its key.

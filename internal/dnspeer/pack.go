@@ -3,17 +3,13 @@ package dnspeer
 import (
 	"encoding/binary"
 
-	"github.com/miekg/dns"
-
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// questionPointer points to the question, whose name is the zone's apex. Every message of a transfer has one, so that every
-// owner ends in two octets instead of the apex.
-const questionPointer = 0xC00C
-
-// packer writes the messages of a transfer.
+// packer writes the messages of a transfer. Each has a question, whose name is the zone's apex, so that every owner ends in a
+// pointer of two bytes instead of the apex.
 type packer struct {
 	buf      []byte
 	question int // where the question ends: what is before it stands in every message
@@ -62,7 +58,7 @@ func (p *packer) put(labels, record string, apexPointer bool) bool {
 	switch {
 	case labels == "":
 	case again:
-		p.buf = binary.BigEndian.AppendUint16(p.buf, 0xC000|uint16(p.ownerAt))
+		p.buf = binary.BigEndian.AppendUint16(p.buf, wire.Pointer(p.ownerAt))
 		record = record[2:]
 	default:
 		p.buf = append(p.buf, labels...)
@@ -70,7 +66,7 @@ func (p *packer) put(labels, record string, apexPointer bool) bool {
 	}
 	p.buf = append(p.buf, record...)
 	if apexPointer {
-		binary.BigEndian.PutUint16(p.buf[len(p.buf)-2:], questionPointer)
+		binary.BigEndian.PutUint16(p.buf[len(p.buf)-2:], wire.Pointer(wire.HeaderSize))
 	}
 	p.answers++
 	return true
@@ -79,7 +75,7 @@ func (p *packer) put(labels, record string, apexPointer bool) bool {
 // putSet appends all records of a node's set, and calls flush whenever a message is full.
 func (p *packer) putSet(labels string, r zone.Records, flush func() error) error {
 	for rest := r.Wire; rest != ""; {
-		n := 12 + int(rest[10])<<8 + int(rest[11])
+		n := 2 + wire.RecordFixed + int(rest[10])<<8 + int(rest[11])
 		if err := p.putOrFlush(labels, rest[:n], r.ApexPointer(), flush); err != nil {
 			return err
 		}
@@ -104,19 +100,9 @@ func (p *packer) putOrFlush(labels, record string, apexPointer bool, flush func(
 // putData appends the records of a set that no node holds. Its name must be in the zone.
 func (p *packer) putData(labels string, s rr.Set, flush func() error) error {
 	for _, d := range s.Data {
-		if err := p.putOrFlush(labels, string(appendRecord(nil, s.Type, s.TTL, d)), false, flush); err != nil {
+		if err := p.putOrFlush(labels, string(wire.AppendRecord(nil, wire.HeaderSize, s.Type, s.TTL, d)), false, flush); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// appendRecord appends a record as a node has it.
-func appendRecord(b []byte, t rr.Type, ttl uint32, data string) []byte {
-	b = binary.BigEndian.AppendUint16(b, questionPointer)
-	b = binary.BigEndian.AppendUint16(b, uint16(t))
-	b = binary.BigEndian.AppendUint16(b, dns.ClassINET)
-	b = binary.BigEndian.AppendUint32(b, ttl)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
-	return append(b, data...)
 }

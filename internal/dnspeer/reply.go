@@ -6,41 +6,32 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// noEDE is no extended error.
-const noEDE = 0xFFFF
-
-const (
-	flagQR = 1 << 15
-	flagAA = 1 << 10
-
-	// keptFlags are those of a query that its reply has too: the opcode and RD.
-	keptFlags = 0xF<<11 | 1<<8
-
-	optionEDE = 15 // RFC 8914
-	udpSize   = 1232
-)
+// keptFlags are those of a query that its reply has too: the opcode and RD.
+const keptFlags = wire.OpcodeMask | wire.FlagRD
 
 // replyHead is the header and question of the replies to a message with one question.
-func replyHead(wire []byte) []byte {
-	end, ok := skipName(wire, headerSize)
-	if end += 4; !ok || end > len(wire) {
+func replyHead(msg []byte) []byte {
+	end, ok := wire.SkipName(msg, wire.HeaderSize)
+	if end += 4; !ok || end > len(msg) {
 		return nil
 	}
-	head := append([]byte(nil), wire[:end]...)
-	binary.BigEndian.PutUint16(head[2:], flagQR|binary.BigEndian.Uint16(wire[2:])&keptFlags)
-	clear(head[6:headerSize])
+	head := append([]byte(nil), msg[:end]...)
+	binary.BigEndian.PutUint16(head[2:], wire.FlagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags)
+	clear(head[6:wire.HeaderSize])
 	return head
 }
 
 // malformed answers what cannot be read.
 func (c *conversation) malformed() error {
-	if len(c.m.Wire) < headerSize {
+	if len(c.m.Wire) < wire.HeaderSize {
 		return nil
 	}
-	msg := append([]byte(nil), c.m.Wire[:headerSize]...)
-	binary.BigEndian.PutUint16(msg[2:], flagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags|dns.RcodeFormatError)
+	msg := append([]byte(nil), c.m.Wire[:wire.HeaderSize]...)
+	binary.BigEndian.PutUint16(msg[2:], wire.FlagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags|dns.RcodeFormatError)
 	clear(msg[4:])
 	return c.m.Send(msg)
 }
@@ -63,12 +54,12 @@ func (c *conversation) appendOPT(msg []byte, ede int) []byte {
 	}
 	msg = append(msg, 0)
 	msg = binary.BigEndian.AppendUint16(msg, dns.TypeOPT)
-	msg = binary.BigEndian.AppendUint16(msg, udpSize)
+	msg = binary.BigEndian.AppendUint16(msg, wire.UDPSize)
 	msg = append(msg, 0, 0, 0, 0)
-	if ede == noEDE {
+	if ede == wire.EDENone {
 		msg = append(msg, 0, 0)
 	} else {
-		msg = append(msg, 0, 6, 0, optionEDE, 0, 2, byte(ede>>8), byte(ede))
+		msg = append(msg, 0, 6, 0, wire.OptionEDE, 0, 2, byte(ede>>8), byte(ede))
 	}
 	binary.BigEndian.PutUint16(msg[10:], binary.BigEndian.Uint16(msg[10:])+1)
 	return msg
@@ -85,7 +76,7 @@ func (c *conversation) reply(rcode, ede int) error {
 // send sends a reply, signed when the message was.
 func (c *conversation) send(msg []byte) error {
 	if c.signed != nil {
-		msg = c.signed.sign(msg, time.Now(), tsigOK)
+		msg = c.signed.Sign(msg, wire.TSIG{Time: uint64(time.Now().Unix())})
 	}
 	return c.m.Send(msg)
 }
@@ -97,21 +88,21 @@ func (c *conversation) reserve() int {
 		n += optSize
 	}
 	if c.signed != nil {
-		n += c.signed.size()
+		n += c.signed.Size()
 	}
 	return n
 }
 
 // refuse answers that the peer may not.
 func (c *conversation) refuse() error {
-	return c.reply(dns.RcodeRefused, int(dns.ExtendedErrorCodeProhibited))
+	return c.reply(dns.RcodeRefused, wire.EDEProhibited)
 }
 
 // fail answers that something here is broken.
 func (c *conversation) fail(what string, err error) error {
 	if errors.Is(err, errNoZone) {
-		return c.reply(dns.RcodeNotAuth, int(dns.ExtendedErrorCodeNotAuthoritative))
+		return c.reply(dns.RcodeNotAuth, wire.EDENotAuthoritative)
 	}
 	c.cfg.Log.Error("answer a peer", "what", what, "zone", c.name.String(), "peer", c.who(), "error", err)
-	return c.reply(dns.RcodeServerFailure, int(dns.ExtendedErrorCodeNotReady))
+	return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
 }

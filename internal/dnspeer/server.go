@@ -4,6 +4,7 @@ package dnspeer
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -18,12 +19,14 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Config says for whom a Server works, and how hard. The zero value of each limit is its default.
 type Config struct {
 	Publisher *publish.Publisher
+	Keys      *transfer.Keyring
 	Rules     Rules
 	// Notified is told that a master of a SECONDARY zone has something new; nil: there are no such zones.
 	Notified func(zone uuid.UUID, from netip.Addr)
@@ -46,7 +49,6 @@ type Rules struct {
 type Server struct {
 	cfg   Config
 	rules atomic.Pointer[Rules]
-	keys  *transfer.Book
 	slots *slots
 	pace  *pacer
 	stat  *stats
@@ -71,7 +73,7 @@ func New(c Config) *Server {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	s := &Server{cfg: c, keys: transfer.NewBook(c.Publisher), slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
 }
@@ -94,7 +96,7 @@ type conversation struct {
 // Serve implements dnsserver.Peers.
 func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 	c := &conversation{Server: s, ctx: ctx, m: m}
-	sig, ok := readSignature(m.Wire)
+	sig, ok := wire.ReadTSIG(m.Wire)
 	if !ok || c.q.Unpack(m.Wire) != nil || len(c.q.Question) != 1 {
 		return c.malformed()
 	}
@@ -122,49 +124,57 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 	return c.ordinary(sig)
 }
 
-// authenticate finds out whether the message was signed by whom it says. It reports true when it was not, and that was
+// session is the exchange with a peer that has signed its message.
+type session struct {
+	key transfer.Key
+	wire.TSIGChain
+}
+
+// authenticate finds out whether the message was signed with a key that we know. It reports true when it was not, and that was
 // answered.
-func (c *conversation) authenticate(sig *signature) (bool, error) {
-	key, found, err := c.keys.Find(sig.key)
+func (c *conversation) authenticate(sig *wire.TSIG) (bool, error) {
+	key, found, err := c.cfg.Keys.Find(sig.Key)
 	if err != nil {
 		return true, c.fail("read the keys", err)
 	}
-	code := uint16(tsigBadKey)
-	var sn *session
-	if found && sig.algorithm == dnsname.MustParse(key.Algorithm) {
-		if sn, found = newSession(key, sig); found {
-			code = sn.verify(c.m.Wire, time.Now())
-		}
+	now := time.Now()
+	s := &session{key, wire.TSIGChain{Key: key.TSIGKey}}
+	code := uint16(wire.TSIGBadKey)
+	if found {
+		code = s.Verify(c.m.Wire, sig, now)
 	}
-	if code == tsigOK {
-		c.signed = sn
+	if code == wire.TSIGNoError {
+		c.signed = s
 		return false, nil
 	}
 	c.stat.badSignature(code)
+	if code == wire.TSIGFormErr {
+		return true, c.reply(dns.RcodeFormatError, wire.EDENone)
+	}
+	msg := c.plain(dns.RcodeNotAuth, wire.EDENone)
 	switch code {
-	case tsigFormErr:
-		return true, c.reply(dns.RcodeFormatError, noEDE)
-	case tsigBadTime, tsigBadTrunc:
-		msg := sn.sign(c.plain(dns.RcodeNotAuth, noEDE), time.Now(), code)
-		return true, c.m.Send(msg)
+	case wire.TSIGBadTime: // RFC 8945 §5.2.3: the client's time, so that it can verify the reply, and ours as other data
+		other := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))[2:]
+		return true, c.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: code, Other: other}))
+	case wire.TSIGBadTrunc:
+		return true, c.m.Send(s.Sign(msg, wire.TSIG{Time: uint64(now.Unix()), Error: code}))
 	}
 	// RFC 8945 §5.3.2: neither an unknown key nor a wrong one can sign the reply.
-	msg := c.plain(dns.RcodeNotAuth, noEDE)
-	return true, c.m.Send(appendSignature(msg, signature{key: sig.key, algorithm: sig.algorithm, time: sig.time, fudge: fudge,
-		id: sig.id, code: code}))
+	refusal := wire.TSIG{Key: sig.Key, Algorithm: sig.Algorithm, Time: sig.Time, Fudge: sig.Fudge, ID: sig.ID, Error: code}
+	return true, c.m.Send(refusal.Append(msg))
 }
 
 // ordinary answers a query that is signed but asks nothing special, such as a secondary's for the SOA.
-func (c *conversation) ordinary(sig *signature) error {
+func (c *conversation) ordinary(sig *wire.TSIG) error {
 	if c.signed == nil {
-		return c.reply(dns.RcodeRefused, noEDE)
+		return c.reply(dns.RcodeRefused, wire.EDENone)
 	}
-	query := append([]byte(nil), c.m.Wire[:sig.at]...)
+	query := append([]byte(nil), c.m.Wire[:sig.At]...)
 	query[11]-- // one record less; it cannot have been none
 	if query[11] == 0xFF {
 		query[10]--
 	}
-	return c.m.Send(c.signed.sign(c.m.Answer(query, c.signed.size()), time.Now(), tsigOK))
+	return c.send(c.m.Answer(query, c.signed.Size()))
 }
 
 // zoneOf is the zone of the question, as it is served and as its owner has it. Overlays are no zones to anybody outside.

@@ -1,8 +1,9 @@
 package dnspeer
 
 import (
-	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // stats count what peers wanted, and what they got.
@@ -34,18 +35,7 @@ func (s *Server) Collectors() []prometheus.Collector {
 func (s *stats) transfer(kind, result string) { s.transfers.WithLabelValues(kind, result).Inc() }
 
 func (s *stats) badSignature(code uint16) {
-	name := "FORMERR"
-	switch code {
-	case tsigBadKey:
-		name = "BADKEY"
-	case tsigBadSig:
-		name = "BADSIG"
-	case tsigBadTime:
-		name = "BADTIME"
-	case tsigBadTrunc:
-		name = "BADTRUNC"
-	}
-	s.signatures.WithLabelValues(name).Inc()
+	s.signatures.WithLabelValues(wire.TSIGErrorText(code)).Inc()
 }
 
-func (s *stats) update(rcode int) { s.updates.WithLabelValues(dns.RcodeToString[rcode]).Inc() }
+func (s *stats) update(rcode int) { s.updates.WithLabelValues(wire.RcodeText(rcode)).Inc() }

@@ -1,7 +1,9 @@
 package dnspeer_test
 
 import (
+	"bytes"
 	"encoding/hex"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +99,43 @@ func TestSignatureErrors(t *testing.T) {
 				t.Errorf("the MAC is %s, want %s (%v)", s.MAC, mac, err)
 			}
 		})
+	}
+}
+
+// TestUnknownKey: the reply names the key of the query, whose name may be compressed against the question, as BIND does it.
+func TestUnknownKey(t *testing.T) {
+	h := newHouse(t, dnspeer.Config{}, publish.Options{})
+	whole, _ := signed(t, question("example.org.", dns.TypeSOA), "nobody.example.org.", dns.HmacSHA256, time.Now().Unix())
+	name := []byte("\x06nobody\x07example\x03org\x00")
+	at := bytes.Index(whole, name)
+	short := append(append(bytes.Clone(whole[:at]), "\x06nobody\xc0\x0c"...), whole[at+len(name):]...)
+	for _, in := range [][]byte{whole, short} {
+		replies := h.ask(stranger, false, in)
+		if len(replies) != 1 {
+			t.Fatalf("%d replies", len(replies))
+		}
+		r := parsed(t, replies[0])
+		got := r.IsTsig()
+		if r.Rcode != dns.RcodeNotAuth || got == nil {
+			t.Fatalf("reply is %s with TSIG %v, want NOTAUTH with one", dns.RcodeToString[r.Rcode], got)
+		}
+		if got.Hdr.Name != "nobody.example.org." || got.Algorithm != dns.HmacSHA256 || got.Error != dns.RcodeBadKey || got.MACSize != 0 {
+			t.Errorf("TSIG is %v, want BADKEY without a MAC", got)
+		}
+	}
+}
+
+// TestBrokenSignature: a TSIG record that cannot be read gets FORMERR.
+func TestBrokenSignature(t *testing.T) {
+	h := newHouse(t, dnspeer.Config{}, publish.Options{})
+	plain := packed(t, question("example.org.", dns.TypeSOA))
+	plain[11] = 1
+	for _, data := range []string{"", "\x00", "\x03abc", "\xc0\xff" + strings.Repeat("\x00", 16), "\x00" + strings.Repeat("\x00", 8) + "\x00\x09" + strings.Repeat("\x00", 6)} {
+		in := append(bytes.Clone(plain), 0, 0, 250, 0, 255, 0, 0, 0, 0, 0, byte(len(data)))
+		replies := h.ask(stranger, false, append(in, data...))
+		if len(replies) != 1 || parsed(t, replies[0]).Rcode != dns.RcodeFormatError {
+			t.Errorf("%q: replies %x, want FORMERR", data, replies)
+		}
 	}
 }
 

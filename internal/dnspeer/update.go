@@ -12,6 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/update"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -19,9 +20,9 @@ import (
 func (c *conversation) update() error {
 	rcode := c.tryUpdate()
 	c.stat.update(rcode)
-	ede := noEDE
+	ede := wire.EDENone
 	if rcode == dns.RcodeRefused {
-		ede = int(dns.ExtendedErrorCodeProhibited)
+		ede = wire.EDEProhibited
 	}
 	return c.reply(rcode, ede)
 }
@@ -76,7 +77,7 @@ func (c *conversation) rcodeOf(err error) int {
 	} else {
 		level = c.cfg.Log.Error
 	}
-	level("update not made", "zone", c.name.String(), "peer", c.who(), "rcode", dns.RcodeToString[rcode], "error", err)
+	level("update not made", "zone", c.name.String(), "peer", c.who(), "rcode", wire.RcodeText(rcode), "error", err)
 	return rcode
 }
 

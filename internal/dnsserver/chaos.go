@@ -5,24 +5,25 @@ import (
 
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // chaos answers class CH: the server's version and identity, when the operator chose to show them.
 func (h *handler) chaos() int {
 	text := h.chaosText()
 	if text == "" || h.q.qtype != rr.TypeTXT && h.q.qtype != rr.TypeANY {
-		return h.refuse(edeNotSupported)
+		return h.refuse(wire.EDENotSupported)
 	}
 	r := &h.reply
-	r.Msg = binary.BigEndian.AppendUint16(r.Msg, 0xC000|headerSize)
+	r.Msg = binary.BigEndian.AppendUint16(r.Msg, wire.Pointer(wire.HeaderSize))
 	r.Msg = binary.BigEndian.AppendUint16(r.Msg, uint16(rr.TypeTXT))
-	r.Msg = binary.BigEndian.AppendUint16(r.Msg, classCH)
+	r.Msg = binary.BigEndian.AppendUint16(r.Msg, wire.ClassCH)
 	r.Msg = append(r.Msg, 0, 0, 0, 0) // TTL
 	r.Msg = binary.BigEndian.AppendUint16(r.Msg, uint16(1+len(text)))
 	r.Msg = append(r.Msg, byte(len(text)))
 	r.Msg = append(r.Msg, text...)
 	r.Answers, r.Authoritative, r.Kind = 1, true, lookup.Positive
-	return edeNone
+	return wire.EDENone
 }
 
 // chaosText is what is shown under the name asked for; empty for nothing.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // EDNS option codes.
@@ -11,16 +12,6 @@ const (
 	optionNSID      = 3  // RFC 5001
 	optionCookie    = 10 // RFC 7873
 	optionKeepalive = 11 // RFC 7828
-	optionEDE       = 15 // RFC 8914
-)
-
-// INFO-CODEs of extended errors (RFC 8914 §4).
-const (
-	edeNone             = -1
-	edeStale            = 3
-	edeNotReady         = 14
-	edeNotAuthoritative = 20
-	edeNotSupported     = 21
 )
 
 const (
@@ -136,8 +127,8 @@ func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
 		msg = appendOption(msg, optionKeepalive, 2)
 		msg = binary.BigEndian.AppendUint16(msg, h.from.keepalive)
 	}
-	if ede != edeNone && len(msg)+optionHead+2 <= h.limit {
-		msg = appendOption(msg, optionEDE, 2)
+	if ede != wire.EDENone && len(msg)+optionHead+2 <= h.limit {
+		msg = appendOption(msg, wire.OptionEDE, 2)
 		msg = binary.BigEndian.AppendUint16(msg, uint16(ede))
 	}
 	binary.BigEndian.PutUint16(msg[data-2:], uint16(len(msg)-data))

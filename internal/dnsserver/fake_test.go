@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // found is what a fake upstream says of a name and type.
@@ -65,7 +66,7 @@ func (f *fake) Exchange(ctx context.Context, q forward.Question, msg []byte) for
 		select {
 		case <-f.hold:
 		case <-ctx.Done():
-			return forward.Reply{Msg: msg, Rcode: rcodeServFail, EDE: forward.EDENoReachable}
+			return forward.Reply{Msg: msg, Rcode: wire.RcodeServFail, EDE: wire.EDENoReachable}
 		}
 	}
 	return f.find(q, msg)
@@ -85,7 +86,7 @@ func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
 		}
 		f.bodies[string(key)] = b
 	}
-	r := forward.Reply{Msg: msg, Rcode: b.rcode, AD: b.ad, Stale: b.stale, EDE: forward.NoEDE}
+	r := forward.Reply{Msg: msg, Rcode: b.rcode, AD: b.ad, Stale: b.stale, EDE: wire.EDENone}
 	if b.ede != 0 {
 		r.EDE = b.ede
 	}
@@ -101,7 +102,7 @@ func (f *fake) body(q forward.Question) body {
 	name := nameOf(q.Name)
 	a, ok := f.knows[name+" "+q.Type.String()]
 	if !ok {
-		a = found{rcode: rcodeNXDomain, authorities: []string{negativeSOA}}
+		a = found{rcode: wire.RcodeNXDomain, authorities: []string{negativeSOA}}
 	}
 	m := question(name, uint16(q.Type))
 	m.Compress = true
@@ -118,11 +119,11 @@ func (f *fake) body(q forward.Question) body {
 			}
 		}
 	}
-	wire, err := m.Pack()
+	packed, err := m.Pack()
 	if err != nil {
 		panic(err)
 	}
-	return body{a, wire[headerSize+len(q.Name)+4:]}
+	return body{a, packed[wire.HeaderSize+len(q.Name)+4:]}
 }
 
 // began returns when Exchange was called n times more.

@@ -3,7 +3,6 @@ package dnsserver
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Forwarder finds the answers to questions for names that are not ours; *forward.Forwarder is one. Its methods are called
@@ -56,7 +56,7 @@ type forwards struct {
 	target [dnsname.MaxWire]byte
 	home   [dnsname.MaxWire]byte
 	probe  lookup.Reply
-	before [headerSize + dnsname.MaxWire]byte // the message of probe
+	before [wire.HeaderSize + dnsname.MaxWire]byte // the message of probe
 	moved  mover
 	buffer []byte // for what the cache has of rest; made when there is a first chain
 }
@@ -64,7 +64,7 @@ type forwards struct {
 // wantsRest reports whether the client is to get more than the zones have. Who does not desire recursion gets none.
 func (h *handler) wantsRest() bool {
 	q := &h.q
-	if q.flags&flagRD == 0 || q.qclass != classIN || q.qtype == 0 {
+	if q.flags&wire.FlagRD == 0 || q.qclass != wire.ClassIN || q.qtype == 0 {
 		return false
 	}
 	if !h.recurses && h.reply.Kind == lookup.Refused {
@@ -95,7 +95,7 @@ func (h *handler) leftOpen() bool {
 		return false
 	}
 	f.rest.Type = h.q.qtype
-	f.rest.DO, f.rest.CD = h.q.edns.present && h.q.edns.do, h.q.flags&flagCD != 0
+	f.rest.DO, f.rest.CD = h.q.edns.present && h.q.edns.do, h.q.flags&wire.FlagCD != 0
 	return true
 }
 
@@ -105,7 +105,7 @@ func (h *handler) leaveAll() {
 	f.rest.Delegated = h.reply.Kind == lookup.Referral
 	h.empty(h.reply.Msg[:h.q.end])
 	h.reply.Kind = kindForwarded
-	f.rest.Name, f.at = h.q.name, headerSize
+	f.rest.Name, f.at = h.q.name, wire.HeaderSize
 }
 
 // isDSOfApex reports whether the question is for the DS of a zone of ours whose parent is not. Those who validate need the
@@ -119,20 +119,19 @@ func (h *handler) isDSOfApex() bool {
 // chainLeaves reports whether the last answer is a CNAME to a name that is not ours, and makes that the rest.
 func (h *handler) chainLeaves() bool {
 	r, f := &h.reply, &h.forwards
-	fixed, end := 0, h.q.end
+	last := wire.Record{Next: h.q.end}
 	for range r.Answers {
-		fixed, _ = skipName(r.Msg, end)
-		end = fixed + recordFixed + int(binary.BigEndian.Uint16(r.Msg[fixed+8:]))
+		last, _ = wire.ReadRecord(r.Msg, last.Next) // we wrote it
 	}
-	if rr.Type(binary.BigEndian.Uint16(r.Msg[fixed:])) != rr.TypeCNAME {
+	if last.Type != rr.TypeCNAME {
 		return false
 	}
-	target, ok := appendName(f.target[:0], r.Msg, fixed+recordFixed)
+	target, ok := wire.AppendName(f.target[:0], r.Msg, last.Data)
 	if !ok || !h.isElsewhere(foldName(target)) {
 		return false // the chain is a loop, or too long
 	}
-	r.Msg, r.Authorities, r.Additionals = r.Msg[:end], 0, 0 // a delegation to which the chain has led
-	f.rest.Name, f.at = target, fixed+recordFixed
+	r.Msg, r.Authorities, r.Additionals = r.Msg[:last.Next], 0, 0 // a delegation to which the chain has led
+	f.rest.Name, f.at = target, last.Data
 	f.rest.Delegated = f.probe.Kind == lookup.Referral
 	return true
 }
@@ -140,7 +139,7 @@ func (h *handler) chainLeaves() bool {
 // isElsewhere reports whether a name is in none of our zones, or in one that they delegate.
 func (h *handler) isElsewhere(name []byte) bool {
 	p := &h.forwards.probe
-	p.Msg = append(h.forwards.before[:headerSize], name...)
+	p.Msg = append(h.forwards.before[:wire.HeaderSize], name...)
 	p.Limit = len(p.Msg) // there is no room for records, so none are copied
 	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
 	p.Zone = nil
@@ -152,12 +151,12 @@ func (h *handler) forward() int {
 	r, f := &h.reply, &h.forwards
 	if f.given != nil {
 		if !bytes.Equal(f.rest.Name, f.asked.Name) {
-			return h.failRest(forward.EDENetworkError) // the zones have changed meanwhile, and the client asks again
+			return h.failRest(wire.EDENetworkError) // the zones have changed meanwhile, and the client asks again
 		}
 		return h.putRest(f.given)
 	}
 	msg := r.Msg[:len(r.Msg):r.Limit]
-	if f.at != headerSize {
+	if f.at != wire.HeaderSize {
 		if f.buffer == nil {
 			f.buffer = make([]byte, usualReply)
 		}
@@ -166,7 +165,7 @@ func (h *handler) forward() int {
 	reply, ok := h.settings.waiting.forwarder.Cached(f.rest, h.now, msg)
 	if !ok || reply.Truncated && cap(msg) < r.Limit {
 		h.asks = true
-		return edeNone
+		return wire.EDENone
 	}
 	h.count.forwards[forwardCached].Add(1)
 	return h.putRest(&reply)
@@ -174,7 +173,7 @@ func (h *handler) forward() int {
 
 // appendQuestion appends what a Forwarder is to see in front of the records: they point to the name in it.
 func appendQuestion(msg, name []byte) []byte {
-	msg = append(msg, make([]byte, headerSize)...)
+	msg = append(msg, make([]byte, wire.HeaderSize)...)
 	msg = append(msg, name...)
 	return append(msg, 0, 0, 0, 0)
 }
@@ -182,13 +181,13 @@ func appendQuestion(msg, name []byte) []byte {
 // putRest puts what the forwarder said behind what is there.
 func (h *handler) putRest(a *forward.Reply) int {
 	q, r, f := &h.q, &h.reply, &h.forwards
-	chain := f.at != headerSize
-	if f.above && a.Rcode == rcodeNXDomain {
+	chain := f.at != wire.HeaderSize
+	if f.above && a.Rcode == wire.RcodeNXDomain {
 		// The parent does not know the zone, which is there all the same: no such name would deny all that is in it.
 		lookup.Answer(h.snapshot, lookup.Question{Name: q.name, Type: q.qtype}, r)
-		return edeNone
+		return wire.EDENone
 	}
-	if a.Rcode >= numRcodes || chain && a.Rcode != rcodeNoError && a.Rcode != rcodeNXDomain {
+	if a.Rcode >= numRcodes || chain && a.Rcode != wire.RcodeNoError && a.Rcode != wire.RcodeNXDomain {
 		return h.failRest(a.EDE) // without the chain: alone it would say that there is no such type
 	}
 	r.Rcode = a.Rcode
@@ -205,14 +204,14 @@ func (h *handler) putRest(a *forward.Reply) int {
 	}
 	home := h.comeHome(begin, ours)
 	// RFC 6840 §5.7, §5.8: to those who have shown that they know the bit. Our part of a chain is not signed.
-	h.authentic = a.AD && !chain && !home && !r.Truncated && (q.flags&flagAD != 0 || f.rest.DO)
+	h.authentic = a.AD && !chain && !home && !r.Truncated && (q.flags&wire.FlagAD != 0 || f.rest.DO)
 	return a.EDE
 }
 
 // failRest answers that the rest could not be found.
 func (h *handler) failRest(ede int) int {
 	h.empty(h.reply.Msg[:h.q.end])
-	h.reply.Kind, h.reply.Rcode = kindForwarded, rcodeServFail
+	h.reply.Kind, h.reply.Rcode = kindForwarded, wire.RcodeServFail
 	return ede
 }
 
@@ -225,11 +224,11 @@ func (h *handler) mayWait() bool {
 func (h *handler) overloaded() int {
 	if h.forPeers() {
 		h.empty(h.reply.Msg[:h.q.end])
-		h.reply.Rcode = rcodeServFail
-		return h.finish(edeNone)
+		h.reply.Rcode = wire.RcodeServFail
+		return h.finish(wire.EDENone)
 	}
 	h.count.forwards[forwardOverBound].Add(1)
-	return h.finish(h.failRest(forward.EDENetworkError))
+	return h.finish(h.failRest(wire.EDENetworkError))
 }
 
 // resume writes the reply to a query that has waited. It answers it anew, because zones and clients may have changed.

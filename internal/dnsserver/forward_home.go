@@ -1,10 +1,9 @@
 package dnsserver
 
 import (
-	"encoding/binary"
-
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // comeHome looks for a CNAME into our zones among the answers of others, which begin at an octet behind this many of ours,
@@ -16,33 +15,27 @@ func (h *handler) comeHome(at, answers int) bool {
 		return false
 	}
 	for answers < r.Answers {
-		t, data, next := recordAt(r.Msg, at)
-		at = next
+		record, _ := wire.ReadRecord(r.Msg, at) // we wrote it
+		at = record.Next
 		answers++
-		if t != rr.TypeCNAME {
+		if record.Type != rr.TypeCNAME {
 			continue
 		}
-		target, ok := appendName(f.home[:0], r.Msg, data)
+		target, ok := wire.AppendName(f.home[:0], r.Msg, record.Data)
 		if !ok || h.isElsewhere(foldName(target)) {
 			continue
 		}
 		for answers < r.Answers { // with the signatures of the CNAME
-			if t, _, next = recordAt(r.Msg, at); t != rr.TypeRRSIG {
+			signature, _ := wire.ReadRecord(r.Msg, at)
+			if signature.Type != rr.TypeRRSIG {
 				break
 			}
-			at = next
+			at = signature.Next
 			answers++
 		}
-		return h.answerHome(target, data, at, answers)
+		return h.answerHome(target, record.Data, at, answers)
 	}
 	return false
-}
-
-// recordAt reads the record at an octet of a message that we wrote: its type, where its data begin, and where they end.
-func recordAt(msg []byte, at int) (t rr.Type, data, next int) {
-	fixed, _ := skipName(msg, at)
-	data = fixed + recordFixed
-	return rr.Type(binary.BigEndian.Uint16(msg[fixed:])), data, data + int(binary.BigEndian.Uint16(msg[fixed+8:]))
 }
 
 // answerHome answers a name of ours to which others have led. The name stands at an octet of the reply, of which this many
@@ -56,15 +49,15 @@ func (h *handler) answerHome(name []byte, at, end, answers int) bool {
 	if p.Truncated && r.Limit > usualReply {
 		h.lookHome(name, make([]byte, r.Limit))
 	}
-	if p.Rcode != rcodeNoError && p.Rcode != rcodeNXDomain {
+	if p.Rcode != wire.RcodeNoError && p.Rcode != wire.RcodeNXDomain {
 		return false
 	}
 	if p.Kind == lookup.Positive && !p.Truncated {
-		last, at := rr.Type(0), headerSize+len(name)+4
+		last := wire.Record{Next: wire.HeaderSize + len(name) + 4}
 		for range p.Answers {
-			last, _, at = recordAt(p.Msg, at)
+			last, _ = wire.ReadRecord(p.Msg, last.Next)
 		}
-		if last == rr.TypeCNAME {
+		if last.Type == rr.TypeCNAME {
 			return false
 		}
 	}

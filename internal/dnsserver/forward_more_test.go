@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // TestForwardDSOfApex: whether a zone of ours is signed is its parent's to say, and a client that validates needs the
@@ -36,8 +37,8 @@ func TestForwardDSOfApex(t *testing.T) {
 		{"parent does not know it", withDO(desired(name, dns.TypeDS)), stranger, nil,
 			answered{summary{"NOERROR", "aa rd ra ", name, 0, true, -1}, []string{ours}}, true},
 		{"parent cannot be asked", withDO(desired(name, dns.TypeDS)), stranger,
-			map[string]found{"example.org. DS": {rcode: rcodeServFail, ede: forward.EDENoReachable}},
-			answered{summary{"SERVFAIL", "rd ra ", name, 0, true, forward.EDENoReachable}, nil}, true},
+			map[string]found{"example.org. DS": {rcode: wire.RcodeServFail, ede: wire.EDENoReachable}},
+			answered{summary{"SERVFAIL", "rd ra ", name, 0, true, wire.EDENoReachable}, nil}, true},
 		{"recursion not desired", question(name, dns.TypeDS), stranger, nil,
 			answered{summary{"NOERROR", "aa ra ", name, 0, false, -1}, []string{ours}}, false},
 		{"client not allowed", desired(name, dns.TypeDS), denied, nil,
@@ -87,10 +88,10 @@ type again struct {
 func (a *again) Exchange(ctx context.Context, _ forward.Question, msg []byte) forward.Reply {
 	if a.calls++; a.calls == 1 {
 		time.Sleep(forward.MaxTimeout / 2)
-		return forward.Reply{Msg: msg, Truncated: true, EDE: forward.NoEDE}
+		return forward.Reply{Msg: msg, Truncated: true, EDE: wire.EDENone}
 	}
 	<-ctx.Done()
-	return forward.Reply{Msg: msg, Rcode: rcodeServFail, EDE: forward.EDENoReachable}
+	return forward.Reply{Msg: msg, Rcode: wire.RcodeServFail, EDE: wire.EDENoReachable}
 }
 
 // TestForwardAskedAgain: to ask again for a large reply that was not kept does not give upstreams their time again.

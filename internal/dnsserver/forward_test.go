@@ -11,8 +11,8 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -20,11 +20,11 @@ import (
 var upstream = map[string]found{
 	"www.example.net. A":    {answers: []string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}, ad: true},
 	"www.example.net. MX":   {answers: []string{"www.example.net. 60 MX 10 mail.example.net.", "www.example.net. 60 MX 20 www.example.net."}},
-	"www.example.net. TXT":  {answers: []string{`www.example.net. 60 TXT "text"`}, ede: forward.EDEStale, stale: true},
+	"www.example.net. TXT":  {answers: []string{`www.example.net. 60 TXT "text"`}, ede: wire.EDEStale, stale: true},
 	"www.example.net. SRV":  {answers: []string{"www.example.net. 60 SRV 1 2 3 mail.example.net."}},
 	"www.example.net. AAAA": {authorities: []string{"example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}},
 	"cdn.example.net. A":    {answers: []string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}},
-	"dead.example.net. A":   {rcode: rcodeServFail, ede: forward.EDENoReachable},
+	"dead.example.net. A":   {rcode: wire.RcodeServFail, ede: wire.EDENoReachable},
 	"a.sub.example.org. A":  {answers: []string{"a.sub.example.org. 60 A 198.51.100.4"}},
 	"big.example.net. A":    {answers: addresses("big.example.net.", 60)},
 	"odd.example.net. A":    {rcode: 200},
@@ -84,11 +84,11 @@ var forwardCases = []struct {
 	{"no such type", desired("www.example.net.", dns.TypeAAAA), stranger,
 		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, false, -1}, []string{"authority: example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}}, "www.example.net."},
 	{"dead upstreams", withOPT(desired("dead.example.net.", dns.TypeA), 1232), stranger,
-		answered{summary{"SERVFAIL", "rd ra ", "dead.example.net.", 0, true, forward.EDENoReachable}, nil}, "dead.example.net."},
+		answered{summary{"SERVFAIL", "rd ra ", "dead.example.net.", 0, true, wire.EDENoReachable}, nil}, "dead.example.net."},
 	{"a code that no reply can have", desired("odd.example.net.", dns.TypeA), stranger,
 		answered{summary{"SERVFAIL", "rd ra ", "odd.example.net.", 0, false, -1}, nil}, "odd.example.net."},
 	{"a stale answer", withOPT(desired("www.example.net.", dns.TypeTXT), 1232), stranger,
-		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, true, forward.EDEStale}, []string{`www.example.net. 60 TXT "text"`}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, true, wire.EDEStale}, []string{`www.example.net. 60 TXT "text"`}}, "www.example.net."},
 	{"validated, and DO asks for it", withDO(desired("www.example.net.", dns.TypeA)), stranger,
 		answered{summary{"NOERROR", "rd ra ad ", "www.example.net.", 0, true, -1}, []string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
 	{"validated, and AD asks for it", withAD(desired("www.example.net.", dns.TypeA)), stranger,
@@ -103,9 +103,9 @@ var forwardCases = []struct {
 	{"ours, without such a type", desired("www.example.org.", dns.TypeTXT), stranger,
 		answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1}, []string{"authority: example.org. 300 SOA ns1.example.org. hostmaster.example.org. 1 3600 600 86400 300"}}, ""},
 	{"recursion not desired", withOPT(question("www.example.net.", dns.TypeA), 1232), stranger,
-		answered{summary{"REFUSED", "ra ", "www.example.net.", 0, true, edeNotAuthoritative}, nil}, ""},
+		answered{summary{"REFUSED", "ra ", "www.example.net.", 0, true, wire.EDENotAuthoritative}, nil}, ""},
 	{"client not allowed", withOPT(desired("www.example.net.", dns.TypeA), 1232), denied,
-		answered{summary{"REFUSED", "rd ", "www.example.net.", 0, true, edeNotAuthoritative}, nil}, ""},
+		answered{summary{"REFUSED", "rd ", "www.example.net.", 0, true, wire.EDENotAuthoritative}, nil}, ""},
 	{"client not allowed, and ours", desired("www.example.org.", dns.TypeA), denied,
 		answered{summary{"NOERROR", "aa rd ", "www.example.org.", 0, false, -1}, []string{"www.example.org. 300 A 192.0.2.1"}}, ""},
 	{"class ANY", class(desired("www.example.net.", dns.TypeA), dns.ClassANY), stranger,
@@ -132,7 +132,7 @@ var forwardCases = []struct {
 		answered{summary{"NOERROR", "aa rd ra ", "cdn.away.example.org.", 0, false, -1}, []string{"away.example.org. 300 DNAME example.net.", "cdn.away.example.org. 300 CNAME cdn.example.net.",
 			"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}}, "cdn.example.net."},
 	{"to dead upstreams", withOPT(desired("dead.away.example.org.", dns.TypeA), 1232), stranger,
-		answered{summary{"SERVFAIL", "rd ra ", "dead.away.example.org.", 0, true, forward.EDENoReachable}, nil}, "dead.example.net."},
+		answered{summary{"SERVFAIL", "rd ra ", "dead.away.example.org.", 0, true, wire.EDENoReachable}, nil}, "dead.example.net."},
 	{"into a delegation of ours", desired("tosub.example.org.", dns.TypeA), stranger,
 		answered{summary{"NOERROR", "aa rd ra ", "tosub.example.org.", 0, false, -1}, []string{"tosub.example.org. 300 CNAME a.sub.example.org.", "a.sub.example.org. 60 A 198.51.100.4"}}, "a.sub.example.org."},
 	{"that leaves, for who does not desire recursion", question("out.example.org.", dns.TypeA), stranger,
@@ -324,7 +324,7 @@ func TestForwardZonesChange(t *testing.T) {
 	b.Put(rr.NewSet(dnsname.MustParse("away.example.org."), rr.TypeDNAME, 300, d))
 	zones = zone.NewSnapshot(b.Done())
 	close(f.hold)
-	want := summary{"SERVFAIL", "rd ra ", "x.away.example.org.", 0, true, forward.EDENetworkError}
+	want := summary{"SERVFAIL", "rd ra ", "x.away.example.org.", 0, true, wire.EDENetworkError}
 	if diff := cmp.Diff(want, summarise(unpacked(t, <-reply))); diff != "" {
 		t.Errorf("reply (-want +got):\n%s", diff)
 	}

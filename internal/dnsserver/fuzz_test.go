@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // seeds are messages that reach every decision, whole and cut at every octet.
@@ -59,14 +60,14 @@ func seeds(f *testing.F) [][]byte {
 // checkReply says what must hold for any reply to any octets. Recursion is available to all, or to nobody.
 func checkReply(t *testing.T, in, out []byte, limit int, available bool) {
 	t.Helper()
-	if len(in) < headerSize || in[2]&0x80 != 0 {
+	if len(in) < wire.HeaderSize || in[2]&0x80 != 0 {
 		if len(out) > 0 {
 			t.Fatalf("%x is no query, and got the reply %x", in, out)
 		}
 		return
 	}
-	if len(out) < headerSize || len(out) > limit {
-		t.Fatalf("reply to %x has %d octets, want %d to %d", in, len(out), headerSize, limit)
+	if len(out) < wire.HeaderSize || len(out) > limit {
+		t.Fatalf("reply to %x has %d octets, want %d to %d", in, len(out), wire.HeaderSize, limit)
 	}
 	m := unpacked(t, out)
 	if !m.Response || m.Id != binary.BigEndian.Uint16(in) || m.RecursionAvailable != available || m.AuthenticatedData && !available {
@@ -82,7 +83,7 @@ func checkReply(t *testing.T, in, out []byte, limit int, available bool) {
 		var q query
 		var scratch [256]byte
 		q.readHeader(in)
-		if !q.readQuestion(&scratch) || !bytes.Equal(in[headerSize:q.end], out[headerSize:q.end]) {
+		if !q.readQuestion(&scratch) || !bytes.Equal(in[wire.HeaderSize:q.end], out[wire.HeaderSize:q.end]) {
 			t.Fatalf("reply to %x does not echo its question: %x", in, out)
 		}
 	}
@@ -100,7 +101,7 @@ func FuzzUDP(f *testing.F) {
 		for i, h := range handlers {
 			out := settle(h, in, stranger)
 			limit := minUDPSize
-			if h.q.edns.present && len(in) >= headerSize && in[2]&0x80 == 0 {
+			if h.q.edns.present && len(in) >= wire.HeaderSize && in[2]&0x80 == 0 {
 				limit = h.settings.udpSize
 				if opt := unpacked(t, out).IsEdns0(); opt == nil {
 					t.Fatalf("query %x has OPT, its reply has not", in)
@@ -134,12 +135,12 @@ func FuzzMove(f *testing.F) {
 		}
 		end := 60
 		for range r.Answers + r.Authorities {
-			owner, ok := appendName(nil, r.Msg, end)
-			fixed, _ := skipName(r.Msg, end)
-			if !ok || len(owner) > dnsname.MaxWire || len(r.Msg) < fixed+recordFixed {
+			owner, ok := wire.AppendName(nil, r.Msg, end)
+			fixed, _ := wire.SkipName(r.Msg, end)
+			if !ok || len(owner) > dnsname.MaxWire || len(r.Msg) < fixed+wire.RecordFixed {
 				t.Fatalf("broken record at %d of %x", end, r.Msg)
 			}
-			end = fixed + recordFixed + int(binary.BigEndian.Uint16(r.Msg[fixed+8:]))
+			end = fixed + wire.RecordFixed + int(binary.BigEndian.Uint16(r.Msg[fixed+8:]))
 		}
 		if end != len(r.Msg) {
 			t.Fatalf("records end at %d of %d", end, len(r.Msg))
@@ -188,7 +189,7 @@ func FuzzTCP(f *testing.F) {
 			if len(in) < lengthSize+size || len(replies) < lengthSize+n {
 				t.Fatalf("a reply too many, or half of one: %x", replies)
 			}
-			checkReply(t, in[lengthSize:lengthSize+size], replies[lengthSize:lengthSize+n], maxTCPSize, true)
+			checkReply(t, in[lengthSize:lengthSize+size], replies[lengthSize:lengthSize+n], wire.MaxSize, true)
 			in, replies = in[lengthSize+size:], replies[lengthSize+n:]
 		}
 	})

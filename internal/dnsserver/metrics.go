@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Why a message got no reply.
@@ -228,18 +228,11 @@ func (t *totals) addResponses(c *counters, rcode, kind int) {
 	if n == 0 {
 		return
 	}
-	name, ok := dns.RcodeToString[rcode]
-	if rcode == rcodeBadVers {
-		name = "BADVERS" // the same number is BADSIG in a TSIG
-	}
-	if !ok {
-		name = "other"
-	}
-	t.responses[label{c.transport, strings.ToUpper(name)}] += n
+	t.responses[label{c.transport, wire.RcodeText(rcode)}] += n
 	if kind < lookup.NumKinds {
 		t.kinds[kind] += n
 	}
-	if rcode == rcodeRefused {
+	if rcode == wire.RcodeRefused {
 		t.refused += n
 	}
 }

@@ -8,14 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
-)
-
-const (
-	// recordFixed is what stands between a record's owner and its data: type 2, class 2, TTL 4, length 2.
-	recordFixed = 10
-
-	// maxPointer is the last octet of a message that a name can point to (RFC 1035 §4.1.4).
-	maxPointer = 0x3FFF
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // mover copies records to another place in another message. Names in them can point to what is in front of them, so they
@@ -54,7 +47,7 @@ func layoutOf(t rr.Type) namedData {
 
 // move appends the records of two sections to r. When they do not fit, r is truncated, and has the answers that do.
 func (m *mover) move(r *lookup.Reply, answers, authorities int) {
-	at, ok := skipName(m.from, headerSize)
+	at, ok := wire.SkipName(m.from, wire.HeaderSize)
 	at += 4
 	for i := 0; ok && i < answers+authorities; i++ {
 		if at, ok = m.moveRecord(r, at); !ok {
@@ -71,34 +64,30 @@ func (m *mover) move(r *lookup.Reply, answers, authorities int) {
 
 // moveRecord appends the record at an octet, and returns the octet behind it. It reports false when the record does not fit.
 func (m *mover) moveRecord(r *lookup.Reply, at int) (int, bool) {
-	fixed, ok := skipName(m.from, at)
-	if !ok || len(m.from) < fixed+recordFixed {
-		return 0, false
-	}
-	next := fixed + recordFixed + int(binary.BigEndian.Uint16(m.from[fixed+8:]))
-	if len(m.from) < next {
+	from, ok := wire.ReadRecord(m.from, at)
+	if !ok {
 		return 0, false
 	}
 	owner, ok := m.newOwner(at)
 	if !ok {
 		return 0, false
 	}
-	head, rest, ok := m.newData(rr.Type(binary.BigEndian.Uint16(m.from[fixed:])), fixed+recordFixed, next)
+	head, rest, ok := m.newData(from.Type, from.Data, from.Next)
 	size := len(head) + len(rest)
-	if !ok || size > maxTCPSize || len(r.Msg)+len(owner)+recordFixed+size > r.Limit {
+	if !ok || size > wire.MaxSize || len(r.Msg)+len(owner)+wire.RecordFixed+size > r.Limit {
 		return 0, false
 	}
-	r.Msg = append(append(r.Msg, owner...), m.from[fixed:fixed+8]...)
+	r.Msg = append(append(r.Msg, owner...), m.from[from.Fixed:from.Fixed+8]...)
 	r.Msg = binary.BigEndian.AppendUint16(r.Msg, uint16(size))
 	r.Msg = append(append(r.Msg, head...), rest...)
-	return next, true
+	return from.Next, true
 }
 
 // newOwner is the owner at an octet as it is written now.
 func (m *mover) newOwner(at int) ([]byte, bool) {
-	owner, ok := appendName(m.owner[:0], m.from, at)
-	if ok && m.at <= maxPointer && equalFold(owner, m.name) {
-		return binary.BigEndian.AppendUint16(m.owner[:0], 0xC000|uint16(m.at)), true
+	owner, ok := wire.AppendName(m.owner[:0], m.from, at)
+	if ok && m.at <= wire.MaxPointer && dnsname.EqualFold(owner, m.name) {
+		return binary.BigEndian.AppendUint16(m.owner[:0], wire.Pointer(m.at)), true
 	}
 	return owner, ok
 }
@@ -112,10 +101,10 @@ func (m *mover) newData(t rr.Type, from, to int) (head, rest []byte, ok bool) {
 	head = append(m.data[:0], m.from[from:from+layout.octets]...)
 	at := from + layout.octets
 	for range layout.names {
-		if head, ok = appendName(head, m.from[:to], at); !ok {
+		if head, ok = wire.AppendName(head, m.from[:to], at); !ok {
 			return nil, nil, false
 		}
-		at, _ = skipName(m.from, at)
+		at, _ = wire.SkipName(m.from, at)
 	}
 	return head, m.from[at:to], true
 }

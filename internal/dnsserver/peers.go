@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Peers answers what name servers, and those who keep them, say to each other: transfers, NOTIFY, UPDATE, and everything that
@@ -28,7 +29,8 @@ func (c *PeersConfig) complete() {
 	c.MaxPerClient = orDefault(c.MaxPerClient, (c.MaxMessages+3)/4)
 }
 
-// PeerMessage is a message for Peers. Its header, question and TSIG are well formed, and it has as many records as it says.
+// PeerMessage is a message for Peers. Its header and question are well formed, it has as many records as it says, and a TSIG
+// is the last of them.
 type PeerMessage struct {
 	Wire  []byte
 	From  netip.Addr
@@ -75,11 +77,11 @@ func (h *handler) forPeers() bool {
 		return false
 	}
 	q := &h.q
-	switch q.flags & opcodeMask >> 11 {
+	switch q.flags & wire.OpcodeMask >> 11 {
 	case opcodeNotify, opcodeUpdate:
 		return q.asked
 	case opcodeQuery:
-		return q.asked && (q.tsig.present || q.qclass == classIN && (q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR))
+		return q.asked && (q.signed || q.qclass == wire.ClassIN && (q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR))
 	}
 	return false
 }
@@ -89,7 +91,7 @@ func (h *handler) forPeers() bool {
 func (h *handler) hand() int {
 	h.reply.Kind = kindForwarded
 	h.asks = true
-	return edeNone
+	return wire.EDENone
 }
 
 // room is where the query that h has read waits.
@@ -112,12 +114,12 @@ func (h *handler) await(to sender) {
 // start lets Peers answer the query that h has read.
 func (p *peering) start(h *handler, to sender) {
 	from, limit, count := h.from, h.limit, h.count
-	wire := bytes.Clone(h.q.wire)
+	message := bytes.Clone(h.q.wire)
 	p.running.Go(func() {
 		defer to.release()
-		defer p.give(from.addr, weight(wire))
+		defer p.give(from.addr, weight(message))
 		sent := false
-		err := p.by.Serve(p.ctx, PeerMessage{Wire: wire, From: from.addr, TCP: from.tcp, Limit: limit,
+		err := p.by.Serve(p.ctx, PeerMessage{Wire: message, From: from.addr, TCP: from.tcp, Limit: limit,
 			Answer: func(query []byte, reserve int) []byte { return p.answer(query, from, reserve) },
 			Send: func(reply []byte) error {
 				if !sent {
@@ -145,14 +147,14 @@ func (p *peering) answer(query []byte, from client, reserve int) []byte {
 	}
 	h.start()
 	h.from = from
-	out := make([]byte, maxTCPSize)
+	out := make([]byte, wire.MaxSize)
 	whole := h.read(query)
 	h.begin(out)
 	n := h.finish(h.decide(whole))
 	if n+reserve > h.limit {
 		h.empty(h.reply.Msg[:h.q.end])
 		h.reply.Truncated = true
-		n = h.finish(edeNone)
+		n = h.finish(wire.EDENone)
 	}
 	h.snapshot, h.reply.Zone = nil, nil
 	return out[:n:n]

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // peer answers as its function says.
@@ -43,18 +45,18 @@ func TestWhatIsForPeers(t *testing.T) {
 		without int // RCODE when there are none
 		with    int // when there are, and it is not for them
 	}{
-		{"a query", question("www.example.org.", dns.TypeA), false, rcodeNoError, rcodeNoError},
-		{"AXFR", question("example.org.", dns.TypeAXFR), true, rcodeRefused, 0},
-		{"IXFR", question("example.org.", dns.TypeIXFR), true, rcodeRefused, 0},
-		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, rcodeRefused, rcodeRefused},
-		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, rcodeNotImp, 0},
-		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, rcodeNotImp, 0},
-		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, rcodeNotImp, rcodeFormErr},
-		{"UPDATE of two zones", two(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp, rcodeFormErr},
-		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, rcodeNotImp, rcodeNotImp},
-		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, rcodeNotAuth, 0},
-		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, rcodeBadVers, rcodeBadVers},
-		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, rcodeNotImp, rcodeBadVers},
+		{"a query", question("www.example.org.", dns.TypeA), false, wire.RcodeNoError, wire.RcodeNoError},
+		{"AXFR", question("example.org.", dns.TypeAXFR), true, wire.RcodeRefused, 0},
+		{"IXFR", question("example.org.", dns.TypeIXFR), true, wire.RcodeRefused, 0},
+		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, wire.RcodeRefused, wire.RcodeRefused},
+		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, wire.RcodeNotImp, 0},
+		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, wire.RcodeNotImp, 0},
+		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, wire.RcodeNotImp, wire.RcodeFormErr},
+		{"UPDATE of two zones", two(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeFormErr},
+		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, wire.RcodeNotImp, wire.RcodeNotImp},
+		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, wire.RcodeNotAuth, 0},
+		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, wire.RcodeBadVers, wire.RcodeBadVers},
+		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeBadVers},
 	}
 	const mark = dns.RcodeYXDomain // no other reply has it
 	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
@@ -117,7 +119,7 @@ func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
 func TestPeersLetOthersPass(t *testing.T) {
 	sent, step := make(chan struct{}), make(chan struct{})
 	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(ctx context.Context, m PeerMessage) error {
-		if m.From != netip.MustParseAddr("127.0.0.1") || m.TCP == (m.Limit != maxTCPSize) {
+		if m.From != netip.MustParseAddr("127.0.0.1") || m.TCP == (m.Limit != wire.MaxSize) {
 			t.Errorf("from %v, at most %d octets", m.From, m.Limit)
 		}
 		for i := range 3 {
@@ -162,7 +164,7 @@ func TestPeersBounds(t *testing.T) {
 	<-begun
 	<-begun
 	for _, network := range []string{"tcp", "udp"} {
-		if r := exchangeRaw(t, network, addrs[0], notify); r.Rcode != rcodeServFail {
+		if r := exchangeRaw(t, network, addrs[0], notify); r.Rcode != wire.RcodeServFail {
 			t.Errorf("%s: %v", network, r)
 		}
 	}
@@ -232,7 +234,7 @@ func TestPeersAnswer(t *testing.T) {
 			})
 		}
 	}
-	if r := unpacked(t, h.settings.peers.answer(packed(t, question("example.org.", dns.TypeAXFR)), from, 0)); r.Rcode != rcodeRefused {
+	if r := unpacked(t, h.settings.peers.answer(packed(t, question("example.org.", dns.TypeAXFR)), from, 0)); r.Rcode != wire.RcodeRefused {
 		t.Errorf("AXFR through Answer: %v", r)
 	}
 }

@@ -8,21 +8,12 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// RCODEs that the server itself gives (RFC 1035 §4.1.1, RFC 8945 §3, RFC 6891 §9); the others come from lookup.
-const (
-	rcodeNoError  = 0
-	rcodeFormErr  = 1
-	rcodeServFail = 2
-	rcodeNXDomain = 3
-	rcodeNotImp   = 4
-	rcodeRefused  = 5
-	rcodeNotAuth  = 9
-	rcodeBadVers  = 16
-	numRcodes     = 17
-)
+// numRcodes bounds the RCODEs that the server gives.
+const numRcodes = wire.RcodeBadVers + 1
 
 // Kinds of replies that no lookup made.
 const (
@@ -33,9 +24,6 @@ const (
 
 // later is the length of a reply that must wait for the forwarder.
 const later = -1
-
-// maxTCPSize is the largest message that the length in front of it can tell.
-const maxTCPSize = 65535
 
 // client is who asks, and how.
 type client struct {
@@ -81,11 +69,11 @@ func (h *handler) done(n int) {
 
 // answer writes the reply to a message into out, which has room for the largest, and returns its length; 0 for none.
 func (h *handler) answer(in, out []byte, from client) int {
-	if len(in) < headerSize {
+	if len(in) < wire.HeaderSize {
 		h.count.drop(dropShort)
 		return 0
 	}
-	if in[2]&(flagQR>>8) != 0 {
+	if in[2]&(wire.FlagQR>>8) != 0 {
 		h.count.drop(dropResponse) // two servers must not keep each other busy
 		return 0
 	}
@@ -126,7 +114,7 @@ func (h *handler) begin(out []byte) {
 	q := &h.q
 	switch {
 	case h.from.tcp:
-		h.limit = maxTCPSize
+		h.limit = wire.MaxSize
 	case q.edns.present:
 		h.limit = min(q.edns.size, h.settings.udpSize)
 	default:
@@ -154,28 +142,28 @@ func (h *handler) empty(msg []byte) {
 func (h *handler) decide(whole bool) (ede int) {
 	q := &h.q
 	switch {
-	case q.flags&opcodeMask != opcodeQuery<<11:
+	case q.flags&wire.OpcodeMask != opcodeQuery<<11:
 		return h.otherOpcode(whole)
 	case !whole:
-		return h.fail(rcodeFormErr)
+		return h.fail(wire.RcodeFormErr)
 	case q.edns.present && q.edns.version != 0:
-		return h.fail(rcodeBadVers)
+		return h.fail(wire.RcodeBadVers)
 	case q.edns.present && q.edns.broken:
-		return h.fail(rcodeFormErr) // with our OPT: without one it would mean that we do not know EDNS (RFC 6891 §7)
-	case q.tsig.present:
+		return h.fail(wire.RcodeFormErr) // with our OPT: without one it would mean that we do not know EDNS (RFC 6891 §7)
+	case q.signed:
 		return h.signed()
 	case !q.asked:
 		return h.cookieOnly()
-	case q.qclass == classCH:
+	case q.qclass == wire.ClassCH:
 		return h.chaos()
-	case q.qclass != classIN && q.qclass != classANY:
-		return h.refuse(edeNotAuthoritative)
+	case q.qclass != wire.ClassIN && q.qclass != wire.ClassANY:
+		return h.refuse(wire.EDENotAuthoritative)
 	case q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR:
 		return h.transfer()
 	case q.qtype == rr.TypeMAILA || q.qtype == rr.TypeMAILB:
-		return h.fail(rcodeNotImp) // obsolete since RFC 1035; BIND's answer
+		return h.fail(wire.RcodeNotImp) // obsolete since RFC 1035; BIND's answer
 	case !q.qtype.IsData() && q.qtype != rr.TypeANY && q.qtype != 0:
-		return h.fail(rcodeFormErr) // OPT, TSIG, NXNAME and their like cannot be asked for (RFC 9824 §3.5)
+		return h.fail(wire.RcodeFormErr) // OPT, TSIG, NXNAME and their like cannot be asked for (RFC 9824 §3.5)
 	}
 	return h.lookup()
 }
@@ -183,42 +171,43 @@ func (h *handler) decide(whole bool) (ede int) {
 // fail answers with nothing but a code.
 func (h *handler) fail(rcode uint8) int {
 	h.reply.Rcode = rcode
-	return edeNone
+	return wire.EDENone
 }
 
 // cookieOnly answers a message without a question: it is well formed when it asks for a cookie (RFC 7873 §5.4).
 func (h *handler) cookieOnly() int {
 	if h.q.edns.present && h.q.edns.cookie != nil {
-		return edeNone
+		return wire.EDENone
 	}
-	return h.fail(rcodeFormErr)
+	return h.fail(wire.RcodeFormErr)
 }
 
 func (h *handler) refuse(ede int) int {
-	h.reply.Kind, h.reply.Rcode = lookup.Refused, rcodeRefused
+	h.reply.Kind, h.reply.Rcode = lookup.Refused, wire.RcodeRefused
 	return ede
 }
 
 // otherOpcode answers what is not a query.
 func (h *handler) otherOpcode(whole bool) int {
-	opcode := h.q.flags & opcodeMask >> 11
+	opcode := h.q.flags & wire.OpcodeMask >> 11
 	switch {
 	case h.settings.peers == nil || opcode != opcodeNotify && opcode != opcodeUpdate:
-		return h.fail(rcodeNotImp)
+		return h.fail(wire.RcodeNotImp)
 	case !whole || !h.q.asked || h.q.edns.present && h.q.edns.broken:
-		return h.fail(rcodeFormErr) // RFC 2136 §3.1.1: one zone, no more and no less
+		return h.fail(wire.RcodeFormErr) // RFC 2136 §3.1.1: one zone, no more and no less
 	case h.q.edns.present && h.q.edns.version != 0:
-		return h.fail(rcodeBadVers)
+		return h.fail(wire.RcodeBadVers)
 	}
 	return h.hand()
 }
 
-// signed answers a query with a TSIG. Without Peers there are no keys, so that its key is none that we know.
+// signed answers a query with a TSIG. Without Peers no key is known (RFC 8945 §5.2.1); nor does a message without a
+// question have anything to sign for.
 func (h *handler) signed() int {
 	if h.forPeers() {
 		return h.hand()
 	}
-	return h.fail(rcodeNotAuth)
+	return h.fail(wire.RcodeNotAuth)
 }
 
 // transfer is where AXFR and IXFR arrive, on either transport.
@@ -226,19 +215,19 @@ func (h *handler) transfer() int {
 	if h.forPeers() {
 		return h.hand()
 	}
-	return h.refuse(edeNotSupported)
+	return h.refuse(wire.EDENotSupported)
 }
 
 // lookup answers from the zones.
 func (h *handler) lookup() int {
 	r := &h.reply
 	if h.snapshot == nil {
-		r.Kind, r.Rcode = lookup.ServFail, rcodeServFail
-		return edeNotReady
+		r.Kind, r.Rcode = lookup.ServFail, wire.RcodeServFail
+		return wire.EDENotReady
 	}
 	r.Turn++
 	lookup.Answer(h.snapshot, lookup.Question{Name: h.q.name, Type: h.q.qtype}, r)
-	if h.q.qclass == classANY {
+	if h.q.qclass == wire.ClassANY {
 		r.Authoritative = false // RFC 1035 §6.2: nobody is the authority for all classes
 	}
 	if h.settings.waiting != nil && h.wantsRest() && h.leftOpen() {
@@ -246,15 +235,15 @@ func (h *handler) lookup() int {
 	}
 	switch r.Kind {
 	case lookup.Refused:
-		return edeNotAuthoritative
+		return wire.EDENotAuthoritative
 	case lookup.ServFail:
-		return edeNotReady
+		return wire.EDENotReady
 	case lookup.Positive:
 		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name, h.q.qtype) {
-			return edeStale
+			return wire.EDEStale
 		}
 	}
-	return edeNone
+	return wire.EDENone
 }
 
 // rateLimit tells whether the reply is to be sent. It may have cut it down to an invitation to ask over TCP.
@@ -281,24 +270,18 @@ func (h *handler) finish(ede int) int {
 		msg = h.appendOPT(msg, int(r.Rcode), ede)
 		additionals++
 	}
-	if q.tsig.present && r.Rcode == rcodeNotAuth {
-		if signed, ok := q.tsig.appendBadKey(msg, q, h.now.Unix(), h.limit); ok {
-			msg = signed
-			additionals++
-		}
-	}
-	flags := flagQR | q.flags&(opcodeMask|flagRD|flagCD) | uint16(r.Rcode&0xF) // RFC 4035 §3.1.6: CD is copied
+	flags := wire.FlagQR | q.flags&(wire.OpcodeMask|wire.FlagRD|wire.FlagCD) | uint16(r.Rcode&0xF) // RFC 4035 §3.1.6: CD is copied
 	if r.Authoritative {
-		flags |= flagAA
+		flags |= wire.FlagAA
 	}
 	if h.recurses {
-		flags |= flagRA
+		flags |= wire.FlagRA
 	}
 	if h.authentic {
-		flags |= flagAD
+		flags |= wire.FlagAD
 	}
 	if r.Truncated {
-		flags |= flagTC
+		flags |= wire.FlagTC
 		h.count.truncated.Add(1)
 	}
 	questions := uint16(0)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -67,9 +68,8 @@ type Server struct {
 }
 
 const (
-	defaultUDPSize = 1232
-	maxUDPSize     = 4096
-	maxVersion     = 200 // fits a reply of 512 octets with all options
+	maxUDPSize = 4096
+	maxVersion = 200 // fits a reply of 512 octets with all options
 
 	// drainTime is how long messages are still read after the end was called: those that had arrived by then.
 	drainTime = 50 * time.Millisecond
@@ -143,7 +143,7 @@ func (c *Config) complete() error {
 	if c.Cookies == [16]byte{} {
 		rand.Read(c.Cookies[:])
 	}
-	c.UDPSize = orDefault(c.UDPSize, defaultUDPSize)
+	c.UDPSize = orDefault(c.UDPSize, wire.UDPSize)
 	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
 	c.TCP.complete()
 	c.Forward.complete()

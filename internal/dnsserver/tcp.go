@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // TCPConfig limits what connections may take.
@@ -182,7 +184,7 @@ func (c *conn) work(w *tcpWork) error {
 			c.server.conns.wait(c, started.Add(c.server.cfg.TCP.ReadTimeout))
 		}
 		if len(w.in) == cap(w.in) {
-			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+maxTCPSize)), w.in...)
+			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+wire.MaxSize)), w.in...)
 		}
 		n, err = c.net.Read(w.in[len(w.in):cap(w.in)])
 		if err != nil {
@@ -232,7 +234,7 @@ func cutMessage(b []byte) (message, rest []byte, ok bool) {
 
 // answer appends the reply to one message. Who sends what gets none is not a DNS client, and is not listened to further.
 func (c *conn) answer(w *tcpWork, message []byte) error {
-	if cap(w.out)-len(w.out) < lengthSize+maxTCPSize {
+	if cap(w.out)-len(w.out) < lengthSize+wire.MaxSize {
 		if err := c.flush(w); err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // TestForwardOutOfOrder: what must wait on a connection is overtaken by what need not (RFC 7766 §6.2.1.1).
@@ -198,7 +200,7 @@ func TestForwardLateReply(t *testing.T) {
 	defer accepted.Close()
 	accepted.SetReadDeadline(time.Now().Add(patience))
 	c := newConn(accepted, s)
-	if err := c.reply(func([]byte) int { return headerSize }); err == nil {
+	if err := c.reply(func([]byte) int { return wire.HeaderSize }); err == nil {
 		t.Error("a reply was sent after its time")
 	}
 	if _, err := accepted.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
@@ -252,7 +254,7 @@ func TestForwardThenNotDNS(t *testing.T) {
 	f.began(t, 1)
 	close(f.hold)
 	b, err := io.ReadAll(c)
-	if n := len(b) - lengthSize; err != nil || n < headerSize || bytes.Count(b, []byte("example")) != 1 {
+	if n := len(b) - lengthSize; err != nil || n < wire.HeaderSize || bytes.Count(b, []byte("example")) != 1 {
 		t.Errorf("read %x, %v; want one reply and the end", b, err)
 	}
 }

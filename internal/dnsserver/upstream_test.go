@@ -12,6 +12,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // resolver is a real server that answers on both transports as upstream has it, and counts what it is asked.
@@ -30,7 +31,7 @@ func newResolver(t *testing.T) *resolver {
 		m := new(dns.Msg).SetReply(q)
 		a, ok := upstream[dns.CanonicalName(q.Question[0].Name)+" "+dns.TypeToString[q.Question[0].Qtype]]
 		if !ok {
-			a = found{rcode: rcodeNXDomain, authorities: []string{negativeSOA}}
+			a = found{rcode: wire.RcodeNXDomain, authorities: []string{negativeSOA}}
 		}
 		m.Rcode, m.AuthenticatedData = int(a.rcode), a.ad
 		for _, s := range a.answers {
@@ -120,7 +121,7 @@ func TestForwardReal(t *testing.T) {
 		r := newResolver(t)
 		addrs, _ := start(t, Config{portable: loop.portable, Forward: ForwardConfig{By: newForwarder(t, "127.0.0.0/8", r.addr)}})
 		for _, tt := range forwardCases {
-			if tt.from == denied || tt.want.Summary.Rcode == "SERVFAIL" || tt.want.Summary.EDE == forward.EDEStale {
+			if tt.from == denied || tt.want.Summary.Rcode == "SERVFAIL" || tt.want.Summary.EDE == wire.EDEStale {
 				continue // the upstream of this test is alive
 			}
 			t.Run(loop.name+"/"+tt.name, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestForwardRealDead(t *testing.T) {
 	r.stop()
 	m := exchange(t, "udp", addrs[0], withOPT(desired("cdn.example.net.", dns.TypeA), 1232))
 	got := summarise(m)
-	if got.Rcode != "SERVFAIL" || got.EDE != forward.EDENoReachable && got.EDE != forward.EDENetworkError {
+	if got.Rcode != "SERVFAIL" || got.EDE != wire.EDENoReachable && got.EDE != wire.EDENetworkError {
 		t.Errorf("a dead upstream gives %+v", got)
 	}
 	if m := exchange(t, "udp", addrs[0], known); len(m.Answer) != 2 {

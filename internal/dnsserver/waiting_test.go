@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -105,7 +105,7 @@ func TestForwardBounds(t *testing.T) {
 			f := holding(t)
 			s := listening(t, Config{Workers: 1, portable: loop.portable, Forward: ForwardConfig{By: f, MaxQueries: 3, MaxPerClient: 2}})
 			stop := run(t, s)
-			over := summary{"SERVFAIL", "rd ra ", "www.example.net.", 0, true, forward.EDENetworkError}
+			over := summary{"SERVFAIL", "rd ra ", "www.example.net.", 0, true, wire.EDENetworkError}
 			var clients []*net.UDPConn
 			for i, waits := range []int{2, 1, 0} {
 				c := udpClient(t, fmt.Sprintf("127.0.0.%d:0", i+1))
@@ -152,9 +152,9 @@ func TestForwardBounds(t *testing.T) {
 // TestForwardWeight: large queries count for the memory that they hold.
 func TestForwardWeight(t *testing.T) {
 	w := newWaiting(ForwardConfig{By: &fake{}, MaxQueries: 100, MaxPerClient: 40}, nil)
-	large, small := weight(make([]byte, maxTCPSize)), weight(make([]byte, 100))
+	large, small := weight(make([]byte, wire.MaxSize)), weight(make([]byte, 100))
 	if !w.take(stranger.addr, large) || w.take(stranger.addr, large) || !w.take(stranger.addr, small) {
-		t.Errorf("a query of %d octets weighs %d, one of 100 %d", maxTCPSize, large, small)
+		t.Errorf("a query of %d octets weighs %d, one of 100 %d", wire.MaxSize, large, small)
 	}
 	if !w.take(mustAddr("2001:db8::1"), large) || w.take(mustAddr("2001:db8::2"), large) {
 		t.Error("an IPv6 /64 is not one client")
@@ -166,7 +166,7 @@ func TestForwardRefusesStrangers(t *testing.T) {
 	f := &fake{knows: upstream, denies: netip.MustParsePrefix("127.0.0.0/8")}
 	s := listening(t, Config{Forward: ForwardConfig{By: f}})
 	stop := run(t, s)
-	want := summary{"REFUSED", "rd ", "www.example.net.", 0, true, edeNotAuthoritative}
+	want := summary{"REFUSED", "rd ", "www.example.net.", 0, true, wire.EDENotAuthoritative}
 	for _, network := range []string{"udp", "tcp"} {
 		m := exchange(t, network, s.Addrs()[0].String(), withOPT(desired("www.example.net.", dns.TypeA), 1232))
 		if diff := cmp.Diff(want, summarise(m)); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
@@ -29,12 +30,9 @@ func (q *Question) query() (*dns.Msg, error) {
 	}
 	m := new(dns.Msg).SetQuestion(name, uint16(q.Type))
 	m.CheckingDisabled, m.AuthenticatedData = q.CD, true
-	m.SetEdns0(udpSize, q.DO)
+	m.SetEdns0(wire.UDPSize, q.DO)
 	return m, nil
 }
-
-// udpSize is what no usual path fragments.
-const udpSize = 1232
 
 // outcome is what came of asking one upstream.
 type outcome struct {
@@ -47,10 +45,10 @@ type outcome struct {
 func (f *Forwarder) ask(ctx context.Context, s *state, q *Question) *entry {
 	m, err := q.query()
 	if err != nil {
-		return failure(rcodeServFail, EDENotSupported)
+		return failure(wire.RcodeServFail, wire.EDENotSupported)
 	}
 	f.metrics.asked.Add(1)
-	a := &asking{f: f, state: s, question: q, query: m, ede: EDENoReachable, outcomes: make(chan outcome, maxAttempts)}
+	a := &asking{f: f, state: s, question: q, query: m, ede: wire.EDENoReachable, outcomes: make(chan outcome, maxAttempts)}
 	a.plan(s.order())
 	return a.run(ctx)
 }
@@ -101,10 +99,10 @@ func (a *asking) run(ctx context.Context) *entry {
 			}
 			a.next(ctx)
 		case <-ctx.Done():
-			return failure(rcodeServFail, a.ede)
+			return failure(wire.RcodeServFail, a.ede)
 		}
 	}
-	return failure(rcodeServFail, a.ede)
+	return failure(wire.RcodeServFail, a.ede)
 }
 
 // next asks the next upstream, if there is one.
@@ -123,7 +121,7 @@ func (a *asking) failed(o outcome) {
 	a.todo = without(a.todo, o.from, len(a.todo))
 	a.waiting = without(a.waiting, o.from, 1)
 	// What an upstream says of its failure is worth more than what we know of ours.
-	if a.ede == EDENoReachable && o.ede != NoEDE || isDNSSECError(o.ede) {
+	if a.ede == wire.EDENoReachable && o.ede != wire.EDENone || isDNSSECError(o.ede) {
 		a.ede = o.ede
 	}
 }
@@ -146,15 +144,15 @@ func (f *Forwarder) try(ctx context.Context, a *asking, u *upstream) outcome {
 	start := time.Now()
 	reply, err := a.state.exchanger.Exchange(ctx, u.server, a.query)
 	if errors.Is(err, context.Canceled) {
-		return outcome{from: u, ede: EDENoReachable} // another was faster
+		return outcome{from: u, ede: wire.EDENoReachable} // another was faster
 	}
 	f.metrics.observe(u.server, reply, time.Since(start))
 	if err != nil {
 		f.suspect(u)
 		if errors.Is(err, context.DeadlineExceeded) {
-			return outcome{from: u, ede: EDENoReachable}
+			return outcome{from: u, ede: wire.EDENoReachable}
 		}
-		return outcome{from: u, ede: EDENetworkError}
+		return outcome{from: u, ede: wire.EDENetworkError}
 	}
 	e, ede := newEntry(a.question, reply, &a.state.cfg.Cache)
 	return outcome{from: u, entry: e, ede: ede}

@@ -44,7 +44,7 @@ func TestCacheBound(t *testing.T) {
 func TestTruncation(t *testing.T) {
 	f, _ := start(t, forward.Config{}, replies(t, 0, address))
 	for _, name := range []string{"www.example.org.", "localhost."} {
-		q := forward.Question{Name: wire(t, name), Type: rr.TypeA}
+		q := forward.Question{Name: wireName(t, name), Type: rr.TypeA}
 		need := len(message(q, 100)) + 16
 		for room := need - 16; room <= need; room++ {
 			msg := message(q, room)
@@ -60,7 +60,7 @@ func TestTruncation(t *testing.T) {
 func TestSpelling(t *testing.T) {
 	f, _ := start(t, forward.Config{}, replies(t, 0, "www.example.org. 300 IN CNAME Mail.Example.org.\nmail.example.org. 300 IN A 192.0.2.1"))
 	ask(t, f, "www.example.org.", dns.TypeA)
-	q := forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA}
+	q := forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA}
 	msg := message(q, 512)
 	copy(msg[12:], "\x03wWw\x07eXample\x03orG\x00")
 	r, ok := f.Cached(q, time.Now(), msg)
@@ -81,7 +81,7 @@ func TestNoAllocations(t *testing.T) {
 	msg := message(q, 1232)
 	now := time.Now()
 	for _, name := range []string{"www.example.org.", "localhost.", "x.onion.", "1.0.0.10.in-addr.arpa.", "unknown.example.org."} {
-		q.Name = wire(t, name)
+		q.Name = wireName(t, name)
 		q.Type = rr.TypeA
 		want := name != "unknown.example.org."
 		got := testing.AllocsPerRun(100, func() {
@@ -100,7 +100,7 @@ func TestNoAllocations(t *testing.T) {
 
 func cached(t testing.TB) (*forward.Forwarder, forward.Question) {
 	f, _ := start(t, forward.Config{}, replies(t, 0, address))
-	q := forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA}
+	q := forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA}
 	askFor(t, f, q)
 	return f, q
 }
@@ -112,9 +112,9 @@ func BenchmarkCached(b *testing.B) {
 			q := q
 			switch name {
 			case "miss":
-				q.Name = wire(b, "www.example.net.")
+				q.Name = wireName(b, "www.example.net.")
 			case "local":
-				q.Name = wire(b, "www.example.onion.")
+				q.Name = wireName(b, "www.example.onion.")
 			}
 			msg, now := message(q, 1232), time.Now().Add(time.Second)
 			b.ReportAllocs()
@@ -127,7 +127,7 @@ func BenchmarkCached(b *testing.B) {
 
 func BenchmarkExchange(b *testing.B) {
 	f, _ := start(b, forward.Config{}, replies(b, 0, "www.example.org. 0 IN A 192.0.2.1"))
-	q := forward.Question{Name: wire(b, "www.example.org."), Type: rr.TypeA}
+	q := forward.Question{Name: wireName(b, "www.example.org."), Type: rr.TypeA}
 	msg := message(q, 1232)
 	b.ReportAllocs()
 	for b.Loop() {

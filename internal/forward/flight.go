@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
@@ -55,7 +56,7 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 	select {
 	case <-fl.done:
 	case <-ctx.Done():
-		return failure(rcodeServFail, EDENoReachable).appendTo(msg, time.Now())
+		return failure(wire.RcodeServFail, wire.EDENoReachable).appendTo(msg, time.Now())
 	}
 	if fl.stale {
 		return fl.entry.appendStale(msg)
@@ -71,14 +72,14 @@ func (f *Forwarder) rejected(q Question, msg []byte) Reply {
 	if e := f.cache.postpone(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.Cache.MaxStale); e != nil {
 		return e.appendStale(msg)
 	}
-	return failure(rcodeServFail, EDENetworkError).appendTo(msg, now)
+	return failure(wire.RcodeServFail, wire.EDENetworkError).appendTo(msg, now)
 }
 
 // answerHere answers what upstreams must not be asked.
 func (s *state) answerHere(q *Question, msg []byte) (Reply, bool) {
 	if len(q.Name) == 0 || len(q.Name) > dnsname.MaxWire || !q.Type.IsData() {
 		// Transfers and ANY among them: an answer to ANY is large, of no use, and RFC 8482 §4 lets us not give it.
-		return Reply{Msg: msg, Rcode: rcodeRefused, EDE: EDENotSupported}, true
+		return Reply{Msg: msg, Rcode: wire.RcodeRefused, EDE: wire.EDENotSupported}, true
 	}
 	return s.local.answer(q, msg)
 }
@@ -129,5 +130,5 @@ func (f *Forwarder) fly(fl *flight, s *state, key string, q Question) {
 
 // isDNSSECError reports whether an upstream has found that the data are not to be believed. Older ones are no better then.
 func isDNSSECError(ede int) bool {
-	return ede == 1 || ede == 2 || 5 <= ede && ede <= maxDNSSECErrorCode
+	return ede == 1 || ede == 2 || 5 <= ede && ede <= 12
 }

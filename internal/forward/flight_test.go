@@ -14,17 +14,18 @@ import (
 
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const address = "www.example.org. 300 IN A 192.0.2.1"
 
 // positive is the answer of an upstream that replies with address, after some seconds in the cache.
 func positive(age int) answer {
-	return answer{Rcode: "NOERROR", EDE: forward.NoEDE, Answer: []string{fmt.Sprintf("www.example.org. %d IN A 192.0.2.1", 300-age)}}
+	return answer{Rcode: "NOERROR", EDE: wire.EDENone, Answer: []string{fmt.Sprintf("www.example.org. %d IN A 192.0.2.1", 300-age)}}
 }
 
 func stale() answer {
-	return answer{Rcode: "NOERROR", EDE: forward.EDEStale, Stale: true, Answer: []string{"www.example.org. 30 IN A 192.0.2.1"}}
+	return answer{Rcode: "NOERROR", EDE: wire.EDEStale, Stale: true, Answer: []string{"www.example.org. 30 IN A 192.0.2.1"}}
 }
 
 func failed(ede int) answer { return answer{Rcode: "SERVFAIL", EDE: ede} }
@@ -118,11 +119,11 @@ func TestLifetimes(t *testing.T) {
 func TestKeys(t *testing.T) {
 	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))
 	for _, q := range []forward.Question{
-		{Name: wire(t, "www.example.org."), Type: rr.TypeA},
-		{Name: wire(t, "www2.example.org."), Type: rr.TypeA},
-		{Name: wire(t, "www.example.org."), Type: rr.TypeAAAA},
-		{Name: wire(t, "www.example.org."), Type: rr.TypeA, DO: true},
-		{Name: wire(t, "www.example.org."), Type: rr.TypeA, CD: true},
+		{Name: wireName(t, "www.example.org."), Type: rr.TypeA},
+		{Name: wireName(t, "www2.example.org."), Type: rr.TypeA},
+		{Name: wireName(t, "www.example.org."), Type: rr.TypeAAAA},
+		{Name: wireName(t, "www.example.org."), Type: rr.TypeA, DO: true},
+		{Name: wireName(t, "www.example.org."), Type: rr.TypeA, CD: true},
 	} {
 		for i, want := range []int{1, 0} {
 			askFor(t, f, q)
@@ -195,7 +196,7 @@ func TestStaleFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, replies(t, dns.RcodeServerFailure, ""))
 		for range 3 {
-			check(t, f, n, failed(forward.EDENoReachable), "192.0.2.1")
+			check(t, f, n, failed(wire.EDENoReachable), "192.0.2.1")
 			time.Sleep(time.Second)
 		}
 	})
@@ -209,7 +210,7 @@ func TestStaleEnds(t *testing.T) {
 		time.Sleep(350 * time.Second)
 		check(t, f, n, stale(), "192.0.2.1")
 		time.Sleep(10 * time.Second) // within the recheck time, but too old
-		check(t, f, n, failed(forward.EDENoReachable))
+		check(t, f, n, failed(wire.EDENoReachable))
 	})
 }
 
@@ -221,10 +222,10 @@ func TestNotStale(t *testing.T) {
 		then  handler
 		want  answer
 	}{
-		{"switched off", forward.CacheConfig{MaxStale: -1}, broken, failed(forward.EDENetworkError)},
+		{"switched off", forward.CacheConfig{MaxStale: -1}, broken, failed(wire.EDENetworkError)},
 		{"bogus", forward.CacheConfig{}, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
 		{"gone", forward.CacheConfig{}, replies(t, dns.RcodeNameError, "--\n"+soa),
-			answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE, Authority: []string{soa300}}},
+			answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestStaleNXDomain(t *testing.T) {
 		n.history()
 		n.set(server(1), broken)
 		time.Sleep(300 * time.Second)
-		check(t, f, n, answer{Rcode: "NXDOMAIN", EDE: forward.EDEStaleNXDomain, Stale: true,
+		check(t, f, n, answer{Rcode: "NXDOMAIN", EDE: wire.EDEStaleNXDomain, Stale: true,
 			Authority: []string{"example.org. 30 IN SOA ns1.example.org. hostmaster.example.org. 1 2 3 4 300"}}, "192.0.2.1")
 	})
 }
@@ -276,10 +277,10 @@ func TestImpatientClient(t *testing.T) {
 		f, n := start(t, forward.Config{}, after(100*time.Millisecond, replies(t, 0, address)))
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		q := forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA}
+		q := forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA}
 		took(t, 50*time.Millisecond, func() {
 			msg := message(q, 512)
-			if diff := cmp.Diff(failed(forward.EDENoReachable), read(t, msg, f.Exchange(ctx, q, msg))); diff != "" {
+			if diff := cmp.Diff(failed(wire.EDENoReachable), read(t, msg, f.Exchange(ctx, q, msg))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -298,7 +299,7 @@ func TestInFlightBound(t *testing.T) {
 		}
 		synctest.Wait()
 		n.history()
-		took(t, 0, func() { check(t, f, n, failed(forward.EDENetworkError)) })
+		took(t, 0, func() { check(t, f, n, failed(wire.EDENetworkError)) })
 		took(t, 2*time.Second, func() { ask(t, f, "n1.example.org.", dns.TypeA) }) // joins, so it needs no room
 		all.Wait()
 		n.set(server(1), replies(t, 0, address))
@@ -335,7 +336,7 @@ func TestEnd(t *testing.T) {
 			t.Error("Run ended before the question in flight")
 		}
 		n.history()
-		if diff := cmp.Diff(failed(forward.EDENetworkError), ask(t, f, "n2.example.org.", dns.TypeA)); diff != "" {
+		if diff := cmp.Diff(failed(wire.EDENetworkError), ask(t, f, "n2.example.org.", dns.TypeA)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if got := n.history(); len(got) != 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 func TestAllowed(t *testing.T) {
@@ -119,7 +120,7 @@ func TestSetConfig(t *testing.T) {
 func TestRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, broken)
-		check(t, f, n, failed(forward.EDENetworkError), "192.0.2.1")
+		check(t, f, n, failed(wire.EDENetworkError), "192.0.2.1")
 		time.Sleep(5 * time.Second)
 		gauge(t, f, "192.0.2.1:53", 0)
 		works := &network{t: t, servers: map[resolveServer]handler{server(1): replies(t, 0, address)}}

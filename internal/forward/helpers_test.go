@@ -179,7 +179,7 @@ type answer struct {
 
 func ask(t testing.TB, f *forward.Forwarder, name string, qtype uint16) answer {
 	t.Helper()
-	return askFor(t, f, forward.Question{Name: wire(t, name), Type: rr.Type(qtype)})
+	return askFor(t, f, forward.Question{Name: wireName(t, name), Type: rr.Type(qtype)})
 }
 
 func askFor(t testing.TB, f *forward.Forwarder, q forward.Question) answer {
@@ -188,7 +188,7 @@ func askFor(t testing.TB, f *forward.Forwarder, q forward.Question) answer {
 	return read(t, msg, f.Exchange(t.Context(), q, msg))
 }
 
-func wire(t testing.TB, name string) []byte {
+func wireName(t testing.TB, name string) []byte {
 	t.Helper()
 	n, err := dnsname.Parse(name)
 	if err != nil {

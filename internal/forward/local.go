@@ -1,11 +1,11 @@
 package forward
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // specialZones are special-use names that have no meaning in the DNS, whatever the configuration: asking for them outside
@@ -110,7 +110,7 @@ func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
 	if kind == notLocal || kind == localPrivate && q.Delegated || q.Type == rr.TypeDS && at == 0 {
 		return Reply{}, false
 	}
-	r := Reply{Msg: msg, EDE: EDESynthesized}
+	r := Reply{Msg: msg, EDE: wire.EDESynthesized}
 	switch {
 	case kind == localHost && q.Type == rr.TypeA:
 		r.appendLocal(0, q.Type, "\x7f\x00\x00\x01", &r.Answers)
@@ -119,7 +119,7 @@ func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
 		r.appendLocal(0, q.Type, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", &r.Answers)
 		return r, true
 	case at > 0 && kind != localHost:
-		r.Rcode = rcodeNXDomain
+		r.Rcode = wire.RcodeNXDomain
 	}
 	r.appendLocal(at, rr.TypeSOA, localSOA, &r.Authorities)
 	return r, true
@@ -127,16 +127,11 @@ func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
 
 // appendLocal appends a record whose owner begins at this octet of the name asked for.
 func (r *Reply) appendLocal(at int, t rr.Type, data string, section *int) {
-	const fixed = 12
-	if len(r.Msg)+fixed+len(data) > cap(r.Msg) {
+	const head = 2 + wire.RecordFixed
+	if len(r.Msg)+head+len(data) > cap(r.Msg) {
 		r.Truncated = true
 		return
 	}
-	b := binary.BigEndian.AppendUint16(r.Msg, 0xc000|uint16(headerSize+at))
-	b = binary.BigEndian.AppendUint16(b, uint16(t))
-	b = binary.BigEndian.AppendUint16(b, classIN)
-	b = binary.BigEndian.AppendUint32(b, localTTL)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
-	r.Msg = append(b, data...)
+	r.Msg = wire.AppendRecord(r.Msg, wire.HeaderSize+at, t, localTTL, data)
 	*section++
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // TestLocalNames asks for names that nobody else must be asked for, and for their neighbours.
 func TestLocalNames(t *testing.T) {
 	negative := func(rcode, zone string) answer {
-		return answer{Rcode: rcode, EDE: forward.EDESynthesized,
+		return answer{Rcode: rcode, EDE: wire.EDESynthesized,
 			Authority: []string{fmt.Sprintf("%s 10800 IN SOA localhost. nobody.invalid. 1 3600 1200 604800 10800", zone)}}
 	}
 	found := func(text string) answer {
-		return answer{Rcode: "NOERROR", EDE: forward.EDESynthesized, Answer: []string{text}}
+		return answer{Rcode: "NOERROR", EDE: wire.EDESynthesized, Answer: []string{text}}
 	}
-	refused := answer{Rcode: "REFUSED", EDE: forward.EDENotSupported}
-	asked := answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE}
+	refused := answer{Rcode: "REFUSED", EDE: wire.EDENotSupported}
+	asked := answer{Rcode: "NXDOMAIN", EDE: wire.EDENone}
 	private := []dnsname.Name{dnsname.MustParse("corp.test.")}
 	tests := []struct {
 		name    string
@@ -69,7 +70,7 @@ func TestLocalNames(t *testing.T) {
 			if diff := cmp.Diff(tt.want, ask(t, f, tt.name, tt.qtype)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if got := len(n.history()) > 0; got != (tt.want.EDE == forward.NoEDE) {
+			if got := len(n.history()) > 0; got != (tt.want.EDE == wire.EDENone) {
 				t.Errorf("upstream was asked: %v", got)
 			}
 		})
@@ -85,7 +86,7 @@ func TestDelegatedNames(t *testing.T) {
 		"a.localhost.":           false,
 	} {
 		f, n := start(t, forward.Config{}, replies(t, dns.RcodeNameError, ""))
-		askFor(t, f, forward.Question{Name: wire(t, name), Type: rr.TypePTR, Delegated: true})
+		askFor(t, f, forward.Question{Name: wireName(t, name), Type: rr.TypePTR, Delegated: true})
 		if got := len(n.history()) > 0; got != asked {
 			t.Errorf("%s: upstream was asked: %v", name, got)
 		}

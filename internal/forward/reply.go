@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Question is what is to be found, in class IN.
@@ -26,29 +27,8 @@ type Reply struct {
 	AD          bool // the upstream has validated the answer; for clients that sent AD or DO (RFC 6840 §5.8)
 	Truncated   bool // the records did not fit, and none are there: TC is to be set
 	Stale       bool // the TTL has passed, and nobody could be asked (RFC 8767)
-	EDE         int  // INFO-CODE of an extended error (RFC 8914); NoEDE for none
+	EDE         int  // INFO-CODE of an extended error (RFC 8914); wire.EDENone for none
 }
-
-// INFO-CODEs of RFC 8914 §4 and its registry. Others come from upstreams.
-const (
-	NoEDE              = -1
-	EDEStale           = 3
-	EDEStaleNXDomain   = 19
-	EDENotSupported    = 21
-	EDENoReachable     = 22 // nobody replied, or they refused
-	EDENetworkError    = 23 // an upstream could not be talked to, or there are too many questions
-	EDESynthesized     = 29 // a special-use name, answered here
-	maxDNSSECErrorCode = 12
-)
-
-// RCODEs of RFC 1035 §4.1.1 and RFC 2136 §2.2.
-const (
-	rcodeNoError  = 0
-	rcodeServFail = 2
-	rcodeNXDomain = 3
-	rcodeRefused  = 5
-	rcodeYXDomain = 6
-)
 
 // staleTTL is what stale records are given with (RFC 8767 §4).
 const staleTTL = 30
@@ -75,7 +55,7 @@ func failure(rcode uint8, ede int) *entry { return &entry{rcode: rcode, ede: ede
 func (e *entry) fresh(now time.Time) bool { return now.Sub(e.stored) < e.life }
 
 // positive or negative, but an answer: what may be given when it is stale.
-func (e *entry) isAnswer() bool { return e.rcode != rcodeServFail && e.rcode != rcodeRefused }
+func (e *entry) isAnswer() bool { return e.rcode != wire.RcodeServFail && e.rcode != wire.RcodeRefused }
 
 // appendTo puts the records behind msg, with TTLs as they are now.
 func (e *entry) appendTo(msg []byte, now time.Time) Reply {
@@ -100,9 +80,9 @@ func (e *entry) appendTo(msg []byte, now time.Time) Reply {
 // have expired since.
 func (e *entry) appendStale(msg []byte) Reply {
 	r := e.appendTo(msg, e.stored)
-	r.Stale, r.AD, r.EDE = true, false, EDEStale
-	if e.rcode == rcodeNXDomain {
-		r.EDE = EDEStaleNXDomain
+	r.Stale, r.AD, r.EDE = true, false, wire.EDEStale
+	if e.rcode == wire.RcodeNXDomain {
+		r.EDE = wire.EDEStaleNXDomain
 	}
 	if !r.Truncated {
 		for _, at := range e.ttls {

@@ -1,19 +1,13 @@
 package forward
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/miekg/dns"
-)
 
-const (
-	headerSize = 12
-	classIN    = 1
-	// maxChain bounds the CNAMEs of an answer, as lookup does for ours.
-	maxChain = 16
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // newEntry makes an entry of what an upstream replied; nil when that is no answer, and then perhaps with the reason.
@@ -24,9 +18,9 @@ const (
 func newEntry(q *Question, reply *dns.Msg, cfg *CacheConfig) (*entry, int) {
 	ede := extendedError(reply)
 	switch reply.Rcode {
-	case rcodeNoError, rcodeNXDomain, rcodeYXDomain:
-	case rcodeRefused:
-		return nil, EDENoReachable
+	case wire.RcodeNoError, wire.RcodeNXDomain, wire.RcodeYXDomain:
+	case wire.RcodeRefused:
+		return nil, wire.EDENoReachable
 	default:
 		return nil, ede
 	}
@@ -54,7 +48,7 @@ func extendedError(reply *dns.Msg) int {
 			}
 		}
 	}
-	return NoEDE
+	return wire.EDENone
 }
 
 // scrubber picks an answer out of a reply.
@@ -88,7 +82,7 @@ func (s *scrubber) index() {
 	var last, lower string // most owners are the same as the one before
 	for _, r := range s.reply.Answer {
 		h := r.Header()
-		if h.Class != classIN {
+		if h.Class != wire.ClassIN {
 			continue
 		}
 		if h.Name != last || lower == "" {
@@ -106,7 +100,7 @@ func (s *scrubber) index() {
 // read them so.
 func (s *scrubber) follow() {
 	seen := map[string]bool{}
-	for range maxChain {
+	for range wire.MaxChain {
 		seen[dns.CanonicalName(s.cur)] = true
 		if s.take(s.cur, s.want) > 0 {
 			s.found = true
@@ -203,7 +197,7 @@ func (s *scrubber) negative() {
 	if !s.found {
 		for _, r := range s.reply.Ns {
 			soa, ok := r.(*dns.SOA)
-			if ok && soa.Hdr.Class == classIN && dns.IsSubDomain(soa.Hdr.Name, s.cur) {
+			if ok && soa.Hdr.Class == wire.ClassIN && dns.IsSubDomain(soa.Hdr.Name, s.cur) {
 				// RFC 2308 §5: the lesser of the SOA's TTL and its MINIMUM.
 				soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)
 				s.bound(soa, 0, s.cfg.MaxNegative)
@@ -236,7 +230,7 @@ func (s *scrubber) isProof(r dns.RR) bool {
 	} else if t == dns.TypeSOA {
 		return false
 	}
-	if r.Header().Class != classIN || t != dns.TypeSOA && t != dns.TypeNSEC && t != dns.TypeNSEC3 {
+	if r.Header().Class != wire.ClassIN || t != dns.TypeSOA && t != dns.TypeNSEC && t != dns.TypeNSEC3 {
 		return false
 	}
 	for _, zone := range s.signers {
@@ -252,13 +246,13 @@ func (s *scrubber) isProof(r dns.RR) bool {
 func (s *scrubber) isAnswer() bool {
 	switch {
 	case s.found:
-		return s.reply.Rcode == rcodeNoError
-	case s.reply.Rcode == rcodeYXDomain:
+		return s.reply.Rcode == wire.RcodeNoError
+	case s.reply.Rcode == wire.RcodeYXDomain:
 		return len(s.answer) > 0
 	case !s.denied:
 		s.life = 0
 	}
-	if s.denied || s.reply.Rcode == rcodeNXDomain {
+	if s.denied || s.reply.Rcode == wire.RcodeNXDomain {
 		return true
 	}
 	for _, r := range s.reply.Ns {
@@ -278,26 +272,23 @@ var errPacked = errors.New("the packed answer is not as it should be")
 // pack turns the records into wire form, as they stand behind the question.
 func (e *entry) pack(q *Question, s *scrubber) error {
 	m := dns.Msg{Question: s.reply.Question, Answer: s.answer, Ns: s.authority, Compress: true}
-	wire, err := m.Pack()
+	msg, err := m.Pack()
 	if err != nil {
 		return err
 	}
-	begin := headerSize + len(q.Name) + 4
-	if len(wire) < begin || string(wire[headerSize:headerSize+len(q.Name)]) != string(q.Name) {
+	begin := wire.HeaderSize + len(q.Name) + 4
+	if len(msg) < begin || string(msg[wire.HeaderSize:wire.HeaderSize+len(q.Name)]) != string(q.Name) {
 		return errPacked
 	}
-	for at := begin; at < len(wire); {
-		for wire[at] != 0 && wire[at] < 0xc0 {
-			at += 1 + int(wire[at])
+	for at := begin; at < len(msg); {
+		r, ok := wire.ReadRecord(msg, at)
+		if !ok {
+			return errPacked
 		}
-		if wire[at] != 0 {
-			at++
-		}
-		at++
-		e.ttls = append(e.ttls, uint16(at+4-begin))
-		at += 10 + int(binary.BigEndian.Uint16(wire[at+8:]))
+		e.ttls = append(e.ttls, uint16(r.Fixed+4-begin))
+		at = r.Next
 	}
-	e.body = append([]byte(nil), wire[begin:]...)
+	e.body = append([]byte(nil), msg[begin:]...)
 	if len(e.ttls) != e.answers+e.authorities {
 		return errPacked
 	}

@@ -29,7 +29,7 @@ func TestScrubLongChain(t *testing.T) {
 			r := m.Copy()
 			return r.SetReply(q), nil
 		})
-		q := forward.Question{Name: wire(t, "www.example.org."), Type: 1}
+		q := forward.Question{Name: wireName(t, "www.example.org."), Type: 1}
 		return testing.AllocsPerRun(5, func() {
 			if r := f.Exchange(t.Context(), q, message(q, 65535)); r.Answers != steps+records {
 				t.Fatalf("%d answers, want %d", r.Answers, steps+records)

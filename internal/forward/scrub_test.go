@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const soa = "example.org. 600 IN SOA ns1.example.org. hostmaster.example.org. 1 2 3 4 300"
@@ -18,8 +19,8 @@ const sigTail = " 5 3 300 20300101000000 20200101000000 1 example.org. AAAA"
 
 // TestScrub has upstreams say more than they were asked, and less.
 func TestScrub(t *testing.T) {
-	none := forward.NoEDE
-	fails := answer{Rcode: "SERVFAIL", EDE: forward.EDENoReachable}
+	none := wire.EDENone
+	fails := answer{Rcode: "SERVFAIL", EDE: wire.EDENoReachable}
 	tests := []struct {
 		name  string
 		qtype uint16
@@ -118,7 +119,7 @@ func TestScrub(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f, _ := start(t, forward.Config{}, replies(t, tt.rcode, tt.text))
-			got := askFor(t, f, forward.Question{Name: wire(t, "www.example.org."), Type: rr.Type(tt.qtype), DO: tt.do})
+			got := askFor(t, f, forward.Question{Name: wireName(t, "www.example.org."), Type: rr.Type(tt.qtype), DO: tt.do})
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -134,7 +135,7 @@ func TestQuery(t *testing.T) {
 			got = q
 			return replies(t, 0, "www.example.org. 300 IN A 192.0.2.1")(ctx, q)
 		})
-		askFor(t, f, forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA, DO: tt.do, CD: tt.cd})
+		askFor(t, f, forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA, DO: tt.do, CD: tt.cd})
 		opt := got.IsEdns0()
 		if !got.RecursionDesired || !got.AuthenticatedData || got.CheckingDisabled != tt.cd || opt == nil || opt.Do() != tt.do ||
 			opt.UDPSize() != 1232 || len(opt.Option) != 0 {
@@ -159,7 +160,7 @@ func TestUpstreamSays(t *testing.T) {
 		}
 		return m, err
 	})
-	want := answer{Rcode: "NOERROR", Answer: []string{"good.example.org. 300 IN A 192.0.2.1"}, AD: true, EDE: forward.NoEDE}
+	want := answer{Rcode: "NOERROR", Answer: []string{"good.example.org. 300 IN A 192.0.2.1"}, AD: true, EDE: wire.EDENone}
 	if diff := cmp.Diff(want, ask(t, f, "good.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -189,7 +190,7 @@ func TestNoAnswers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f, n := start(t, forward.Config{}, tt.handler)
-			check(t, f, n, failed(forward.EDENoReachable), "192.0.2.1")
+			check(t, f, n, failed(wire.EDENoReachable), "192.0.2.1")
 		})
 	}
 }
@@ -221,7 +222,7 @@ func FuzzScrub(f *testing.F) {
 			return m, nil
 		}
 		fwd, _ := start(t, forward.Config{}, upstream)
-		q := forward.Question{Name: wire(t, "www.example.org."), Type: rr.TypeA, DO: do}
+		q := forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA, DO: do}
 		msg := message(q, 65535)
 		r := fwd.Exchange(t.Context(), q, msg)
 		read(t, msg, r)

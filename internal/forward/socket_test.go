@@ -19,6 +19,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // sockets binds UDP and TCP to one port of the loopback interface. The system chooses one that is free for TCP; it may take
@@ -100,20 +101,20 @@ func TestSockets(t *testing.T) {
 	if diff := cmp.Diff(positive(0), ask(t, f, "www.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	want := answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE, Authority: []string{soa300}}
+	want := answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}
 	if diff := cmp.Diff(want, ask(t, f, "none.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	q := forward.Question{Name: wire(t, "large.example.org."), Type: 16}
+	q := forward.Question{Name: wireName(t, "large.example.org."), Type: 16}
 	msg := message(q, 65535)
 	if got := read(t, msg, f.Exchange(t.Context(), q, msg)); len(got.Answer) != 40 {
 		t.Errorf("large.example.org. has %d records, want 40", len(got.Answer))
 	}
-	if got := ask(t, f, "failing.example.org.", dns.TypeA); got.Rcode != "SERVFAIL" || got.EDE != forward.EDENetworkError {
+	if got := ask(t, f, "failing.example.org.", dns.TypeA); got.Rcode != "SERVFAIL" || got.EDE != wire.EDENetworkError {
 		t.Errorf("failing.example.org.: %+v", got)
 	}
 	u.mute.Store(true)
-	if got := ask(t, f, "silent.example.org.", dns.TypeA); got.Rcode != "SERVFAIL" || got.EDE == forward.NoEDE {
+	if got := ask(t, f, "silent.example.org.", dns.TypeA); got.Rcode != "SERVFAIL" || got.EDE == wire.EDENone {
 		t.Errorf("silent.example.org.: %+v", got)
 	}
 }
@@ -150,7 +151,7 @@ func TestSocketsTLS(t *testing.T) {
 	if got := ask(t, f, "www.example.org.", dns.TypeA); got.Rcode != "NOERROR" {
 		t.Errorf("after the reload: %+v", got)
 	}
-	if diff := cmp.Diff(failed(forward.EDENetworkError), ask(t, f, "www2.example.org.", dns.TypeA)); diff != "" {
+	if diff := cmp.Diff(failed(wire.EDENetworkError), ask(t, f, "www2.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 type resolveServer = resolve.Server
@@ -37,17 +38,17 @@ func TestNextUpstream(t *testing.T) {
 		{"first is slow, second slower", []handler{after(500*time.Millisecond, good), after(time.Second, good)}, positive(0),
 			[]string{one, two}, 500 * time.Millisecond},
 		{"a negative answer is an answer", []handler{replies(t, dns.RcodeNameError, "--\n"+soa), good},
-			answer{Rcode: "NXDOMAIN", EDE: forward.NoEDE, Authority: []string{soa300}}, []string{one}, 0},
+			answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}, []string{one}, 0},
 		{"all refuse", []handler{replies(t, dns.RcodeRefused, ""), replies(t, dns.RcodeRefused, "")},
-			failed(forward.EDENoReachable), []string{one, two}, 0},
-		{"none can be reached", []handler{broken, broken}, failed(forward.EDENetworkError), []string{one, two}, 0},
-		{"all silent", []handler{silent, silent}, failed(forward.EDENoReachable), []string{one, two, one, two, one}, 2 * time.Second},
-		{"the only one silent", []handler{silent}, failed(forward.EDENoReachable), []string{one, one, one}, 2 * time.Second},
+			failed(wire.EDENoReachable), []string{one, two}, 0},
+		{"none can be reached", []handler{broken, broken}, failed(wire.EDENetworkError), []string{one, two}, 0},
+		{"all silent", []handler{silent, silent}, failed(wire.EDENoReachable), []string{one, two, one, two, one}, 2 * time.Second},
+		{"the only one silent", []handler{silent}, failed(wire.EDENoReachable), []string{one, one, one}, 2 * time.Second},
 		{"first cannot be reached, second has found a forgery", []handler{broken, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus)},
 			failed(int(dns.ExtendedErrorCodeDNSBogus)), []string{one, two}, 0},
 		{"each has its time", []handler{after(300*time.Millisecond, replies(t, dns.RcodeRefused, "")), after(300*time.Millisecond, good), good},
 			positive(0), []string{one, two}, 600 * time.Millisecond},
-		{"silent and failing", []handler{silent, replies(t, dns.RcodeServerFailure, "")}, failed(forward.EDENoReachable),
+		{"silent and failing", []handler{silent, replies(t, dns.RcodeServerFailure, "")}, failed(wire.EDENoReachable),
 			[]string{one, two, one, one}, 2 * time.Second},
 	}
 	for _, tt := range tests {
@@ -81,7 +82,7 @@ func TestTCPOnce(t *testing.T) {
 		s.Transport = resolve.TCP
 		n := &network{t: t, servers: map[resolveServer]handler{s: silent}}
 		f := run(t, forward.Config{Upstreams: []resolveServer{s}, Exchanger: n})
-		check(t, f, n, failed(forward.EDENoReachable), "192.0.2.1")
+		check(t, f, n, failed(wire.EDENoReachable), "192.0.2.1")
 	})
 }
 
@@ -169,7 +170,7 @@ func TestAllDown(t *testing.T) {
 		took(t, 2*time.Second, func() { ask(t, f, "a.example.org.", dns.TypeA) })
 		time.Sleep(5 * time.Second)
 		n.history()
-		took(t, 0, func() { check(t, f, n, failed(forward.EDENoReachable)) })
+		took(t, 0, func() { check(t, f, n, failed(wire.EDENoReachable)) })
 		n.set(server(2), replies(t, 0, address))
 		time.Sleep(2 * time.Second)
 		check(t, f, n, positive(0), "192.0.2.2")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -33,18 +34,8 @@ func (k Kind) String() string {
 	return [...]string{"refused", "positive", "nodata", "nxdomain", "referral", "servfail", "yxdomain"}[k]
 }
 
-// RCODEs that a lookup gives (RFC 1035 §4.1.1, RFC 2136 §2.2).
-const (
-	rcodeNoError  = 0
-	rcodeServFail = 2
-	rcodeNXDomain = 3
-	rcodeRefused  = 5
-	rcodeYXDomain = 6
-)
-
-// maxChain bounds the CNAMEs and DNAMEs followed for one question. Resolvers give up at about this number as well;
-// what was collected until then is answered.
-const maxChain = 16
+// questionAt is where the question's name begins in every message.
+const questionAt = wire.HeaderSize
 
 // Reply is where an answer goes. The caller sets Msg and Limit; Answer sets the rest. A Reply can be used again.
 type Reply struct {
@@ -70,8 +61,8 @@ type Reply struct {
 	cur     name
 	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
 	scratch [dnsname.MaxWire]byte
-	seen    [maxChain + 1]uint64 // hashes of the names of a chain
-	dnames  [maxChain]uint64     // hashes of the owners of the DNAMEs in the answer
+	seen    [wire.MaxChain + 1]uint64 // hashes of the names of a chain
+	dnames  [wire.MaxChain]uint64     // hashes of the owners of the DNAMEs in the answer
 	numDN   int
 }
 
@@ -85,7 +76,7 @@ type Question struct {
 // Answer looks q up and appends the answer to r.Msg. When the answer does not fit, Truncated is set, and what is there
 // are whole record sets.
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
-	r.Kind, r.Rcode, r.Zone = Refused, rcodeRefused, nil
+	r.Kind, r.Rcode, r.Zone = Refused, wire.RcodeRefused, nil
 	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
 	r.Answers, r.Authorities, r.Additionals, r.numDN = 0, 0, 0, 0
 	r.cur.set(q.Name, questionAt)
@@ -94,8 +85,8 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	if z == nil {
 		return
 	}
-	r.Zone, r.Rcode, r.Authoritative = z, rcodeNoError, true
-	for hop := range maxChain {
+	r.Zone, r.Rcode, r.Authoritative = z, wire.RcodeNoError, true
+	for hop := range wire.MaxChain { // what was collected until then is the answer
 		if !r.step(z, q.Type) || r.inLoop(hop, q.Name) {
 			return
 		}
@@ -107,7 +98,7 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 }
 
 // inLoop reports whether a chain has come back to a name it was at. What the loop consists of is answered once; going
-// round until maxChain would give an attacker a large answer for a small question. Names are compared by keyed hash.
+// round until wire.MaxChain would give an attacker a large answer for a small question. Names are compared by keyed hash.
 func (r *Reply) inLoop(hop int, first []byte) bool {
 	if hop == 0 {
 		r.seen[0] = maphash.Bytes(seed, first)
@@ -183,7 +174,7 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 		return r.redirect(z, p, apex, t)
 	case missing:
 		if !p.node.HasWildcard() {
-			r.negative(z, apex, NXDomain, rcodeNXDomain)
+			r.negative(z, apex, NXDomain, wire.RcodeNXDomain)
 			return false
 		}
 		p.node = z.Find(r.wildcard(p.off, apex))
@@ -215,6 +206,6 @@ func (r *Reply) at(z *zone.Nodes, n zone.Node, apex int, t rr.Type) bool {
 		r.Kind = Positive
 		return r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers) && r.follow(z, set, from, apex)
 	}
-	r.negative(z, apex, NoData, rcodeNoError)
+	r.negative(z, apex, NoData, wire.RcodeNoError)
 	return false
 }

@@ -1,8 +1,5 @@
 package lookup
 
-// questionAt is where the question's name begins in every message.
-const questionAt = 12
-
 // name is the name being looked for, and where its octets stand in the message, so that records can point to it: the
 // first head octets from pos on, the others from tail on.
 type name struct {

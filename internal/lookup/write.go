@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -105,7 +106,7 @@ func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 	}
 	target := set.Wire[dataAt:]
 	if p.off+len(target) > dnsname.MaxWire {
-		r.Kind, r.Rcode = YXDomain, rcodeYXDomain
+		r.Kind, r.Rcode = YXDomain, wire.RcodeYXDomain
 		return false
 	}
 	copy(r.target[:], r.cur.wire[:p.off])
@@ -142,7 +143,7 @@ func (r *Reply) negative(z *zone.Nodes, apex int, kind Kind, rcode uint8) {
 	r.Kind, r.Rcode = kind, rcode
 	soa, ok := z.Negative()
 	if !ok {
-		r.Kind, r.Rcode, r.Authoritative = ServFail, rcodeServFail, false
+		r.Kind, r.Rcode, r.Authoritative = ServFail, wire.RcodeServFail, false
 		return
 	}
 	from := len(r.Msg)

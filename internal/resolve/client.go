@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Exchanger asks a server. Client is the one that does so on a network; tests have others.
@@ -37,8 +39,6 @@ type Client struct {
 }
 
 const (
-	// udpSize is what no usual path fragments (DNS flag day 2020).
-	udpSize = 1232
 	// udpBuffer has room for servers that send more than they were asked for.
 	udpBuffer = 4096
 	// defaultTimeout ends an exchange whose context has no end.
@@ -105,7 +105,7 @@ func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	}
 	q := query.Copy() // Pack writes to the OPT record
 	if q.IsEdns0() == nil && !c.AsIs {
-		q.SetEdns0(udpSize, false)
+		q.SetEdns0(wire.UDPSize, false)
 	}
 	wire, err := q.Pack()
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 func judgeCase(g sighting) (Verdict, string) {
@@ -22,9 +24,9 @@ func judgeCase(g sighting) (Verdict, string) {
 func judgeVersion(g sighting) (Verdict, string) {
 	switch opt := g.msg.IsEdns0(); {
 	case opt == nil:
-		return No, "the reply has no EDNS: " + rcode(g.msg)
+		return No, "the reply has no EDNS: " + wire.RcodeText(g.msg.Rcode)
 	case g.msg.Rcode != dns.RcodeBadVers:
-		return No, "the reply is " + rcode(g.msg)
+		return No, "the reply is " + wire.RcodeText(g.msg.Rcode)
 	}
 	return Yes, ""
 }
@@ -34,7 +36,7 @@ func judgeIgnored(g sighting) (Verdict, string) {
 	opt := g.msg.IsEdns0()
 	switch {
 	case g.msg.Rcode != dns.RcodeSuccess && g.msg.Rcode != dns.RcodeNameError:
-		return No, "the reply is " + rcode(g.msg)
+		return No, "the reply is " + wire.RcodeText(g.msg.Rcode)
 	case opt == nil:
 		return No, "the reply has no EDNS"
 	case opt.Z() != 0:
@@ -48,7 +50,7 @@ func judgeIgnored(g sighting) (Verdict, string) {
 // judgeType judges the reply for a type that the server may never have heard of: it has none, or it has some.
 func judgeType(g sighting) (Verdict, string) {
 	if g.msg.Rcode != dns.RcodeSuccess && g.msg.Rcode != dns.RcodeNameError {
-		return No, "the reply is " + rcode(g.msg)
+		return No, "the reply is " + wire.RcodeText(g.msg.Rcode)
 	}
 	return Yes, ""
 }
@@ -75,17 +77,7 @@ func judgeTransfer(g sighting) (Verdict, string) {
 	case g.msg.Rcode == dns.RcodeSuccess && len(g.msg.Answer) > 0:
 		return Yes, fmt.Sprintf("%d records came in the first message", len(g.msg.Answer))
 	}
-	return No, rcode(g.msg)
-}
-
-func rcode(m *dns.Msg) string {
-	if m.Rcode == dns.RcodeBadVers {
-		return "BADVERS"
-	}
-	if s, ok := dns.RcodeToString[m.Rcode]; ok {
-		return s
-	}
-	return fmt.Sprintf("RCODE%d", m.Rcode)
+	return No, wire.RcodeText(g.msg.Rcode)
 }
 
 // tcp sends a query over a connection of its own, and reads the first message that comes. The connection is closed then: of a

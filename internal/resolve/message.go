@@ -9,11 +9,13 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
-	headerSize = 12
+	headerSize = wire.HeaderSize
 	// Of the third octet of the header: QR and opcode (RFC 1035 §4.1.1).
 	kindMask  = 0xf8
 	kindReply = 0x80
@@ -41,27 +43,10 @@ func (c *Client) compare(query, reply []byte) error {
 	}
 	asked, said := query[headerSize:end], reply[headerSize:end]
 	name := len(asked) - 4
-	if c.MixCase && !bytes.Equal(asked, said) || !equalFold(asked[:name], said[:name]) || !bytes.Equal(asked[name:], said[name:]) {
+	if c.MixCase && !bytes.Equal(asked, said) || !dnsname.EqualFold(asked[:name], said[:name]) || !bytes.Equal(asked[name:], said[name:]) {
 		return ErrQuestion
 	}
 	return nil
-}
-
-// equalFold compares names in wire form. Length octets are below 'A', so they fold to themselves.
-func equalFold(a, b []byte) bool {
-	for i := range a {
-		if lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // mixCase gives each letter of a name in wire form a random case.
@@ -69,7 +54,7 @@ func mixCase(name []byte) {
 	var coins [(255 + 7) / 8]byte
 	rand.Read(coins[:])
 	for i, c := range name {
-		if l := lower(c); 'a' <= l && l <= 'z' && coins[i/8]>>(i%8)&1 == 1 {
+		if l := dnsname.Lower(c); 'a' <= l && l <= 'z' && coins[i/8]>>(i%8)&1 == 1 {
 			name[i] = c ^ ('a' - 'A')
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Prober looks into the conduct of a server: how it takes queries that are unusual, but that every server must be able to take
@@ -143,7 +144,7 @@ func (s *session) trials() []trial {
 	mixed := s.query(rr.TypeSOA)
 	mixed.Question[0].Name = alternate(mixed.Question[0].Name)
 	others := new(dns.Msg).SetQuestion(".", dns.TypeNS)
-	others.SetEdns0(udpSize, false)
+	others.SetEdns0(wire.UDPSize, false)
 	out := []trial{
 		{ProbeCase, mixed, judgeCase}, {ProbeVersion, version, judgeVersion}, {ProbeOption, option, judgeIgnored}, {ProbeFlag, flag, judgeIgnored},
 		{ProbeSize, small, judgeSize}, {ProbeRecursion, others, judgeRecursion},
@@ -161,7 +162,7 @@ func (s *session) trials() []trial {
 func (s *session) query(t rr.Type) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(s.zone.String(), uint16(t))
 	m.RecursionDesired = false
-	m.SetEdns0(udpSize, false)
+	m.SetEdns0(wire.UDPSize, false)
 	return m
 }
 

@@ -86,12 +86,10 @@ func fold(t Type, data string) string {
 // lowerASCII folds A-Z only: strings.ToLower would read octets as UTF-8.
 func lowerASCII(s string) string {
 	for i := range len(s) {
-		if 'A' <= s[i] && s[i] <= 'Z' {
+		if dnsname.Lower(s[i]) != s[i] {
 			b := []byte(s)
 			for j := i; j < len(b); j++ {
-				if 'A' <= b[j] && b[j] <= 'Z' {
-					b[j] += 'a' - 'A'
-				}
+				b[j] = dnsname.Lower(b[j])
 			}
 			return string(b)
 		}

@@ -62,7 +62,7 @@ func TestAskSignedOverTCP(t *testing.T) {
 		go func() { ended <- s.ActivateAndServe() }()
 		defer func() { s.Shutdown(); <-ended }()
 	}
-	r, err := Asker(pub)(t.Context(), Secondary{l.Addr().(*net.TCPAddr).AddrPort(), dnsname.MustParse("key.test.")},
+	r, err := NewKeyring(pub).Ask(t.Context(), Secondary{l.Addr().(*net.TCPAddr).AddrPort(), dnsname.MustParse("key.test.")},
 		new(dns.Msg).SetQuestion(apexName, dns.TypeSOA))
 	if err != nil || r.Truncated || r.IsTsig() == nil {
 		t.Errorf("%v, %v", r, err)

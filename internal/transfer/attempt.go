@@ -14,6 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -119,7 +120,7 @@ func (a *attempt) serialAt(ctx context.Context, m netip.AddrPort) (uint32, error
 			}
 		}
 	}
-	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", dns.RcodeToString[r.Rcode])
+	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
 }
 
 // transfer takes the zone, or the difference to the serial that we have.

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -47,7 +48,7 @@ func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
 		return err
 	}
 	if r.Rcode != dns.RcodeSuccess {
-		return fmt.Errorf("NOTIFY was answered with %s", dns.RcodeToString[r.Rcode])
+		return fmt.Errorf("NOTIFY was answered with %s", wire.RcodeText(r.Rcode))
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (n *Notifier) serialOf(ctx context.Context, z zone.Zone, s step) (uint32, e
 			}
 		}
 	}
-	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", dns.RcodeToString[r.Rcode])
+	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
 }
 
 // note writes down what a step came to, and when the next one is due.

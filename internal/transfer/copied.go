@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -42,9 +43,6 @@ type copied struct {
 	adding bool                      // the part of it that comes in adds records
 	at     uint32                    // serial of the SOA that began it
 }
-
-// recordFixed is how many octets a record has besides its name and data.
-const recordFixed = 10
 
 var errOrder = errors.New("the transfer is not in order")
 
@@ -139,7 +137,7 @@ func (c *copied) read(rec dns.RR) (record, error) {
 	if err != nil {
 		return record{}, fmt.Errorf("%s: %w", h.Name, err)
 	}
-	if c.size += len(name.Wire()) + recordFixed + len(data); c.limit > 0 && c.size > c.limit {
+	if c.size += len(name.Wire()) + wire.RecordFixed + len(data); c.limit > 0 && c.size > c.limit {
 		return record{}, fmt.Errorf("the zone has more than %d octets, which is the limit (transfer.max_zone)", c.limit)
 	}
 	return record{owner: owner{name, t}, ttl: min(h.Ttl, rr.MaxTTL), data: data}, nil

@@ -4,12 +4,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // TestCopied gives records in all orders; "N" is the SOA of serial N, and other words are addresses of names.
@@ -88,27 +90,35 @@ func TestVerifier(t *testing.T) {
 	sign := func(m *dns.Msg, mac string, timers bool) ([]byte, string) {
 		m.SetTsig("k.", dns.HmacSHA256, 300, 0)
 		m.IsTsig().TimeSigned = 0 // now
-		wire, mac, err := dns.TsigGenerate(m, secret, mac, timers)
+		signed, mac, err := dns.TsigGenerate(m, secret, mac, timers)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return wire, mac
+		return signed, mac
 	}
-	check := func(v *verifier, wire []byte) error {
+	check := func(v *verifier, raw []byte) error {
 		m := new(dns.Msg)
-		if err := m.Unpack(wire); err != nil {
+		if err := m.Unpack(raw); err != nil {
 			t.Fatal(err)
 		}
-		return v.verify(append([]byte(nil), wire...), m)
+		return v.verify(append([]byte(nil), raw...), m)
 	}
-	const query = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	asked, _ := new(dns.Msg).SetQuestion(apexName, dns.TypeAXFR).Pack()
+	var query string // MAC of the question
+	asking := func(id uint16, secret string) *verifier {
+		raw, _ := base64.StdEncoding.DecodeString(secret)
+		c := &wire.TSIGChain{Key: wire.TSIGKey{Name: dnsname.MustParse("k."), Algorithm: dnsname.MustParse("hmac-sha256."), Secret: raw}}
+		signed, _ := wire.ReadTSIG(c.Sign(asked, wire.TSIG{}))
+		query = hex.EncodeToString(signed.MAC)
+		return &verifier{id: id, chain: c}
+	}
+	v := asking(5, secret)
 	first, mac := sign(message("one"), query, false)
 	second, _ := sign(message("two"), mac, true)
 	plain, _ := message("plain").Pack()
 
-	v := &verifier{id: 5, key: secret, mac: query}
-	for i, wire := range [][]byte{first, second} {
-		if err := check(v, wire); err != nil {
+	for i, raw := range [][]byte{first, second} {
+		if err := check(v, raw); err != nil {
 			t.Errorf("message %d: %v", i, err)
 		}
 	}
@@ -118,16 +128,16 @@ func TestVerifier(t *testing.T) {
 	if check(v, plain) != nil || v.end() == nil {
 		t.Error("a transfer that ends without a signature is believed")
 	}
-	if check(&verifier{id: 5, key: secret, mac: query}, plain) == nil {
+	if check(asking(5, secret), plain) == nil {
 		t.Error("a first message without a signature is believed")
 	}
-	if check(&verifier{id: 6, key: secret, mac: query}, first) == nil {
+	if check(asking(6, secret), first) == nil {
 		t.Error("the answer to another question is believed")
 	}
-	if check(&verifier{id: 5, key: "d3Jvbmc=", mac: query}, first) == nil {
+	if check(asking(5, "d3Jvbmc="), first) == nil {
 		t.Error("a wrong MAC is believed")
 	}
-	v = &verifier{id: 5, key: secret, mac: query}
+	v = asking(5, secret)
 	if check(v, first) != nil || check(v, plain) != nil || check(v, second) == nil {
 		t.Error("a message was put in between, and the next signature is believed")
 	}
@@ -135,11 +145,11 @@ func TestVerifier(t *testing.T) {
 	m.SetTsig("k.", dns.HmacSHA256, 300, 0)
 	m.IsTsig().TimeSigned = 0
 	third, _, err := dns.TsigGenerateWithProvider(m, covering{secret, 2 + len(mac)/2, plain}, mac, true)
-	v = &verifier{id: 5, key: secret, mac: query}
+	v = asking(5, secret)
 	if err != nil || check(v, first) != nil || check(v, plain) != nil || check(v, third) != nil || v.end() != nil {
 		t.Errorf("a signature that covers two messages is not believed (%v)", err)
 	}
-	v = &verifier{id: 5, key: secret, mac: query}
+	v = asking(5, secret)
 	err = check(v, first)
 	for range maxUnsigned {
 		if err == nil {

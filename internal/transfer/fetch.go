@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // request is a zone that is wanted from a master.
@@ -70,21 +71,17 @@ func (r request) ask(conn net.Conn) (*verifier, error) {
 	} else {
 		m.SetIxfr(r.zone.String(), *r.has, ".", ".")
 	}
-	v := &verifier{id: m.Id}
-	var wire []byte
-	var err error
-	if r.key.Name.IsZero() {
-		wire, err = m.Pack()
-	} else {
-		v.key = r.key.Secret
-		m.SetTsig(r.key.Name.String(), r.key.Algorithm, 300, time.Now().Unix())
-		wire, v.mac, err = dns.TsigGenerate(m, r.key.Secret, "", false)
-	}
+	query, err := m.Pack()
 	if err != nil {
 		return nil, err
 	}
+	v := &verifier{id: m.Id}
+	if !r.key.Name.IsZero() {
+		v.chain = &wire.TSIGChain{Key: r.key.TSIGKey}
+		query = v.chain.Sign(query, wire.TSIG{Time: uint64(time.Now().Unix())})
+	}
 	conn.SetDeadline(time.Now().Add(stallTime))
-	_, err = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...))
+	_, err = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(query))), query...))
 	return v, err
 }
 
@@ -113,7 +110,7 @@ func (c *copied) take(raw []byte, v *verifier) error {
 		return err
 	}
 	if !m.Response || m.Rcode != dns.RcodeSuccess {
-		return fmt.Errorf("the transfer was answered with %s", dns.RcodeToString[m.Rcode])
+		return fmt.Errorf("the transfer was answered with %s", wire.RcodeText(m.Rcode))
 	}
 	for _, rec := range m.Answer {
 		if err := c.add(rec); err != nil {
@@ -127,14 +124,12 @@ func (c *copied) take(raw []byte, v *verifier) error {
 	return nil
 }
 
-// verifier checks the signatures of a transfer's messages (RFC 8945 §5.3.1). The library would take messages without one.
+// verifier checks the signatures of a transfer's messages (RFC 8945 §5.3.1).
 type verifier struct {
-	id      uint16
-	key     string // base64; empty: nothing is signed
-	mac     string // of the last signed message, in hex
-	timers  bool
-	between []byte // messages since then, which the next signature covers too
-	count   int    // of them
+	id     uint16
+	chain  *wire.TSIGChain // nil: nothing is signed
+	signed bool            // the first message was
+	count  int             // of messages since the last signature
 }
 
 // maxUnsigned is how many messages in a row may be without a signature.
@@ -146,24 +141,26 @@ func (v *verifier) verify(raw []byte, m *dns.Msg) error {
 	if m.Id != v.id {
 		return errors.New("the answer is to another question")
 	}
-	if v.key == "" {
+	if v.chain == nil {
 		return nil
 	}
-	sig := m.IsTsig()
-	if sig == nil {
-		if v.count++; !v.timers || v.count > maxUnsigned {
+	sig, ok := wire.ReadTSIG(raw)
+	switch {
+	case !ok:
+		return errors.New("the signature of the answer is malformed")
+	case sig == nil:
+		if v.count++; !v.signed || v.count > maxUnsigned {
 			return errUnsigned
 		}
-		v.between = append(v.between, raw...)
+		v.chain.Unsigned(raw)
 		return nil
+	case sig.Error != wire.TSIGNoError:
+		return fmt.Errorf("the master does not take our signature: %s", wire.TSIGErrorText(sig.Error))
 	}
-	if sig.Error != dns.RcodeSuccess {
-		return fmt.Errorf("the master does not take our signature: %s", dns.RcodeToString[int(sig.Error)])
+	if code := v.chain.Verify(raw, sig, time.Now()); code != wire.TSIGNoError {
+		return fmt.Errorf("the signature of the answer is wrong: %s", wire.TSIGErrorText(code))
 	}
-	if err := dns.TsigVerifyWithProvider(raw, v, v.mac, v.timers); err != nil {
-		return err
-	}
-	v.mac, v.timers, v.between, v.count = sig.MAC, true, nil, 0
+	v.signed, v.count = true, 0
 	return nil
 }
 
@@ -173,16 +170,4 @@ func (v *verifier) end() error {
 		return errUnsigned
 	}
 	return nil
-}
-
-// Generate and Verify make a dns.TsigProvider, which sees the octets that are signed.
-func (v *verifier) Generate(msg []byte, t *dns.TSIG) ([]byte, error) {
-	return nil, errors.New("answers are not signed here")
-}
-
-// Verify puts the messages without a signature where they were signed: behind the last MAC.
-func (v *verifier) Verify(msg []byte, t *dns.TSIG) error {
-	at := 2 + len(v.mac)/2
-	all := append(append(append([]byte(nil), msg[:at]...), v.between...), msg[at:]...)
-	return verifyMAC(v.key, all, t)
 }

@@ -125,7 +125,7 @@ func TestRefreshGivesUp(t *testing.T) {
 
 // NOTIFY that nobody gets round to is remembered once, however often it comes.
 func TestRefreshRemembersOnce(t *testing.T) {
-	r := NewRefresher(nil, RefresherOptions{})
+	r := NewRefresher(nil, nil, RefresherOptions{})
 	id := dnsID(1)
 	for range 1000 {
 		r.Refresh(id, false)

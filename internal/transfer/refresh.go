@@ -31,7 +31,7 @@ type Refresher struct {
 	wake chan struct{}
 	room chan struct{}
 	stat *refreshStats
-	keys *Book
+	keys *Keyring
 
 	ask   func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // over the network, but for tests
 	fetch func(context.Context, request) (*copied, error)
@@ -73,7 +73,7 @@ const (
 )
 
 // NewRefresher starts nothing.
-func NewRefresher(pub *publish.Publisher, opts RefresherOptions) *Refresher {
+func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) *Refresher {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -87,7 +87,7 @@ func NewRefresher(pub *publish.Publisher, opts RefresherOptions) *Refresher {
 		opts.MaxTime = time.Hour
 	}
 	return &Refresher{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel), stat: newRefreshStats(),
-		keys: NewBook(pub), ask: Asker(pub), fetch: fetch, zones: map[uuid.UUID]*watched{}}
+		keys: keys, ask: keys.Ask, fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }
 
 // Refresh has a zone's masters asked at once: because it is new, because a master says that it has changed, or because

@@ -152,7 +152,7 @@ func (g *rig) start(m *master, create bool) {
 	commits, stopCommits := context.WithCancel(context.Background())
 	ended, committed := make(chan error), make(chan error)
 	go func() { committed <- pub.Run(commits) }()
-	g.Refresher = NewRefresher(pub, RefresherOptions{})
+	g.Refresher = NewRefresher(pub, NewKeyring(pub), RefresherOptions{})
 	g.ask, g.fetch = m.ask, m.fetch
 	if create {
 		err := pub.Commit(ctx, store.Actor{}, func(tx *publish.Tx) (err error) {

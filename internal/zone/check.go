@@ -12,7 +12,7 @@ const maxSet = 65000
 func size(data []string) int {
 	n := 0
 	for _, d := range data {
-		n += recordFixed + len(d)
+		n += recordHead + len(d)
 	}
 	return n
 }

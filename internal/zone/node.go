@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // A node is one name of a zone, empty non-terminals included, in a form that the query path copies from:
@@ -20,9 +21,8 @@ import (
 // Bytes instead of Go values, because a million small objects cost more in headers, pointers and garbage collection
 // than in data: this form takes about 40 bytes for a name with one address, which is most often one line of the cache.
 const (
-	ownerPointer = 0xC00C // the question's name begins at octet 12 of every message
-	classIN      = 1
-	recordFixed  = 2 + 2 + 2 + 4 + 2
+	// recordHead is the size of a record before its data, with the owner as a pointer to the question.
+	recordHead = 2 + wire.RecordFixed
 )
 
 // Node flags.
@@ -219,7 +219,7 @@ func encode(apex dnsname.Name, s rr.Set) draftSet {
 	out.apex = suffix > 0
 	size := 0
 	for _, d := range s.Data {
-		size += recordFixed + len(d)
+		size += recordHead + len(d)
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -227,25 +227,12 @@ func encode(apex dnsname.Name, s rr.Set) draftSet {
 		if suffix > 0 {
 			d = d[:len(d)-suffix] + "\xc0\x00"
 		}
-		var head [recordFixed]byte
-		b.Write(appendHead(head[:0], s.Type, s.TTL, d))
+		var head [recordHead]byte
+		b.Write(wire.AppendHead(head[:0], wire.HeaderSize, s.Type, s.TTL, len(d)))
 		b.WriteString(d)
 	}
 	out.wire = b.String()
 	return out
-}
-
-func appendRecord(b []byte, t rr.Type, ttl uint32, data string) []byte {
-	return append(appendHead(b, t, ttl, data), data...)
-}
-
-// appendHead appends what stands before the data of a record.
-func appendHead(b []byte, t rr.Type, ttl uint32, data string) []byte {
-	b = binary.BigEndian.AppendUint16(b, ownerPointer)
-	b = binary.BigEndian.AppendUint16(b, uint16(t))
-	b = binary.BigEndian.AppendUint16(b, classIN)
-	b = binary.BigEndian.AppendUint32(b, ttl)
-	return binary.BigEndian.AppendUint16(b, uint16(len(data)))
 }
 
 // apexSuffix is the length of the apex at the end of each record's data when all of them end in it and may be

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Nodes is the served content of one zone. It is immutable and safe for any number of readers.
@@ -97,21 +98,21 @@ func (z *Nodes) setSOA(s rr.Set) {
 	mname, mptr := z.shorten(data[:m])
 	rname, rptr := z.shorten(data[m : m+r])
 	if mptr {
-		neg.Pointer[0] = recordFixed + len(mname) - 2
+		neg.Pointer[0] = recordHead + len(mname) - 2
 	}
 	if rptr {
-		neg.Pointer[1] = recordFixed + len(mname) + len(rname) - 2
+		neg.Pointer[1] = recordHead + len(mname) + len(rname) - 2
 	}
-	neg.Wire = string(appendRecord(nil, rr.TypeSOA, ttl, mname+rname+data[m+r:]))
+	neg.Wire = string(wire.AppendRecord(nil, wire.HeaderSize, rr.TypeSOA, ttl, mname+rname+data[m+r:]))
 	z.neg = neg
 }
 
 // shorten replaces the apex at the end of a name by room for a pointer.
-func (z *Nodes) shorten(wire string) (string, bool) {
-	n, _, err := dnsname.FromWire([]byte(wire))
+func (z *Nodes) shorten(name string) (string, bool) {
+	n, _, err := dnsname.FromWire([]byte(name))
 	apex := z.apex.Wire()
-	if err != nil || z.apex.IsRoot() || !n.IsIn(z.apex) || wire[len(wire)-len(apex):] != apex {
-		return wire, false
+	if err != nil || z.apex.IsRoot() || !n.IsIn(z.apex) || name[len(name)-len(apex):] != apex {
+		return name, false
 	}
-	return wire[:len(wire)-len(apex)] + "\xc0\x00", true
+	return name[:len(name)-len(apex)] + "\xc0\x00", true
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// udpSize is what no usual path fragments (DNS flag day 2020).
-const udpSize = 1232
-
 // job is a question to one server of a zone.
 type job struct {
 	zone   dnsname.Name

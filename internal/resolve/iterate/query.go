@@ -11,6 +11,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Query is one question to one server, outside a walk.
@@ -59,7 +60,7 @@ func (q Query) message(cookie string) *dns.Msg {
 	if q.NoEDNS {
 		return m
 	}
-	m.SetEdns0(udpSize, !q.NoDNSSEC)
+	m.SetEdns0(wire.UDPSize, !q.NoDNSSEC)
 	opt := m.IsEdns0()
 	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: cookie})
 	if q.ECS.IsValid() {

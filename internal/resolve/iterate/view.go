@@ -10,6 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // View is a reply in the terms of package rr, for those who read evidence and do not know the library that parses messages.
@@ -85,9 +86,9 @@ func (e Exchange) View() (View, error) {
 	if m == nil {
 		return View{}, fmt.Errorf("view of %v to %v: there is no reply", e.Server, e.Question)
 	}
-	v := View{Rcode: rcodeText(m.Rcode), AA: m.Authoritative, TC: m.Truncated, RD: m.RecursionDesired, RA: m.RecursionAvailable,
+	v := View{Rcode: wire.RcodeText(m.Rcode), AA: m.Authoritative, TC: m.Truncated, RD: m.RecursionDesired, RA: m.RecursionAvailable,
 		AD: m.AuthenticatedData, CD: m.CheckingDisabled, Size: len(e.Reply),
-		Case: len(m.Question) == 1 && bytes.HasPrefix(e.Reply[messageHeader:], mixCase(e.Question.Name))}
+		Case: len(m.Question) == 1 && bytes.HasPrefix(e.Reply[wire.HeaderSize:], mixCase(e.Question.Name))}
 	v.readOPT(m.IsEdns0())
 	for _, s := range []struct {
 		from []dns.RR
@@ -98,16 +99,6 @@ func (e Exchange) View() (View, error) {
 		}
 	}
 	return v, nil
-}
-
-func rcodeText(rcode int) string {
-	if rcode == dns.RcodeBadVers {
-		return "BADVERS" // the library calls it BADSIG, which has the same number in TSIG
-	}
-	if s, ok := dns.RcodeToString[rcode]; ok {
-		return s
-	}
-	return fmt.Sprintf("RCODE%d", rcode)
 }
 
 func (v *View) readOPT(opt *dns.OPT) {
@@ -130,8 +121,6 @@ func (v *View) readOPT(opt *dns.OPT) {
 		}
 	}
 }
-
-const messageHeader = 12 // octets before the question
 
 // clientCookie is the length of our part of a cookie in hex (RFC 7873 §4).
 const clientCookie = 16

@@ -12,11 +12,11 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestBook: a key is good from the commit that makes it to the one that deletes it, for what it is for.
-func TestBook(t *testing.T) {
+// TestKeyring: a key is good from the commit that makes it to the one that deletes it, for what it is for.
+func TestKeyring(t *testing.T) {
 	p := newPublisher(t, publish.Options{})
 	one, two := zone.Zone{ID: uuid.New(), Pool: uuid.New()}, zone.Zone{ID: uuid.New(), Pool: uuid.New()}
-	b := transfer.NewBook(p)
+	b := transfer.NewKeyring(p)
 	put := func(id, name, algorithm, scope string, resource uuid.UUID) {
 		t.Helper()
 		commit(t, p, func(tx *publish.Tx) error {
@@ -33,7 +33,7 @@ func TestBook(t *testing.T) {
 	}
 	found("k1.", false)
 	put("1", "k1", "hmac-sha256", "ZONE", one.ID)
-	if k := found("K1.", true); k.Algorithm != "hmac-sha256." || !k.For(one) || k.For(two) {
+	if k := found("K1.", true); k.Algorithm.String() != "hmac-sha256." || !k.For(one) || k.For(two) {
 		t.Errorf("key %+v", k)
 	}
 	put("2", "k2.", "hmac-sha512", "POOL", two.Pool)

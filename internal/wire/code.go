@@ -1,0 +1,48 @@
+package wire
+
+import "strconv"
+
+// RCODEs (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 6891 §9).
+const (
+	RcodeNoError  = 0
+	RcodeFormErr  = 1
+	RcodeServFail = 2
+	RcodeNXDomain = 3
+	RcodeNotImp   = 4
+	RcodeRefused  = 5
+	RcodeYXDomain = 6
+	RcodeYXRRSet  = 7
+	RcodeNXRRSet  = 8
+	RcodeNotAuth  = 9
+	RcodeNotZone  = 10
+	RcodeBadVers  = 16
+)
+
+// rcodes are the names of the IANA registry. The number of BADVERS is BADSIG in a TSIG record.
+var rcodes = [...]string{"NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH",
+	"NOTZONE", "DSOTYPENI", 16: "BADVERS", "BADKEY", "BADTIME", "BADMODE", "BADNAME", "BADALG", "BADTRUNC", "BADCOOKIE"}
+
+// RcodeText returns the name of an RCODE, or RCODE and its number (RFC 3597 has the same form for types).
+func RcodeText(rcode int) string {
+	if rcode >= 0 && rcode < len(rcodes) && rcodes[rcode] != "" {
+		return rcodes[rcode]
+	}
+	return "RCODE" + strconv.Itoa(rcode)
+}
+
+// OptionEDE is the EDNS option of an extended error (RFC 8914 §2).
+const OptionEDE = 15
+
+// INFO-CODEs of extended errors (RFC 8914 §4 and its registry).
+const (
+	EDENone             = -1 // no extended error
+	EDEStale            = 3
+	EDENotReady         = 14
+	EDEProhibited       = 18
+	EDEStaleNXDomain    = 19
+	EDENotAuthoritative = 20
+	EDENotSupported     = 21
+	EDENoReachable      = 22 // no server replied, or all refused
+	EDENetworkError     = 23 // a server could not be talked to, or there are too many questions
+	EDESynthesized      = 29
+)
