@@ -1,12 +1,12 @@
-// Package alias makes A and AAAA record sets of ALIAS record sets, and keeps them what the targets' addresses are.
+// Package alias makes A and AAAA record sets of ALIAS record sets, and keeps them equal to the addresses of the targets.
 //
-// What is made, is made inside the edit that gives reason for it (publish.Options.Derive), so it never outlives its ALIAS and
-// follows a target in our own zones in the same commit. Targets elsewhere are followed by follow.Tracker, and what it tells
-// becomes edits of our own. The decisions are in docs/designs/007-alias.md.
+// The record sets are made inside the edit that is the reason for them (publish.Options.Derive). So they never outlive
+// their ALIAS, and follow a target in our own zones in the same commit. follow.Tracker follows targets elsewhere, and what
+// it finds becomes edits of this package. The decisions are in docs/designs/007-alias.md.
 //
-// Three parts: a way (way.go) is where a target leads, read from the state inside an edit; judging (judge.go) turns that and
-// what the tracker knows into a Record, and the record sets are a function of it (flatten.go); the index (index.go) knows
-// which ALIAS depends on which name.
+// There are three parts. A way (way.go) is where a target leads, read from the state inside an edit. Judging (judge.go)
+// turns the way and what the tracker knows into a Record, of which the record sets are a function (flatten.go). The index
+// (index.go) knows which ALIAS depends on which name.
 package alias
 
 import (
@@ -17,7 +17,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
@@ -47,19 +46,18 @@ type Service struct {
 	metrics   *metrics
 	stale     staleNames
 
-	own  map[Key]bool // whose record sets were written here in the edit ofTx; only the committer touches it
-	ofTx weak.Pointer[publish.Tx]
+	edits map[*publish.Tx]*edit // whose outcome is not known; only the committer uses it
 
 	mu       sync.Mutex // guards the following
 	tracker  *follow.Tracker
 	policy   Policy
+	epoch    int // steps with tracker and policy
 	index    index
-	targets  map[dnsname.Name]bool // the tracker told of them
+	targets  map[dnsname.Name]bool // the tracker reported a change of them
 	dirty    map[Key]bool          // to be flattened again
 	asked    map[dnsname.Name]time.Time
 	followed map[dnsname.Name]int // by how many
 	strikes  strikes
-	believed bool // the store knows that ways went through zones of all projects
 }
 
 // New makes a Service without aliases.
@@ -73,7 +71,7 @@ func New(opts Options) *Service {
 	if opts.RefreshEvery <= 0 {
 		opts.RefreshEvery = 5 * time.Second
 	}
-	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), index: newIndex(),
+	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), edits: map[*publish.Tx]*edit{}, index: newIndex(),
 		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
 		strikes: strikes{since: map[*entry]time.Time{}}}
 }
@@ -84,9 +82,6 @@ func (s *Service) Open(p *publish.Publisher) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.View(func(v store.View) error {
-		if err := s.readBelieved(v); err != nil {
-			return err
-		}
 		return v.EachObject(store.KindAlias, func(id string, value []byte) (bool, error) {
 			k, rec, err := readRecord(id, value)
 			if err != nil {
@@ -94,8 +89,8 @@ func (s *Service) Open(p *publish.Publisher) error {
 			}
 			e := s.index.entry(k)
 			s.setRecord(e, rec)
-			e.stored = true
-			s.index.depend(e, rec.deps())
+			e.names = rec.deps()
+			s.index.depend(e, e.names)
 			s.followLocked(e, rec.outside())
 			if rec.cutElsewhere(s.opts.MaxAddrs) {
 				s.dirty[k] = true
@@ -112,6 +107,7 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 	defer s.mu.Unlock()
 	old := s.tracker
 	s.tracker = t
+	s.epoch++
 	for name := range s.followed {
 		if t != nil {
 			s.seedLocked(name, old)
@@ -119,7 +115,7 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 		}
 	}
 	for k, e := range s.index.entries {
-		rec := e.newest()
+		rec := e.rec
 		// One that waits would do so for what the old one was asked, which this one will not tell.
 		if !e.outside.IsZero() && (t == nil || rec.Status == Pending || old == nil && rec.Cause == NoResolver) {
 			s.dirty[k] = true
@@ -138,7 +134,7 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 			}
 		}
 		for e := range s.index.byName[name] {
-			if st, ok := e.newest().seed(i); ok && e.outside == name {
+			if st, ok := e.rec.seed(i); ok && e.outside == name {
 				s.tracker.Seed(name, f, st)
 				break
 			}
@@ -153,13 +149,14 @@ func (s *Service) SetPolicy(p Policy) {
 	defer s.mu.Unlock()
 	old := s.policy
 	s.policy = p
+	s.epoch++
 	s.aimStrikesLocked()
 	for k, e := range s.index.entries { // not all of them: a start sets it too
-		rec := e.newest()
+		rec := e.rec
 		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool {
 			return f.Cause == Private || f.Cause == Own || f.Cause == StaleLimit && p.StaleLimit != old.StaleLimit
 		})
-		if refused || p.refusesAny(rec) || p.AllZones != old.AllZones {
+		if refused || p.refusesAny(rec) || p.AllZones != rec.AllZones {
 			s.dirty[k] = true
 		}
 	}
@@ -174,7 +171,7 @@ func (s *Service) Changed(c follow.Change) {
 		s.targets[c.Name] = true
 	}
 	for e := range s.index.byName[c.Name] {
-		if e.newest().Status == Pending { // of the others, however many, there is nothing to be done
+		if e.rec.Status == Pending { // of the others, however many, there is nothing to be done
 			s.dirty[e.key] = true
 		}
 	}
@@ -203,7 +200,7 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		err := s.work(ctx)
+		err := s.flattenDue(ctx)
 		switch {
 		case err == nil:
 		case errors.Is(err, publish.ErrClosed), ctx.Err() != nil:
@@ -218,20 +215,6 @@ func (s *Service) Run(ctx context.Context) error {
 			s.nudge()
 		}
 	}
-}
-
-// work does what there is to do.
-func (s *Service) work(ctx context.Context) error {
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	all := s.policy.AllZones // before what is due because of it is taken
-	s.mu.Unlock()
-	if err := s.flattenDue(ctx); err != nil {
-		return err
-	}
-	return s.keepBelieved(ctx, all)
 }
 
 // maxBatch is how many aliases one commit flattens, but for those of one zone, which are always flattened together: a target's
@@ -283,7 +266,7 @@ var actor = store.Actor{Who: "nameplane", Door: "alias"}
 
 func (s *Service) commit(ctx context.Context, keys []Key) error {
 	s.metrics.commits.Inc()
-	err := s.publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
+	return s.publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
 		tx.Note("flatten %d ALIAS", len(keys))
 		f := s.flattener(tx)
 		for _, k := range keys {
@@ -293,5 +276,4 @@ func (s *Service) commit(ctx context.Context, keys []Key) error {
 		}
 		return nil
 	})
-	return err
 }

@@ -3,7 +3,6 @@ package alias
 import (
 	"errors"
 	"slices"
-	"weak"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -18,7 +17,9 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 		return nil // not open yet
 	}
 	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, tops: map[dnsname.Name]bool{}}
-	s.begin(tx)
+	if ed := s.edits[tx]; ed != nil {
+		d.own = ed.own
+	}
 	for _, c := range changed {
 		if err := d.zone(c); err != nil {
 			return err
@@ -42,17 +43,11 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	return nil
 }
 
-// begin forgets what was written in another edit.
-func (s *Service) begin(tx *publish.Tx) {
-	if of := weak.Make(tx); s.ofTx != of { // weak: the edit may have held a whole zone
-		s.ofTx, s.own = of, map[Key]bool{}
-	}
-}
-
 // derivation gathers the aliases that an edit concerns.
 type derivation struct {
 	s    *Service
 	tx   *publish.Tx
+	own  map[Key]bool // of edit
 	keys map[Key]bool
 	tops map[dnsname.Name]bool // of below
 }
@@ -87,7 +82,7 @@ func (d *derivation) set(z zone.Zone, ch store.SetChange) error {
 	switch {
 	case s.Type == rr.TypeALIAS:
 		d.keys[k] = true
-	case hidden && d.s.own[k]:
+	case hidden && d.own[k]:
 		return nil // ours; no way leads by it
 	case hidden:
 		d.keys[k] = true

@@ -19,30 +19,31 @@ import (
 type flattener struct {
 	s *Service
 	walker
+	edit    *edit
 	tx      *publish.Tx
 	tracker *follow.Tracker
 	policy  Policy
+	epoch   int
 	zones   map[uuid.UUID]zone.Zone // read already: aliases are flattened by zone
 }
 
 func (s *Service) flattener(tx *publish.Tx) *flattener {
-	s.begin(tx)
+	ed := s.edit(tx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &flattener{s: s, tx: tx, tracker: s.tracker, policy: s.policy, zones: map[uuid.UUID]zone.Zone{}}
+	f := &flattener{s: s, edit: ed, tx: tx, tracker: s.tracker, policy: s.policy, epoch: s.epoch,
+		zones: map[uuid.UUID]zone.Zone{}}
 	f.walker = walker{v: tx.View, known: f.links, all: s.policy.AllZones, ways: map[start]*way{}}
 	return f
 }
 
 // links are the CNAMEs behind an outside name when it was last looked up.
-func (f *flattener) links(n dnsname.Name) []follow.Link { return knownLinks(f.tracker, n) }
-
-func knownLinks(t *follow.Tracker, n dnsname.Name) []follow.Link {
-	if t == nil {
+func (f *flattener) links(n dnsname.Name) []follow.Link {
+	if f.tracker == nil {
 		return nil
 	}
 	for _, family := range families {
-		st, _ := t.State(n, family)
+		st, _ := f.tracker.State(n, family)
 		if links := behind(st); len(links) > 0 {
 			return links
 		}
@@ -79,6 +80,7 @@ func (f *flattener) flatten(k Key) error {
 	if err != nil {
 		return err
 	}
+	f.s.touch(f.edit, k, w.names()) // before judge asks the tracker: what it learns from now on marks this ALIAS
 	aimed := rec.Families
 	wait := was.Target != rec.Target && doubted(f.tracker, w.outside)
 	rec = f.judge(rec, w, k.Name, target, wait)
@@ -89,13 +91,10 @@ func (f *flattener) flatten(k Key) error {
 			return err
 		}
 	}
-	same := rec.same(was)
-	f.s.note(k, z.Name, rec, w, same)
-	if same {
+	rec.AllZones = f.policy.AllZones
+	f.edit.made[k] = made{rec, w.names(), w.outside, f.epoch}
+	if rec.same(was) {
 		return nil
-	}
-	if rec.Status != was.Status {
-		f.s.metrics.turned.WithLabelValues(string(rec.Status)).Inc()
 	}
 	return f.tx.PutObject(store.KindAlias, k.id(), rec)
 }
@@ -119,9 +118,12 @@ func (f *flattener) zone(id uuid.UUID) (zone.Zone, error) {
 	return z, err
 }
 
-// record is the row of an ALIAS, or an empty one. It is known without reading, but for what was changed a moment ago.
+// record returns the row of an ALIAS, or an empty one. It reads the row only if another open edit touches it.
 func (f *flattener) record(k Key) (Record, error) {
-	if rec, ok := f.s.stored(k); ok {
+	if m, ok := f.edit.made[k]; ok {
+		return m.rec, nil
+	}
+	if rec, ok := f.s.committed(k); ok {
 		return rec, nil
 	}
 	var rec Record
@@ -249,7 +251,7 @@ func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) err
 	case !exists && len(addrs) == 0:
 		return nil
 	}
-	f.s.own[k] = true
+	f.edit.own[k] = true
 	if len(addrs) == 0 {
 		return f.tx.DeleteSet(k.Zone, k.Name, t)
 	}
@@ -276,7 +278,8 @@ func (f *flattener) remove(k Key) error {
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	f.s.forget(k)
+	f.s.touch(f.edit, k, nil)
+	f.edit.made[k] = made{}
 	if err := f.tx.DeleteObject(store.KindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}

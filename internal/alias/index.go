@@ -1,8 +1,6 @@
 package alias
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,37 +9,30 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/publish"
-	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// index knows the aliases and on which names each depends. An edit adds to it what it makes; only settle takes away, when
-// the edit is durable. So an edit that fails leaves names too many here, and never one too few.
+// index knows the aliases and on which names each depends. An edit adds the names that it finds, because later edits of
+// its group must know them. The outcome of the edit takes away the names that are not needed. So there may be too many
+// names here for a moment, and never too few.
 type index struct {
 	entries map[Key]*entry
 	byName  map[dnsname.Name]map[*entry]struct{}
 	byZone  map[uuid.UUID]map[dnsname.Name]struct{}
-	changed map[Key]bool // to be settled
 }
 
 // entry is an ALIAS.
 type entry struct {
 	key     Key
-	apex    dnsname.Name   // of its zone; zero until an edit touches it
-	rec     Record         // that is told
-	next    *Record        // what an edit made of it that may not be served yet; nil: nothing
-	during  *zone.Snapshot // what was served in that edit
-	deps    []dnsname.Name
-	outside dnsname.Name // followed for it
-	stored  bool         // rec is in the store, but for newer times
-	turn    uint64       // steps with each edit that touches it
-	gone    bool         // an edit has removed it
+	rec     Record         // as it is committed; zero: there is none
+	names   []dnsname.Name // that the committed ALIAS depends on
+	deps    []dnsname.Name // names, and those that open edits add
+	outside dnsname.Name   // followed for it
+	open    int            // edits that touch it and have no outcome yet
 }
 
 func newIndex() index {
 	return index{entries: map[Key]*entry{}, byName: map[dnsname.Name]map[*entry]struct{}{},
-		byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}, changed: map[Key]bool{}}
+		byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}}
 }
 
 func (x *index) entry(k Key) *entry {
@@ -71,7 +62,7 @@ func (x *index) depend(e *entry, names []dnsname.Name) {
 	}
 }
 
-// depend only on the given names from now on.
+// only makes an ALIAS depend on the given names and no others.
 func (x *index) only(e *entry, names []dnsname.Name) {
 	for _, n := range e.deps {
 		if slices.Contains(names, n) {
@@ -100,152 +91,89 @@ func (s *Service) any() bool {
 	return len(s.index.entries) > 0
 }
 
-// note takes in what an edit made of an ALIAS in the zone with this apex, which may be the same as before. That it waits for its
-// addresses may be told at once, and more when the edit is served.
-func (s *Service) note(k Key, apex dnsname.Name, rec Record, w *way, same bool) {
+// edit is what one edit of the publisher makes of aliases.
+type edit struct {
+	own  map[Key]bool // whose record sets it has written: these give no reason to flatten again
+	made map[Key]made
+}
+
+// made is what an edit makes of an ALIAS.
+type made struct {
+	rec     Record // zero: it is removed
+	names   []dnsname.Name
+	outside dnsname.Name
+	epoch   int // of the tracker and the policy by which it was judged
+}
+
+// edit returns what tx makes of aliases, and takes it in when tx is committed.
+func (s *Service) edit(tx *publish.Tx) *edit {
+	ed := s.edits[tx]
+	if ed == nil {
+		ed = &edit{own: map[Key]bool{}, made: map[Key]made{}}
+		s.edits[tx] = ed
+		tx.OnDone(func(committed bool) {
+			delete(s.edits, tx)
+			s.done(ed, committed)
+		})
+	}
+	return ed
+}
+
+// touch notes that an edit changes an ALIAS, which depends on names from now on.
+func (s *Service) touch(ed *edit, k Key, names []dnsname.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entry(k)
-	e.turn++
-	e.apex = apex
-	e.stored = e.stored && same
-	s.shownLocked(e) // of an edit before this one
-	news := !e.newest().same(rec)
-	if rec.Status == Pending || rec.same(e.rec) {
-		s.settledLocked(e, rec)
-	} else {
-		e.next, e.during = &rec, s.publisher.Snapshot()
+	if _, ok := ed.made[k]; !ok {
+		e.open++
+		ed.made[k] = made{}
 	}
-	e.gone = false
-	names := w.names()
 	s.index.depend(e, names)
-	if news || w.outside != e.outside || len(e.deps) > len(names) {
-		s.index.changed[k] = true
-		s.nudge()
-	}
 }
 
-// stored is what the store has of an ALIAS, if that is known: no edit that may have failed has changed it.
-func (s *Service) stored(k Key) (Record, bool) {
+// committed returns the record of an ALIAS, if no open edit touches it.
+func (s *Service) committed(k Key) (Record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entries[k]
-	if e == nil || !e.stored {
+	if e == nil || e.open > 0 {
 		return Record{}, false
 	}
 	return e.rec, true
 }
 
-// forget takes in that an edit removed an ALIAS.
-func (s *Service) forget(k Key) {
+// done takes in the outcome of an edit.
+func (s *Service) done(ed *edit, committed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.index.entries[k]; e != nil {
-		e.turn++
-		e.gone, e.stored = true, false
-		s.index.changed[k] = true
+	for k, m := range ed.made {
+		e := s.index.entries[k]
+		e.open--
+		if committed {
+			s.takeLocked(e, m)
+		}
+		switch {
+		case e.open > 0:
+		case e.rec.Status == "":
+			s.index.drop(e)
+		default:
+			s.index.only(e, e.names)
+		}
+	}
+}
+
+// takeLocked makes an entry what a committed edit made of the ALIAS.
+func (s *Service) takeLocked(e *entry, m made) {
+	if m.rec.Status != e.rec.Status && m.rec.Status != "" {
+		s.metrics.turned.WithLabelValues(string(m.rec.Status)).Inc()
+	}
+	s.setRecord(e, m.rec)
+	e.names = m.names
+	s.followLocked(e, m.outside)
+	s.pursueLocked(e)
+	if m.epoch != s.epoch && m.rec.Status != "" { // SetTracker and SetPolicy did not see it
+		s.dirty[e.key] = true
 		s.nudge()
-	}
-}
-
-// settle makes the index exact again for what edits have touched, and begins and ends to follow targets.
-func (s *Service) settle(ctx context.Context) error {
-	turns := s.takeChanged()
-	if len(turns) == 0 {
-		return nil
-	}
-	// When this returns, the edits that touched the index have been made, or have failed.
-	err := s.publisher.Commit(ctx, actor, func(*publish.Tx) error { return nil })
-	if err == nil {
-		err = s.publisher.View(func(v store.View) error { return s.settleIn(v, turns) })
-	}
-	if err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for k := range turns {
-			s.index.changed[k] = true
-		}
-	}
-	return err
-}
-
-func (s *Service) takeChanged() map[Key]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	turns := map[Key]uint64{}
-	for k := range s.index.changed {
-		if e := s.index.entries[k]; e != nil {
-			turns[k] = e.turn
-		}
-	}
-	s.index.changed = map[Key]bool{}
-	return turns
-}
-
-func (s *Service) settleIn(v store.View, turns map[Key]uint64) error {
-	s.mu.Lock()
-	t, all := s.tracker, s.policy.AllZones
-	s.mu.Unlock()
-	w := walker{v: v, all: all, known: func(n dnsname.Name) []follow.Link { return knownLinks(t, n) }, ways: map[start]*way{}}
-	for k, turn := range turns {
-		target, ok, err := targetOf(v, k)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			s.settleOne(k, turn, nil, Record{})
-			continue
-		}
-		z, err := v.Zone(k.Zone)
-		if err != nil {
-			return err
-		}
-		way, err := w.walk(z.Project, target)
-		if err != nil {
-			return err
-		}
-		var rec Record
-		if err := v.Object(store.KindAlias, k.id(), &rec); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		s.settleOne(k, turn, way, rec)
-	}
-	return nil
-}
-
-// targetOf is the target of an ALIAS, if it is there.
-func targetOf(v store.View, k Key) (dnsname.Name, bool, error) {
-	set, err := v.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
-	if errors.Is(err, store.ErrNotFound) {
-		return dnsname.Name{}, false, nil
-	}
-	if err != nil {
-		return dnsname.Name{}, false, err
-	}
-	target, ok := rr.Target(rr.TypeALIAS, firstOf(set.Data))
-	return target, ok, nil
-}
-
-// settleOne settles an entry that no edit has touched in the meantime; else it comes again. Without a way it is gone.
-func (s *Service) settleOne(k Key, turn uint64, w *way, rec Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.index.entries[k]
-	switch {
-	case e == nil:
-	case e.turn != turn:
-		s.index.changed[k] = true
-		s.nudge()
-	case w == nil:
-		s.settledLocked(e, Record{})
-		s.followLocked(e, dnsname.Name{})
-		s.index.drop(e)
-	default:
-		s.settledLocked(e, rec)
-		e.gone, e.stored = false, true
-		s.index.only(e, w.names())
-		s.followLocked(e, w.outside)
-		s.pursueLocked(e, rec)
 	}
 }
 
@@ -273,8 +201,8 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 
 // pursueLocked has the target looked up of an ALIAS that waits for that, though it was looked up before: for another. When that
 // was asked for just now, what is known must do.
-func (s *Service) pursueLocked(e *entry, rec Record) {
-	if rec.Status != Pending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
+func (s *Service) pursueLocked(e *entry) {
+	if e.rec.Status != Pending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
 		return
 	}
 	if s.refreshLocked(e.outside, time.Now()) > 0 {

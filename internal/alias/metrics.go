@@ -42,7 +42,7 @@ func (s *Service) count(status Status) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.index.entries {
-		if s.shownLocked(e).Status == status {
+		if e.rec.Status == status {
 			n++
 		}
 	}
@@ -69,8 +69,8 @@ func (s *Service) causes() map[follow.Cause]int {
 	defer s.mu.Unlock()
 	out := map[follow.Cause]int{}
 	for _, e := range s.index.entries {
-		if rec := s.shownLocked(e); rec.Status == Stale || rec.Status == Error {
-			out[rec.Cause]++
+		if e.rec.Status == Stale || e.rec.Status == Error {
+			out[e.rec.Cause]++
 		}
 	}
 	return out

@@ -81,9 +81,10 @@ type Record struct {
 	Since    time.Time    `json:"since"` // of Status
 	Cause    follow.Cause `json:"cause,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
-	Asked    string       `json:"asked,omitempty"` // what resolvers said, and which: not for everybody
-	Chain    []string     `json:"chain,omitempty"` // names from the ALIAS to the addresses
-	Families [2]Family    `json:"families"`        // A, AAAA
+	Asked    string       `json:"asked,omitempty"`     // what resolvers said, and which: not for everybody
+	Chain    []string     `json:"chain,omitempty"`     // names from the ALIAS to the addresses
+	Families [2]Family    `json:"families"`            // A, AAAA
+	AllZones bool         `json:"all_zones,omitempty"` // Policy.AllZones when it was flattened
 }
 
 // Family is one family of a Record.
@@ -114,7 +115,7 @@ func readRecord(id string, value []byte) (Key, Record, error) {
 
 // same reports whether two records tell the same, but for the times of what goes on.
 func (r Record) same(o Record) bool {
-	if r.Target != o.Target || r.Outside != o.Outside || r.Status != o.Status || r.Action != o.Action || r.Cause != o.Cause ||
+	if r.AllZones != o.AllZones || r.Target != o.Target || r.Outside != o.Outside || r.Status != o.Status || r.Action != o.Action || r.Cause != o.Cause ||
 		r.Detail != o.Detail || r.Asked != o.Asked || !slices.Equal(r.Chain, o.Chain) {
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -242,38 +243,42 @@ func home(v store.View, n dnsname.Name) (zone.Zone, error) {
 // put writes record sets, all in one edit.
 func (r *rig) put(lines ...string) error {
 	r.t.Helper()
-	return r.commit(func(tx *publish.Tx) error {
-		for _, l := range lines {
-			s := r.set(l, false)
-			z, err := home(tx.View, s.Name)
-			if err != nil {
-				return err
-			}
-			s.Zone = z.ID
-			if _, err = tx.UpdateSet(s); errors.Is(err, store.ErrNotFound) {
-				_, err = tx.CreateSet(s)
-			}
-			if err != nil {
-				return err
-			}
+	return r.commit(func(tx *publish.Tx) error { return r.putIn(tx, lines...) })
+}
+
+func (r *rig) putIn(tx *publish.Tx, lines ...string) error {
+	for _, l := range lines {
+		s := r.set(l, false)
+		z, err := home(tx.View, s.Name)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		s.Zone = z.ID
+		if _, err = tx.UpdateSet(s); errors.Is(err, store.ErrNotFound) {
+			_, err = tx.CreateSet(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drop deletes a record set.
 func (r *rig) drop(owner, typ string) error {
-	return r.commit(func(tx *publish.Tx) error {
-		t, err := rr.ParseType(typ)
-		if err != nil {
-			return err
-		}
-		z, err := home(tx.View, name(owner))
-		if err != nil {
-			return err
-		}
-		return tx.DeleteSet(z.ID, name(owner), t)
-	})
+	return r.commit(func(tx *publish.Tx) error { return dropIn(tx, owner, typ) })
+}
+
+func dropIn(tx *publish.Tx, owner, typ string) error {
+	t, err := rr.ParseType(typ)
+	if err != nil {
+		return err
+	}
+	z, err := home(tx.View, name(owner))
+	if err != nil {
+		return err
+	}
+	return tx.DeleteSet(z.ID, name(owner), t)
 }
 
 // wait lets so much time pass.
@@ -377,7 +382,10 @@ func (r *rig) do(server *simnet.Server, script string) {
 func (r *rig) stale(owner string) string {
 	var out []string
 	for _, t := range []rr.Type{rr.TypeA, rr.TypeAAAA, rr.TypeMX} {
-		if r.Stale([]byte(name(owner).Wire()), t) {
+		q := lookup.Question{Name: []byte(name(owner).Wire()), Type: t}
+		reply := lookup.Reply{Msg: make([]byte, 12, 1000), Limit: 1000}
+		lookup.Answer(r.pub.Snapshot(), q, &reply)
+		if reply.Kind == lookup.Positive && r.Stale(q.Name, reply.Encloser, t) {
 			out = append(out, t.String())
 		}
 	}

@@ -1,11 +1,17 @@
 package alias_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // saidOf is what is said of an ALIAS: its status, and the addresses that are said to be served.
@@ -88,4 +94,89 @@ func TestToldAtOnce(t *testing.T) {
 		r.must(r.put("other.example.org. 60 A 203.0.113.1"))
 		said("ACTIVE[203.0.113.8]")
 	})
+}
+
+// group commits edits in one group: the first one holds the committer until all others wait behind it.
+func (r *rig) group(edits ...func(*publish.Tx) error) {
+	r.t.Helper()
+	commits := r.store.commits()
+	gate := make(chan struct{})
+	for i, fn := range edits {
+		go r.commit(func(tx *publish.Tx) error {
+			if i == 0 {
+				<-gate
+			}
+			return fn(tx)
+		})
+		synctest.Wait()
+	}
+	close(gate)
+	synctest.Wait()
+	if n := r.store.commits() - commits; n != 1 {
+		r.t.Errorf("%d commits, want all edits in one", n)
+	}
+}
+
+// An edit sees what the edits before it in its group made of aliases, though none of them is committed.
+func TestGroup(t *testing.T) {
+	put := func(r *rig, line string) func(*publish.Tx) error {
+		return func(tx *publish.Tx) error { return r.putIn(tx, line) }
+	}
+	drop := func(tx *publish.Tx) error { return dropIn(tx, "a.example.org.", "ALIAS") }
+	refused := errors.New("refused")
+	tests := []struct {
+		name  string
+		edits func(*rig) []func(*publish.Tx) error
+		want  string
+	}{
+		{"the target changes behind it", func(r *rig) []func(*publish.Tx) error {
+			return []func(*publish.Tx) error{put(r, "a.example.org. 60 ALIAS www.example.com."), put(r, "www.example.com. 60 A 203.0.113.8")}
+		}, "ACTIVE[203.0.113.8]"},
+		{"an edit behind it fails", func(r *rig) []func(*publish.Tx) error {
+			return []func(*publish.Tx) error{put(r, "a.example.org. 60 ALIAS www.example.com."),
+				func(tx *publish.Tx) error { return errors.Join(drop(tx), refused) }, put(r, "www.example.com. 60 A 203.0.113.8")}
+		}, "ACTIVE[203.0.113.8]"},
+		{"an edit before it fails", func(r *rig) []func(*publish.Tx) error {
+			return []func(*publish.Tx) error{
+				func(tx *publish.Tx) error {
+					return errors.Join(r.putIn(tx, "a.example.org. 60 ALIAS alt.example.com."), refused)
+				},
+				put(r, "a.example.org. 60 ALIAS www.example.com.")}
+		}, "ACTIVE[203.0.113.7]"},
+		{"it goes and comes", func(r *rig) []func(*publish.Tx) error {
+			return []func(*publish.Tx) error{put(r, "a.example.org. 60 ALIAS www.example.com."), drop,
+				put(r, "a.example.org. 60 ALIAS alt.example.com.")}
+		}, "ACTIVE[203.0.113.9]"},
+		{"its target changes and changes back", func(r *rig) []func(*publish.Tx) error {
+			r.must(r.put("a.example.org. 60 ALIAS www.example.com."))
+			return []func(*publish.Tx) error{put(r, "www.example.com. 60 A 203.0.113.8"), put(r, "www.example.com. 60 A 203.0.113.7")}
+		}, "ACTIVE[203.0.113.7]"},
+		{"it comes and goes", func(r *rig) []func(*publish.Tx) error {
+			return []func(*publish.Tx) error{put(r, "a.example.org. 60 ALIAS www.example.com."), drop}
+		}, "none (false, false, )"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, "")
+				r.zone("example.com.", "www.example.com. 60 A 203.0.113.7", "alt.example.com. 60 A 203.0.113.9")
+				r.zone("example.org.")
+				r.group(tt.edits(r)...)
+				if got := r.saidOf("a.example.org."); got != tt.want {
+					t.Errorf("after the group %s, want %s", got, tt.want)
+				}
+				r.must(r.pub.View(func(v store.View) error {
+					rows, err := store.ObjectsOf[alias.Record](v, store.KindAlias)
+					if len(rows) == 1 && fmt.Sprint(rows[0].Status, rows[0].Families[0].Addrs) != tt.want || len(rows) == 0 && tt.want[0] == 'A' {
+						t.Errorf("rows after the group %v, want %s", rows, tt.want)
+					}
+					return err
+				}))
+				r.must(r.put("www.example.com. 60 A 203.0.113.10", "alt.example.com. 60 A 203.0.113.10"))
+				if got := r.saidOf("a.example.org."); tt.want[0] == 'A' && got != "ACTIVE[203.0.113.10]" {
+					t.Errorf("after its target changed %s", got)
+				}
+			})
+		})
+	}
 }

@@ -17,13 +17,13 @@ type State struct {
 // State of an ALIAS; not ok, if there is none.
 func (s *Service) State(k Key) (State, bool) {
 	s.mu.Lock()
-	e, rec, ok := s.toldLocked(k)
-	if !ok {
+	e := s.knownLocked(k)
+	if e == nil {
 		s.mu.Unlock()
 		return State{}, false
 	}
-	st, outside, tracker := State{Record: rec}, e.outside, s.tracker
-	for i, f := range rec.Families {
+	st, outside, tracker := State{Record: e.rec}, e.outside, s.tracker
+	for i, f := range e.rec.Families {
 		st.StaleUntil[i] = f.staleUntil(s.policy.StaleLimit)
 	}
 	s.mu.Unlock()
@@ -45,17 +45,19 @@ func (s *Service) State(k Key) (State, bool) {
 func (s *Service) Status(k Key) (status Status, action string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, rec, ok := s.toldLocked(k)
-	return rec.Status, rec.Action, ok
+	e := s.knownLocked(k)
+	if e == nil {
+		return "", "", false
+	}
+	return e.rec.Status, e.rec.Action, true
 }
 
-// toldLocked is an ALIAS and what may be told of it; not ok, if there is none, or none that was ever served.
-func (s *Service) toldLocked(k Key) (e *entry, rec Record, ok bool) {
-	if e = s.index.entries[k]; e == nil || e.gone {
-		return nil, Record{}, false
+// knownLocked returns the entry of an ALIAS that is committed, or nil.
+func (s *Service) knownLocked(k Key) *entry {
+	if e := s.index.entries[k]; e != nil && e.rec.Status != "" {
+		return e
 	}
-	rec = s.shownLocked(e)
-	return e, rec, rec.Status != ""
+	return nil
 }
 
 // Refresh looks the target of an ALIAS up now. wait is not zero when that was asked for too often: it is how long to wait
@@ -63,8 +65,8 @@ func (s *Service) toldLocked(k Key) (e *entry, rec Record, ok bool) {
 func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.index.entries[k]
-	if e == nil || e.gone {
+	e := s.knownLocked(k)
+	if e == nil {
 		return 0, false
 	}
 	target := e.outside

@@ -168,7 +168,7 @@ func (w *walker) find(n dnsname.Name) (place, error) {
 			}
 			return w.in(z, n)
 		}
-		if sets, err := w.match(z, n); err != nil || len(sets) > 0 {
+		if sets, _, err := w.match(z, n); err != nil || len(sets) > 0 {
 			return at(z, n, sets), err
 		}
 	}
@@ -195,12 +195,11 @@ func (w *walker) in(z zone.Zone, n dnsname.Name) (place, error) {
 		}
 		return redirect(z, n, s)
 	}
-	sets, err := w.match(z, n)
-	if err != nil || len(sets) > 0 {
-		return at(z, n, sets), err
+	sets, exists, err := w.match(z, n)
+	if !exists {
+		return place{missing: true}, err
 	}
-	exists, err := w.exists(z, n)
-	return place{missing: !exists}, err
+	return at(z, n, sets), err
 }
 
 // between are the names from the apex down to a name.
@@ -224,31 +223,28 @@ func redirect(z zone.Zone, n dnsname.Name, s zone.RecordSet) (place, error) {
 	return place{next: next, ttl: ttlOf(z, s)}, nil
 }
 
-// match is the sets of a name, or of the wildcard that stands for it; none, if it does not exist or has none.
-func (w *walker) match(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
-	sets, err := w.setsAt(z, n)
-	if err != nil || len(sets) > 0 || n == z.Name {
-		return sets, err
-	}
-	if exists, err := w.exists(z, n); err != nil || exists {
-		return nil, err
-	}
-	for m := n.Parent(); ; m = m.Parent() {
-		exists := m == z.Name
-		if !exists {
-			if exists, err = w.exists(z, m); err != nil {
-				return nil, err
-			}
+// match returns the sets of a name, or of the wildcard that answers for it, and whether there is such a name. A wildcard
+// may exist without sets, by a name below it (RFC 4592 §2.2.2).
+func (w *walker) match(z zone.Zone, n dnsname.Name) (sets []zone.RecordSet, exists bool, err error) {
+	encloser := n
+	for ; ; encloser = encloser.Parent() {
+		if exists, err = w.exists(z, encloser); err != nil {
+			return nil, false, err
 		}
-		if !exists {
-			continue
+		if exists {
+			break
 		}
-		star, err := m.Child("*") // RFC 4592 §3.3.1: of the closest encloser, and no other
-		if err != nil {
-			return nil, nil
-		}
-		return w.setsAt(z, star)
 	}
+	if encloser != n { // RFC 4592 §3.3.1: the wildcard below the closest encloser, and no other
+		if n, err = encloser.Child("*"); err != nil {
+			return nil, false, nil // too long to be a name
+		}
+		if exists, err = w.exists(z, n); err != nil || !exists {
+			return nil, false, err
+		}
+	}
+	sets, err = w.setsAt(z, n)
+	return sets, true, err
 }
 
 // setsAt is the sets of a name, without what was made of an ALIAS: where the ALIAS is gone, that is about to go in this edit.
@@ -257,8 +253,11 @@ func (w *walker) setsAt(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
 	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return s.Hidden }), err
 }
 
-// exists reports whether a name or one below it has records.
+// exists reports whether a name or one below it has records. The apex always exists.
 func (w *walker) exists(z zone.Zone, n dnsname.Name) (found bool, err error) {
+	if n == z.Name {
+		return true, nil
+	}
 	err = w.v.RecordSetsBelow(z.ID, n, func(s zone.RecordSet) (bool, error) {
 		found = !s.Hidden
 		return !found, nil

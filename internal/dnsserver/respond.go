@@ -239,7 +239,7 @@ func (h *handler) lookup() int {
 	case lookup.ServFail:
 		return wire.EDENotReady
 	case lookup.Positive:
-		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name, h.q.qtype) {
+		if h.settings.stale != nil && h.q.edns.present && h.settings.stale(h.q.name, r.Encloser, h.q.qtype) {
 			return wire.EDEStale
 		}
 	}

@@ -334,8 +334,8 @@ func TestKeepaliveOverTCPOnly(t *testing.T) {
 
 // Answers that are known to be old say so, to those who understand it.
 func TestStaleAnswers(t *testing.T) {
-	h := newHandler(t, Config{Stale: func(name []byte, t rr.Type) bool {
-		return string(name) == "\x03www\x07example\x03org\x00" && t == rr.TypeA
+	h := newHandler(t, Config{Stale: func(name []byte, encloser int, t rr.Type) bool {
+		return encloser == 0 && string(name) == "\x03www\x07example\x03org\x00" && t == rr.TypeA
 	}})
 	for name, want := range map[string]int{"WWW.example.org.": wire.EDEStale, "ns1.example.org.": wire.EDENone} {
 		if got := summarise(unpacked(t, ask(h, packed(t, withOPT(question(name, dns.TypeA), 1232))))).EDE; got != want {

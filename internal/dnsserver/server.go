@@ -22,13 +22,13 @@ import (
 
 // Config says where and how to serve. The zero value of each field is safe.
 type Config struct {
-	Listen   []string                          // addresses with ports; without a host, all addresses of both families; default ":53"
-	Snapshot func() *zone.Snapshot             // the zones; nil, or a nil Snapshot, answers SERVFAIL
-	Stale    func(name []byte, t rr.Type) bool // whether the records of a name are known to be old; default: none are
-	Version  string                            // shown to those who ask version.bind in class CH; default hidden
-	NSID     string                            // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                               // largest reply over UDP; default 1232, which no usual path fragments
-	Workers  int                               // sockets for each address; default one for each CPU in use
+	Listen   []string              // addresses with ports; without a host, all addresses of both families; default ":53"
+	Snapshot func() *zone.Snapshot // the zones; nil, or a nil Snapshot, answers SERVFAIL
+	Stale    StaleFunc             // default: no records are stale
+	Version  string                // shown to those who ask version.bind in class CH; default hidden
+	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
+	UDPSize  int                   // largest reply over UDP; default 1232, which no usual path fragments
+	Workers  int                   // sockets for each address; default one for each CPU in use
 	RRL      RRLConfig
 	TCP      TCPConfig
 	Forward  ForwardConfig
@@ -39,6 +39,10 @@ type Config struct {
 	portable bool // serve UDP as on systems without recvmmsg; for tests
 }
 
+// StaleFunc reports whether the records that answer for a name, in lower-case wire form, are known to be old. encloser is
+// that of lookup.Reply: the wildcard below name[encloser:] answers for it, or the name itself when it is 0.
+type StaleFunc func(name []byte, encloser int, t rr.Type) bool
+
 // settings is what handlers need of the Config.
 type settings struct {
 	snapshot func() *zone.Snapshot
@@ -46,9 +50,9 @@ type settings struct {
 	nsid     string
 	udpSize  int
 	secret   cookieSecret
-	stale    func(name []byte, t rr.Type) bool // nil when nothing ever is
-	waiting  *waiting                          // nil when nothing is forwarded
-	peers    *peering                          // nil when nobody speaks with other servers
+	stale    StaleFunc // nil when nothing ever is
+	waiting  *waiting  // nil when nothing is forwarded
+	peers    *peering  // nil when nobody speaks with other servers
 }
 
 // Server is a set of bound sockets, and what serves them.

@@ -52,6 +52,10 @@ type Reply struct {
 	Additionals   int
 	Zone          *zone.Nodes // the zone of the question; nil when it is not ours
 
+	// Encloser is where in the name of the question its closest encloser begins, if the wildcard below that answers for
+	// the name (RFC 4592 §3.3.1), and 0 otherwise. It says nothing of overlays and of names that a chain leads to.
+	Encloser int
+
 	// Turn says with which record an overlay's sets begin. The caller steps it from question to question.
 	Turn uint32
 
@@ -78,7 +82,7 @@ type Question struct {
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	r.Kind, r.Rcode, r.Zone = Refused, wire.RcodeRefused, nil
 	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
-	r.Answers, r.Authorities, r.Additionals, r.numDN = 0, 0, 0, 0
+	r.Answers, r.Authorities, r.Additionals, r.numDN, r.Encloser = 0, 0, 0, 0, 0
 	r.cur.set(q.Name, questionAt)
 	r.root = questionAt + len(q.Name) - 1
 	z := r.findZone(s, q.Type)
@@ -179,6 +183,9 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 		}
 		p.node = z.Find(r.wildcard(p.off, apex))
 		r.Synthesized = true
+		if r.cur.pos == questionAt {
+			r.Encloser = p.off
+		}
 	}
 	return r.at(z, p.node, apex, t)
 }

@@ -24,7 +24,6 @@ const (
 
 	KindSecondary Kind = "secondary"
 	KindAlias     Kind = "alias"
-	KindAllZones  Kind = "aliaszones" // the Policy.AllZones by which aliases were last flattened
 	KindScan      Kind = "explainscan"
 	KindFacts     Kind = "explainfacts" // apart from scans: a list of scans does not read them
 
@@ -50,7 +49,7 @@ var kinds = map[Kind]bool{
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
 	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true,
 
-	KindSecondary: true, KindAlias: true, KindAllZones: true, KindScan: true, KindFacts: true,
+	KindSecondary: true, KindAlias: true, KindScan: true, KindFacts: true,
 
 	KindMECApp: true, KindMECAppName: true, KindMECClaims: true, KindMECConfig: true, KindMECEvent: true,
 	KindMECExpiry: true, KindMECRecord: true, KindMECRule: true, KindMECRunning: true, KindMECState: true,
