@@ -143,17 +143,8 @@ func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
 
 func (c *call) view(fn func(store.View) error) error { return c.api.Publisher.View(fn) }
 
-// url is the address of a path of this API.
-func (c *call) url(path string) string {
-	if c.settings.BaseURL != "" {
-		return c.settings.BaseURL + path
-	}
-	scheme := "http://"
-	if c.r.TLS != nil {
-		scheme = "https://"
-	}
-	return scheme + c.r.Host + path
-}
+// url returns the address of a path of this API.
+func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.settings.BaseURL) + path }
 
 // created is the reply to a create: 201 and where to find it.
 func created(body any, self string) reply {
@@ -167,7 +158,6 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
 func (c *call) write(rep reply) {
 	h := c.w.Header()
-	c.setRequestID()
 	if rep.location != "" {
 		h.Set("Location", rep.location)
 	}
@@ -199,15 +189,6 @@ func (c *call) writeStream(rep reply) {
 	if err := rep.stream(c.w); err != nil {
 		c.api.Log.Error("reply ended early", "path", c.r.URL.Path, "err", err)
 		panic(http.ErrAbortHandler) // half a zone must not look like a whole one
-	}
-}
-
-func (c *call) setRequestID() {
-	const name = "X-Openstack-Request-Id"
-	if h := c.w.Header(); h.Get(name) == "" {
-		if id := httpapi.RequestID(c.r.Context()); id != "" {
-			h.Set(name, id)
-		}
 	}
 }
 

@@ -141,8 +141,8 @@ func (c *call) refresh(z zone.Zone) {
 	}
 }
 
-// transfer fetches a zone from its masters, whatever its serial.
-func (c *call) transfer() (reply, error) {
+// fetchFromMasters transfers a zone, whatever its serial.
+func (c *call) fetchFromMasters() (reply, error) {
 	err := c.view(func(v store.View) error {
 		z, err := c.ownZone(v)
 		if err != nil {

@@ -61,7 +61,8 @@ var extensionRoutes = []Route{
 
 var taskRoutes = []Route{
 	{post, "/v2/zones/{zone_id}/tasks/abandon", "Abandon a zone", needAdmin, (*call).abandon},
-	{post, "/v2/zones/{zone_id}/tasks/xfr", "Fetch a secondary zone from its masters", needMember, (*call).transfer},
+	{post, "/v2/zones/{zone_id}/tasks/xfr", "Fetch a secondary zone from its masters",
+		needMember, (*call).fetchFromMasters},
 	{post, "/v2/zones/{zone_id}/tasks/pool_move", "Move a zone to another pool", needAdmin, (*call).movePool},
 	{post, "/v2/zones/{zone_id}/tasks/export", "Export a zone", needMember, (*call).createExport},
 	{get, "/v2/zones/tasks/exports", "List exports", needReader, exportTasks.list},
