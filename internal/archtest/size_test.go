@@ -47,9 +47,15 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
+// withInit is the one file with an init function: CoreDNS knows its plugins by those of the packages it imports.
+const withInit = "kubernetes/plugin/dnsnameresolver/setup.go"
+
 // TestNoInit keeps the start of the programs visible in main.
 func TestNoInit(t *testing.T) {
 	for _, s := range sources(t) {
+		if s.path == withInit {
+			continue
+		}
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
 				t.Errorf("%s has an init function", s.path)

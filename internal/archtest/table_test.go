@@ -108,6 +108,7 @@ var tests = []string{
 	"kubernetes/test/egress",
 	"kubernetes/test/egress/rig",
 	"kubernetes/test/egress/system",
+	"kubernetes/test/plugincfg",
 	"test/alias",
 	"test/clients",
 	"test/clients/openapi",

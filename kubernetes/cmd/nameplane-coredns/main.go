@@ -13,13 +13,12 @@ import (
 
 func main() {
 	dnsserver.Directives = withPlugin(dnsserver.Directives)
-	dnsnameresolver.Register()
 	coremain.Run()
 }
 
-// withPlugin puts our directive where it sees what clients get: before `dns64`, which makes addresses of other ones, and so
-// before `cache` and all that answer. The stock build has it some places further down, behind `tsig`, with nothing
-// in between but plugins that do not change addresses, and `dns64`.
+// withPlugin returns the directives with ours before `dns64`, which changes addresses, and so before `cache` and all plugins
+// that answer: the plugin must see what clients get. The stock build has it after `tsig`; of the plugins between, only
+// `dns64` changes addresses.
 func withPlugin(directives []string) []string {
 	at := slices.Index(directives, "dns64")
 	if at < 0 {

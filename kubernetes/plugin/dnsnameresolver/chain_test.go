@@ -40,7 +40,6 @@ func serve(t *testing.T, corefile string) string {
 	t.Helper()
 	if !slices.Contains(dnsserver.Directives, Name) {
 		dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives), slices.Index(dnsserver.Directives, "cache"), Name)
-		Register()
 	}
 	caddy.Quiet, dnsserver.Quiet = true, true
 	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(corefile), Filepath: "Corefile", ServerTypeName: "dns"})

@@ -6,11 +6,12 @@ import (
 	"github.com/coredns/coredns/plugin"
 )
 
-// Register makes the directive known to CoreDNS. Where it stands in the chain is for dnsserver.Directives to say: before
-// `cache`, so that replies from the cache are seen, and before `dns64`, so that the addresses are those that clients get.
-func Register() { plugin.Register(Name, setup) }
+// init makes the directive known to CoreDNS, as the init of every CoreDNS plugin does: the import that CoreDNS generates
+// from a line of plugin.cfg is then all that a build needs. The order in plugin.cfg decides the place in the chain: before
+// `cache`, so that the plugin sees replies from the cache, and before `dns64`, so that it sees the addresses clients get.
+func init() { plugin.Register(Name, setup) }
 
-// engineKey is under which an engine is kept for the server blocks of one Corefile.
+// engineKey is the key of the engine that the server blocks of one Corefile share.
 type engineKey string
 
 func setup(c *caddy.Controller) error {

@@ -93,7 +93,6 @@ func (p *plugged) coredns(t *testing.T, lines string) (ask func(question string)
 	t.Helper()
 	if !slices.Contains(dnsserver.Directives, dnsnameresolver.Name) {
 		dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives), slices.Index(dnsserver.Directives, "cache"), dnsnameresolver.Name)
-		dnsnameresolver.Register()
 	}
 	caddy.Quiet, dnsserver.Quiet = true, true
 	cfg, err := p.ConfigFor("kube-system", "coredns")
