@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/nameplane/nameplane/kubernetes/api/crds"
 )
@@ -57,12 +57,12 @@ func TestValidation(t *testing.T) {
 		{resolvers, schema + "required", list{"spec"}},
 		{resolvers, spec + "required", list{"name"}},
 		{resolvers, spec + "properties.name.pattern", `^(\*\.)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.){2,}$`},
-		{resolvers, spec + "properties.name.maxLength", 254.0},
+		{resolvers, spec + "properties.name.maxLength", int64(254)},
 		{resolvers, spec + "properties.name.x-kubernetes-validations", list{map[string]any{"rule": "self == oldSelf", "message": "spec.name is immutable"}}},
 		{resolvers, status + "resolvedNames.x-kubernetes-list-type", "map"},
 		{resolvers, status + "resolvedNames.x-kubernetes-list-map-keys", list{"dnsName"}},
 		{resolvers, entry + "required", list{"dnsName", "resolvedAddresses"}},
-		{resolvers, entry + "properties.dnsName.maxLength", 254.0},
+		{resolvers, entry + "properties.dnsName.maxLength", int64(254)},
 		{resolvers, entry + "properties.resolutionFailures.format", "int32"},
 		{resolvers, entry + "properties.conditions.x-kubernetes-list-type", "map"},
 		{resolvers, entry + "properties.conditions.x-kubernetes-list-map-keys", list{"type"}},
@@ -91,10 +91,10 @@ func TestValidation(t *testing.T) {
 		{firewalls, rule + "properties.ports.x-kubernetes-list-type", "atomic"},
 		{firewalls, port + "required", list{"port", "protocol"}},
 		{firewalls, port + "properties.protocol.pattern", "^TCP|UDP|SCTP$"},
-		{firewalls, port + "properties.port.minimum", 1.0},
-		{firewalls, port + "properties.port.maximum", 65535.0},
-		{firewalls, to + "minProperties", 1.0},
-		{firewalls, to + "maxProperties", 1.0},
+		{firewalls, port + "properties.port.minimum", int64(1)},
+		{firewalls, port + "properties.port.maximum", int64(65535)},
+		{firewalls, to + "minProperties", int64(1)},
+		{firewalls, to + "maxProperties", int64(1)},
 		{firewalls, to + "properties.cidrSelector.type", "string"},
 		{firewalls, to + "properties.dnsName.pattern", `^(\*\.)?([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+\.?$`},
 		{firewalls, to + "properties.nodeSelector.properties.matchLabels.type", "object"},

@@ -2,7 +2,6 @@ package dnsnameresolver
 
 import (
 	"context"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
 const (
@@ -26,12 +26,6 @@ const (
 	// started refuses what it grants a moment later, so that only the third refusal is believed.
 	minDenied, maxDenied = time.Second, 5 * time.Minute
 	believed             = 3
-)
-
-// Annotations that OVN-Kubernetes writes on nodes.
-const (
-	subnetsAnnotation = "k8s.ovn.org/node-subnets"
-	hostsAnnotation   = "k8s.ovn.org/host-cidrs"
 )
 
 // networks are what the cluster says of its own: answers must not open the way to them.
@@ -170,8 +164,11 @@ func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, den
 func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
-		hosts, subnets := o.Annotations[hostsAnnotation], o.Annotations[subnetsAnnotation]
-		return &corev1.Node{ObjectMeta: bare(o.ObjectMeta, map[string]string{hostsAnnotation: hosts, subnetsAnnotation: subnets}),
+		read := map[string]string{}
+		for _, name := range []string{node.HostsAnnotation, node.SubnetsAnnotation} {
+			read[name] = o.Annotations[name]
+		}
+		return &corev1.Node{ObjectMeta: bare(o.ObjectMeta, read),
 			Spec: corev1.NodeSpec{PodCIDRs: o.Spec.PodCIDRs}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
 	case *corev1.Service:
 		return &corev1.Service{ObjectMeta: bare(o.ObjectMeta, nil), Spec: corev1.ServiceSpec{ClusterIPs: o.Spec.ClusterIPs}}, nil
@@ -183,36 +180,22 @@ func bare(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta 
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations}
 }
 
-// nodeNetworks are the addresses of a node, unless these are permitted, and the subnets of its pods.
+// nodeNetworks returns the addresses of a node, unless these are permitted, and the subnets of its pods.
 func nodeNetworks(o any, permitted bool) []learn.Network {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return nil
 	}
 	var out []learn.Network
-	for _, a := range n.Status.Addresses {
-		if !permitted && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
-			out = appendNetworks(out, "a node", a.Address)
+	if !permitted {
+		hosts, _ := node.Hosts(n)
+		for _, a := range append(node.KubeletAddrs(n), hosts...) {
+			out = append(out, learn.Network{Net: netip.PrefixFrom(a, a.BitLen()), Whose: "a node"})
 		}
 	}
-	var hosts []string
-	if !permitted && json.Unmarshal([]byte(n.Annotations[hostsAnnotation]), &hosts) == nil {
-		for _, h := range hosts {
-			if p, err := netip.ParsePrefix(h); err == nil {
-				out = appendNetworks(out, "a node", p.Addr().String())
-			}
-		}
-	}
-	out = appendNetworks(out, "a pod", n.Spec.PodCIDRs...)
-	var of map[string]json.RawMessage // networks: each has one subnet or a list of them
-	if json.Unmarshal([]byte(n.Annotations[subnetsAnnotation]), &of) == nil {
-		var list []string
-		var one string
-		if json.Unmarshal(of["default"], &list) == nil {
-			out = appendNetworks(out, "a pod", list...)
-		} else if json.Unmarshal(of["default"], &one) == nil {
-			out = appendNetworks(out, "a pod", one)
-		}
+	subnets, _ := node.Subnets(n)
+	for _, p := range append(node.PodCIDRs(n), subnets...) {
+		out = append(out, learn.Network{Net: p, Whose: "a pod"})
 	}
 	return out
 }

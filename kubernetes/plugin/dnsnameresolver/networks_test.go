@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
 // What a cluster says of itself.
@@ -73,7 +74,7 @@ func lessonOf(addrs ...string) learn.Lesson {
 func TestNodeNetworks(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-			hostsAnnotation: `["192.0.2.10/24","198.51.100.1/24","x"]`, subnetsAnnotation: `{"default":["10.1.0.0/24","2001:db8:1::/64"],"blue":"10.9.0.0/24"}`}},
+			node.HostsAnnotation: `["192.0.2.10/24","198.51.100.1/24","x"]`, node.SubnetsAnnotation: `{"default":["10.1.0.0/24","2001:db8:1::/64"],"blue":"10.9.0.0/24"}`}},
 		Spec:   corev1.NodeSpec{PodCIDRs: []string{"10.3.0.0/24", "0.0.0.0/0", "none"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "fe80::1%eth0"}, {Type: corev1.NodeExternalIP, Address: "::ffff:192.0.2.77"}}},
 	}
@@ -81,7 +82,7 @@ func TestNodeNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{subnetsAnnotation: `{"default":"10.4.0.0/24"}`}}}
+	one := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{node.SubnetsAnnotation: `{"default":"10.4.0.0/24"}`}}}
 	nets := learn.NewNetworks(slices.Concat(nodeNetworks(stripped, false), nodeNetworks(one, false)))
 	for addr, want := range map[string]string{"192.0.2.10": "a node", "198.51.100.1": "a node", "192.0.2.77": "a node", "198.51.100.2": "",
 		"10.1.0.9": "a pod", "2001:db8:1::9": "a pod", "10.3.0.1": "a pod", "10.4.0.1": "a pod", "10.9.0.1": "", "203.0.113.1": ""} {

@@ -27,6 +27,7 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
@@ -52,7 +53,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Zone = cmp.Or(o.Zone, defaultZone)
+	o.Zone = cmp.Or(o.Zone, node.DefaultZone)
 	o.Node = cmp.Or(o.Node, o.Zone)
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	if o.Log == nil {
@@ -197,7 +198,7 @@ func (a *agent) matters(old, now any) bool {
 		}
 	case *corev1.Node:
 		if old, ok := old.(*corev1.Node); ok {
-			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[zoneAnnotation] != now.Annotations[zoneAnnotation] || old.Annotations[chassisAnnotation] != now.Annotations[chassisAnnotation] ||
+			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[node.ZoneAnnotation] != now.Annotations[node.ZoneAnnotation] || old.Annotations[node.ChassisAnnotation] != now.Annotations[node.ChassisAnnotation] ||
 				!slices.Equal(hostAddrs(old), hostAddrs(now)) || !slices.Equal(nodeSubnets(old), nodeSubnets(now))
 		}
 	case *metav1.PartialObjectMetadata:
@@ -246,7 +247,7 @@ func (a *agent) setPrefixes(nodes []corev1.Node) {
 func (a *agent) place(nodes []corev1.Node) {
 	stray := len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return inZone(&n, a.opts.Zone) })
 	if stray && !a.stray {
-		a.opts.Log.Warn("no node is of this zone; look at --zone, and at the annotation "+zoneAnnotation+" of the nodes", "zone", a.opts.Zone, "zoneOfTheFirstNode", zoneOf(&nodes[0]))
+		a.opts.Log.Warn("no node is of this zone; look at --zone, and at the annotation "+node.ZoneAnnotation+" of the nodes", "zone", a.opts.Zone, "zoneOfTheFirstNode", node.Zone(&nodes[0]))
 	}
 	a.stray = stray
 }

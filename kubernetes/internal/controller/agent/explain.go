@@ -286,15 +286,11 @@ func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []neti
 
 func sortedOnce(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
 
-// allPrefixes are the subnets of the pods of all nodes.
+// allPrefixes returns the subnets of the pods of all nodes.
 func allPrefixes(nodes []corev1.Node) []netip.Prefix {
 	var out []netip.Prefix
 	for i := range nodes {
-		for _, s := range nodeSubnets(&nodes[i]) {
-			if p, err := netip.ParsePrefix(s); err == nil {
-				out = append(out, p.Masked())
-			}
-		}
+		out = append(out, nodeSubnets(&nodes[i])...)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,7 +36,7 @@ func TestExplainReport(t *testing.T) {
 	o := objects{
 		firewalls: []apiv1.EgressFirewall{ef("ns1", 1, web, allow("com"), deny)},
 		resolvers: []v1alpha1.DNSNameResolver{names},
-		nodes:     []corev1.Node{node("n", map[string]string{subnetsAnnotation: `{"default":"10.128.0.0/24"}`})},
+		nodes:     []corev1.Node{newNode("n", map[string]string{node.SubnetsAnnotation: `{"default":"10.128.0.0/24"}`})},
 	}
 	by := func(i int) *int { return &i }
 	learnedAt := []LearnedName{{Name: "a.example.com.", At: t0, Until: t0.Add(30 * time.Second)}, {Name: "b.example.com.", At: t0, Until: t0.Add(time.Minute)}}
@@ -72,7 +73,7 @@ func TestExplainReport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.q.Namespace == "ns1" {
-				tt.want.Silent = []string{defaultZone}
+				tt.want.Silent = []string{node.DefaultZone}
 			}
 			got := explain(t.Context(), o, tt.q, t0.Add(time.Second))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -92,9 +93,9 @@ func TestExplainZones(t *testing.T) {
 	f.Status.Messages = []string{"z2: EgressFirewall Rules applied", "z1: EgressFirewall Rules applied", "z3: EgressFirewall Rules not correctly applied: no", "cluster-manager: EgressFirewall Rules not correctly applied: spec.egress[1]: no"}
 	other := ef("ns2", 1, allow("www.example.com"))
 	other.Status.Messages = []string{"z4: EgressFirewall Rules applied"}
-	o := objects{firewalls: []apiv1.EgressFirewall{other, f}, nodes: []corev1.Node{node("n", nil)}, resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1")}}
+	o := objects{firewalls: []apiv1.EgressFirewall{other, f}, nodes: []corev1.Node{newNode("n", nil)}, resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1")}}
 	for _, zone := range []string{"z1", "z3", "z4", "z4"} {
-		o.nodes = append(o.nodes, node("of-"+zone, map[string]string{zoneAnnotation: zone}))
+		o.nodes = append(o.nodes, newNode("of-"+zone, map[string]string{node.ZoneAnnotation: zone}))
 	}
 	got := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0)
 	got.Answers = nil

@@ -19,6 +19,7 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
 // unseen answers for a namespace that is not there. Where there is no firewall a mistyped namespace would be called open. Who must not see
@@ -176,7 +177,7 @@ func (r *Report) status(o objects, namespace string, bad []error) {
 		}
 	}
 	for i := range o.nodes {
-		zone := zoneOf(&o.nodes[i])
+		zone := node.Zone(&o.nodes[i])
 		if !said[zone] {
 			r.Silent = append(r.Silent, zone)
 		}

@@ -102,7 +102,7 @@ func TestExplainBadRules(t *testing.T) {
 			want = append(want, "not in force: "+bad)
 		}
 		want = append(want, f.Status.Messages[1])
-		got := explain(t.Context(), objects{firewalls: []apiv1.EgressFirewall{f}, nodes: []corev1.Node{node("n", nil)}}, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0)
+		got := explain(t.Context(), objects{firewalls: []apiv1.EgressFirewall{f}, nodes: []corev1.Node{newNode("n", nil)}}, Question{Namespace: "ns1", Addr: addr("192.0.2.1")}, t0)
 		if diff := cmp.Diff(want, got.Warnings); diff != "" {
 			t.Errorf("warnings (-want +got)\n%s", diff)
 		}

@@ -23,6 +23,7 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
@@ -81,7 +82,7 @@ func (r *rig) must(err error) {
 // node makes a node of the zone.
 func (r *rig) node(name string) {
 	r.Helper()
-	r.must(r.client.Create(r.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{zoneAnnotation: r.ovn.Node}}}))
+	r.must(r.client.Create(r.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{node.ZoneAnnotation: r.ovn.Node}}}))
 }
 
 // soon waits for something that others do, and tells how long it took.
@@ -299,7 +300,7 @@ func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
 		r.Error("no node is selected, and an address is reached")
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge", Labels: map[string]string{"ingress": "yes"},
-		Annotations: map[string]string{hostsAnnotation: `["203.0.113.9/24","2001:db8:9::9/64"]`}}}
+		Annotations: map[string]string{node.HostsAnnotation: `["203.0.113.9/24","2001:db8:9::9/64"]`}}}
 	r.must(r.client.Create(r.Context(), n))
 	for _, ip := range []string{"203.0.113.9", "2001:db8:9::9"} {
 		r.soon(ip+" of a node that came is reached", func() bool { return r.reaches(ip) })

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -16,21 +15,15 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
 // theOnly is the name an EgressFirewall has; its schema allows no other.
 const theOnly = "default"
 
-// Annotations that OVN-Kubernetes writes or reads.
-const (
-	subnetsAnnotation = "k8s.ovn.org/node-subnets"
-	hostsAnnotation   = "k8s.ovn.org/host-cidrs"
-	zoneAnnotation    = "k8s.ovn.org/zone-name"
-	chassisAnnotation = "k8s.ovn.org/node-chassis-id"
-	logAnnotation     = "k8s.ovn.org/acl-logging"
-	defaultZone       = "global"
-)
+// logAnnotation is the annotation of namespaces that OVN-Kubernetes reads.
+const logAnnotation = "k8s.ovn.org/acl-logging"
 
 // objects are all that the API server says. They belong to the cache and are not changed.
 type objects struct {
@@ -203,48 +196,35 @@ func (r *reader) resolver(obj *v1alpha1.DNSNameResolver) parsedResolver {
 	return p
 }
 
-// hostAddrs are the addresses of a node: all that OVN-Kubernetes knows of, or what the kubelet says.
+// hostAddrs returns the addresses of a node: all that OVN-Kubernetes knows of, or else those of the kubelet.
 func hostAddrs(n *corev1.Node) []netip.Addr {
-	var out []netip.Addr
-	var cidrs []string
-	if json.Unmarshal([]byte(n.Annotations[hostsAnnotation]), &cidrs) == nil && len(cidrs) > 0 {
-		for _, c := range cidrs {
-			if p, err := netip.ParsePrefix(c); err == nil {
-				out = append(out, p.Addr().Unmap())
-			}
-		}
-		return out
+	if hosts, ok := node.Hosts(n); ok {
+		return hosts
 	}
-	for _, a := range n.Status.Addresses {
-		addr, err := netip.ParseAddr(a.Address)
-		// A zone is any text, and would be part of an expression of OVN; a kubelet must not write those.
-		if err == nil && addr.Zone() == "" && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
-			out = append(out, addr.Unmap())
-		}
-	}
-	return out
+	return node.KubeletAddrs(n)
 }
 
-// podPrefixes are the prefixes of the pods of a zone's nodes.
+// nodeSubnets returns the subnets of a node's pods: those of OVN-Kubernetes, or else those of the cluster.
+func nodeSubnets(n *corev1.Node) []netip.Prefix {
+	if subnets, ok := node.Subnets(n); ok {
+		return subnets
+	}
+	return node.PodCIDRs(n)
+}
+
+// podPrefixes returns the subnets of the pods of a zone's nodes.
 func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
 	var out []netip.Prefix
 	for i := range nodes {
-		if !inZone(&nodes[i], zone) {
-			continue
-		}
-		for _, s := range nodeSubnets(&nodes[i]) {
-			if p, err := netip.ParsePrefix(s); err == nil {
-				out = append(out, p.Masked())
-			}
+		if inZone(&nodes[i], zone) {
+			out = append(out, nodeSubnets(&nodes[i])...)
 		}
 	}
 	slices.SortFunc(out, netip.Prefix.Compare)
 	return slices.Compact(out)
 }
 
-func inZone(n *corev1.Node, zone string) bool { return zoneOf(n) == zone }
-
-func zoneOf(n *corev1.Node) string { return cmp.Or(n.Annotations[zoneAnnotation], defaultZone) }
+func inZone(n *corev1.Node, zone string) bool { return node.Zone(n) == zone }
 
 // soleNode is the only node of a zone; zero when there are others.
 func soleNode(nodes []corev1.Node, zone string) ovn.Node {
@@ -256,25 +236,9 @@ func soleNode(nodes []corev1.Node, zone string) ovn.Node {
 		if out != (ovn.Node{}) {
 			return ovn.Node{}
 		}
-		out = ovn.Node{Name: nodes[i].Name, Chassis: nodes[i].Annotations[chassisAnnotation]}
+		out = ovn.Node{Name: nodes[i].Name, Chassis: nodes[i].Annotations[node.ChassisAnnotation]}
 	}
 	return out
-}
-
-// nodeSubnets reads what OVN-Kubernetes says of the default network, one subnet or a list of them, or else what the cluster says.
-func nodeSubnets(n *corev1.Node) []string {
-	var networks map[string]json.RawMessage
-	if json.Unmarshal([]byte(n.Annotations[subnetsAnnotation]), &networks) == nil {
-		var list []string
-		if json.Unmarshal(networks["default"], &list) == nil {
-			return list
-		}
-		var one string
-		if json.Unmarshal(networks["default"], &one) == nil {
-			return []string{one}
-		}
-	}
-	return n.Spec.PodCIDRs
 }
 
 // logging reads the annotations of namespaces. What is not a severity is as if it were not there.

@@ -15,6 +15,7 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
@@ -29,7 +30,7 @@ func allow(name string) apiv1.EgressFirewallRule {
 	return apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}}
 }
 
-func node(name string, annotations map[string]string, ips ...string) corev1.Node {
+func newNode(name string, annotations map[string]string, ips ...string) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}, Annotations: annotations}}
 	for _, ip := range ips {
 		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
@@ -61,8 +62,8 @@ func TestRead(t *testing.T) {
 			resolver("www.example.com.", "5", "www.example.com. 192.0.2.1 2001:db8::1 ::ffff:192.0.2.9", "other.example.com. 192.0.2.8"),
 			resolver("*.example.com.", "6", "*.example.com. 192.0.2.2", "a_b.example.com. 192.0.2.3", "c.d.example.com. 192.0.2.7"),
 		},
-		nodes: []corev1.Node{node("a", nil, "198.51.100.1"), node("b", nil, "198.51.100.2", "2001:db8::2"),
-			node("b", map[string]string{hostsAnnotation: `["198.51.100.3/24","10.0.0.3/8"]`}, "198.51.100.4")},
+		nodes: []corev1.Node{newNode("a", nil, "198.51.100.1"), newNode("b", nil, "198.51.100.2", "2001:db8::2"),
+			newNode("b", map[string]string{node.HostsAnnotation: `["198.51.100.3/24","10.0.0.3/8"]`}, "198.51.100.4")},
 		namespaces: []metav1.PartialObjectMetadata{
 			{ObjectMeta: metav1.ObjectMeta{Name: "ns1", Annotations: map[string]string{logAnnotation: `{"allow":"info","deny":"loud"}`}}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "ns2", Annotations: map[string]string{logAnnotation: `{`}}}},
@@ -104,11 +105,11 @@ func TestReadNodes(t *testing.T) {
 		node corev1.Node
 		want []netip.Addr
 	}{
-		{"a zone that closes the bracket", node("a", nil, "fe80::1%eth0) || (ip4", "198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
-		{"a link of its own", node("a", nil, "fe80::1%eth0"), nil},
-		{"IPv4 inside IPv6", node("a", map[string]string{hostsAnnotation: `["::ffff:198.51.100.1/120"]`}, "198.51.100.9"), []netip.Addr{addr("198.51.100.1")}},
-		{"IPv4 inside IPv6, by the kubelet", node("a", nil, "::ffff:198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
-		{"nothing readable", node("a", map[string]string{hostsAnnotation: `["x) || (ip4"]`}, "198.51.100.1", "1 || 1"), nil},
+		{"a zone that closes the bracket", newNode("a", nil, "fe80::1%eth0) || (ip4", "198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
+		{"a link of its own", newNode("a", nil, "fe80::1%eth0"), nil},
+		{"IPv4 inside IPv6", newNode("a", map[string]string{node.HostsAnnotation: `["::ffff:198.51.100.1/120"]`}, "198.51.100.9"), []netip.Addr{addr("198.51.100.1")}},
+		{"IPv4 inside IPv6, by the kubelet", newNode("a", nil, "::ffff:198.51.100.1"), []netip.Addr{addr("198.51.100.1")}},
+		{"nothing readable", newNode("a", map[string]string{node.HostsAnnotation: `["x) || (ip4"]`}, "198.51.100.1", "1 || 1"), nil},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, hostAddrs(&tt.node), same); diff != "" {
@@ -130,7 +131,7 @@ func TestMatters(t *testing.T) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{logAnnotation: logging, "other": other}}}
 	}
 	nodes := func(annotation, value, ip string) *corev1.Node {
-		n := node("a", map[string]string{annotation: value}, ip)
+		n := newNode("a", map[string]string{annotation: value}, ip)
 		return &n
 	}
 	named := func(version string) *v1alpha1.DNSNameResolver {
@@ -149,9 +150,9 @@ func TestMatters(t *testing.T) {
 		{"other rules", said("z1: a"), &rules, true},
 		{"heartbeat", nodes("heartbeat", "1", ip), nodes("heartbeat", "2", ip), false},
 		{"node address", nodes("heartbeat", "1", ip), nodes("heartbeat", "1", "198.51.100.2"), true},
-		{"host addresses", nodes(hostsAnnotation, `["198.51.100.1/24"]`, ip), nodes(hostsAnnotation, `["198.51.100.2/24"]`, ip), true},
-		{"pods of a node", nodes(subnetsAnnotation, `{"default":"10.128.0.0/24"}`, ip), nodes(subnetsAnnotation, `{"default":"10.128.1.0/24"}`, ip), true},
-		{"zone", nodes(zoneAnnotation, "z1", ip), nodes(zoneAnnotation, "z2", ip), true},
+		{"host addresses", nodes(node.HostsAnnotation, `["198.51.100.1/24"]`, ip), nodes(node.HostsAnnotation, `["198.51.100.2/24"]`, ip), true},
+		{"pods of a node", nodes(node.SubnetsAnnotation, `{"default":"10.128.0.0/24"}`, ip), nodes(node.SubnetsAnnotation, `{"default":"10.128.1.0/24"}`, ip), true},
+		{"zone", nodes(node.ZoneAnnotation, "z1", ip), nodes(node.ZoneAnnotation, "z2", ip), true},
 		{"logging", space(`{}`, ""), space(`{"deny":"info"}`, ""), true},
 		{"another annotation", space(`{}`, "1"), space(`{}`, "2"), false},
 		{"addresses of a name", named("1"), named("2"), true},
@@ -161,9 +162,9 @@ func TestMatters(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
-	labelled := node("a", nil)
+	labelled := newNode("a", nil)
 	labelled.Labels = map[string]string{"name": "b"}
-	if first := node("a", nil); !a.matters(&first, &labelled) {
+	if first := newNode("a", nil); !a.matters(&first, &labelled) {
 		t.Error("labels decide which nodes a rule selects")
 	}
 }
@@ -182,9 +183,9 @@ func TestReadFreezes(t *testing.T) {
 
 func TestPodPrefixes(t *testing.T) {
 	nodes := []corev1.Node{
-		node("a", map[string]string{subnetsAnnotation: `{"default":["10.128.1.0/24","fd00:10:128:1::/64"]}`, zoneAnnotation: "a"}),
-		node("b", map[string]string{subnetsAnnotation: `{"default":"10.128.2.0/24"}`, zoneAnnotation: "b"}),
-		node("c", nil), node("d", map[string]string{zoneAnnotation: "global"}),
+		newNode("a", map[string]string{node.SubnetsAnnotation: `{"default":["10.128.1.0/24","fd00:10:128:1::/64"]}`, node.ZoneAnnotation: "a"}),
+		newNode("b", map[string]string{node.SubnetsAnnotation: `{"default":"10.128.2.0/24"}`, node.ZoneAnnotation: "b"}),
+		newNode("c", nil), newNode("d", map[string]string{node.ZoneAnnotation: "global"}),
 	}
 	nodes[2].Spec.PodCIDRs = []string{"10.128.3.0/24"}
 	nodes[3].Spec.PodCIDRs = []string{"10.128.4.0/24"}
@@ -205,21 +206,21 @@ func TestPodPrefixes(t *testing.T) {
 }
 
 func TestSoleNode(t *testing.T) {
-	node := func(name, zone, chassis string) corev1.Node {
-		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{zoneAnnotation: zone, chassisAnnotation: chassis}}}
+	newNode := func(name, zone, chassis string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{node.ZoneAnnotation: zone, node.ChassisAnnotation: chassis}}}
 	}
 	for name, tt := range map[string]struct {
 		zone  string
 		nodes []corev1.Node
 		want  ovn.Node
 	}{
-		"one of its own zone":   {"a", []corev1.Node{node("a", "a", "c1"), node("b", "b", "c2")}, ovn.Node{Name: "a", Chassis: "c1"}},
-		"chassis is not known":  {"a", []corev1.Node{node("a", "a", "")}, ovn.Node{Name: "a"}},
-		"two":                   {"a", []corev1.Node{node("a", "a", ""), node("b", "a", "")}, ovn.Node{}},
-		"three":                 {"a", []corev1.Node{node("a", "a", ""), node("b", "a", ""), node("c", "a", "")}, ovn.Node{}},
-		"none":                  {"a", []corev1.Node{node("b", "b", "")}, ovn.Node{}},
-		"cluster of one":        {defaultZone, []corev1.Node{node("a", "", "")}, ovn.Node{Name: "a"}},
-		"cluster without zones": {defaultZone, []corev1.Node{node("a", "", ""), node("b", "", "")}, ovn.Node{}},
+		"one of its own zone":   {"a", []corev1.Node{newNode("a", "a", "c1"), newNode("b", "b", "c2")}, ovn.Node{Name: "a", Chassis: "c1"}},
+		"chassis is not known":  {"a", []corev1.Node{newNode("a", "a", "")}, ovn.Node{Name: "a"}},
+		"two":                   {"a", []corev1.Node{newNode("a", "a", ""), newNode("b", "a", "")}, ovn.Node{}},
+		"three":                 {"a", []corev1.Node{newNode("a", "a", ""), newNode("b", "a", ""), newNode("c", "a", "")}, ovn.Node{}},
+		"none":                  {"a", []corev1.Node{newNode("b", "b", "")}, ovn.Node{}},
+		"cluster of one":        {node.DefaultZone, []corev1.Node{newNode("a", "", "")}, ovn.Node{Name: "a"}},
+		"cluster without zones": {node.DefaultZone, []corev1.Node{newNode("a", "", ""), newNode("b", "", "")}, ovn.Node{}},
 	} {
 		if got := soleNode(tt.nodes, tt.zone); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
@@ -231,7 +232,7 @@ func TestSoleNode(t *testing.T) {
 func TestStray(t *testing.T) {
 	var log bytes.Buffer
 	a := &agent{opts: Options{Zone: "z1", Log: slog.New(slog.NewTextHandler(&log, nil))}, changed: make(chan struct{})}
-	there, elsewhere := []corev1.Node{node("n", map[string]string{zoneAnnotation: "z1"})}, []corev1.Node{node("n", nil)}
+	there, elsewhere := []corev1.Node{newNode("n", map[string]string{node.ZoneAnnotation: "z1"})}, []corev1.Node{newNode("n", nil)}
 	for i, tt := range []struct {
 		nodes []corev1.Node
 		said  int

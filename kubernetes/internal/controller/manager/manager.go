@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,6 +139,6 @@ func controllerOptions[request comparable](workers int) controller.TypedOptions[
 		// The default grows to a quarter of an hour, which is long after whatever was wrong has been put right.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](5*time.Millisecond, 30*time.Second),
 		// Tests run several managers in one process.
-		SkipNameValidation: ptr.To(true),
+		SkipNameValidation: new(true),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,13 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1 "k8s.io/api/core/v1"
-)
-
-// The zone of a node, as OVN-Kubernetes says it.
-const (
-	zoneAnnotation = "k8s.ovn.org/zone-name"
-	defaultZone    = "global"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
 // zones are those of the cluster's nodes: who has to say that a firewall is applied.
@@ -113,15 +108,10 @@ func (z *zones) handler(everything func(context.Context) []reconcile.Request) ha
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { put(ctx, e.Object, zoneOf(e.Object), q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { put(ctx, e.ObjectNew, zoneOf(e.ObjectNew), q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { put(ctx, e.Object, node.Zone(e.Object), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			put(ctx, e.ObjectNew, node.Zone(e.ObjectNew), q)
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { put(ctx, e.Object, "", q) },
 	}
-}
-
-func zoneOf(node client.Object) string {
-	if zone := node.GetAnnotations()[zoneAnnotation]; zone != "" {
-		return zone
-	}
-	return defaultZone
 }
