@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnsserver"
@@ -50,7 +51,7 @@ type Server struct {
 	cfg   Config
 	rules atomic.Pointer[Rules]
 	slots *slots
-	pace  *pacer
+	rate  *rate.Limiter // of all transfers together
 	stat  *stats
 }
 
@@ -73,9 +74,17 @@ func New(c Config) *Server {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), pace: &pacer{rate: c.OctetsPerSec}, stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), rate: newRate(c.OctetsPerSec), stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
+}
+
+// newRate limits the bytes per second; 0 is no limit. The largest message may come at once.
+func newRate(bytesPerSec int) *rate.Limiter {
+	if bytesPerSec == 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(bytesPerSec), wire.MaxSize)
 }
 
 // SetRules changes who may transfer.

@@ -74,34 +74,3 @@ func (s *slots) admitLocked() {
 		return true
 	})
 }
-
-// pacer keeps all transfers together to a rate.
-type pacer struct {
-	rate int // octets a second; 0: any
-
-	mu   sync.Mutex
-	next time.Time // when what was sent so far is paid for
-}
-
-// wait returns when n octets may be sent, or with the reason why they are not to be sent any more.
-func (p *pacer) wait(ctx context.Context, n int) error {
-	if p.rate == 0 {
-		return context.Cause(ctx)
-	}
-	p.mu.Lock()
-	now := time.Now()
-	if p.next.Before(now) {
-		p.next = now
-	}
-	at := p.next
-	p.next = at.Add(time.Duration(n) * time.Second / time.Duration(p.rate))
-	p.mu.Unlock()
-	timer := time.NewTimer(at.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return context.Cause(ctx)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

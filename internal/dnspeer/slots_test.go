@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 var (
@@ -63,22 +65,36 @@ func TestSlotsEndWithContext(t *testing.T) {
 	})
 }
 
-func TestPacer(t *testing.T) {
+func TestTransferRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pacer{rate: 1000}
-		start := time.Now()
-		for range 10 {
-			if err := p.wait(t.Context(), 500); err != nil {
-				t.Fatal(err)
+		took := func(bytesPerSec int) time.Duration {
+			c := &conversation{Server: &Server{rate: newRate(bytesPerSec)}, ctx: t.Context()}
+			start := time.Now()
+			for range 5 {
+				if err := c.waitRate(wire.MaxSize); err != nil {
+					t.Fatal(err)
+				}
 			}
+			return time.Since(start)
 		}
-		if took := time.Since(start); took != 4500*time.Millisecond { // the first of ten is paid for by the second
-			t.Errorf("5000 octets took %v", took)
+		if got := took(wire.MaxSize); got != 4*time.Second {
+			t.Errorf("five messages at one per second took %v, want 4s: the first need not wait", got)
+		}
+		if got := took(0); got != 0 {
+			t.Errorf("five messages without a limit took %v", got)
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errSlow)
 		defer cancel()
-		if err := p.wait(ctx, 500); !errors.Is(err, errSlow) {
-			t.Errorf("after the end: %v", err)
+		c := &conversation{Server: &Server{rate: newRate(wire.MaxSize)}, ctx: ctx}
+		if err := c.waitRate(wire.MaxSize); err != nil {
+			t.Errorf("in time: %v", err)
+		}
+		if err := c.waitRate(wire.MaxSize); !errors.Is(err, errSlow) {
+			t.Errorf("with less time than it takes: %v, want %v", err, errSlow)
+		}
+		<-ctx.Done()
+		if err := c.waitRate(1); !errors.Is(err, errSlow) {
+			t.Errorf("after the end: %v, want %v", err, errSlow)
 		}
 	})
 }
