@@ -60,7 +60,6 @@ var layers = []layer{
 		"kubernetes/internal/enforce/match": {"kubernetes/internal/enforce"},
 	}},
 	{"edges", "sockets, APIs, files and clusters", map[string][]string{
-		"internal/config":                         {},
 		"internal/dnspeer":                        {"internal/dnsserver"},
 		"internal/dnsserver":                      {},
 		"internal/httpapi":                        {},
@@ -85,7 +84,8 @@ var layers = []layer{
 	}},
 	{"wiring", "what programs are built from", map[string][]string{
 		"internal/cli":            {},
-		"internal/daemon":         {"internal/explain/source"},
+		"internal/config":         {},
+		"internal/daemon":         {"internal/config", "internal/explain/source"},
 		"internal/explain/source": {},
 	}},
 	{"programs", "what users start", map[string][]string{

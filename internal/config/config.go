@@ -11,10 +11,17 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/dnsserver"
+	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/forward"
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// Config is everything that can be configured. Example says what each setting means. Secrets are not among them, only the
-// files that hold them, so that a configuration can be shown to anybody.
+// Config is everything that can be configured. Example documents each setting. It holds no secrets, only the names of files
+// that hold them, so that a configuration can be shown to anybody.
 type Config struct {
 	Data      string    `yaml:"data"`
 	User      string    `yaml:"user"`
@@ -32,13 +39,13 @@ type Config struct {
 	Designate Designate `yaml:"designate"`
 }
 
-// Log is how the program tells what it does.
+// Log is the form and level of the log.
 type Log struct {
 	Format string `yaml:"format"`
 	Level  string `yaml:"level"`
 }
 
-// DNS is the door for queries.
+// DNS is the listener for queries.
 type DNS struct {
 	Listen           []string `yaml:"listen"`
 	Version          string   `yaml:"version"`
@@ -51,35 +58,23 @@ type DNS struct {
 
 // RRL is response rate limiting.
 type RRL struct {
-	Enabled   bool          `yaml:"enabled"`
-	Responses int           `yaml:"responses"`
-	Negative  int           `yaml:"negative"`
-	Errors    int           `yaml:"errors"`
-	Slip      int           `yaml:"slip"`
-	Window    time.Duration `yaml:"window"`
-	Exempt    []string      `yaml:"exempt"`
+	Enabled   bool     `yaml:"enabled"`
+	Responses int      `yaml:"responses"`
+	Exempt    []string `yaml:"exempt"`
 }
 
-// TCP bounds what TCP clients may take.
+// TCP limits the connections of TCP clients.
 type TCP struct {
-	MaxConnections int           `yaml:"max_connections"`
-	MaxPerClient   int           `yaml:"max_per_client"`
-	MaxQueries     int           `yaml:"max_queries"`
-	IdleTimeout    time.Duration `yaml:"idle_timeout"`
-	ReadTimeout    time.Duration `yaml:"read_timeout"`
-	WriteTimeout   time.Duration `yaml:"write_timeout"`
+	MaxConnections int `yaml:"max_connections"`
+	MaxPerClient   int `yaml:"max_per_client"`
 }
 
-// HTTP is the door for management.
+// HTTP is the listener for management.
 type HTTP struct {
-	Listen         string        `yaml:"listen"`
-	PublicURL      string        `yaml:"public_url"`
-	TLS            TLS           `yaml:"tls"`
-	MaxConnections int           `yaml:"max_connections"`
-	MaxBody        Size          `yaml:"max_body"`
-	MaxImport      Size          `yaml:"max_import"`
-	Stall          time.Duration `yaml:"stall"`
-	SessionLife    time.Duration `yaml:"session_life"`
+	Listen    string `yaml:"listen"`
+	PublicURL string `yaml:"public_url"`
+	TLS       TLS    `yaml:"tls"`
+	MaxImport Size   `yaml:"max_import"`
 }
 
 // TLS names PEM files.
@@ -89,13 +84,12 @@ type TLS struct {
 	ClientCA string `yaml:"client_ca"`
 }
 
-// Journal bounds the history of each zone.
+// Journal limits the history of each zone.
 type Journal struct {
-	Changes    int `yaml:"changes"`
-	RecordSets int `yaml:"record_sets"`
+	Changes int `yaml:"changes"`
 }
 
-// Designate is what new zones get, and how much of it.
+// Designate holds the defaults and limits of zones created through the API.
 type Designate struct {
 	Nameservers []string `yaml:"nameservers"`
 	DefaultTTL  uint32   `yaml:"default_ttl"`
@@ -112,37 +106,36 @@ type Quotas struct {
 	APIExportSize    int `yaml:"api_export_size"`
 }
 
-// Default is the configuration of a server without a file.
+// Default returns the configuration of a server without a file. A value that a package has a default for is the package's.
 func Default() Config {
 	return Config{
 		Data: "data",
 		Log:  Log{Format: "text", Level: "info"},
 		DNS: DNS{
-			Listen:  []string{":53"},
-			UDPSize: 1232,
-			RRL:     RRL{Enabled: true, Responses: 1000, Negative: 500, Errors: 200, Slip: 2, Window: time.Second, Exempt: []string{}},
-			TCP: TCP{MaxConnections: 4096, MaxPerClient: 128, IdleTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second,
-				WriteTimeout: 5 * time.Second},
+			Listen:  []string{dnsserver.DefaultListen},
+			UDPSize: dnsserver.DefaultUDPSize,
+			RRL:     RRL{Enabled: true, Responses: dnsserver.DefaultResponses, Exempt: []string{}},
+			TCP:     TCP{MaxConnections: dnsserver.DefaultMaxConns, MaxPerClient: dnsserver.DefaultMaxPerClient},
 		},
-		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxConnections: 1024, MaxBody: 1 << 20, MaxImport: 128 << 20,
-			Stall: 30 * time.Second, SessionLife: time.Hour},
-		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}, Put: "full", MaxConnections: 1024},
-		MEP:  MEP{Authentication: AuthToken, Platforms: []string{}, MaxConnections: 256},
-		Forward: Forward{Upstreams: []string{}, Clients: []string{}, Policy: "ordered", Timeout: 2 * time.Second, MaxInFlight: 1024,
-			CacheSize: 32 << 20, MaxStale: 24 * time.Hour},
-		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}, MaxTransfers: 32, MaxPerClient: 8,
-			MaxTime: time.Hour, MaxZone: 256 << 20},
-		Follow: Follow{Resolvers: []string{}, Interval: 1800 * time.Second, TTLFloor: 30 * time.Second, Timeout: 2 * time.Second, Rate: 100,
-			Parallel: 16, MaxAddresses: 20, OwnZones: OwnZonesProject},
-		MEC:     MEC{MaxApps: 100_000, MaxRules: 1000, MaxEvents: 10_000, Callbacks: Callbacks{Networks: []string{}}},
-		Explain: Explain{Enabled: true, Registry: true, Parallel: 4, PerClient: 20, PerTarget: 6, Keep: 30, KeepAll: 5000},
-		Journal: Journal{Changes: 10_000, RecordSets: 10_000},
-		Designate: Designate{Nameservers: []string{"ns1.localhost."}, DefaultTTL: 3600,
-			Quotas: Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 20, APIExportSize: -1}},
+		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxImport: designate.DefaultMaxImport},
+		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}},
+		MEP:  MEP{Authentication: AuthToken, Platforms: []string{}},
+		Forward: Forward{Upstreams: []string{}, Clients: []string{}, CacheSize: forward.DefaultCacheSize,
+			MaxStale: 24 * time.Hour}, // the least that RFC 8767 section 5 suggests
+		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{},
+			MaxZone: transfer.DefaultMaxZone},
+		Follow: Follow{Resolvers: []string{}, Interval: follow.DefaultCeiling, TTLFloor: follow.DefaultFloor,
+			OwnZones: OwnZonesProject},
+		MEC: MEC{Callbacks: Callbacks{Networks: []string{}}},
+		Explain: Explain{Enabled: true, Registry: true, PerClient: scans.DefaultPerClient,
+			PerTarget: scans.DefaultPerTarget, Keep: scans.DefaultKeep},
+		Journal: Journal{Changes: publish.DefaultJournalLimit},
+		Designate: Designate{Nameservers: []string{designate.DefaultNameserver}, DefaultTTL: designate.DefaultTTL,
+			Quotas: Quotas(designate.DefaultQuotas())},
 	}
 }
 
-// Load reads a file. Paths in it are relative to its folder, so that it means the same wherever the program is started.
+// Load reads a file. Paths in it are relative to its directory, wherever the program is started.
 func Load(path string) (Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -170,7 +163,7 @@ func Load(path string) (Config, error) {
 	return c, nil
 }
 
-// CookieSecret reads the secret of DNS cookies; zeros, which stand for a random one, when no file is named.
+// CookieSecret reads the secret of DNS cookies; without a file it returns zeros, for a random one.
 func (d DNS) CookieSecret() (secret [16]byte, err error) {
 	if d.CookieSecretFile == "" {
 		return secret, nil
@@ -187,7 +180,7 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 	return [16]byte(raw), nil
 }
 
-// ExemptNetworks are the networks of Exempt, which Parse has checked.
+// ExemptNetworks returns the networks of Exempt, which Parse has checked.
 func (r RRL) ExemptNetworks() []netip.Prefix { return networks(r.Exempt) }
 
 func networks(texts []string) []netip.Prefix {
@@ -200,7 +193,7 @@ func networks(texts []string) []netip.Prefix {
 	return out
 }
 
-// NameserverNames are the names of Nameservers, which Parse has checked.
+// NameserverNames returns the names of Nameservers, which Parse has checked.
 func (d Designate) NameserverNames() []dnsname.Name {
 	var out []dnsname.Name
 	for _, s := range d.Nameservers {
@@ -211,7 +204,7 @@ func (d Designate) NameserverNames() []dnsname.Name {
 	return out
 }
 
-// parseNetwork reads a prefix, or an address as a network of one.
+// parseNetwork parses a prefix, or an address as a network of one.
 func parseNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Prefix(a.BitLen())

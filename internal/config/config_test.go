@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,73 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 }
 
+// TestFewSettings keeps the number of settings small: a setting that nobody has asked for is a constant. A list of sections counts
+// as one.
+func TestFewSettings(t *testing.T) {
+	const most = 70
+	got := leaves(reflect.TypeFor[Config](), "")
+	if len(got) > most {
+		t.Errorf("there are %d settings, want at most %d: %s", len(got), most, strings.Join(got, ", "))
+	}
+	for key := range removed {
+		if slices.Contains(got, key) {
+			t.Errorf("%s is a setting and among those that were removed", key)
+		}
+	}
+}
+
+func leaves(t reflect.Type, path string) (out []string) {
+	for i := range t.NumField() {
+		name := strings.TrimPrefix(path+"."+t.Field(i).Tag.Get("yaml"), ".")
+		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+			out = append(out, leaves(f, name)...)
+		} else {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// TestDocumentedSettings checks that every setting which the documentation names in its dotted form exists.
+func TestDocumentedSettings(t *testing.T) {
+	all := append(leaves(reflect.TypeFor[Config](), ""), sections(reflect.TypeFor[Config](), "")...)
+	top := strings.Join(keys(reflect.TypeFor[Config]()), "|")
+	dotted := regexp.MustCompile("`((?:" + top + ")(?:\\.[a-z_]+)+)(?:: [^`]*)?`")
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documentation: %v", err)
+	}
+	found := 0
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range dotted.FindAllStringSubmatch(string(text), -1) {
+			if m[1] == "dns.openshift.io" {
+				continue // an API group of Kubernetes
+			}
+			found++
+			if !slices.Contains(all, m[1]) {
+				t.Errorf("%s names %s, which is no setting", filepath.Base(file), m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("the documentation names %d settings, want at least 10", found)
+	}
+}
+
+func sections(t reflect.Type, path string) (out []string) {
+	for i := range t.NumField() {
+		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+			name := strings.TrimPrefix(path+"."+t.Field(i).Tag.Get("yaml"), ".")
+			out = append(append(out, name), sections(f, name)...)
+		}
+	}
+	return out
+}
+
 func allKeys(t reflect.Type) (out []string) {
 	for i := range t.NumField() {
 		out = append(out, t.Field(i).Tag.Get("yaml"))
@@ -53,7 +122,8 @@ dns:
     enabled: no
     exempt: [192.0.2.1, "2001:db8::/32"]
   tcp:
-http: {max_body: 64KiB, stall: 1m30s}
+http: {max_import: 64KiB}
+forward: {max_stale: 1m30s}
 designate:
   nameservers:
     - ns1.example.org.
@@ -67,7 +137,7 @@ designate:
 	want.DNS.Listen = []string{"127.0.0.1:5300", "[::1]:5300"}
 	want.DNS.RRL.Enabled = false
 	want.DNS.RRL.Exempt = []string{"192.0.2.1", "2001:db8::/32"}
-	want.HTTP.MaxBody, want.HTTP.Stall = 64<<10, 90*time.Second
+	want.HTTP.MaxImport, want.Forward.MaxStale = 64<<10, 90*time.Second
 	want.Designate.Nameservers = []string{"ns1.example.org.", "ns2.example.org."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Parse (-want +got):\n%s", diff)
@@ -106,10 +176,10 @@ func TestMistakes(t *testing.T) {
 		{"value", "log:\n  format: xml\n", []string{"x.yaml:2:11: log.format: must be one of text, json"}},
 		{"value in a list", "dns:\n  listen:\n    - 127.0.0.1:53\n    - ns1.example.org:53\n", []string{"x.yaml:4:7: dns.listen[1]: must be IP:PORT"}},
 		{"empty list", "dns:\n  listen: []\n", []string{"x.yaml:2:11: dns.listen: must have at least one address"}},
-		{"size", "http:\n  max_body: 1MB\n", []string{"x.yaml:2: must be a number of octets"}},
-		{"large size", "http:\n  max_body: 9999999999999GiB\n", []string{"x.yaml:2: must be a number of octets"}},
-		{"time without a unit", "http:\n  stall: 30\n", []string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
-		{"short time", "http:\n  stall: 1ms\n", []string{"x.yaml:2:10: http.stall: must be a time from 1s"}},
+		{"size", "http:\n  max_import: 1MB\n", []string{"x.yaml:2: must be a number of bytes"}},
+		{"large size", "http:\n  max_import: 9999999999999GiB\n", []string{"x.yaml:2: must be a number of bytes"}},
+		{"time without a unit", "forward:\n  max_stale: 30\n", []string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
+		{"short time", "follow:\n  interval: 1ms\n", []string{"x.yaml:2:13: follow.interval: must be a time from 10s"}},
 		{"list for a text", "data: [a]\n", []string{"x.yaml:1: must be a text"}},
 		{"cert without key", "http:\n  tls:\n    cert: a.pem\n", []string{"x.yaml:3:5: http.tls: needs both cert and key"}},
 		{"url", "http:\n  public_url: dns.example.org\n", []string{"http.public_url: must be http://"}},
@@ -129,7 +199,6 @@ func TestMistakes(t *testing.T) {
 		{"applications for all", "apps: {listen: ':80', authentication: none}\n", []string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
 		{"platforms that are not looked at", "mep: {listen: '127.0.0.1:80', platforms: [mepm]}\n", []string{"mep.platforms: is looked at with"}},
 		{"JWT that is not looked at", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n", []string{"apps.jwt: is not looked at"}},
-		{"put", "apps: {put: part}\n", []string{"apps.put: must be one of full, state-only"}},
 		{"apps address", "apps: {listen: here}\n", []string{"apps.listen: must be IP:PORT"}},
 		{"apps key without cert", "apps: {tls: {key: k}}\n", []string{"apps.tls: needs both cert and key"}},
 		{"platform for all", "mep: {listen: '[::]:80', authentication: none}\n", []string{"mep.authentication: none lets everybody who reaches [::]:80 change what is answered: listen on 127.0.0.1"}},
@@ -141,10 +210,11 @@ func TestMistakes(t *testing.T) {
 		{"open resolver", "forward: {upstreams: ['127.0.0.1'], clients: [127.0.0.1, 0.0.0.0/0]}\n", []string{"x.yaml:1:58: forward.clients[1]: lets the whole internet"}},
 		{"open resolver, IPv6", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0']}\n", []string{"forward.clients[0]: lets the whole internet"}},
 		{"half the internet is not the whole", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0', x]}\n", []string{"forward.clients[0]", "forward.clients[1]: must be an address or a network"}},
-		{"slow upstream", "forward: {timeout: 5s}\n", []string{"forward.timeout: must be a time from 100ms to 2.4s"}},
-		{"policy", "forward: {policy: best}\n", []string{"forward.policy: must be one of ordered, random"}},
+		{"old answers", "forward: {max_stale: 1000h}\n", []string{"forward.max_stale: must be a time from 0s to 168h"}},
 		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n", []string{"mec.callbacks.networks[0]: must be an address"}},
-		{"limit", "mec: {max_rules: 0}\n", []string{"mec.max_rules: must be at least 1"}},
+		{"limit", "journal: {changes: 0}\n", []string{"journal.changes: must be at least 1"}},
+		{"removed limit", "dns:\n  rrl:\n    slip: 0\n", []string{"x.yaml:3:5: dns.rrl.slip: is no longer a setting: it is always 2; remove the line"}},
+		{"removed switch", "apps: {put: state-only}\n", []string{"x.yaml:1:8: apps.put: is no longer a setting: remove the line, and set mec.edgegallery: true"}},
 		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,6 @@
 package config
 
-// Explain is how names are looked at for those who ask by REST.
+// Explain is how /explain/v1 scans names.
 type Explain struct {
 	Enabled      bool   `yaml:"enabled"`
 	Public       bool   `yaml:"public"`
@@ -8,18 +8,14 @@ type Explain struct {
 	Registry     bool   `yaml:"registry"`
 	Resolvers    string `yaml:"resolvers"` // file; empty: the list that is built in
 	Lab          string `yaml:"lab"`       // folder; empty: the public DNS
-	Parallel     int    `yaml:"parallel"`
 	PerClient    int    `yaml:"per_client"`
 	PerTarget    int    `yaml:"per_target"`
 	Keep         int    `yaml:"keep"`
-	KeepAll      int    `yaml:"keep_all"`
 }
 
 func (v *checker) explain(e Explain) {
-	v.need(1 <= e.Parallel && e.Parallel <= 64, "explain.parallel", "must be from 1 to 64")
 	v.atLeast("explain.per_client", e.PerClient, 1)
 	v.atLeast("explain.per_target", e.PerTarget, 1)
 	v.need(1 <= e.Keep && e.Keep <= 1000, "explain.keep", "must be from 1 to 1000")
-	v.need(1 <= e.KeepAll && e.KeepAll <= 100_000, "explain.keep_all", "must be from 1 to 100000")
 	v.need(!e.Public || !e.AllowPrivate, "explain.allow_private", "cannot be with explain.public: strangers would reach into this network")
 }

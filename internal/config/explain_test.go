@@ -12,18 +12,16 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := c.Explain; !e.Enabled || !e.Public || e.Registry || e.Lab != "./lab" || e.PerClient != 3 || e.Parallel != 4 {
+	if e := c.Explain; !e.Enabled || !e.Public || e.Registry || e.Lab != "./lab" || e.PerClient != 3 || e.PerTarget != 6 {
 		t.Errorf("explain is %+v", e)
 	}
 	if e := config.Default().Explain; e.Public || e.AllowPrivate {
 		t.Errorf("by default explain is %+v", e)
 	}
 	for text, want := range map[string]string{
-		"parallel: 0":                       "explain.parallel: must be from 1 to 64",
 		"per_client: 0":                     "explain.per_client",
 		"per_target: -1":                    "explain.per_target",
 		"keep: 0":                           "explain.keep: must be from 1 to 1000",
-		"keep_all: 0":                       "explain.keep_all",
 		"public: true, allow_private: true": "explain.allow_private: cannot be with explain.public",
 	} {
 		if _, err := config.Parse("c.yaml", []byte("explain: {"+text+"}\n")); err == nil || !strings.Contains(err.Error(), want) {

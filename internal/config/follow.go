@@ -7,28 +7,24 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Follow is how the targets of ALIAS records are looked up that are not in zones of this server.
+// Follow is how targets of ALIAS records that are not in zones of this server are looked up.
 type Follow struct {
 	Resolvers    []string      `yaml:"resolvers"`
 	Interval     time.Duration `yaml:"interval"`
 	TTLFloor     time.Duration `yaml:"ttl_floor"`
-	Timeout      time.Duration `yaml:"timeout"`
-	Rate         int           `yaml:"rate"`
-	Parallel     int           `yaml:"parallel"`
-	MaxAddresses int           `yaml:"max_addresses"`
 	AllowPrivate bool          `yaml:"allow_private"`
 	AllowOwn     bool          `yaml:"allow_own"`
 	StaleLimit   time.Duration `yaml:"stale_limit"` // 0: none
 	OwnZones     string        `yaml:"own_zones"`
 }
 
-// Values of Follow.OwnZones: whose zones on this server are believed for targets that are in them.
+// Values of Follow.OwnZones: of which projects zones on this server are used for targets in them.
 const (
 	OwnZonesProject = "project"
 	OwnZonesAll     = "all"
 )
 
-// Servers are the servers of Resolvers, which Parse has checked.
+// Servers returns the servers of Resolvers, which Parse has checked.
 func (f Follow) Servers() []resolve.Server {
 	var out []resolve.Server
 	for _, s := range f.Resolvers {
@@ -47,10 +43,6 @@ func (v *checker) follow(f Follow) {
 	}
 	v.within("follow.interval", f.Interval, 10*time.Second, 7*24*time.Hour)
 	v.within("follow.ttl_floor", f.TTLFloor, time.Second, time.Hour)
-	v.within("follow.timeout", f.Timeout, 100*time.Millisecond, 10*time.Second)
-	v.atLeast("follow.rate", f.Rate, 1)
-	v.atLeast("follow.parallel", f.Parallel, 1)
-	v.need(1 <= f.MaxAddresses && f.MaxAddresses <= 500, "follow.max_addresses", "must be from 1 to 500")
 	v.need(f.StaleLimit == 0 || time.Minute <= f.StaleLimit && f.StaleLimit <= 365*24*time.Hour, "follow.stale_limit",
 		"must be 0s for none, or a time from 1m to 8760h, such as 72h")
 	v.oneOf("follow.own_zones", f.OwnZones, OwnZonesProject, OwnZonesAll)

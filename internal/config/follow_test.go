@@ -24,12 +24,9 @@ func TestFollow(t *testing.T) {
 		"resolvers: [dns.example.org]": "c.yaml:2:15: follow.resolvers[0]: must be an address",
 		"interval: 1s":                 "follow.interval: must be a time from 10s",
 		"ttl_floor: 0s":                "follow.ttl_floor",
-		"timeout: 1h":                  "follow.timeout",
-		"rate: 0":                      "follow.rate: must be at least 1",
-		"parallel: 0":                  "follow.parallel: must be at least 1",
 		"stale_limit: 1s":              "follow.stale_limit: must be 0s for none, or a time from 1m",
 		"own_zones: mine":              "follow.own_zones: must be one of project, all",
-		"max_addresses: 0":             "follow.max_addresses: must be from 1 to 500",
+		"max_addresses: 9":             "follow.max_addresses: is no longer a setting: it is always 20",
 	} {
 		if _, err := config.Parse("c.yaml", []byte("follow:\n  "+line+"\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)

@@ -10,22 +10,18 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Forward is what becomes of queries for names that are not ours.
+// Forward is how queries for names that are not in zones of this server are answered.
 type Forward struct {
 	Upstreams    []string      `yaml:"upstreams"`
 	Clients      []string      `yaml:"clients"`
 	OpenResolver bool          `yaml:"open_resolver"`
-	Policy       string        `yaml:"policy"`
-	Timeout      time.Duration `yaml:"timeout"`
-	MaxInFlight  int           `yaml:"max_in_flight"`
 	CacheSize    Size          `yaml:"cache_size"`
-	MaxStale     time.Duration `yaml:"max_stale"`
+	MaxStale     time.Duration `yaml:"max_stale"` // 0: none
 	TLSCA        string        `yaml:"tls_ca"`
-	MixCase      bool          `yaml:"mix_case"`
 	AskPrivate   bool          `yaml:"ask_private"`
 }
 
-// Servers are the servers of Upstreams, which Parse has checked.
+// Servers returns the servers of Upstreams, which Parse has checked.
 func (f Forward) Servers() []resolve.Server {
 	var out []resolve.Server
 	for _, s := range f.Upstreams {
@@ -36,11 +32,11 @@ func (f Forward) Servers() []resolve.Server {
 	return out
 }
 
-// ClientNetworks are the networks of Clients, which Parse has checked.
+// ClientNetworks returns the networks of Clients, which Parse has checked.
 func (f Forward) ClientNetworks() []netip.Prefix { return networks(f.Clients) }
 
-// Roots reads whom to trust for the certificates of upstreams; nil, which stands for whom the system trusts, when no file is
-// named.
+// Roots reads the authorities that certificates of upstreams must be from. It returns nil, for those of the system, without a
+// file.
 func (f Forward) Roots() (*x509.CertPool, error) {
 	if f.TLSCA == "" {
 		return nil, nil
@@ -72,9 +68,6 @@ func (v *checker) forward(f Forward) {
 		v.need(err != nil || p.Bits() > 0 || f.OpenResolver, fmt.Sprintf("forward.clients[%d]", i), "lets the whole internet resolve "+
 			"names here and attack others with the answers: name your own networks, or set forward.open_resolver as well if that is meant")
 	}
-	v.oneOf("forward.policy", f.Policy, "ordered", "random")
-	v.within("forward.timeout", f.Timeout, 100*time.Millisecond, 2400*time.Millisecond)
-	v.atLeast("forward.max_in_flight", f.MaxInFlight, 1)
 	v.need(64<<10 <= f.CacheSize && f.CacheSize <= 1<<40, "forward.cache_size", "must be from 64KiB to 1024GiB")
 	v.within("forward.max_stale", f.MaxStale, 0, 7*24*time.Hour)
 }

@@ -94,6 +94,8 @@ func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 		seen[k.Value] = k.Line
 		if ft, ok := fieldType(t, k.Value); ok {
 			w.value(v, ft, key)
+		} else if now, was := removed[key]; was {
+			w.fail(k, key, "is no longer a setting: "+now)
 		} else {
 			w.fail(k, key, "no such setting; "+hint(t, path, k.Value))
 		}

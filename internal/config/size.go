@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Size is a number of octets: 4096, 64KiB, 1MiB, 1GiB.
+// Size is a number of bytes: 4096, 64KiB, 1MiB, 1GiB.
 type Size int64
 
 var sizeUnits = []struct {
@@ -17,7 +17,7 @@ var sizeUnits = []struct {
 	factor int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
 
-// UnmarshalYAML reads a size.
+// UnmarshalYAML decodes a size.
 func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	text, factor := n.Value, int64(1)
 	for _, u := range sizeUnits {
@@ -27,7 +27,7 @@ func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 0 || v > math.MaxInt64/factor {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: must be a number of octets such as 65536, 64KiB, 1MiB or 1GiB", n.Line)}}
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: must be a number of bytes such as 65536, 64KiB, 1MiB or 1GiB", n.Line)}}
 	}
 	*s = Size(v * factor)
 	return nil

@@ -4,42 +4,37 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Transfer is what other name servers get, and from whom zones are taken.
+// Transfer is which name servers may copy zones, and the limit of zones copied from them.
 type Transfer struct {
-	Allow        []string      `yaml:"allow"`
-	AllowKeys    []string      `yaml:"allow_keys"`
-	Secondaries  []Secondary   `yaml:"secondaries"`
-	MaxTransfers int           `yaml:"max_transfers"`
-	MaxPerClient int           `yaml:"max_per_client"`
-	MaxRate      Size          `yaml:"max_rate"`
-	MaxTime      time.Duration `yaml:"max_time"`
-	MaxZone      Size          `yaml:"max_zone"`
+	Allow       []string    `yaml:"allow"`
+	AllowKeys   []string    `yaml:"allow_keys"`
+	Secondaries []Secondary `yaml:"secondaries"`
+	MaxZone     Size        `yaml:"max_zone"`
 }
 
-// Secondary is a server that is told of changes.
+// Secondary is a server that is notified of changes.
 type Secondary struct {
 	Address string `yaml:"address"`
 	Key     string `yaml:"key"`
 }
 
-// AddrPort is the Address, which Parse has checked.
+// AddrPort returns the Address, which Parse has checked.
 func (s Secondary) AddrPort() netip.AddrPort {
 	a, _ := parseServer(s.Address)
 	return a
 }
 
-// KeyName is the Key, which Parse has checked; the zero Name for none.
+// KeyName returns the Key, which Parse has checked; the zero Name for none.
 func (s Secondary) KeyName() dnsname.Name {
 	n, _ := dnsname.Parse(s.Key)
 	return n
 }
 
-// Networks are those that may transfer every zone: Allow, and secondaries that have no key.
+// Networks returns the networks that may transfer every zone: Allow, and secondaries without a key.
 func (t Transfer) Networks() []netip.Prefix {
 	out := networks(t.Allow)
 	for _, s := range t.Secondaries {
@@ -51,7 +46,7 @@ func (t Transfer) Networks() []netip.Prefix {
 	return out
 }
 
-// Keys are those that may transfer every zone: AllowKeys, and those of secondaries.
+// Keys returns the keys that may transfer every zone: AllowKeys, and those of secondaries.
 func (t Transfer) Keys() (out []dnsname.Name) {
 	keys := t.AllowKeys
 	for _, s := range t.Secondaries {
@@ -65,7 +60,7 @@ func (t Transfer) Keys() (out []dnsname.Name) {
 	return out
 }
 
-// parseServer reads an address with a port, which is 53 when it is left out.
+// parseServer parses an address with a port, which is 53 if it is left out.
 func parseServer(s string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return netip.AddrPortFrom(a.Unmap(), 53), nil
@@ -90,9 +85,5 @@ func (v *checker) transfer(t Transfer) {
 		_, err = dnsname.Parse(s.Key)
 		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i), "must be the name of a TSIG key")
 	}
-	v.atLeast("transfer.max_transfers", t.MaxTransfers, 1)
-	v.atLeast("transfer.max_per_client", t.MaxPerClient, 1)
-	v.need(t.MaxRate == 0 || t.MaxRate >= 64<<10, "transfer.max_rate", "must be at least 64KiB a second, or 0 for no limit")
-	v.within("transfer.max_time", t.MaxTime, time.Second, 24*time.Hour)
 	v.need(t.MaxZone >= 64<<10, "transfer.max_zone", "must be at least 64KiB")
 }

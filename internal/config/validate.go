@@ -42,7 +42,6 @@ func (c Config) problems() []problem {
 	v.mec(c.MEC)
 	v.explain(c.Explain)
 	v.atLeast("journal.changes", c.Journal.Changes, 1)
-	v.atLeast("journal.record_sets", c.Journal.RecordSets, 1)
 	v.designate(c.Designate)
 	return v.found
 }
@@ -80,20 +79,12 @@ func (v *checker) dns(d DNS) {
 		v.address(fmt.Sprintf("dns.listen[%d]", i), a)
 	}
 	v.need(512 <= d.UDPSize && d.UDPSize <= 4096, "dns.udp_size", "must be from 512 to 4096")
-	v.need(len(d.Version) <= 255, "dns.version", "must be at most 255 octets")
-	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 octets")
+	v.need(len(d.Version) <= 255, "dns.version", "must be at most 255 bytes")
+	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 bytes")
 	v.atLeast("dns.rrl.responses", d.RRL.Responses, 1)
-	v.atLeast("dns.rrl.negative", d.RRL.Negative, 1)
-	v.atLeast("dns.rrl.errors", d.RRL.Errors, 1)
-	v.need(0 <= d.RRL.Slip && d.RRL.Slip <= 100, "dns.rrl.slip", "must be from 0 (never) to 100")
-	v.within("dns.rrl.window", d.RRL.Window, 100*time.Millisecond, time.Minute)
 	v.networks("dns.rrl.exempt", d.RRL.Exempt)
 	v.atLeast("dns.tcp.max_connections", d.TCP.MaxConnections, 1)
 	v.atLeast("dns.tcp.max_per_client", d.TCP.MaxPerClient, 1)
-	v.atLeast("dns.tcp.max_queries", d.TCP.MaxQueries, 0)
-	v.within("dns.tcp.idle_timeout", d.TCP.IdleTimeout, 100*time.Millisecond, time.Hour)
-	v.within("dns.tcp.read_timeout", d.TCP.ReadTimeout, 100*time.Millisecond, time.Hour)
-	v.within("dns.tcp.write_timeout", d.TCP.WriteTimeout, 100*time.Millisecond, time.Hour)
 }
 
 func (v *checker) http(h HTTP) {
@@ -105,11 +96,7 @@ func (v *checker) http(h HTTP) {
 		v.need(ok, "http.public_url", "must be http:// or https:// and a host, such as https://dns.example.org")
 	}
 	v.tls("http", h.TLS)
-	v.atLeast("http.max_connections", h.MaxConnections, 1)
-	v.need(h.MaxBody >= 4096, "http.max_body", "must be at least 4KiB")
-	v.need(h.MaxImport >= h.MaxBody, "http.max_import", "must be at least max_body")
-	v.within("http.stall", h.Stall, time.Second, time.Hour)
-	v.within("http.session_life", h.SessionLife, time.Minute, 24*time.Hour)
+	v.need(h.MaxImport >= 4096, "http.max_import", "must be at least 4KiB")
 }
 
 func (v *checker) designate(d Designate) {

@@ -120,7 +120,7 @@ func (d *Daemon) openStore() (err error) {
 	}
 	d.following = newFollowing(d)
 	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
-		JournalLimit: d.cfg.Journal.Changes, JournalSets: d.cfg.Journal.RecordSets, Committed: d.changed,
+		JournalLimit: d.cfg.Journal.Changes, Committed: d.changed,
 		Derive: d.following.aliases.Derive})
 	if err != nil {
 		return d.unreadable(err)
@@ -165,8 +165,7 @@ func (d *Daemon) unreadable(err error) error {
 }
 
 func (d *Daemon) openAccess(ctx context.Context) (err error) {
-	o := access.Options{Log: d.log, SessionLife: d.cfg.HTTP.SessionLife}
-	if d.access, err = access.Open(ctx, d.publisher, o); err != nil {
+	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log}); err != nil {
 		return d.unreadable(err)
 	}
 	return d.access.EnsureAdmin(ctx, d.cfg.Data)

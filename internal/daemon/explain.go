@@ -34,8 +34,8 @@ func (d *Daemon) openExplain() error {
 	}
 	// One pace for all scans: to a server that several scans ask they are one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
-	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{Parallel: c.Parallel, PerClient: c.PerClient,
-		PerTarget: c.PerTarget, Keep: c.Keep, KeepAll: c.KeepAll, Public: c.Public, Parse: parseTarget, Domain: domainOf})
+	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{PerClient: c.PerClient,
+		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Parse: parseTarget, Domain: domainOf})
 	if err != nil {
 		return err
 	}

@@ -27,10 +27,8 @@ type following struct {
 }
 
 func newFollowing(d *Daemon) *following {
-	c := d.cfg.Follow
-	f := &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), wanted: c,
-		aliases: alias.New(alias.Options{Log: d.log, MaxAddrs: c.MaxAddresses})}
-	return f
+	return &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), wanted: d.cfg.Follow,
+		aliases: alias.New(alias.Options{Log: d.log})}
 }
 
 // newTracker returns a tracker, or nil if no resolver is configured.
@@ -39,7 +37,7 @@ func (f *following) newTracker(c config.Follow) *follow.Tracker {
 		return nil
 	}
 	return follow.New(follow.Options{Exchanger: f.client, Servers: c.Servers(), Changed: f.aliases.Changed, Floor: c.TTLFloor,
-		Ceiling: c.Interval, Timeout: c.Timeout, Parallel: c.Parallel, Rate: c.Rate})
+		Ceiling: c.Interval})
 }
 
 // set applies a configuration. own are the addresses of this server.

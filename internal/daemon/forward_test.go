@@ -38,11 +38,11 @@ func TestForwardingReload(t *testing.T) {
 	}
 	ask(dns.RcodeNameError)
 	c := h.cfg
-	c.Forward.AskPrivate, c.Forward.MixCase, c.Forward.MaxInFlight = true, true, 4096
+	c.Forward.AskPrivate, c.DNS.UDPSize = true, 4096
 	next <- c
 	h.Reload()
 	ask(dns.RcodeSuccess)
-	if want := "settings=forward.max_in_flight"; !strings.Contains(h.log.String(), want) {
+	if want := "settings=dns.udp_size"; !strings.Contains(h.log.String(), want) {
 		t.Errorf("the log does not say %q:\n%s", want, h.log)
 	}
 }

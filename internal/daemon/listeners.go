@@ -29,6 +29,9 @@ const (
 	batchBody    = 1 << 20
 )
 
+// mepConns is the limit of connections of edge platforms, which are few.
+const mepConns = 256
+
 // healthPath is the liveness endpoint of EdgeGallery; it returns the same as /healthz.
 const healthPath = "/health"
 
@@ -57,21 +60,21 @@ func (d *Daemon) openListeners() (err error) {
 	if d.issuers, err = access.OpenIssuers(c.Apps.Issuers()); err != nil {
 		return err
 	}
-	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, c.HTTP.MaxConnections, d.managementFrame(m).Wrap(d.management(m))); err != nil {
+	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, 0, d.managementFrame(m).Wrap(d.management(m))); err != nil {
 		return err
 	}
 	if c.Apps.Listen != "" {
-		d.apps, err = d.listen("apps", c.Apps.Listen, c.Apps.TLS, c.Apps.MaxConnections, d.appsFrame(m).Wrap(d.applications()))
-		if err != nil {
+		if d.apps, err = d.listen("apps", c.Apps.Listen, c.Apps.TLS, 0, d.appsFrame(m).Wrap(d.applications())); err != nil {
 			return err
 		}
 	}
 	if c.MEP.Listen != "" {
-		d.mep, err = d.listen("mep", c.MEP.Listen, c.MEP.TLS, c.MEP.MaxConnections, d.mepFrame(m).Wrap(d.platform()))
+		d.mep, err = d.listen("mep", c.MEP.Listen, c.MEP.TLS, mepConns, d.mepFrame(m).Wrap(d.platform()))
 	}
 	return err
 }
 
+// listen binds an address. conns limits its connections; 0 is the default of httpapi.
 func (d *Daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
 	return httpapi.Listen(httpapi.ListenConfig{Name: name, Addr: addr, MaxConns: conns, Log: d.log,
 		TLS: httpapi.TLSFiles{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
@@ -83,7 +86,7 @@ func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	bodies := platformBodies()
 	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
-		Public: []string{healthPath}, Limits: httpapi.Limits{Body: int64(c.MaxBody), Stall: c.Stall, Bodies: bodies}}
+		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies}}
 }
 
 // appsFrame is the frame of Mp1.
@@ -93,7 +96,7 @@ func (d *Daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 		identify = httpapi.Anybody(httpapi.Caller{Who: "any application", Roles: access.Roles(access.RoleApp), AnyApp: true})
 	}
 	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(), NoLogin: true,
-		Identify: identify, Limits: httpapi.Limits{Body: appBody, Stall: d.cfg.HTTP.Stall}}
+		Identify: identify, Limits: httpapi.Limits{Body: appBody}}
 }
 
 // mepFrame is the frame of Mm5 and the management of server records.
@@ -107,7 +110,7 @@ func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	}
 	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
 		Public: []string{healthPath}, Identify: identify,
-		Limits: httpapi.Limits{Body: platformBody, Stall: d.cfg.HTTP.Stall, Bodies: platformBodies()}}
+		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies()}}
 }
 
 // platformBodies returns the limits of bodies by path.
@@ -162,9 +165,9 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 // openRules opens the service behind the APIs of applications and platforms.
 func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
-	opts := rules.Options{Log: d.log, Apps: c.MaxApps, RulesPerApp: c.MaxRules, Events: c.MaxEvents}
+	opts := rules.Options{Log: d.log}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
-		d.callbacks = mec.NewCallbacks(mec.CallbackOptions{Networks: allowed, Extensions: d.cfg.Apps.Extensions})
+		d.callbacks = mec.NewCallbacks(mec.CallbackOptions{Networks: allowed, Extensions: c.EdgeGallery})
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)
@@ -187,9 +190,11 @@ func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 }
 
 func (d *Daemon) rulesAPI() mec.API {
-	c := d.cfg.Apps
-	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
-		Settings: mec.Settings{Put: c.Put, AppHeader: c.AppHeader, Extensions: c.Extensions}}
+	a := mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp}
+	if d.cfg.MEC.EdgeGallery {
+		a.Settings = mec.Settings{Put: "state-only", AppHeader: true, Extensions: true}
+	}
+	return a
 }
 
 // applications returns the API of applications: Mp1.
@@ -206,7 +211,7 @@ func (d *Daemon) platform() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	d.rulesAPI().RegisterMm5(mux)
-	servermgmt.API{Service: d.rules, Log: d.log, EdgeGalleryStatus: d.cfg.MEP.EdgeGalleryStatus}.Register(mux)
+	servermgmt.API{Service: d.rules, Log: d.log, EdgeGalleryStatus: d.cfg.MEC.EdgeGallery}.Register(mux)
 	mux.HandleFunc("/", nowhere)
 	return mux
 }

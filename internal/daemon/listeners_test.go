@@ -113,7 +113,7 @@ func TestSelfValidation(t *testing.T) {
 func TestNoAuthentication(t *testing.T) {
 	h := openServer(t, func(c *config.Config) {
 		c.Apps.Authentication, c.MEP.Authentication = config.AuthNone, config.AuthNone
-		c.Apps.AppHeader, c.MEP.EdgeGalleryStatus = true, true
+		c.MEC.EdgeGallery = true
 	})
 	at := h.Endpoints()
 	if code, body := h.call(plain, at.MEP, "POST", "/mep/config/app-1/dns_rules", "", someRule); code/100 != 2 {

@@ -33,11 +33,7 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
-	slip := c.RRL.Slip
-	if slip == 0 {
-		slip = -1 // none; the zero value would be the default
-	}
-	forwarding := dnsserver.ForwardConfig{MaxQueries: 2 * d.cfg.Forward.MaxInFlight}
+	var forwarding dnsserver.ForwardConfig
 	if d.forwarder != nil { // a nil *Forwarder would be a Forwarder
 		forwarding.By = d.forwarder
 	}
@@ -46,30 +42,18 @@ func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 		Peers:   dnsserver.PeersConfig{By: d.peers},
 		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Stale: d.following.aliases.Stale,
 		Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize,
-		RRL: dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Negative: c.RRL.Negative,
-			Errors: c.RRL.Errors, Slip: slip, Window: c.RRL.Window, Exempt: c.RRL.ExemptNetworks()},
-		TCP: dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient,
-			MaxQueries: c.TCP.MaxQueries, IdleTimeout: c.TCP.IdleTimeout, ReadTimeout: c.TCP.ReadTimeout,
-			WriteTimeout: c.TCP.WriteTimeout},
+		RRL:     dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Exempt: c.RRL.ExemptNetworks()},
+		TCP:     dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient},
 		Cookies: secret,
 		Log:     d.log,
 	}, err
 }
 
-// forwardConfig is the forwarder's configuration. One without upstreams stands for one that serves nobody.
+// forwardConfig returns the forwarder's configuration. Without upstreams it forwards for no client.
 func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
-	policy := forward.Ordered
-	if c.Policy == "random" {
-		policy = forward.Random
-	}
-	stale := c.MaxStale
-	if stale == 0 {
-		stale = -1 // never; the zero value would be the default
-	}
 	roots, err := c.Roots()
-	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Policy: policy, Timeout: c.Timeout,
-		MaxInFlight: d.cfg.Forward.MaxInFlight, // as many as there are queries that may wait for them, which does not change
-		Cache:       forward.CacheConfig{Size: int(c.CacheSize), MaxStale: stale}, Roots: roots, MixCase: c.MixCase, Log: d.log}
+	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Roots: roots, Log: d.log,
+		Cache: forward.CacheConfig{Size: int(c.CacheSize), MaxStale: c.MaxStale}}
 	if c.AskPrivate {
 		f.Private = []dnsname.Name{}
 	}
@@ -83,9 +67,7 @@ func (d *Daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,
 		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data,
-		Quotas: designate.Quotas{Zones: c.Quotas.Zones, ZoneRecordsets: c.Quotas.ZoneRecordsets,
-			ZoneRecords: c.Quotas.ZoneRecords, RecordsetRecords: c.Quotas.RecordsetRecords,
-			APIExportSize: c.Quotas.APIExportSize}}
+		Quotas: designate.Quotas(c.Quotas)}
 	for i, n := range c.NameserverNames() {
 		s.Nameservers = append(s.Nameservers, designate.Nameserver{Hostname: n, Priority: i + 1})
 	}
@@ -117,10 +99,8 @@ func (d *Daemon) Reload() {
 	t := d.cfg.Transfer
 	rest.Transfer.Allow, rest.Transfer.AllowKeys, rest.Transfer.Secondaries = t.Allow, t.AllowKeys, t.Secondaries
 	rest.Follow = d.cfg.Follow
-	rest.Follow.MaxAddresses = next.Follow.MaxAddresses
 	if d.forwarder != nil {
 		rest.Forward = d.cfg.Forward
-		rest.Forward.MaxInFlight = next.Forward.MaxInFlight
 	}
 	if keys := config.Diff(d.cfg, rest); len(keys) > 0 {
 		d.log.Warn("these settings changed and take effect with the next start", "settings", strings.Join(keys, ", "))

@@ -18,10 +18,9 @@ func (d *Daemon) openTransfer() {
 	keys := transfer.NewKeyring(d.publisher)
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: keys.Ask})
-	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone), MaxTime: c.MaxTime})
+	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone)})
 	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log,
-		Notified:  func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) },
-		Transfers: c.MaxTransfers, PerClient: c.MaxPerClient, OctetsPerSec: int(c.MaxRate), Longest: c.MaxTime})
+		Notified: func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) }})
 }
 
 // changed is called with every commit, in their order.

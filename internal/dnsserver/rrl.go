@@ -22,8 +22,8 @@ import (
 type RRLConfig struct {
 	Off       bool
 	Responses int            // a second, for each name that exists; default 1000
-	Negative  int            // a second, for each zone: NXDOMAIN, NODATA, referrals and wildcards; default 500
-	Errors    int            // a second, of everything else; default 200
+	Negative  int            // a second, for each zone: NXDOMAIN, NODATA, referrals and wildcards; default half of Responses
+	Errors    int            // a second, of everything else; default a fifth of Responses
 	Slip      int            // every n-th limited answer is sent empty with TC, so that real clients come by TCP; default 2, negative for none
 	Window    time.Duration  // how much of the rate may come at once; default 1s
 	Exempt    []netip.Prefix // networks that are never limited
@@ -88,7 +88,8 @@ func newLimiter(c RRLConfig, sockets int) *limiter {
 	}
 	l := &limiter{seed: maphash.MakeSeed(), exempt: c.Exempt, all: c.loopback}
 	l.window = int64(orDefault(c.Window, time.Second))
-	for class, rate := range [numRates]int{orDefault(c.Responses, 1000), orDefault(c.Negative, 500), orDefault(c.Errors, 200)} {
+	r := orDefault(c.Responses, DefaultResponses)
+	for class, rate := range [numRates]int{r, orDefault(c.Negative, max(1, r/2)), orDefault(c.Errors, max(1, r/5))} {
 		l.cost[class] = int64(time.Second) * int64(sockets) / int64(rate)
 	}
 	if slip := orDefault(c.Slip, 2); slip > 0 {

@@ -22,12 +22,12 @@ import (
 
 // Config says where and how to serve. The zero value of each field is safe.
 type Config struct {
-	Listen   []string              // addresses with ports; without a host, all addresses of both families; default ":53"
+	Listen   []string              // addresses with ports; without a host, all addresses of both families; default DefaultListen
 	Snapshot func() *zone.Snapshot // the zones; nil, or a nil Snapshot, answers SERVFAIL
 	Stale    StaleFunc             // default: no records are stale
 	Version  string                // shown to those who ask version.bind in class CH; default hidden
 	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                   // largest reply over UDP; default 1232, which no usual path fragments
+	UDPSize  int                   // largest reply over UDP; default DefaultUDPSize, which no usual path fragments
 	Workers  int                   // sockets for each address; default one for each CPU in use
 	RRL      RRLConfig
 	TCP      TCPConfig
@@ -70,6 +70,15 @@ type Server struct {
 	works    sync.Pool     // of *tcpWork, so that idle connections need none
 	replies  sync.Pool     // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
 }
+
+// Defaults of the Config.
+const (
+	DefaultListen       = ":53"
+	DefaultUDPSize      = wire.UDPSize
+	DefaultResponses    = 1000
+	DefaultMaxConns     = 4096
+	DefaultMaxPerClient = 128
+)
 
 const (
 	maxUDPSize = 4096
@@ -136,7 +145,7 @@ func (s *settings) finish() {
 // complete checks the Config and fills in what was left out.
 func (c *Config) complete() error {
 	if len(c.Listen) == 0 {
-		c.Listen = []string{":53"}
+		c.Listen = []string{DefaultListen}
 	}
 	if c.Snapshot == nil {
 		c.Snapshot = func() *zone.Snapshot { return nil }
@@ -147,7 +156,7 @@ func (c *Config) complete() error {
 	if c.Cookies == [16]byte{} {
 		rand.Read(c.Cookies[:])
 	}
-	c.UDPSize = orDefault(c.UDPSize, wire.UDPSize)
+	c.UDPSize = orDefault(c.UDPSize, DefaultUDPSize)
 	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
 	c.TCP.complete()
 	c.Forward.complete()

@@ -15,8 +15,8 @@ import (
 
 // TCPConfig limits what connections may take.
 type TCPConfig struct {
-	MaxConns     int           // in all; default 4096. When they are used up, the one that was idle longest makes room
-	MaxPerClient int           // for one IPv4 address or IPv6 /64; default 128. Beyond it the newest is refused
+	MaxConns     int           // in all; default DefaultMaxConns. When they are used up, the one that was idle longest makes room
+	MaxPerClient int           // for one IPv4 address or IPv6 /64; default DefaultMaxPerClient. Beyond it the newest is refused
 	IdleTimeout  time.Duration // between messages; default 10s, a quarter of it when most connections are in use
 	ReadTimeout  time.Duration // from the first octet of a message to its last; default 5s
 	WriteTimeout time.Duration // for the client to take its replies; default 5s
@@ -24,8 +24,8 @@ type TCPConfig struct {
 }
 
 func (c *TCPConfig) complete() {
-	c.MaxConns = orDefault(c.MaxConns, 4096)
-	c.MaxPerClient = orDefault(c.MaxPerClient, 128)
+	c.MaxConns = orDefault(c.MaxConns, DefaultMaxConns)
+	c.MaxPerClient = orDefault(c.MaxPerClient, DefaultMaxPerClient)
 	c.IdleTimeout = orDefault(c.IdleTimeout, 10*time.Second)
 	c.ReadTimeout = orDefault(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = orDefault(c.WriteTimeout, 5*time.Second)

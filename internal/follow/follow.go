@@ -32,8 +32,8 @@ type Options struct {
 	// never called twice at once for one name, its two families included. It may call the Tracker. Run waits for it to end.
 	Changed func(Change)
 
-	Floor   time.Duration // no name is asked more often, unless it failed; default 30 s
-	Ceiling time.Duration // each is asked that often, however long its TTL; default 1800 s
+	Floor   time.Duration // no name is asked more often, unless it failed; default DefaultFloor
+	Ceiling time.Duration // each is asked that often, however long its TTL; default DefaultCeiling
 	Timeout time.Duration // of one query; default 2 s
 
 	Parallel int // names asked at once of one server; default 16
@@ -44,6 +44,12 @@ type Options struct {
 	Rand func() float64 // chance in [0, 1), drawn by one goroutine at a time; default math/rand/v2
 }
 
+// Defaults of the Options.
+const (
+	DefaultFloor   = 30 * time.Second
+	DefaultCeiling = 30 * time.Minute
+)
+
 // withDefaults is o with the defaults in the place of zeros.
 func (o Options) withDefaults() Options {
 	def := func(d *time.Duration, v time.Duration) {
@@ -51,8 +57,8 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
-	def(&o.Floor, 30*time.Second)
-	def(&o.Ceiling, 1800*time.Second)
+	def(&o.Floor, DefaultFloor)
+	def(&o.Ceiling, DefaultCeiling)
 	def(&o.Timeout, 2*time.Second)
 	o.Ceiling = max(o.Ceiling, o.Floor)
 	if o.Parallel <= 0 {

@@ -134,9 +134,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// keepsOld is a cache that gives answers up to a day after their TTL.
+var keepsOld = forward.CacheConfig{MaxStale: 24 * time.Hour}
+
 func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{}, replies(t, 0, address))
+		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
 		n.set(server(1), replies(t, dns.RcodeServerFailure, ""))
 		time.Sleep(300 * time.Second)
@@ -160,7 +163,7 @@ func TestStale(t *testing.T) {
 // TestStaleNotValidated: what was validated when it came is not so for ever.
 func TestStaleNotValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+		f, n := start(t, forward.Config{Cache: keepsOld}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 			r, err := replies(t, 0, address)(ctx, q)
 			r.AuthenticatedData = true
 			return r, err
@@ -178,7 +181,7 @@ func TestStaleNotValidated(t *testing.T) {
 // TestStaleWithoutRoom: who fills the room for questions does not take from others what was known.
 func TestStaleWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{MaxInFlight: 1}, replies(t, 0, address))
+		f, n := start(t, forward.Config{MaxInFlight: 1, Cache: keepsOld}, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
 		n.set(server(1), silent)
 		time.Sleep(300 * time.Second)
@@ -194,7 +197,7 @@ func TestStaleWithoutRoom(t *testing.T) {
 // TestStaleFailure: a failure is not an answer, and is not given when its time has passed.
 func TestStaleFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{}, replies(t, dns.RcodeServerFailure, ""))
+		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, dns.RcodeServerFailure, ""))
 		for range 3 {
 			check(t, f, n, failed(wire.EDENoReachable), "192.0.2.1")
 			time.Sleep(time.Second)
@@ -222,9 +225,9 @@ func TestNotStale(t *testing.T) {
 		then  handler
 		want  answer
 	}{
-		{"switched off", forward.CacheConfig{MaxStale: -1}, broken, failed(wire.EDENetworkError)},
-		{"bogus", forward.CacheConfig{}, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
-		{"gone", forward.CacheConfig{}, replies(t, dns.RcodeNameError, "--\n"+soa),
+		{"switched off", forward.CacheConfig{}, broken, failed(wire.EDENetworkError)},
+		{"bogus", keepsOld, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
+		{"gone", keepsOld, replies(t, dns.RcodeNameError, "--\n"+soa),
 			answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}},
 	}
 	for _, tt := range tests {
@@ -242,7 +245,7 @@ func TestNotStale(t *testing.T) {
 
 func TestStaleNXDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{}, replies(t, dns.RcodeNameError, "--\n"+soa))
+		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, dns.RcodeNameError, "--\n"+soa))
 		ask(t, f, "www.example.org.", dns.TypeA)
 		n.history()
 		n.set(server(1), broken)

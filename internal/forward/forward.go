@@ -34,12 +34,11 @@ type Config struct {
 
 // CacheConfig bounds what is remembered.
 type CacheConfig struct {
-	Size        int           // octets, everything counted; default 32 MiB
+	Size        int           // bytes, everything counted; default DefaultCacheSize
 	MinTTL      time.Duration // floor of TTLs; default none, because a short TTL is somebody's wish
 	MaxTTL      time.Duration // ceiling of TTLs; default a day
 	MaxNegative time.Duration // ceiling of the TTLs of negative answers; default an hour
-	// MaxStale is how long an answer may be given after its TTL when no upstream can be reached (RFC 8767); default a day,
-	// the least that RFC 8767 §5 suggests; negative: never.
+	// MaxStale is how long an answer may be given after its TTL when no upstream can be reached (RFC 8767); default never.
 	MaxStale time.Duration
 }
 
@@ -51,6 +50,9 @@ const (
 	Ordered Policy = iota // as they were given; the others when the first fail
 	Random                // in random order, which spreads the load
 )
+
+// DefaultCacheSize is the default of CacheConfig.Size.
+const DefaultCacheSize = 32 << 20
 
 // Bounds of the Config.
 const (
@@ -97,10 +99,9 @@ func New(cfg Config) (*Forwarder, error) {
 func (c *Config) complete() error {
 	setDefault(&c.Timeout, 2*time.Second)
 	setDefault(&c.MaxInFlight, 1024)
-	setDefault(&c.Cache.Size, 32<<20)
+	setDefault(&c.Cache.Size, DefaultCacheSize)
 	setDefault(&c.Cache.MaxTTL, 24*time.Hour)
 	setDefault(&c.Cache.MaxNegative, time.Hour)
-	setDefault(&c.Cache.MaxStale, 24*time.Hour)
 	if c.Private == nil {
 		c.Private = PrivateZones()
 	}
@@ -127,8 +128,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("TTLs from %s to %s: they must be in order and at most %s", t.MinTTL, t.MaxTTL, maxTTL)
 	case t.MaxNegative < 0 || t.MaxNegative > maxTTL:
 		return fmt.Errorf("negative TTL %s is not between 0s and %s", t.MaxNegative, maxTTL)
-	case t.MaxStale > maxTTL:
-		return fmt.Errorf("stale answers of %s are older than %s", t.MaxStale, maxTTL)
+	case t.MaxStale < 0 || t.MaxStale > maxTTL:
+		return fmt.Errorf("stale answers of %s are not between 0s and %s old", t.MaxStale, maxTTL)
 	}
 	return nil
 }

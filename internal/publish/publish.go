@@ -23,9 +23,9 @@ import (
 type Options struct {
 	Log *slog.Logger // default: none
 
-	// JournalLimit is how many changes the history of a zone keeps, and at times a hundredth more; default 10,000.
-	// JournalSets is how many record sets one change may touch before the history keeps its fact alone; default 10,000,
-	// because a journal entry is one row.
+	// JournalLimit is how many changes the history of a zone keeps, and at times a hundredth more; default
+	// DefaultJournalLimit. JournalSets is how many record sets one change may touch before the history keeps its fact
+	// alone; default 10,000, because a journal entry is one row.
 	JournalLimit int
 	JournalSets  int
 
@@ -36,6 +36,9 @@ type Options struct {
 	// Committed, when set, is called after each commit, in their order, before Commit returns to the callers.
 	Committed func([]store.Change)
 }
+
+// DefaultJournalLimit is the default of Options.JournalLimit.
+const DefaultJournalLimit = 10_000
 
 // Publisher owns the store and the snapshot that queries read.
 type Publisher struct {
@@ -75,7 +78,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if opts.JournalLimit == 0 {
-		opts.JournalLimit = 10_000
+		opts.JournalLimit = DefaultJournalLimit
 	}
 	if opts.JournalSets == 0 {
 		opts.JournalSets = 10_000

@@ -19,9 +19,12 @@ import (
 type RefresherOptions struct {
 	Log      *slog.Logger  // default: none
 	Parallel int           // zones at once; default 16
-	MaxZone  int           // octets of the largest zone that is taken; default 256 MiB
+	MaxZone  int           // bytes of the largest zone that is taken; default DefaultMaxZone
 	MaxTime  time.Duration // for one look at the masters of a zone, with all that is transferred; default 1h
 }
+
+// DefaultMaxZone is the default of RefresherOptions.MaxZone.
+const DefaultMaxZone = 256 << 20
 
 // Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and transfers what is
 // new. All timers are one heap, because there may be a hundred thousand zones.
@@ -81,7 +84,7 @@ func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) 
 		opts.Parallel = 16
 	}
 	if opts.MaxZone == 0 {
-		opts.MaxZone = 256 << 20
+		opts.MaxZone = DefaultMaxZone
 	}
 	if opts.MaxTime == 0 {
 		opts.MaxTime = time.Hour

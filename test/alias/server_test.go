@@ -34,7 +34,7 @@ type node struct {
 
 func startServer(t *testing.T, resolver string) *node {
 	t.Helper()
-	config := fmt.Sprintf(server.Listen+"follow: {resolvers: ['%s'], interval: 10s, ttl_floor: 1s, timeout: 500ms}\n", resolver)
+	config := fmt.Sprintf(server.Listen+"follow: {resolvers: ['%s'], interval: 10s, ttl_floor: 1s}\n", resolver)
 	s := server.Start(t, server.Options{Config: config + "transfer: {allow: [127.0.0.0/8]}\n"})
 	return &node{s, t, config}
 }

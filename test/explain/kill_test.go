@@ -139,7 +139,7 @@ func TestKilled(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/nameplane").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	settings := fmt.Sprintf("explain: {lab: %q, parallel: 2, per_client: 100000, per_target: 100000, keep: 1000}\n", place)
+	settings := fmt.Sprintf("explain: {lab: %q, per_client: 100000, per_target: 100000, keep: 1000}\n", place)
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}

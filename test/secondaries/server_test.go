@@ -39,7 +39,7 @@ func start(t *testing.T, transfer string) *node {
 }
 
 func config(dns, transfer string) string {
-	return fmt.Sprintf("dns: {listen: ['%s']}\nhttp: {listen: '127.0.0.1:0'}\ntransfer:\n  max_per_client: 32\n%s", dns, transfer)
+	return fmt.Sprintf("dns: {listen: ['%s']}\nhttp: {listen: '127.0.0.1:0'}\ntransfer:\n%s", dns, transfer)
 }
 
 // reload changes the section transfer of a running server.

@@ -79,9 +79,9 @@ type Options struct {
 	Parallel  int           // scans at a time; default 4
 	Queue     int           // that may wait; default 64
 	Share     time.Duration // how long the same request gets the same scan; default 10 s
-	PerClient int           // scans a minute of one project, or of one address of those that are of none; default 20
-	PerTarget int           // scans of one registrable domain a minute; default 6
-	Keep      int           // scans kept of each kind and name; default 30
+	PerClient int           // scans a minute of one project, or of one address of those that are of none; default DefaultPerClient
+	PerTarget int           // scans of one registrable domain a minute; default DefaultPerTarget
+	Keep      int           // scans kept of each kind and name; default DefaultKeep
 	KeepAll   int           // scans kept in all; default 5,000
 	MaxTime   time.Duration // of a scan; default 1 min
 	Public    bool          // anybody may ask: names that are private are refused
@@ -91,11 +91,18 @@ type Options struct {
 	Domain func(dnsname.Name) dnsname.Name
 }
 
+// Defaults of the Options.
+const (
+	DefaultPerClient = 20
+	DefaultPerTarget = 6
+	DefaultKeep      = 30
+)
+
 func (o *Options) defaults() {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&o.Parallel, 4}, {&o.Queue, 64}, {&o.PerClient, 20}, {&o.PerTarget, 6}, {&o.Keep, 30}, {&o.KeepAll, 5000}} {
+	}{{&o.Parallel, 4}, {&o.Queue, 64}, {&o.PerClient, DefaultPerClient}, {&o.PerTarget, DefaultPerTarget}, {&o.Keep, DefaultKeep}, {&o.KeepAll, 5000}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}

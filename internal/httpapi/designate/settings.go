@@ -17,17 +17,17 @@ type Settings struct {
 	PoolID   uuid.UUID
 	PoolName string
 
-	// Nameservers of the pool become the NS set of every new zone; default ns1.localhost., which is true (RFC 6761 §6.3)
+	// Nameservers of the pool become the NS set of every new zone; default DefaultNameserver, which is true (RFC 6761 §6.3)
 	// for a server that was just tried out, and plainly not for anything else.
 	Nameservers []Nameserver
 
-	DefaultTTL uint32 // of new zones; default 3600
+	DefaultTTL uint32 // of new zones; default DefaultTTL
 	MinTTL     uint32 // smallest TTL that is accepted; default 0
 
 	// Quotas are the limits of projects that have none of their own. A zero field stands for its default, -1 for no limit.
 	Quotas Quotas
 
-	MaxImport int64 // octets of an imported zone file; default 128 MiB, three million records
+	MaxImport int64 // bytes of an imported zone file; default DefaultMaxImport, three million records
 
 	// Spool is the folder where zone files wait to be imported; default: the system's for temporary files. It is open,
 	// because a server that has dropped root may not find the way to it any more.
@@ -47,11 +47,23 @@ type Nameserver struct {
 // recordset_records keeps Designate's number: answers of more than 20 records rarely fit a UDP packet. An operator who
 // does serve strangers sets the others, here or by project.
 type Quotas struct {
-	Zones            int // default -1
-	ZoneRecordsets   int // default -1
-	ZoneRecords      int // default -1
-	RecordsetRecords int // default 20
-	APIExportSize    int // default -1: exports are streamed and cost no memory
+	Zones            int
+	ZoneRecordsets   int
+	ZoneRecords      int
+	RecordsetRecords int
+	APIExportSize    int
+}
+
+// Defaults of the Settings.
+const (
+	DefaultNameserver = "ns1.localhost."
+	DefaultTTL        = 3600
+	DefaultMaxImport  = 128 << 20
+)
+
+// DefaultQuotas returns the default of Settings.Quotas. Exports have no limit: they are streamed and need no memory.
+func DefaultQuotas() Quotas {
+	return Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 20, APIExportSize: -1}
 }
 
 // defaultPool is the id of Designate's default pool, which clients and scripts have learnt by heart.
@@ -65,24 +77,25 @@ func (s Settings) withDefaults() Settings {
 		s.PoolName = "default"
 	}
 	if len(s.Nameservers) == 0 {
-		s.Nameservers = []Nameserver{{dnsname.MustParse("ns1.localhost."), 1}}
+		s.Nameservers = []Nameserver{{dnsname.MustParse(DefaultNameserver), 1}}
 	}
+	q := DefaultQuotas()
 	for _, d := range []struct {
 		field *int
 		value int
 	}{
-		{&s.Quotas.Zones, -1}, {&s.Quotas.ZoneRecordsets, -1}, {&s.Quotas.ZoneRecords, -1},
-		{&s.Quotas.RecordsetRecords, 20}, {&s.Quotas.APIExportSize, -1},
+		{&s.Quotas.Zones, q.Zones}, {&s.Quotas.ZoneRecordsets, q.ZoneRecordsets}, {&s.Quotas.ZoneRecords, q.ZoneRecords},
+		{&s.Quotas.RecordsetRecords, q.RecordsetRecords}, {&s.Quotas.APIExportSize, q.APIExportSize},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
 	}
 	if s.DefaultTTL == 0 {
-		s.DefaultTTL = 3600
+		s.DefaultTTL = DefaultTTL
 	}
 	if s.MaxImport == 0 {
-		s.MaxImport = 128 << 20
+		s.MaxImport = DefaultMaxImport
 	}
 	return s
 }

@@ -13,26 +13,22 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-// Ways to find out who calls.
+// Ways to authenticate a client.
 const (
 	AuthToken       = "token"
 	AuthCertificate = "certificate"
 	AuthNone        = "none"
 )
 
-// Apps is the door for edge applications: Mp1.
+// Apps is the listener for edge applications: Mp1.
 type Apps struct {
 	Listen         string `yaml:"listen"` // empty: closed
 	TLS            TLS    `yaml:"tls"`
 	Authentication string `yaml:"authentication"`
 	JWT            []JWT  `yaml:"jwt"`
-	AppHeader      bool   `yaml:"app_header"`
-	Put            string `yaml:"put"`
-	Extensions     bool   `yaml:"extensions"`
-	MaxConnections int    `yaml:"max_connections"`
 }
 
-// JWT is an issuer whose word is taken for which application instance calls.
+// JWT is an issuer of JWTs that identify an application instance.
 type JWT struct {
 	Issuer     string        `yaml:"issuer"`
 	Keys       string        `yaml:"keys"`
@@ -42,7 +38,7 @@ type JWT struct {
 	Leeway     time.Duration `yaml:"leeway"`
 }
 
-// UnmarshalYAML reads an issuer over the defaults, which an element of a list has no other place for.
+// UnmarshalYAML decodes an issuer over the defaults of an element.
 func (j *JWT) UnmarshalYAML(n *yaml.Node) error {
 	type plain JWT
 	p := plain{Algorithms: slices.Clone(access.Algorithms), Claim: "sub", Leeway: 30 * time.Second}
@@ -53,7 +49,7 @@ func (j *JWT) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Issuers are the issuers as package access takes them.
+// Issuers returns the issuers for package access.
 func (a Apps) Issuers() []access.IssuerConfig {
 	var out []access.IssuerConfig
 	for _, j := range a.JWT {
@@ -62,22 +58,18 @@ func (a Apps) Issuers() []access.IssuerConfig {
 	return out
 }
 
-// MEP is the door for edge platforms: Mm5, and management of the server's records.
+// MEP is the listener for edge platforms: Mm5, and management of the server's records.
 type MEP struct {
-	Listen            string   `yaml:"listen"` // empty: closed
-	TLS               TLS      `yaml:"tls"`
-	Authentication    string   `yaml:"authentication"`
-	Platforms         []string `yaml:"platforms"` // common names of certificates; none: every one of the CA
-	EdgeGalleryStatus bool     `yaml:"edgegallery_status"`
-	MaxConnections    int      `yaml:"max_connections"`
+	Listen         string   `yaml:"listen"` // empty: closed
+	TLS            TLS      `yaml:"tls"`
+	Authentication string   `yaml:"authentication"`
+	Platforms      []string `yaml:"platforms"` // common names of certificates; none: every one of the CA
 }
 
-// MEC bounds what edge applications and platforms may have and send.
+// MEC is how edge applications and platforms are served.
 type MEC struct {
-	MaxApps   int       `yaml:"max_apps"`
-	MaxRules  int       `yaml:"max_rules"`
-	MaxEvents int       `yaml:"max_events"`
-	Callbacks Callbacks `yaml:"callbacks"`
+	EdgeGallery bool      `yaml:"edgegallery"`
+	Callbacks   Callbacks `yaml:"callbacks"`
 }
 
 // Callbacks says where notifications may be sent.
@@ -85,17 +77,16 @@ type Callbacks struct {
 	Networks []string `yaml:"networks"`
 }
 
-// Allowed are the networks of Networks, which Parse has checked.
+// Allowed returns the networks of Networks, which Parse has checked.
 func (c Callbacks) Allowed() []netip.Prefix { return networks(c.Networks) }
 
 func (v *checker) apps(a Apps) {
-	v.door("apps", a.Listen, a.TLS, a.MaxConnections)
+	v.listener("apps", a.Listen, a.TLS)
 	v.oneOf("apps.authentication", a.Authentication, AuthToken, AuthNone)
 	v.need(a.Authentication != AuthNone || loopback(a.Listen) || a.TLS.ClientCA != "", "apps.authentication", "none lets "+
 		"everybody who reaches "+a.Listen+" act for every application: use token, listen on 127.0.0.1, or set apps.tls.client_ca "+
 		"so that only your gateway can connect")
 	v.need(a.Authentication != AuthNone || len(a.JWT) == 0, "apps.jwt", "is not looked at with authentication: none; use token")
-	v.oneOf("apps.put", a.Put, "full", "state-only")
 	seen := map[string]bool{}
 	for i, j := range a.JWT {
 		key := fmt.Sprintf("apps.jwt[%d]", i)
@@ -113,7 +104,7 @@ func (v *checker) apps(a Apps) {
 }
 
 func (v *checker) mep(m MEP) {
-	v.door("mep", m.Listen, m.TLS, m.MaxConnections)
+	v.listener("mep", m.Listen, m.TLS)
 	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)
 	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication", "certificate needs mep.tls.client_ca, "+
 		"the CA whose certificates platforms show")
@@ -123,13 +114,12 @@ func (v *checker) mep(m MEP) {
 		" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate (with mep.tls.client_ca) or token")
 }
 
-// door checks what every HTTP listener that is closed by default has.
-func (v *checker) door(name, listen string, t TLS, conns int) {
+// listener checks an HTTP listener that is closed by default.
+func (v *checker) listener(name, listen string, t TLS) {
 	if listen != "" {
 		v.address(name+".listen", listen)
 	}
 	v.tls(name, t)
-	v.atLeast(name+".max_connections", conns, 1)
 }
 
 func (v *checker) tls(name string, t TLS) {
@@ -138,9 +128,6 @@ func (v *checker) tls(name string, t TLS) {
 }
 
 func (v *checker) mec(m MEC) {
-	v.atLeast("mec.max_apps", m.MaxApps, 1)
-	v.atLeast("mec.max_rules", m.MaxRules, 1)
-	v.atLeast("mec.max_events", m.MaxEvents, 1)
 	v.networks("mec.callbacks.networks", m.Callbacks.Networks)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-func TestDoors(t *testing.T) {
+func TestListeners(t *testing.T) {
 	text := `
 apps:
   listen: 192.0.2.53:8054
@@ -64,7 +64,7 @@ func TestWhoMayComeIn(t *testing.T) {
 	for _, text := range []string{
 		"apps: {listen: '127.0.0.1:80', authentication: none}",
 		"apps: {listen: 'localhost:80', authentication: none}",
-		"apps: {listen: '[::1]:80', authentication: none, app_header: true}",
+		"apps: {listen: '[::1]:80', authentication: none}",
 		"apps: {listen: '192.0.2.1:80', authentication: none, tls: {cert: c, key: k, client_ca: a}}",
 		"apps: {authentication: none}", // closed
 		"mep: {listen: '127.0.0.1:80', authentication: none}",
@@ -80,7 +80,7 @@ func TestWhoMayComeIn(t *testing.T) {
 	c := Default()
 	c.MEP.Listen, c.MEP.Authentication = "0.0.0.0:80", AuthNone // as a flag over a file can make it
 	if err := c.Validate(); err == nil {
-		t.Error("Validate took a platform door for all")
+		t.Error("Validate accepted mep without authentication on all addresses")
 	}
 }
 
