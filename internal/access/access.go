@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +39,6 @@ type Access struct {
 	hasher *hasher
 	logins Throttle // failed passwords, by user
 	addrs  Throttle // failed passwords, by address
-
-	mu sync.Mutex // held over a commit and the reading of the next book, so that books follow each other in order
 }
 
 // ErrDenied says that credentials are not good. The text around it is for the log, not for the caller.
@@ -115,14 +112,27 @@ type endedRow struct {
 	Subject string // id of the token or user
 }
 
-// reload reads the book anew.
+// reload reads the book again. Of several at a time none can put an older book in the place of a newer one: the rows are
+// read after the book that they replace, and are read again when another book has replaced it.
+//
+// It is not done in publish.Tx.OnDone: all other edits would wait for ten thousand rows.
 func (a *Access) reload() error {
+	for {
+		old := a.book.Load()
+		b, err := a.readBook(old)
+		if err != nil || a.book.CompareAndSwap(old, b) {
+			return err
+		}
+	}
+}
+
+// readBook reads a book, with the times of last use of the one before.
+func (a *Access) readBook(old *book) (*book, error) {
 	b := &book{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
 		projects: map[string]Project{}, projectIDs: map[string]string{}, ended: map[string]time.Time{}}
 	if err := a.pub.View(b.read); err != nil {
-		return fmt.Errorf("read tokens and users: %w", err)
+		return nil, fmt.Errorf("read tokens and users: %w", err)
 	}
-	old := a.book.Load()
 	for id, t := range b.tokens {
 		if old != nil && old.tokens[id] != nil {
 			t.used = old.tokens[id].used
@@ -133,8 +143,7 @@ func (a *Access) reload() error {
 			t.used.Store(t.LastUsed.Unix())
 		}
 	}
-	a.book.Store(b)
-	return nil
+	return b, nil
 }
 
 func (b *book) read(v store.View) error {
@@ -163,10 +172,8 @@ func (b *book) read(v store.View) error {
 	return errors.Join(err, err2, err3, err4, err5)
 }
 
-// change commits fn and reads the book anew, so that the change holds when change returns.
+// change commits fn and reads the book again, so that the change holds when change returns.
 func (a *Access) change(ctx context.Context, actor store.Actor, fn func(*publish.Tx) error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err := a.pub.Commit(ctx, actor, fn); err != nil {
 		return err
 	}

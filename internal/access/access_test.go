@@ -30,6 +30,11 @@ func start(t testing.TB, dir string, opts Options) (*Access, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startOn(t, st, opts)
+}
+
+func startOn(t testing.TB, st store.Store, opts Options) (*Access, func()) {
+	t.Helper()
 	pub, err := publish.Open(st, publish.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -329,5 +334,46 @@ func BenchmarkAuthenticate(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// lateStore does something between the reading of rows and their use.
+type lateStore struct {
+	store.Store
+	late func() // once
+}
+
+// View implements store.Store.
+func (s *lateStore) View(fn func(store.Reader) error) error {
+	err := s.Store.View(fn)
+	if late := s.late; late != nil {
+		s.late = nil
+		late()
+	}
+	return err
+}
+
+// TestOlderBook checks that a book does not replace a newer one: the token that it does not have yet stays valid.
+func TestOlderBook(t *testing.T) {
+	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store.db"), boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &lateStore{Store: st}
+	a, stop := startOn(t, late, Options{})
+	defer stop()
+	p, err := a.CreateProject(t.Context(), tester, "p", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	late.late = func() {
+		text, _, err = a.CreateToken(t.Context(), tester, TokenSpec{Name: "t", Project: p.ID, Role: RoleMember})
+	}
+	if err := errors.Join(a.reload(), err); err != nil || text == "" {
+		t.Fatalf("token %q, %v", text, err)
+	}
+	if _, err := a.Authenticate(text); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,10 +53,9 @@ type Daemon struct {
 	designate  *designate.API
 	following  *following
 	rules      *rules.Service
-	explaining *explaining                   // nil: scans are off
-	silenced   atomic.Pointer[rules.Service] // the same, for commits, which there are before it
-	callbacks  *mec.Callbacks                // nil: notifications are not sent
-	forwarder  *forward.Forwarder            // nil: names that are not ours are refused
+	explaining *explaining        // nil: scans are off
+	callbacks  *mec.Callbacks     // nil: notifications are not sent
+	forwarder  *forward.Forwarder // nil: names that are not ours are refused
 	notifier   *transfer.Notifier
 	refresher  *transfer.Refresher
 	peers      *dnspeer.Server

@@ -171,7 +171,6 @@ func (d *Daemon) openRules(ctx context.Context) (err error) {
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)
-	d.silenced.Store(d.rules)
 	return d.unreadable(err)
 }
 

@@ -1,7 +1,10 @@
 package mec
 
 import (
+	"log/slog"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -19,10 +22,10 @@ func (s *Service) SilencedBy(n dnsname.Name) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// Committed tells in the log when a new zone silences rules. It is for publish.Options.Committed, because zones come through
-// many doors.
-func (s *Service) Committed(changes []store.Change) {
-	root := s.pub.Snapshot().ZoneOf(dnsname.Root)
+// WarnSilenced logs that a new zone silences rules. It is for publish.Options.Committed, because many APIs make zones. It
+// is no method of Service, because there are commits before a Service is open.
+func WarnSilenced(pub *publish.Publisher, log *slog.Logger, changes []store.Change) {
+	root := pub.Snapshot().ZoneOf(dnsname.Root)
 	if root == nil || !root.IsOverlay() {
 		return // no rule is answered
 	}
@@ -31,11 +34,11 @@ func (s *Service) Committed(changes []store.Change) {
 			if set.Before != nil || set.After == nil || set.After.Type != rr.TypeSOA {
 				continue
 			}
-			names, err := s.namesBelow(root, set.After.Name)
+			names, err := namesBelow(pub, root, set.After.Name)
 			if err != nil || names == 0 {
-				continue // who looks at the rules is told all the same
+				continue // the rules themselves say by which zone they are silenced
 			}
-			s.opts.Log.Warn("a zone silences rules of edge applications", "zone", set.After.Name.String(), "names", names,
+			log.Warn("a zone silences rules of edge applications", "zone", set.After.Name.String(), "names", names,
 				"who", c.Actor.Who, "door", c.Actor.Door, "request_id", c.Actor.RequestID)
 		}
 	}
@@ -44,9 +47,9 @@ func (s *Service) Committed(changes []store.Change) {
 // mostNames is up to where silenced names are counted: a commit waits for it.
 const mostNames = 1000
 
-func (s *Service) namesBelow(overlay *zone.Nodes, apex dnsname.Name) (n int, err error) {
+func namesBelow(pub *publish.Publisher, overlay *zone.Nodes, apex dnsname.Name) (n int, err error) {
 	var last dnsname.Name
-	err = s.pub.View(func(v store.View) error {
+	err = pub.View(func(v store.View) error {
 		return v.RecordSetsBelow(overlay.ID(), apex, func(set zone.RecordSet) (bool, error) {
 			if set.Name != last {
 				last = set.Name
