@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/store"
@@ -101,3 +102,12 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 }
 
 func tooLarge(limit int64) string { return fmt.Sprintf("the body is larger than %d octets", limit) }
+
+// StoreReason returns why the store takes no changes, in the words of the system and after a colon, or nothing. The whole
+// error, with the path of the file, is for the log.
+func StoreReason(err error) string {
+	if no := syscall.Errno(0); errors.As(err, &no) {
+		return ": " + no.Error()
+	}
+	return ""
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"syscall"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
@@ -102,15 +101,12 @@ func (c *call) asFault(err error) *fault {
 	return &fault{status: http.StatusInternalServerError, kind: "unknown_failure", message: "Internal error; the log has the details."}
 }
 
-// unavailable words that the store takes no changes. The whole error, with the path of the file, is for the log.
+// unavailable words that the store takes no changes.
 func (c *call) unavailable(err error) *fault {
 	c.api.Log.Warn("change refused", "request_id", httpapi.RequestID(c.r.Context()), "error", err)
-	why := ""
-	if no := syscall.Errno(0); errors.As(err, &no) {
-		why = ": " + no.Error()
-	}
 	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable", message: "The store cannot take " +
-		"changes now" + why + ". Nothing was changed, and queries are answered as before; the server's log says more."}
+		"changes now" + httpapi.StoreReason(err) + ". Nothing was changed, and queries are answered as before; the " +
+		"server's log says more."}
 }
 
 // errorBody nests errors twice, as Designate does.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -46,7 +47,11 @@ func tagOfText(b []byte) string {
 // that of two writers with the same tag only one goes on.
 func (c *call) ifMatch(current func() any) error {
 	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || tagListed(want, tagOf(current()), false) {
+	if len(want) == 0 {
+		return nil
+	}
+	tag := tagOf(current())
+	if httpapi.HasTag(want, func(t string) bool { return sameWritten(t, tag) }) {
 		return nil
 	}
 	return &fault{status: http.StatusPreconditionFailed, kind: "precondition_failed",
@@ -55,23 +60,8 @@ func (c *call) ifMatch(current func() any) error {
 
 // unlessHeld returns the reply to a GET, or 304 when If-None-Match says that the client has this representation.
 func (c *call) unlessHeld(rep reply) reply {
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, rep.etag, true) {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, rep.etag) {
 		return reply{status: http.StatusNotModified, etag: rep.etag}
 	}
 	return rep
-}
-
-// tagListed reports whether a list of entity tags has tag, or is "*". Weak tags match only where RFC 9110 §13.1.2 lets
-// them.
-func tagListed(lists []string, tag string, weak bool) bool {
-	for _, t := range strings.Split(strings.Join(lists, ","), ",") {
-		t = strings.TrimSpace(t)
-		if weak {
-			t = strings.TrimPrefix(t, "W/")
-		}
-		if t == "*" || t == tag || !weak && sameWritten(t, tag) {
-			return true
-		}
-	}
-	return false
 }

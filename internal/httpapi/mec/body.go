@@ -1,9 +1,9 @@
 package mec
 
-import "github.com/nameplane/nameplane/internal/httpapi/mecbody"
+import "github.com/nameplane/nameplane/internal/httpapi/mechttp"
 
 // read reads the body of a request.
-func (c *call) read() ([]byte, error) { return mecbody.Read(c.w, c.r, c.route.limit) }
+func (c *call) read() ([]byte, error) { return mechttp.Read(c.w, c.r, c.route.limit) }
 
 // decode reads the body into a wire type.
 func (c *call) decode(into any) error {
@@ -11,5 +11,5 @@ func (c *call) decode(into any) error {
 	if err != nil {
 		return err
 	}
-	return mecbody.Decode(b, into)
+	return mechttp.Decode(b, into)
 }

@@ -1,12 +1,12 @@
 package mec
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -31,23 +31,13 @@ type reply struct {
 
 func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
-// dispatch finds the operation, asks whether the caller may do it, and does it.
-func (c *call) dispatch(methods map[string]Route, admit func(*call) error) (reply, error) {
-	method := c.r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet // net/http leaves the body out
-	}
-	route, found := methods[method]
-	if !found {
-		return reply{}, &fault{status: http.StatusMethodNotAllowed, detail: c.r.Method + " is not possible here",
-			allow: slices.Sorted(maps.Keys(methods))}
-	}
-	c.route = route
-	if strings.HasPrefix(route.Pattern, "/mepcfg/") {
+// dispatch checks whether the caller may do the operation, and does it.
+func (c *call) dispatch(admit func(*call) error) (reply, error) {
+	if strings.HasPrefix(c.route.Pattern, "/mepcfg/") {
 		// EdgeGallery's MEPM makes an HTTP client for each call, and leaves its connection until all of the listener are taken.
 		c.w.Header().Set("Connection", "close")
 	}
-	if strings.Contains(route.Pattern, "{app}") {
+	if strings.Contains(c.route.Pattern, "{app}") {
 		c.app = c.r.PathValue("app")
 		if err := rules.CheckApp(c.app); err != nil {
 			return reply{}, err
@@ -56,19 +46,19 @@ func (c *call) dispatch(methods map[string]Route, admit func(*call) error) (repl
 	if err := admit(c); err != nil {
 		return reply{}, err
 	}
-	return route.handle(c)
+	return c.route.handle(c)
 }
 
 // admitApp lets an application through to its own things, and an admin to all.
 func (c *call) admitApp() error {
 	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the first.
 	if h := c.r.Header.Values("X-Appinstanceid"); c.Settings.AppHeader && (len(h) != 1 || h[0] != c.app) {
-		return &fault{status: http.StatusUnauthorized, detail: "the header X-AppinstanceID is not the application of the path"}
+		return &mechttp.Fault{Status: http.StatusUnauthorized, Detail: "the header X-AppinstanceID is not the application of the path"}
 	}
 	if httpapi.CallerOf(c.r.Context()).MayActFor(c.app) {
 		return nil
 	}
-	return &fault{status: http.StatusForbidden, detail: "this needs a token of the application " + c.app + " (role app)"}
+	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs a token of the application " + c.app + " (role app)"}
 }
 
 // admitPlatform lets the platform and admins through.
@@ -77,7 +67,7 @@ func (c *call) admitPlatform() error {
 	if who.IsAdmin() || slices.Contains(who.Roles, httpapi.RolePlatform) {
 		return nil
 	}
-	return &fault{status: http.StatusForbidden, detail: "this needs the role platform"}
+	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 }
 
 func (c *call) actor() store.Actor {
@@ -113,16 +103,16 @@ func tag(r rules.Rule) string { return `"` + r.ETag() + `"` }
 // two writers with the same tag only one goes on.
 func (c *call) ifMatch(r rules.Rule) error {
 	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || tagListed(want, tag(r), false) {
+	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tag(r) }) {
 		return nil
 	}
-	return &fault{status: http.StatusPreconditionFailed, detail: "the rule is not the one that If-Match names; read it again and " +
+	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: "the rule is not the one that If-Match names; read it again and " +
 		"repeat the change"}
 }
 
 // shown is the reply to a GET of one rule: 304 when the client has it already.
 func (c *call) shown(r rules.Rule) reply {
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tag(r), true) {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, tag(r)) {
 		return reply{status: http.StatusNotModified, etag: tag(r)}
 	}
 	return c.told(http.StatusOK, r)
@@ -131,18 +121,4 @@ func (c *call) shown(r rules.Rule) reply {
 // told is a reply with a rule and its tag.
 func (c *call) told(status int, r rules.Rule) reply {
 	return reply{status: status, body: c.wire(r), etag: tag(r)}
-}
-
-// tagListed reports whether a list of entity tags has one, or is "*". Weak tags match only where RFC 9110 §13.1.2 lets them.
-func tagListed(lists []string, tag string, weak bool) bool {
-	for t := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		t = strings.TrimSpace(t)
-		if weak {
-			t = strings.TrimPrefix(t, "W/")
-		}
-		if t == "*" || t == tag {
-			return true
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -62,7 +63,7 @@ func (c *call) createOld() (reply, error) {
 	r, err = c.Service.Create(c.r.Context(), c.actor(), r, func(have []rules.Rule) error {
 		for _, h := range have {
 			if h.Name == r.Name && h.Type() == r.Type() {
-				return &fault{status: unprocessable, detail: "Resource already exists: rule " + h.ID + " is for this name"}
+				return &mechttp.Fault{Status: unprocessable, Detail: "Resource already exists: rule " + h.ID + " is for this name"}
 			}
 		}
 		return nil
@@ -263,7 +264,7 @@ func (c *call) listCapabilities() (reply, error) {
 
 func (c *call) showCapability() (reply, error) {
 	if id := c.r.PathValue("capability"); id != dnsCapability {
-		return reply{}, &fault{status: http.StatusNotFound, detail: fmt.Sprintf("there is no capability %.140q here", id)}
+		return reply{}, &mechttp.Fault{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no capability %.140q here", id)}
 	}
 	one, err := c.capabilityDNS()
 	return ok(one), err

@@ -2,76 +2,32 @@ package mec
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
-	"syscall"
-	"time"
 
-	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// fault is an error as a client gets to see it.
-type fault struct {
-	status int
-	detail string
-	allow  []string      // methods, with 405
-	wait   time.Duration // with 429
-}
+func (c *call) fail(err error) { mechttp.Fail(c.w, c.r, c.Log, c.fault(err)) }
 
-func (f *fault) Error() string { return f.detail }
-
-func (c *call) fail(err error) {
-	f := c.asFault(err)
-	h := c.w.Header()
-	if len(f.allow) > 0 {
-		h.Set("Allow", strings.Join(f.allow, ", "))
-	}
-	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
-		h.Set("Retry-After", strconv.Itoa(int(cmp.Or(f.wait, 4*time.Second).Seconds())+1))
-	}
-	httpapi.Problem(c.w, c.r, f.status, f.detail)
-}
-
-// asFault is the one table from errors of the domain to statuses. What nobody foresaw is told in the log only.
-func (c *call) asFault(err error) *fault {
-	var f *fault
-	var body *mecbody.Error
-	var field *rules.FieldError
-	var limit *rules.LimitError
+// fault words the errors that these APIs have their own words or statuses for.
+func (c *call) fault(err error) error {
 	var conflict *rules.ConflictError
-	var large *http.MaxBytesError
-	there := cmp.Or(c.route.conflict, http.StatusConflict)
+	exists := cmp.Or(c.route.conflict, http.StatusConflict)
 	switch {
-	case errors.As(err, &f):
-		return f
-	case errors.As(err, &body):
-		return &fault{status: body.Status, detail: body.Detail}
-	case errors.As(err, &field):
-		return &fault{status: http.StatusBadRequest, detail: err.Error()}
 	case errors.As(err, &conflict):
-		return &fault{status: there, detail: c.conflictText(conflict)}
-	case errors.As(err, &limit), errors.Is(err, rules.ErrTaskRunning), errors.Is(err, rules.ErrNoDelivery):
-		return &fault{status: http.StatusForbidden, detail: err.Error()}
-	case errors.As(err, &large):
-		return &fault{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body is larger than %d octets", large.Limit)}
+		return &mechttp.Fault{Status: exists, Detail: c.conflictText(conflict)}
+	case errors.Is(err, rules.ErrTaskRunning), errors.Is(err, rules.ErrNoDelivery):
+		return &mechttp.Fault{Status: http.StatusForbidden, Detail: err.Error()}
 	case errors.Is(err, store.ErrNotFound):
-		return &fault{status: http.StatusNotFound, detail: c.notFound()}
+		return &mechttp.Fault{Status: http.StatusNotFound, Detail: c.notFound()}
 	case errors.Is(err, store.ErrExists):
-		return &fault{status: there, detail: "Resource already exists: " + err.Error()}
-	case errors.Is(err, store.ErrUnavailable):
-		return c.unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &fault{status: http.StatusServiceUnavailable, detail: "the request ended before it was done"}
+		return &mechttp.Fault{Status: exists, Detail: "Resource already exists: " + err.Error()}
 	}
-	c.Log.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path, "request_id", httpapi.RequestID(c.r.Context()), "error", err)
-	return &fault{status: http.StatusInternalServerError, detail: "internal error; the log has more under this request id"}
+	return err
 }
 
 // conflictText names the other owner to the platform only: an application need not know who else is here.
@@ -92,15 +48,4 @@ func (c *call) notFound() string {
 		}
 	}
 	return "there is nothing here"
-}
-
-// unavailable words that the store takes no changes. The whole error, with the path of the file, is for the log.
-func (c *call) unavailable(err error) *fault {
-	c.Log.Warn("change refused", "request_id", httpapi.RequestID(c.r.Context()), "error", err)
-	why := ""
-	if no := syscall.Errno(0); errors.As(err, &no) {
-		why = ": " + no.Error()
-	}
-	return &fault{status: http.StatusServiceUnavailable, detail: "the store cannot take changes now" + why +
-		". Nothing was changed, and queries are answered as before"}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -79,7 +80,7 @@ func (c *call) stream(app string) (reply, error) {
 		return reply{}, err
 	}
 	if !c.streams.enter(app) {
-		return reply{}, &fault{status: http.StatusTooManyRequests, detail: "there are as many event streams as may be"}
+		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Detail: "there are as many event streams as may be"}
 	}
 	defer c.streams.leave(app)
 	h := c.w.Header()

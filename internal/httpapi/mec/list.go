@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -14,16 +15,16 @@ func tagAll(list []rules.Rule) string { return `"` + rules.ETagOf(list) + `"` }
 // ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
 func (c *call) ifMatchAll(list []rules.Rule) error {
 	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || tagListed(want, tagAll(list), false) {
+	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tagAll(list) }) {
 		return nil
 	}
-	return &fault{status: http.StatusPreconditionFailed, detail: "the rules are not those that If-Match names; read them again and " +
+	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: "the rules are not those that If-Match names; read them again and " +
 		"repeat the change"}
 }
 
 // shownAll is the reply to a GET of all rules: 304 when the client has them already.
 func (c *call) shownAll(list []rules.Rule) reply {
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && tagListed(none, tagAll(list), true) {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, tagAll(list)) {
 		return reply{status: http.StatusNotModified, etag: tagAll(list)}
 	}
 	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}

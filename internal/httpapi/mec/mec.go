@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -126,24 +127,19 @@ func newDoor(a API, name string, most int) *door {
 	return &door{a, name, &streams{max: cmp.Or(a.Settings.Streams, most), apps: map[string]int{}}, &pace{}}
 }
 
-// register gives the mux one handler for each path, which knows the methods there: the mux's own 405 is no problem document.
+// register adds routes to the mux, behind a check of the caller.
 func (d *door) register(mux *http.ServeMux, routes []Route, admit func(*call) error) {
-	paths := map[string]map[string]Route{}
-	for _, r := range routes {
-		if paths[r.Pattern] == nil {
-			paths[r.Pattern] = map[string]Route{}
+	pattern := func(r Route) (string, string) { return r.Method, r.Pattern }
+	mechttp.Register(mux, routes, pattern, func(w http.ResponseWriter, r *http.Request, route Route, err error) {
+		c := &call{door: d, w: w, r: r, route: route}
+		var rep reply
+		if err == nil {
+			rep, err = c.dispatch(admit)
 		}
-		paths[r.Pattern][r.Method] = r
-	}
-	for pattern, methods := range paths {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			c := &call{door: d, w: w, r: r}
-			rep, err := c.dispatch(methods, admit)
-			if err != nil {
-				c.fail(err)
-				return
-			}
-			c.write(rep)
-		})
-	}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		c.write(rep)
+	})
 }

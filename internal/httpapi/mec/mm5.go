@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -98,7 +98,7 @@ func (c *call) terminate() (reply, error) {
 	}
 	gone, err := c.Service.Terminate(c.r.Context(), c.actor(), app)
 	if err == nil && gone == (rules.Removed{}) && revoked == 0 {
-		err = &fault{status: http.StatusNotFound, detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
+		err = &mechttp.Fault{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
 	}
 	return reply{status: http.StatusNoContent}, err
 }
@@ -136,11 +136,11 @@ func (c *call) putRules() (reply, error) {
 		return c.replaceRules(b)
 	}
 	var in ruleInput
-	if err := mecbody.Decode(b, &in); err != nil {
+	if err := mechttp.Decode(b, &in); err != nil {
 		return reply{}, err
 	}
 	if !in.onlyState() {
-		return reply{}, &rules.FieldError{Field: mecbody.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+		return reply{}, &rules.FieldError{Field: mechttp.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
 	}
 	state, err := rules.ParseState(*in.State)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *call) putRules() (reply, error) {
 
 func (c *call) replaceRules(b []byte) (reply, error) {
 	var items []json.RawMessage
-	if err := mecbody.Decode(b, &items); err != nil {
+	if err := mechttp.Decode(b, &items); err != nil {
 		return reply{}, err
 	}
 	list, err := parseRules("", items)
@@ -169,7 +169,7 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 	seen := map[string]bool{}
 	for i, item := range items {
 		var in ruleInput
-		err := mecbody.Decode(item, &in)
+		err := mechttp.Decode(item, &in)
 		if err == nil {
 			out[i], err = in.rule()
 		}
@@ -177,7 +177,7 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 			err = &rules.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q is there twice", out[i].ID)}
 		}
 		if err != nil {
-			return nil, mecbody.Within(fmt.Sprintf("%s[%d]", list, i), err)
+			return nil, mechttp.Within(fmt.Sprintf("%s[%d]", list, i), err)
 		}
 		seen[out[i].ID] = true
 	}

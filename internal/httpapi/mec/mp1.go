@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -28,7 +29,7 @@ func (c *call) showRule() (reply, error) {
 // putOwnRule changes a rule as the settings allow an application to.
 func (c *call) putOwnRule() (reply, error) {
 	if wait, ok := c.pace.take(c.app, time.Now()); !ok {
-		return reply{}, &fault{status: http.StatusTooManyRequests, wait: wait, detail: fmt.Sprintf(
+		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Wait: wait, Detail: fmt.Sprintf(
 			"this application has made more than %d changes in a short time", paceBurst)}
 	}
 	if c.Settings.Put == PutStateOnly {

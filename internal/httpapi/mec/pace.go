@@ -3,46 +3,54 @@ package mec
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Pace of an application's changes. Switching rules is rare; who does it all day long would fill the disk's time and the feed of
-// events for everybody else.
+// Limits of an application's changes. Switching rules is rare; an application that does it all day long would fill the
+// disk's time and the feed of events for everybody else.
 const (
 	paceBurst = 200 // changes at once
 	pacePause = 50 * time.Millisecond
 )
 
-// pace bounds how fast each application changes its rules. An application owes time for each change, and may be in debt for
-// a burst of them.
+// pace bounds how fast each application changes its rules.
 type pace struct {
-	mu   sync.Mutex // guards debt
-	debt map[string]time.Time
+	mu   sync.Mutex // guards apps
+	apps map[string]*rate.Limiter
 }
 
 // take reports whether an application may make a change now, and if not, in how long.
 func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	paid := p.debt[app]
-	if paid.Before(now) {
-		paid = now
-	}
-	if paid = paid.Add(pacePause); paid.Sub(now) > paceBurst*pacePause {
-		return paid.Sub(now) - paceBurst*pacePause, false
-	}
-	if p.debt == nil {
-		p.debt = map[string]time.Time{}
-	}
-	p.debt[app] = paid
-	if len(p.debt) > maxPaced {
-		for a, at := range p.debt {
-			if at.Before(now) {
-				delete(p.debt, a)
-			}
-		}
+	r := p.limiter(app, now).ReserveN(now, 1)
+	if wait = r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return wait, false
 	}
 	return 0, true
 }
 
-// maxPaced is how many applications are remembered before those that owe nothing are forgotten.
+// limiter returns the limiter of an application. Those that have their whole burst again are forgotten when there are many.
+func (p *pace) limiter(app string, now time.Time) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.apps[app]; l != nil {
+		return l
+	}
+	if len(p.apps) >= maxPaced {
+		for a, l := range p.apps {
+			if l.TokensAt(now) >= paceBurst {
+				delete(p.apps, a)
+			}
+		}
+	}
+	if p.apps == nil {
+		p.apps = map[string]*rate.Limiter{}
+	}
+	l := rate.NewLimiter(rate.Every(pacePause), paceBurst)
+	p.apps[app] = l
+	return l
+}
+
+// maxPaced is how many applications are remembered before those that made no change lately are forgotten.
 const maxPaced = 1000

@@ -30,7 +30,7 @@ func TestPace(t *testing.T) {
 	for i := range 2 * maxPaced {
 		p.take(fmt.Sprint(i), now.Add(time.Duration(i)*time.Second))
 	}
-	if len(p.debt) > maxPaced+1 {
-		t.Errorf("%d applications are remembered", len(p.debt))
+	if len(p.apps) > maxPaced {
+		t.Errorf("%d applications are remembered", len(p.apps))
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -137,7 +137,7 @@ func (c *call) putBatch() error {
 		return err
 	}
 	if zones == nil {
-		return &mec.FieldError{Field: mecbody.Whole, Msg: "must be an array"}
+		return &mec.FieldError{Field: mechttp.Whole, Msg: "must be an array"}
 	}
 	var all []mec.Record
 	for i, raw := range zones {
@@ -145,19 +145,19 @@ func (c *call) putBatch() error {
 			Zone    string            `json:"zone"`
 			Records []json.RawMessage `json:"rr"`
 		}
-		err := mecbody.Decode(raw, &z)
+		err := mechttp.Decode(raw, &z)
 		if err == nil && z.Records == nil { // misspelt, it would be a success that changes nothing
 			err = &mec.FieldError{Field: "rr", Msg: "is missing"}
 		}
 		for j := 0; err == nil && j < len(z.Records); j++ {
 			var r mec.Record
 			if r, err = parseRecord(z.Zone, z.Records[j]); err != nil {
-				err = mecbody.Within(fmt.Sprintf("rr[%d]", j), err)
+				err = mechttp.Within(fmt.Sprintf("rr[%d]", j), err)
 			}
 			all = append(all, r)
 		}
 		if err != nil {
-			return mecbody.Within(fmt.Sprintf("[%d]", i), err)
+			return mechttp.Within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.PutRecords(c.r.Context(), c.actor(), all))
@@ -165,7 +165,7 @@ func (c *call) putBatch() error {
 
 func parseRecord(zone string, raw []byte) (mec.Record, error) {
 	var in recordInput
-	if err := mecbody.Decode(raw, &in); err != nil {
+	if err := mechttp.Decode(raw, &in); err != nil {
 		return mec.Record{}, err
 	}
 	return in.parse(zone)
@@ -186,13 +186,13 @@ func (c *call) create() error {
 		return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), []mec.Record{r}))
 	}
 	var items []json.RawMessage
-	if err := mecbody.Decode(b, &items); err != nil {
+	if err := mechttp.Decode(b, &items); err != nil {
 		return err
 	}
 	list := make([]mec.Record, len(items))
 	for i, raw := range items {
 		if list[i], err = parseRecord(zone, raw); err != nil {
-			return mecbody.Within(fmt.Sprintf("[%d]", i), err)
+			return mechttp.Within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), list))

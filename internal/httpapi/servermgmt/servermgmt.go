@@ -4,11 +4,11 @@ package servermgmt
 
 import (
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -53,27 +53,21 @@ func Routes() []Route {
 	}
 }
 
-// Register adds the door's paths to a mux that is inside the frame. Each has one handler that knows the methods there: the
-// mux's own 405 is no problem document.
+// Register adds the door's paths to a mux that is inside the frame.
 func (a API) Register(mux *http.ServeMux) {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	paths := map[string]map[string]Route{}
-	for _, r := range Routes() {
-		if paths[r.Pattern] == nil {
-			paths[r.Pattern] = map[string]Route{}
+	pattern := func(r Route) (string, string) { return r.Method, r.Pattern }
+	mechttp.Register(mux, Routes(), pattern, func(w http.ResponseWriter, r *http.Request, route Route, err error) {
+		c := &call{a, w, r}
+		if err == nil {
+			err = c.dispatch(route)
 		}
-		paths[r.Pattern][r.Method] = r
-	}
-	for pattern, methods := range paths {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			c := &call{a, w, r}
-			if err := c.dispatch(methods); err != nil {
-				c.fail(err)
-			}
-		})
-	}
+		if err != nil {
+			c.fail(err)
+		}
+	})
 }
 
 // call is one request on its way through a handler.
@@ -83,22 +77,14 @@ type call struct {
 	r *http.Request
 }
 
-// dispatch finds the operation, asks whether the caller may do it, and does it. That the server lives, anybody may know whom
-// the frame lets through.
-func (c *call) dispatch(methods map[string]Route) error {
-	method := c.r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet // net/http leaves the body out
-	}
-	route, found := methods[method]
-	if !found {
-		return &fault{http.StatusMethodNotAllowed, c.r.Method + " is not possible here", slices.Sorted(maps.Keys(methods))}
-	}
+// dispatch checks whether the caller may do the operation, and does it. Every caller that the frame admits may know that
+// the server lives.
+func (c *call) dispatch(route Route) error {
 	who := httpapi.CallerOf(c.r.Context())
 	if route.Pattern != health && !who.IsAdmin() && !slices.Contains(who.Roles, httpapi.RolePlatform) {
-		return &fault{status: http.StatusForbidden, detail: "this needs the role platform"}
+		return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 	}
-	if method != http.MethodGet {
+	if route.Method != http.MethodGet {
 		// EdgeGallery's mepserver neither reads nor closes the reply to a change, so that its HTTP client cannot use the
 		// connection again: it opens one for each call and leaves it, until all that this listener has are taken and it
 		// hangs. An empty reply would let it go on with one; but people and scripts look for the word.

@@ -1,4 +1,4 @@
-package mecbody_test
+package mechttp_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mecbody"
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 )
 
 // TestMediaType reads bodies of all types, and of none.
@@ -39,8 +39,8 @@ func TestMediaType(t *testing.T) {
 			if tt.media != "" {
 				r.Header.Set("Content-Type", tt.media)
 			}
-			b, err := mecbody.Read(httptest.NewRecorder(), r, 10)
-			if refused := new(mecbody.Error); tt.taken != (err == nil && string(b) == "{}") ||
+			b, err := mechttp.Read(httptest.NewRecorder(), r, 10)
+			if refused := new(mechttp.Fault); tt.taken != (err == nil && string(b) == "{}") ||
 				!tt.taken && (!errors.As(err, &refused) || refused.Status != http.StatusUnsupportedMediaType) {
 				t.Errorf("Read = %q, %v, want taken %v", b, err, tt.taken)
 			}

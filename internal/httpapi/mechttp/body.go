@@ -1,5 +1,4 @@
-// Package mecbody reads the JSON bodies of the doors for edge platforms, and says which field is wrong.
-package mecbody
+package mechttp
 
 import (
 	"bytes"
@@ -16,22 +15,14 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// Error says that there is no body to look at, and with which status to say so.
-type Error struct {
-	Status int
-	Detail string
-}
-
-func (e *Error) Error() string { return e.Detail }
-
 // Read reads the body of a request, which must be JSON of at most limit octets.
 func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if !isJSON(r) {
-		return nil, &Error{http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json"}
+		return nil, &Fault{Status: http.StatusUnsupportedMediaType, Detail: "the body must be JSON, with Content-Type: application/json"}
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
-		return nil, &Error{http.StatusBadRequest, "the body could not be read to its end"}
+		return nil, &Fault{Status: http.StatusBadRequest, Detail: "the body could not be read to its end"}
 	}
 	return b, err
 }
