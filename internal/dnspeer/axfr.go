@@ -82,25 +82,13 @@ func (s *stream) flush() error {
 		msg = s.c.appendOPT(msg, wire.EDENone) // RFC 5936 §2.2.5: in the first message at least
 		s.begun = true
 	}
-	if err := s.c.waitRate(len(msg)); err != nil {
+	if err := context.Cause(s.c.ctx); err != nil { // the time of the transfer is over
 		return err
 	}
 	s.c.stat.octets.Add(float64(len(msg)))
 	err := s.c.send(msg)
 	s.reset()
 	return err
-}
-
-// waitRate blocks until n bytes may be sent, or returns the reason why they are not to be sent any more.
-func (c *conversation) waitRate(n int) error {
-	err := c.rate.WaitN(c.ctx, n)
-	if cause := context.Cause(c.ctx); cause != nil {
-		return cause
-	}
-	if err != nil {
-		return errSlow // the limiter does not wait when the time of the transfer ends before its turn
-	}
-	return nil
 }
 
 // mayTransfer reports whether the peer may have a zone.

@@ -33,11 +33,10 @@ type Config struct {
 	Notified func(zone uuid.UUID, from netip.Addr)
 	Log      *slog.Logger // default: none
 
-	Transfers    int           // at once; default 32. Those beyond wait for Patience, then get SERVFAIL
-	PerClient    int           // of these for one address; default 8
-	Patience     time.Duration // default 10s
-	Longest      time.Duration // time for one transfer, however slow its reader; default 1h
-	OctetsPerSec int           // of all transfers together; default no limit
+	Transfers int           // at once; default 32. Those beyond wait for Patience, then get SERVFAIL
+	PerClient int           // of these for one address; default 8
+	Patience  time.Duration // default 10s
+	Longest   time.Duration // time for one transfer, however slow its reader; default 1h
 }
 
 // Rules say who may transfer every zone. Keys of the API may transfer the zones they are for as well.
@@ -74,17 +73,9 @@ func New(c Config) *Server {
 	if c.Longest == 0 {
 		c.Longest = time.Hour
 	}
-	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), rate: newRate(c.OctetsPerSec), stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
-}
-
-// newRate limits the bytes per second; 0 is no limit. The largest message may come at once.
-func newRate(bytesPerSec int) *rate.Limiter {
-	if bytesPerSec == 0 {
-		return rate.NewLimiter(rate.Inf, 0)
-	}
-	return rate.NewLimiter(rate.Limit(bytesPerSec), wire.MaxSize)
 }
 
 // SetRules changes who may transfer.

@@ -2,13 +2,10 @@ package dnspeer
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/nameplane/nameplane/internal/wire"
 )
 
 var (
@@ -61,40 +58,6 @@ func TestSlotsEndWithContext(t *testing.T) {
 		cancel()
 		if <-late || len(s.line) != 0 {
 			t.Error("waits on")
-		}
-	})
-}
-
-func TestTransferRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		took := func(bytesPerSec int) time.Duration {
-			c := &conversation{Server: &Server{rate: newRate(bytesPerSec)}, ctx: t.Context()}
-			start := time.Now()
-			for range 5 {
-				if err := c.waitRate(wire.MaxSize); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return time.Since(start)
-		}
-		if got := took(wire.MaxSize); got != 4*time.Second {
-			t.Errorf("five messages at one per second took %v, want 4s: the first need not wait", got)
-		}
-		if got := took(0); got != 0 {
-			t.Errorf("five messages without a limit took %v", got)
-		}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errSlow)
-		defer cancel()
-		c := &conversation{Server: &Server{rate: newRate(wire.MaxSize)}, ctx: ctx}
-		if err := c.waitRate(wire.MaxSize); err != nil {
-			t.Errorf("in time: %v", err)
-		}
-		if err := c.waitRate(wire.MaxSize); !errors.Is(err, errSlow) {
-			t.Errorf("with less time than it takes: %v, want %v", err, errSlow)
-		}
-		<-ctx.Done()
-		if err := c.waitRate(1); !errors.Is(err, errSlow) {
-			t.Errorf("after the end: %v, want %v", err, errSlow)
 		}
 	})
 }

@@ -20,7 +20,6 @@ type TCPConfig struct {
 	IdleTimeout  time.Duration // between messages; default 10s, a quarter of it when most connections are in use
 	ReadTimeout  time.Duration // from the first octet of a message to its last; default 5s
 	WriteTimeout time.Duration // for the client to take its replies; default 5s
-	MaxQueries   int           // on one connection; default no limit
 }
 
 func (c *TCPConfig) complete() {
@@ -72,7 +71,6 @@ type conn struct {
 	server   *Server
 	from     client
 	count    *counters
-	queries  int
 	place    place // in the connTable
 	first    [firstRead]byte
 	forwards chan struct{}  // has an element for each query that waits for the forwarder or for Peers; nil without them
@@ -250,10 +248,6 @@ func (c *conn) answer(w *tcpWork, message []byte) error {
 		}
 	default:
 		w.frame(at, n)
-	}
-	c.queries++
-	if limit := c.server.cfg.TCP.MaxQueries; limit > 0 && c.queries >= limit {
-		return errDone
 	}
 	return nil
 }

@@ -169,16 +169,6 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-func TestMaxQueries(t *testing.T) {
-	addrs, _ := start(t, Config{TCP: TCPConfig{MaxQueries: 2}})
-	c := dialTCP(t, addrs[0])
-	q := framed(packed(t, question("www.example.org.", dns.TypeA)))
-	c.Write(append(append(append([]byte{}, q...), q...), q...))
-	readFramed(t, c)
-	readFramed(t, c)
-	closed(t, c)
-}
-
 // TestMaxPerClient: beyond its limit a client's newest connection is refused, and the others live on.
 func TestMaxPerClient(t *testing.T) {
 	addrs, _ := start(t, Config{TCP: TCPConfig{MaxPerClient: 2}})

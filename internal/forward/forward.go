@@ -19,15 +19,13 @@ import (
 
 // Config says whom to ask, and for whom. The zero value of each field but Upstreams is safe.
 type Config struct {
-	Upstreams   []resolve.Server
-	Policy      Policy         // whom to ask first; default Ordered
-	Clients     []netip.Prefix // for whom names are found; default nobody, because an open resolver is a weapon
-	Timeout     time.Duration  // for all that is tried for one question; default 2s, because stubs ask again after 5s or less
-	MaxInFlight int            // questions that wait for upstreams at one time; default 1024
+	Upstreams   []resolve.Server // asked in this order: the next ones when the first fail or are slow
+	Clients     []netip.Prefix   // for whom names are found; default nobody, because an open resolver is a weapon
+	Timeout     time.Duration    // for all that is tried for one question; default 2s, because stubs ask again after 5s or less
+	MaxInFlight int              // questions that wait for upstreams at one time; default 1024
 	Cache       CacheConfig
 	Private     []dnsname.Name    // zones that are not asked for outside; default PrivateZones(); empty but not nil: none
 	Roots       *x509.CertPool    // whom to trust for the certificates of TLS upstreams; default whom the system trusts
-	MixCase     bool              // ask in random case, which makes replies harder to forge over UDP
 	Exchanger   resolve.Exchanger // default a resolve.Client
 	Log         *slog.Logger
 }
@@ -41,15 +39,6 @@ type CacheConfig struct {
 	// MaxStale is how long an answer may be given after its TTL when no upstream can be reached (RFC 8767); default never.
 	MaxStale time.Duration
 }
-
-// Policy is the order in which upstreams are asked.
-type Policy uint8
-
-// The policies.
-const (
-	Ordered Policy = iota // as they were given; the others when the first fail
-	Random                // in random order, which spreads the load
-)
 
 // DefaultCacheSize is the default of CacheConfig.Size.
 const DefaultCacheSize = 32 << 20
@@ -118,8 +107,6 @@ func (c *Config) complete() error {
 		return errors.New("there is no upstream to forward to")
 	case slices.ContainsFunc(c.Private, dnsname.Name.IsRoot):
 		return errors.New("the root cannot be a private zone: there would be nothing to forward")
-	case c.Policy > Random:
-		return fmt.Errorf("there is no policy %d", c.Policy)
 	case c.Timeout < minTimeout || c.Timeout > MaxTimeout:
 		return fmt.Errorf("timeout %s is not between %s and %s", c.Timeout, minTimeout, MaxTimeout)
 	case c.MaxInFlight < 0 || t.Size < 0:
@@ -146,10 +133,10 @@ func (f *Forwarder) newState(cfg Config, old *state) *state {
 	s := &state{cfg: cfg, exchanger: cfg.Exchanger, local: newLocalZones(cfg.Private)}
 	switch {
 	case s.exchanger != nil:
-	case old != nil && old.cfg.Exchanger == nil && old.cfg.Roots.Equal(cfg.Roots) && old.cfg.MixCase == cfg.MixCase:
+	case old != nil && old.cfg.Exchanger == nil && old.cfg.Roots.Equal(cfg.Roots):
 		s.exchanger = old.exchanger
 	default:
-		s.exchanger = &resolve.Client{Roots: cfg.Roots, MixCase: cfg.MixCase}
+		s.exchanger = &resolve.Client{Roots: cfg.Roots}
 	}
 	for _, server := range cfg.Upstreams {
 		u := old.upstream(server)

@@ -50,7 +50,6 @@ func TestBadConfig(t *testing.T) {
 	}{
 		{forward.Config{}, "no upstream"},
 		{forward.Config{Upstreams: append(one, one...)}, "twice"},
-		{forward.Config{Upstreams: one, Policy: 2}, "policy"},
 		{forward.Config{Upstreams: one, Private: []dnsname.Name{dnsname.Root}}, "the root"},
 		{forward.Config{Upstreams: one, Timeout: 2500 * time.Millisecond}, "timeout"},
 		{forward.Config{Upstreams: one, Timeout: time.Millisecond}, "timeout"},

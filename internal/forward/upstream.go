@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,16 +39,13 @@ func newUpstream(ctx context.Context, server resolve.Server) *upstream {
 	return u
 }
 
-// order lists the upstreams that are up, those to ask first in front.
+// order returns the upstreams that are up, in their order.
 func (s *state) order() []*upstream {
 	out := make([]*upstream, 0, len(s.upstreams))
 	for _, u := range s.upstreams {
 		if !u.down.Load() {
 			out = append(out, u)
 		}
-	}
-	if s.cfg.Policy == Random {
-		rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	}
 	return out
 }

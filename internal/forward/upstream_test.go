@@ -192,25 +192,6 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-func TestRandomPolicy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		good := replies(t, 0, "www.example.org. 1 IN A 192.0.2.1")
-		f, n := start(t, forward.Config{Policy: forward.Random}, good, good, good)
-		seen := map[string]int{}
-		for range 100 {
-			ask(t, f, "www.example.org.", dns.TypeA)
-			for _, a := range n.history() {
-				seen[a]++
-			}
-			time.Sleep(time.Second)
-		}
-		// One upstream is left out of a hundred once in 10^17 runs.
-		if len(seen) != 3 {
-			t.Errorf("asked %v", seen)
-		}
-	})
-}
-
 // gather reads one metric.
 func gather(t *testing.T, f *forward.Forwarder, name, label string) float64 {
 	t.Helper()

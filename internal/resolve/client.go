@@ -27,9 +27,8 @@ type Exchanger interface {
 
 // Client is an Exchanger. The zero Client works. It must not be copied once it was used.
 type Client struct {
-	Roots   *x509.CertPool // whom to trust for the certificates of TLS servers; default: whom the system trusts
-	MixCase bool           // ask in random case and insist on it in replies: harder to forge, but not every server echoes it
-	AsIs    bool           // send no OPT record with queries that have none; some servers take none
+	Roots *x509.CertPool // whom to trust for the certificates of TLS servers; default: whom the system trusts
+	AsIs  bool           // send no OPT record with queries that have none; some servers take none
 	// Dial opens connections; default: a net.Dialer's. Packets of a connection to "udp" must come from its peer only.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -58,7 +57,7 @@ var (
 )
 
 // Exchange implements Exchanger. Without an OPT record in the query it adds one that asks for replies of 1232 octets, unless c
-// is AsIs. The question of the reply is in the case in which the server wrote it, unless c mixed it.
+// is AsIs. The question of the reply is in the case in which the server wrote it.
 func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*dns.Msg, error) {
 	if _, ends := ctx.Deadline(); !ends {
 		var cancel context.CancelFunc
@@ -74,7 +73,7 @@ func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*
 		return nil, fmt.Errorf("ask %s: %w", server, inTime(ctx, err))
 	}
 	reply.Id = query.Id
-	if c.MixCase || len(reply.Question) == 0 {
+	if len(reply.Question) == 0 {
 		reply.Question = query.Question[:1:1]
 	}
 	return reply, nil
@@ -98,7 +97,7 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// pack is the query in wire form, in random case if so configured. The id is chosen where it is sent.
+// pack returns the query in wire form. The id is chosen where it is sent.
 func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	if len(query.Question) != 1 {
 		return nil, errOneQuestion
@@ -110,9 +109,6 @@ func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	wire, err := q.Pack()
 	if err != nil {
 		return nil, err
-	}
-	if c.MixCase {
-		mixCase(wire[headerSize : questionEnd(wire)-4])
 	}
 	return wire, nil
 }
@@ -156,7 +152,7 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 			return nil, errors.Join(err, wrong)
 		}
 		// What does not match was sent by a forger, or late. The reply may still come.
-		if no := c.compare(wire, buf[:n]); no != nil {
+		if no := compare(wire, buf[:n]); no != nil {
 			wrong = no
 			continue
 		}

@@ -143,35 +143,6 @@ func TestTruncated(t *testing.T) {
 	mustExchange(t, &resolve.Client{}, s)
 }
 
-func TestMixCase(t *testing.T) {
-	packets := make(chan packet, 10)
-	echo := serveUDP(t, func(p packet) {
-		packets <- p
-		p.send(reply(t, p.query, good))
-	})
-	asked := map[string]bool{}
-	c := &resolve.Client{MixCase: true}
-	for range 10 {
-		mustExchange(t, c, echo)
-		asked[string((<-packets).query[12:29])] = true
-	}
-	if len(asked) < 5 {
-		t.Errorf("10 queries had %d spellings", len(asked))
-	}
-	for s := range asked {
-		if strings.ToLower(s) != "\x03www\x07example\x03org\x00" {
-			t.Errorf("asked for %q", s)
-		}
-	}
-	fold := serveUDP(t, func(p packet) {
-		wire := reply(t, p.query, "www.example.org. 300 IN A 192.0.2.66")
-		wire[13] ^= 'a' - 'A'
-		p.send(wire)
-		p.send(reply(t, p.query, good))
-	})
-	mustExchange(t, c, fold)
-}
-
 func TestFailures(t *testing.T) {
 	silent := serveUDP(t, func(packet) {})
 	garbage := serveUDP(t, func(p packet) {

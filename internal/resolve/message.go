@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -31,9 +30,9 @@ func questionEnd(wire []byte) int {
 	return at + 5
 }
 
-// compare tells why a message is not the reply to a query: for its id, or for its one question, octet by octet. The case of the
-// name counts only if we mixed it.
-func (c *Client) compare(query, reply []byte) error {
+// compare returns why a message is not the reply to a query: its id, or its one question. The case of the
+// name does not count.
+func compare(query, reply []byte) error {
 	end := questionEnd(query)
 	switch {
 	case len(reply) < headerSize || reply[0] != query[0] || reply[1] != query[1]:
@@ -43,21 +42,10 @@ func (c *Client) compare(query, reply []byte) error {
 	}
 	asked, said := query[headerSize:end], reply[headerSize:end]
 	name := len(asked) - 4
-	if c.MixCase && !bytes.Equal(asked, said) || !dnsname.EqualFold(asked[:name], said[:name]) || !bytes.Equal(asked[name:], said[name:]) {
+	if !dnsname.EqualFold(asked[:name], said[:name]) || !bytes.Equal(asked[name:], said[name:]) {
 		return ErrQuestion
 	}
 	return nil
-}
-
-// mixCase gives each letter of a name in wire form a random case.
-func mixCase(name []byte) {
-	var coins [(255 + 7) / 8]byte
-	rand.Read(coins[:])
-	for i, c := range name {
-		if l := dnsname.Lower(c); 'a' <= l && l <= 'z' && coins[i/8]>>(i%8)&1 == 1 {
-			name[i] = c ^ ('a' - 'A')
-		}
-	}
 }
 
 func unpack(wire []byte) (*dns.Msg, error) {

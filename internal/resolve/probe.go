@@ -329,7 +329,7 @@ func (s *session) read(ctx context.Context, conn net.PacketConn, query []byte, g
 		}
 		udp, ok := from.(*net.UDPAddr)
 		m := new(dns.Msg)
-		if !ok || (&Client{}).compare(query, buf[:n]) != nil || m.Unpack(buf[:n]) != nil && !m.Truncated {
+		if !ok || compare(query, buf[:n]) != nil || m.Unpack(buf[:n]) != nil && !m.Truncated {
 			continue
 		}
 		a := udp.AddrPort()
