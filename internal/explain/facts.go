@@ -50,7 +50,6 @@ type Facts struct {
 	Notes    []iterate.Note  `json:"notes,omitempty"`
 	Secure   []secure.Result `json:"secure,omitempty"` // of each type asked for
 	Near     []Near          `json:"near,omitempty"`   // names that exist, if this one does not
-	Claims   []Claim         `json:"claims,omitempty"`
 	Caches   []Cache         `json:"caches,omitempty"`
 
 	Expect    []Set              `json:"expect,omitempty"`    // what the asker says there should be
@@ -202,14 +201,6 @@ const (
 	NearSpelling = "spelling"
 	NearDoubled  = "doubled" // it has the name of the zone in it twice
 )
-
-// Claim is whether somebody else could claim what an alias leads to.
-type Claim struct {
-	Target  dnsname.Name `json:"target"`
-	Service string       `json:"service"`
-	Free    Fact         `json:"free"` // the service says that nobody has it
-	Detail  string       `json:"detail,omitempty"`
-}
 
 // Cache is one recursive resolver and what it holds.
 type Cache struct {

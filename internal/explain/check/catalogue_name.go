@@ -59,14 +59,6 @@ var nameChecks = []Check{
 		Refs:  []string{"RFC 1034 §3.6.2", "RFC 2308 §2.1"},
 	},
 	{
-		ID: "NAM07", Group: Name, Severity: explain.Error, Kinds: names, judge: notClaimable,
-		Title: "Nobody else can claim what the aliases lead to",
-		What:  "An alias leads to a service where customers choose names, and the service says that nobody has this one.",
-		Why:   "Anyone can open an account there, choose the name, and answer for yours: with a certificate, too.",
-		How:   "The target is compared with a list of such services, and the service is asked.",
-		Fix:   "Delete the alias, or claim the name at the service.",
-	},
-	{
 		ID: "NAM08", Group: Name, Severity: explain.Critical, Kinds: names, judge: targetRegistered,
 		Title: "The domains that the aliases lead to are registered",
 		What:  "An alias leads to a name in a domain that nobody has registered.",

@@ -301,26 +301,6 @@ func notDangling(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-func notClaimable(f *explain.Facts) []explain.Finding {
-	if len(f.Claims) == 0 {
-		return nil
-	}
-	var out, open []explain.Finding
-	for _, c := range f.Claims {
-		switch target := text(c.Target); c.Free {
-		case explain.Yes:
-			x := fail("", explain.DNSHost, target, "%s leads to %s at %s, which says that nobody has it: anyone can claim it there and answer for your name.", text(f.Name), target, c.Service)
-			out = append(out, x)
-		case explain.Unknown, explain.Unasked:
-			open = append(open, unknown(target, "Whether %s is claimed at %s could not be found out.", target, c.Service)...)
-		}
-	}
-	if all := slices.Concat(out, open); len(all) > 0 {
-		return worst(all)
-	}
-	return pass(text(f.Name), "What %s leads to is claimed by somebody at %s.", text(f.Name), f.Claims[0].Service)
-}
-
 func targetRegistered(f *explain.Facts) []explain.Finding {
 	var all []explain.Finding
 	for _, h := range f.Chain {

@@ -44,12 +44,6 @@ func beside(owner string, t rr.Type, c iterate.Class, sets ...explain.Set) func(
 	}
 }
 
-func claim(free explain.Fact) func(*explain.Facts) {
-	return func(f *explain.Facts) {
-		f.Claims = []explain.Claim{{Target: name("shop.host.example.net"), Service: "Host", Free: free}}
-	}
-}
-
 // target says what the registry has for the domain that the alias leads to.
 func target(state registry.State) func(*explain.Facts) {
 	return func(f *explain.Facts) {
@@ -113,11 +107,6 @@ func nameStories() []story {
 		{"NAM06", "it does not", then(alias("a.example.net"), results(iterate.NXDomain, iterate.NXDomain)), "fail critical", "www.example.org leads to a.example.net, which does not exist."},
 		{"NAM06", "not known", then(alias("a.example.net"), results(iterate.Unknown, iterate.Unknown)), "unknown", ""},
 		{"NAM06", "no alias", nil, "", ""},
-
-		{"NAM07", "somebody has it", claim(explain.No), "pass", ""},
-		{"NAM07", "nobody has it", claim(explain.Yes), "fail error", "anyone can claim it there and answer for your name"},
-		{"NAM07", "the service did not say", claim(explain.Unknown), "unknown", ""},
-		{"NAM07", "no such service", nil, "", ""},
 
 		{"NAM08", "registered", target(registry.Registered), "pass", ""},
 		{"NAM08", "free", target(registry.Free), "fail critical", "the domain example.net is not registered"},

@@ -31,7 +31,6 @@ type Gatherer struct {
 	Resolvers []resolvers.Resolver
 	Hints     []iterate.Host        // root servers; default: those of the public DNS
 	Anchors   []secure.Anchor       // trust anchors of DNSSEC; default: those of the public DNS
-	Fetch     Fetch                 // nil: services that aliases lead to are not asked whether anybody has the name
 	Route     func(netip.Addr) bool // whether this machine has a way to an address, found out without sending anything; nil: it has
 	Options   Options
 	Progress  func(Event) // is called from one goroutine at a time; may be nil
@@ -178,8 +177,6 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 	}
 	r.registerTargets()
 	r.near()
-	r.derive() // claims go to the addresses that were found
-	r.claims()
 	return r.finish("analyze")
 }
 

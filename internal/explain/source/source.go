@@ -60,7 +60,6 @@ func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
 		Stray:     &resolve.Client{Dial: stray, AsIs: true},
 		Prober:    &resolve.Prober{Dial: dial, Listen: listen},
-		Fetch:     gather.OverHTTP(dial),
 		Route:     gather.HasRoute,
 		Options:   gather.Options{Unused: unused},
 	}
@@ -110,7 +109,6 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	g = gather.Gatherer{
 		Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true},
 		Prober:    &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
-		Fetch:     gather.OverHTTP(l.Dial),
 		Hints:     l.Hints,
 		Anchors:   []secure.Anchor{anchor},
 		Options: gather.Options{
