@@ -22,15 +22,29 @@ func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, qtype
 	if err := t.turn(ctx); err != nil {
 		return nil, failure(err)
 	}
-	ctx, cancel := context.WithTimeout(resolve.BeforeAgain(ctx, t.turn), t.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
 	defer cancel()
 	began := time.Now()
-	reply, err := t.opts.Exchanger.Exchange(ctx, u.server, query(name, qtype))
+	reply, err := t.exchange(ctx, u.server, query(name, qtype))
 	t.metrics.asked(u, time.Since(began), err == nil)
 	if err != nil {
 		return nil, failure(err)
 	}
 	return reply, nil
+}
+
+// exchange asks again over TCP if the reply was truncated. That is one more query for the limit.
+func (t *Tracker) exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+	server.Once = true
+	reply, err := t.opts.Exchanger.Exchange(ctx, server, query)
+	if err != nil || !reply.Truncated || server.Transport != resolve.UDP {
+		return reply, err
+	}
+	if err := t.turn(ctx); err != nil {
+		return nil, err
+	}
+	server.Transport = resolve.TCP
+	return t.opts.Exchanger.Exchange(ctx, server, query)
 }
 
 // turn waits until one more query may go.

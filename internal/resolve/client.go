@@ -118,11 +118,8 @@ func (c *Client) exchange(ctx context.Context, server Server, wire []byte) (*dns
 		return c.exchangeStream(ctx, server, wire)
 	}
 	reply, err := c.exchangeUDP(ctx, server, wire)
-	if err != nil || !reply.Truncated {
+	if err != nil || !reply.Truncated || server.Once {
 		return reply, err
-	}
-	if err := Again(ctx); err != nil {
-		return nil, err
 	}
 	return c.exchangeStream(ctx, Server{Transport: TCP, Addr: server.Addr}, wire)
 }

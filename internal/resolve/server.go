@@ -30,6 +30,7 @@ type Server struct {
 	Transport Transport
 	Addr      netip.AddrPort
 	Name      string // what the certificate of a TLS server must be for; empty: its address
+	Once      bool   // return a truncated reply over UDP as it is, and do not ask again over TCP
 }
 
 // ParseServer reads a server: an address with or without a port, perhaps with a transport in front of it, and behind a

@@ -141,14 +141,28 @@ func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Ms
 		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
 		defer cancel()
 	}
-	reply, err := n.exchange(ctx, path{server.Transport, server.Addr, clientOf(ctx)}, query)
+	exchange := n.exchange
+	if server.Once {
+		exchange = n.once
+	}
+	reply, err := exchange(ctx, path{server.Transport, server.Addr, clientOf(ctx)}, query)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", server, err)
 	}
 	return reply, nil
 }
 
+// exchange asks over TCP for what does not fit into a reply over UDP.
 func (n *Net) exchange(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, error) {
+	reply, err := n.once(ctx, way, query)
+	if err == nil && reply.Truncated && way.transport == resolve.UDP {
+		way.transport = resolve.TCP
+		return n.once(ctx, way, query)
+	}
+	return reply, err
+}
+
+func (n *Net) once(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, error) {
 	if !n.accepts(way.to, way.transport) {
 		return nil, errUnreachable
 	}
@@ -166,13 +180,6 @@ func (n *Net) exchange(ctx context.Context, way path, query *dns.Msg) (*dns.Msg,
 	if no := p.misses(way, query); no != nil {
 		<-ctx.Done()
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), no)
-	}
-	if p.msg.Truncated && way.transport == resolve.UDP {
-		if err := resolve.Again(ctx); err != nil {
-			return nil, err
-		}
-		way.transport = resolve.TCP
-		return n.exchange(ctx, way, query)
 	}
 	return p.msg, nil
 }

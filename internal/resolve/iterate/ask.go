@@ -98,19 +98,12 @@ func (a *asking) send(timeout time.Duration) Class {
 	e := Exchange{At: r.clock(), Zone: a.zone, Server: a.server, Transport: a.transport().String(), Question: a.q, EDNS: a.edns}
 	if a.reply, a.err = nil, r.admit(a.server, len(a.out) == 0); a.err == nil {
 		e.At, e.Try = r.clock(), len(a.out)+1
-		var past recollection
-		a.reply, a.err = a.exchange(timeout, &past)
+		a.reply, a.err = a.exchange(timeout)
 		e.RTT = r.clock() - e.At
 		r.budget.release()
-		if past.known {
-			e.At, e.RTT, e.Try = past.at, past.rtt, past.try
-		}
 	}
 	a.reply, a.err = pack(&e, a.reply, a.err)
 	e.Class = Classify(a.zone, a.q, a.reply, a.err)
-	if errors.Is(a.err, ErrNotRecorded) {
-		r.fail(a.err)
-	}
 	if a.err != nil {
 		e.Error = reason(a.err)
 	}
@@ -122,13 +115,9 @@ func (a *asking) send(timeout time.Duration) Class {
 // clock is the time since the walk began, as exactly as it is recorded.
 func (r *run) clock() time.Duration { return time.Since(r.began).Round(time.Microsecond) }
 
-// admit waits for leave to ask a server. What is replayed costs nothing. A server is given up between questions only, so that
-// what a trace has of a question does not depend on others that were asked at the same time.
+// admit waits until a server may be asked. A server is given up between questions only, so that what a trace has of a question
+// does not depend on others that were asked at the same time.
 func (r *run) admit(server netip.Addr, first bool) error {
-	if _, replayed := r.exchanger.(*Replay); replayed {
-		r.budget.slots <- struct{}{}
-		return nil
-	}
 	if first && r.budget.hopeless(server) {
 		return errHopeless
 	}
@@ -138,13 +127,12 @@ func (r *run) admit(server netip.Addr, first bool) error {
 // errHopeless is why a server that never replied is not asked another question.
 var errHopeless = fmt.Errorf("%w: for this server, which never replied", errBudget)
 
-func (a *asking) exchange(timeout time.Duration, past *recollection) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(a.run.ctx, recollectionKey{}, past), timeout)
+func (a *asking) exchange(timeout time.Duration) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(a.run.ctx, timeout)
 	defer cancel()
-	ctx = resolve.BeforeAgain(ctx, func(context.Context) error { return errCut })
 	server := resolve.Server{Transport: a.transport(), Addr: netip.AddrPortFrom(a.server, 53)}
-	m, err := a.run.exchanger.Exchange(ctx, server, a.query())
-	if err != nil && a.run.ctx.Err() != nil && !past.known {
+	m, err := once(ctx, a.run.exchanger, server, a.query())
+	if err != nil && a.run.ctx.Err() != nil {
 		return nil, a.run.budget.timeUp() // the server may have been about to reply
 	}
 	return m, err
@@ -159,7 +147,7 @@ func (a *asking) transport() resolve.Transport {
 
 // query is what is sent: RD is never set, as what caches say is not wanted.
 func (a *asking) query() *dns.Msg {
-	q := Query{Question: a.q, NoEDNS: !a.edns, NoDNSSEC: a.run.opts.NoDNSSEC, ECS: a.run.opts.ECS}
+	q := Query{Question: a.q, NoEDNS: !a.edns, NoDNSSEC: a.run.opts.NoDNSSEC}
 	return q.message(a.cookie)
 }
 
@@ -193,10 +181,7 @@ var errCrowd = fmt.Errorf("%w: for the reply, which has more than %d records", e
 
 // reason is an error in words that are the same each time it happens.
 func reason(err error) string {
-	var past *recalled
 	switch {
-	case errors.As(err, &past):
-		return past.text
 	case errors.Is(err, errHopeless):
 		return errHopeless.Error()
 	case errors.Is(err, errCrowd):

@@ -44,7 +44,7 @@ const (
 	Unknown Class = "unknown" // not asked, or given up, because the budget was used up: says nothing about the server
 )
 
-// errCut is how a reply that was cut off over UDP is kept from being asked for again behind our back.
+// errCut is that a reply over UDP was truncated.
 var errCut = errors.New("the reply was cut off")
 
 // Usable reports whether the walk can go on from a reply of the class.
@@ -88,11 +88,8 @@ func Classify(zone dnsname.Name, q Question, reply *dns.Msg, err error) Class {
 
 // failure is the class of an error. What is not known better is a server that could not be reached.
 func failure(err error) Class {
-	var past *recalled
 	switch {
-	case errors.As(err, &past):
-		return past.class
-	case errors.Is(err, errBudget), errors.Is(err, ErrNotRecorded), errors.Is(err, context.Canceled):
+	case errors.Is(err, errBudget), errors.Is(err, context.Canceled):
 		return Unknown
 	case errors.Is(err, errCut):
 		return Truncated

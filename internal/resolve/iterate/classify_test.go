@@ -135,7 +135,6 @@ func TestClassifyErrors(t *testing.T) {
 		{resolve.ErrQuestion, iterate.QuestionMismatch},
 		{new(dns.Msg).Unpack([]byte{1}), iterate.ParseError},
 		{context.Canceled, iterate.Unknown},
-		{iterate.ErrNotRecorded, iterate.Unknown},
 	}
 	for _, tt := range tests {
 		err := tt.err

@@ -35,7 +35,7 @@ const grace = time.Second
 const maxPasses = 30
 
 // Run walks to a question. The trace is complete unless its Unfinished says otherwise. An error is not about servers: the
-// question was none, ctx ended, or a Replay was asked what it does not have.
+// question was none, or ctx ended.
 func (it *Iterator) Run(ctx context.Context, q Question) (*Trace, error) {
 	if q.Name.IsZero() || q.Type == 0 {
 		return nil, fmt.Errorf("trace %v: a name and a type are needed", q)
@@ -47,14 +47,11 @@ func (it *Iterator) Run(ctx context.Context, q Question) (*Trace, error) {
 	for range maxPasses {
 		r.pass()
 		r.working.Wait()
-		if !r.omitted || r.failed() != nil {
+		if !r.omitted {
 			break
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("trace %v: %w", q, err)
-	}
-	if err := r.failed(); err != nil {
 		return nil, fmt.Errorf("trace %v: %w", q, err)
 	}
 	return r.trace(), nil
@@ -76,7 +73,6 @@ type run struct {
 
 	mu      sync.Mutex // guards the following
 	cookies map[netip.Addr]string
-	err     error
 }
 
 // way is what a pass finds. A pass begins with nothing but the results of the queries so far.
@@ -221,7 +217,7 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 		select {
 		case <-res.done:
 		case <-time.After(grace):
-			r.omitted = true // even if it replies before the others: a replay, in which none is slow, asks no other
+			r.omitted = true // even if it replies before the others
 			continue
 		}
 		if v := r.judge(z, res); v.class.Usable() {
@@ -233,7 +229,7 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 }
 
 // A server that was asked busy questions is let be if others are not slower than its turns: the default rate, whatever the
-// rate is, as that is not part of a trace.
+// rate is.
 const (
 	busy = 4
 	turn = 100 * time.Millisecond
@@ -241,7 +237,7 @@ const (
 
 // bestFirst puts servers first that are known to be good for the zone, the fastest of them before the others, and last those
 // that are not. One that was asked nearly as much as the rate allows is as slow as the wait for its turn makes it. It looks
-// only at what was asked before on the same way, so that a replay does as was done.
+// only at what was asked before on the same way.
 func (r *run) bestFirst(z *zone, servers []netip.Addr) []netip.Addr {
 	if !z.surveyed {
 		return servers
@@ -293,18 +289,4 @@ func (r *run) note(kind string, z dnsname.Name, subject string) {
 	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}
-}
-
-func (r *run) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = err
-	}
-}
-
-func (r *run) failed() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
 }

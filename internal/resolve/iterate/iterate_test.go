@@ -96,7 +96,7 @@ func question(s string) iterate.Question {
 	return q
 }
 
-// walk runs a question, and sees that its trace survives JSON and a replay.
+// walk runs a question, and sees that its trace survives JSON.
 func walk(t *testing.T, net *simnet.Net, q string, opts iterate.Options) *iterate.Trace {
 	t.Helper()
 	opts.Hints = hints()
@@ -117,23 +117,7 @@ func walk(t *testing.T, net *simnet.Net, q string, opts iterate.Options) *iterat
 	if again := encode(t, &read); !bytes.Equal(written, again) {
 		t.Errorf("JSON (-first +second):\n%s", cmp.Diff(string(written), string(again)))
 	}
-	replay := iterate.NewReplay(&read)
-	again, err := (&iterate.Iterator{Exchanger: replay, Options: replayed(replay, opts)}).Run(t.Context(), question(q))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again := encode(t, again); !bytes.Equal(written, again) {
-		t.Errorf("replay (-first +second):\n%s", cmp.Diff(string(written), string(again)))
-	}
 	return trace
-}
-
-// replayed are the options of a replay; limits of the way are not part of a trace.
-func replayed(p *iterate.Replay, opts iterate.Options) iterate.Options {
-	out := p.Options()
-	out.MaxDepth, out.MaxChain, out.MaxServers, out.MaxLookups = opts.MaxDepth, opts.MaxChain, opts.MaxServers, opts.MaxLookups
-	out.Timeouts = opts.Timeouts
-	return out
 }
 
 func encode(t *testing.T, trace *iterate.Trace) []byte {
@@ -180,42 +164,38 @@ func sets(in []iterate.NSSet) string {
 }
 
 func TestHealthy(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		t.Run(fmt.Sprint("whole names ", plain), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				net := internet(nil)
-				trace := walk(t, net, "www.example.test. A", iterate.Options{NoMinimise: plain})
-				if trace.Result != iterate.Answer || len(trace.Unfinished)+len(trace.Notes)+len(trace.Chain) > 0 {
-					t.Errorf("result %v, unfinished %v, notes %v, chain %v", trace.Result, trace.Unfinished, trace.Notes, trace.Chain)
-				}
-				if diff := cmp.Diff([]string{".", "test.", "example.test."}, zoneNames(trace)); diff != "" {
-					t.Errorf("zones (-want +got):\n%s", diff)
-				}
-				z := trace.Zone(dnsname.MustParse("example.test."))
-				const ns = "[ns1.example.test. ns2.example.test.] from "
-				if got, want := sets(z.ParentNS), ns+"[192.0.2.11 192.0.2.12]"; got != want {
-					t.Errorf("parent has %s, want %s", got, want)
-				}
-				if got, want := sets(z.ChildNS), ns+"[192.0.2.21 192.0.2.22]"; got != want {
-					t.Errorf("child has %s, want %s", got, want)
-				}
-				if got, want := fmt.Sprint(z.Hosts[0]), "{ns1.example.test. [192.0.2.21] [192.0.2.21] }"; got != want {
-					t.Errorf("host %s, want %s", got, want)
-				}
-				if got, want := classes(trace, "example.test.", "example.test. SOA"), "21 tcp answer, 21 udp answer, 22 tcp answer, 22 udp answer"; got != want {
-					t.Errorf("SOA: %s, want %s", got, want)
-				}
-				if trace.Queries != len(net.History()) || trace.Queries > 40 {
-					t.Errorf("%d queries, %d were seen", trace.Queries, len(net.History()))
-				}
-				for _, q := range net.History() {
-					if !plain && q.Server.Addr().As4()[3] < 20 && q.Name == dnsname.MustParse("www.example.test.") {
-						t.Errorf("%v: the whole name went to a zone above", q)
-					}
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		net := internet(nil)
+		trace := walk(t, net, "www.example.test. A", iterate.Options{})
+		if trace.Result != iterate.Answer || len(trace.Unfinished)+len(trace.Notes)+len(trace.Chain) > 0 {
+			t.Errorf("result %v, unfinished %v, notes %v, chain %v", trace.Result, trace.Unfinished, trace.Notes, trace.Chain)
+		}
+		if diff := cmp.Diff([]string{".", "test.", "example.test."}, zoneNames(trace)); diff != "" {
+			t.Errorf("zones (-want +got):\n%s", diff)
+		}
+		z := trace.Zone(dnsname.MustParse("example.test."))
+		const ns = "[ns1.example.test. ns2.example.test.] from "
+		if got, want := sets(z.ParentNS), ns+"[192.0.2.11 192.0.2.12]"; got != want {
+			t.Errorf("parent has %s, want %s", got, want)
+		}
+		if got, want := sets(z.ChildNS), ns+"[192.0.2.21 192.0.2.22]"; got != want {
+			t.Errorf("child has %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(z.Hosts[0]), "{ns1.example.test. [192.0.2.21] [192.0.2.21] }"; got != want {
+			t.Errorf("host %s, want %s", got, want)
+		}
+		if got, want := classes(trace, "example.test.", "example.test. SOA"), "21 tcp answer, 21 udp answer, 22 tcp answer, 22 udp answer"; got != want {
+			t.Errorf("SOA: %s, want %s", got, want)
+		}
+		if trace.Queries != len(net.History()) || trace.Queries > 40 {
+			t.Errorf("%d queries, %d were seen", trace.Queries, len(net.History()))
+		}
+		for _, q := range net.History() {
+			if q.Server.Addr().As4()[3] < 20 && q.Name == dnsname.MustParse("www.example.test.") {
+				t.Errorf("%v: the whole name went to a zone above", q)
+			}
+		}
+	})
 }
 
 // TestFaults breaks one of the two servers of example.test. in each way.

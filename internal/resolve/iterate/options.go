@@ -16,10 +16,8 @@ import (
 // Options are the limits and ways of a walk. The zero Options are the defaults.
 type Options struct {
 	Hints      []Host          // the root servers to begin with; default: RootHints
-	NoMinimise bool            // ask every server for the whole name (RFC 9156 is the default)
 	NoDNSSEC   bool            // do not ask for signatures
 	Fast       bool            // be content with one good reply to each question
-	ECS        netip.Prefix    // ask on behalf of this subnet (RFC 7871); default: not
 	Family     Family          // leave out addresses of the other one; default: none
 	RootAddrs  int             // so many addresses of root servers are asked; default: all
 	Probe      string          // the label of names that are asked for to find wildcards; default: a random one
@@ -29,11 +27,15 @@ type Options struct {
 	Rate       int             // queries a second to one server; default 10
 	Pace       *resolve.Pace   // that of all who ask, walks and others; default: this walk asks alone
 	Timeouts   []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
-	MaxDepth   int             // referrals one below the other; default 30
-	MaxChain   int             // aliases in a row; default 16, more than resolvers follow (about 11)
-	MaxServers int             // of an NS set that are asked, of more all are listed; default 13
-	MaxLookups int             // names of servers without glue that are looked up; default 20
 }
+
+// Bounds of every walk.
+const (
+	maxDepth   = 30 // referrals one below the other
+	maxChain   = 16 // aliases in a row: more than resolvers follow (about 11)
+	maxServers = 13 // of an NS set that are asked; the others are listed
+	maxLookups = 20 // names of servers without glue that are looked up
+)
 
 // Family is a kind of addresses.
 type Family string
@@ -51,10 +53,6 @@ func (o Options) withDefaults() Options {
 	o.MaxTime = cmp.Or(o.MaxTime, 20*time.Second)
 	o.InFlight = cmp.Or(o.InFlight, 64)
 	o.Rate = cmp.Or(o.Rate, 10)
-	o.MaxDepth = cmp.Or(o.MaxDepth, 30)
-	o.MaxChain = cmp.Or(o.MaxChain, 16)
-	o.MaxServers = cmp.Or(o.MaxServers, 13)
-	o.MaxLookups = cmp.Or(o.MaxLookups, 20)
 	if len(o.Timeouts) == 0 {
 		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
 	}

@@ -35,19 +35,24 @@ func Ask(ctx context.Context, x resolve.Exchanger, began time.Time, q Query) Exc
 	clock := func() time.Duration { return time.Since(began).Round(time.Microsecond) }
 	e := Exchange{At: clock(), Zone: q.Zone, Server: q.Server.Addr.Addr(), Transport: q.Server.Transport.String(),
 		Question: q.Question, Try: 1, EDNS: !q.NoEDNS}
-	var past recollection
-	ctx = resolve.BeforeAgain(context.WithValue(ctx, recollectionKey{}, &past), func(context.Context) error { return errCut })
-	reply, err := x.Exchange(ctx, q.Server, q.message(newCookie()))
+	reply, err := once(ctx, x, q.Server, q.message(newCookie()))
 	e.RTT = clock() - e.At
-	if past.known {
-		e.At, e.RTT, e.Try = past.at, past.rtt, past.try
-	}
 	reply, err = pack(&e, reply, err)
 	e.Class = Classify(q.Zone, q.Question, reply, err)
 	if err != nil {
 		e.Error = reason(err)
 	}
 	return e
+}
+
+// once sends a query and waits for its reply. A truncated reply over UDP is errCut, and not asked for again.
+func once(ctx context.Context, x resolve.Exchanger, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+	server.Once = true
+	reply, err := x.Exchange(ctx, server, query)
+	if err == nil && reply.Truncated && server.Transport == resolve.UDP {
+		return nil, errCut
+	}
+	return reply, err
 }
 
 // message is what is sent. EDNS comes with the wish for an NSID, which tells servers behind one address apart.

@@ -7,11 +7,10 @@ import (
 
 // trace is the record of the run.
 func (r *run) trace() *Trace {
-	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), Minimised: !r.opts.NoMinimise, DNSSEC: !r.opts.NoDNSSEC, Hints: r.opts.Hints,
-		Fast: r.opts.Fast, ECS: r.opts.ECS, Family: r.opts.Family, RootAddrs: r.opts.RootAddrs, Probe: r.opts.Probe,
+	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), DNSSEC: !r.opts.NoDNSSEC, Probe: r.opts.Probe,
 		Result: r.result, Chain: r.chain, Notes: r.notes}
 	for _, z := range r.order {
-		t.Zones = append(t.Zones, z.record(r.opts.MaxServers))
+		t.Zones = append(t.Zones, z.record())
 	}
 	t.Exchanges = r.exchanges()
 	for _, e := range t.Exchanges {
@@ -24,9 +23,6 @@ func (r *run) trace() *Trace {
 		r.limits[l] = true
 	}
 	t.Unfinished = slices.Sorted(maps.Keys(r.limits))
-	if p, ok := r.exchanger.(*Replay); ok {
-		t.Began, t.Unfinished = p.trace.Began, p.trace.Unfinished
-	}
 	return t
 }
 
@@ -35,21 +31,18 @@ func (r *run) exchanges() []Exchange {
 	for _, res := range r.asked {
 		out = append(out, res.exchanges...)
 	}
-	if p, ok := r.exchanger.(*Replay); ok {
-		out = append(out, p.rest()...)
-	}
 	slices.SortFunc(out, Exchange.compare)
 	return out
 }
 
-func (z *zone) record(asked int) Zone {
+func (z *zone) record() Zone {
 	out := Zone{Name: z.name, Quick: !z.full, Hidden: z.hidden, ParentNS: z.parentNS, ChildNS: z.childNS}
 	if z.parent != nil {
 		out.Parent = z.parent.name
 	}
 	for i, n := range z.names() {
 		h := z.hosts[n]
-		if i >= asked {
+		if i >= maxServers {
 			h = &host{glue: h.glue, own: h.own, problem: "not asked"}
 		}
 		out.Hosts = append(out.Hosts, Host{Name: n, Glue: h.glue, Found: h.own, Problem: h.problem})

@@ -14,24 +14,18 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Trace is the record of a walk: plain data, whose JSON form is a file that can be judged, shown and replayed elsewhere.
+// Trace is the record of a walk: plain data that others judge.
 type Trace struct {
-	Question  Question      `json:"question"`
-	Began     time.Time     `json:"began"`
-	Took      time.Duration `json:"took"`      // until the last reply
-	Minimised bool          `json:"minimised"` // QNAME minimisation (RFC 9156)
-	DNSSEC    bool          `json:"dnssec"`    // DO was set
-	Fast      bool          `json:"fast"`      // one good reply to each question was enough
-	ECS       netip.Prefix  `json:"ecs,omitzero"`
-	Family    Family        `json:"family,omitempty"`
-	RootAddrs int           `json:"rootAddrs,omitempty"` // so many addresses of root servers were asked; 0: all
-	Probe     string        `json:"probe"`               // the first label of names that were asked for to find wildcards
-	Hints     []Host        `json:"hints"`
-	Result    Class         `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
-	Chain     []Link        `json:"chain"`
-	Zones     []Zone        `json:"zones"` // a zone comes behind its parent
-	Notes     []Note        `json:"notes"`
-	Queries   int           `json:"queries"`
+	Question Question      `json:"question"`
+	Began    time.Time     `json:"began"`
+	Took     time.Duration `json:"took"`   // until the last reply
+	DNSSEC   bool          `json:"dnssec"` // DO was set
+	Probe    string        `json:"probe"`  // the first label of names that were asked for to find wildcards
+	Result   Class         `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
+	Chain    []Link        `json:"chain"`
+	Zones    []Zone        `json:"zones"` // a zone comes behind its parent
+	Notes    []Note        `json:"notes"`
+	Queries  int           `json:"queries"`
 	// Unfinished says which limits kept the walk from being complete. What is missing then is unknown, not wrong.
 	Unfinished []string   `json:"unfinished"`
 	Exchanges  []Exchange `json:"exchanges"` // in the order of time

@@ -28,7 +28,7 @@ const maxWalks = 1000
 // walk goes from a zone down to where a question is answered. In full it asks all servers of each zone; otherwise one good
 // reply is enough.
 func (r *run) walk(z *zone, q Question, depth int, full bool) end {
-	if depth > r.opts.MaxDepth {
+	if depth > maxDepth {
 		r.note(NoteDepth, z.name, q.String())
 		r.limits["depth"] = true
 		return end{zone: z, class: Unknown}
@@ -63,7 +63,7 @@ func (r *run) walk(z *zone, q Question, depth int, full bool) end {
 
 // step is the question to ask next.
 func (r *run) step(known dnsname.Name, q Question, count int) Question {
-	if r.opts.NoMinimise || known == q.Name {
+	if known == q.Name {
 		return q
 	}
 	name := nextName(known, q.Name, count)
@@ -218,7 +218,7 @@ func (r *run) chase() {
 			switch {
 			case seen[l.To]:
 				r.note(NoteAliasLoop, e.zone.name, l.From.String()+" to "+l.To.String())
-			case len(seen) > r.opts.MaxChain:
+			case len(seen) > maxChain:
 				r.note(NoteAliasLong, e.zone.name, l.From.String()+" to "+l.To.String())
 			default:
 				seen[l.To] = true

@@ -55,7 +55,7 @@ func (z *zone) names() []dnsname.Name {
 // addrs are the addresses of a zone's servers that are asked.
 func (r *run) addrs(z *zone) (out []netip.Addr) {
 	names := z.names()
-	for _, n := range names[:min(r.opts.MaxServers, len(names))] {
+	for _, n := range names[:min(maxServers, len(names))] {
 		h := z.hosts[n]
 		for _, a := range slices.Concat(h.glue, h.own) {
 			if !slices.Contains(out, a) && r.opts.Family.has(a) {
@@ -179,7 +179,7 @@ func (r *run) locate(z *zone) {
 	defer func() { z.locating = false }()
 	for i, name := range z.names() {
 		h := z.hosts[name]
-		if i >= r.opts.MaxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" || r.opts.Fast && len(r.addrs(z)) > 0 {
+		if i >= maxServers || len(h.glue)+len(h.own) > 0 || h.problem != "" || r.opts.Fast && len(r.addrs(z)) > 0 {
 			continue
 		}
 		switch {
@@ -203,7 +203,7 @@ func (r *run) confirm(z *zone) {
 		return
 	}
 	for i, name := range z.names() {
-		if h := z.hosts[name]; i < r.opts.MaxServers && name.IsIn(z.name) && len(h.own) == 0 && h.problem == "" {
+		if h := z.hosts[name]; i < maxServers && name.IsIn(z.name) && len(h.own) == 0 && h.problem == "" {
 			h.own = r.addressesIn(z, name)
 		}
 	}
@@ -253,7 +253,7 @@ func (r *run) lookup(z *zone, name dnsname.Name) found {
 		r.note(NoteNSLoop, z.name, name.String())
 		return found{problem: "loop"}
 	}
-	if r.count++; r.count > r.opts.MaxLookups {
+	if r.count++; r.count > maxLookups {
 		r.limits["lookups of servers"] = true
 		return found{problem: "not looked up"}
 	}
