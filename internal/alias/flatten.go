@@ -12,6 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -177,7 +178,7 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name, wait b
 		}
 		out[i] = f.allowed(out[i], &rec.Families[i], w)
 	}
-	if len(links) > maxChain && w.cause == "" {
+	if len(links) > wire.MaxChain && w.cause == "" {
 		w = &way{chain: w.chain, outside: w.outside, cause: follow.ChainTooLong, detail: "more than 16 names lead on to another"}
 		out = [2]outcome{}
 	}

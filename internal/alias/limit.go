@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // bounds of what is taken over: how many addresses of a family, and for how long nothing newer need come; 0: for ever.
@@ -63,7 +64,7 @@ func plain(c follow.Cause) string {
 	case follow.Loop:
 		return "the CNAMEs lead back to one before"
 	case follow.ChainTooLong:
-		return fmt.Sprintf("more than %d names lead on to another", maxChain)
+		return fmt.Sprintf("more than %d names lead on to another", wire.MaxChain)
 	}
 	return "what the resolvers answer cannot be used"
 }

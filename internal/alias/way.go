@@ -10,11 +10,9 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
-
-// maxChain is how many names may lead on to another between a target and its addresses, as in lookups and in follow.
-const maxChain = 16
 
 // way is where a target leads: to addresses in our zones, or out of them. It does not depend on the ALIAS it is gone for: one
 // that leads back to its own ALIAS comes to the target again.
@@ -94,8 +92,8 @@ func (w *way) advance(target, next dnsname.Name) bool {
 		w.cause, w.detail = follow.Loop, "the names lead back to "+next.String()
 		return false
 	}
-	if len(w.chain) > maxChain {
-		w.cause, w.detail = follow.ChainTooLong, fmt.Sprintf("more than %d names lead on to another", maxChain)
+	if len(w.chain) > wire.MaxChain {
+		w.cause, w.detail = follow.ChainTooLong, fmt.Sprintf("more than %d names lead on to another", wire.MaxChain)
 		return false
 	}
 	return true

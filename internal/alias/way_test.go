@@ -18,6 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -243,8 +244,8 @@ func lookupEnd(r *lookup.Reply, names []string, addresses bool) string {
 
 // cutLong is a chain and its end. A chain that is too long is cut where a query ends, one name before a way does.
 func cutLong(names []string, end string) string {
-	if len(names) > maxChain {
-		names, end = names[:maxChain+1], string(follow.ChainTooLong)
+	if len(names) > wire.MaxChain {
+		names, end = names[:wire.MaxChain+1], string(follow.ChainTooLong)
 	}
 	return strings.Join(names, " ") + ": " + end
 }

@@ -67,7 +67,7 @@ func (c *conversation) rcodeOf(err error) int {
 	level := c.cfg.Log.Info
 	rcode := dns.RcodeServerFailure
 	if e, ok := errors.AsType[*update.Error](err); ok {
-		rcode = int(e.Rcode)
+		rcode = e.Rcode
 	} else if _, ok := errors.AsType[*zone.PlacementError](err); ok {
 		rcode = dns.RcodeRefused
 	} else if _, ok := errors.AsType[*zone.InvalidError](err); ok {
@@ -90,7 +90,7 @@ func records(section []dns.RR) ([]update.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := update.Record{Name: name, Type: rr.Type(h.Rrtype), Class: update.Class(h.Class), TTL: h.Ttl}
+		r := update.Record{Name: name, Type: rr.Type(h.Rrtype), Class: h.Class, TTL: h.Ttl}
 		if h.Rdlength > 0 {
 			if r.Data, err = rr.FromRR(rec); err != nil {
 				return nil, fmt.Errorf("%s: %w", h.Name, err)

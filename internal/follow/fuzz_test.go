@@ -6,6 +6,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // FuzzRead gives any message to a walk. It must not panic, come to an end, and take only what belongs to the walk.
@@ -24,9 +25,9 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(wire, true)
 	}
-	f.Fuzz(func(t *testing.T, wire []byte, v4 bool) {
+	f.Fuzz(func(t *testing.T, msg []byte, v4 bool) {
 		m := new(dns.Msg)
-		if m.Unpack(wire) != nil {
+		if m.Unpack(msg) != nil {
 			return
 		}
 		w := walked{next: name, family: IPv6}
@@ -34,7 +35,7 @@ func FuzzRead(f *testing.F) {
 			w.family = IPv4
 		}
 		o, done, err := w.read(m)
-		if len(w.chain) > maxChain+1 || err == nil && len(w.chain) > maxChain {
+		if len(w.chain) > wire.MaxChain+1 || err == nil && len(w.chain) > wire.MaxChain {
 			t.Fatalf("walked %d CNAMEs", len(w.chain))
 		}
 		if err != nil && (done || err.Cause == "") {

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
-
-// maxChain is how many CNAMEs are followed. Resolvers stop at 8 to 16; nobody needs more.
-const maxChain = 16
 
 // look finds the addresses of a name, asking one resolver after the other until one answers.
 func (t *Tracker) look(ctx context.Context, name dnsname.Name, f Family) outcome {
@@ -84,7 +82,7 @@ func (t *Tracker) noneUp() *Error {
 }
 
 // walk asks one resolver for a name, and on for the target where its reply ends in a CNAME. Each reply adds to the chain
-// or ends the walk, so there are at most maxChain+1; and as many for the CNAMEs of names that the resolver fails at.
+// or ends the walk, so there are at most wire.MaxChain+1; and as many for the CNAMEs of names that the resolver fails at.
 func (t *Tracker) walk(ctx context.Context, u *upstream, name dnsname.Name, f Family) outcome {
 	w := walked{next: name, family: f}
 	for {
@@ -121,7 +119,7 @@ func (w *walked) follow(target dnsname.Name, ttl time.Duration) *Error {
 			return &Error{Cause: Loop, Detail: "the CNAMEs lead back to " + target.String()}
 		}
 	}
-	if len(w.chain) > maxChain {
+	if len(w.chain) > wire.MaxChain {
 		return &Error{Cause: ChainTooLong, Detail: "more than 16 CNAMEs"}
 	}
 	w.next = target

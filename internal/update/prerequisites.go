@@ -5,6 +5,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -22,25 +23,25 @@ func (d *desk) prerequisites(list []Record) error {
 	var order []owner
 	for _, p := range list {
 		if p.TTL != 0 || p.Type != rr.TypeANY && !p.Type.IsData() {
-			return refuse(FormErr, "a prerequisite about %s %s is not well formed", p.Name, p.Type)
+			return refuse(wire.RcodeFormErr, "a prerequisite about %s %s is not well formed", p.Name, p.Type)
 		}
 		if !p.Name.IsIn(z.Name) {
-			return refuse(NotZone, "%s is not in zone %s", p.Name, z.Name)
+			return refuse(wire.RcodeNotZone, "%s is not in zone %s", p.Name, z.Name)
 		}
 		switch p.Class {
-		case ClassANY, ClassNONE:
+		case wire.ClassANY, wire.ClassNONE:
 			if p.Data != "" {
-				return refuse(FormErr, "a prerequisite of class %d about %s has data", p.Class, p.Name)
+				return refuse(wire.RcodeFormErr, "a prerequisite of class %d about %s has data", p.Class, p.Name)
 			}
 			if err := d.exists(p); err != nil {
 				return err
 			}
-		case ClassIN:
+		case wire.ClassIN:
 			if p.Type == rr.TypeANY {
-				return refuse(FormErr, "a prerequisite about %s has type ANY and data", p.Name)
+				return refuse(wire.RcodeFormErr, "a prerequisite about %s has type ANY and data", p.Name)
 			}
 			if err := rr.Check(p.Type, p.Data); err != nil {
-				return refuse(FormErr, "%v", err)
+				return refuse(wire.RcodeFormErr, "%v", err)
 			}
 			o := owner{p.Name, p.Type}
 			if exact[o] == nil {
@@ -48,7 +49,7 @@ func (d *desk) prerequisites(list []Record) error {
 			}
 			exact[o] = append(exact[o], p.Data)
 		default:
-			return refuse(FormErr, "a prerequisite about %s has class %d", p.Name, p.Class)
+			return refuse(wire.RcodeFormErr, "a prerequisite about %s has class %d", p.Name, p.Class)
 		}
 	}
 	for _, o := range order {
@@ -78,19 +79,19 @@ func (d *desk) exists(p Record) error {
 	}
 	if p.Type == rr.TypeANY {
 		switch {
-		case p.Class == ClassANY && len(sets) == 0:
-			return refuse(NXDomain, "%s is not in use", p.Name)
-		case p.Class == ClassNONE && len(sets) > 0:
-			return refuse(YXDomain, "%s is in use", p.Name)
+		case p.Class == wire.ClassANY && len(sets) == 0:
+			return refuse(wire.RcodeNXDomain, "%s is not in use", p.Name)
+		case p.Class == wire.ClassNONE && len(sets) > 0:
+			return refuse(wire.RcodeYXDomain, "%s is in use", p.Name)
 		}
 		return nil
 	}
 	there := slices.ContainsFunc(sets, func(s zone.RecordSet) bool { return s.Type == p.Type })
 	switch {
-	case p.Class == ClassANY && !there:
-		return refuse(NXRRSet, "%s has no %s records", p.Name, p.Type)
-	case p.Class == ClassNONE && there:
-		return refuse(YXRRSet, "%s has %s records", p.Name, p.Type)
+	case p.Class == wire.ClassANY && !there:
+		return refuse(wire.RcodeNXRRSet, "%s has no %s records", p.Name, p.Type)
+	case p.Class == wire.ClassNONE && there:
+		return refuse(wire.RcodeYXRRSet, "%s has %s records", p.Name, p.Type)
 	}
 	return nil
 }
@@ -108,5 +109,5 @@ func (d *desk) equals(o owner, data []string) error {
 			return nil
 		}
 	}
-	return refuse(NXRRSet, "%s has other %s records than the update expects", o.name, o.typ)
+	return refuse(wire.RcodeNXRRSet, "%s has other %s records than the update expects", o.name, o.typ)
 }

@@ -9,24 +9,15 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
-)
-
-// Class is that of a record in an update, where it says what the record is for.
-type Class uint16
-
-// The classes that mean something in an update (RFC 2136 §2.4, §2.5).
-const (
-	ClassIN   Class = 1
-	ClassNONE Class = 254
-	ClassANY  Class = 255
 )
 
 // Record is a record of an update.
 type Record struct {
 	Name  dnsname.Name
 	Type  rr.Type
-	Class Class
+	Class uint16 // what the record is for (RFC 2136 §2.4, §2.5)
 	TTL   uint32
 	Data  string // wire form; empty where the class says that there is none
 }
@@ -37,40 +28,23 @@ type Message struct {
 	Updates       []Record
 }
 
-// Rcode is the answer to an update.
-type Rcode uint8
-
-// The answers (RFC 2136 §2.2).
-const (
-	FormErr  Rcode = 1
-	ServFail Rcode = 2
-	NXDomain Rcode = 3
-	NotImp   Rcode = 4
-	Refused  Rcode = 5
-	YXDomain Rcode = 6
-	YXRRSet  Rcode = 7
-	NXRRSet  Rcode = 8
-	NotAuth  Rcode = 9
-	NotZone  Rcode = 10
-)
-
 // Error says why an update was not made.
 type Error struct {
-	Rcode  Rcode
+	Rcode  int // of the reply (RFC 2136 §2.2)
 	Reason string
 }
 
 func (e *Error) Error() string { return e.Reason }
 
-func refuse(code Rcode, format string, a ...any) error {
-	return &Error{code, fmt.Sprintf(format, a...)}
+func refuse(rcode int, format string, a ...any) error {
+	return &Error{rcode, fmt.Sprintf(format, a...)}
 }
 
 // Apply makes the update in the zone. It returns an *Error when the message or the zone's state does not allow it, and then
 // the caller's edit must fail.
 func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 	if z.Kind != zone.Primary {
-		return refuse(NotAuth, "zone %s is not changed here", z.Name)
+		return refuse(wire.RcodeNotAuth, "zone %s is not changed here", z.Name)
 	}
 	d := &desk{tx: tx, z: z, names: map[dnsname.Name][]*sheet{}}
 	if err := d.prerequisites(m.Prerequisites); err != nil {
@@ -92,26 +66,26 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 // scan refuses what no state of the zone could allow (RFC 2136 §3.4.1).
 func scan(z zone.Zone, r Record) error {
 	if !r.Name.IsIn(z.Name) {
-		return refuse(NotZone, "%s is not in zone %s", r.Name, z.Name)
+		return refuse(wire.RcodeNotZone, "%s is not in zone %s", r.Name, z.Name)
 	}
 	ok := false
 	switch r.Class {
-	case ClassIN:
+	case wire.ClassIN:
 		ok = r.Type.IsData()
-	case ClassANY:
+	case wire.ClassANY:
 		ok = r.TTL == 0 && r.Data == "" && (r.Type.IsData() || r.Type == rr.TypeANY)
-	case ClassNONE:
+	case wire.ClassNONE:
 		ok = r.TTL == 0 && r.Type.IsData()
 	}
 	if !ok {
-		return refuse(FormErr, "a record of type %s and class %d at %s says nothing in an update", r.Type, r.Class, r.Name)
+		return refuse(wire.RcodeFormErr, "a record of type %s and class %d at %s says nothing in an update", r.Type, r.Class, r.Name)
 	}
 	if r.Type == rr.TypeALIAS {
-		return refuse(Refused, "ALIAS records are changed by the zones API")
+		return refuse(wire.RcodeRefused, "ALIAS records are changed by the zones API")
 	}
-	if r.Class == ClassIN || r.Class == ClassNONE {
+	if r.Class == wire.ClassIN || r.Class == wire.ClassNONE {
 		if err := rr.Check(r.Type, r.Data); err != nil {
-			return refuse(FormErr, "%v", err)
+			return refuse(wire.RcodeFormErr, "%v", err)
 		}
 	}
 	return nil
@@ -124,9 +98,9 @@ func (d *desk) apply(r Record) error {
 		return err
 	}
 	switch {
-	case r.Class == ClassIN:
+	case r.Class == wire.ClassIN:
 		return d.add(r, sets)
-	case r.Class == ClassANY && r.Type == rr.TypeANY:
+	case r.Class == wire.ClassANY && r.Type == rr.TypeANY:
 		for _, s := range sets {
 			if err := d.remove(s); err != nil {
 				return err
@@ -138,7 +112,7 @@ func (d *desk) apply(r Record) error {
 	if s == nil || !s.there {
 		return nil // RFC 2136 §3.4.2.3: nothing to delete is no error
 	}
-	if r.Class == ClassANY {
+	if r.Class == wire.ClassANY {
 		return d.remove(s)
 	}
 	return d.removeOne(r, s)
@@ -147,10 +121,10 @@ func (d *desk) apply(r Record) error {
 // mayChange refuses what the program made itself. The SOA is left alone in silence, as the RFC has it: its serial is ours.
 func mayChange(s zone.RecordSet) error {
 	if s.Hidden {
-		return refuse(Refused, "the %s records of %s are made of its ALIAS", s.Type, s.Name)
+		return refuse(wire.RcodeRefused, "the %s records of %s are made of its ALIAS", s.Type, s.Name)
 	}
 	if s.Managed {
-		return refuse(Refused, "the %s records of %s are made by the server", s.Type, s.Name)
+		return refuse(wire.RcodeRefused, "the %s records of %s are made by the server", s.Type, s.Name)
 	}
 	return nil
 }
@@ -193,7 +167,7 @@ func (d *desk) remove(s *sheet) error {
 		return err
 	}
 	if s.set.Type == rr.TypeALIAS {
-		return refuse(Refused, "ALIAS records are changed by the zones API")
+		return refuse(wire.RcodeRefused, "ALIAS records are changed by the zones API")
 	}
 	clear(s.data)
 	s.there, s.changed = false, true
@@ -220,7 +194,7 @@ func (d *desk) removeOne(r Record, s *sheet) error {
 // reword turns what the zone cannot hold into the answer for it.
 func reword(err error) error {
 	if p, ok := errors.AsType[*zone.PlacementError](err); ok {
-		return refuse(Refused, "%s", p.Reason)
+		return refuse(wire.RcodeRefused, "%s", p.Reason)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 	"github.com/nameplane/nameplane/internal/update"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -80,7 +81,7 @@ func (w *world) record(line string) update.Record {
 		w.t.Fatalf("%s: %v", line, err)
 	}
 	r := update.Record{Name: dnsname.MustParse(f[1]), Type: typ, TTL: uint32(ttl),
-		Class: map[string]update.Class{"IN": update.ClassIN, "NONE": update.ClassNONE, "ANY": update.ClassANY}[f[0]]}
+		Class: map[string]uint16{"IN": wire.ClassIN, "NONE": wire.ClassNONE, "ANY": wire.ClassANY}[f[0]]}
 	if len(f) == 5 {
 		if r.Data, err = rr.ParseData(typ, f[4]); err != nil {
 			w.t.Fatalf("%s: %v", line, err)
@@ -120,7 +121,7 @@ func TestApply(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		pre, updates list
-		rcode        update.Rcode
+		rcode        int
 		gone, come   list // lines of the zone that go and come
 	}{
 		{name: "add a set", updates: list{"IN new.example.org. 60 A 192.0.2.9"}, come: list{"new.example.org. 60 A 192.0.2.9"}},
@@ -152,38 +153,38 @@ func TestApply(t *testing.T) {
 		{name: "of two spellings the newest", updates: list{"IN mail.example.org. 300 MX 10 MX.example.org."},
 			gone: list{"mail.example.org. 300 MX 10 Mx.example.org."}, come: list{"mail.example.org. 300 MX 10 MX.example.org."}},
 		{name: "no TTL is longer than the longest", updates: list{"IN new.example.org. 4294967295 A 192.0.2.9"}, come: list{"new.example.org. 2147483647 A 192.0.2.9"}},
-		{name: "all or nothing", updates: list{"IN new.example.org. 60 A 192.0.2.9", "IN alias.example.org. 60 A 192.0.2.9"}, rcode: update.Refused},
+		{name: "all or nothing", updates: list{"IN new.example.org. 60 A 192.0.2.9", "IN alias.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeRefused},
 
-		{name: "of an ALIAS: add", updates: list{"IN alias.example.org. 60 A 192.0.2.9"}, rcode: update.Refused},
-		{name: "of an ALIAS: the other family", updates: list{"IN alias.example.org. 60 AAAA 2001:db8::9"}, rcode: update.Refused},
-		{name: "of an ALIAS: delete", updates: list{"ANY alias.example.org. 0 A"}, rcode: update.Refused},
-		{name: "of an ALIAS: delete the name", updates: list{"ANY alias.example.org. 0 ANY"}, rcode: update.Refused},
-		{name: "an ALIAS", updates: list{"IN new.example.org. 60 ALIAS target.test."}, rcode: update.Refused},
-		{name: "outside", updates: list{"IN www.example.net. 60 A 192.0.2.9"}, rcode: update.NotZone},
-		{name: "add ANY", updates: list{"IN www.example.org. 60 ANY"}, rcode: update.FormErr},
-		{name: "delete with a TTL", updates: list{"ANY www.example.org. 1 A"}, rcode: update.FormErr},
-		{name: "delete a set with data", updates: list{"ANY www.example.org. 0 A 192.0.2.1"}, rcode: update.FormErr},
-		{name: "add without data", updates: list{"IN www.example.org. 60 A"}, rcode: update.FormErr},
+		{name: "of an ALIAS: add", updates: list{"IN alias.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeRefused},
+		{name: "of an ALIAS: the other family", updates: list{"IN alias.example.org. 60 AAAA 2001:db8::9"}, rcode: wire.RcodeRefused},
+		{name: "of an ALIAS: delete", updates: list{"ANY alias.example.org. 0 A"}, rcode: wire.RcodeRefused},
+		{name: "of an ALIAS: delete the name", updates: list{"ANY alias.example.org. 0 ANY"}, rcode: wire.RcodeRefused},
+		{name: "an ALIAS", updates: list{"IN new.example.org. 60 ALIAS target.test."}, rcode: wire.RcodeRefused},
+		{name: "outside", updates: list{"IN www.example.net. 60 A 192.0.2.9"}, rcode: wire.RcodeNotZone},
+		{name: "add ANY", updates: list{"IN www.example.org. 60 ANY"}, rcode: wire.RcodeFormErr},
+		{name: "delete with a TTL", updates: list{"ANY www.example.org. 1 A"}, rcode: wire.RcodeFormErr},
+		{name: "delete a set with data", updates: list{"ANY www.example.org. 0 A 192.0.2.1"}, rcode: wire.RcodeFormErr},
+		{name: "add without data", updates: list{"IN www.example.org. 60 A"}, rcode: wire.RcodeFormErr},
 
 		{name: "name in use", pre: list{"ANY www.example.org. 0 ANY"}},
-		{name: "name not in use", pre: list{"ANY no.example.org. 0 ANY"}, rcode: update.NXDomain},
+		{name: "name not in use", pre: list{"ANY no.example.org. 0 ANY"}, rcode: wire.RcodeNXDomain},
 		{name: "name must not be in use", pre: list{"NONE no.example.org. 0 ANY"}},
-		{name: "name must not be in use, and is", pre: list{"NONE www.example.org. 0 ANY"}, rcode: update.YXDomain},
+		{name: "name must not be in use, and is", pre: list{"NONE www.example.org. 0 ANY"}, rcode: wire.RcodeYXDomain},
 		{name: "set exists", pre: list{"ANY www.example.org. 0 A"}},
-		{name: "set does not exist", pre: list{"ANY www.example.org. 0 MX"}, rcode: update.NXRRSet},
-		{name: "an ALIAS is not on the wire", pre: list{"ANY alias.example.org. 0 ALIAS"}, rcode: update.NXRRSet},
+		{name: "set does not exist", pre: list{"ANY www.example.org. 0 MX"}, rcode: wire.RcodeNXRRSet},
+		{name: "an ALIAS is not on the wire", pre: list{"ANY alias.example.org. 0 ALIAS"}, rcode: wire.RcodeNXRRSet},
 		{name: "but what it made is", pre: list{"ANY alias.example.org. 0 A"}},
 		{name: "set must not exist", pre: list{"NONE www.example.org. 0 MX"}},
-		{name: "set must not exist, and does", pre: list{"NONE www.example.org. 0 A"}, rcode: update.YXRRSet},
+		{name: "set must not exist, and does", pre: list{"NONE www.example.org. 0 A"}, rcode: wire.RcodeYXRRSet},
 		{name: "set is", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN mail.example.org. 0 MX 10 mx.example.org."}},
-		{name: "set is more", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN www.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
-		{name: "set is another", pre: list{"IN www.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
-		{name: "set is not", pre: list{"IN no.example.org. 0 A 192.0.2.2"}, rcode: update.NXRRSet},
-		{name: "prerequisite outside", pre: list{"ANY www.example.net. 0 A"}, rcode: update.NotZone},
-		{name: "prerequisite with a TTL", pre: list{"ANY www.example.org. 5 A"}, rcode: update.FormErr},
-		{name: "prerequisite with data", pre: list{"NONE www.example.org. 0 A 192.0.2.1"}, rcode: update.FormErr},
+		{name: "set is more", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN www.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
+		{name: "set is another", pre: list{"IN www.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
+		{name: "set is not", pre: list{"IN no.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
+		{name: "prerequisite outside", pre: list{"ANY www.example.net. 0 A"}, rcode: wire.RcodeNotZone},
+		{name: "prerequisite with a TTL", pre: list{"ANY www.example.org. 5 A"}, rcode: wire.RcodeFormErr},
+		{name: "prerequisite with data", pre: list{"NONE www.example.org. 0 A 192.0.2.1"}, rcode: wire.RcodeFormErr},
 		{name: "a failed prerequisite stops the update", pre: list{"ANY no.example.org. 0 ANY"},
-			updates: list{"IN new.example.org. 60 A 192.0.2.9"}, rcode: update.NXDomain},
+			updates: list{"IN new.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeNXDomain},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -191,11 +192,11 @@ func TestApply(t *testing.T) {
 			err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
 				return update.Apply(tx, w.z, update.Message{Prerequisites: w.records(tt.pre), Updates: w.records(tt.updates)})
 			})
-			var got update.Rcode
+			var got int
 			if e, ok := errors.AsType[*update.Error](err); ok {
 				got = e.Rcode
 			} else if placed, ok := errors.AsType[*zone.PlacementError](err); ok {
-				got = update.Refused
+				got = wire.RcodeRefused
 				t.Logf("%s", placed.Reason)
 			} else if err != nil {
 				t.Fatal(err)
@@ -232,7 +233,7 @@ func TestApplyToSecondary(t *testing.T) {
 	err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
 		return update.Apply(tx, z, update.Message{Updates: w.records([]string{"IN new.example.org. 60 A 192.0.2.9"})})
 	})
-	if e, ok := errors.AsType[*update.Error](err); !ok || e.Rcode != update.NotAuth {
+	if e, ok := errors.AsType[*update.Error](err); !ok || e.Rcode != wire.RcodeNotAuth {
 		t.Errorf("%v", err)
 	}
 }

@@ -24,11 +24,12 @@ const (
 	OpcodeMask = 0xF << 11
 )
 
-// Classes of RFC 1035 §3.2.4.
+// Classes of RFC 1035 §3.2.4 and RFC 2136 §1.3.
 const (
-	ClassIN  = 1
-	ClassCH  = 3
-	ClassANY = 255
+	ClassIN   = 1
+	ClassCH   = 3
+	ClassNONE = 254
+	ClassANY  = 255
 )
 
 const (
