@@ -186,7 +186,7 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 
 // putRule changes the state of a rule when that is all the body has, else all of it.
 func (c *call) putRule() (reply, error) {
-	return c.update(func(old rules.Rule, in ruleInput) (rules.Rule, error) {
+	return c.update(func(old rules.Rule, in ruleInput) (change, error) {
 		if in.onlyState() {
 			return stateOnly(old, in)
 		}

@@ -35,30 +35,48 @@ func (c *call) putOwnRule() (reply, error) {
 	if c.Settings.Put == PutStateOnly {
 		return c.update(stateOnly)
 	}
-	return c.update(func(old rules.Rule, in ruleInput) (rules.Rule, error) {
+	return c.update(func(old rules.Rule, in ruleInput) (change, error) {
 		if in.ID == nil {
-			return old, &rules.FieldError{Field: "dnsRuleId", Msg: "is missing"}
+			return nil, &rules.FieldError{Field: "dnsRuleId", Msg: "is missing"}
 		}
 		if _, err := rules.ParseState(val(in.State)); err != nil {
-			return old, err
+			return nil, err
 		}
-		r, err := whole(old, in)
-		if !c.extensions() { // what a client cannot see, it has not removed by leaving it out
+		whole, err := whole(old, in)
+		if err != nil || c.extensions() {
+			return whole, err
+		}
+		return func(old rules.Rule) (rules.Rule, error) { // what a client cannot see, it has not removed by leaving it out
+			r, err := whole(old)
 			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
-		}
-		return r, err
+			return r, err
+		}, nil
 	})
 }
 
-// update changes the rule of the path. What is wrong with the body is told last, inside the commit: first that there is no
-// such rule, then that it is not the one that If-Match names.
-func (c *call) update(change func(rules.Rule, ruleInput) (rules.Rule, error)) (reply, error) {
+// change is a parsed body: it makes the next rule of the one that is there, inside the commit.
+type change func(rules.Rule) (rules.Rule, error)
+
+// update changes the rule of the path. parse is given the rule before the commit. A mistake in the body is reported last:
+// a rule that does not exist, and one that is not the one of If-Match, come first.
+func (c *call) update(parse func(rules.Rule, ruleInput) (change, error)) (reply, error) {
 	var in ruleInput
+	var next change
 	bad := c.decode(&in)
 	if !c.extensions() { // members that are not known here are passed over
 		in.LoadBalance, in.ExpiresAt = nil, nil
 	}
 	id := c.ruleID()
+	old, err := c.Service.Rule(c.app, id)
+	switch {
+	case err != nil:
+		return reply{}, err
+	case bad != nil:
+	case in.ID != nil && *in.ID != id:
+		bad = &rules.FieldError{Field: "dnsRuleId", Msg: "is not the one of the path"}
+	default:
+		next, bad = parse(old, in)
+	}
 	r, err := c.Service.Update(c.r.Context(), c.actor(), c.app, id, func(old rules.Rule) (rules.Rule, error) {
 		if err := c.ifMatch(old); err != nil {
 			return old, err
@@ -66,10 +84,7 @@ func (c *call) update(change func(rules.Rule, ruleInput) (rules.Rule, error)) (r
 		if bad != nil {
 			return old, bad
 		}
-		if in.ID != nil && *in.ID != id {
-			return old, &rules.FieldError{Field: "dnsRuleId", Msg: "is not the one of the path"}
-		}
-		return change(old, in)
+		return next(old)
 	})
 	if err != nil {
 		return reply{}, err
@@ -87,35 +102,39 @@ func (c *call) ruleID() string {
 }
 
 // whole makes a rule what the client says, all of it.
-func whole(old rules.Rule, in ruleInput) (rules.Rule, error) {
+func whole(old rules.Rule, in ruleInput) (change, error) {
 	in.ID = &old.ID
-	return in.rule()
+	r, err := in.rule()
+	return func(rules.Rule) (rules.Rule, error) { return r, nil }, err
 }
 
-// stateOnly gives a rule another state. What else a client says must be so already.
-func stateOnly(old rules.Rule, in ruleInput) (rules.Rule, error) {
+// stateOnly gives a rule another state. Other members that a client sends must have the value that the rule has.
+func stateOnly(old rules.Rule, in ruleInput) (change, error) {
 	state, err := rules.ParseState(val(in.State))
 	if err != nil {
-		return old, err
+		return nil, err
 	}
 	said, err := filled(old, in).rule()
 	if err != nil {
-		return old, err
+		return nil, err
 	}
-	for field, differs := range map[string]bool{
-		"domainName": said.Name != old.Name,
-		"ipAddress":  said.Addr != old.Addr,
-		"ttl":        in.TTL != nil && (old.TTL == nil || *said.TTL != *old.TTL),
+	return func(old rules.Rule) (rules.Rule, error) {
+		for field, differs := range map[string]bool{
+			"domainName":    in.Domain != nil && said.Name != old.Name,
+			"ipAddressType": in.AddrType != nil && said.AddrType() != old.AddrType(),
+			"ipAddress":     in.Addr != nil && said.Addr != old.Addr,
+			"ttl":           in.TTL != nil && (old.TTL == nil || *said.TTL != *old.TTL),
 
-		"loadBalance": in.LoadBalance != nil && said.LoadBalance != old.LoadBalance,
-		"expiresAt":   in.ExpiresAt != nil && !said.ExpiresAt.Equal(old.ExpiresAt),
-	} {
-		if differs {
-			return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}
+			"loadBalance": in.LoadBalance != nil && said.LoadBalance != old.LoadBalance,
+			"expiresAt":   in.ExpiresAt != nil && !said.ExpiresAt.Equal(old.ExpiresAt),
+		} {
+			if differs {
+				return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}
+			}
 		}
-	}
-	old.State = state
-	return old, nil
+		old.State = state
+		return old, nil
+	}, nil
 }
 
 // filled is what a client wrote, with the rest as it is.
