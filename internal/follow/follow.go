@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
@@ -82,7 +84,7 @@ type Tracker struct {
 	timing    timing
 	upstreams upstreams
 	limiter   *limiter
-	jumps     *limiter // of the queue, by Refresh
+	jumps     *rate.Limiter // of the queue, by Refresh
 	metrics   *metrics
 	wake      chan struct{}  // Run has something new to look at
 	running   sync.WaitGroup // lookups and callbacks
@@ -103,7 +105,7 @@ func New(opts Options) *Tracker {
 		opts:    opts,
 		timing:  timing{opts.Floor, opts.Ceiling, opts.Rand},
 		limiter: newLimiter(opts.Rate),
-		jumps:   newLimiter(max(2, opts.Rate/4)), // 2: the families of one name
+		jumps:   rate.NewLimiter(rate.Limit(max(2, opts.Rate/4)), max(2, opts.Rate/4)), // 2: the families of one name
 		wake:    make(chan struct{}, 1),
 		names:   map[dnsname.Name]*node{},
 	}
@@ -191,7 +193,7 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 		followed, e.wanted = true, true
 		switch {
 		case e.inFlight:
-		case t.jumps.allow(now):
+		case t.jumps.AllowN(now, 1):
 			t.lineOf(e).move(e, time.Time{})
 		case e.due.After(now):
 			t.lineOf(e).move(e, now)

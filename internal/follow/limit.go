@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// limiter lets at most len(sent) queries go in any second. It keeps the moments of the last ones instead of a bucket of
-// tokens, because a bucket that is full lets twice its rate go in the first second.
+// limiter lets at most len(sent) queries go in any second. It keeps the times of the last ones instead of a bucket of
+// tokens (golang.org/x/time/rate). A full bucket of the size of the rate lets twice the rate go in the first second. A
+// small bucket holds up the questions of one lookup: with a bucket of two and 100 queries per second, A and AAAA behind one
+// CNAME came 20 ms later, and still 41 of 40 queries went in one second.
 type limiter struct {
 	mu   sync.Mutex  // guards the following
 	sent []time.Time // a ring; when each of the last queries goes
@@ -27,18 +29,6 @@ func (l *limiter) reserve(now time.Time) time.Time {
 	l.sent[l.next] = at
 	l.next = (l.next + 1) % len(l.sent)
 	return at
-}
-
-// allow reports whether one more may go now, and counts it if so.
-func (l *limiter) allow(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sent[l.next].Add(time.Second).After(now) {
-		return false
-	}
-	l.sent[l.next] = now
-	l.next = (l.next + 1) % len(l.sent)
-	return true
 }
 
 // wait returns when one more query may go, and reports whether it was held up. A caller who gives up has used its turn.
