@@ -56,7 +56,7 @@ type forwards struct {
 	target [dnsname.MaxWire]byte
 	home   [dnsname.MaxWire]byte
 	probe  lookup.Reply
-	before [wire.HeaderSize + dnsname.MaxWire]byte // the message of probe
+	before [wire.HeaderSize + dnsname.MaxWire + 4]byte // the message of probe, when only its Kind counts
 	moved  mover
 	buffer []byte // for what the cache has of rest; made when there is a first chain
 }
@@ -119,10 +119,7 @@ func (h *handler) isDSOfApex() bool {
 // chainLeaves reports whether the last answer is a CNAME to a name that is not ours, and makes that the rest.
 func (h *handler) chainLeaves() bool {
 	r, f := &h.reply, &h.forwards
-	last := wire.Record{Next: h.q.end}
-	for range r.Answers {
-		last, _ = wire.ReadRecord(r.Msg, last.Next) // we wrote it
-	}
+	last := lastAnswer(r, h.q.end)
 	if last.Type != rr.TypeCNAME {
 		return false
 	}
@@ -136,14 +133,29 @@ func (h *handler) chainLeaves() bool {
 	return true
 }
 
+// lastAnswer returns the last record of the answer section of a reply that lookup or a mover wrote behind the question.
+func lastAnswer(r *lookup.Reply, question int) wire.Record {
+	last := wire.Record{Next: question}
+	for range r.Answers {
+		last, _ = wire.ReadRecord(r.Msg, last.Next)
+	}
+	return last
+}
+
 // isElsewhere reports whether a name is in none of our zones, or in one that they delegate.
 func (h *handler) isElsewhere(name []byte) bool {
+	f := &h.forwards
+	h.lookAside(name, f.before[:wire.HeaderSize+len(name)+4]) // there is no room for records, so none are copied
+	return f.probe.Kind == lookup.Refused || f.probe.Kind == lookup.Referral
+}
+
+// lookAside looks a name up in our zones, into room instead of the reply.
+func (h *handler) lookAside(name, room []byte) {
 	p := &h.forwards.probe
-	p.Msg = append(h.forwards.before[:wire.HeaderSize], name...)
-	p.Limit = len(p.Msg) // there is no room for records, so none are copied
+	p.Msg = appendQuestion(room[:0], name)
+	p.Limit, p.Turn = len(room), h.reply.Turn
 	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
 	p.Zone = nil
-	return p.Kind == lookup.Refused || p.Kind == lookup.Referral
 }
 
 // forward answers the rest with what the forwarder has said or remembers; else it notes that it must be asked.

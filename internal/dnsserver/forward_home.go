@@ -45,34 +45,19 @@ func (h *handler) answerHome(name []byte, at, end, answers int) bool {
 	if f.buffer == nil {
 		f.buffer = make([]byte, usualReply)
 	}
-	h.lookHome(name, f.buffer)
+	h.lookAside(name, f.buffer)
 	if p.Truncated && r.Limit > usualReply {
-		h.lookHome(name, make([]byte, r.Limit))
+		h.lookAside(name, make([]byte, r.Limit))
 	}
 	if p.Rcode != wire.RcodeNoError && p.Rcode != wire.RcodeNXDomain {
 		return false
 	}
-	if p.Kind == lookup.Positive && !p.Truncated {
-		last := wire.Record{Next: wire.HeaderSize + len(name) + 4}
-		for range p.Answers {
-			last, _ = wire.ReadRecord(p.Msg, last.Next)
-		}
-		if last.Type == rr.TypeCNAME {
-			return false
-		}
+	if p.Kind == lookup.Positive && !p.Truncated && lastAnswer(p, wire.HeaderSize+len(name)+4).Type == rr.TypeCNAME {
+		return false
 	}
 	r.Msg, r.Answers, r.Authorities, r.Rcode = r.Msg[:end], answers, 0, p.Rcode
 	f.moved.from, f.moved.name, f.moved.at = p.Msg, name, at
 	f.moved.move(r, p.Answers, p.Authorities)
 	r.Truncated = r.Truncated || p.Truncated
 	return true
-}
-
-// lookHome looks a name up in our zones, beside the reply.
-func (h *handler) lookHome(name, room []byte) {
-	p := &h.forwards.probe
-	p.Msg = appendQuestion(room[:0], name)
-	p.Limit, p.Turn = len(room), h.reply.Turn
-	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
-	p.Zone = nil
 }
