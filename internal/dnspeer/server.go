@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/miekg/dns"
-	"golang.org/x/time/rate"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnsserver"
@@ -50,7 +49,6 @@ type Server struct {
 	cfg   Config
 	rules atomic.Pointer[Rules]
 	slots *slots
-	rate  *rate.Limiter // of all transfers together
 	stat  *stats
 }
 
