@@ -16,22 +16,15 @@ import (
 // errNothing ends an Update in which no edit changed anything, so that it costs no sync.
 var errNothing = errors.New("nothing changed")
 
-// group is the edits that one step of the store makes durable together.
-type group struct {
-	edits []*request
-	start time.Time
-	next  *request // came while the edits ran, and must run alone
-}
-
 // commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and lets its callers
 // go. An edit that must run alone gets a group of its own.
 func (p *Publisher) commit(r *request) {
 	for r != nil {
-		g := &group{edits: []*request{r}, start: time.Now()}
+		g := &Group{edits: []*request{r}, start: time.Now()}
 		err := p.store.Update(func(w store.Writer) error { return p.fill(w, g) })
 		switch {
 		case err == nil:
-			p.serve(g.edits)
+			p.serve(g)
 			p.stats.commit(len(g.edits), time.Since(g.start))
 		case !errors.Is(err, errNothing):
 			p.fail(g, err)
@@ -43,23 +36,50 @@ func (p *Publisher) commit(r *request) {
 	}
 }
 
-// fill runs the edits of a group.
-func (p *Publisher) fill(w store.Writer, g *group) error {
+// fill writes the rows of a group: it runs its edits, or applies what another publisher has decided.
+func (p *Publisher) fill(w store.Writer, g *Group) error {
+	g.Number = store.LastCommit(w) + 1
+	if decided := g.edits[0].decided; decided != nil {
+		return p.replay(w, g, decided)
+	}
+	if p.opts.BeforeDurable != nil {
+		g.rows = &store.Recorder{Writer: w}
+		w = g.rows
+	}
 	changed := false
 	for r := g.edits[0]; r != nil; r = p.another(g) {
-		if err := p.attempt(w, r); err != nil {
+		begin := g.recorded()
+		if err := p.attempt(w, g, r); err != nil {
 			return err
 		}
-		changed = changed || r.err == nil && r.tx.changed()
+		if r.err != nil {
+			g.forget(begin)
+			continue
+		}
+		changed = changed || r.tx.changed()
+		g.Changes = append(g.Changes, r.tx.changes...)
 	}
 	if !changed {
 		return errNothing
 	}
-	return nil
+	return p.close(w, g)
+}
+
+// close gives a group its number, if none of its edits has taken it, and shows the group to BeforeDurable.
+func (p *Publisher) close(w store.Writer, g *Group) error {
+	if store.LastCommit(w) < g.Number {
+		if _, err := store.NewEdit(w).Next(store.KeyCommit, 1); err != nil {
+			return err
+		}
+	}
+	if p.opts.BeforeDurable == nil {
+		return nil
+	}
+	return p.opts.BeforeDurable(g)
 }
 
 // another adds the next waiting edit to a group and returns it, or nil when the group must be written now.
-func (p *Publisher) another(g *group) *request {
+func (p *Publisher) another(g *Group) *request {
 	if len(g.edits) == groupLimit || g.edits[0].alone {
 		return nil
 	}
@@ -78,7 +98,7 @@ func (p *Publisher) another(g *group) *request {
 
 // fail gives the callers of a group the error of the store. An edit that was refused gets it too: the reason may have
 // been a row of another edit that is gone now.
-func (p *Publisher) fail(g *group, err error) {
+func (p *Publisher) fail(g *Group, err error) {
 	p.stats.failed.Add(1)
 	clear(p.journal) // the group was counted
 	for _, r := range g.edits {
@@ -98,7 +118,7 @@ func (r *request) release() {
 
 // attempt runs one edit. It keeps an error of the edit in r and takes its rows back; it returns an error of the store,
 // which ends the whole group.
-func (p *Publisher) attempt(w store.Writer, r *request) error {
+func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
 	}
@@ -106,7 +126,7 @@ func (p *Publisher) attempt(w store.Writer, r *request) error {
 	if r.alone {
 		edit.Bulk()
 	}
-	r.tx = &Tx{View: edit.View, edit: edit, p: p, actor: r.actor, now: time.Now().UTC().Truncate(time.Microsecond),
+	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor, now: time.Now().UTC().Truncate(time.Microsecond),
 		zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
 		r.err = r.tx.finish()
@@ -140,11 +160,10 @@ type serving struct {
 }
 
 // serve brings a durable group into the snapshot.
-func (p *Publisher) serve(group []*request) {
-	var changes []store.Change
+func (p *Publisher) serve(g *Group) {
 	now := p.Snapshot()
 	working := map[dnsname.Name]*serving{}
-	for _, r := range group {
+	for _, r := range g.edits {
 		if r.err != nil {
 			continue
 		}
@@ -162,13 +181,12 @@ func (p *Publisher) serve(group []*request) {
 		for _, kind := range r.tx.objects {
 			p.versions.of(kind).Add(1)
 		}
-		changes = append(changes, r.tx.changes...)
 	}
 	if len(working) > 0 {
 		p.swap(with(now, working))
 	}
-	if p.opts.Committed != nil && len(changes) > 0 {
-		p.opts.Committed(changes)
+	if p.opts.Committed != nil && len(g.Changes) > 0 {
+		p.opts.Committed(g.Changes)
 	}
 }
 

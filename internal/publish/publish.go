@@ -33,6 +33,11 @@ type Options struct {
 	// and Derive is asked about it too. It must be quick, and wait for nothing: every other edit waits for it.
 	Derive func(*Tx, []Changed) error
 
+	// BeforeDurable, when set, is called once for each group, after its edits ran and before it is made durable. When it
+	// returns an error, nothing of the group is kept, and the callers get that error. A group that it accepts can still
+	// fail, when the store refuses. Without it the rows of groups are not recorded.
+	BeforeDurable func(*Group) error
+
 	// Committed, when set, is called after each commit, in their order, before Commit returns to the callers.
 	Committed func([]store.Change)
 }
@@ -63,10 +68,12 @@ type request struct {
 	actor store.Actor
 	fn    func(*Tx) error
 	alone bool // runs in an Update of its own, and cannot be undone but with it
-	tx    *Tx
-	err   error
-	panic any
-	done  chan struct{}
+
+	decided *decided // of Apply; then there is no fn
+	tx      *Tx
+	err     error
+	panic   any
+	done    chan struct{}
 }
 
 // groupLimit bounds how many waiting edits one fsync carries, and so how long the first of them waits.

@@ -107,6 +107,13 @@ func (tx *Tx) settle(e *zoneEdit) error {
 			e.served = append(e.served, s)
 		}
 	}
+	if e.zone.Kind == zone.Secondary && len(e.sets) > 0 {
+		copied, err := SecondaryOf(tx.View, e.zone.ID)
+		if err != nil {
+			return err
+		}
+		e.reload = e.reload || copied.Expired // the copy is kept and not served, whatever changes in it
+	}
 	if len(e.served) > 0 || e.reload {
 		if err := tx.stepSerial(e); err != nil {
 			return err
@@ -232,7 +239,7 @@ func (tx *Tx) record(e *zoneEdit) error {
 	if err != nil {
 		return err
 	}
-	c := store.Change{Zone: e.zone.ID, Commit: commit, Time: tx.now, Actor: tx.actor, Note: tx.note,
+	c := store.Change{Zone: e.zone.ID, Commit: commit, Group: tx.group, Time: tx.now, Actor: tx.actor, Note: tx.note,
 		From: e.before.Serial, To: e.zone.Serial, ZoneTTL: e.zone.TTL, Sets: e.sets}
 	if e.reload && !e.created && e.zone.TTL != e.before.TTL {
 		c.Retimed, c.TTLFrom = true, e.before.TTL

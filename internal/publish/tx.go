@@ -26,6 +26,7 @@ type Tx struct {
 	actor  store.Actor
 	now    time.Time
 	note   string
+	group  uint64 // number of the group
 	commit uint64 // number in the commit log; 0 until it is needed
 
 	zones   map[uuid.UUID]*zoneEdit

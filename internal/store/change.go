@@ -22,7 +22,8 @@ type Actor struct {
 // Change is one commit to one zone, as the journal keeps it.
 type Change struct {
 	Zone    uuid.UUID
-	Commit  uint64 // number of the commit in the whole store
+	Commit  uint64 // number of the edit in the whole store
+	Group   uint64 // number of the group that made it durable: that of the group's first edit
 	Time    time.Time
 	Actor   Actor
 	Note    string // what was done in a word: "create", "import", "rollback to 1700000000" ...
@@ -52,13 +53,24 @@ func rowOf(s *zone.RecordSet) []byte {
 	return encodeSet(*s, setNumber(s.ID))
 }
 
-// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Versions that know of no change
-// of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind all they read.
-const changeRowVersion = 1
+// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Builds that know of no
+// change of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind all
+// they read.
+//
+// Behind everything else stands how far back the number of the group is, when it is not the change's own. Rows of
+// earlier builds have none. In a row that is Whole such builds would take it for a TTL, so that one has another version.
+const (
+	changeRowVersion = 1
+	wholeInGroup     = 2 // Whole, and the group follows
+)
 
 func encodeChange(c Change) []byte {
 	b := make([]byte, 1, 256)
 	b[0] = changeRowVersion
+	grouped := c.Group != 0 && c.Group != c.Commit
+	if grouped && c.Whole {
+		b[0] = wholeInGroup
+	}
 	b = binary.AppendVarint(b, micros(c.Time))
 	for _, s := range []string{c.Actor.Who, c.Actor.Project, c.Actor.Door, c.Actor.RequestID, c.Note} {
 		b = appendString(b, s)
@@ -83,6 +95,9 @@ func encodeChange(c Change) []byte {
 	if c.Retimed && !c.Whole {
 		b = binary.AppendUvarint(b, uint64(c.TTLFrom))
 	}
+	if grouped {
+		b = binary.AppendUvarint(b, c.Commit-c.Group)
+	}
 	return b
 }
 
@@ -93,8 +108,9 @@ func (v View) decodeChange(key, value []byte) (Change, error) {
 		return Change{}, bad
 	}
 	c := Change{Zone: uuid.UUID(key[:16]), Commit: binary.BigEndian.Uint64(key[16:])}
-	unread := Change{Zone: c.Zone, Commit: c.Commit}
-	if len(value) == 0 || value[0] != changeRowVersion {
+	c.Group = c.Commit
+	unread := c
+	if len(value) == 0 || value[0] != changeRowVersion && value[0] != wholeInGroup {
 		return unread, bad
 	}
 	r := rowReader{b: value[1:]}
@@ -109,8 +125,13 @@ func (v View) decodeChange(key, value []byte) (Change, error) {
 	unread = c
 	sets, err := v.setChanges(&r, c.Zone)
 	c.Sets, c.Whole = sets, whole[0] == 1
-	if c.Whole && len(r.b) > 0 {
+	if c.Whole && value[0] == changeRowVersion && len(r.b) > 0 {
 		c.Whole, c.Retimed, c.TTLFrom = false, true, uint32(r.uvarint())
+	}
+	if len(r.b) > 0 || value[0] == wholeInGroup {
+		back := r.uvarint()
+		r.bad = r.bad || back >= c.Commit
+		c.Group -= back
 	}
 	if err != nil {
 		return unread, fmt.Errorf("journal row %x: %w", key, err)
@@ -150,6 +171,16 @@ func (v View) setOf(key, row []byte) (*zone.RecordSet, error) {
 	}
 	s, err := v.set(key, row)
 	return &s, err
+}
+
+// Change returns the change of a zone with a commit number, or ErrNotFound.
+func (v View) Change(zoneID uuid.UUID, commit uint64) (Change, error) {
+	key := JournalKey(zoneID, commit)
+	b := v.r.Get(Journal, key)
+	if b == nil {
+		return Change{}, fmt.Errorf("change %d of zone %s: %w", commit, zoneID, ErrNotFound)
+	}
+	return v.decodeChange(key, b)
 }
 
 // Changes walks the journal of a zone, newest first, until fn returns false or an error. before is the commit number

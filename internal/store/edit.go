@@ -103,6 +103,14 @@ func (e *Edit) delete(t Table, key []byte) error {
 	return e.w.Delete(t, key)
 }
 
+// LastCommit returns the number of the newest edit.
+func LastCommit(r Reader) uint64 {
+	if b := r.Get(Meta, KeyCommit); len(b) == 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
 // Next steps a counter of Meta by n and returns its old value plus one: the first of n new numbers.
 func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
 	var last uint64

@@ -60,18 +60,30 @@ func TestChangeRow(t *testing.T) {
 	id := uuid.New()
 	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA,
 		Data: []string{"1234"}, Version: 1, Created: time.UnixMicro(1).UTC()}
-	c := Change{Zone: id, Commit: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n", From: 1, To: 2,
+	c := Change{Zone: id, Commit: 9, Group: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n", From: 1, To: 2,
 		ZoneTTL: 3, Sets: []SetChange{{Before: &set}, {After: &set}, {&set, &set}}}
 	whole, retimed := c, c
 	whole.Whole, whole.Sets = true, nil
 	retimed.Retimed, retimed.TTLFrom = true, 300
-	for _, c := range []Change{c, whole, retimed} {
+	changes := []Change{c, whole, retimed}
+	for _, c := range changes[:3] {
+		c.Group = 7
+		changes = append(changes, c)
+	}
+	for _, c := range changes {
 		row := encodeChange(c)
 		got, err := v.decodeChange(JournalKey(id, 9), row)
 		if diff := cmp.Diff(c, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
 			t.Errorf("decodeChange(encodeChange): %v (-want +got)\n%s", err, diff)
 		}
-		for n := range row {
+		end := len(row)
+		if c.Group != c.Commit && !c.Whole {
+			end-- // without its group it is a row of an earlier build
+			if got, err := v.decodeChange(JournalKey(id, 9), row[:end]); err != nil || got.Group != 9 {
+				t.Errorf("a row without a group: %+v, %v, want group 9", got, err)
+			}
+		}
+		for n := range end {
 			got, err := v.decodeChange(JournalKey(id, 9), row[:n])
 			if err == nil || got.Sets != nil || got.Commit != 9 || got.To != 0 && got.To != 2 {
 				t.Errorf("a row cut to %d of %d octets was read: %v, %v", n, len(row), got, err)

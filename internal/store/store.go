@@ -21,7 +21,7 @@ const (
 	Objects Table = "objects" // kind, id -> JSON of the small things: tokens, quotas, shares ...
 )
 
-// Tables lists every table.
+// Tables lists every table. Recorded rows name a table by its index, so new ones go to the end.
 var Tables = []Table{Meta, Zones, Names, Sets, SetIDs, Journal, Objects}
 
 // Store keeps the tables. storetest is the whole contract; in short:

@@ -10,22 +10,23 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Difference is what one commit changed of a zone on the wire. Each part begins with its SOA (RFC 1995 §4).
+// Difference is what one group of edits changed of a zone on the wire. Each part begins with its SOA (RFC 1995 §4).
 type Difference struct {
 	Removed []rr.Set
 	Added   []rr.Set
 }
 
-// Since returns how a zone came from a serial to the one it has now, oldest commit first: no difference when they are the same.
-// It reports false when the journal cannot tell, or when telling would take more than limit octets: then the whole
-// zone must be sent.
+// Since returns how a zone came from a serial to the one it has now, oldest difference first: none when they are the
+// same. The edits of a group are one difference, because a serial between them was never served. Since reports false
+// when the journal does not go back to the serial, or the differences take more than limit bytes: then the whole zone
+// must be sent.
 func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, bool) {
 	if serial == z.Serial {
 		return nil, true
 	}
 	var out []Difference
 	at, size, found := z.Serial, 0, false
-	err := v.Changes(z.ID, 0, func(c store.Change) (bool, error) {
+	err := v.Steps(z.ID, func(c store.Change) (bool, error) {
 		if c.To == c.From && !c.Whole && len(c.Sets) == 0 {
 			return true, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -168,6 +169,56 @@ func TestSince(t *testing.T) {
 			t.Fatalf("from serial %d (-want +got)\n%s", s.serial, diff)
 		}
 	}
+}
+
+// TestSinceFoldsGroups commits three edits as one group: a secondary gets one difference for them, and none from a serial
+// that was never served.
+func TestSinceFoldsGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPublisher(t, publish.Options{})
+		z := newZone(t, p, "example.org.")
+		before, got := contentOf(t, p, z)
+		ready := make(chan struct{})
+		var between uint32
+		for i, set := range []zone.RecordSet{recordSet(t, "a.example.org.", "A", 60, "192.0.2.1"),
+			recordSet(t, "b.example.org.", "A", 60, "192.0.2.2"), recordSet(t, "a.example.org.", "A", 60, "192.0.2.3")} {
+			set.Zone = z.ID
+			go func() {
+				if err := p.Commit(context.Background(), store.Actor{}, func(tx *publish.Tx) (err error) {
+					if i == 0 {
+						<-ready // the others wait in the queue by then
+						_, err = tx.CreateSet(set)
+						return err
+					}
+					now, err := tx.Zone(z.ID)
+					between = now.Serial
+					if err == nil && i == 1 {
+						_, err = tx.CreateSet(set)
+					} else if err == nil {
+						_, err = tx.UpdateSet(set)
+					}
+					return err
+				}); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		close(ready)
+		synctest.Wait()
+		now, want := contentOf(t, p, z)
+		diffs, ok := since(t, p, now, before.Serial, 1<<20)
+		if !ok || len(diffs) != 1 {
+			t.Fatalf("Since the serial before the group: %d differences, %v, want 1", len(diffs), ok)
+		}
+		got.apply(t, diffs[0])
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after the difference (-want +got)\n%s", diff)
+		}
+		if diffs, ok := since(t, p, now, between, 1<<20); ok || between == before.Serial || between == now.Serial {
+			t.Errorf("Since %d, in the middle of the group: %v, %v", between, diffs, ok)
+		}
+	})
 }
 
 func randomEdit(t *testing.T, tx *publish.Tx, r *rand.Rand, z zone.Zone) error {

@@ -15,6 +15,7 @@ import (
 // historyChange of the history of a zone.
 type historyChange struct {
 	ID        string      `json:"id"` // number of the commit
+	Group     string      `json:"group"`
 	Time      timestamp   `json:"created_at"`
 	Who       string      `json:"who"`
 	ProjectID string      `json:"project_id"`
@@ -53,8 +54,8 @@ type setValues struct {
 }
 
 func wireChange(ch store.Change) historyChange {
-	w := historyChange{ID: strconv.FormatUint(ch.Commit, 10), Time: timestamp(ch.Time), Who: ch.Actor.Who,
-		ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
+	w := historyChange{ID: strconv.FormatUint(ch.Commit, 10), Group: strconv.FormatUint(ch.Group, 10),
+		Time: timestamp(ch.Time), Who: ch.Actor.Who, ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
 		From: ch.From, To: ch.To, Complete: !ch.Whole, Damaged: ch.Damage != nil, Sets: []setChange{}}
 	if ch.Retimed {
 		w.ZoneTTL = &ttlChange{ch.TTLFrom, ch.ZoneTTL}

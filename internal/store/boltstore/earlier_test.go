@@ -60,8 +60,9 @@ func unpack(t *testing.T, name, path string, size int64) {
 func wantEarlier(t *testing.T, path string) {
 	t.Helper()
 	want := []string{"zone example.org. serial ok", "set example.org. NS", "set example.org. SOA", "set n1.example.org. A",
-		"set n2.example.org. A", "set n3.example.org. A", `change 4 "create 3" of 2 sets`, `change 3 "create 2" of 2 sets`,
-		`change 2 "create 1" of 2 sets`, `change 1 "" of 2 sets`, "zones 7"}
+		"set n2.example.org. A", "set n3.example.org. A", `change 4 of group 4 "create 3" with 2 sets`,
+		`change 3 of group 3 "create 2" with 2 sets`, `change 2 of group 2 "create 1" with 2 sets`,
+		`change 1 of group 1 "" with 2 sets`, "zones 7"}
 	for range 2 {
 		s := open(t, path)
 		if diff := cmp.Diff(want, describeRows(t, s)); diff != "" {
@@ -91,7 +92,7 @@ func describeRows(t *testing.T, s *Store) (rows []string) {
 				return false, err
 			}
 			return true, v.Changes(z.ID, 0, func(c store.Change) (bool, error) {
-				rows = append(rows, fmt.Sprintf("change %d %q of %d sets", c.Commit, c.Note, len(c.Sets)))
+				rows = append(rows, fmt.Sprintf("change %d of group %d %q with %d sets", c.Commit, c.Group, c.Note, len(c.Sets)))
 				return true, c.Damage
 			})
 		})

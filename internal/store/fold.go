@@ -1,0 +1,91 @@
+package store
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Fold returns changes of one zone that belong to one group, newest first, as one change. All of them became visible at
+// once: a server never answered with a serial between the first and the last. The number, time, actor and note are those
+// of the newest.
+func Fold(changes []Change) Change {
+	out := changes[0]
+	if len(changes) == 1 {
+		return out
+	}
+	first := changes[len(changes)-1]
+	out.From = first.From
+	ttl, damage := out.ZoneTTL, []error(nil)
+	for _, c := range changes {
+		out.Whole = out.Whole || c.Whole
+		damage = append(damage, c.Damage)
+		if c.Retimed {
+			ttl = c.TTLFrom
+		}
+	}
+	out.Damage = errors.Join(damage...)
+	out.Sets, out.Retimed, out.TTLFrom = nil, false, 0
+	if out.Whole {
+		return out
+	}
+	if ttl != out.ZoneTTL {
+		out.Retimed, out.TTLFrom = true, ttl
+	}
+	out.Sets = foldSets(changes)
+	return out
+}
+
+// foldSets returns, for each record set of the changes, what it was before the oldest and is after the newest. A set that
+// came and went is left out.
+func foldSets(changes []Change) []SetChange {
+	type key struct {
+		name dnsname.Name
+		typ  rr.Type
+	}
+	var sets []SetChange
+	at := map[key]int{}
+	for _, c := range slices.Backward(changes) {
+		for _, s := range c.Sets {
+			either := s.After
+			if either == nil {
+				either = s.Before
+			}
+			k := key{either.Name, either.Type}
+			if i, ok := at[k]; ok {
+				sets[i].After = s.After
+				continue
+			}
+			at[k] = len(sets)
+			sets = append(sets, s)
+		}
+	}
+	return slices.DeleteFunc(sets, func(s SetChange) bool { return s.Before == nil && s.After == nil })
+}
+
+// Steps walks the journal of a zone like Changes from the newest, with the changes of each group folded into one: the
+// states that were served.
+func (v View) Steps(zoneID uuid.UUID, fn func(Change) (bool, error)) error {
+	var group []Change
+	ended := false
+	err := v.Changes(zoneID, 0, func(c Change) (bool, error) {
+		if len(group) > 0 && group[0].Group != c.Group {
+			more, err := fn(Fold(group))
+			if group = group[:0]; !more || err != nil {
+				ended = true
+				return false, err
+			}
+		}
+		group = append(group, c)
+		return true, nil
+	})
+	if err != nil || ended || len(group) == 0 {
+		return err
+	}
+	_, err = fn(Fold(group))
+	return err
+}
