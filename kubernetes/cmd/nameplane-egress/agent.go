@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
@@ -52,7 +53,7 @@ func newAgentCommand() *cobra.Command {
 	var f agentFlags
 	var o agent.Options
 	c := &cobra.Command{
-		Use: "agent", Short: "Program the switches of one zone", Long: agentLong, Args: between(0, 0),
+		Use: "agent", Short: "Program the switches of one zone", Long: agentLong, Args: cli.Args(0, 0),
 		Example: `  nameplane-egress agent --zone node1 --nb unix:/var/run/ovn/ovnnb_db.sock --cluster-subnets 10.128.0.0/14
   nameplane-egress agent --zone node1 --listen 192.0.2.10:9500 \
     --tls-cert agent.pem --tls-key agent.key --tls-ca ca.pem`,
@@ -102,26 +103,26 @@ func addStreamFlags(fl *pflag.FlagSet, f *hold.Files) {
 // options fills in what needs parsing or opening.
 func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if o.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
-		return usage(c, "--cluster-subnets %s", err)
+		return cli.Usage(c, "--cluster-subnets %s", err)
 	}
 	if o.PodPrefixes, err = parsePrefixes(f.prefixes); err != nil {
-		return usage(c, "--node-prefixes %s", err)
+		return cli.Usage(c, "--node-prefixes %s", err)
 	}
 	if len(o.ClusterSubnets) == 0 {
-		return usage(c, "--cluster-subnets is empty: without it every address looks like one outside the cluster")
+		return cli.Usage(c, "--cluster-subnets is empty: without it every address looks like one outside the cluster")
 	}
 	if o.KeepFor < 0 {
-		return usage(c, "--keep-established %s: it is not negative", o.KeepFor)
+		return cli.Usage(c, "--keep-established %s: it is not negative", o.KeepFor)
 	}
 	if scheme, path, _ := strings.Cut(o.NB.Switch, ":"); o.NB.Switch != "" && (scheme != "unix" || path == "") {
-		return usage(c, "--switch %s: it is unix:PATH, or empty", o.NB.Switch)
+		return cli.Usage(c, "--switch %s: it is unix:PATH, or empty", o.NB.Switch)
 	}
 	switch scheme, rest, _ := strings.Cut(o.NB.Address, ":"); {
 	case rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl":
-		return usage(c, "--nb %s: it is unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", o.NB.Address)
+		return cli.Usage(c, "--nb %s: it is unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", o.NB.Address)
 	case scheme == "ssl":
 		if o.NB.TLS, err = clientTLS(f.nb); err != nil {
-			return &failure{code: exitError, text: "--nb-cert, --nb-key, --nb-ca: " + err.Error(), err: err, hint: "all three are needed for ssl"}
+			return &cli.Failure{Code: cli.ExitError, Text: "--nb-cert, --nb-key, --nb-ca: " + err.Error(), Err: err, Hint: "all three are needed for ssl"}
 		}
 	}
 	return f.openStream(c, o)
@@ -132,13 +133,13 @@ func (f *agentFlags) openStream(c *cobra.Command, o *agent.Options) (err error) 
 		return nil
 	}
 	if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
-		return usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: whoever may connect can open the firewall")
+		return cli.Usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: whoever may connect can open the firewall")
 	}
 	if o.TLS, err = f.stream.Server(); err != nil {
-		return &failure{code: exitError, text: "the stream's certificate: " + err.Error(), err: err, hint: "look at --tls-cert, --tls-key and --tls-ca"}
+		return &cli.Failure{Code: cli.ExitError, Text: "the stream's certificate: " + err.Error(), Err: err, Hint: "look at --tls-cert, --tls-key and --tls-ca"}
 	}
 	if o.Listen, err = net.Listen("tcp", f.listen); err != nil {
-		return &failure{code: exitError, text: "--listen: " + err.Error(), err: err, hint: "is another agent running?"}
+		return &cli.Failure{Code: cli.ExitError, Text: "--listen: " + err.Error(), Err: err, Hint: "is another agent running?"}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
@@ -64,7 +65,7 @@ func (f *clusterFlags) logger(c *cobra.Command, w io.Writer) (*slog.Logger, erro
 	case "json":
 		h = slog.NewJSONHandler(w, opts)
 	default:
-		return nil, usage(c, "--log-format %s: it is text or json", f.logFormat)
+		return nil, cli.Usage(c, "--log-format %s: it is text or json", f.logFormat)
 	}
 	ctrl.SetLogger(logr.FromSlogHandler(h))
 	klog.SetLogger(logr.FromSlogHandler(h))
@@ -77,8 +78,8 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	rules.ExplicitPath = f.kubeconfig
 	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, &failure{code: exitUnknown, text: "no cluster: " + err.Error(), err: err,
-			hint: "give --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account"}
+		return nil, &cli.Failure{Code: cli.ExitUnknown, Text: "no cluster: " + err.Error(), Err: err,
+			Hint: "give --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account"}
 	}
 	// The API server has its own fairness; a second limit here only makes a burst of names late (D24).
 	c.QPS = -1
@@ -117,14 +118,14 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 	opts.HealthProbeBindAddress = f.health
 	mgr, err := ctrl.NewManager(config, opts)
 	if err != nil {
-		return undefined(err, exitError)
+		return undefined(err, cli.ExitError)
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), setup(mgr, log)); err != nil {
-		return undefined(err, exitError)
+		return undefined(err, cli.ExitError)
 	}
 	log.Info("running", "command", c.Name(), "cluster", config.Host)
 	if err := mgr.Start(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
-		return undefined(err, exitError)
+		return undefined(err, cli.ExitError)
 	}
 	log.Info("stopped")
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/api/crds"
 )
 
@@ -21,7 +22,7 @@ that the stock definition refuses then share the entry of their wildcard.`
 func newCRDsCommand() *cobra.Command {
 	var deep bool
 	c := &cobra.Command{
-		Use: "crds", Short: "Print the custom resource definitions", Long: crdsLong, Args: between(0, 0),
+		Use: "crds", Short: "Print the custom resource definitions", Long: crdsLong, Args: cli.Args(0, 0),
 		Example: `  nameplane-egress crds | kubectl apply -f -`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := crds.YAML()

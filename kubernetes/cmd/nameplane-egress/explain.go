@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
@@ -44,7 +44,7 @@ Exit status: 0 told, 1 told with a warning, 3 could not tell, 4 not understood.`
 type explainFlags struct {
 	cluster   clusterFlags
 	protocol  string
-	output    string
+	output    cli.Format
 	subnets   []string
 	agents    []string
 	stream    hold.Files
@@ -56,7 +56,7 @@ func newExplainCommand() *cobra.Command {
 	var f explainFlags
 	var q agent.Question
 	c := &cobra.Command{
-		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Say which rule decides about a destination", Long: explainLong, Args: between(2, 2),
+		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Say which rule decides about a destination", Long: explainLong, Args: cli.Args(2, 2),
 		Example: `  nameplane-egress explain shop api.example.com:443
   nameplane-egress explain shop 192.0.2.7 --protocol udp -o json
   nameplane-egress explain shop '[2001:db8::7]:443' --agents 192.0.2.10:9500 \
@@ -71,7 +71,7 @@ func newExplainCommand() *cobra.Command {
 	fl := c.Flags()
 	f.cluster.addConfig(fl)
 	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
-	fl.StringVarP(&f.output, "output", "o", "text", "`FORMAT` of the answer: text or json")
+	f.output.AddFlag(c)
 	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
 	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\" (known where a DNSNameResolver does)")
@@ -86,23 +86,20 @@ func newExplainCommand() *cobra.Command {
 func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
 	q.Namespace = args[0]
 	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
-		return usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
-	}
-	if f.output != "text" && f.output != "json" {
-		return usage(c, "--output %s: it is text or json", f.output)
+		return cli.Usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
 	}
 	if q.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
-		return usage(c, "--cluster-subnets %s", err)
+		return cli.Usage(c, "--cluster-subnets %s", err)
 	}
 	host, port, err := splitDestination(args[1])
 	if err != nil {
-		return usage(c, "%s: %s", args[1], err)
+		return cli.Usage(c, "%s: %s", args[1], err)
 	}
 	q.Port = port
 	if addr, err := netip.ParseAddr(host); err == nil {
 		q.Addr = addr.Unmap().WithZone("")
 	} else if q.Name, err = hostName(host); err != nil {
-		return usage(c, "%q is neither an address nor a name: %s", host, err)
+		return cli.Usage(c, "%q is neither an address nor a name: %s", host, err)
 	}
 	if f.protocol == "" && port != 0 {
 		f.protocol = "tcp"
@@ -116,11 +113,11 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	case "sctp":
 		q.Protocol = enforce.SCTP
 	default:
-		return usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
+		return cli.Usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
 	}
 	if len(f.agents) > 0 {
 		if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
-			return usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
+			return cli.Usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
 		}
 		f.stream.Peers = []string{f.agentName}
 		q.Ask = f.asker().all
@@ -205,41 +202,36 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	}
 	cl, err := client.New(config, client.Options{Scheme: s})
 	if err != nil {
-		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "is the cluster up, and is --kubeconfig the right one?"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err, Hint: "is the cluster up, and is --kubeconfig the right one?"}
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
 	if meta.IsNoMatchError(err) {
-		return undefined(err, exitUnknown)
+		return undefined(err, cli.ExitUnknown)
 	}
 	if err != nil {
-		return &failure{code: exitUnknown, text: err.Error(), err: err, hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err, Hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
 	}
 	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
 		return err
 	}
 	switch {
 	case r.Unknown != "":
-		return &failure{code: exitUnknown, text: r.Unknown}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: r.Unknown}
 	case len(r.Warnings) > 0:
 		text := "told, with a warning"
 		if n := len(r.Warnings); n > 1 {
 			text = fmt.Sprintf("told, with %d warnings", n)
 		}
-		return &failure{code: exitWarning, text: text}
+		return &cli.Failure{Code: cli.ExitWarning, Text: text}
 	}
 	return nil
 }
 
-// exitWarning is that something was told, and something about it is not well.
-const exitWarning = 1
-
 func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
-	if f.output == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+	if f.output.JSON() {
+		return cli.PrintJSON(w, r)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "pods of %s to %s\n", r.Namespace, r.Destination)

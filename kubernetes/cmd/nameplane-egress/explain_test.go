@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
 )
 
@@ -83,7 +84,7 @@ func TestExplainText(t *testing.T) {
 		}}
 	for _, format := range []string{"text", "json"} {
 		var b bytes.Buffer
-		if err := (&explainFlags{output: format}).print(&b, r, now); err != nil {
+		if err := (&explainFlags{output: cli.Format(format)}).print(&b, r, now); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, filepath.Join("testdata", "explain."+format), b.String())
@@ -98,24 +99,24 @@ func TestAgentAndExplainNotUnderstood(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"explain", "shop"}, exitUsage, "too few arguments"},
-		{[]string{"explain", "shop", "a..b"}, exitUsage, `"a..b" is neither an address nor a name`},
-		{[]string{"explain", "shop", ""}, exitUsage, `"" is neither an address nor a name`},
-		{[]string{"explain", "shop", "192.0.2.0/24"}, exitUsage, `"192.0.2.0/24" is neither an address nor a name: it is a network`},
-		{[]string{"explain", "", "example.com"}, exitUsage, `"" is not the name of a namespace`},
-		{[]string{"explain", "Shop", "example.com"}, exitUsage, `"Shop" is not the name of a namespace`},
-		{[]string{"explain", "shop", "example.com", "--protocol", "icmp"}, exitUsage, "--protocol icmp"},
-		{[]string{"explain", "shop", "example.com", "-o", "yaml"}, exitUsage, "--output yaml"},
-		{[]string{"explain", "shop", "example.com", "--agents", "127.0.0.1:1"}, exitUsage, "--agents needs --tls-cert"},
-		{[]string{"explain", "shop", "example.com"}, exitUnknown, "no cluster: "},
-		{[]string{"agent", "--nb", "/var/run/x"}, exitUsage, "--nb /var/run/x: it is unix:PATH"},
-		{[]string{"agent", "--nb", "ssl:127.0.0.1:1"}, exitError, "--nb-cert, --nb-key, --nb-ca: "},
-		{[]string{"agent", "--cluster-subnets", "10.0.0.0"}, exitUsage, "--cluster-subnets 10.0.0.0: it is a prefix"},
-		{[]string{"agent", "--cluster-subnets", ""}, exitUsage, "--cluster-subnets is empty"},
-		{[]string{"agent", "--keep-established", "-1s"}, exitUsage, "--keep-established -1s"},
-		{[]string{"agent", "--listen", "127.0.0.1:0"}, exitUsage, "--listen needs --tls-cert"},
-		{[]string{"agent", "--listen", "127.0.0.1:0", "--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"}, exitError, "the stream's certificate: "},
-		{[]string{"agent", "--cluster-subnets", "10.128.0.0/14/23,fd00::/48"}, exitUnknown, "no cluster: "},
+		{[]string{"explain", "shop"}, cli.ExitUsage, "too few arguments"},
+		{[]string{"explain", "shop", "a..b"}, cli.ExitUsage, `"a..b" is neither an address nor a name`},
+		{[]string{"explain", "shop", ""}, cli.ExitUsage, `"" is neither an address nor a name`},
+		{[]string{"explain", "shop", "192.0.2.0/24"}, cli.ExitUsage, `"192.0.2.0/24" is neither an address nor a name: it is a network`},
+		{[]string{"explain", "", "example.com"}, cli.ExitUsage, `"" is not the name of a namespace`},
+		{[]string{"explain", "Shop", "example.com"}, cli.ExitUsage, `"Shop" is not the name of a namespace`},
+		{[]string{"explain", "shop", "example.com", "--protocol", "icmp"}, cli.ExitUsage, "--protocol icmp"},
+		{[]string{"explain", "shop", "example.com", "-o", "yaml"}, cli.ExitUsage, `invalid argument "yaml" for "-o, --output" flag`},
+		{[]string{"explain", "shop", "example.com", "--agents", "127.0.0.1:1"}, cli.ExitUsage, "--agents needs --tls-cert"},
+		{[]string{"explain", "shop", "example.com"}, cli.ExitUnknown, "no cluster: "},
+		{[]string{"agent", "--nb", "/var/run/x"}, cli.ExitUsage, "--nb /var/run/x: it is unix:PATH"},
+		{[]string{"agent", "--nb", "ssl:127.0.0.1:1"}, cli.ExitError, "--nb-cert, --nb-key, --nb-ca: "},
+		{[]string{"agent", "--cluster-subnets", "10.0.0.0"}, cli.ExitUsage, "--cluster-subnets 10.0.0.0: it is a prefix"},
+		{[]string{"agent", "--cluster-subnets", ""}, cli.ExitUsage, "--cluster-subnets is empty"},
+		{[]string{"agent", "--keep-established", "-1s"}, cli.ExitUsage, "--keep-established -1s"},
+		{[]string{"agent", "--listen", "127.0.0.1:0"}, cli.ExitUsage, "--listen needs --tls-cert"},
+		{[]string{"agent", "--listen", "127.0.0.1:0", "--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"}, cli.ExitError, "the stream's certificate: "},
+		{[]string{"agent", "--cluster-subnets", "10.128.0.0/14/23,fd00::/48"}, cli.ExitUnknown, "no cluster: "},
 	}
 	for _, tt := range tests {
 		code, _, stderr := try(tt.args...)
@@ -148,8 +149,8 @@ func TestUndefined(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"explain", "shop", "192.0.2.1"}, exitUnknown},
-		{[]string{"manager", "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0"}, exitError},
+		{[]string{"explain", "shop", "192.0.2.1"}, cli.ExitUnknown},
+		{[]string{"manager", "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0"}, cli.ExitError},
 	} {
 		code, _, stderr := try(append(tt.args, "--kubeconfig", config)...)
 		if code != tt.code || !strings.Contains(stderr, "\nhint: the cluster lacks the definitions: nameplane-egress crds | kubectl apply -f -\n") {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/api/crds"
 )
 
@@ -70,7 +71,7 @@ func try(args ...string) (code int, stdout, stderr string) {
 	root.SetOut(&out)
 	root.SetErr(&errs)
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the test
-	code = report(&errs, root.Execute())
+	code = cli.Report(&errs, root.Name(), root.Execute())
 	return code, out.String(), errs.String()
 }
 
@@ -97,12 +98,12 @@ func TestNotUnderstood(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no command", nil, exitUsage, "a command is missing: "},
-		{"other command", []string{"run"}, exitUsage, `"run" is not a command of nameplane-egress; it has `},
-		{"argument", []string{"manager", "now"}, exitUsage, `unexpected argument "now"`},
-		{"flag", []string{"manager", "--fast"}, exitUsage, "unknown flag: --fast"},
-		{"format", []string{"manager", "--log-format", "xml"}, exitUsage, "--log-format xml: it is text or json"},
-		{"cluster", []string{"manager"}, exitUnknown, "no cluster: "},
+		{"no command", nil, cli.ExitUsage, "a command is missing: "},
+		{"other command", []string{"run"}, cli.ExitUsage, `"run" is not a command of nameplane-egress; did you mean `},
+		{"argument", []string{"manager", "now"}, cli.ExitUsage, `unexpected argument "now"`},
+		{"flag", []string{"manager", "--fast"}, cli.ExitUsage, "unknown flag: --fast"},
+		{"format", []string{"manager", "--log-format", "xml"}, cli.ExitUsage, "--log-format xml: it is text or json"},
+		{"cluster", []string{"manager"}, cli.ExitUnknown, "no cluster: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, _, stderr := try(tt.args...)

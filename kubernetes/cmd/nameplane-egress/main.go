@@ -2,27 +2,16 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/nameplane/nameplane/internal/cli"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:]))
-}
-
-// run is the program but for its exit. The first interrupt ends what is going on in an orderly way, the second one at once.
-func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-	root := newRootCommand()
-	root.SetArgs(args)
-	return report(os.Stderr, root.ExecuteContext(ctx))
+	os.Exit(cli.Main(newRootCommand(), os.Args[1:]))
 }
 
 const rootLong = `nameplane-egress lets the pods of a Kubernetes cluster reach exactly the DNS names
@@ -41,15 +30,9 @@ Exit status:
   4  the command was not understood`
 
 func newRootCommand() *cobra.Command {
-	root := newGroup("nameplane-egress", "Egress firewalls by DNS name, on Kubernetes", rootLong,
+	root := cli.NewRoot("nameplane-egress", "Egress firewalls by DNS name, on Kubernetes", rootLong,
 		`  nameplane-egress crds | kubectl apply -f -
   nameplane-egress manager --kubeconfig admin.conf`)
-	root.SilenceErrors, root.SilenceUsage = true, true
-	// A command that holds others runs only to say that one is missing; its usage is that of the others.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage(c, "%s", err)
-	})
 	root.AddCommand(
 		newManagerCommand(),
 		newResolverCommand(),
@@ -60,39 +43,11 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// newGroup is a command that does nothing but hold others. Left to itself the library would print its help and call that a
-// success, so that a script with an empty variable would go on.
-func newGroup(use, short, long, example string) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Long: long, Example: example}
-	c.Args = cobra.ArbitraryArgs
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usage(c, "a command is missing: %s", strings.Join(verbs(c), ", "))
-		}
-		return usage(c, "%q is not a command of %s; it has %s", args[0], c.CommandPath(), strings.Join(verbs(c), ", "))
+// undefined adds a hint to an error of a cluster that does not know our kinds.
+func undefined(err error, code int) error {
+	if !meta.IsNoMatchError(err) {
+		return err
 	}
-	return c
-}
-
-func verbs(c *cobra.Command) []string {
-	var names []string
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return names
-}
-
-// between is an argument count that is refused with the usage line, not with a number.
-func between(least, most int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) < least {
-			return usage(c, "too few arguments: %s", c.UseLine())
-		}
-		if most >= 0 && len(args) > most {
-			return usage(c, "unexpected argument %q: %s", args[most], c.UseLine())
-		}
-		return nil
-	}
+	return &cli.Failure{Code: code, Text: err.Error(), Err: err,
+		Hint: "the cluster lacks the definitions: nameplane-egress crds | kubectl apply -f -"}
 }

@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/manager"
 )
 
@@ -28,7 +29,7 @@ func newManagerCommand() *cobra.Command {
 	var o manager.Options
 	var elect bool
 	c := &cobra.Command{
-		Use: "manager", Short: "Keep the DNSNameResolvers of all EgressFirewalls", Long: managerLong, Args: between(0, 0),
+		Use: "manager", Short: "Keep the DNSNameResolvers of all EgressFirewalls", Long: managerLong, Args: cli.Args(0, 0),
 		Example: `  nameplane-egress manager --kubeconfig admin.conf
   nameplane-egress manager --namespace openshift-ovn-kubernetes`,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/resolver"
 )
 
@@ -29,13 +30,13 @@ func newResolverCommand() *cobra.Command {
 	var servers []string
 	var elect bool
 	c := &cobra.Command{
-		Use: "resolver", Short: "Keep the addresses of DNSNameResolvers fresh", Long: resolverLong, Args: between(0, 0),
+		Use: "resolver", Short: "Keep the addresses of DNSNameResolvers fresh", Long: resolverLong, Args: cli.Args(0, 0),
 		Example: `  nameplane-egress resolver --coredns-namespace openshift-dns --coredns-service-name dns-default
   nameplane-egress resolver --kubeconfig admin.conf --server 10.96.0.10:53`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if o.Servers, err = parseServers(servers); err != nil {
-				return usage(c, "--server %s", err)
+				return cli.Usage(c, "--server %s", err)
 			}
 			opts := ctrl.Options{
 				Cache:          resolver.Cache(o),
