@@ -63,7 +63,7 @@ func (c *call) createTransferAccept() (reply, error) {
 	return created(t, t.Links.Self), nil
 }
 
-// accept gives the zone of a request to the caller's project.
+// accept transfers the zone of a request to the caller's project.
 func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, error) {
 	var t transferAccept
 	r, err := c.transferRequest(tx.View, request, false)
@@ -71,7 +71,8 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 		return t, err
 	}
 	if !sameKey(r.Key, key) {
-		return t, &fault{status: http.StatusForbidden, kind: "invalid_key", message: "Key does not match the transfer request"}
+		return t, &fault{status: http.StatusForbidden, kind: "invalid_key",
+			message: "Key does not match the transfer request"}
 	}
 	if r.Status != statusActive {
 		return t, refuse("invalid_zone_transfer_request", "The zone transfer request has been accepted already")
@@ -91,8 +92,8 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 	return t, tx.PutObject(store.KindTransferAccept, t.ID, t)
 }
 
-// takeOver makes a zone the caller's. Its shares end: they were its old owner's to give, and the new one would not know
-// of them.
+// takeOver changes the owner of a zone to the caller's project. It ends the shares of the zone, of which the new owner
+// would not know.
 func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	z.Project = c.scope.project
 	if err := c.zoneQuota(tx.View, z); err != nil {

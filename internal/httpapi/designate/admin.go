@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// tld is a top-level domain below which zones may stand.
+// tld is a top-level domain in which zones may be created.
 type tld struct {
 	resourceMeta
 	Name        string  `json:"name"`
@@ -125,7 +125,7 @@ var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha2
 var tsigKeys = resource[tsigKey, *tsigKey]{
 	kind: store.KindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
 	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
-	same: func(a, b tsigKey) bool { // on the wire both spellings are one key
+	same: func(a, b tsigKey) bool { // a DNS message has one form for both spellings
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
 	},
 	listing: listing[tsigKey]{
@@ -191,7 +191,7 @@ func isKeyName(s string) bool {
 	return ok
 }
 
-// isSecret takes what a transfer can use: base64 of at least one octet.
+// isSecret reports whether s is a secret that a transfer can use: base64 of at least one byte.
 func isSecret(s string) bool {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return err == nil && len(b) > 0

@@ -14,19 +14,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody is the largest body but for imports: a batch of some ten thousand record sets.
+// maxBody is the largest body in bytes, except for imports: a batch of about ten thousand record sets.
 const maxBody = 1 << 20
 
-// input is the JSON object of a request. Its getters note what is wrong with a field and return zero; err tells at the
-// end, about all fields at once.
+// input is the JSON object of a request. Its getters note what is wrong with a field and return zero; err reports the
+// problems of all fields at once.
 type input struct {
-	resource string // in messages
+	resource string // its name in messages
 	fields   map[string]json.RawMessage
-	path     []any // of this object in the body
+	path     []any // from the body to this object
 	problems []problem
 }
 
-// input reads the body. Keys other than the given ones are refused; see known.
+// input reads the body and refuses keys other than the given ones.
 func (c *call) input(resource string, keys ...string) (*input, error) {
 	in, err := c.anyInput(resource)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *call) input(resource string, keys ...string) (*input, error) {
 	return in, in.known(keys...)
 }
 
-// anyInput reads the body, with whatever keys it has.
+// anyInput reads the body and accepts all keys.
 func (c *call) anyInput(resource string) (*input, error) {
 	if err := c.wantMedia("application/json", "application/json-patch+json"); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *call) anyInput(resource string) (*input, error) {
 	return parseInput(resource, b)
 }
 
-// readError words a body that could not be read to its end.
+// readError returns the error for a body that could not be read to its end.
 func readError(err error) error {
 	if _, ok := err.(*http.MaxBytesError); ok {
 		return err
@@ -137,12 +137,12 @@ func (r repeated) check(current func() any) error {
 		strings.Join(bad, "', '"), r.resource)
 }
 
-// note adds a problem of a field.
+// note adds a problem with a field.
 func (in *input) note(field, message, validator string, value any) {
 	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field), message, validator, value})
 }
 
-// noteItem adds a problem of an element of a list.
+// noteItem adds a problem with an element of a list.
 func (in *input) noteItem(field string, i int, message, validator string, value any) {
 	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field, i), message, validator, value})
 }
@@ -190,7 +190,7 @@ func short(raw []byte) string {
 	return string(raw)
 }
 
-// text reads a string of at most so many characters; nil when absent or null.
+// text returns a string of at most the given number of characters, or nil when it is absent or null.
 func (in *input) text(key string, most int) *string {
 	var s string
 	if !in.get(key, "string", &s) {
@@ -203,7 +203,7 @@ func (in *input) text(key string, most int) *string {
 	return &s
 }
 
-// number reads an integer within bounds; nil when absent or null.
+// number returns an integer within bounds, or nil when it is absent or null.
 func (in *input) number(key string, least, most int64) *int64 {
 	if !in.has(key) || in.isNull(key) {
 		return nil
@@ -223,7 +223,7 @@ func (in *input) number(key string, least, most int64) *int64 {
 	return nil
 }
 
-// texts reads a list of strings.
+// texts returns a list of strings.
 func (in *input) texts(key string) []string {
 	var list []*string
 	if !in.get(key, "array", &list) {
@@ -240,8 +240,8 @@ func (in *input) texts(key string) []string {
 	return out
 }
 
-// project reads the id of a project; nil when absent. It becomes part of a key in the store, so only what ids are made of
-// is taken.
+// project returns the id of a project, or nil when it is absent. The id becomes part of a key in the store, so other
+// characters than those of ids are refused.
 func (in *input) project(key string) *string {
 	s := in.text(key, 36)
 	if s == nil {
@@ -260,7 +260,7 @@ func (in *input) project(key string) *string {
 	return s
 }
 
-// uuid reads an id; "" when absent.
+// uuid returns an id, or "" when it is absent.
 func (in *input) uuid(key string) string {
 	s := in.text(key, 36)
 	if s == nil {
@@ -273,10 +273,10 @@ func (in *input) uuid(key string) string {
 	return id.String()
 }
 
-// Bounds on the attributes of a zone: Designate's length of each, and a number, because lists show them all.
+// Bounds on the attributes of a zone. Designate has the length; the number is ours, because lists show all attributes.
 const maxAttributes, maxAttribute = 50, 50
 
-// dictionary reads an object whose values are strings.
+// dictionary returns an object whose values are strings.
 func (in *input) dictionary(key string) map[string]string {
 	var out map[string]string
 	in.get(key, "object", &out)

@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// call is one request on its way through a handler.
+// call is one request and what its handler needs.
 type call struct {
 	api      *API
 	settings *Settings
@@ -27,20 +27,20 @@ type call struct {
 	scope    scope
 }
 
-// scope is for whom a request acts, and what it asked to be allowed.
+// scope is the project that a request acts for, and the special rights that it asked for.
 type scope struct {
 	caller       httpapi.Caller
-	project      string // the caller's, or the one an admin acts for
-	all          bool   // every project's things are seen
+	project      string // the caller's, or the one that an administrator acts for
+	all          bool   // the caller sees the resources of every project
 	editManaged  bool
 	deleteShares bool
 	hideCounts   bool
 }
 
-// reply is what a handler wants to be sent.
+// reply is what a handler returns.
 type reply struct {
 	status   int
-	body     any // as JSON; nil: none
+	body     any // encoded as JSON; nil: no body
 	location string
 	etag     string
 	media    string // of stream
@@ -73,7 +73,7 @@ func (c *call) allow(need demand) error {
 	return nil
 }
 
-// readScope reads the headers and query parameters that say for whom and how a request acts.
+// readScope reads the headers and query parameters that select the project and ask for special rights.
 func (c *call) readScope() error {
 	who := httpapi.CallerOf(c.r.Context())
 	s := scope{caller: who, project: who.Project}
@@ -82,7 +82,7 @@ func (c *call) readScope() error {
 		sudo = c.header("X-Auth-Sudo-Tenant-Id")
 	}
 	q, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil { // Query would leave out what it cannot read, and a list be longer than asked for
+	if err != nil { // URL.Query would drop the parameter, and a list would be longer than asked for
 		return badRequest("The query cannot be read: %v", err)
 	}
 	hard := isTrue(c.header("X-Designate-Hard-Delete"))
@@ -110,14 +110,14 @@ func isTrue(s string) bool {
 	return false
 }
 
-// id is a path parameter that must be a UUID.
+// id returns a path parameter that must be a UUID.
 func (c *call) id(param string) (uuid.UUID, error) {
 	return parseID(c.r.PathValue(param))
 }
 
 func parseID(s string) (uuid.UUID, error) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 { // the library takes other forms too
+	if err != nil || len(s) != 36 { // uuid.Parse accepts other forms too
 		return id, &fault{status: http.StatusBadRequest, kind: "invalid_uuid", message: "Invalid UUID: " + s}
 	}
 	return id, nil
@@ -132,7 +132,7 @@ func (c *call) commit(fn func(*publish.Tx) error) error {
 	return c.api.Publisher.Commit(c.r.Context(), c.actor(), fn)
 }
 
-// commitSized is commit for an edit of n record sets: very many of them share no step with the edits of others.
+// commitSized commits an edit of n record sets. A very large edit does not share a group with the edits of others.
 func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
 	const many = 20_000 // undoing this many takes some ten megabytes and milliseconds
 	if n > many {
@@ -146,12 +146,12 @@ func (c *call) view(fn func(store.View) error) error { return c.api.Publisher.Vi
 // url returns the address of a path of this API.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.settings.BaseURL) + path }
 
-// created is the reply to a create: 201 and where to find it.
+// created returns the reply to a create: 201 with a Location header.
 func created(body any, self string) reply {
 	return reply{status: http.StatusCreated, body: body, location: self}
 }
 
-// noContent is the reply to what leaves nothing to say.
+// noContent is the reply without a body.
 var noContent = reply{status: http.StatusNoContent}
 
 func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
@@ -180,7 +180,7 @@ func (c *call) write(rep reply) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	c.w.WriteHeader(rep.status)
-	_, _ = c.w.Write(b) // a client that went away is told nothing more
+	_, _ = c.w.Write(b) // the client may have closed the connection; ignore the error
 }
 
 func (c *call) writeStream(rep reply) {
@@ -188,7 +188,7 @@ func (c *call) writeStream(rep reply) {
 	c.w.WriteHeader(rep.status)
 	if err := rep.stream(c.w); err != nil {
 		c.api.Log.Error("reply ended early", "path", c.r.URL.Path, "err", err)
-		panic(http.ErrAbortHandler) // half a zone must not look like a whole one
+		panic(http.ErrAbortHandler) // the client must not take half a zone for a whole one
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// maxChanges bounds a batch: as many sets as one entry of the history keeps.
+// maxChanges bounds a batch to the number of record sets that one entry of the history keeps.
 const maxChanges = 10_000
 
-// change is one item of a batch, read.
+// change is one parsed item of a batch.
 type change struct {
 	values  values
 	action  string // create, update, upsert or delete
@@ -25,7 +25,7 @@ type change struct {
 	ifMatch string // entity tag of the set; "": none
 }
 
-// applyChanges makes all changes of a batch, with one step of the serial, or none.
+// applyChanges applies all changes of a batch with one step of the serial, or none of them.
 func (c *call) applyChanges() (reply, error) {
 	in, err := c.input("changes", "changes")
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *call) applyChanges() (reply, error) {
 		body: wireChanges{c.changedSets(sets), c.linkedZone(*left, shared)}}, nil
 }
 
-// readChanges reads every item, so that all mistakes are reported together.
+// readChanges reads all items, so that their problems are reported together.
 func readChanges(in *input) ([]change, error) {
 	in.require("changes")
 	var raw []json.RawMessage

@@ -14,21 +14,21 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// API is the zones API over a Publisher.
+// API serves the zones of a Publisher.
 type API struct {
 	Publisher *publish.Publisher
 	Settings  Settings
 	Peers     Peers
-	Aliases   *alias.Service // what the publisher derives; nil: ALIAS record sets stay PENDING
+	Aliases   *alias.Service // flattens ALIAS record sets; nil: they stay PENDING
 	Log       *slog.Logger   // default: none
 
 	once     sync.Once
 	mux      *http.ServeMux
-	tasks    chan func(context.Context) // imports, one after the other: each may need the memory of a whole zone
+	tasks    chan func(context.Context) // imports, run one at a time: each may need the memory of a whole zone
 	uploads  uploads
 	settings Settings // with defaults
 	started  time.Time
-	damaged  sync.Map // changes that the log was told of
+	damaged  sync.Map // damaged changes that were logged
 }
 
 func (a *API) init() {
@@ -50,8 +50,8 @@ func (a *API) Handler() http.Handler {
 	return http.HandlerFunc(a.serve)
 }
 
-// Run does the work that a request leaves behind, the imports of zone files, until ctx ends. An import that an earlier
-// process left unfinished is marked as failed.
+// Run imports the zone files that requests have uploaded, until ctx ends. It marks imports that an earlier process did
+// not finish as failed.
 func (a *API) Run(ctx context.Context) error {
 	a.init()
 	if err := a.failLeftImports(ctx); err != nil {
@@ -61,7 +61,7 @@ func (a *API) Run(ctx context.Context) error {
 		select {
 		case task := <-a.tasks:
 			task(ctx)
-			debug.FreeOSMemory() // a zone file of a million records was just in memory, and nobody needs it any more
+			debug.FreeOSMemory() // the import may have held a zone file of a million records in memory
 		case <-ctx.Done():
 			return nil
 		}

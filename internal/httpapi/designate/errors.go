@@ -12,19 +12,19 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// fault is an error as the API words it.
+// fault is an error of the API.
 type fault struct {
 	status   int
 	kind     string // "type" in the body
 	message  string
 	problems []problem // of the fields of an object
 
-	retryAfter int // seconds; 0: the client may try again at once, or never
+	retryAfter int // seconds; 0: no Retry-After header
 }
 
 func (f *fault) Error() string { return f.kind + ": " + f.message }
 
-// problem is what is wrong with one field.
+// problem is an error in one field.
 type problem struct {
 	Path      []any  `json:"path"`
 	Message   string `json:"message"`
@@ -57,8 +57,8 @@ func invalid(problems ...problem) *fault {
 		message: "Provided object does not match schema", problems: problems}
 }
 
-// known is the one table from errors of the domain to the API's words. Handlers that know better, such as which thing
-// was not found, return a fault themselves.
+// known maps errors of the domain to errors of the API. Handlers that know more, such as which resource was not found,
+// return a fault themselves.
 var known = []struct {
 	err    error
 	status int
@@ -71,7 +71,8 @@ var known = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
 }
 
-// asFault words any error. What nobody foresaw is "unknown" outside and complete in the log.
+// asFault returns the fault for any error. The client sees no details of an error that is not in the table; the log
+// does.
 func (c *call) asFault(err error) *fault {
 	var f *fault
 	var place *zone.PlacementError
@@ -98,10 +99,11 @@ func (c *call) asFault(err error) *fault {
 	}
 	c.api.Log.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path,
 		"request_id", httpapi.RequestID(c.r.Context()), "err", err)
-	return &fault{status: http.StatusInternalServerError, kind: "unknown_failure", message: "Internal error; the log has the details."}
+	return &fault{status: http.StatusInternalServerError, kind: "unknown_failure",
+		message: "Internal error; the log has the details."}
 }
 
-// unavailable words that the store takes no changes.
+// unavailable returns the fault for a store that takes no changes.
 func (c *call) unavailable(err error) *fault {
 	c.api.Log.Warn("change refused", "request_id", httpapi.RequestID(c.r.Context()), "error", err)
 	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable", message: "The store cannot take " +
@@ -109,7 +111,7 @@ func (c *call) unavailable(err error) *fault {
 		"server's log says more."}
 }
 
-// errorBody nests errors twice, as Designate does.
+// errorBody is the body of an error. Designate nests errors twice.
 type errorBody struct {
 	Code      int       `json:"code"`
 	Type      string    `json:"type"`

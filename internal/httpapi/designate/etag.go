@@ -10,11 +10,11 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// tagOf is the strong entity tag of a zone or record set without its links: of all that a client sees of it, so that no
-// change goes unnoticed.
+// tagOf returns the strong entity tag of a zone or record set without its links. It covers the whole representation, so
+// that every change is noticed.
 //
-// An ALIAS changes its status by itself. Its tag is in two parts: what its owner wrote, then all of it. The first is what a
-// condition for a change is about.
+// An ALIAS changes its status by itself. Its tag has two parts: one for what its owner wrote, and one for the whole
+// representation. If-Match compares the first part only.
 func tagOf(v any) string {
 	b, err := marshal(v)
 	if err != nil {
@@ -31,7 +31,7 @@ func tagOf(v any) string {
 	return ""
 }
 
-// sameWritten reports whether two tags are of the same thing as its owner wrote it.
+// sameWritten reports whether two tags are equal in what the owner wrote.
 func sameWritten(a, b string) bool {
 	a, _, _ = strings.Cut(strings.Trim(a, `"`), "-")
 	b, _, _ = strings.Cut(strings.Trim(b, `"`), "-")
@@ -43,8 +43,8 @@ func tagOfText(b []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// ifMatch compares the request's If-Match with the tag of what would be changed. It is called inside the commit, so
-// that of two writers with the same tag only one goes on.
+// ifMatch compares the request's If-Match with the tag of the current resource. It must be called inside the commit, so
+// that of two writers with the same tag only one succeeds.
 func (c *call) ifMatch(current func() any) error {
 	want := c.r.Header.Values("If-Match")
 	if len(want) == 0 {

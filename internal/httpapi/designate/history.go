@@ -165,8 +165,8 @@ func keyOf(s store.SetChange) setKey {
 	return setKey{any.Name.Wire(), any.Type.String()}
 }
 
-// maxWalk is how many octets of history are looked at in one request, well below a second: a rollback looks at them while
-// every other change waits. It is some fifty thousand changes of usual sets, five times what a journal keeps.
+// maxWalk is how many octets of history are looked at in one request, well below a second: a rollback looks at them
+// while every other change waits. It is some fifty thousand changes of usual sets, five times what a journal keeps.
 const maxWalk = 16 << 20
 
 // past is what is known of a zone at a serial.

@@ -19,9 +19,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the zone
-// if that exists already, in one step. With ?revive_alias=true the comments that an export has of ALIAS records become such
-// again, and the addresses that were made of them are left out.
+// createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the
+// zone if that exists already, in one step. With ?revive_alias=true the comments that an export has of ALIAS records
+// become such again, and the addresses that were made of them are left out.
 func (c *call) createImport() (reply, error) {
 	u, err := c.receive()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// listing says how a kind of items is filtered and sorted. Items come in their natural order, the oldest first, and
-// keep it where the sort key is equal.
+// listing defines how a kind of items is filtered and sorted. Items with equal sort keys keep the order of the input,
+// oldest first.
 type listing[T any] struct {
-	name    string // of the list in the reply
+	name    string // key of the list in the reply
 	id      func(T) string
 	filters map[string]func(T) string
 	sorts   map[string]func(a, b T) int
@@ -35,8 +35,8 @@ func (l listing[T]) query(c *call) (query, error) {
 	return c.list(names, l.keys)
 }
 
-// cut filters and sorts all items and cuts out the page that is asked for. Filters do not see case, as in the databases
-// that Designate stands on.
+// cut filters and sorts all items and returns the requested page. Filters ignore case, as the databases of Designate
+// do.
 func (l listing[T]) cut(items []T, q query) (page[T], error) {
 	items = slices.DeleteFunc(items, func(item T) bool {
 		for key, pattern := range q.filters {
@@ -70,7 +70,7 @@ func markerNotFound(id string) *fault {
 	return refuse("marker_not_found", "There is no item %s in this list", id)
 }
 
-// reply is a page on the wire, each item as show makes it. There is a link to a next page only when it has items.
+// reply returns a page as a reply; show converts an item. There is a link to the next page only when it has items.
 func (l listing[T]) reply(c *call, q query, p page[T], show func(T) any) reply {
 	out := make([]any, 0, len(p.items))
 	for _, item := range p.items {
@@ -83,7 +83,7 @@ func (l listing[T]) reply(c *call, q query, p page[T], show func(T) any) reply {
 	return c.collection(l.name, out, next, p.total)
 }
 
-// collection is a list on the wire; next is the marker of the following page, if there is one.
+// collection returns a list as a reply; next is the marker of the next page, or "".
 func (c *call) collection(name string, items any, next string, total int) reply {
 	links := links{Self: c.pageURL("")}
 	if next != "" {
@@ -96,7 +96,7 @@ func (c *call) collection(name string, items any, next string, total int) reply 
 	return ok(body)
 }
 
-// pageURL is this request's own address, or that of the page after marker.
+// pageURL returns the address of this request, or of the page after marker.
 func (c *call) pageURL(marker string) string {
 	values := c.r.URL.Query()
 	if marker != "" {
@@ -109,7 +109,7 @@ func (c *call) pageURL(marker string) string {
 	return u
 }
 
-// listOne is a list of a kind of which there is one.
+// listOne returns the list of a kind of which there is exactly one item.
 func listOne[T any](c *call, l listing[T], item T) (reply, error) {
 	q, err := l.query(c)
 	if err != nil {
@@ -119,7 +119,7 @@ func listOne[T any](c *call, l listing[T], item T) (reply, error) {
 	return l.reply(c, q, p, func(item T) any { return item }), err
 }
 
-// sortByAge puts zones that have no other order into the order of their creation.
+// sortByAge sorts items by the time of their creation.
 func (l listing[T]) sortByAge(items []T) {
 	if less := l.sorts["created_at"]; less != nil {
 		slices.SortStableFunc(items, less)

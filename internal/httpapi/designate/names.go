@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// parseHost reads a name as Designate spells them: with a final dot, of letters, digits, hyphens and underscores. A
-// wildcard may stand in front where it is allowed. Other names of the DNS come in through zone files.
+// parseHost parses a name as Designate has them: with a final dot, of letters, digits, hyphens and underscores. With
+// wildcard the first label may be "*". Other names of the DNS can only be imported from zone files.
 func parseHost(s string, wildcard bool) (dnsname.Name, bool) {
 	rest, dot := strings.CutSuffix(s, ".")
 	if !dot || len(s) > 254 {
@@ -43,7 +43,7 @@ func isHostLabel(label string) bool {
 	return true
 }
 
-// hostname reads a name; the zero Name when it is not one.
+// hostname returns a name, or the zero Name when the field is absent or no name.
 func (in *input) hostname(key string, wildcard bool) dnsname.Name {
 	s := in.text(key, 255)
 	if s == nil {

@@ -11,43 +11,45 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Peers is what the API knows of other name servers. The zero value is none.
+// Peers connects the API to the state of other name servers. The zero value means that there are none.
 type Peers struct {
-	Progress func(zone uuid.UUID) []transfer.Progress // of the servers that transfer our zones; nil: there are none
-	Refresh  func(zone uuid.UUID, force bool)         // fetches a SECONDARY zone; nil: there are no such zones
-	Copy     func(zone uuid.UUID) transfer.Copy       // how it is
+	Progress func(zone uuid.UUID) []transfer.Progress // of the secondaries; nil: there are none
+	Refresh  func(zone uuid.UUID, force bool)         // transfers a SECONDARY zone; nil: there are no such zones
+	Copy     func(zone uuid.UUID) transfer.Copy       // the state of such a zone
 }
 
 // errorAfter is how long a secondary may lack the newest serial before its zone is in ERROR.
 const errorAfter = 10 * time.Minute
 
-// secondaryState is ours: what a server that transfers the zone has of it.
+// secondaryState is the state of a zone at a secondary. It is not in Designate.
 type secondaryState struct {
 	Address      string    `json:"address"`
 	InSync       bool      `json:"in_sync"`
-	Acknowledged bool      `json:"acknowledged"` // it has answered the NOTIFY of the newest serial, or has that
+	Acknowledged bool      `json:"acknowledged"` // it answered the NOTIFY of the newest serial, or has that serial
 	Serial       *uint32   `json:"serial"`       // null: not known
-	Since        timestamp `json:"since"`        // when it began to lack something
+	Since        timestamp `json:"since"`        // since when it lacks the newest serial
 	NextAttempt  timestamp `json:"next_attempt"`
 	Problem      string    `json:"problem,omitempty"`
 }
 
-// copyState is ours: how the copy of a SECONDARY zone is.
+// copyState is the state of our copy of a SECONDARY zone. It is not in Designate.
 type copyState struct {
-	CheckedAt   timestamp `json:"checked_at"` // when a master last said that it is the newest
+	CheckedAt   timestamp `json:"checked_at"` // when a master last confirmed that it is the newest
 	Expired     bool      `json:"expired"`
 	NextAttempt timestamp `json:"next_attempt"`
 	Problem     string    `json:"problem,omitempty"`
 }
 
-// addState says how a zone is at other servers: PENDING until all that transfer it have it, and ERROR when one lacks it for
-// long. A SECONDARY zone is PENDING until it was transferred, and in ERROR when it has expired.
+// addState adds the state of a zone at other servers. The zone is PENDING until all secondaries have the newest serial,
+// and in ERROR when one lacks it for longer than errorAfter. A SECONDARY zone is PENDING until its first transfer, and
+// in ERROR when it has expired.
 func (c *call) addState(z zone.Zone, w *wireZone) {
 	p := c.api.Peers
 	if p.Progress != nil {
 		for _, s := range p.Progress(z.ID) {
-			state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync, Acknowledged: s.InSync || s.Acknowledged,
-				Since: timestamp(s.Since), NextAttempt: timestamp(s.Next), Problem: s.Problem}
+			state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync,
+				Acknowledged: s.InSync || s.Acknowledged, Since: timestamp(s.Since),
+				NextAttempt: timestamp(s.Next), Problem: s.Problem}
 			if s.Has != 0 {
 				state.Serial = &s.Has
 			}
@@ -74,21 +76,21 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 	}
 	if w.Status != statusActive {
 		w.Action = actionUpdate
-		// A serial begins at the second in which the zone was made, and moves with every change of its records.
+		// The first serial is the second in which the zone was created; every change of its records increases it.
 		if z.Updated.IsZero() && z.Version == 1 && int64(z.Serial) <= z.Created.Unix()+1 {
 			w.Action = actionCreate
 		}
 	}
 }
 
-// status is the status of a zone in lists.
+// status returns the status of a zone in lists.
 func (c *call) status(z zone.Zone) string {
 	w := wireZone{Status: statusActive}
 	c.addState(z, &w)
 	return w.Status
 }
 
-// zoneListing is the list of zones with their state.
+// zoneListing returns the listing of zones with a filter for their status.
 func (c *call) zoneListing() listing[zone.Zone] {
 	l := zoneListing
 	filters := map[string]func(zone.Zone) string{"status": c.status}
@@ -101,7 +103,7 @@ func (c *call) zoneListing() listing[zone.Zone] {
 	return l
 }
 
-// pending makes the reply one to what is accepted and not yet everywhere.
+// pending changes the status of a reply to 202 when other servers do not have the zone yet.
 func pending(rep reply, w wireZone) reply {
 	if w.Status == statusPending {
 		rep.status = http.StatusAccepted
@@ -109,7 +111,7 @@ func pending(rep reply, w wireZone) reply {
 	return rep
 }
 
-// checkSecondary says whether a zone can be copied from its masters.
+// checkSecondary checks whether a zone can be transferred from its masters.
 func (c *call) checkSecondary(z zone.Zone) error {
 	if z.Kind == zone.Secondary && c.api.Peers.Refresh == nil {
 		return badRequest("This server has no zones of type SECONDARY")
@@ -117,8 +119,8 @@ func (c *call) checkSecondary(z zone.Zone) error {
 	return c.checkMasters(z.Masters)
 }
 
-// checkMasters refuses names: who answers for one could give us any zone. Inner addresses are an administrator's to name: from
-// where we stand, servers there may trust us with what they would not give to a tenant.
+// checkMasters refuses host names, because a resolver could then choose the master. Only an administrator may name
+// private addresses: servers in the inner network may give this server a zone that they would not give to a tenant.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
@@ -134,7 +136,7 @@ func (c *call) checkMasters(masters []string) error {
 	return nil
 }
 
-// refresh has a SECONDARY zone fetched, which is new or has other masters now.
+// refresh starts the transfer of a SECONDARY zone that is new or has other masters.
 func (c *call) refresh(z zone.Zone) {
 	if z.Kind == zone.Secondary && c.api.Peers.Refresh != nil {
 		c.api.Peers.Refresh(z.ID, false)
@@ -157,7 +159,7 @@ func (c *call) fetchFromMasters() (reply, error) {
 	return reply{status: http.StatusAccepted}, err
 }
 
-// errSecondary says who changes a SECONDARY zone.
+// errSecondary returns the error for a change of records of a SECONDARY zone.
 func errSecondary() *fault {
 	return forbidden("The zone is of type SECONDARY: its record sets are changed at its masters.")
 }

@@ -1,6 +1,6 @@
 package designate
 
-// pool of the API. There is one, made of the settings.
+// pool is a pool of name servers. There is one, built from the settings.
 type pool struct {
 	resourceMeta
 	ProjectID   *string           `json:"project_id"`
@@ -17,7 +17,8 @@ type nsRecord struct {
 }
 
 func (c *call) pool() pool {
-	p := pool{resourceMeta: resourceMeta{ID: c.settings.PoolID.String()}, Name: c.settings.PoolName, Attributes: map[string]string{}}
+	p := pool{resourceMeta: resourceMeta{ID: c.settings.PoolID.String()}, Name: c.settings.PoolName,
+		Attributes: map[string]string{}}
 	p.Links = &links{Self: c.url("/v2/pools/" + p.ID)}
 	for _, n := range c.settings.Nameservers {
 		p.NSRecords = append(p.NSRecords, nsRecord{n.Hostname.String(), n.Priority})

@@ -11,14 +11,14 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// parseType reads the type of a record set: those Designate lists, any other the program knows, and TYPEnnn. Mnemonics
-// are in upper case, as they are everywhere in this API.
+// parseType parses the type of a record set: the types of Designate, all other types that rr knows, and TYPEnnn.
+// Mnemonics must be in upper case, as everywhere in this API.
 func parseType(s string) (rr.Type, bool) {
 	t, err := rr.ParseType(s)
 	return t, err == nil && t.IsData() && t.String() == s
 }
 
-// parseRecord reads one record of a record set. Rules that Designate has beyond those of the DNS come first.
+// parseRecord parses one record of a record set. It first checks the rules that Designate has beyond those of the DNS.
 func parseRecord(t rr.Type, text string) (string, error) {
 	if rule := recordRules[t.String()]; rule != nil {
 		if !rule(text) {
@@ -37,8 +37,8 @@ func parseRecord(t rr.Type, text string) (string, error) {
 
 func isText(t rr.Type) bool { return t.String() == "TXT" || t.String() == "SPF" }
 
-// recordRules say whether a text may be a record of a type, by its mnemonic. Types without a rule are read as the DNS
-// does.
+// recordRules reports by mnemonic whether a text is a record of a type. Types without a rule have the syntax of zone
+// files only.
 var recordRules = map[string]func(string) bool{
 	"A": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
 	"AAAA": func(s string) bool {
@@ -62,7 +62,7 @@ var recordRules = map[string]func(string) bool{
 	"SVCB":  isService,
 }
 
-// fields reports whether s is words with one space between them, each of which its rule accepts.
+// fields reports whether s consists of words with one space between them, and each rule accepts its word.
 func fields(s string, rules ...func(string) bool) bool {
 	words := strings.Split(s, " ")
 	if len(words) != len(rules) {
@@ -78,10 +78,11 @@ func fields(s string, rules ...func(string) bool) bool {
 
 func isHost(s string) bool { _, ok := parseHost(s, true); return ok }
 
-// isTarget is isHost, or the root, which says that there is no such service (RFC 7505, RFC 2782).
+// isTarget reports whether s is a host name, or the root, which means that there is no such service (RFC 7505, RFC
+// 2782).
 func isTarget(s string) bool { return s == "." || isHost(s) }
 
-// upTo accepts canonical decimals: no sign, no leading zero.
+// upTo returns a rule that accepts canonical decimals up to most: no sign, no leading zero.
 func upTo(most uint64) func(string) bool {
 	return func(s string) bool {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -99,8 +100,9 @@ func isFingerprint(s string) bool {
 	return isHex(s) && (len(s) >= 10 && len(s) <= 40 || len(s) == 64)
 }
 
-// isTXT: one word without quotes, or quoted strings with a space between them, each of at most 255 octets. Quotes inside
-// a string are escaped, a backslash does not end it, and no control character ends the line it will be in.
+// isTXT accepts one word without quotes, or quoted strings with spaces between them, each of at most 255 bytes. Quotes
+// inside a string must be escaped, a string must not end with a backslash, and control characters are refused because
+// they would end the line.
 func isTXT(s string) bool {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return false
@@ -123,7 +125,7 @@ func isTXT(s string) bool {
 	}
 }
 
-// textLength counts the octets of a string up to its end or an unescaped quote, from which rest begins.
+// textLength counts the bytes of a string up to its end or an unescaped quote; rest begins with that quote.
 func textLength(s string) (n int, rest string, ok bool) {
 	for i := 0; i < len(s); n++ {
 		switch s[i] {
@@ -142,7 +144,7 @@ func textLength(s string) (n int, rest string, ok bool) {
 	return n, "", true
 }
 
-// isCAA takes Designate's flags 0 and 1, and 128, which is how RFC 8659 §4.1 writes the critical flag.
+// isCAA accepts Designate's flags 0 and 1, and 128, the critical flag of RFC 8659 §4.1.
 func isCAA(s string) bool {
 	w := strings.SplitN(s, " ", 3)
 	return len(w) == 3 && slices.Contains([]string{"0", "1", "128"}, w[0]) &&

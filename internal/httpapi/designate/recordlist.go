@@ -19,8 +19,8 @@ var setFilters = []string{"name", "type", "ttl", "data", "status", "description"
 var zoneSetSorts = []string{"created_at", "id", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl", "records"}
 var allSetSorts = []string{"created_at", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl"}
 
-// small is how many sets are read and sorted without a thought: that takes some milliseconds. Longer lists are walked in
-// an order that the store keeps, where there is one.
+// small is how many sets are read and sorted without a thought: that takes some milliseconds. Longer lists are walked
+// in an order that the store keeps, where there is one.
 const small = 2_000
 
 func (c *call) listRecordSets() (reply, error) {
@@ -184,8 +184,9 @@ func (l *setList) take(s zone.RecordSet) (bool, error) {
 	return true, nil
 }
 
-// maxPage is how many octets of records are on one page, so that a page of the largest sets takes some 10 MB to write and
-// not 300. It is shorter then than what was asked for, and has a link to the next. A thousand usual sets take 100 KB.
+// maxPage is how many octets of records are on one page, so that a page of the largest sets takes some 10 MB to write
+// and not 300. It is shorter then than what was asked for, and has a link to the next. A thousand usual sets take 100
+// KB.
 const maxPage = 2 << 20
 
 func (zs zoneSet) weight() (n int) {

@@ -16,7 +16,7 @@ var recordsetCreateKeys = []string{"name", "type", "ttl", "description", "record
 // recordsetUpdateKeys has alias, which is not read: the state of an ALIAS may have changed since the client read it.
 var recordsetUpdateKeys = []string{"ttl", "description", "records", "alias"}
 
-// newRecordSet reads the body of a create.
+// newRecordSet reads the body of a create request.
 func newRecordSet(in *input) (zone.RecordSet, error) {
 	in.require("name", "type")
 	s := zone.RecordSet{Name: in.hostname("name", true)}
@@ -34,7 +34,7 @@ func newRecordSet(in *input) (zone.RecordSet, error) {
 	return s, in.err()
 }
 
-// checkName notes an owner that the type does not allow.
+// checkName notes an owner name that the type does not allow.
 func checkName(in *input, t rr.Type, n dnsname.Name) {
 	if t == 0 || n.IsZero() {
 		return
@@ -44,13 +44,13 @@ func checkName(in *input, t rr.Type, n dnsname.Name) {
 	}
 }
 
-// values are the fields of a record set that a body has.
+// values holds the fields of a body that an owner may change.
 type values struct {
-	ttl, description, records bool // which of them
+	ttl, description, records bool // the body has this field
 	set                       zone.RecordSet
 }
 
-// readValues reads what may be changed in a set of type t.
+// readValues reads the fields of a record set of type t that an owner may change.
 func readValues(in *input, t rr.Type) values {
 	v := values{ttl: in.has("ttl"), description: in.has("description"), records: in.has("records")}
 	if n := in.number("ttl", 0, rr.MaxTTL); n != nil {
@@ -64,7 +64,7 @@ func readValues(in *input, t rr.Type) values {
 	return v
 }
 
-// apply writes the values into s; what the body did not have stays.
+// apply writes the values into s; fields that the body does not have stay.
 func (v values) apply(s *zone.RecordSet) {
 	if v.ttl {
 		s.TTL = v.set.TTL
@@ -94,7 +94,7 @@ func readRecords(in *input, t rr.Type) []string {
 	return rr.Normal(t, data)
 }
 
-// checkOwner is what a type asks of the name of its set.
+// checkOwner returns why a record set of type t cannot have the name n, or "".
 func checkOwner(t rr.Type, n dnsname.Name) string {
 	first, second := n.Label(), n.Parent().Label()
 	under := strings.HasPrefix(first, "_") && strings.HasPrefix(second, "_")
@@ -115,7 +115,8 @@ func checkOwner(t rr.Type, n dnsname.Name) string {
 	return ""
 }
 
-// mayAdd asks whether a new set may stand where it is put. What may stand beside it, the commit asks.
+// mayAdd checks whether a record set may be created at its name. The commit checks it against the other sets of the
+// name.
 func (c *call) mayAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
 	if s.Type == rr.TypeSOA {
 		return badRequest("Creating a SOA recordset is not allowed")
@@ -131,8 +132,8 @@ func (c *call) mayAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
 	return c.mayHold(s)
 }
 
-// mayStand asks whether a name belongs into the zone, and not into one below it. NS and DS at the name of a zone below
-// are the delegation to it, which is the outer zone's to say.
+// mayStand checks that a name belongs to the zone and not to a zone below it. NS and DS at the name of a zone below are
+// the delegation to it and belong to the outer zone.
 func mayStand(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
 	if !n.IsIn(z.Name) {
 		return refuse("invalid_recordset_location", "RecordSet is not contained within its zone %s", z.Name)
@@ -144,7 +145,7 @@ func mayStand(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
 	return refuse("invalid_recordset_location", "RecordSet belongs in a child zone: %s", child.Name)
 }
 
-// mayHold are the rules about a set's own values.
+// mayHold checks the values of a record set.
 func (c *call) mayHold(s zone.RecordSet) error {
 	if s.Type == rr.TypeCNAME && len(s.Data) > 1 {
 		return badRequest("CNAME recordsets may not have more than 1 record")
@@ -158,7 +159,7 @@ func (c *call) mayHold(s zone.RecordSet) error {
 	return nil
 }
 
-// mayChange asks whether a set may be changed or deleted at all.
+// mayChange checks whether the caller may change or delete a record set.
 func (c *call) mayChange(s zone.RecordSet) error {
 	switch {
 	case s.Type == rr.TypeSOA:
@@ -169,10 +170,10 @@ func (c *call) mayChange(s zone.RecordSet) error {
 	return nil
 }
 
-// growth is by how much an edit makes a zone larger.
+// growth is the number of record sets and records that an edit adds to a zone.
 type growth struct{ sets, records int }
 
-// recordQuota asks about the sizes that an edit leaves behind.
+// recordQuota checks the sizes after an edit against the quotas of the zone's project.
 func (c *call) recordQuota(v store.View, z zone.Zone, s zone.RecordSet, g growth) error {
 	q, err := c.quotasOf(v, z.Project)
 	if err != nil {

@@ -17,7 +17,7 @@ type zoneSet struct {
 	set  zone.RecordSet
 }
 
-// recordSet is the set of the path, if the caller may see its zone.
+// recordSet returns the record set of the path, if the caller may see its zone.
 func (c *call) recordSet(v store.View) (zoneSet, error) {
 	z, err := c.zone(v)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *call) createRecordSet() (reply, error) {
 	return rep, nil
 }
 
-// addSet is a create inside a commit. g is the growth of the whole commit.
+// addSet creates a record set inside a commit. g is the growth of the whole commit.
 func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet, g growth) (zone.RecordSet, error) {
 	s.Zone = z.ID
 	if err := uncover(tx, s); err != nil {
@@ -128,7 +128,7 @@ func (c *call) updateRecordSet() (reply, error) {
 	return c.setReply(http.StatusOK, zs), nil
 }
 
-// changeSet is an update inside a commit, to next.
+// changeSet updates a record set to next inside a commit. g is the growth of the whole commit.
 func (c *call) changeSet(tx *publish.Tx, zs zoneSet, next zone.RecordSet, g growth) (zone.RecordSet, error) {
 	if err := c.mayChange(zs.set); err != nil {
 		return zs.set, err
@@ -160,7 +160,7 @@ func (c *call) deleteRecordSet() (reply, error) {
 	return reply{status: http.StatusAccepted, body: c.deletedSet(zs)}, err
 }
 
-// findRecordSet leads from a record set's id to its address.
+// findRecordSet redirects from the id of a record set to its address.
 func (c *call) findRecordSet() (reply, error) {
 	id, err := c.id("recordset_id")
 	if err != nil {

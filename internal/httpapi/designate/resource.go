@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// resourceMeta is what every small thing has: those that are kept whole, as they look on the wire, among the store's objects.
+// resourceMeta has the fields that all resources share that the store keeps as objects in their JSON form.
 type resourceMeta struct {
 	ID        string    `json:"id"`
 	CreatedAt timestamp `json:"created_at"`
@@ -24,21 +24,21 @@ func newMeta(tx *publish.Tx) resourceMeta {
 
 func (m *resourceMeta) meta() *resourceMeta { return m }
 
-// object is a pointer to a wire type with Meta in it.
+// object is a pointer to a wire type that embeds resourceMeta.
 type object[T any] interface {
 	*T
 	meta() *resourceMeta
 }
 
-// resource is a kind of small things that only administrators see and change.
+// resource is a kind of objects that only administrators see and change.
 type resource[T any, P object[T]] struct {
 	kind    store.Kind // in the store, and in errors
 	title   string     // in messages
 	path    string
 	listing listing[T]
-	keys    []string // that may be written
+	keys    []string // of the fields that can be changed
 	read    func(in *input, isNew bool) (apply func(P))
-	same    func(a, b T) bool // there can be only one of these
+	same    func(a, b T) bool // two objects cannot both exist
 }
 
 func (res resource[T, P]) link(c *call, item T) T {
@@ -86,7 +86,7 @@ func (res resource[T, P]) create(c *call) (reply, error) {
 	return created(item, P(&item).meta().Links.Self), nil
 }
 
-// put writes an item that differs from all others.
+// put writes an item, unless another one is the same.
 func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	all, err := store.ObjectsOf[T](tx.View, res.kind)
 	if err != nil {
@@ -101,7 +101,7 @@ func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	return tx.PutObject(res.kind, id, item)
 }
 
-// get is the item of the path.
+// get returns the item of the path.
 func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 	var item T
 	id, err := c.id("id")

@@ -11,7 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// rollback makes the record sets of a zone, and its TTL, what they were at a serial, in one commit and with a new serial.
+// rollback makes the record sets of a zone, and its TTL, what they were at a serial, in one commit and with a new
+// serial.
 func (c *call) rollback() (reply, error) {
 	in, err := c.input("rollback", "serial")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// serviceStatus of the API. Designate is many processes, this is one.
+// serviceStatus is the state of a service. Designate has one for each of its processes; this server is one process.
 type serviceStatus struct {
 	resourceMeta
 	Hostname      string            `json:"hostname"`

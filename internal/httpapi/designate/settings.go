@@ -17,14 +17,15 @@ type Settings struct {
 	PoolID   uuid.UUID
 	PoolName string
 
-	// Nameservers of the pool become the NS set of every new zone; default DefaultNameserver, which is true (RFC 6761 §6.3)
-	// for a server that was just tried out, and plainly not for anything else.
+	// Nameservers of the pool become the NS set of every new zone; default DefaultNameserver, which is true (RFC 6761
+	// §6.3) for a server that was just tried out, and plainly not for anything else.
 	Nameservers []Nameserver
 
 	DefaultTTL uint32 // of new zones; default DefaultTTL
 	MinTTL     uint32 // smallest TTL that is accepted; default 0
 
-	// Quotas are the limits of projects that have none of their own. A zero field stands for its default, -1 for no limit.
+	// Quotas are the limits of projects that have none of their own. A zero field stands for its default, -1 for no
+	// limit.
 	Quotas Quotas
 
 	MaxImport int64 // bytes of an imported zone file; default DefaultMaxImport, three million records

@@ -9,10 +9,10 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// errNoZone is the answer for a zone that is not there, and for one that is not the caller's to know of.
+// errNoZone returns the error for a zone that does not exist or that the caller may not see.
 func errNoZone() error { return notFound("zone", "Zone") }
 
-// zone is the zone of the path, if the caller may see it.
+// zone returns the zone of the path, if the caller may see it and the route may be used for its kind.
 func (c *call) zone(v store.View) (zone.Zone, error) {
 	id, err := c.id("zone_id")
 	if err != nil {
@@ -40,13 +40,13 @@ func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
 	return z, nil
 }
 
-// owns reports whether a zone is the caller's own, or the caller acts for every project. Overlays are no project's, and
-// not shown: what is in them follows from the rules of applications.
+// owns reports whether the caller's project owns a zone, or the caller acts for every project. Overlays belong to no
+// project and are hidden: their content is derived from the rules of applications.
 func (c *call) owns(z zone.Zone) bool {
 	return z.Kind != zone.Overlay && (c.scope.all || z.Project == c.scope.project)
 }
 
-// ownZone is zone, for what only the owner may do.
+// ownZone returns the zone of the path for operations that only its owner may use.
 func (c *call) ownZone(v store.View) (zone.Zone, error) {
 	z, err := c.zone(v)
 	if err == nil && !c.owns(z) {
@@ -64,7 +64,7 @@ func (c *call) ownZoneShared(v store.View) (zone.Zone, bool, error) {
 	return z, shared, err
 }
 
-// visibleZones are the zones that the caller may see, by name.
+// visibleZones returns the zones that the caller may see, sorted by name.
 func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 	var out []zone.Zone
 	shared := map[string]bool{}

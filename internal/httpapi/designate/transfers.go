@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// transferRequest offers a zone to another project, or to whoever has the key.
+// transferRequest offers a zone to one project, or to every project that has the key.
 type transferRequest struct {
 	resourceMeta
 	ZoneID          string  `json:"zone_id"`
@@ -39,7 +39,7 @@ var requestListing = listing[transferRequest]{
 	},
 }
 
-// newKey is eight letters and digits, 41 random bits.
+// newKey returns eight random letters and digits: 41 bits.
 func newKey() string {
 	const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	key := make([]byte, 0, 8)
@@ -53,7 +53,7 @@ func newKey() string {
 	return string(key)
 }
 
-// optionalInput is input, or an empty object when there is no body.
+// optionalInput reads the body like input, and returns an empty object when there is no body.
 func (c *call) optionalInput(resource string, keys ...string) (*input, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	if err != nil {
@@ -110,7 +110,7 @@ func putTransferRequest(tx *publish.Tx, t transferRequest) error {
 	return tx.PutObject(store.KindTransferRequest, t.ID, t)
 }
 
-// dropTransferRequests ends the offers of a zone that is going away.
+// dropTransferRequests deletes the transfer requests of a zone that is being deleted.
 func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
 	all, err := store.ObjectsOf[transferRequest](tx.View, store.KindTransferRequest)
 	for _, t := range all {
@@ -121,7 +121,7 @@ func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
 	return err
 }
 
-// linkedRequest is a request as the caller may see it: others than its owner learn neither owner nor key.
+// linkedRequest returns a request as the caller may see it: only the owner sees the owner and the key.
 func (c *call) linkedRequest(t transferRequest) transferRequest {
 	if !c.scope.all && t.ProjectID != c.scope.project {
 		t.ProjectID, t.Key = "", ""
@@ -139,7 +139,8 @@ func (c *call) listTransferRequests() (reply, error) {
 	err = c.view(func(v store.View) error {
 		all, err := store.ObjectsOf[transferRequest](v, store.KindTransferRequest)
 		for _, t := range all {
-			if c.scope.all || t.ProjectID == c.scope.project || t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
+			if c.scope.all || t.ProjectID == c.scope.project ||
+				t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
 				mine = append(mine, t)
 			}
 		}
@@ -153,7 +154,7 @@ func (c *call) listTransferRequests() (reply, error) {
 	return requestListing.reply(c, q, p, func(t transferRequest) any { return c.linkedRequest(t) }), err
 }
 
-// transferRequest is one that the caller owns, is meant for, or that is open to all.
+// transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller.
 func (c *call) transferRequest(v store.View, id string, owned bool) (transferRequest, error) {
 	var t transferRequest
 	err := v.Object(store.KindTransferRequest, id, &t)

@@ -21,9 +21,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// Bounds on the zone files that come in. They are read as they come, so that the server works while the client sends, and
-// their records wait in files: a zone takes many times its file in memory while it is committed, which Run does one after
-// the other. A client may send slowly, so no project gets all places.
+// Bounds on the zone files that come in. They are read as they come, so that the server works while the client sends,
+// and their records wait in files: a zone takes many times its file in memory while it is committed, which Run does one
+// after the other. A client may send slowly, so no project gets all places.
 const (
 	maxUploads        = 16 // at a time, and the same number may wait for Run
 	maxProjectUploads = 4
@@ -103,8 +103,8 @@ func (c *call) receive() (*upload, error) {
 	return u, nil
 }
 
-// read reads a zone file. What is wrong with the file is kept, for the import to fail with; an error is the request's or
-// the disk's.
+// read reads a zone file. What is wrong with the file is kept, for the import to fail with; an error is the request's
+// or the disk's.
 func (u *upload) read(r io.Reader, o zonefile.Options) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell

@@ -29,8 +29,8 @@ type v1Record struct {
 	UpdatedAt   timestamp `json:"updated_at"`
 }
 
-// listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT record
-// in the place of an ALIAS, which tells that it is there and where it can be changed.
+// listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT
+// record in the place of an ALIAS, which tells that it is there and where it can be changed.
 func (c *call) listV1Records() (reply, error) {
 	var z zone.Zone
 	err := c.view(func(v store.View) (err error) {

@@ -1,6 +1,6 @@
 package designate
 
-// The versions of Designate's API that this one is compatible with, and when each was new.
+// versions are the versions of Designate's API that this server is compatible with, and the dates of their release.
 var versions = []struct{ id, updated string }{
 	{"v2", "2022-06-29T00:00:00Z"}, {"v2.0", "2022-06-29T00:00:00Z"}, {"v2.1", "2023-01-25T00:00:00Z"},
 	{"v2.2", "2024-07-31T00:00:00Z"}, {"v2.3", "2025-04-01T00:00:00Z"}, {"v2.4", "2026-01-01T00:00:00Z"},

@@ -7,13 +7,13 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// timestamp is written as Designate does: microseconds, and no letter for UTC, which some clients refuse. The zero time is
-// null.
+// timestamp is a time in the format of Designate: microseconds, and no letter for UTC, which some clients refuse. The
+// zero time is null.
 type timestamp time.Time
 
 const timeForm = `"2006-01-02T15:04:05.000000"`
 
-// MarshalJSON writes t.
+// MarshalJSON implements json.Marshaler.
 func (t timestamp) MarshalJSON() ([]byte, error) {
 	if time.Time(t).IsZero() {
 		return []byte("null"), nil
@@ -21,7 +21,7 @@ func (t timestamp) MarshalJSON() ([]byte, error) {
 	return time.Time(t).UTC().AppendFormat(nil, timeForm), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON implements json.Unmarshaler.
 func (t *timestamp) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = timestamp{}
@@ -32,7 +32,7 @@ func (t *timestamp) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// links of a resource or list.
+// links are the addresses of a resource or list.
 type links struct {
 	Self   string `json:"self"`
 	Next   string `json:"next,omitempty"`
@@ -40,12 +40,12 @@ type links struct {
 	Zone   string `json:"zone,omitempty"`
 }
 
-// listMetadata of a list.
+// listMetadata is the metadata of a list.
 type listMetadata struct {
 	TotalCount int `json:"total_count"`
 }
 
-// wireZone of the API.
+// wireZone is a zone in requests and replies.
 type wireZone struct {
 	ID            string            `json:"id"`
 	PoolID        string            `json:"pool_id"`
@@ -70,7 +70,7 @@ type wireZone struct {
 	Links         *links            `json:"links,omitempty"`
 }
 
-// wireRecordSet of the API.
+// wireRecordSet is a record set in requests and replies.
 type wireRecordSet struct {
 	ID          string    `json:"id"`
 	ZoneID      string    `json:"zone_id"`
@@ -87,7 +87,7 @@ type wireRecordSet struct {
 	CreatedAt   timestamp `json:"created_at"`
 	UpdatedAt   timestamp `json:"updated_at"`
 
-	Alias *aliasState `json:"alias,omitempty"` // ours, where one ALIAS is shown
+	Alias *aliasState `json:"alias,omitempty"` // not in Designate; only where one ALIAS is shown
 	Links *links      `json:"links,omitempty"`
 }
 
@@ -97,7 +97,7 @@ type wireChanges struct {
 	Zone       wireZone        `json:"zone"`
 }
 
-// The states of things here: what is committed is served, so nothing is ever waiting.
+// Statuses and actions. A committed change is served at once, so most resources are ACTIVE with the action NONE.
 const (
 	statusActive   = "ACTIVE"
 	statusPending  = "PENDING"

@@ -27,7 +27,7 @@ var zoneCreateKeys = []string{"name", "email", "ttl", "description", "masters", 
 // client read it.
 var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "secondaries", "copy"}
 
-// newZone reads the body of a create.
+// newZone reads the body of a create request.
 func newZone(in *input, s *Settings) (zone.Zone, error) {
 	z := zone.Zone{Kind: zone.Primary, TTL: s.DefaultTTL, Pool: s.PoolID}
 	in.require("name")
@@ -60,7 +60,7 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 	return z, checkNewZone(z, s)
 }
 
-// checkNewZone are the rules that have words of their own.
+// checkNewZone checks the rules for which Designate has error types of their own.
 func checkNewZone(z zone.Zone, s *Settings) error {
 	switch {
 	case z.Name.NumLabels() < 2:
@@ -81,7 +81,7 @@ func invalidTTL(s *Settings) *fault {
 	return refuse("invalid_ttl", "TTL is below the minimum: %d", s.MinTTL)
 }
 
-// zoneValues are the fields of a zone that a body has and its owner may change.
+// zoneValues holds the fields of a body that an owner may change.
 type zoneValues struct {
 	ttl     *uint32
 	email   *string
@@ -167,7 +167,7 @@ func readMasters(in *input, kind zone.Kind) []string {
 	return masters
 }
 
-// isMaster reports whether s is an address or a host, with or without a port.
+// isMaster reports whether s is an address or a host name, with or without a port.
 func isMaster(s string) bool {
 	host := s
 	if _, err := netip.ParseAddr(s); err == nil {
@@ -193,8 +193,8 @@ func isMaster(s string) bool {
 	return ok
 }
 
-// firstSets are the SOA and NS sets of a new zone. Refresh differs from zone to zone, so that secondaries do not ask
-// about all of them at the same moment. The serial is left to the commit.
+// firstSets returns the SOA and NS sets of a new zone. Refresh is random, so that secondaries do not ask about all
+// zones at the same moment. The commit sets the serial.
 func firstSets(z zone.Zone, s *Settings) []zone.RecordSet {
 	servers := slices.Clone(s.Nameservers)
 	slices.SortStableFunc(servers, func(a, b Nameserver) int { return a.Priority - b.Priority })
@@ -208,7 +208,7 @@ func firstSets(z zone.Zone, s *Settings) []zone.RecordSet {
 	return []zone.RecordSet{{Name: z.Name, Type: rr.TypeSOA, Managed: true, Data: []string{soa.Data()}}, ns}
 }
 
-// isEmail reports whether s is an address whose form as a name is a host's: exactly one @, and no dot at the end.
+// isEmail reports whether s is an address that can be written as a host name: exactly one @, and no dot at the end.
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok || strings.Contains(domain, "@") || len(local) > dnsname.MaxLabel {
@@ -221,7 +221,7 @@ func isEmail(s string) bool {
 	return ok
 }
 
-// mayCreate asks everything that stands outside a new zone: quota, names that are set aside, and the zones around it.
+// mayCreate checks a new zone against the quota, the reserved names and the zones above and below it.
 func (c *call) mayCreate(v store.View, z zone.Zone) error {
 	for _, rule := range []func(store.View, zone.Zone) error{
 		c.zoneQuota, checkTLDs, checkBlacklists, c.checkParent, checkChildren,
@@ -251,7 +251,7 @@ func (c *call) zoneQuota(v store.View, z zone.Zone) error {
 	return within("zones", n+1, quotas.Zones)
 }
 
-// checkTLDs lets a zone stand below a configured top-level domain only, if there are any.
+// checkTLDs refuses a zone outside the configured top-level domains, if there are any.
 func checkTLDs(v store.View, z zone.Zone) error {
 	tlds, err := store.ObjectsOf[tld](v, store.KindTLD)
 	if err != nil || len(tlds) == 0 {
@@ -259,7 +259,7 @@ func checkTLDs(v store.View, z zone.Zone) error {
 	}
 	below := false
 	for _, t := range tlds {
-		tld, err := dnsname.Parse(t.Name + ".") // names, because a label of a zone file may hold a dot
+		tld, err := dnsname.Parse(t.Name + ".") // compare names, not text: a label from a zone file may contain a dot
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func checkTLDs(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkBlacklists matches without case, as names do.
+// checkBlacklists refuses names that a pattern matches. Case is ignored, as in names.
 func checkBlacklists(v store.View, z zone.Zone) error {
 	lists, err := store.ObjectsOf[blacklist](v, store.KindBlacklist)
 	if err != nil {
@@ -288,8 +288,8 @@ func checkBlacklists(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkParent refuses a zone inside another project's, unless that one is shared with this project, and the new zone
-// takes nothing over that the owner has in it.
+// checkParent refuses a zone inside a zone of another project, unless that zone is shared with this project and the new
+// zone hides none of its records.
 func (c *call) checkParent(v store.View, z zone.Zone) error {
 	for n := z.Name.Parent(); !n.IsZero(); n = n.Parent() {
 		parent, err := v.ZoneByName(n)
@@ -311,7 +311,7 @@ func illegalChild(message string) *fault {
 	return &fault{status: http.StatusForbidden, kind: "illegal_child", message: message}
 }
 
-// hidesNothing refuses a zone in the place of records of its parent, but for those that delegate it.
+// hidesNothing refuses a zone that would hide records of its parent, except the records that delegate it.
 func hidesNothing(v store.View, parent, z zone.Zone) error {
 	return v.RecordSetsBelow(parent.ID, z.Name, func(s zone.RecordSet) (bool, error) {
 		if s.Name == z.Name && (s.Type == rr.TypeNS || s.Type == rr.TypeDS) {
@@ -321,8 +321,8 @@ func hidesNothing(v store.View, parent, z zone.Zone) error {
 	})
 }
 
-// checkChildren refuses a zone around another project's. What the new zone hides of an outer zone's records stays
-// stored there and is answered again when the new zone goes: the most specific zone answers.
+// checkChildren refuses a zone above a zone of another project. Records of an outer zone that the new zone hides stay
+// in the store and are served again when the new zone is deleted: the most specific zone answers.
 func checkChildren(v store.View, z zone.Zone) error {
 	return v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
 		if o.Project != z.Project && o.Name != z.Name && o.Kind != zone.Overlay {
@@ -333,7 +333,7 @@ func checkChildren(v store.View, z zone.Zone) error {
 	})
 }
 
-// mayDelete refuses to delete a zone that others stand on.
+// mayDelete refuses to delete a zone that has zones below it or is shared.
 func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
 	err := v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
 		if o.ID == z.ID || o.Project != z.Project {
@@ -347,7 +347,7 @@ func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
 	return err
 }
 
-// childZone is the zone below z that a name belongs in, if there is one.
+// childZone returns the zone below z that a name belongs to, if there is one.
 func childZone(v store.View, z zone.Zone, n dnsname.Name) (zone.Zone, bool) {
 	for ; n != z.Name && !n.IsZero(); n = n.Parent() {
 		if child, err := v.ZoneByName(n); err == nil && child.Kind != zone.Overlay {

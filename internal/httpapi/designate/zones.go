@@ -49,7 +49,7 @@ func (c *call) listZones() (reply, error) {
 		if err != nil {
 			return err
 		}
-		// Zones come by name; where nothing else tells them apart the older one is first.
+		// The store lists zones by name. Where the sort key is equal, the older zone is first.
 		zoneListing.sortByAge(zones)
 		if p, err = zoneListing.cut(zones, q); err == nil {
 			shared, err = sharedAmong(v, p.items)
@@ -229,7 +229,7 @@ func (c *call) deleteZone() (reply, error) {
 	return reply{status: http.StatusAccepted, body: w}, err
 }
 
-// removeZone deletes a zone and what is said of it elsewhere.
+// removeZone deletes a zone with its shares and transfer requests.
 func removeZone(tx *publish.Tx, id uuid.UUID) error {
 	if err := unshare(tx, id); err != nil {
 		return err

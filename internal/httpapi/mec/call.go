@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// call is one request on its way through a handler.
+// call is one request and what its handler needs.
 type call struct {
 	*door
 	w     http.ResponseWriter
@@ -20,7 +20,7 @@ type call struct {
 	app   string // of the path
 }
 
-// reply is what a handler wants to be sent.
+// reply is what a handler returns.
 type reply struct {
 	status   int
 	body     any // as JSON; nil: none
@@ -34,7 +34,8 @@ func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 // dispatch checks whether the caller may do the operation, and does it.
 func (c *call) dispatch(admit func(*call) error) (reply, error) {
 	if strings.HasPrefix(c.route.Pattern, "/mepcfg/") {
-		// EdgeGallery's MEPM makes an HTTP client for each call, and leaves its connection until all of the listener are taken.
+		// EdgeGallery's MEPM makes an HTTP client for each call, and leaves its connection until all of the listener
+		// are taken.
 		c.w.Header().Set("Connection", "close")
 	}
 	if strings.Contains(c.route.Pattern, "{app}") {
@@ -49,19 +50,22 @@ func (c *call) dispatch(admit func(*call) error) (reply, error) {
 	return c.route.handle(c)
 }
 
-// admitApp lets an application through to its own things, and an admin to all.
+// admitApp admits an application to its own rules, and an administrator to all.
 func (c *call) admitApp() error {
-	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the first.
+	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the
+	// first.
 	if h := c.r.Header.Values("X-Appinstanceid"); c.Settings.AppHeader && (len(h) != 1 || h[0] != c.app) {
-		return &mechttp.Fault{Status: http.StatusUnauthorized, Detail: "the header X-AppinstanceID is not the application of the path"}
+		return &mechttp.Fault{Status: http.StatusUnauthorized,
+			Detail: "the header X-AppinstanceID is not the application of the path"}
 	}
 	if httpapi.CallerOf(c.r.Context()).MayActFor(c.app) {
 		return nil
 	}
-	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs a token of the application " + c.app + " (role app)"}
+	return &mechttp.Fault{Status: http.StatusForbidden,
+		Detail: "this needs a token of the application " + c.app + " (role app)"}
 }
 
-// admitPlatform lets the platform and admins through.
+// admitPlatform admits the platform and administrators.
 func (c *call) admitPlatform() error {
 	who := httpapi.CallerOf(c.r.Context())
 	if who.IsAdmin() || slices.Contains(who.Roles, httpapi.RolePlatform) {
@@ -75,7 +79,7 @@ func (c *call) actor() store.Actor {
 	return store.Actor{Who: who.Who, Project: who.Project, Door: c.name, RequestID: httpapi.RequestID(c.r.Context())}
 }
 
-// url is the address of a path on the listener that the request came to.
+// url returns the address of a path on the listener of the request.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.Settings.BaseURL) + path }
 
 func (c *call) write(rep reply) {
@@ -96,18 +100,18 @@ func (c *call) write(rep reply) {
 	httpapi.JSON(c.w, rep.status, rep.body)
 }
 
-// tag is the entity tag of a rule.
+// tag returns the entity tag of a rule.
 func tag(r rules.Rule) string { return `"` + r.ETag() + `"` }
 
-// ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that of
-// two writers with the same tag only one goes on.
+// ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that
+// of two writers with the same tag only one goes on.
 func (c *call) ifMatch(r rules.Rule) error {
 	want := c.r.Header.Values("If-Match")
 	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tag(r) }) {
 		return nil
 	}
-	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: "the rule is not the one that If-Match names; read it again and " +
-		"repeat the change"}
+	return &mechttp.Fault{Status: http.StatusPreconditionFailed,
+		Detail: "the rule is not the one that If-Match names; read it again and repeat the change"}
 }
 
 // shown is the reply to a GET of one rule: 304 when the client has it already.

@@ -30,7 +30,8 @@ func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// limiter returns the limiter of an application. Those that have their whole burst again are forgotten when there are many.
+// limiter returns the limiter of an application. Those that have their whole burst again are forgotten when there are
+// many.
 func (p *pace) limiter(app string, now time.Time) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// Read reads the body of a request, which must be JSON of at most limit octets.
+// Read returns the body of a request, which must be JSON of at most limit bytes.
 func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if !isJSON(r) {
-		return nil, &Fault{Status: http.StatusUnsupportedMediaType, Detail: "the body must be JSON, with Content-Type: application/json"}
+		return nil, &Fault{Status: http.StatusUnsupportedMediaType,
+			Detail: "the body must be JSON, with Content-Type: application/json"}
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
@@ -27,8 +28,9 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// isJSON refuses bodies of other types. Who says no type at all is believed, because EdgeGallery's MEPM posts so, unless a
-// browser sends it: a page of another site can make one post anything, but only with types that its forms have, or none.
+// isJSON reports whether the body is JSON. A request without a Content-Type counts, because EdgeGallery's MEPM sends
+// such requests, unless a browser sends it: a page of another site can make a browser post any body, but only with the
+// types of forms or with none.
 func isJSON(r *http.Request) bool {
 	given := r.Header.Get("Content-Type")
 	if given == "" {
@@ -38,20 +40,20 @@ func isJSON(r *http.Request) bool {
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
 
-// fromPage reports whether a browser sends the request for a page. With a POST each of them says the page's origin.
+// fromPage reports whether a browser sends the request for a page. Browsers add the origin of the page to a POST.
 func fromPage(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// Whole is the field of errors that are in no member.
+// Whole is the field of an error about the whole body.
 const Whole = "body"
 
-// maxDepth of arrays and objects in each other: the deepest body here has four.
+// maxDepth bounds nested arrays and objects; the deepest body of these APIs has four.
 const maxDepth = 16
 
-// Decode reads JSON into a wire type. Members that the type does not have are passed over: clients of newer versions of the
-// standard send more than we know, and MEC 009 wants them to be served. A member that is there twice is refused, because
-// what checked the request before us may have read the other one.
+// Decode decodes JSON into a wire type. It ignores members that the type does not have, as MEC 009 requires: clients of
+// newer versions of the standard send more. It refuses a member that occurs twice, because a gateway that checked the
+// request may have read the other one.
 func Decode(b []byte, into any) error {
 	if !utf8.Valid(b) {
 		return &mec.FieldError{Field: Whole, Msg: "is not UTF-8"}
@@ -67,7 +69,7 @@ func Decode(b []byte, into any) error {
 		return &mec.FieldError{Field: Whole, Msg: "is not JSON: " + err.Error()}
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // members that are passed over may hold numbers that no type of ours does
+	d.UseNumber() // ignored members may hold numbers that do not fit a float64
 	return checkMembers(d, "", 0)
 }
 
@@ -78,7 +80,7 @@ func fieldOf(e *json.UnmarshalTypeError) string {
 	return e.Field
 }
 
-// kindOf is what a client must write for a Go type.
+// kindOf returns what a client must write for a Go type.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -93,7 +95,7 @@ func kindOf(t reflect.Type) string {
 	return "an integer"
 }
 
-// article makes what encoding/json calls a value readable: "string", "number 1.5", "array".
+// article adds an article to the name that encoding/json has for a value: "string", "number 1.5", "array".
 func article(value string) string {
 	if strings.IndexAny(value, "aeo") == 0 {
 		return "an " + value
@@ -101,7 +103,7 @@ func article(value string) string {
 	return "a " + value
 }
 
-// checkMembers walks through valid JSON, and refuses members that are there twice and values that are too deep.
+// checkMembers reads valid JSON and refuses members that occur twice and values that are nested too deeply.
 func checkMembers(d *json.Decoder, path string, depth int) error {
 	t, err := d.Token()
 	if err != nil {
@@ -123,7 +125,7 @@ func checkMembers(d *json.Decoder, path string, depth int) error {
 				return err
 			}
 			at = strings.TrimPrefix(path+"."+key.(string), ".")
-			// encoding/json does not tell upper from lower case, nor the letters that Unicode folds with them.
+			// encoding/json ignores case, and the letters that Unicode folds with upper or lower case.
 			folded := strings.ToLower(strings.ToUpper(key.(string)))
 			if seen[folded] {
 				return &mec.FieldError{Field: at, Msg: "is there twice"}
@@ -138,7 +140,7 @@ func checkMembers(d *json.Decoder, path string, depth int) error {
 	return err
 }
 
-// Within is mec.In for an element of a list, whose body is the element.
+// Within is mec.In for an element of a list that was decoded as a body of its own.
 func Within(element string, err error) error {
 	var f *mec.FieldError
 	if errors.As(err, &f) && f.Field == Whole {

@@ -48,8 +48,8 @@ func fromRecord(r mec.Record) record {
 	return w
 }
 
-// parse checks a record. A mepserver says 0 for the TTL of a rule that has none; the server that this one takes the place of
-// refused that, and the rule with it. Here it stands for the default, as no TTL does.
+// parse checks a record. A mepserver says 0 for the TTL of a rule that has none; the server that this one takes the
+// place of refused that, and the rule with it. Here it stands for the default, as no TTL does.
 func (in recordInput) parse(zone string) (mec.Record, error) {
 	if in.TTL != nil && *in.TTL == 0 {
 		in.TTL = nil

@@ -1,5 +1,5 @@
-// Package servermgmt serves the management API of the DNS server that an EdgeGallery mepserver drives, in both generations it
-// had, with the calls for reading that neither had.
+// Package servermgmt serves the management API of the DNS server that an EdgeGallery mepserver drives, in both
+// generations it had, with the calls for reading that neither had.
 package servermgmt
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// API is the door over a Service.
+// API serves the records of a Service.
 type API struct {
 	Service *mec.Service
 	Log     *slog.Logger // default: none
 
-	// EdgeGalleryStatus answers what is there already with 400, and what is not with 400 to PUT and 500 to DELETE, as the
-	// server did that this one takes the place of. Without it they are 409 and 404.
+	// EdgeGalleryStatus answers what is there already with 400, and what is not with 400 to PUT and 500 to DELETE, as
+	// the server did that this one takes the place of. Without it they are 409 and 404.
 	EdgeGalleryStatus bool
 }
 
@@ -53,7 +53,7 @@ func Routes() []Route {
 	}
 }
 
-// Register adds the door's paths to a mux that is inside the frame.
+// Register adds the routes to a mux that is inside the frame.
 func (a API) Register(mux *http.ServeMux) {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
@@ -70,24 +70,24 @@ func (a API) Register(mux *http.ServeMux) {
 	})
 }
 
-// call is one request on its way through a handler.
+// call is one request and what its handler needs.
 type call struct {
 	API
 	w http.ResponseWriter
 	r *http.Request
 }
 
-// dispatch checks whether the caller may do the operation, and does it. Every caller that the frame admits may know that
-// the server lives.
+// dispatch checks whether the caller may do the operation, and does it. Every caller that the frame admits may know
+// that the server lives.
 func (c *call) dispatch(route Route) error {
 	who := httpapi.CallerOf(c.r.Context())
 	if route.Pattern != health && !who.IsAdmin() && !slices.Contains(who.Roles, httpapi.RolePlatform) {
 		return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 	}
 	if route.Method != http.MethodGet {
-		// EdgeGallery's mepserver neither reads nor closes the reply to a change, so that its HTTP client cannot use the
-		// connection again: it opens one for each call and leaves it, until all that this listener has are taken and it
-		// hangs. An empty reply would let it go on with one; but people and scripts look for the word.
+		// EdgeGallery's mepserver neither reads nor closes the reply to a change, so that its HTTP client cannot use
+		// the connection again: it opens one for each call and leaves it, until all that this listener has are taken
+		// and it hangs. An empty reply would let it go on with one; but people and scripts look for the word.
 		c.w.Header().Set("Connection", "close")
 	}
 	return route.handle(c)
@@ -103,13 +103,13 @@ func (c *call) health() error {
 	return nil
 }
 
-// text answers with a word, as the server did that this one takes the place of. Clients look at the status.
+// text answers with a word, as EdgeGallery's DNS server does. Clients look at the status.
 func (c *call) text(s string) {
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = c.w.Write([]byte(s)) // the client may be gone, and then nobody is left to tell
+	_, _ = c.w.Write([]byte(s)) // the client may have closed the connection; ignore the error
 }
 
-// done is text after a change, unless that failed.
+// done answers a change with the word Success, or returns its error.
 func (c *call) done(err error) error {
 	if err == nil {
 		c.text("Success")
