@@ -14,10 +14,11 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/test/explain/real"
+	"github.com/nameplane/nameplane/test/server"
 )
 
-// inside names the program under test to the process in the namespace.
-const inside = "NAMEPLANE_REAL_BINARY"
+// inside names the directory for the files of the servers to the process in the namespace.
+const inside = "NAMEPLANE_REAL_DIR"
 
 // TestMain builds nameplane and runs the tests in namespaces of their own: network, so that nothing gets out; processes, so
 // that all end with the tests; mounts, for a resolv.conf.
@@ -40,14 +41,14 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, "nameplane")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../../cmd/nameplane").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	env, err := server.BuildEnv()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", os.Args[0]}, os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), inside+"="+binary)
+	cmd.Env = append(env, inside+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()
 	var exit *exec.ExitError
@@ -89,7 +90,7 @@ func worldOf(t *testing.T, signed bool) *real.World {
 	}
 	if world.running == nil {
 		world.signed = signed
-		world.running, world.err = real.Start(filepath.Join(filepath.Dir(os.Getenv(inside)), fmt.Sprintf("world-%v", signed)), signed)
+		world.running, world.err = real.Start(filepath.Join(os.Getenv(inside), fmt.Sprintf("world-%v", signed)), signed)
 	}
 	if world.err != nil {
 		t.Fatal(world.err)
@@ -102,7 +103,7 @@ func run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Getenv(inside), args...)
+	cmd := exec.CommandContext(ctx, server.Binary(t), args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	out, err := cmd.Output()
 	var exit *exec.ExitError

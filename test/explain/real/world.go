@@ -18,6 +18,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/test/need"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // World is the internet of a namespace.
@@ -26,17 +27,9 @@ type World struct {
 	Recursors []Recursor
 	Anchors   string // file with the trust anchors of this world; empty if its root is not signed
 
-	servers []*server
+	servers []*server.Process
 	anchor  *dns.DS           // nil: not signed
 	signed  map[string]string // zones of NSD
-}
-
-// server is a process of the world.
-type server struct {
-	name string
-	log  string
-	cmd  *exec.Cmd
-	done chan struct{}
 }
 
 // startFor is how long all servers together may take until they answer.
@@ -119,24 +112,10 @@ func (w *World) run(name, program string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{name: name, log: filepath.Join(w.Dir, name, "log"), done: make(chan struct{})}
-	log, err := os.Create(s.log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	s.cmd = exec.Command(path, args...)
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = filepath.Join(w.Dir, name), log, log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	go func() {
-		_ = s.cmd.Wait() // how it ended is in its log
-		close(s.done)
-	}()
-	w.servers = append(w.servers, s)
-	return nil
+	dir := filepath.Join(w.Dir, name)
+	p := &server.Process{Name: name, Command: append([]string{path}, args...), WorkDir: dir, LogFile: filepath.Join(dir, "log")}
+	w.servers = append(w.servers, p)
+	return p.Start()
 }
 
 // ready waits until every recursor resolves a name of every authority.
@@ -163,15 +142,10 @@ func (w *World) ready() error {
 // Stop ends all servers.
 func (w *World) Stop() {
 	for _, s := range w.servers {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.Signal(syscall.SIGTERM) // all at once; it may have ended by itself
 	}
 	for _, s := range w.servers {
-		select {
-		case <-s.done:
-		case <-time.After(5 * time.Second):
-			_ = s.cmd.Process.Kill()
-			<-s.done
-		}
+		s.Stop()
 	}
 }
 
@@ -179,11 +153,7 @@ func (w *World) Stop() {
 func (w *World) Logs() string {
 	var b strings.Builder
 	for _, s := range w.servers {
-		data, err := os.ReadFile(s.log)
-		if err != nil {
-			data = []byte(err.Error())
-		}
-		fmt.Fprintf(&b, "== %s\n%s\n", s.name, strings.TrimSpace(string(data[max(0, len(data)-1500):])))
+		b.WriteString(s.LogTail() + "\n")
 	}
 	return b.String()
 }
