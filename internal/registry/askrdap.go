@@ -65,9 +65,6 @@ func (l *lookup) rdap(ctx context.Context, address string) (p page, reply rdapRe
 // read judges a page. Data counts for more than the status: some send it with 401 or 429.
 func (l *lookup) read(p page) (rdapReply, error) {
 	reply, err := parseRDAP(p.body)
-	if err == nil {
-		l.Private.Raw = append(l.Private.Raw, raw(p.url, decodeText(p.body)))
-	}
 	switch {
 	case err == nil && reply.code == 0 && reply.name != "" && reply.name != l.Domain:
 		return reply, errOtherDomain
@@ -86,7 +83,7 @@ func (l *lookup) read(p page) (rdapReply, error) {
 	return reply, fmt.Errorf("%s: %w", p.host, err)
 }
 
-// askRegistrar asks where the registry says that the registrar tells more: its date of expiry, and contacts.
+// askRegistrar asks where the registry says that the registrar tells more, such as its date of expiry.
 func (l *lookup) askRegistrar(ctx context.Context, registry page, related []string) {
 	for _, address := range related {
 		u, err := url.Parse(address)

@@ -155,11 +155,7 @@ func (l *lookup) whois(ctx context.Context, server, query string) (string, error
 		return "", err
 	}
 	l.asked(ctx, at, strconv.Itoa(len(body))+" bytes")
-	text := decodeText(body)
-	if server != cmp.Or(l.WhoisRoot, ianaWhois) { // that tells about the registry, not the domain
-		l.Private.Raw = append(l.Private.Raw, raw(server, text))
-	}
-	return text, nil
+	return decodeText(body), nil
 }
 
 // talk sends a line and reads until the server closes, the time is up, or there is more than anyone needs.

@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// contactRoles are the roles of entities that are contacts of the holder.
-var contactRoles = []string{"registrant", "administrative", "technical", "billing"}
-
 // maxEntities bounds how deep entities stand in entities; a registrar's abuse desk is at 1.
 const maxEntities = 3
 
@@ -18,18 +15,14 @@ func (r *rdapReply) addEntity(e node, depth int) {
 	if depth > maxEntities {
 		return
 	}
-	c := card(e)
-	c.Handle = e.get("handle").text()
+	c := cardOf(e)
 	for _, role := range e.get("roles").list() {
 		switch word := role.word(); {
 		case word == "registrar":
 			r.addRegistrar(e, c)
 		case word == "abuse":
-			r.Registrar.AbuseEmail = cmp.Or(r.Registrar.AbuseEmail, c.Email)
-			r.Registrar.AbusePhone = cmp.Or(r.Registrar.AbusePhone, c.Phone)
-		case slices.Contains(contactRoles, word) && depth == 0 && len(r.Private.Contacts) < maxList:
-			c.Role = word
-			r.Private.Contacts = append(r.Private.Contacts, c)
+			r.Registrar.AbuseEmail = cmp.Or(r.Registrar.AbuseEmail, c.email)
+			r.Registrar.AbusePhone = cmp.Or(r.Registrar.AbusePhone, c.phone)
 		}
 	}
 	for _, inner := range e.get("entities").list() {
@@ -37,8 +30,8 @@ func (r *rdapReply) addEntity(e node, depth int) {
 	}
 }
 
-func (r *rdapReply) addRegistrar(e node, c Contact) {
-	r.Registrar.Name = cmp.Or(r.Registrar.Name, c.Name, c.Organization, c.Handle)
+func (r *rdapReply) addRegistrar(e node, c card) {
+	r.Registrar.Name = cmp.Or(r.Registrar.Name, c.name, c.organization, e.get("handle").text())
 	for _, id := range e.get("publicIds").list() {
 		if strings.Contains(id.get("type").word(), "iana") {
 			r.Registrar.IANAID = cmp.Or(r.Registrar.IANAID, id.get("identifier").text())
@@ -54,31 +47,29 @@ func (r *rdapReply) addRegistrar(e node, c Contact) {
 	r.Registrar.URL = cmp.Or(r.Registrar.URL, webURL(page.text()), webURL(e.get("url").text()))
 }
 
-// card reads who an entity is: from a jCard (RFC 7095), or from a JSContact card, which is to replace it.
-func card(e node) (c Contact) {
+// card is who an entity is, as far as it is the registrar or its abuse desk.
+type card struct{ name, organization, email, phone string }
+
+// cardOf reads a jCard (RFC 7095), or a JSContact card, which is to replace it.
+func cardOf(e node) (c card) {
 	for _, p := range e.get("vcardArray").at(1).list() {
 		value := p.at(3)
 		switch p.at(0).word() {
 		case "fn":
-			c.Name = cmp.Or(c.Name, value.text())
+			c.name = cmp.Or(c.name, value.text())
 		case "org":
-			c.Organization = cmp.Or(c.Organization, joined(value))
+			c.organization = cmp.Or(c.organization, joined(value))
 		case "email":
-			c.Email = cmp.Or(c.Email, strings.TrimPrefix(value.text(), "mailto:"))
+			c.email = cmp.Or(c.email, strings.TrimPrefix(value.text(), "mailto:"))
 		case "tel":
-			c.Phone = cmp.Or(c.Phone, strings.TrimPrefix(value.text(), "tel:"))
-		case "adr":
-			c.Address = cmp.Or(c.Address, joined(value), p.at(1).get("label").text())
-			c.Country = cmp.Or(c.Country, p.at(1).get("cc").text(), value.at(6).text())
+			c.phone = cmp.Or(c.phone, strings.TrimPrefix(value.text(), "tel:"))
 		}
 	}
 	j := e.get("jscontact_card")
-	c.Name = cmp.Or(c.Name, j.get("name").get("full").text(), j.get("fullName").text())
-	c.Organization = cmp.Or(c.Organization, ofAny(j.get("organizations"), "name"))
-	c.Email = cmp.Or(c.Email, ofAny(j.get("emails"), "address"), ofAny(j.get("emails"), "email"))
-	c.Phone = cmp.Or(c.Phone, strings.TrimPrefix(ofAny(j.get("phones"), "number"), "tel:"))
-	c.Address = cmp.Or(c.Address, ofAny(j.get("addresses"), "full"))
-	c.Country = cmp.Or(c.Country, ofAny(j.get("addresses"), "countryCode"))
+	c.name = cmp.Or(c.name, j.get("name").get("full").text(), j.get("fullName").text())
+	c.organization = cmp.Or(c.organization, ofAny(j.get("organizations"), "name"))
+	c.email = cmp.Or(c.email, ofAny(j.get("emails"), "address"), ofAny(j.get("emails"), "email"))
+	c.phone = cmp.Or(c.phone, strings.TrimPrefix(ofAny(j.get("phones"), "number"), "tel:"))
 	return c
 }
 

@@ -48,11 +48,6 @@ func shown(p registry.Parsed) []string {
 	for _, s := range p.Statuses {
 		all = append(all, s.Code)
 	}
-	if p.Private != nil {
-		for _, c := range p.Private.Contacts {
-			all = append(all, c.Role, c.Handle, c.Name, c.Organization, c.Email, c.Phone, c.Address, c.Country)
-		}
-	}
 	return all
 }
 

@@ -38,7 +38,6 @@ func parseRDAP(body []byte) (rdapReply, error) {
 	if class := top.get("objectClassName").word(); class != "domain" && (class != "" || !data) {
 		return r, errNotDomain
 	}
-	r.Private = new(Private)
 	r.name = rdapName(top)
 	r.Handle = top.get("handle").text()
 	for _, s := range top.get("status").list() {

@@ -49,8 +49,6 @@ type Registration struct {
 	Asked      []Attempt `json:"asked,omitempty"`
 	Problems   []string  `json:"problems,omitempty"` // what went wrong on the way; never words of a reply
 
-	// Private is apart, and a pointer, so that neither json nor fmt nor slog shows it unless it is asked for by name.
-	Private *Private `json:"-"`
 }
 
 // Registrar is the firm through which a domain is registered.
@@ -113,54 +111,12 @@ type Attempt struct {
 	Clock  time.Time     `json:"clock,omitzero"` // what the server says that time it is, to the second
 }
 
-// Private is what may be about persons. Show it only to who asked for it, and never log it.
-type Private struct {
-	Contacts []Contact `json:"contacts,omitempty"`
-	Raw      []Raw     `json:"raw,omitempty"`
-}
-
-// Contact is a person or firm with a role in a registration.
-type Contact struct {
-	Role         string `json:"role"` // registrant, administrative, technical, billing
-	Handle       string `json:"handle,omitempty"`
-	Name         string `json:"name,omitempty"`
-	Organization string `json:"organization,omitempty"`
-	Email        string `json:"email,omitempty"`
-	Phone        string `json:"phone,omitempty"`
-	Address      string `json:"address,omitempty"`
-	Country      string `json:"country,omitempty"`
-}
-
-// Raw is a reply as it came, but for control characters, and for what is beyond 64 KiB.
-type Raw struct {
-	Server string `json:"server"`
-	Text   string `json:"text"`
-	Cut    bool   `json:"cut,omitempty"`
-}
-
 // LogValue implements slog.LogValuer.
 func (r Registration) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("domain", r.Domain), slog.String("state", string(r.State)), slog.String("source", string(r.Source)),
 		slog.String("registry", r.Registry), slog.Int("asked", len(r.Asked)), slog.Int("problems", len(r.Problems)))
 }
-
-const hidden = "(contacts and raw replies are not shown)"
-
-// LogValue implements slog.LogValuer.
-func (p *Private) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String implements fmt.Stringer.
-func (p *Private) String() string { return hidden }
-
-// GoString implements fmt.GoStringer.
-func (p *Private) GoString() string { return hidden }
-
-// LogValue implements slog.LogValuer.
-func (c Contact) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// String implements fmt.Stringer.
-func (c Contact) String() string { return hidden }
 
 // Has reports whether one of the statuses has code.
 func (r Registration) Has(code string) bool {

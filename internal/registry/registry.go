@@ -61,7 +61,7 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, e
 	c.once.Do(c.prepare)
 	suffix := SuffixOf(name)
 	l := lookup{Client: c, domain: suffix.Domain}
-	l.Registration = Registration{Domain: name.String(), State: Unknown, Private: new(Private)}
+	l.Registration = Registration{Domain: name.String(), State: Unknown}
 	switch _, err := ASCII(name); {
 	case err != nil:
 		l.Why = "Nobody was asked: " + err.Error() + "."
@@ -144,9 +144,6 @@ func (r *Registration) fill(from Registration) {
 	r.Registrar.URL = cmp.Or(r.Registrar.URL, from.Registrar.URL)
 	r.Registrar.AbuseEmail = cmp.Or(r.Registrar.AbuseEmail, from.Registrar.AbuseEmail)
 	r.Registrar.AbusePhone = cmp.Or(r.Registrar.AbusePhone, from.Registrar.AbusePhone)
-	if len(from.Private.Contacts) > 0 {
-		r.Private.Contacts = from.Private.Contacts
-	}
 }
 
 func cmpTime(a, b time.Time) time.Time {
@@ -160,5 +157,4 @@ func cmpTime(a, b time.Time) time.Time {
 func (r *Registration) take(from Registration) {
 	r.Handle, r.Registrar, r.Dates, r.Statuses = from.Handle, from.Registrar, from.Dates, from.Statuses
 	r.Nameservers, r.DNSSEC, r.Confidence = from.Nameservers, from.DNSSEC, from.Confidence
-	r.Private.Contacts = from.Private.Contacts
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxWords = 1000     // of one value, in bytes; RSA keys are the longest honest ones
-	maxRaw   = 64 << 10 // of a reply that is kept; Terms of use are longer than the data, and come last
+	maxText  = 64 << 10 // of a WHOIS text that is judged; terms of use are longer than the data, and come last
 )
 
 // clean makes a value of a reply fit to be shown: one line, no control characters (a terminal obeys them), no invisible ones,
@@ -45,17 +45,6 @@ func decodeText(b []byte) string {
 		text = string(runes)
 	}
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-}
-
-// raw keeps a reply.
-func raw(server, text string) Raw {
-	kept := cut(text, maxRaw)
-	return Raw{Server: server, Cut: len(kept) < len(text), Text: strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return '\ufffd'
-	}, kept)}
 }
 
 // hostName is a name as a registry writes it, in the form of the house; "" if it is none.

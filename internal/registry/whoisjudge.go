@@ -69,7 +69,7 @@ func (r *whoisReply) signals() (n int) {
 
 // judgedLines are the lines of a text without signs of comments, in lower case, and with <d> for the domain.
 func judgedLines(text, domain string) []string {
-	text = strings.ToLower(cut(text, maxRaw))
+	text = strings.ToLower(cut(text, maxText))
 	text = strings.ReplaceAll(text, strings.TrimSuffix(domain, "."), "<d>")
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

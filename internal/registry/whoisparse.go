@@ -28,23 +28,18 @@ type whoisReply struct {
 	name     string // that it is about; empty if it does not say
 	referral string // host:port of the server to ask next
 	parts    keyParts
-	roles    map[string]string // of contacts by handle
 }
 
 // parseWhois reads a WHOIS text about a domain, with its final dot.
 func parseWhois(text, domain string) whoisReply {
-	r := whoisReply{roles: map[string]string{}}
-	r.Private = new(Private)
+	var r whoisReply
 	block, person := -1, false
 	for _, f := range scanWhois(text) {
-		begins := f.block != block
-		if begins {
+		if f.block != block {
 			block, person = f.block, slices.Contains(personKeys, f.key)
 			r.parts = keyParts{}
 		}
-		if person {
-			r.addPerson(f, begins)
-		} else {
+		if !person {
 			r.addField(f)
 		}
 	}
@@ -53,12 +48,21 @@ func parseWhois(text, domain string) whoisReply {
 	return r
 }
 
-// personKeys begin the description of a contact.
+// personKeys begin the description of a contact. Nothing about contacts is kept: it is about persons, and nobody needs it.
 var personKeys = []string{"nic-hdl", "nic-hdl-br", "person", "role", "contact", "contact handle"}
 
+// roleWords begin the keys and headings of contacts: "Registrant Name:", "Administrative Contact".
+var roleWords = []string{"registrant", "holder", "owner", "administrative", "admin", "technical", "tech", "billing"}
+
+// isContact reports whether the key or the heading of a field is about a contact.
+func isContact(section, key string) bool {
+	return slices.ContainsFunc(roleWords, func(w string) bool {
+		return section == w || section == w+"s" || strings.HasPrefix(section, w+" ") || strings.HasPrefix(key, w+" ")
+	})
+}
+
 func (r *whoisReply) addField(f field) {
-	if role := sectionRole(f.section); role != "" {
-		r.addContact(role, f.key, f.value)
+	if isContact(f.section, "") {
 		return
 	}
 	key := f.key
@@ -73,8 +77,7 @@ func (r *whoisReply) addField(f field) {
 	case key == "":
 		key = f.section
 	}
-	if role, attribute := prefixRole(key); role != "" {
-		r.addContact(role, attribute, f.value)
+	if isContact("", key) {
 		return
 	}
 	if set, ok := setters[key]; ok {
@@ -146,14 +149,6 @@ var setters = func() map[string]func(*whoisReply, string) {
 		}
 	}, "hold")
 	on((*whoisReply).setReferral, "registrar whois server", "whois server", "referralserver", "refer", "whois")
-	for key, role := range map[string]string{"holder-c": "registrant", "owner-c": "registrant", "registrant": "registrant",
-		"admin-c": "administrative", "tech-c": "technical", "billing-c": "billing"} {
-		on(func(r *whoisReply, v string) {
-			if handle := strings.ToLower(clean(v)); r.roles[handle] != "registrant" {
-				r.roles[handle] = role
-			}
-		}, key)
-	}
 	return all
 }()
 
