@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // errWait is that a server may not be asked before our time is up.
@@ -21,55 +23,41 @@ const (
 
 // limiter spaces the questions to each server, and keeps away from those that said when to come back.
 type limiter struct {
-	mu   sync.Mutex           // guards the following
-	next map[string]time.Time // when the bucket of a host would be full again (the GCRA form of a token bucket)
-	shut map[string]time.Time // until when a host asked to be left alone
+	mu    sync.Mutex // guards the following
+	hosts map[string]*rate.Limiter
+	shut  map[string]time.Time // until when a host asked to be left alone
 }
 
 // wait returns when host may be asked; at once with errWait if that is not before the context ends.
 func (l *limiter) wait(ctx context.Context, host string) error {
 	now := time.Now()
-	end, ok := ctx.Deadline()
-	if !ok {
-		end = now.Add(time.Hour)
-	}
-	at, ok := l.take(host, now, end)
-	if !ok {
+	limit, shut := l.of(host)
+	turn := limit.ReserveN(now, 1)
+	wait := max(turn.DelayFrom(now), shut.Sub(now))
+	if end, ok := ctx.Deadline(); ok && now.Add(wait).After(end) {
+		turn.CancelAt(now)
 		return errWait
 	}
-	if !at.After(now) {
-		return ctx.Err()
-	}
-	t := time.NewTimer(at.Sub(now))
-	defer t.Stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
-	case <-t.C:
-		return nil
+	case <-timer.C:
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }
 
-// take reserves a place before end and tells when it is.
-func (l *limiter) take(host string, now, end time.Time) (at time.Time, ok bool) {
+// of returns the limiter of a host, and until when the host asked to be left alone.
+func (l *limiter) of(host string) (*rate.Limiter, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.next == nil || len(l.next) > maxHosts {
-		l.next = map[string]time.Time{}
+	if l.hosts == nil || len(l.hosts) > maxHosts {
+		l.hosts = map[string]*rate.Limiter{}
 	}
-	full := l.next[host]
-	if full.Before(now) {
-		full = now
+	if l.hosts[host] == nil {
+		l.hosts[host] = rate.NewLimiter(rate.Every(interval), burst)
 	}
-	at = full.Add(-(burst - 1) * interval)
-	if shut := l.shut[host]; shut.After(at) {
-		at = shut
-	}
-	if at.After(end) {
-		return at, false
-	}
-	l.next[host] = full.Add(interval)
-	return at, true
+	return l.hosts[host], l.shut[host]
 }
 
 // leave keeps away from host until then.

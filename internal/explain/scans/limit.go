@@ -3,6 +3,7 @@ package scans
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/rr"
+	"golang.org/x/time/rate"
 )
 
 // check finds out whether a request can be looked at.
@@ -89,49 +91,31 @@ func private(n dnsname.Name) bool {
 // buckets count events by key, so many a minute.
 type buckets[K comparable] struct {
 	perMinute int
-	all       map[K]bucket
-}
-
-type bucket struct {
-	left float64
-	at   time.Time
-}
-
-// now is a bucket as it is at a moment.
-func (b *buckets[K]) now(k K, at time.Time) bucket {
-	x, ok := b.all[k]
-	if !ok {
-		return bucket{float64(b.perMinute), at}
-	}
-	x.left = min(float64(b.perMinute), x.left+at.Sub(x.at).Minutes()*float64(b.perMinute))
-	x.at = at
-	return x
-}
-
-// wait is how long to wait until there is room for one more; zero: none.
-func (b *buckets[K]) wait(k K, at time.Time) time.Duration {
-	x := b.now(k, at)
-	if x.left >= 1 {
-		return 0
-	}
-	return time.Duration((1 - x.left) / float64(b.perMinute) * float64(time.Minute))
+	all       map[K]*rate.Limiter
 }
 
 // maxBuckets is when those that are full again are thrown away.
 const maxBuckets = 10_000
 
-func (b *buckets[K]) take(k K, at time.Time) {
+// of returns the bucket of a key.
+func (b *buckets[K]) of(k K, at time.Time) *rate.Limiter {
+	if l := b.all[k]; l != nil {
+		return l
+	}
 	if b.all == nil {
-		b.all = map[K]bucket{}
+		b.all = map[K]*rate.Limiter{}
 	}
 	if len(b.all) >= maxBuckets {
-		for k := range b.all {
-			if b.now(k, at).left >= float64(b.perMinute) {
-				delete(b.all, k)
-			}
-		}
+		maps.DeleteFunc(b.all, func(_ K, l *rate.Limiter) bool { return l.TokensAt(at) >= float64(b.perMinute) })
 	}
-	x := b.now(k, at)
-	x.left--
-	b.all[k] = x
+	b.all[k] = rate.NewLimiter(rate.Limit(float64(b.perMinute)/60), b.perMinute)
+	return b.all[k]
 }
+
+// wait is how long to wait until there is room for one more; zero: none.
+func (b *buckets[K]) wait(k K, at time.Time) time.Duration {
+	missing := 1 - b.of(k, at).TokensAt(at)
+	return time.Duration(max(0, missing) / float64(b.perMinute) * float64(time.Minute))
+}
+
+func (b *buckets[K]) take(k K, at time.Time) { b.of(k, at).AllowN(at, 1) }
