@@ -13,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // This is the only file that knows messages.
@@ -60,7 +61,7 @@ func query(name dnsname.Name, qtype uint16) *dns.Msg {
 	m := &dns.Msg{MsgHdr: dns.MsgHdr{RecursionDesired: true}}
 	m.Question = []dns.Question{{Name: name.String(), Qtype: qtype, Qclass: dns.ClassINET}}
 	// What usual paths carry in one piece (DNS flag day 2020).
-	return m.SetEdns0(1232, false)
+	return m.SetEdns0(wire.UDPSize, false)
 }
 
 func rrType(f Family) uint16 {

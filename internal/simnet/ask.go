@@ -10,6 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
@@ -83,7 +84,7 @@ func (w *walk) askServer(ctx context.Context, to netip.AddrPort, k key) (*dns.Ms
 		query := new(dns.Msg).SetQuestion(k.name.String(), k.typ)
 		query.RecursionDesired = false
 		if edns {
-			query.SetEdns0(serverSize, true)
+			query.SetEdns0(wire.UDPSize, true)
 		}
 		part, cancel := context.WithTimeout(ctx, serverTime)
 		m, err := w.net.exchange(part, path{resolve.UDP, to, w.addr}, query)

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // ednsManner is what a server does with EDNS.
@@ -61,16 +62,13 @@ func (m *manner) object(q *query) bool {
 	case opt.Version() != 0:
 		clearReply(q.reply, dns.RcodeBadVers)
 		q.reply.Extra = nil
-		q.reply.SetEdns0(serverSize, opt.Do())
+		q.reply.SetEdns0(wire.UDPSize, opt.Do())
 		return true
 	case m.cookies && q.way.transport == resolve.UDP:
 		return m.wantCookie(q, opt)
 	}
 	return false
 }
-
-// serverSize is the largest reply over UDP that servers here like.
-const serverSize = 1232
 
 func clearReply(r *dns.Msg, rcode int) {
 	r.Rcode, r.Answer, r.Ns, r.Extra, r.Authoritative = rcode, nil, nil, nil, false
@@ -105,7 +103,7 @@ func (q *query) addOption(o dns.EDNS0) {
 		return
 	}
 	if q.reply.IsEdns0() == nil {
-		q.reply.SetEdns0(serverSize, from.Do())
+		q.reply.SetEdns0(wire.UDPSize, from.Do())
 	}
 	opt := q.reply.IsEdns0()
 	opt.Option = append(opt.Option, o)
@@ -167,7 +165,7 @@ func (m *manner) fit(q *query) {
 	if opt := q.msg.IsEdns0(); opt != nil && m.edns != ednsIgnore {
 		size = max(size, int(opt.UDPSize()))
 		if q.reply.IsEdns0() == nil {
-			q.reply.SetEdns0(serverSize, opt.Do())
+			q.reply.SetEdns0(wire.UDPSize, opt.Do())
 		}
 	}
 	if q.way.transport == resolve.UDP && q.reply.Len() > size && !m.large {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // cached is an answer in the cache of a server that forwards.
@@ -81,7 +82,7 @@ func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (cached, e
 		return c.aged(now), nil
 	}
 	query := new(dns.Msg).SetQuestion(k.name.String(), k.typ)
-	query.SetEdns0(1232, false)
+	query.SetEdns0(wire.UDPSize, false)
 	m, err := s.net.exchange(ctx, path{resolve.UDP, to, s.addr.Addr()}, query)
 	if err != nil {
 		return cached{}, err

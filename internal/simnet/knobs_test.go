@@ -14,6 +14,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/simnet"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // asking is how a test puts a query.
@@ -29,7 +30,7 @@ func (a asking) query(name, typ string) *dns.Msg {
 	if a.noEDNS {
 		return q
 	}
-	q.SetEdns0(1232, a.do)
+	q.SetEdns0(wire.UDPSize, a.do)
 	if a.subnet != "" {
 		p := netip.MustParsePrefix(a.subnet)
 		q.IsEdns0().Option = append(q.IsEdns0().Option, &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/simnet"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
@@ -31,7 +32,7 @@ func ask(t *testing.T, ex resolve.Exchanger, server, name, typ string) string {
 		t.Fatal(err)
 	}
 	query := new(dns.Msg).SetQuestion(name, dns.StringToType[typ])
-	query.SetEdns0(1232, false)
+	query.SetEdns0(wire.UDPSize, false)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	m, err := ex.Exchange(ctx, srv, query)

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // serversOf are the servers of the zones that were looked at, and how they behaved.
@@ -199,15 +200,12 @@ func echoes(own []record) (p explain.Probe) {
 	return p
 }
 
-// maxUDP is what is asked for: what no usual path fragments (DNS flag day 2020).
-const maxUDP = 1232
-
 // truncation is whether a server keeps to the size that it was given.
 func truncation(own []record) (p explain.Probe) {
 	for i, e := range own {
 		switch {
 		case e.Transport != resolve.UDP.String():
-		case e.view != nil && e.view.Size > maxUDP && e.EDNS:
+		case e.view != nil && e.view.Size > wire.UDPSize && e.EDNS:
 			tell(&p, explain.No, fmt.Sprintf("%d octets", e.view.Size), e.id)
 		case e.Class != iterate.Truncated:
 		case slices.ContainsFunc(own[i:], func(f record) bool { return sameOverTCP(e, f) && f.view != nil }):

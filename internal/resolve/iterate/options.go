@@ -32,7 +32,6 @@ type Options struct {
 // Bounds of every walk.
 const (
 	maxDepth   = 30 // referrals one below the other
-	maxChain   = 16 // aliases in a row: more than resolvers follow (about 11)
 	maxServers = 13 // of an NS set that are asked; the others are listed
 	maxLookups = 20 // names of servers without glue that are looked up
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // end is where a walk led: the last zone, and what its servers say.
@@ -218,7 +219,7 @@ func (r *run) chase() {
 			switch {
 			case seen[l.To]:
 				r.note(NoteAliasLoop, e.zone.name, l.From.String()+" to "+l.To.String())
-			case len(seen) > maxChain:
+			case len(seen) > wire.MaxChain:
 				r.note(NoteAliasLong, e.zone.name, l.From.String()+" to "+l.To.String())
 			default:
 				seen[l.To] = true

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 const (
@@ -47,7 +49,7 @@ func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
 	}
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(q.Name) {
-		h = (h ^ uint32(lower(q.Name[i]))) * 16777619
+		h = (h ^ uint32(dnsname.Lower(q.Name[i]))) * 16777619
 	}
 	s := &r.slots[h%recentSlots]
 	if !s.busy.CompareAndSwap(false, true) {
@@ -56,7 +58,7 @@ func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
 	defer s.busy.Store(false)
 	same := int(s.n) == len(q.Name)
 	for i := range len(q.Name) {
-		c := lower(q.Name[i])
+		c := dnsname.Lower(q.Name[i])
 		same = same && s.name[i] == c
 		s.name[i] = c
 	}
@@ -109,13 +111,6 @@ func (r *recent) all() []asked {
 		s.busy.Store(false)
 	}
 	return out
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // addrPort is the address of a client; the zero one when it has none of IP.
