@@ -1,11 +1,13 @@
 package archtest
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -159,6 +161,26 @@ func TestRootModule(t *testing.T) {
 	for _, lib := range []string{"k8s.io/", "github.com/coredns/", "github.com/ovn-kubernetes/", module + "kubernetes"} {
 		if strings.Contains(string(text), lib) {
 			t.Errorf("go.mod requires something of %s: what needs it belongs to the module kubernetes", lib)
+		}
+	}
+}
+
+// TestModules resolves every import of each module from its own go.mod and go.sum. In the workspace, a module that lacks a
+// requirement gets it from another one, and fails only where it is built alone, as the Makefile and Dockerfiles do.
+func TestModules(t *testing.T) {
+	work, err := exec.Command("go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules struct{ Use []struct{ DiskPath string } }
+	if err := json.Unmarshal(work, &modules); err != nil || len(modules.Use) < 2 {
+		t.Fatalf("go.work uses %v (%v)", modules.Use, err)
+	}
+	for _, m := range modules.Use {
+		cmd := exec.Command("go", "list", "-mod=readonly", "-test", "-deps", "./...")
+		cmd.Dir, cmd.Env = filepath.Join(root, m.DiskPath), append(os.Environ(), "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("module %s: %v: run `GOWORK=off go mod tidy` there\n%s", m.DiskPath, err, out)
 		}
 	}
 }
