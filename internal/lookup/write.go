@@ -20,7 +20,7 @@ const (
 	maxPointer  = 0x3fff
 )
 
-func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, 0xc000|uint16(to)) }
+func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, wire.Pointer(to)) }
 
 // put appends a set with its owner at octet owner of the message and the zone's apex at octet apex. It reports whether
 // the set fitted; if not, the answer is truncated.
