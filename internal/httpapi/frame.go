@@ -160,7 +160,7 @@ func (f *frame) challenge(x *exchange) {
 func (f *frame) authenticate(x *exchange) error {
 	c, err := f.Identify(x.req)
 	if err != nil {
-		if errors.Is(err, ErrNobody) {
+		if errors.Is(err, errNobody) {
 			return err
 		}
 		// Not louder and not throttled: a token has too many bits to be guessed, the check takes less than a microsecond,
@@ -175,8 +175,8 @@ func (f *frame) authenticate(x *exchange) error {
 	return nil
 }
 
-// TokenOf is the token or session that a request shows; empty when there is none.
-func TokenOf(r *http.Request) string {
+// tokenOf returns the token or session of a request, or "".
+func tokenOf(r *http.Request) string {
 	if t := r.Header.Get("X-Auth-Token"); t != "" {
 		return t
 	}

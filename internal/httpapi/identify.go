@@ -9,11 +9,11 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-// Identify finds out who makes a request. It returns ErrNobody when the request says nothing of that.
+// Identify returns the caller of a request, or errNobody when the request has no credentials.
 type Identify func(*http.Request) (Caller, error)
 
-// ErrNobody says that a request shows nothing that could tell who makes it.
-var ErrNobody = errors.New("no credentials")
+// errNobody is the error for a request without credentials.
+var errNobody = errors.New("no credentials")
 
 // errForeignPage says that a browser made the request for a page of another site.
 var errForeignPage = errors.New("request of another site's page")
@@ -21,9 +21,9 @@ var errForeignPage = errors.New("request of another site's page")
 // ByToken knows callers by their token or session.
 func ByToken(a *access.Access) Identify {
 	return func(r *http.Request) (Caller, error) {
-		text := TokenOf(r)
+		text := tokenOf(r)
 		if text == "" {
-			return Caller{}, ErrNobody
+			return Caller{}, errNobody
 		}
 		p, err := a.Authenticate(text)
 		return CallerFor(p), err
@@ -34,7 +34,7 @@ func ByToken(a *access.Access) Identify {
 func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 	byToken := ByToken(a)
 	return func(r *http.Request) (Caller, error) {
-		text := TokenOf(r)
+		text := tokenOf(r)
 		if !access.IsJWT(text) {
 			return byToken(r)
 		}
@@ -48,7 +48,7 @@ func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 func ByCertificate(names []string) Identify {
 	return func(r *http.Request) (Caller, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			return Caller{}, ErrNobody
+			return Caller{}, errNobody
 		}
 		if err := ownPage(r); err != nil {
 			return Caller{}, err
