@@ -12,9 +12,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Apply makes a group that another publisher has decided durable, and serves it. b is the output of Group.MarshalBinary.
-// Groups must be applied in their order, to a copy of the store that they were made on: Apply refuses a group that does
-// not follow the last one. Derive and BeforeDurable are not called; Committed is.
+// Apply makes a group that another publisher has decided durable, and serves it. b is the output of
+// Group.MarshalBinary. Groups must be applied in their order, to a copy of the store that they were made on: Apply
+// refuses a group that does not follow the last one. Derive and BeforeDurable are not called; Committed is.
 func (p *Publisher) Apply(ctx context.Context, b []byte) error {
 	d, err := parseGroup(b)
 	if err != nil {

@@ -77,8 +77,8 @@ func rowsOf(t *testing.T, st store.Store) (sum [sha256.Size]byte) {
 // answersOf returns everything that a snapshot serves.
 func answersOf(s *zone.Snapshot) (out []string) {
 	for z := range s.All() {
-		out = append(out, fmt.Sprintf("%s %s serial %d, %d names, overlay %v, cuts %v", z.Apex(), z.ID(), z.Serial(), z.Names(),
-			z.IsOverlay(), z.HasCuts()))
+		out = append(out, fmt.Sprintf("%s %s serial %d, %d names, overlay %v, cuts %v", z.Apex(), z.ID(), z.Serial(),
+			z.Names(), z.IsOverlay(), z.HasCuts()))
 		z.Walk(func(labels string, r zone.Records) bool {
 			out = append(out, fmt.Sprintf("%s %q %v", z.Apex(), labels, r))
 			return true

@@ -16,8 +16,8 @@ import (
 // errNothing ends an Update in which no edit changed anything, so that it costs no sync.
 var errNothing = errors.New("nothing changed")
 
-// commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and lets its callers
-// go. An edit that must run alone gets a group of its own.
+// commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and lets its
+// callers go. An edit that must run alone gets a group of its own.
 func (p *Publisher) commit(r *request) {
 	for r != nil {
 		g := &Group{edits: []*request{r}, start: time.Now()}
@@ -126,8 +126,8 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	if r.alone {
 		edit.Bulk()
 	}
-	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor, now: time.Now().UTC().Truncate(time.Microsecond),
-		zones: map[uuid.UUID]*zoneEdit{}}
+	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor,
+		now: time.Now().UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
 		r.err = r.tx.finish()
 	}
@@ -174,7 +174,7 @@ func (p *Publisher) serve(g *Group) {
 				working[z.zone.Name] = n
 			}
 			if err := p.next(n, z); err != nil {
-				// The rows were just written by this program; not being able to read them is no state to go on in.
+				// This program has just written the rows: if it cannot read them, it must not go on.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
 			}
 		}
@@ -190,7 +190,7 @@ func (p *Publisher) serve(g *Group) {
 	}
 }
 
-// with is a snapshot in which zones were replaced or removed.
+// with returns a snapshot in which zones were replaced or removed.
 func with(s *zone.Snapshot, working map[dnsname.Name]*serving) *zone.Snapshot {
 	var put []*zone.Nodes
 	var remove []dnsname.Name
@@ -214,7 +214,7 @@ func (n *serving) done() *zone.Nodes {
 	return n.batch.Done()
 }
 
-// next makes n what it is after an edit.
+// next brings an edit of a zone into n.
 func (p *Publisher) next(n *serving, z *zoneEdit) error {
 	switch {
 	case z.deleted:
@@ -242,7 +242,7 @@ func (p *Publisher) next(n *serving, z *zoneEdit) error {
 	return nil
 }
 
-// reload reads a zone anew; nil when a later edit of the same group has deleted it.
+// reload reads a zone from the store. It returns nil when a later edit of the same group has deleted the zone.
 func (p *Publisher) reload(id uuid.UUID) (n *zone.Nodes, err error) {
 	err = p.View(func(v store.View) error {
 		cur, err := v.Zone(id)

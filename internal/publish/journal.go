@@ -2,7 +2,7 @@ package publish
 
 import "github.com/nameplane/nameplane/internal/store"
 
-// commitNumber is the number of this edit in the commit log of the whole store; one for all its zones.
+// commitNumber returns the number of this edit in the commit log of the whole store: one for all its zones.
 func (tx *Tx) commitNumber() (uint64, error) {
 	if tx.commit == 0 {
 		n, err := tx.edit.Next(store.KeyCommit, 1)

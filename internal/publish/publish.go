@@ -1,5 +1,5 @@
-// Package publish takes edits from every door, makes them durable in one ordered commit log, and serves them: when Commit
-// returns nil, the change is on the disk and in the answers.
+// Package publish takes edits from every API, makes them durable in one ordered commit log, and serves them: when
+// Commit returns nil, the change is on the disk and in the answers.
 package publish
 
 import (
@@ -29,8 +29,8 @@ type Options struct {
 	JournalLimit int
 	JournalSets  int
 
-	// Derive, when set, is called inside each edit with what it changed, and may change more: that becomes part of the edit,
-	// and Derive is asked about it too. It must be quick, and wait for nothing: every other edit waits for it.
+	// Derive, when set, is called inside each edit with what the edit changed, and may change more: that becomes part of
+	// the edit, and Derive is called with it too. It must be quick and must not block: every other edit waits for it.
 	Derive func(*Tx, []Changed) error
 
 	// BeforeDurable, when set, is called once for each group, after its edits ran and before it is made durable. When it
@@ -38,7 +38,8 @@ type Options struct {
 	// fail, when the store refuses. Without it the rows of groups are not recorded.
 	BeforeDurable func(*Group) error
 
-	// Committed, when set, is called after each commit, in their order, before Commit returns to the callers.
+	// Committed, when set, is called with the changes of each group once it is served, before Commit returns to the
+	// callers.
 	Committed func([]store.Change)
 }
 
@@ -67,7 +68,7 @@ type request struct {
 	ctx   context.Context
 	actor store.Actor
 	fn    func(*Tx) error
-	alone bool // runs in an Update of its own, and cannot be undone but with it
+	alone bool // runs in a group of its own, and is undone only with it
 
 	decided *decided // of Apply; then there is no fn
 	tx      *Tx
@@ -100,7 +101,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 		return nil, err
 	}
 	p.swap(zone.NewSnapshot(zones...))
-	debug.FreeOSMemory() // what loading needed is not needed again
+	debug.FreeOSMemory() // loading a million names needs memory that Go would keep for minutes
 	return p, nil
 }
 
@@ -137,7 +138,7 @@ func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
 	return l.Done(), nil
 }
 
-// Snapshot is what is served now.
+// Snapshot returns what is served now.
 func (p *Publisher) Snapshot() *zone.Snapshot { return p.snap.Load() }
 
 func (p *Publisher) swap(s *zone.Snapshot) {
@@ -153,12 +154,12 @@ func (p *Publisher) View(fn func(store.View) error) error {
 // Backup writes a consistent copy of the store while it is in use.
 func (p *Publisher) Backup(w io.Writer) error { return p.store.Backup(w) }
 
-// ErrClosed says that the program is about to end and takes no more changes.
+// ErrClosed says that the program is about to end and takes no further changes.
 var ErrClosed = fmt.Errorf("shutting down: %w", store.ErrUnavailable)
 
 // Commit runs fn, which reads and writes through its Tx as if it were alone, and makes what it wrote durable and
 // served. When fn returns an error nothing of it is kept, and Commit returns that error. When ctx ends first, fn does
-// not run; once it has run, Commit waits for the outcome, because the caller must be told the truth.
+// not run; once it has run, Commit waits for the outcome and returns it.
 func (p *Publisher) Commit(ctx context.Context, actor store.Actor, fn func(*Tx) error) error {
 	return p.submit(&request{ctx: ctx, actor: actor, fn: fn, done: make(chan struct{})})
 }
@@ -187,12 +188,12 @@ func (p *Publisher) submit(r *request) error {
 		}
 	}
 	if r.panic != nil {
-		panic(r.panic) // in the goroutine that brought fn, where its owner can see it
+		panic(r.panic) // in the goroutine that called Commit, where its owner can see it
 	}
 	return r.err
 }
 
-// Run commits until ctx ends, then what is still waiting, and returns.
+// Run commits edits until ctx ends. Then it commits the edits that are still waiting, and returns.
 func (p *Publisher) Run(ctx context.Context) error {
 	defer close(p.done)
 	for {

@@ -53,12 +53,13 @@ func rowOf(s *zone.RecordSet) []byte {
 	return encodeSet(*s, setNumber(s.ID))
 }
 
-// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Builds that know of no
-// change of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind all
-// they read.
+// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Builds that know of
+// no change of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind
+// all they read.
 //
 // Behind everything else stands how far back the number of the group is, when it is not the change's own. Rows of
-// earlier builds have none. In a row that is Whole such builds would take it for a TTL, so that one has another version.
+// earlier builds have none. In a row that is Whole such builds would take it for a TTL, so that one has another
+// version.
 const (
 	changeRowVersion = 1
 	wholeInGroup     = 2 // Whole, and the group follows

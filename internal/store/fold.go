@@ -10,9 +10,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Fold returns changes of one zone that belong to one group, newest first, as one change. All of them became visible at
-// once: a server never answered with a serial between the first and the last. The number, time, actor and note are those
-// of the newest.
+// Fold returns changes of one zone that belong to one group, newest first, as one change. All of them became visible
+// at once: a server never answered with a serial between the first and the last. The number, time, actor and note are
+// those of the newest.
 func Fold(changes []Change) Change {
 	out := changes[0]
 	if len(changes) == 1 {
@@ -40,8 +40,8 @@ func Fold(changes []Change) Change {
 	return out
 }
 
-// foldSets returns, for each record set of the changes, what it was before the oldest and is after the newest. A set that
-// came and went is left out.
+// foldSets returns, for each record set of the changes, what it was before the oldest and is after the newest. A set
+// that came and went is left out.
 func foldSets(changes []Change) []SetChange {
 	type key struct {
 		name dnsname.Name

@@ -31,16 +31,19 @@ func TestFold(t *testing.T) {
 				{Commit: 8, Group: 7, From: 2, To: 3, Sets: []SetChange{{nil, b1}}},
 				{Commit: 7, Group: 7, From: 1, To: 2, Sets: []SetChange{{a1, a2}}}},
 			Change{Commit: 9, Group: 7, From: 1, To: 4, Note: "last", Sets: []SetChange{{a1, a3}}}},
-		{"a zone's TTL", []Change{{ZoneTTL: 30, Retimed: true, TTLFrom: 20}, {ZoneTTL: 20, Retimed: true, TTLFrom: 10}, {ZoneTTL: 10}},
+		{"a zone's TTL",
+			[]Change{{ZoneTTL: 30, Retimed: true, TTLFrom: 20}, {ZoneTTL: 20, Retimed: true, TTLFrom: 10}, {ZoneTTL: 10}},
 			Change{ZoneTTL: 30, Retimed: true, TTLFrom: 10}},
-		{"a zone's TTL and back", []Change{{ZoneTTL: 10, Retimed: true, TTLFrom: 20}, {ZoneTTL: 20, Retimed: true, TTLFrom: 10}},
+		{"a zone's TTL and back",
+			[]Change{{ZoneTTL: 10, Retimed: true, TTLFrom: 20}, {ZoneTTL: 20, Retimed: true, TTLFrom: 10}},
 			Change{ZoneTTL: 10}},
 		{"too large", []Change{{Sets: []SetChange{{nil, a1}}}, {Whole: true}}, Change{Whole: true}},
 		{"damaged", []Change{{}, {Whole: true, Damage: damage}}, Change{Whole: true, Damage: damage}},
 	}
 	for _, tt := range tests {
-		got := Fold(tt.changes)
-		if diff := cmp.Diff(tt.want, got, cmpopts.EquateComparable(dnsname.Name{}), cmpopts.EquateErrors(), cmpopts.EquateEmpty()); diff != "" {
+		diff := cmp.Diff(tt.want, Fold(tt.changes), cmpopts.EquateComparable(dnsname.Name{}), cmpopts.EquateErrors(),
+			cmpopts.EquateEmpty())
+		if diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

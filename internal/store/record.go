@@ -13,8 +13,8 @@ import (
 )
 
 // Recorder is a Writer that keeps the rows that are written through it, in order, so that Replay can write them to
-// another store. For each row it keeps the table's index in Tables (1 byte), 1 for a Put or 0 for a Delete, the key and,
-// for a Put, the value, both with their length as a varint in front.
+// another store. For each row it keeps the table's index in Tables (1 byte), 1 for a Put or 0 for a Delete, the key
+// and, for a Put, the value, both with their length as a varint in front.
 type Recorder struct {
 	Writer
 	Rows []byte

@@ -137,7 +137,8 @@ func TestOpenDamaged(t *testing.T) {
 }
 
 // TestOpenRandomDamage throws random bytes at random pages. Open must refuse the file or everything must work on it
-// (most of the file is free pages and values, which carry no redundancy); it must never crash, and never touch what it refuses.
+// (most of the file is free pages and values, which carry no redundancy); it must never crash, and never touch what it
+// refuses.
 func TestOpenRandomDamage(t *testing.T) {
 	_, intact := sample(t)
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -23,9 +23,9 @@ import (
 //	17   random number 16 bytes, copy of a meta page 80 bytes
 //	113  CRC-32C of bytes 0 to 112, little endian
 //
-// The file has a mark, so that a lost or damaged log is noticed too: the sequence number of the bucket Meta is the log's
-// id, and in its upper half 1 + the upper half of the transaction number. In a backup of such a build the transaction
-// number is larger by 2^32, so the mark does not count there.
+// The file has a mark, so that a lost or damaged log is noticed too: the sequence number of the bucket Meta is the
+// log's id, and in its upper half 1 + the upper half of the transaction number. In a backup of such a build the
+// transaction number is larger by 2^32, so the mark does not count there.
 const (
 	logMagic = "npwal\x00\x00\x01"
 	logSlot  = 4096
@@ -76,8 +76,8 @@ func checkMark(db *bolt.DB) error {
 }
 
 func logInUse(path string) error {
-	return fmt.Errorf("open store %s: an earlier build of nameplane did not stop in order and left its newest changes in %s: "+
-		"start and stop that build once, then start this one", path, logPath(path))
+	return fmt.Errorf("open store %s: an earlier build of nameplane did not stop in order and left its newest changes "+
+		"in %s: start and stop that build once, then start this one", path, logPath(path))
 }
 
 // removeLog deletes a log that is not in use. One that cannot be deleted does no harm.

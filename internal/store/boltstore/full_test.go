@@ -196,8 +196,8 @@ func limited(path string) error {
 	return errors.Join(check(s), s.Close())
 }
 
-// TestUndo: a commit fails after its meta page was written, so Update fails, but the commit is in the file. Nobody may see
-// it, now or after a restart, and the store must go on as if it had not been.
+// TestUndo: a commit fails after its meta page was written, so Update fails, but the commit is in the file. Nobody may
+// see it, now or after a restart, and the store must go on as if it had not been.
 func TestUndo(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)

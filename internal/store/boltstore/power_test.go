@@ -56,8 +56,9 @@ func randomUpdate(t *testing.T, s *Store, rnd *rand.Rand, model map[string]strin
 }
 
 // cut returns the file as a power cut during a commit can leave it. before and after are the file around the commit,
-// meta is the offset of the meta page that the commit wrote. bbolt writes all other pages and syncs them, then it writes
-// the meta page and syncs that. Until a sync returns, the disk has any subset of the sectors since the sync before.
+// meta is the offset of the meta page that the commit wrote. bbolt writes all other pages and syncs them, then it
+// writes the meta page and syncs that. Until a sync returns, the disk has any subset of the sectors since the sync
+// before.
 func cut(before, after []byte, meta int, pagesSynced bool, rnd *rand.Rand) []byte {
 	out := make([]byte, len(after)) // the part that is new has zeros
 	copy(out, before)

@@ -24,8 +24,8 @@ type Options struct {
 	LockTimeout time.Duration
 }
 
-// Store is a store.Store in one bbolt file. Besides what the contract says: after a fault in the middle of a commit (the
-// file was damaged while in use) it refuses Updates until the file is opened again, so that it never writes to a
+// Store is a store.Store in one bbolt file. Besides what the contract says: after a fault in the middle of a commit
+// (the file was damaged while in use) it refuses Updates until the file is opened again, so that it never writes to a
 // damaged file; Views go on.
 type Store struct {
 	path string
@@ -47,8 +47,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, and creates it when there is none. Open reports a file that is not an intact
-// store as *store.DamagedError and leaves it as it is. On a read-only file system the store can be read only.
+// Open opens the store in the file at path, and creates it when there is none. Open reports a file that is not an
+// intact store as *store.DamagedError and leaves it as it is. On a read-only file system the store can be read only.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = 2 * time.Second

@@ -125,8 +125,8 @@ func before(b *bolt.Bucket, c *bolt.Cursor, bound []byte) (k, v []byte) {
 	return prev(b, c, bound)
 }
 
-// prev moves c, which stands at the first key at or after bound, one back. Prev alone says nil both at the first key and at a
-// page that this transaction has emptied.
+// prev moves c, which stands at the first key at or after bound, one back. Prev alone says nil both at the first key
+// and at a page that this transaction has emptied.
 func prev(b *bolt.Bucket, c *bolt.Cursor, bound []byte) (k, v []byte) {
 	defer trap()
 	k, v = c.Prev()
