@@ -50,6 +50,16 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestFilePerCommand checks that the code of each command is in the file of its name: that of zone import in zone_import.go.
+func TestFilePerCommand(t *testing.T) {
+	for _, c := range commandsOf(newRootCommand())[1:] {
+		file := strings.Join(strings.Fields(c.CommandPath())[1:], "_") + ".go"
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s is not in a file of its own: %v", c.CommandPath(), err)
+		}
+	}
+}
+
 // commandsOf lists a command and those below it, but for the ones whose text is not ours to compare.
 func commandsOf(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}

@@ -28,8 +28,8 @@ func newMecCommand() *cobra.Command {
   nameplane mec watch`)
 	conn := &connection{}
 	conn.addFlags(c)
-	c.AddCommand(newMecApply(conn), newMecList(conn), newMecState(conn, "activate", "ACTIVE"),
-		newMecState(conn, "deactivate", "INACTIVE"), newMecDelete(conn), newMecTerminate(conn), newMecWatch(conn))
+	c.AddCommand(newMecApply(conn), newMecList(conn), newMecActivate(conn),
+		newMecDeactivate(conn), newMecDelete(conn), newMecTerminate(conn), newMecWatch(conn))
 	return c
 }
 

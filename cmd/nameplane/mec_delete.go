@@ -39,30 +39,3 @@ not answered any more, unless another application has a rule for it as well.`,
 	appFlag(c, &app, true)
 	return c
 }
-
-func newMecTerminate(conn *connection) *cobra.Command {
-	var app string
-	c := &cobra.Command{
-		Use:   "terminate --app ID",
-		Short: "Remove an application with all its rules",
-		Long: `Remove everything of an application instance that has ended: its rules, its
-subscriptions and its tasks, in one step. Its tokens are revoked.`,
-		Example: `  nameplane mec terminate --app game-1`,
-		Args:    cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needApp(cmd, app); err != nil {
-				return err
-			}
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := cl.call(cmd.Context(), http.MethodDelete, appPath(app), nil, nil); err != nil {
-				return err
-			}
-			return cli.Say(cmd, "terminated %s", app)
-		},
-	}
-	appFlag(c, &app, true)
-	return c
-}

@@ -26,35 +26,3 @@ data folder. These commands need a token with that role.`,
 	c.AddCommand(newTokenCreate(conn), newTokenList(conn), newTokenRevoke(conn))
 	return c
 }
-
-func newTokenList(conn *connection) *cobra.Command {
-	var out cli.Format
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List tokens",
-		Long: `List all tokens, oldest first, but not what they are: that is known only to those who
-have them. Expired and revoked tokens stay listed for 30 days. The time of last use
-is true to some minutes.`,
-		Example: `  nameplane token list
-  nameplane token list -o json | jq -r '.[] | select(.role == "admin") | .name'`,
-		Args: cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			head := []string{"ID", "NAME", "PROJECT", "ROLE", "APPLICATION", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}
-			return listAccounts(cmd, conn, out, "tokens", head, func(a account) []string {
-				return []string{a.ID, a.Name, a.ProjectName, a.Role, a.App, a.CreatedAt, a.ExpiresAt, a.RevokedAt, a.LastUsedAt}
-			})
-		},
-	}
-	out.AddFlag(c)
-	return c
-}
-
-func newTokenRevoke(conn *connection) *cobra.Command {
-	return newDeleteCommand(conn, &cobra.Command{
-		Use:   "revoke NAME",
-		Short: "Revoke a token",
-		Long: `Revoke a token, given by name or id. It is refused from then on, and so are sessions that
-were opened with it. The last admin token cannot be revoked.`,
-		Example: `  nameplane token revoke ci-deploy`,
-	}, "tokens", "revoked")
-}

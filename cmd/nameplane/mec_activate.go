@@ -11,7 +11,11 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// newMecState is activate or deactivate.
+func newMecActivate(conn *connection) *cobra.Command {
+	return newMecState(conn, "activate", "ACTIVE")
+}
+
+// newMecState returns the command that sets rules to a state.
 func newMecState(conn *connection, verb, state string) *cobra.Command {
 	var out cli.Format
 	var app string

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
+	"github.com/nameplane/nameplane/internal/explain/resolvers"
+	"github.com/nameplane/nameplane/internal/explain/source"
+)
+
+const resolversListLong = `List resolvers: where they are, whether they filter, and their addresses. Answers of
+those that filter are shown and not counted, and so are those of resolvers with "no
+vote", which may be altered on the way to us.`
+
+func newResolversList() *cobra.Command {
+	var out cli.Format
+	var file string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the resolvers",
+		Long:  resolversListLong,
+		Example: `  nameplane resolvers list
+  nameplane resolvers list --resolvers ours.txt -o json`,
+		Args: cli.Args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := source.Resolvers(file)
+			if err != nil {
+				return err
+			}
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), list)
+			}
+			t := cli.NewTable(cmd.OutOrStdout(), "ID", "OPERATOR", "REGION", "REMARK", "ADDRESSES")
+			for _, r := range list.Resolvers {
+				t.Row(r.ID, r.Operator, r.Region, remark(r), addressList(r))
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			return cli.Say(cmd, "%s", list)
+		},
+	}
+	out.AddFlag(c)
+	addResolversFlag(c, &file)
+	return c
+}
+
+func remark(r resolvers.Resolver) string {
+	var words []string
+	if r.Filter {
+		words = append(words, "filters")
+	}
+	if !r.Vote && !r.Filter {
+		words = append(words, "no vote")
+	}
+	return strings.Join(words, ", ")
+}
+
+func addressList(r resolvers.Resolver) string {
+	var words []string
+	for _, a := range append(append([]netip.Addr{}, r.V4...), r.V6...) {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, " ")
+}

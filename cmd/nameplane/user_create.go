@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
+)
+
+func newUserCreate(conn *connection) *cobra.Command {
+	var out cli.Format
+	var project, role, file string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a user",
+		Long:  "Create a user.\n\n" + passwordLong,
+		Example: `  nameplane user create alice
+  nameplane user create alice --project web --role reader --password-file alice.pw`,
+		Args: cli.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := conn.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			password, err := readPassword(cmd, file)
+			if err != nil {
+				return err
+			}
+			in := map[string]any{"name": args[0], "role": role, "password": password}
+			if project != "" {
+				in["project"] = project
+			}
+			u, raw, err := cl.createAccount(cmd.Context(), "users", in)
+			if err != nil {
+				return err
+			}
+			if out.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), raw)
+			}
+			return cli.Say(cmd, "created user %s (%s), a %s of project %s\n", u.Name, u.ID, u.Role, u.ProjectName)
+		},
+	}
+	out.AddFlag(c)
+	c.Flags().StringVar(&project, "project", "", "`PROJECT` of the user (default: that of the token in use)")
+	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member or admin")
+	c.Flags().StringVar(&file, "password-file", "", "`FILE` whose first line is the password")
+	return c
+}
