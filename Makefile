@@ -1,56 +1,75 @@
 # Everything a person needs is a target here; each is a few lines, so that this file can be read in one go.
 GO ?= go
 SETUP := test/setup.sh
-# Programs are built from the versions in the go.mod of their own module, as `go install` builds them.
-BUILD := GOWORK=off CGO_ENABLED=0 $(GO) build -trimpath
+# Programs are built and tested with the versions in the go.mod of their own module, as `go install` builds them.
+export GOWORK := off
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath
+TEST := $(GO) test -timeout 20m
 
-.PHONY: run build generate test check race fuzz bench bench-egress bench-explain clean
+.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain clean
 
-run: ## start a server on loopback, with its data in ./data
-	$(BUILD) -o bin/ ./cmd/nameplane
+run: nameplane ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
-build: ## all three programs, into bin
-	$(BUILD) -o bin/ ./cmd/...
+nameplane: ## the server and command line, into bin
+	$(BUILD) -o bin/ ./cmd/nameplane
+
+build: nameplane ## all three programs, into bin
 	cd kubernetes && $(BUILD) -o ../bin/ ./cmd/...
 
 generate: ## deep copies and CRDs, from the types in kubernetes/api
 	kubernetes/api/generate.sh
 
-test: ## install what the tests need, then run everything
+# CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestRungs compares it with this file.
+
+quick: ## format, vet and unit tests, without the servers of others
+	$(FORMAT)
+	$(GO) vet ./...
+	$(TEST) $(UNIT)
+
+test: ## install what the tests of the nameplane program need, then run them
 	$(SETUP) test
-	$(MAKE) check race
+	$(FORMAT)
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	$(TEST) -race $(RACE)
+	$(TEST) -race -cpu 1 $(BUBBLES)
+	$(TEST) $(PLAIN)
+	$(TEST) -p 4 $(SUITES)
+	cd test/clients && $(GO) vet ./...
+	cd test/clients && $(TEST) -race -cpu 1 ./openapi
+	cd test/clients && $(TEST) .
 
-check: ## format, vet, staticcheck and all tests
-	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
-	$(GO) vet $(ALL)
-	.cache/bin/staticcheck $(ALL)
-	$(GO) test -timeout 20m $(ALL)
-ALL := ./... ./kubernetes/... ./test/clients/...
+test-all: test ## the same for everything, Kubernetes and OVN included
+	$(SETUP) test-all
+	cd kubernetes && $(GO) vet ./...
+	cd kubernetes && $(STATICCHECK) ./...
+	cd kubernetes && $(TEST) -race -cpu 1 ./internal/... ./plugin/...
+	cd kubernetes && $(TEST) ./api/... ./cmd/... ./test/...
 
-race: ## the packages that own goroutines, under the race detector
-	$(GO) test -race -timeout 20m $(RACE)
-	$(GO) test -race -cpu 1 -timeout 20m $(RACE_BUBBLES)
-RACE := ./internal/publish ./internal/dnsserver ./internal/access ./internal/store/...
-# The race detector of Go 1.26 crashes now and then where two processors run timers of one synctest bubble. Packages that
-# live in bubbles get one processor: what happens before what is found out in the same way.
-RACE_BUBBLES := ./internal/httpapi/... ./test/clients/openapi ./internal/mec ./internal/resolve/... ./internal/forward ./internal/follow \
-	./internal/transfer ./internal/alias ./internal/dnspeer ./kubernetes/internal/... ./kubernetes/plugin/... \
-	./internal/registry ./internal/explain/gather ./internal/explain/scans ./internal/lab ./internal/simnet
+FORMAT := @test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
+STATICCHECK := $(CURDIR)/.cache/bin/staticcheck
+UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u)
+SUITES := $(shell find ./test ./bench ./deploy -path ./test/clients -prune -o -name '*_test.go' -printf '%h\n' | sort -u)
+# Packages that own goroutines run under the race detector. That of Go 1.26 crashes now and then where two processors run
+# timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
+RACE := $(filter ./internal/publish ./internal/dnsserver ./internal/access ./internal/store%,$(UNIT))
+BUBBLES := $(filter $(addprefix ./internal/,httpapi% mec resolve% forward follow transfer alias dnspeer registry \
+	explain/gather explain/scans lab simnet),$(UNIT))
+PLAIN := $(filter-out $(RACE) $(BUBBLES),$(UNIT))
 
 fuzz: ## every fuzz target, a few seconds each
 	test/fuzz.sh 15s
 
-bench: ## ratios against the servers people run; docs/bench.md has the last results
+bench: nameplane ## ratios against the servers people run; docs/bench.md has the last results
 	$(SETUP) bench
-	$(BUILD) -o bin/ ./cmd/nameplane
 	$(GO) run ./bench -write
 
 bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
-	$(SETUP) test
-	$(GO) run ./kubernetes/bench/egress -bin bin -write docs/bench-egress.md
+	$(SETUP) test-all
+	GOWORK= $(GO) run ./kubernetes/bench/egress -bin bin -write docs/bench-egress.md
 
-bench-explain: build ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
+bench-explain: nameplane ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
 	$(SETUP) test
 	$(GO) run ./bench/explain -bin bin/nameplane
 

@@ -1,26 +1,34 @@
 #!/usr/bin/env bash
-# Installs what `make test` (or, with "bench", also `make bench`) needs and the machine does not have.
+# Installs what a target of the Makefile needs and the machine does not have: setup.sh test|test-all|bench
 set -eu
 cd "$(dirname "$0")/.."
+target=${1:-test}
+export GOWORK=off # every module is built with its own versions
 
-programs() { # program:package
-	echo openssl:openssl ip:iproute2 unshare:util-linux named:bind9 dig:bind9-dnsutils knotd:knot nsd:nsd unbound:unbound pdns_server:pdns-server sqlite3:sqlite3 openstack:python3-openstackclient curl:curl mount:mount
-	echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch nsenter:util-linux ethtool:ethtool ping:iputils-ping
-	echo pdns_recursor:pdns-recursor kresd:knot-resolver rndc:bind9-utils
-	[ "${1:-test}" = bench ] && echo dnsperf:dnsperf taskset:util-linux
-	return 0
+packages() { # program:package, or :package for a package without a program of its own
+	echo ip:iproute2 unshare:util-linux mount:mount curl:curl
+	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot nsd:nsd unbound:unbound
+	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
+	echo openstack:python3-openstackclient :python3-designateclient
+	case $target in
+	test-all)
+		echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch
+		echo nsenter:util-linux ethtool:ethtool ping:iputils-ping openssl:openssl
+		;;
+	bench) echo dnsperf:dnsperf taskset:util-linux ;;
+	esac
 }
 
 missing() {
-	local want pkg
-	for want in $(programs "${1:-test}"); do
-		pkg=${want#*:}
-		PATH="$PATH:/usr/sbin:/sbin" command -v "${want%%:*}" >/dev/null || echo "$pkg"
+	local want program package
+	for want in $(packages); do
+		program=${want%%:*} package=${want#*:}
+		if [ -n "$program" ]; then
+			PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || echo "$package"
+		else
+			dpkg -s "$package" >/dev/null 2>&1 || echo "$package"
+		fi
 	done
-	# The plugin that gives the openstack command its zone verbs has no command of its own.
-	dpkg -s python3-designateclient >/dev/null 2>&1 || echo python3-designateclient
-	# Nor has the backend of PowerDNS.
-	dpkg -s pdns-backend-sqlite3 >/dev/null 2>&1 || echo pdns-backend-sqlite3
 }
 
 retry() { # a registry that is busy now may not be in a moment
@@ -33,32 +41,25 @@ retry() { # a registry that is busy now may not be in a moment
 	return 1
 }
 
-need=$(missing "${1:-test}")
-if [ -n "$need" ]; then
+install() {
 	if [ "$(id -u)" != 0 ]; then
-		echo "the tests need these packages:" $need >&2
-		echo "install them (sudo apt-get install" $need") or run make test as root" >&2
+		echo "the tests need these packages: $*" >&2
+		echo "install them (sudo apt-get install $*) or run make $target as root" >&2
 		exit 1
 	fi
 	export DEBIAN_FRONTEND=noninteractive
 	retry apt-get update -qq
 	# Packages of servers start them; here the tests start their own, on their own ports.
-	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d.nameplane
-	chmod +x /usr/sbin/policy-rc.d.nameplane
-	[ -e /usr/sbin/policy-rc.d ] || { ln -s policy-rc.d.nameplane /usr/sbin/policy-rc.d; linked=1; }
-	# shellcheck disable=SC2086
-	retry apt-get install -y -qq --no-install-recommends $need
-	[ -z "${linked:-}" ] || rm -f /usr/sbin/policy-rc.d
-	rm -f /usr/sbin/policy-rc.d.nameplane
-fi
+	local policy=/usr/sbin/policy-rc.d linked=
+	printf '#!/bin/sh\nexit 101\n' >$policy.nameplane
+	chmod +x $policy.nameplane
+	[ -e $policy ] || { ln -s policy-rc.d.nameplane $policy && linked=1; }
+	retry apt-get install -y -qq --no-install-recommends "$@"
+	[ -z "$linked" ] || rm -f $policy
+	rm -f $policy.nameplane
+}
 
-retry go mod download
-(cd kubernetes && retry go mod download)
-(cd test/clients && retry go mod download)
-
-export GOWORK=off # each program below is a module that go.work does not name
-
-tool() { # name package [ldflags]: builds a program from the module test/tools/NAME, unless it is there and newer than its versions
+tool() { # name package [ldflags]: builds a program of the module test/tools/NAME, unless it is newer than its versions
 	local out=$PWD/.cache/bin/$1
 	[ -x "$out" ] && [ "$out" -nt "test/tools/$1/go.mod" ] && return 0
 	mkdir -p .cache/bin
@@ -66,21 +67,27 @@ tool() { # name package [ldflags]: builds a program from the module test/tools/N
 	(cd "test/tools/$1" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
 }
 
-# A kube-apiserver that does not know its version has other features. Some minutes when nothing of it was ever compiled here.
-kube=$(cd test/tools/kube-apiserver && retry go list -m -f '{{.Version}}' k8s.io/kubernetes)
-minor=${kube#v*.}
-v=k8s.io/component-base/version
-tool etcd go.etcd.io/etcd/server/v3
-tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
+kubernetes() { # what only the tests of the module kubernetes/ need
+	(cd kubernetes && retry go mod download)
+	# A kube-apiserver that does not know its version has other features. Some minutes if nothing of it was ever compiled here.
+	local kube minor v=k8s.io/component-base/version
+	kube=$(cd test/tools/kube-apiserver && retry go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	minor=${kube#v*.}
+	tool etcd go.etcd.io/etcd/server/v3
+	tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
+	# A test generates the CRDs again.
+	(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
+	# Without it the tests with a later OVN are skipped, and say so.
+	test/ovn.sh || echo "there is no later OVN to test with" >&2
+}
 
-# A test generates the CRDs again.
-(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
+need=$(missing)
+# shellcheck disable=SC2086
+[ -z "$need" ] || install $need
+retry go mod download
+(cd test/clients && retry go mod download)
 tool staticcheck honnef.co/go/tools/cmd/staticcheck
-
-# Without it the tests with a later OVN are skipped, and say so.
-test/ovn.sh || echo "there is no later OVN to test with" >&2
-
-if [ "${1:-test}" = bench ] && [ ! -x .cache/bin/coredns ]; then
-	mkdir -p .cache/bin
-	(cd test/tools/coredns && retry go build -o ../../../.cache/bin/coredns .)
-fi
+case $target in
+test-all) kubernetes ;;
+bench) tool coredns . ;;
+esac
