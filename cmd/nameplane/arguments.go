@@ -18,9 +18,9 @@ func parseZone(s string) (dnsname.Name, error) {
 	return n, nil
 }
 
-// parseOwner reads the name of a record: relative to its zone, or whole with or without a final dot. A name that ends with the
-// zone's own is taken for whole, because www.example.org.example.org is nearly always a mistake; with a final dot it
-// can be had.
+// parseOwner reads the name of a record: relative to its zone, or whole with or without a final dot. A name that ends
+// with the zone's own is taken for whole, because www.example.org.example.org is nearly always a mistake; with a final
+// dot it can be had.
 func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 	n, err := dnsname.ParseIn(s, zone)
 	if whole, werr := dnsname.Parse(s); s != "@" && werr == nil && whole.IsIn(zone) {
@@ -69,7 +69,7 @@ func parseData(t rr.Type, s string, zone dnsname.Name) (string, error) {
 }
 
 // quoteStrings makes one TXT value of text that has no quotes: the shell has eaten them, and unquoted blanks would
-// cut the value into strings that every reader joins without the blanks. A string holds 255 octets.
+// cut the value into strings that every reader joins without the blanks. A string holds 255 bytes.
 func quoteStrings(s string) string {
 	var parts []string
 	for len(s) > 255 {

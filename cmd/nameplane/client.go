@@ -130,8 +130,8 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-// String names the field and what is wrong with it. The place in a batch is left out: the commands send batches that people
-// do not see.
+// String names the field and what is wrong with it. The place in a batch is left out: the commands send batches that
+// people do not see.
 func (p problem) String() string {
 	steps := p.Path
 	if len(steps) >= 2 && steps[0] == "changes" {
@@ -153,7 +153,7 @@ type apiError struct {
 	Status  int    `json:"-"`
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	Detail  string `json:"detail"` // RFC 9457, the doors of MEC
+	Detail  string `json:"detail"` // RFC 9457, by the MEC APIs
 	Errors  struct {
 		Errors []problem `json:"errors"`
 	} `json:"errors"`

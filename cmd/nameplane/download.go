@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// download copies the body of a reply to w, and sees to it that it is whole: the server cuts off what it could not finish.
+// download copies the body of a reply to w, and fails if it is not complete: the server cuts off what it could not
+// finish.
 func (c *client) download(req *http.Request, w io.Writer) (int64, error) {
 	res, err := c.send(req)
 	if err != nil {
@@ -33,7 +34,7 @@ func (c *client) download(req *http.Request, w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// sourceReader remembers that reading failed, so that a copy tells which of its two ends it was.
+// sourceReader keeps the error of reading, so that a copy knows which of its two ends failed.
 type sourceReader struct {
 	r   io.Reader
 	err error
@@ -63,7 +64,7 @@ func mayWrite(path string, force bool) error {
 	return nil
 }
 
-// writeFile makes a file that only its owner reads, whole or not at all.
+// writeFile writes a file that only its owner can read, completely or not at all.
 func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (size int64, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
 	if err != nil {
@@ -86,8 +87,8 @@ func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (si
 	return size, nil
 }
 
-// place gives a finished file its name. A link, unlike a rename, does not overwrite a file that came in the meantime; where
-// there are no links, the earlier look must do.
+// place gives a finished file its name. A link, unlike a rename, does not overwrite a file that came in the meantime;
+// where there are no links, the earlier check must do.
 func place(from, to string, force bool) error {
 	if !force {
 		err := os.Link(from, to)

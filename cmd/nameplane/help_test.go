@@ -14,7 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestHelp compares the help of every command with testdata/help, and sees to it that each says what it does and shows how.
+// TestHelp compares the help of every command with testdata/help, and sees to it that each says what it does and shows
+// how.
 func TestHelp(t *testing.T) {
 	root := newRootCommand()
 	seen := map[string]bool{}
@@ -50,7 +51,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFilePerCommand checks that the code of each command is in the file of its name: that of zone import in zone_import.go.
+// TestFilePerCommand checks that the code of each command is in the file of its name: that of zone import in
+// zone_import.go.
 func TestFilePerCommand(t *testing.T) {
 	for _, c := range commandsOf(newRootCommand())[1:] {
 		file := strings.Join(strings.Fields(c.CommandPath())[1:], "_") + ".go"

@@ -47,7 +47,8 @@ func labUp(t *testing.T, dir string) (printed string, end func() error) {
 	return printed, func() error { cancel(); return <-done }
 }
 
-// TestLabStale sees that the commands wait in the lab for a resolver that answers with what it once knew, after it has tried to ask.
+// TestLabStale sees that the commands wait in the lab for a resolver that answers with what it once knew, after it has
+// tried to ask.
 func TestLabStale(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	_, end := labUp(t, dir)

@@ -40,7 +40,7 @@ func newMecWatch(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Lines come for as long as somebody looks: no time limit but that of silence.
+			// The stream has no time limit except for silence.
 			w.cmd, w.out, w.client = cmd, out, cl
 			return w.run(cmd.Context())
 		},
@@ -78,8 +78,8 @@ const (
 	watchPause   = time.Second
 )
 
-// run connects again when the server ends a stream. The first connection must succeed; later ones may take their time, for a
-// server that restarts.
+// run connects again when the server ends a stream. The first connection must succeed; later ones may take their time,
+// for a server that restarts.
 func (w *watch) run(ctx context.Context) error {
 	for first := true; ; first = false {
 		err := w.connect(ctx)

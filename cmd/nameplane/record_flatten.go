@@ -101,8 +101,8 @@ func (c *client) findAlias(ctx context.Context, z zoneReply, name dnsname.Name) 
 	return found, err
 }
 
-// awaitAlias waits a while for a lookup that was asked for: until the ALIAS is not PENDING, and its next attempt is not the
-// one that was due.
+// awaitAlias waits a while for a lookup that was asked for: until the ALIAS is not PENDING, and its next attempt is not
+// the one that was due.
 func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessage, err error) {
 	due := ""
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
@@ -128,7 +128,7 @@ func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessa
 	}
 }
 
-// printAlias tells how an ALIAS is, for people.
+// printAlias prints the status of an ALIAS for people.
 func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 	var s aliasReply
 	if err := json.Unmarshal(raw, &s); err != nil {

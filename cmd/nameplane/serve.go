@@ -148,8 +148,8 @@ func runAndReload(ctx context.Context, d *daemon.Daemon, hangup <-chan os.Signal
 	return g.Wait()
 }
 
-// gcPercent lets garbage grow to three times the live heap before a collection. The live heap is small, about 60 bytes per name,
-// and has few pointers; changes make much garbage for their size.
+// gcPercent lets garbage grow to three times the live heap before a collection. The live heap is small, about 60 bytes
+// per name, and has few pointers; changes make much garbage for their size.
 const gcPercent = 300
 
 // startFailure adds a hint to the error of a server that cannot start.

@@ -68,8 +68,9 @@ func TestWatchReached(t *testing.T) {
 	}
 }
 
-// A watch in the lab, in memory, of a name with a TTL of a minute that is changed. Caches that nobody looks into may have the older
-// address from the second of the change on, so that it must not end before a minute has gone; and it must end soon after.
+// A watch in the lab, in memory, of a name with a TTL of a minute that is changed. Caches that nobody looks into may
+// have the older address from the second of the change on, so that it must not end before a minute has gone; and it
+// must end soon after.
 func TestWatchSafe(t *testing.T) {
 	const ttl = time.Minute
 	for _, test := range []struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHistoryPrinter wants changes that tell little to be told for what they are, and each record with the TTL that the zone had then.
+// TestHistoryPrinter wants changes that tell little to be told for what they are, and each record with the TTL that the
+// zone had then.
 func TestHistoryPrinter(t *testing.T) {
 	set := `"recordsets":[{"name":"a.test.","type":"A","before":null,"after":{"ttl":null,"records":["192.0.2.1"]}}]`
 	var b strings.Builder

@@ -21,9 +21,10 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// outgoing is a zone file on its way to the server in normal form: a record per line, with nothing left out and nothing to
-// include. It is read and checked while it is sent, so that client and server work at the same time. A mistake breaks off
-// the sending, and the server forgets what came by then; a file that fits the buffer is sent only when all of it is good.
+// outgoing is a zone file that is being sent to the server in normal form: one complete record per line, without
+// directives. It is read and checked while it is sent, so that client and server work at the same time. A mistake ends
+// the request, and the server drops what it has received; a file that fits the buffer is sent only after all of it was
+// checked.
 type outgoing struct {
 	zone    dnsname.Name
 	records int
@@ -31,10 +32,10 @@ type outgoing struct {
 
 	body    *io.PipeReader
 	pipe    *io.PipeWriter
-	begun   chan struct{} // closed when there is something to send, and with it zone; or nothing will ever be
+	begun   chan struct{} // closed when zone and the first bytes are known, or reading has failed
 	beginOf sync.Once
 	done    chan struct{} // closed when reading has ended
-	err     error         // of reading; for whoever waited for done
+	err     error         // of reading; valid once done is closed
 
 	out   *bufio.Writer
 	line  []byte
@@ -44,15 +45,15 @@ type outgoing struct {
 	seed  maphash.Seed
 }
 
-// The kinds of records that cannot stand together at a name.
+// The kinds of records that exclude each other at a name.
 const (
 	hasCNAME = 1 << iota
 	hasOthers
 	hasNS
 )
 
-// readZoneFile begins to read and check a zone file; "-" is in. The origin is the zero Name when the file says it itself. The
-// caller reads the body and calls end.
+// readZoneFile starts to read and check a zone file; "-" is in. The origin is the zero Name if the file itself has it.
+// The caller reads the body and calls end.
 func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options, p *cli.Progress) (*outgoing, error) {
 	o.File = path
 	f, root, err := openZone(ctx, path, in, p)
@@ -86,7 +87,7 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 	}
 }
 
-// openZone opens a zone file, and its folder for what it includes. Standard input has none.
+// openZone opens a zone file, and its directory for $INCLUDE, which standard input does not have.
 func openZone(ctx context.Context, path string, in io.Reader, p *cli.Progress) (*os.File, *os.Root, error) {
 	if path == "-" {
 		f, err := keepInput(ctx, in, p)
@@ -104,13 +105,13 @@ func openZone(ctx context.Context, path string, in io.Reader, p *cli.Progress) (
 	return f, root, nil
 }
 
-// keepInput keeps standard input in a file, because whoever writes it may be slow, and the server waits for no one.
+// keepInput copies standard input to a file, because its writer may be slow, and the server does not wait.
 func keepInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, error) {
 	f, err := os.CreateTemp("", "nameplane-import-*")
 	if err != nil {
 		return nil, cli.Fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
 	}
-	os.Remove(f.Name()) // it lives on until it is closed
+	os.Remove(f.Name()) // the open file stays until it is closed
 	p.Begin("reading", 0)
 	_, err = io.Copy(f, p.Reader(ctx, in))
 	if err == nil {
@@ -149,13 +150,13 @@ func newOutgoing(zone dnsname.Name) *outgoing {
 	return s
 }
 
-// Write hands on what out has gathered.
+// Write passes the buffer of out on to the request.
 func (s *outgoing) Write(b []byte) (int, error) {
 	s.beginOf.Do(func() { close(s.begun) })
 	return s.pipe.Write(b)
 }
 
-// finish ends the body: well, or with what is wrong with the file.
+// finish ends the body, with the error of the file if there is one.
 func (s *outgoing) finish(err error) {
 	s.err = err
 	_ = s.pipe.CloseWithError(err)
@@ -163,21 +164,21 @@ func (s *outgoing) finish(err error) {
 	s.beginOf.Do(func() { close(s.begun) })
 }
 
-// end gives up what was not sent, waits until reading has ended, and returns what is wrong with the file.
+// end drops what was not sent, waits until reading has ended, and returns the error of the file.
 func (s *outgoing) end() error {
 	_ = s.body.Close()
 	<-s.done
 	if errors.Is(s.err, io.ErrClosedPipe) {
-		return nil // whoever read the body did not want more of it, and knows why
+		return nil // the request ended first, and has its own error
 	}
 	return s.err
 }
 
-// names is how many names the zone has.
+// names returns the number of names in the zone.
 func (s *outgoing) names() int { return len(s.seen) }
 
 func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
-	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
+	head, _ := in.Peek(4096) // Parse reports its error
 	ttl, hasTTL := headTTL(head)
 	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
 		if s.records == 0 {
@@ -202,7 +203,7 @@ func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
 	return s.out.Flush()
 }
 
-// fileFailure is a mistake in the file as people read it: its place first, what to do on a line of its own.
+// fileFailure returns a mistake in the file with its position first and the hint on its own line.
 func fileFailure(err error) error {
 	e, ok := errors.AsType[*zonefile.Error](err)
 	if !ok || errors.Is(err, io.ErrClosedPipe) {
@@ -222,7 +223,7 @@ func interrupted(err error) error {
 	return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted", Hint: "nothing was imported", Err: err}
 }
 
-// begin writes what stands above the records.
+// begin writes the directives above the records.
 func (s *outgoing) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 	if s.zone.IsZero() {
 		if rec.Type != rr.TypeSOA {
@@ -237,7 +238,7 @@ func (s *outgoing) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 	return nil
 }
 
-// check refuses what the server would, while it is known where it stands.
+// check refuses what the server would refuse, while the position is known.
 func (s *outgoing) check(rec zonefile.Record) error {
 	if !rec.Name.IsIn(s.zone) {
 		return fmt.Errorf("%s is not in the zone %s", rec.Name, s.zone)
@@ -247,7 +248,7 @@ func (s *outgoing) check(rec zonefile.Record) error {
 	switch rec.Type {
 	case rr.TypeCNAME:
 		kinds |= hasCNAME
-	case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: they may stand beside a CNAME
+	case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: allowed beside a CNAME
 	case rr.TypeNS:
 		kinds |= hasNS | hasOthers
 	case rr.TypeSOA:
@@ -293,8 +294,8 @@ var (
 	comment      = regexp.MustCompile(`(?m);.*$`)
 )
 
-// headTTL is the $TTL that stands above the first record: it becomes the zone's own, and is what records without a TTL follow
-// from then on.
+// headTTL returns the $TTL above the first record. It becomes the TTL of the zone, which record sets without their own
+// TTL use.
 func headTTL(head []byte) (uint32, bool) {
 	m := ttlDirective.FindSubmatchIndex(head)
 	if m == nil {

@@ -89,7 +89,8 @@ func largeZone(end string) string {
 	return "$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 h 1 1 1 1 1\n@ NS ns1\n" + strings.Repeat("www A 192.0.2.1\n", 20_000) + end
 }
 
-// TestMistakeBreaksOff: a mistake behind what was sent already is the end of the body, and not as after the last record.
+// TestMistakeBreaksOff: a mistake behind what was sent already is the end of the body, and not as after the last
+// record.
 func TestMistakeBreaksOff(t *testing.T) {
 	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("www A 192.0.2.300\n")), zonefile.Options{}, cli.NewProgress(io.Discard, true))
 	if err != nil {

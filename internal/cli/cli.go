@@ -1,5 +1,5 @@
-// Package cli holds what the command lines of all programs share: groups of commands, exit statuses, errors with a hint, and
-// output for people and for programs.
+// Package cli holds what the command lines of all programs share: groups of commands, exit statuses, errors with a
+// hint, and output for people and for programs.
 package cli
 
 import (
@@ -25,8 +25,8 @@ func NewRoot(use, short, long, example string) *cobra.Command {
 	return root
 }
 
-// Main runs a program and returns its exit status. The first interrupt cancels the command's context, the second one ends the
-// process.
+// Main runs a program and returns its exit status. The first interrupt cancels the command's context, the second one
+// ends the process.
 func Main(root *cobra.Command, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,8 +35,8 @@ func Main(root *cobra.Command, args []string) int {
 	return Report(os.Stderr, root.Name(), root.ExecuteContext(ctx))
 }
 
-// NewGroup returns a command that only holds others. Without a subcommand it fails: the library would print the help and exit
-// with 0, so that a script with an empty variable would continue.
+// NewGroup returns a command that only holds others. Without a subcommand it fails: the library would print the help
+// and exit with 0, so that a script with an empty variable would continue.
 func NewGroup(use, short, long, example string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Example: example}
 	c.Args = cobra.ArbitraryArgs

@@ -94,8 +94,8 @@ func (l *JSONList) End() error {
 	return err
 }
 
-// Table prints rows in columns. It holds one batch of rows at a time, so that a list of a million rows needs no more memory than
-// one page of it. Columns grow from batch to batch and never shrink.
+// Table prints rows in columns. It holds one batch of rows at a time, so that a list of a million rows needs no more
+// memory than one page of it. Columns grow from batch to batch and never shrink.
 type Table struct {
 	w      io.Writer
 	widths []int

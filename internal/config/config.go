@@ -20,8 +20,8 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// Config is everything that can be configured. Example documents each setting. It holds no secrets, only the names of files
-// that hold them, so that a configuration can be shown to anybody.
+// Config is everything that can be configured. Example documents each setting. It holds no secrets, only the names of
+// files that hold them, so that a configuration can be shown to anybody.
 type Config struct {
 	Data      string    `yaml:"data"`
 	User      string    `yaml:"user"`
@@ -106,7 +106,8 @@ type Quotas struct {
 	APIExportSize    int `yaml:"api_export_size"`
 }
 
-// Default returns the configuration of a server without a file. A value that a package has a default for is the package's.
+// Default returns the configuration of a server without a file. A value that a package has a default for is the
+// package's.
 func Default() Config {
 	return Config{
 		Data: "data",

@@ -33,8 +33,8 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestFewSettings keeps the number of settings small: a setting that nobody has asked for is a constant. A list of sections counts
-// as one.
+// TestFewSettings keeps the number of settings small: a setting that nobody has asked for is a constant. A list of
+// sections counts as one.
 func TestFewSettings(t *testing.T) {
 	const most = 70
 	got := leaves(reflect.TypeFor[Config](), "")

@@ -35,8 +35,8 @@ func (f Forward) Servers() []resolve.Server {
 // ClientNetworks returns the networks of Clients, which Parse has checked.
 func (f Forward) ClientNetworks() []netip.Prefix { return networks(f.Clients) }
 
-// Roots reads the authorities that certificates of upstreams must be from. It returns nil, for those of the system, without a
-// file.
+// Roots reads the authorities that certificates of upstreams must be from. It returns nil, for those of the system,
+// without a file.
 func (f Forward) Roots() (*x509.CertPool, error) {
 	if f.TLSCA == "" {
 		return nil, nil

@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads the text of a file over the defaults. Its error has one line for each mistake, with the place of it, and
+// Parse decodes the text of a file over the defaults. Its error has one line for each mistake, with its position and
 // what was probably meant.
 func Parse(file string, text []byte) (Config, error) {
 	c, _, err := parse(file, text)
 	return c, err
 }
 
-// parse is Parse, and says which settings the file has.
+// parse is Parse, and returns the settings that the file has.
 func parse(file string, text []byte) (Config, map[string]*yaml.Node, error) {
 	c := Default()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -48,7 +48,7 @@ func parse(file string, text []byte) (Config, map[string]*yaml.Node, error) {
 	return c, w.at, errors.Join(w.errs...)
 }
 
-// walk compares a file with the type it shall fill, and notes where each setting stands.
+// walk compares a file with the type that it fills, and records the position of each setting.
 type walk struct {
 	file string
 	at   map[string]*yaml.Node
@@ -66,7 +66,7 @@ func (w *walk) fail(n *yaml.Node, key, reason string) {
 	w.errs = append(w.errs, fmt.Errorf("%s:%d:%d: %s%s", w.file, line, column, key, reason))
 }
 
-// find is where a setting stands, or the nearest that it is part of.
+// find returns the position of a setting, or of the section that it is part of.
 func (w *walk) find(key string) *yaml.Node {
 	for key != "" && w.at[key] == nil {
 		key = key[:max(0, strings.LastIndexAny(key, ".["))]
@@ -121,7 +121,7 @@ func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// list is a list of sections.
+// list checks a list of sections.
 func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	w.at[path] = n
 	if n.Kind != yaml.SequenceNode {
@@ -142,7 +142,7 @@ func fieldType(t reflect.Type, key string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// keys are the settings in a section.
+// keys returns the settings of a section.
 func keys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -151,7 +151,7 @@ func keys(t reflect.Type) []string {
 	return out
 }
 
-// hint says what was probably meant: a name that is nearly the same, the same name in another section, or one of all.
+// hint suggests a similar name, the same name in another section, or all names of the section.
 func hint(t reflect.Type, path, key string) string {
 	near, best := "", 3
 	for _, k := range keys(t) {
@@ -186,7 +186,7 @@ func elsewhere(t reflect.Type, path, key string) (found []string) {
 	return found
 }
 
-// distance is how many letters must be changed, added, left out or swapped with their neighbour.
+// distance returns how many letters must be changed, added, removed or swapped with their neighbour.
 func distance(a, b string) int {
 	if len(b) > 64 {
 		return len(b)
@@ -219,13 +219,13 @@ var (
 	typeOf = regexp.MustCompile("^cannot unmarshal !!\\w+ (?:`(.*)` )?into (.*)$")
 )
 
-// kinds are the types of settings in the words of a reader.
+// kinds describes the types of settings.
 var kinds = map[string]string{
 	"int": "a whole number", "uint32": "a whole number from 0 to 4294967295", "bool": "true or false", "string": "a text",
 	"[]string": "a list, such as [a, b]", "time.Duration": "a time with its unit, such as 30s",
 }
 
-// place puts the file's name before what the YAML library says, and says it plainer.
+// place adds the file's name to an error of the YAML library, and words it for operators.
 func place(file string, err error) error {
 	texts := []string{err.Error()}
 	if t := (*yaml.TypeError)(nil); errors.As(err, &t) {

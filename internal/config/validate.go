@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// problem is a value that cannot be.
+// problem is an invalid value.
 type problem struct{ key, reason string }
 
 // Validate checks values that did not come from a file: those of flags.
@@ -26,7 +26,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problems is every value that cannot be.
+// problems returns every invalid value.
 func (c Config) problems() []problem {
 	var v checker
 	v.need(c.Data != "", "data", "must name a directory")

@@ -1,4 +1,5 @@
-// Package daemon is the server: it opens the store, wires every part to it, binds all listeners, and runs until it is stopped.
+// Package daemon is the server: it opens the store, wires every part to it, binds all listeners, and runs until it is
+// stopped.
 package daemon
 
 import (
@@ -139,8 +140,8 @@ func (d *Daemon) openStore() (err error) {
 
 func (d *Daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
 
-// emptied refuses an empty store file beside the token of an earlier server: a copy onto a full disk leaves such a file, and a
-// server that used it as a new store would silently serve nothing.
+// emptied refuses an empty store file beside the token of an earlier server: a copy onto a full disk leaves such a
+// file, and a server that used it as a new store would silently serve nothing.
 func (d *Daemon) emptied() error {
 	if db, err := os.Stat(d.storePath()); err != nil || db.Size() > 0 {
 		return nil // opening it reports what is wrong
@@ -152,8 +153,8 @@ func (d *Daemon) emptied() error {
 		Err: errors.New("it is empty, and " + access.AdminFile + " beside it is of a server that wrote to it")}
 }
 
-// unreadable makes an error of reading the store at the start a DamagedError. Its pages are sound, or it would not have been
-// opened, so a row that cannot be read was damaged in a way that no page shows.
+// unreadable makes an error of reading the store at the start a DamagedError. Its pages are sound, or it would not have
+// been opened, so a row that cannot be read was damaged in a way that no page shows.
 func (d *Daemon) unreadable(err error) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) ||
 		errors.As(err, new(*store.DamagedError)) {
@@ -200,8 +201,8 @@ func (d *Daemon) checks() []httpapi.Check {
 	}
 }
 
-// Endpoints says where the server listens. It is written to addresses.json in the data directory, for programs that start a
-// server with port 0.
+// Endpoints says where the server listens. It is written to addresses.json in the data directory, for programs that
+// start a server with port 0.
 type Endpoints struct {
 	DNS  []string `json:"dns"`
 	HTTP string   `json:"http"`
@@ -244,7 +245,8 @@ func (d *Daemon) writeAddresses() error {
 	return os.Rename(path+".new", path)
 }
 
-// Run serves until ctx ends: then the listeners close and finish what they have accepted, and the last commits are made.
+// Run serves until ctx ends: then the listeners close and finish what they have accepted, and the last commits are
+// made.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)

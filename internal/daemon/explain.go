@@ -43,8 +43,8 @@ func (d *Daemon) openExplain() error {
 	return nil
 }
 
-// source returns what scans ask. Without explain.allow_private the owner of a scanned zone cannot make the server send into its
-// own network.
+// source returns what scans ask. Without explain.allow_private the owner of a scanned zone cannot make the server send
+// into its own network.
 func (d *Daemon) source() source.Config {
 	c := d.cfg.Explain
 	return source.Config{Lab: c.Lab, Resolvers: c.Resolvers, NoRegistry: !c.Registry, PublicOnly: !c.AllowPrivate, Log: d.log}

@@ -116,7 +116,8 @@ func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	}
 }
 
-// ownAddresses returns the addresses at which this server answers queries: all of the machine's where it listens on all.
+// ownAddresses returns the addresses at which this server answers queries: all of the machine's where it listens on
+// all.
 func (d *Daemon) ownAddresses() (out []netip.Addr) {
 	for _, a := range d.dns.Addrs() {
 		host, _, err := net.SplitHostPort(a.String())

@@ -104,7 +104,8 @@ func (h *server) do(method, path, body string) map[string]any {
 	return out
 }
 
-// TestAliasServed goes from the API to answers, through lookups on loopback, other resolvers by a reload, and a restart.
+// TestAliasServed goes from the API to answers, through lookups on loopback, other resolvers by a reload, and a
+// restart.
 func TestAliasServed(t *testing.T) {
 	first, second := newResolver(t), newResolver(t)
 	first.set("cdn.example.net.", "203.0.113.1")

@@ -21,8 +21,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Limits of the bodies of applications and platforms, in bytes. The limit of applications is EdgeGallery's own. That of platforms
-// fits all rules of an application, or some thousand records; the APIs have smaller limits for single ones.
+// Limits of the bodies of applications and platforms, in bytes. The limit of applications is EdgeGallery's own. That of
+// platforms fits all rules of an application, or some thousand records; the APIs have smaller limits for single ones.
 const (
 	appBody      = 4 << 10
 	platformBody = 512 << 10

@@ -74,9 +74,9 @@ func (d *Daemon) designateSettings() designate.Settings {
 	return s
 }
 
-// Reload reads the configuration again and applies what can change while serving: certificates, keys and issuers of JWTs,
-// forwarding, following, transfers, and the log level. It logs the other settings that differ: they need a restart. With a
-// mistake in the configuration nothing changes.
+// Reload reads the configuration again and applies what can change while serving: certificates, keys and issuers of
+// JWTs, forwarding, following, transfers, and the log level. It logs the other settings that differ: they need a
+// restart. With a mistake in the configuration nothing changes.
 func (d *Daemon) Reload() {
 	next := d.cfg
 	if d.load != nil {

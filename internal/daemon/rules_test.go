@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTerminatedTokens terminates an application on both ways: its tokens are good for nothing from then on, those of others
-// are.
+// TestTerminatedTokens terminates an application on both ways: its tokens are good for nothing from then on, those of
+// others are.
 func TestTerminatedTokens(t *testing.T) {
 	h := openServer(t, nil)
 	at := h.Endpoints()

@@ -18,8 +18,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestUnreadableRows wants a start with rows that nobody can read, in pages that are sound, to say which file that is and what
-// to do.
+// TestUnreadableRows wants a start with rows that nobody can read, in pages that are sound, to say which file that is
+// and what to do.
 func TestUnreadableRows(t *testing.T) {
 	for _, tt := range []struct {
 		table store.Table

@@ -14,8 +14,9 @@ import (
 // unprivileged lists the accounts that a server started by root switches to when none is given, by preference.
 var unprivileged = []string{"nameplane", "nobody"}
 
-// dropRoot switches the process to an ordinary user once every port is bound. It gives the data directory to that user, so that
-// the next start, by root or by the user, can write its files. An empty name picks one of unprivileged; "root" keeps root.
+// dropRoot switches the process to an ordinary user once every port is bound. It gives the data directory to that user,
+// so that the next start, by root or by the user, can write its files. An empty name picks one of unprivileged; "root"
+// keeps root.
 func dropRoot(log *slog.Logger, name, dir string) error {
 	if os.Geteuid() != 0 || name == "root" {
 		if name != "" && name != "root" {

@@ -1,4 +1,5 @@
-// Package source builds the gatherer of a scan: which internet it asks, from the flags of a command or the settings of a server.
+// Package source builds the gatherer of a scan: which internet it asks, from the flags of a command or the settings of
+// a server.
 package source
 
 import (
@@ -142,7 +143,8 @@ func LoadLab(dir string) (*lab.Lab, error) {
 	return l, err
 }
 
-// LabResolvers returns the resolvers of a lab. Those with the name of a public resolver have its operator and properties.
+// LabResolvers returns the resolvers of a lab. Those with the name of a public resolver have its operator and
+// properties.
 func LabResolvers(l *lab.Lab) (out []resolvers.Resolver) {
 	famous := resolvers.Load()
 	for _, r := range l.Resolvers {
