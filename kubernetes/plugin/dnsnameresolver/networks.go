@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	networksRest = 100 * time.Millisecond // after the networks were put together
-	// A source that may not be read is tried again, first after the one, then less and less often. An API server that has just
-	// started refuses what it grants a moment later, so that only the third refusal is believed.
+	networksRest = 100 * time.Millisecond // between two rebuilds of the networks
+	// A source that may not be read is tried again after minDenied, then less and less often, up to maxDenied. An API server
+	// that has just started refuses what it grants a moment later, so only refusal number `believed` counts.
 	minDenied, maxDenied = time.Second, 5 * time.Minute
 	believed             = 3
 )
 
-// networks are what the cluster says of its own: answers must not open the way to them.
+// networks are those of the cluster's own nodes, pods and services: no DNS answer may open the firewall to them.
 type networks struct {
 	now   atomic.Pointer[learn.Networks]
-	moved chan struct{} // now is not what of says; holds one
+	moved chan struct{} // has a value when now is older than of; its capacity is one
 
 	mu sync.Mutex                 // guards what follows
 	of map[string][]learn.Network // by object
 }
 
-// set takes what an object says now; nil: it is gone.
+// set stores the networks of an object; nil removes the object.
 func (n *networks) set(object string, now []learn.Network) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ func (n *networks) set(object string, now []learn.Network) {
 	}
 }
 
-// rebuild puts all together.
+// rebuild makes now equal to of.
 func (n *networks) rebuild() {
 	n.mu.Lock()
 	var all []learn.Network
@@ -64,7 +64,7 @@ func (n *networks) rebuild() {
 	n.now.Store(learn.NewNetworks(all))
 }
 
-// follow keeps now true to what is known.
+// follow rebuilds after changes, until ctx ends.
 func (n *networks) follow(ctx context.Context) {
 	for {
 		select {
@@ -77,25 +77,25 @@ func (n *networks) follow(ctx context.Context) {
 	}
 }
 
-// source is a kind of objects that tell of networks.
+// source is a kind of objects that have networks.
 type source struct {
-	what    string // they are, and
+	what    string // what the networks are of, for the log
 	without string // what follows when they are not known, for the log
 	objects cache.Getter
 	plural  string
 	kind    runtime.Object
 	read    func(any) []learn.Network
-	instead *source // where there is no such kind, or it may not be read
+	instead *source // used where there is no such kind, or it may not be read
 }
 
-// sources are where the networks are found that the options do not permit as a whole.
+// sources returns the sources of the networks that the options do not permit as a whole.
 func (e *engine) sources() []source {
 	core, networking := e.store.core.CoreV1().RESTClient(), e.store.core.NetworkingV1().RESTClient()
 	const open = "answers with them are refused only as far as `refuse` names them"
 	out := []source{{what: "nodes and their pods", without: open, objects: core, plural: "nodes", kind: &corev1.Node{},
 		read: func(o any) []learn.Network { return nodeNetworks(o, e.opts.permitNodes) }}}
 	if !e.opts.permitServices {
-		// ServiceCIDRs are there since Kubernetes 1.33. The services themselves are what CoreDNS may read for its own sake.
+		// Kubernetes has ServiceCIDRs since 1.33. Services are what the account of CoreDNS may read in any case.
 		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: serviceNetworks}
 		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
 			kind: &networkingv1.ServiceCIDR{}, read: cidrNetworks, instead: &services})
@@ -103,7 +103,7 @@ func (e *engine) sources() []source {
 	return out
 }
 
-// watchNetworks watches a source, and returns what tells whether all is known that will be.
+// watchNetworks watches a source. The function it returns reports whether all networks of it are known, or never will be.
 func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSynced {
 	set := func(o any) {
 		if m, ok := o.(metav1.Object); ok {
@@ -119,7 +119,7 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 			}
 		}},
 	})
-	var other atomic.Pointer[cache.InformerSynced] // what is watched instead
+	var other atomic.Pointer[cache.InformerSynced] // of the source that is watched instead
 	var denied atomic.Bool
 	e.running.Go(func() {
 		e.mayRead(ctx, s, lw, &denied, func() {
@@ -139,8 +139,8 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 	}
 }
 
-// mayRead returns when a source may be read, or ctx ends. The library would complain in its log for as long as it may not. Once
-// that is believed, giveUp is called.
+// mayRead returns when a source may be read, or ctx ends: an informer would log an error for each try until then. It calls
+// giveUp once, when a refusal counts.
 func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, denied *atomic.Bool, giveUp func()) {
 	given := false
 	for n := 1; ctx.Err() == nil; n++ {
@@ -160,7 +160,7 @@ func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, den
 	}
 }
 
-// strip leaves of an object what networks are read from: it is kept for as long as it exists.
+// strip returns an object with only what networks are read from, because the informer keeps it for as long as it exists.
 func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -207,7 +207,7 @@ func cidrNetworks(o any) []learn.Network {
 	return nil
 }
 
-// serviceNetworks are the addresses of a service; a headless one has "None".
+// serviceNetworks returns the addresses of a service; a headless one has "None".
 func serviceNetworks(o any) []learn.Network {
 	if s, ok := o.(*corev1.Service); ok {
 		return appendNetworks(nil, "a service", s.Spec.ClusterIPs...)
@@ -215,7 +215,7 @@ func serviceNetworks(o any) []learn.Network {
 	return nil
 }
 
-// appendNetworks adds networks and single addresses, and leaves out what is neither.
+// appendNetworks appends networks and single addresses, and leaves out what is neither.
 func appendNetworks(out []learn.Network, whose string, texts ...string) []learn.Network {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
