@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // T is what the rig needs of a test. A program that is no test gets one from Run.
@@ -130,7 +132,7 @@ func (c *Cluster) process(t T, name string, args []string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Name: name, log: c.file(name + ".log"), command: append([]string{path}, args...)}
+	p := &Process{server.Process{Name: name, LogFile: c.file(name + ".log"), Command: append([]string{path}, args...)}}
 	t.Cleanup(p.Kill)
 	return p, p.Start()
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // OVNOptions of a node.
@@ -93,8 +95,8 @@ func (o *OVN) daemon(t T, name, program string, args ...string) (*Process, error
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Name: name, env: o.env(), log: o.file(name + ".log")}
-	p.command = append([]string{"nsenter", "--net=" + o.host.Path(), "--", path}, args...)
+	p := &Process{server.Process{Name: name, Env: o.env(), LogFile: o.file(name + ".log"),
+		Command: append([]string{"nsenter", "--net=" + o.host.Path(), "--", path}, args...)}}
 	t.Cleanup(p.Kill)
 	return p, p.Start()
 }

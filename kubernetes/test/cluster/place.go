@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // Place is a network namespace. It has no name in the file system: it goes when the last process and the last socket in it
@@ -84,8 +86,8 @@ func (p *Place) Command(ctx context.Context, name string, args ...string) *exec.
 // Process starts a program in the namespace, with its log in dir. It ends with the test.
 func (p *Place) Process(t T, dir string, env []string, command ...string) (*Process, error) {
 	name := filepath.Base(command[0])
-	proc := &Process{Name: name, env: env, log: filepath.Join(dir, name+".log"),
-		command: append([]string{"nsenter", "--net=" + p.Path(), "--"}, command...)}
+	proc := &Process{server.Process{Name: name, Env: env, LogFile: filepath.Join(dir, name+".log"),
+		Command: append([]string{"nsenter", "--net=" + p.Path(), "--"}, command...)}}
 	t.Cleanup(proc.Kill)
 	return proc, proc.Start()
 }

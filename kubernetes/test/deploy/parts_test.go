@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rig "github.com/nameplane/nameplane/kubernetes/test/cluster"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // patience is how long anything may take before it counts as hanging. It is not a promise of speed.
@@ -53,19 +54,19 @@ func testParts(t *testing.T, c *rig.Cluster) {
 	// First as it is in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
 	resolver := s.startPart(t, "resolver.yaml")
 	soon(t, "the resolver looks for pods of CoreDNS", func() error {
-		if log := resolver.log(t); !strings.Contains(log, `"Starting workers","controller":"coredns-pods"`) {
+		if log := resolver.Log(); !strings.Contains(log, `"Starting workers","controller":"coredns-pods"`) {
 			return errors.New(log)
 		}
 		return nil
 	})
-	resolver.stop()
+	resolver.Stop()
 	resolver = s.startPart(t, "resolver.yaml", "--server="+s.dns)
 
 	s.lifeOfAName(t)
-	for _, p := range []*part{resolver, manager, coredns, agent} {
-		p.stop()
-		if log := p.log(t); strings.Contains(strings.ToLower(log), "forbidden") {
-			t.Errorf("%s was refused something:\n%s", p.name, log)
+	for _, p := range []*server.Process{resolver, manager, coredns, agent} {
+		p.Stop()
+		if log := p.Log(); strings.Contains(strings.ToLower(log), "forbidden") {
+			t.Errorf("%s was refused something:\n%s", p.Name, log)
 		}
 	}
 	s.checkRequests(t)

@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 func (s *stage) file(name string) string { return filepath.Join(s.dir, name) }
@@ -55,69 +56,37 @@ func program(name string) string {
 	return "/usr/sbin/" + name
 }
 
-// part is a running program.
-type part struct {
-	name, file string
-	cmd        *exec.Cmd
-	done       chan struct{}
-}
-
-func (s *stage) start(t *testing.T, name string, argv ...string) *part {
+func (s *stage) start(t *testing.T, name string, argv ...string) *server.Process {
 	t.Helper()
-	p := &part{name: name, file: s.file(name + ".log"), done: make(chan struct{})}
-	out, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	p := &server.Process{Name: name, Command: argv, LogFile: s.file(name + ".log")}
+	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = out.Close() }()
-	p.cmd = exec.Command(argv[0], argv[1:]...)
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log
-		close(p.done)
-	}()
 	t.Cleanup(func() {
-		p.stop()
+		p.Stop()
 		if t.Failed() {
-			t.Logf("%s:\n%s", p.name, p.log(t))
+			t.Logf("%s:\n%s", name, p.Log())
 		}
 	})
 	return p
 }
 
-// stop asks a program to end, and kills it when it does not.
-func (p *part) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(20 * time.Second):
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	}
-}
-
-func (p *part) log(t *testing.T) string { return string(read(t, p.file)) }
-
 // startPart runs what a manifest runs, with its own account, and returns when it is ready.
-func (s *stage) startPart(t *testing.T, manifest string, more ...string) *part {
+func (s *stage) startPart(t *testing.T, manifest string, more ...string) *server.Process {
 	t.Helper()
 	pod := podOf(t, manifest)
 	health := freePort(t)
 	args := append([]string{s.file("nameplane-egress")}, expand(pod.Containers[0].Args)...)
 	args = append(args, "--kubeconfig="+s.kubeconfig(t, "ovn-kubernetes", pod.ServiceAccountName), "--metrics-addr=127.0.0.1:0", "--health-addr="+health)
 	p := s.start(t, pod.Containers[0].Name, append(args, more...)...)
-	soon(t, p.name+" is ready", func() error {
+	soon(t, p.Name+" is ready", func() error {
 		resp, err := http.Get("http://" + health + pod.Containers[0].ReadinessProbe.HTTPGet.Path)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = resp.Body.Close() }()
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", resp.Status, p.log(t))
+			return fmt.Errorf("%s: %s", resp.Status, p.Log())
 		}
 		return nil
 	})
@@ -242,13 +211,13 @@ func (s *stage) certificates(t *testing.T) {
 
 // startCoreDNS runs CoreDNS with the Corefile of the examples. Its other plugins read the cluster as an administrator, since what they may
 // is not our business.
-func (s *stage) startCoreDNS(t *testing.T) *part {
+func (s *stage) startCoreDNS(t *testing.T) *server.Process {
 	t.Helper()
 	admin, tls := s.file("admin.conf"), s.file("egress-tls")
 	if err := s.Kubeconfig(s.Config, admin); err != nil {
 		t.Fatal(err)
 	}
-	var p *part
+	var p *server.Process
 	p, s.dns = s.coredns(t, string(read(t, egressDir+"/examples/Corefile")), [][2]string{
 		{"health {", "health " + freePort(t) + " {"},
 		{"lameduck 5s", "lameduck 0s"},
@@ -273,12 +242,12 @@ func (s *stage) tryCorefiles(t *testing.T) {
 	}
 	for _, m := range all {
 		p, _ := s.coredns(t, m[1], [][2]string{{"namespaces openshift-ovn-kubernetes", "namespaces ovn-kubernetes"}, {"forward . 192.0.2.53", "forward . " + s.upstream.addr}})
-		p.stop()
+		p.Stop()
 	}
 }
 
 // coredns runs CoreDNS with a Corefile, changed so that it stays on loopback, and returns when it answers.
-func (s *stage) coredns(t *testing.T, text string, changes [][2]string) (p *part, at string) {
+func (s *stage) coredns(t *testing.T, text string, changes [][2]string) (p *server.Process, at string) {
 	t.Helper()
 	at = freePort(t)
 	_, port, _ := net.SplitHostPort(at)
