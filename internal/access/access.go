@@ -37,8 +37,8 @@ type Access struct {
 	opts   Options
 	book   atomic.Pointer[book]
 	hasher *hasher
-	logins Throttle // failed passwords, by user
-	addrs  Throttle // failed passwords, by address
+	logins throttle // failed passwords, by user
+	addrs  throttle // failed passwords, by address
 }
 
 // ErrDenied says that credentials are not good. The text around it is for the log, not for the caller.
@@ -66,8 +66,8 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 		opts.Hashers = 2
 	}
 	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash, opts.Hashers)}
-	a.logins = Throttle{Free: 10, First: time.Second, Longest: 30 * time.Second}
-	a.addrs = Throttle{Free: 20, First: time.Second, Longest: time.Minute} // several people may share one
+	a.logins = throttle{free: 10, first: time.Second, longest: 30 * time.Second}
+	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute} // several people may share one
 	if err := a.reload(); err != nil {
 		return nil, err
 	}

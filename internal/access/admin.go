@@ -51,12 +51,12 @@ func (a *Access) EnsureAdmin(ctx context.Context, dir string) error {
 	case id != "" && known == nil:
 		return a.adopt(ctx, id, secret)
 	}
-	return a.NewAdmin(ctx, dir)
+	return a.newAdmin(ctx, dir)
 }
 
-// NewAdmin makes an admin token and writes it to DIR/admin.token, in place of what is there. It is the way back in for
+// newAdmin makes an admin token and writes it to DIR/admin.token, in place of what is there. It is the way back in for
 // the owner of the data directory when all tokens are lost.
-func (a *Access) NewAdmin(ctx context.Context, dir string) error {
+func (a *Access) newAdmin(ctx context.Context, dir string) error {
 	id, secret := random(tokenIDSize), random(tokenSecretSize)
 	// The file first: when we are cut off in between, the next start finds a token to adopt, not one that nobody knows.
 	if err := writeToken(filepath.Join(dir, AdminFile), tokenPrefix+id+"_"+secret+"\n"); err != nil {

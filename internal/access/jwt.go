@@ -129,7 +129,7 @@ func (i *issuer) authenticate(text string) (Principal, error) {
 	if !validApp(app) {
 		return Principal{}, fmt.Errorf("JWT of %s: claim %s holds no id of an application instance: %w", i.Issuer, i.Claim, ErrDenied)
 	}
-	p := Principal{Kind: KindJWT, ID: app, Name: app, Role: RoleApp, App: app}
+	p := Principal{Kind: kindJWT, ID: app, Name: app, Role: RoleApp, App: app}
 	if t, err := claims.GetIssuedAt(); err == nil && t != nil {
 		p.Issued = t.Time
 	}

@@ -129,7 +129,7 @@ func TestJWT(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || p.App != tt.app || p.Role != RoleApp || p.Kind != KindJWT || p.Expires.IsZero() {
+			if err != nil || p.App != tt.app || p.Role != RoleApp || p.Kind != kindJWT || p.Expires.IsZero() {
 				t.Errorf("Authenticate = %+v, %v; want app %s", p, err, tt.app)
 			}
 		})

@@ -188,14 +188,14 @@ func TestEndedSessionsOfOne(t *testing.T) {
 }
 
 func TestThrottleIsBounded(t *testing.T) {
-	th := Throttle{Free: 1, First: time.Hour, Longest: time.Hour}
+	th := throttle{free: 1, first: time.Hour, longest: time.Hour}
 	for i := range 2 * maxThrottled {
-		th.Failed(fmt.Sprint(i))
+		th.failed(fmt.Sprint(i))
 	}
 	if n := len(th.entries); n > maxThrottled {
 		t.Errorf("%d entries, want at most %d", n, maxThrottled)
 	}
-	if th.Wait(fmt.Sprint(2*maxThrottled-1)) == 0 {
+	if th.wait(fmt.Sprint(2*maxThrottled-1)) == 0 {
 		t.Error("the newest failure was not kept")
 	}
 }

@@ -43,9 +43,9 @@ type Kind string
 
 // The kinds of principals.
 const (
-	KindToken Kind = "token"
-	KindUser  Kind = "user"
-	KindJWT   Kind = "jwt"
+	kindToken Kind = "token"
+	kindUser  Kind = "user"
+	kindJWT   Kind = "jwt"
 )
 
 // Principal is who was authenticated, and for which project.

@@ -32,14 +32,6 @@ func (a *Access) Projects() []Project {
 	return out
 }
 
-// ProjectsOf lists the projects that a principal may act for: its own, or all for an admin.
-func (a *Access) ProjectsOf(p Principal) []Project {
-	if p.Role == RoleAdmin {
-		return a.Projects()
-	}
-	return []Project{p.Project}
-}
-
 // Project finds a project by id or name, or returns store.ErrNotFound.
 func (a *Access) Project(idOrName string) (Project, error) {
 	return a.book.Load().project(idOrName)

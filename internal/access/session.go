@@ -117,7 +117,7 @@ func (b *book) open(s string) (body sessionBody, err error) {
 
 // subject is the token or user of a session, as it is now.
 func (b *book) subject(body sessionBody) (Principal, error) {
-	if body.Kind == KindToken {
+	if body.Kind == kindToken {
 		if t := b.tokens[body.Subject]; t != nil {
 			return b.tokenPrincipal(t)
 		}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Throttle slows down who fails again and again. After Free failures each further one closes the door for a while: First,
-// then twice as long each time, up to Longest. A failure is forgotten after Longest without another, or by a success.
-type Throttle struct {
-	Free    int
-	First   time.Duration
-	Longest time.Duration
+// throttle slows down clients that fail again and again. After free failures each further one makes the client wait: for
+// first, then twice as long each time, up to longest. A success forgets the failures, and so does longest without another.
+type throttle struct {
+	free    int
+	first   time.Duration
+	longest time.Duration
 
 	mu      sync.Mutex // guards entries
 	entries map[string]throttled
@@ -22,18 +22,18 @@ type throttled struct {
 	until    time.Time
 }
 
-// maxThrottled bounds the memory: some 100 octets each.
+// maxThrottled bounds the memory: some 100 bytes each.
 const maxThrottled = 16384
 
-// Wait is how long key must still wait; 0 when it may try now.
-func (t *Throttle) Wait(key string) time.Duration {
+// wait returns how long key must still wait; 0 when it may try now.
+func (t *throttle) wait(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(0, time.Until(t.entries[key].until))
 }
 
-// Failed notes a failure of key.
-func (t *Throttle) Failed(key string) {
+// failed notes a failure of key.
+func (t *throttle) failed(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.entries == nil {
@@ -46,8 +46,8 @@ func (t *Throttle) Failed(key string) {
 	}
 	e.failures++
 	e.last = at
-	if over := e.failures - t.Free; over >= 0 {
-		e.until = at.Add(min(t.Longest, t.First<<min(over, 20)))
+	if over := e.failures - t.free; over >= 0 {
+		e.until = at.Add(min(t.longest, t.first<<min(over, 20)))
 	}
 	if len(t.entries) >= maxThrottled {
 		t.makeRoomLocked(at)
@@ -55,20 +55,20 @@ func (t *Throttle) Failed(key string) {
 	t.entries[key] = e
 }
 
-// Succeeded forgets the failures of key.
-func (t *Throttle) Succeeded(key string) {
+// succeeded forgets the failures of key.
+func (t *throttle) succeeded(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.entries, key)
 }
 
-func (t *Throttle) staleLocked(e throttled, at time.Time) bool {
-	return at.After(e.until) && at.Sub(e.last) > t.Longest
+func (t *throttle) staleLocked(e throttled, at time.Time) bool {
+	return at.After(e.until) && at.Sub(e.last) > t.longest
 }
 
 // makeRoomLocked looks at some entries, in the map's own random order, and drops the stale ones, or else the one whose
 // wait ends first. To look at all of them would make each failure cost more, just when somebody makes very many.
-func (t *Throttle) makeRoomLocked(at time.Time) {
+func (t *throttle) makeRoomLocked(at time.Time) {
 	var victim string
 	var first time.Time
 	room, looked := false, 0

@@ -240,7 +240,7 @@ func (b *book) tokenPrincipal(t *tokenEntry) (Principal, error) {
 	if s := at.Unix(); t.used.Load() != s {
 		t.used.Store(s) // not more than once a second: the cores share this line
 	}
-	return Principal{Kind: KindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role, App: t.App,
+	return Principal{Kind: kindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role, App: t.App,
 		Issued: t.Created, Expires: t.Expires}, nil
 }
 

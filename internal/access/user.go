@@ -168,7 +168,7 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		u.Password, key = a.hasher.dummy, "?"+user
 	}
 	addr := network(from)
-	if wait := max(a.logins.Wait(key), a.addrs.Wait(addr)); wait > 0 {
+	if wait := max(a.logins.wait(key), a.addrs.wait(addr)); wait > 0 {
 		return Principal{}, &ThrottledError{wait}
 	}
 	ok, err := false, error(nil)
@@ -179,13 +179,13 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		return Principal{}, err
 	}
 	if !ok || !known {
-		a.logins.Failed(key)
+		a.logins.failed(key)
 		if addr != "" {
-			a.addrs.Failed(addr)
+			a.addrs.failed(addr)
 		}
 		return Principal{}, fmt.Errorf("user %.64q: wrong name or password: %w", user, ErrDenied)
 	}
-	a.logins.Succeeded(key)
+	a.logins.succeeded(key)
 	return b.userPrincipal(u), nil
 }
 
@@ -204,6 +204,6 @@ func network(a netip.Addr) string {
 }
 
 func (b *book) userPrincipal(u userRow) Principal {
-	return Principal{Kind: KindUser, ID: u.ID, Name: u.Name, Project: b.projects[u.Project], Role: u.Role,
+	return Principal{Kind: kindUser, ID: u.ID, Name: u.Name, Project: b.projects[u.Project], Role: u.Role,
 		Issued: time.Now(), generation: u.Generation}
 }

@@ -117,7 +117,7 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 	for k, e := range s.index.entries {
 		rec := e.rec
 		// One that waits would do so for what the old one was asked, which this one will not tell.
-		if !e.outside.IsZero() && (t == nil || rec.Status == Pending || old == nil && rec.Cause == NoResolver) {
+		if !e.outside.IsZero() && (t == nil || rec.Status == statusPending || old == nil && rec.Cause == causeNoResolver) {
 			s.dirty[k] = true
 		}
 	}
@@ -154,7 +154,7 @@ func (s *Service) SetPolicy(p Policy) {
 	for k, e := range s.index.entries { // not all of them: a start sets it too
 		rec := e.rec
 		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool {
-			return f.Cause == Private || f.Cause == Own || f.Cause == StaleLimit && p.StaleLimit != old.StaleLimit
+			return f.Cause == causePrivate || f.Cause == causeOwn || f.Cause == causeStaleLimit && p.StaleLimit != old.StaleLimit
 		})
 		if refused || p.refusesAny(rec) || p.AllZones != rec.AllZones {
 			s.dirty[k] = true
@@ -171,7 +171,7 @@ func (s *Service) Changed(c follow.Change) {
 		s.targets[c.Name] = true
 	}
 	for e := range s.index.byName[c.Name] {
-		if e.rec.Status == Pending { // of the others, however many, there is nothing to be done
+		if e.rec.Status == statusPending { // of the others, however many, there is nothing to be done
 			s.dirty[e.key] = true
 		}
 	}

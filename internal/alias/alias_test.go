@@ -18,7 +18,7 @@ const cdn = `
 
 func TestFirstFlatten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := start(t, cdn)
+		r := start(t, cdn+"latency 10ms")
 		r.zone("example.org.")
 		before := r.serial("example.org.")
 		r.must(r.put("example.org. 300 ALIAS cdn.example.net."))
@@ -26,7 +26,7 @@ func TestFirstFlatten(t *testing.T) {
 		if got := r.serial("example.org."); got != before {
 			t.Errorf("the ALIAS alone stepped the serial from %d to %d", before, got)
 		}
-		r.wait(0)
+		r.wait(time.Second)
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
 		if got := r.serial("example.org."); got != before+1 {
 			t.Errorf("serial %d, want one step from %d", got, before)

@@ -207,7 +207,7 @@ func TestOneFamilyNeverAnswers(t *testing.T) {
 // An ALIAS is never STALE before it was good, though others had its target when that was. It has the target looked up at once.
 func TestNewAtFailingTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := start(t, cdn+"other.example.net. 60 A 203.0.113.9\nat 10s fault servfail cdn.example.net.")
+		r := start(t, cdn+"other.example.net. 60 A 203.0.113.9\nlatency 10ms\nat 10s fault servfail cdn.example.net.")
 		server := r.net.MustServer(resolver, "")
 		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS other.example.net.")
 		r.wait(5 * time.Minute)
@@ -262,7 +262,7 @@ func TestNewAtFailingTargetRestart(t *testing.T) {
 // Nor does it wait for the end of a negative TTL that began before it.
 func TestNewAtMissingTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := start(t, "zone example.net. 900\nat 10s set new.example.net. 60 A 203.0.113.1")
+		r := start(t, "zone example.net. 900\nlatency 10ms\nat 10s set new.example.net. 60 A 203.0.113.1")
 		r.zone("example.org.", "example.org. 300 ALIAS new.example.net.")
 		r.wait(20 * time.Second)
 		r.want("example.org.", "ERROR CREATE nxdomain", "")
@@ -492,7 +492,7 @@ func TestCase61Cap(t *testing.T) {
 		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
 		r.wait(time.Second)
 		st, _ := r.State(r.key("example.org."))
-		if f := st.Families[0]; st.Status != alias.Active || len(f.Addrs) != 20 || f.Found != 500 {
+		if f := st.Families[0]; st.Status != "ACTIVE" || len(f.Addrs) != 20 || f.Found != 500 {
 			t.Errorf("%s with %d of %d addresses, want ACTIVE with 20 of 500", st.Status, len(f.Addrs), f.Found)
 		}
 		if n := strings.Count(r.rows("example.org."), "203."); n != 20 {

@@ -85,7 +85,7 @@ func (f *flattener) flatten(k Key) error {
 	aimed := rec.Families
 	wait := was.Target != rec.Target && doubted(f.tracker, w.outside)
 	rec = f.judge(rec, w, k.Name, target, wait)
-	if rec.Status == Pending { // both families at once, and the old ones until then
+	if rec.Status == statusPending { // both families at once, and the old ones until then
 		rec.Families = aimed
 	} else {
 		if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
@@ -142,7 +142,7 @@ func (r Record) aimed(target dnsname.Name) Record {
 	if r.Target == text {
 		return r
 	}
-	next := Record{Target: text, Status: Pending, Action: Update}
+	next := Record{Target: text, Status: statusPending, Action: actionUpdate}
 	if r.Target == "" {
 		next.Action = Create
 	}
@@ -166,7 +166,7 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name, wait b
 		case w.outside.IsZero():
 			out[i] = ofWay(w, i, f.tx.Now())
 		case f.tracker == nil:
-			out[i] = outcome{known: true, cause: NoResolver, detail: "no resolver is configured to look the target up: set follow.resolvers"}
+			out[i] = outcome{known: true, cause: causeNoResolver, detail: "no resolver is configured to look the target up: set follow.resolvers"}
 		default:
 			st, _ := f.tracker.State(w.outside, family)
 			if !wait {

@@ -202,7 +202,7 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 // pursueLocked has the target looked up of an ALIAS that waits for that, though it was looked up before: for another. When that
 // was asked for just now, what is known must do.
 func (s *Service) pursueLocked(e *entry) {
-	if e.rec.Status != Pending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
+	if e.rec.Status != statusPending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
 		return
 	}
 	if s.refreshLocked(e.outside, time.Now()) > 0 {

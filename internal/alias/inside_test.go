@@ -370,7 +370,7 @@ func TestRowsComeAgain(t *testing.T) {
 		r.wait(0)
 		r.must(r.commit(func(tx *publish.Tx) error { return tx.DeleteSet(z.ID, z.Name, rr.TypeA) }))
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
-		if st, _ := r.State(alias.Key{Zone: z.ID, Name: z.Name}); st.Status != alias.Active {
+		if st, _ := r.State(alias.Key{Zone: z.ID, Name: z.Name}); st.Status != "ACTIVE" {
 			t.Errorf("status %s", st.Status)
 		}
 	})

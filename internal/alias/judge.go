@@ -80,8 +80,8 @@ func (r Record) judge(w *way, outcomes [2]outcome, b bounds, now time.Time) Reco
 			}
 		}
 	}
-	if r.Status == Active || r.Status == Stale {
-		r.Action = None
+	if r.Status == statusActive || r.Status == statusStale {
+		r.Action = actionNone
 	}
 	if r.Status != before || r.Since.IsZero() {
 		r.Since = now
@@ -125,33 +125,33 @@ func (r Record) addresses() bool {
 func (r *Record) status(w *way) {
 	set := func(s Status, why Family) { r.Status, r.Cause, r.Detail, r.Asked = s, why.Cause, why.Detail, why.Asked }
 	if w.cause != "" {
-		set(Error, Family{Cause: w.cause, Detail: w.detail})
+		set(statusError, Family{Cause: w.cause, Detail: w.detail})
 		return
 	}
 	var why Family
 	stale, failed := false, false
 	for _, f := range r.Families {
 		if f.Answer == "" && f.Cause == "" {
-			set(Pending, Family{})
+			set(statusPending, Family{})
 			return
 		}
-		if why.Cause == "" || f.Cause == StaleLimit {
+		if why.Cause == "" || f.Cause == causeStaleLimit {
 			why = f
 		}
 		stale = stale || f.Cause != "" && f.Answer != ""
-		failed = failed || f.Cause == follow.Loop || f.Cause == follow.ChainTooLong || f.Cause == StaleLimit
+		failed = failed || f.Cause == follow.Loop || f.Cause == follow.ChainTooLong || f.Cause == causeStaleLimit
 	}
 	switch {
 	case failed:
-		set(Error, why)
+		set(statusError, why)
 	case !r.addresses() && why.Cause == "":
-		set(Error, Family{Cause: follow.NoData, Detail: "the target has no addresses"})
+		set(statusError, Family{Cause: follow.NoData, Detail: "the target has no addresses"})
 	case !r.addresses():
-		set(Error, why)
+		set(statusError, why)
 	case stale:
-		set(Stale, why)
+		set(statusStale, why)
 	default:
-		set(Active, why) // a cause here is of a family that never had an answer
+		set(statusActive, why) // a cause here is of a family that never had an answer
 	}
 }
 

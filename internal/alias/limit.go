@@ -26,8 +26,8 @@ func (f Family) bounded(was Family, w *way, limit time.Duration, now time.Time) 
 	if f.StaleSince.IsZero() {
 		f.StaleSince = now
 	}
-	struck := was.Cause == StaleLimit // what the tracker has forgotten by a restart does not make it less so
-	if limit <= 0 || now.Before(f.StaleSince.Add(limit)) || len(f.Addrs) == 0 && !struck || f.Cause == StaleLimit {
+	struck := was.Cause == causeStaleLimit // what the tracker has forgotten by a restart does not make it less so
+	if limit <= 0 || now.Before(f.StaleSince.Add(limit)) || len(f.Addrs) == 0 && !struck || f.Cause == causeStaleLimit {
 		return f
 	}
 	f = f.without()
@@ -37,7 +37,7 @@ func (f Family) bounded(was Family, w *way, limit time.Duration, now time.Time) 
 	} else {
 		f.Asked = string(f.Cause) + ": " + f.Asked
 	}
-	f.Cause, f.Since = StaleLimit, now
+	f.Cause, f.Since = causeStaleLimit, now
 	if struck {
 		f.Since = was.Since
 	}
@@ -149,7 +149,7 @@ func (s *Service) strike(now time.Time) {
 
 // staleUntil is when the addresses of a family are, or were, withdrawn; zero: never.
 func (f Family) staleUntil(limit time.Duration) time.Time {
-	if limit <= 0 || f.StaleSince.IsZero() || len(f.Addrs) == 0 && f.Cause != StaleLimit {
+	if limit <= 0 || f.StaleSince.IsZero() || len(f.Addrs) == 0 && f.Cause != causeStaleLimit {
 		return time.Time{}
 	}
 	return f.StaleSince.Add(limit)

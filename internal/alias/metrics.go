@@ -30,7 +30,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 				defer s.mu.Unlock()
 				return float64(len(s.followed))
 			})}
-	for _, status := range []Status{Pending, Active, Stale, Error} {
+	for _, status := range []Status{statusPending, statusActive, statusStale, statusError} {
 		out = append(out, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_alias_records",
 			Help: "ALIAS record sets, by their state.", ConstLabels: prometheus.Labels{"status": string(status)}},
 			func() float64 { return float64(s.count(status)) }))
@@ -69,7 +69,7 @@ func (s *Service) causes() map[follow.Cause]int {
 	defer s.mu.Unlock()
 	out := map[follow.Cause]int{}
 	for _, e := range s.index.entries {
-		if e.rec.Status == Stale || e.rec.Status == Error {
+		if e.rec.Status == statusStale || e.rec.Status == statusError {
 			out[e.rec.Cause]++
 		}
 	}

@@ -38,7 +38,7 @@ var (
 func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 	plain := within(a)
 	if !p.AllowOwn && slices.Contains(p.Own, plain) {
-		return Own, fmt.Sprintf("%s is an address of this server", a)
+		return causeOwn, fmt.Sprintf("%s is an address of this server", a)
 	}
 	if p.AllowPrivate {
 		return "", ""
@@ -56,7 +56,7 @@ func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 	default:
 		return "", ""
 	}
-	return Private, fmt.Sprintf("%s is %s address", a, word)
+	return causePrivate, fmt.Sprintf("%s is %s address", a, word)
 }
 
 // within is the address that packets to an address end at: those of IPv6 that stand for one of IPv4 (RFC 4291 §2.5.5, RFC 6052

@@ -41,30 +41,30 @@ func parseKey(id string) (Key, error) {
 	return Key{zone, name}, err
 }
 
-// Status is how an ALIAS is. The words are Designate's, and the seed's STALE.
+// Status is the state of an ALIAS. The words are Designate's, except STALE.
 type Status string
 
 // The states of an ALIAS.
 const (
-	Pending Status = "PENDING" // the target was not looked up yet
-	Active  Status = "ACTIVE"
-	Stale   Status = "STALE" // the last good addresses are served, and the target cannot be looked up
-	Error   Status = "ERROR" // there never were addresses, or there are none any more
+	statusPending Status = "PENDING" // the target was not looked up yet
+	statusActive  Status = "ACTIVE"
+	statusStale   Status = "STALE" // the last good addresses are served, and the target cannot be looked up
+	statusError   Status = "ERROR" // there never were addresses, or there are none any more
 )
 
 // What an ALIAS is about to become.
 const (
-	Create = "CREATE"
-	Update = "UPDATE"
-	None   = "NONE"
+	Create       = "CREATE"
+	actionUpdate = "UPDATE"
+	actionNone   = "NONE"
 )
 
 // Causes that are not the tracker's.
 const (
-	NoResolver follow.Cause = "no-resolver"
-	Private    follow.Cause = "private-address"
-	Own        follow.Cause = "own-address"
-	StaleLimit follow.Cause = "stale-limit" // the last good addresses were withdrawn
+	causeNoResolver follow.Cause = "no-resolver"
+	causePrivate    follow.Cause = "private-address"
+	causeOwn        follow.Cause = "own-address"
+	causeStaleLimit follow.Cause = "stale-limit" // the last good addresses were withdrawn
 )
 
 // families are those of Record.Families.
@@ -176,7 +176,7 @@ func (r Record) seed(family int) (follow.State, bool) {
 	case "":
 	case follow.NXDomain:
 		st.Answer = follow.NXDomain
-	case Private, Own, NoResolver, StaleLimit: // not of the tracker's making: it shall look and tell again
+	case causePrivate, causeOwn, causeNoResolver, causeStaleLimit: // not of the tracker's making: it shall look and tell again
 		return follow.State{}, false
 	default:
 		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Asked}

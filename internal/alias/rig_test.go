@@ -345,7 +345,7 @@ func (r *rig) status(owner string) string {
 		return "none"
 	}
 	out := string(st.Status)
-	if st.Action != alias.None {
+	if st.Action != "NONE" {
 		out += " " + st.Action
 	}
 	if st.Cause != "" {

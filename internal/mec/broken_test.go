@@ -67,7 +67,7 @@ func TestStoreUnavailable(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		g.wantAnswer("www.example.com.", rr.TypeA, "refused")
-		if end, err := g.Task(task.ID); err != nil || end.State != mec.Success {
+		if end, err := g.Task(task.ID); err != nil || end.State != "SUCCESS" {
 			t.Errorf("the task is %+v, %v", end, err)
 		}
 		g.stop()
@@ -90,14 +90,14 @@ func TestOpenUnavailable(t *testing.T) {
 		disk := &breakable{}
 		disk.full.Store(true)
 		g = openOn(t, g.path, mec.Options{}, true, disk)
-		if now, err := g.Task(task.ID); err != nil || now.State != mec.Processing {
+		if now, err := g.Task(task.ID); err != nil || now.State != "PROCESSING" {
 			t.Errorf("the task is %+v, %v", now, err)
 		}
 		disk.full.Store(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		g.wantAnswer("www.example.com.", rr.TypeA, "refused")
-		if end, err := g.Task(task.ID); err != nil || end.State != mec.Failure {
+		if end, err := g.Task(task.ID); err != nil || end.State != "FAILURE" {
 			t.Errorf("the task is %+v, %v", end, err)
 		}
 		g.stop()

@@ -166,9 +166,9 @@ func (e *edit) putRule(was *Rule, r Rule) (Rule, error) {
 	if was != nil && was.sameContent(r) {
 		return *was, nil
 	}
-	kind := RuleUpdated
+	kind := ruleUpdated
 	if was == nil {
-		kind = RuleCreated
+		kind = ruleCreated
 		if err := e.countRule(r.App, 1); err != nil {
 			return r, err
 		}

@@ -14,10 +14,10 @@ type EventKind string
 
 // The kinds of events.
 const (
-	RuleCreated EventKind = "CREATED"
-	RuleUpdated EventKind = "UPDATED"
-	RuleDeleted EventKind = "DELETED"
-	RuleExpired EventKind = "EXPIRED"
+	ruleCreated EventKind = "CREATED"
+	ruleUpdated EventKind = "UPDATED"
+	ruleDeleted EventKind = "DELETED"
+	ruleExpired EventKind = "EXPIRED"
 )
 
 // Event is one change of one rule.

@@ -67,7 +67,7 @@ func (s *Service) expire(ctx context.Context) error {
 				if r.ExpiresAt.IsZero() || r.ExpiresAt.After(e.tx.Now()) {
 					continue // prolonged in the meantime
 				}
-				if err := e.deleteRule(r, RuleExpired); err != nil {
+				if err := e.deleteRule(r, ruleExpired); err != nil {
 					return err
 				}
 			}

@@ -62,7 +62,7 @@ func (m *model) answer(z, n dnsname.Name, t rr.Type) (text string, agree bool) {
 	}
 	var wishes []wish
 	add := func(ttl *uint32, balance bool, addrs ...string) {
-		w := wish{addrs: addrs, ttl: mec.DefaultTTL, balance: balance}
+		w := wish{addrs: addrs, ttl: 30, balance: balance}
 		if ttl != nil {
 			w.ttl = *ttl
 		}

@@ -333,7 +333,7 @@ func (p *post) failed(b *box, err error, attempts int) (Subscription, bool) {
 	b.sub.Failures++
 	b.sub.LastError = fmt.Sprintf("%.*s", maxError, err)
 	if b.sub.Failures >= attempts {
-		b.sub.State = GivenUp
+		b.sub.State = givenUp
 	}
-	return b.sub, b.sub.State == GivenUp
+	return b.sub, b.sub.State == givenUp
 }

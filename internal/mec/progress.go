@@ -53,11 +53,11 @@ func (p *progress) get(task string) (phase, bool) {
 // shown is a task as it is told: a row that says success is on the disk a moment before it is served.
 func (p phase) shown(t Task) Task {
 	switch t.State {
-	case Processing:
+	case processing:
 		t.Progress, t.Detail = p.percent(p.checked), fmt.Sprintf("%d of %d rules checked", p.checked, p.rules)
-	case Success:
-		t.State, t.Progress, t.Detail, t.Ended = Processing, p.percent(p.rules+1), "written", time.Time{}
-	case Failure:
+	case success:
+		t.State, t.Progress, t.Detail, t.Ended = processing, p.percent(p.rules+1), "written", time.Time{}
+	case failure:
 	}
 	return t
 }

@@ -17,7 +17,7 @@ type Record struct {
 	Zone        dnsname.Name
 	Name        dnsname.Name
 	Type        rr.Type // A or AAAA
-	TTL         *uint32 // as given; nil: DefaultTTL
+	TTL         *uint32 // as given; nil: defaultTTL
 	Addrs       []netip.Addr
 	LoadBalance bool // may stand beside other addresses of other owners who say so too
 	Updated     time.Time

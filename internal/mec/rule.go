@@ -23,8 +23,8 @@ const (
 	Inactive State = "INACTIVE"
 )
 
-// DefaultTTL is served for rules and records that have no TTL: short, because an edge address moves with its application.
-const DefaultTTL = 30
+// defaultTTL is served for rules and records that have no TTL: short, because an edge address moves with its application.
+const defaultTTL = 30
 
 // Rule is a DNS rule of an application: while it is Active, its name has its address.
 type Rule struct {
@@ -33,7 +33,7 @@ type Rule struct {
 	Domain      string       // as it was given, and is shown
 	Name        dnsname.Name // what Domain stands for
 	Addr        netip.Addr
-	TTL         *uint32 // as given; nil: never expires, and DefaultTTL is served
+	TTL         *uint32 // as given; nil: never expires, and defaultTTL is served
 	State       State   // given empty: Active for a new rule, unchanged for an old one
 	LoadBalance bool
 	ExpiresAt   time.Time // when the rule removes itself; zero: never
@@ -204,7 +204,7 @@ func parseTTL(field string, ttl *int64) (*uint32, error) {
 // servedTTL is the TTL on the wire. RFC 2181 §8: larger ones would be read as 0.
 func servedTTL(ttl *uint32) uint32 {
 	if ttl == nil {
-		return DefaultTTL
+		return defaultTTL
 	}
 	return min(*ttl, rr.MaxTTL)
 }

@@ -127,7 +127,7 @@ func (s *Service) Delete(ctx context.Context, actor store.Actor, app, id string,
 			}
 		}
 		e.tx.Note("delete rule")
-		return e.deleteRule(was, RuleDeleted)
+		return e.deleteRule(was, ruleDeleted)
 	})
 	return was, err
 }
@@ -199,7 +199,7 @@ func (e *edit) replaceRules(app string, rules []Rule) ([]Rule, error) {
 		if have[r.ID] = &r; want[r.ID] {
 			continue
 		}
-		if err := e.deleteRule(r, RuleDeleted); err != nil {
+		if err := e.deleteRule(r, ruleDeleted); err != nil {
 			return nil, err
 		}
 	}

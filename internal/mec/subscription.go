@@ -18,8 +18,8 @@ type SubscriptionState string
 
 // The states of a subscription.
 const (
-	Delivering SubscriptionState = "ACTIVE"
-	GivenUp    SubscriptionState = "FAILED" // until it is deleted and made anew
+	delivering SubscriptionState = "ACTIVE"
+	givenUp    SubscriptionState = "FAILED" // until it is deleted and made anew
 )
 
 // Subscription asks for the events of an application to be delivered to a callback, each at least once and in order. The
@@ -79,7 +79,7 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 		if err != nil {
 			return err
 		}
-		sub = Subscription{ID: uuid.NewString(), App: app, Callback: callback, State: Delivering, Delivered: f.Last,
+		sub = Subscription{ID: uuid.NewString(), App: app, Callback: callback, State: delivering, Delivered: f.Last,
 			Created: e.tx.Now()}
 		return e.tx.PutObject(store.KindMECSubscription.Of(app), sub.ID, sub)
 	})
@@ -203,7 +203,7 @@ func (s *Service) loadSubscriptions() error {
 			if err := json.Unmarshal(value, &sub); err != nil {
 				return false, err
 			}
-			if sub.State == Delivering {
+			if sub.State == delivering {
 				// What the feed has dropped since was of others: what was for this one would have been waiting, and
 				// counted as missed.
 				s.post.open(sub, max(sub.Delivered, f.First-1))

@@ -123,7 +123,7 @@ func TestDelivery(t *testing.T) {
 		if diff := cmp.Diff(want, box.take()); diff != "" {
 			t.Errorf("delivered (-want +got):\n%s", diff)
 		}
-		if sub, err := g.Subscription("app1", one.ID); err != nil || sub.Delivered != 2 || sub.State != mec.Delivering {
+		if sub, err := g.Subscription("app1", one.ID); err != nil || sub.Delivered != 2 || sub.State != "ACTIVE" {
 			t.Errorf("subscription %+v, %v", sub, err)
 		}
 
@@ -166,7 +166,7 @@ func TestDeliveryRetries(t *testing.T) {
 		}
 		synctest.Wait()
 		got, err := g.Subscription("app1", sub.ID)
-		if err != nil || got.Failures != 1 || got.LastError != "connection refused" || got.State != mec.Delivering {
+		if err != nil || got.Failures != 1 || got.LastError != "connection refused" || got.State != "ACTIVE" {
 			t.Errorf("after a failure: %+v, %v", got, err)
 		}
 		begin := time.Now()
@@ -198,7 +198,7 @@ func TestDeliveryGivesUp(t *testing.T) {
 		time.Sleep(time.Hour)
 		for range 2 { // the second time after a restart
 			got, err := g.Subscription("app1", dead.ID)
-			if err != nil || got.State != mec.GivenUp || got.Failures != 3 || got.LastError != "connection refused" {
+			if err != nil || got.State != "FAILED" || got.Failures != 3 || got.LastError != "connection refused" {
 				t.Errorf("after three failures: %+v, %v", got, err)
 			}
 			g.stop()
@@ -240,7 +240,7 @@ func TestDeliveryHangs(t *testing.T) {
 			t.Errorf("%d events of 20 were let go, want 15", got.Missed)
 		}
 		time.Sleep(time.Minute)
-		if got, _ := g.Subscription("", hangs.ID); got.Failures == 0 || got.State != mec.Delivering {
+		if got, _ := g.Subscription("", hangs.ID); got.Failures == 0 || got.State != "ACTIVE" {
 			t.Errorf("the subscription that hangs: %+v", got)
 		}
 		g.stop()

@@ -19,9 +19,9 @@ type TaskState string
 
 // The states of a task.
 const (
-	Processing TaskState = "PROCESSING"
-	Success    TaskState = "SUCCESS"
-	Failure    TaskState = "FAILURE"
+	processing TaskState = "PROCESSING"
+	success    TaskState = "SUCCESS"
+	failure    TaskState = "FAILURE"
 )
 
 // TaskKind is what a task does to the configuration of an application.
@@ -44,7 +44,7 @@ type Task struct {
 	Progress int    // percent
 	Detail   string // what went wrong, or is being done
 	Created  time.Time
-	Ended    time.Time // zero while Processing
+	Ended    time.Time // zero while it is processed
 }
 
 // Config is the configuration of an application, the whole of its descriptor that is of use here.
@@ -120,7 +120,7 @@ func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, 
 		if err := e.checkConfig(app, a, kind, cfg.Name); err != nil {
 			return err
 		}
-		t = Task{ID: uuid.NewString(), App: app, Kind: kind, State: Processing, Created: e.tx.Now()}
+		t = Task{ID: uuid.NewString(), App: app, Kind: kind, State: processing, Created: e.tx.Now()}
 		return e.beginTask(a, t)
 	})
 	if err == nil {
@@ -190,7 +190,7 @@ func (e *edit) endTask(id string, state TaskState, detail string) error {
 		return err
 	}
 	t.State, t.Detail, t.Ended = state, detail, e.tx.Now()
-	if state == Success {
+	if state == success {
 		t.Progress = 100
 	}
 	a.Running, a.dirty = "", true
@@ -310,7 +310,7 @@ func (s *Service) failInterrupted(ctx context.Context) error {
 	}
 	err := s.commit(ctx, own, func(e *edit) error {
 		for _, id := range s.jobs.interrupted {
-			err := e.endTask(id, Failure, "interrupted by a restart; nothing was changed")
+			err := e.endTask(id, failure, "interrupted by a restart; nothing was changed")
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
@@ -353,7 +353,7 @@ func (s *Service) runJob(ctx context.Context, j job) {
 			s.progress.begin(j.task.ID, len(j.cfg.Rules))
 			e.count(func(rules int) { s.progress.check(j.task.ID, rules) })
 			e.tx.Note("%s configuration", j.task.Kind)
-			err := e.endTask(j.task.ID, Success, "")
+			err := e.endTask(j.task.ID, success, "")
 			if errors.Is(err, store.ErrNotFound) {
 				return nil // terminated with its application
 			}
@@ -363,7 +363,7 @@ func (s *Service) runJob(ctx context.Context, j job) {
 			return e.putConfig(j.task, j.cfg)
 		})
 		if err != nil && !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
-			err = s.commit(ctx, j.actor, func(e *edit) error { return e.endTask(j.task.ID, Failure, explain(err)) })
+			err = s.commit(ctx, j.actor, func(e *edit) error { return e.endTask(j.task.ID, failure, explain(err)) })
 		}
 		if !errors.Is(err, store.ErrUnavailable) || !sleep(ctx, retryStore) {
 			return

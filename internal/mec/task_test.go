@@ -20,7 +20,7 @@ func (g *rig) configure(app string, kind mec.TaskKind, name string, words ...str
 		cfg.Rules = append(cfg.Rules, rule(g.t, "", w))
 	}
 	task, err := g.Configure(g.t.Context(), actor, app, kind, cfg)
-	if err == nil && (task.State != mec.Processing || task.Progress != 0) {
+	if err == nil && (task.State != "PROCESSING" || task.Progress != 0) {
 		g.t.Errorf("begins as %+v", task)
 	}
 	return task, err
@@ -46,7 +46,7 @@ func TestConfigure(t *testing.T) {
 		_, err := g.configure("app1", mec.TaskUpdate, "demo")
 		wantIs(t, err, store.ErrNotFound)
 		end := g.settle(g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2"))
-		if end.State != mec.Success || end.Progress != 100 || end.Ended.IsZero() {
+		if end.State != "SUCCESS" || end.Progress != 100 || end.Ended.IsZero() {
 			t.Errorf("ends as %+v", end)
 		}
 		g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
@@ -65,7 +65,7 @@ func TestConfigure(t *testing.T) {
 		// A rule that cannot be takes all back, and the platform is told why.
 		g.create("app2", "x x.example.com 192.0.2.9")
 		end = g.settle(g.configure("app1", mec.TaskUpdate, "other", "a a.example.com 192.0.2.7", "c x.example.com 192.0.2.1"))
-		if end.State != mec.Failure || !strings.Contains(end.Detail, "app2") || end.Progress == 100 {
+		if end.State != "FAILURE" || !strings.Contains(end.Detail, "app2") || end.Progress == 100 {
 			t.Errorf("ends as %+v, want a failure that names app2", end)
 		}
 		g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
@@ -73,13 +73,13 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("the failed task renamed the application to %q", cfg.Name)
 		}
 		end = g.settle(g.configure("app1", mec.TaskUpdate, "demo2", "a a.example.com 192.0.2.1"))
-		if end.State != mec.Success {
+		if end.State != "SUCCESS" {
 			t.Errorf("ends as %+v", end)
 		}
 		g.wantAnswer("b.example.com.", rr.TypeA, "refused")
 		g.settle(g.configure("app3", mec.TaskCreate, "demo")) // the name is free again
 		end = g.settle(g.configure("app1", mec.TaskDelete, ""))
-		if end.State != mec.Success || end.Kind != mec.TaskDelete {
+		if end.State != "SUCCESS" || end.Kind != mec.TaskDelete {
 			t.Errorf("ends as %+v", end)
 		}
 		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
@@ -96,7 +96,7 @@ func TestConfigureNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, mec.Options{Tasks: 2})
 		first, err := g.configure("app1", mec.TaskCreate, "")
-		if end := g.settle(first, err); end.State != mec.Success || end.Progress != 100 {
+		if end := g.settle(first, err); end.State != "SUCCESS" || end.Progress != 100 {
 			t.Errorf("without rules it ends as %+v", end)
 		}
 		for range 2 {
@@ -126,11 +126,11 @@ func TestTaskInterrupted(t *testing.T) {
 		g.stop()
 		g = open(t, g.path, mec.Options{}, true)
 		end, err := g.Task(task.ID)
-		if err != nil || end.State != mec.Failure || !strings.Contains(end.Detail, "restart") {
+		if err != nil || end.State != "FAILURE" || !strings.Contains(end.Detail, "restart") {
 			t.Errorf("after a restart the task is %+v, %v", end, err)
 		}
 		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
-		if end := g.settle(g.configure("app1", mec.TaskCreate, "demo")); end.State != mec.Success {
+		if end := g.settle(g.configure("app1", mec.TaskCreate, "demo")); end.State != "SUCCESS" {
 			t.Errorf("the next task ends as %+v", end)
 		}
 		g.stop()

@@ -119,7 +119,7 @@ func TestDeliverElsewhere(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer receiver.Close()
-	event := rules.Event{Seq: 1, Kind: rules.RuleCreated, Rule: rules.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
+	event := rules.Event{Seq: 1, Kind: "CREATED", Rule: rules.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := rules.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
 
 	outside := mec.NewCallbacks(mec.CallbackOptions{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
