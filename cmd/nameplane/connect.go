@@ -19,9 +19,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
+	"github.com/nameplane/nameplane/internal/config"
 )
 
-const defaultServer = "http://127.0.0.1:8053"
+// defaultServer returns the address of a server with the default configuration.
+func defaultServer() string { return "http://" + config.Default().HTTP.Listen }
 
 // connection is where the server is and what to show it, from flags and environment.
 type connection struct {
@@ -36,7 +38,7 @@ type connection struct {
 // has no use for them.
 func (c *connection) addFlags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.server, "server", "", "`URL` of the server (default $NAMEPLANE_SERVER or "+defaultServer+")")
+	f.StringVar(&c.server, "server", "", "`URL` of the server (default $NAMEPLANE_SERVER or "+defaultServer()+")")
 	f.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data folder)")
 	f.StringVar(&c.data, "data", "", "data `DIR` of the server, for its admin.token (default $NAMEPLANE_DATA or ./data)")
 	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` of certificates to trust for https, in place of the system's")
@@ -81,12 +83,12 @@ func (c *connection) baseURL() (string, error) {
 		text, from = os.Getenv("NAMEPLANE_SERVER"), "NAMEPLANE_SERVER"
 	}
 	if text == "" {
-		return defaultServer, nil
+		return defaultServer(), nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
 		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %q, which is not the address of a server", from, text),
-			Hint: "it looks like " + defaultServer + " or https://dns.example.org:8053"}
+			Hint: "it looks like " + defaultServer() + " or https://dns.example.org:8053"}
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %s: the token would cross the network readable for all", from, text),
@@ -133,7 +135,7 @@ func (c *connection) dataDir() string {
 			return dir
 		}
 	}
-	return "data"
+	return config.Default().Data
 }
 
 func (c *connection) transport() (*http.Transport, error) {

@@ -60,11 +60,11 @@ func newServeCommand() *cobra.Command {
   nameplane serve --print-config > nameplane.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error { return serve(c, f) },
 	}
-	fl := c.Flags()
+	fl, def := c.Flags(), config.Default()
 	fl.StringVar(&f.config, "config", "", "configuration `FILE` (YAML)")
-	fl.StringVar(&f.data, "data", "", "data `DIR` (default \"data\")")
-	fl.StringSliceVar(&f.dns, "dns", nil, "`ADDR`esses for DNS, separated by commas (default \":53\")")
-	fl.StringVar(&f.http, "http", "", "`ADDR`ess for the REST API (default \"127.0.0.1:8053\")")
+	fl.StringVar(&f.data, "data", "", fmt.Sprintf("data `DIR` (default %q)", def.Data))
+	fl.StringSliceVar(&f.dns, "dns", nil, fmt.Sprintf("`ADDR`esses for DNS, separated by commas (default %q)", def.DNS.Listen[0]))
+	fl.StringVar(&f.http, "http", "", fmt.Sprintf("`ADDR`ess for the REST API (default %q)", def.HTTP.Listen))
 	fl.StringVar(&f.apps, "apps", "", "`ADDR`ess for edge applications, Mp1 (default: closed)")
 	fl.StringVar(&f.mep, "mep", "", "`ADDR`ess for edge platforms, Mm5 and server management (default: closed)")
 	fl.StringVar(&f.user, "user", "", "`USER` to become when started by root (default nameplane, or else nobody)")
@@ -178,10 +178,10 @@ func tryNext(w io.Writer, cfg config.Config, a daemon.Endpoints) {
 		host = "127.0.0.1"
 	}
 	env := ""
-	if a.HTTP != "http://127.0.0.1:8053" {
+	if a.HTTP != defaultServer() {
 		env += "NAMEPLANE_SERVER=" + a.HTTP + " "
 	}
-	if cfg.Data != "data" {
+	if cfg.Data != config.Default().Data {
 		env += "NAMEPLANE_DATA=" + cfg.Data + " "
 	}
 	fmt.Fprintf(w, `

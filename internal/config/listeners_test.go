@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -56,6 +57,32 @@ mec:
 	}
 	if n := c.MEC.Callbacks.Allowed(); len(n) != 1 || n[0].String() != "198.51.100.7/32" {
 		t.Errorf("Allowed = %v", n)
+	}
+}
+
+// TestExampleIssuer checks the issuer that the example has as a comment against the defaults of an issuer.
+func TestExampleIssuer(t *testing.T) {
+	_, text, _ := strings.Cut(Example(), "Of each:\n")
+	block := "apps:\n  jwt:\n"
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#   ")
+		if !ok {
+			break
+		}
+		block += "    " + rest + "\n"
+	}
+	got, err := Parse("example", []byte(block))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, block)
+	}
+	shown := got.Apps.JWT[0]
+	least := fmt.Sprintf("apps: {jwt: [{issuer: %q, keys: %q, audience: %q}]}", shown.Issuer, shown.Keys, shown.Audience)
+	want, err := Parse("least", []byte(least))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Apps.JWT, got.Apps.JWT); diff != "" {
+		t.Errorf("the issuer of the example (-default +example):\n%s", diff)
 	}
 }
 
