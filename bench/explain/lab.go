@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // What a look may take, at the 95th percentile over all domains of the lab. 0: nothing is promised.
@@ -139,22 +139,17 @@ func mostAsked(f *explain.Facts) (most int) {
 
 // startLab starts a lab and waits until it can be found.
 func startLab(bin, dir string) (stop func(), err error) {
-	cmd := exec.Command(bin, "lab", "up", "--dir", filepath.Join(dir, "lab"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	p := &server.Process{Name: "the lab", Command: []string{bin, "lab", "up", "--dir", filepath.Join(dir, "lab")}, LogFile: filepath.Join(dir, "log")}
+	if err := p.Start(); err != nil {
 		return nil, err
-	}
-	stop = func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
 	}
 	for range 200 {
 		if _, err = lab.Load(filepath.Join(dir, "lab")); err == nil {
-			return stop, nil
+			return p.Stop, nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	stop()
+	p.Stop()
 	return nil, err
 }
 

@@ -6,11 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nameplane/nameplane/test/server"
 )
 
 // figure is one promise and what came of it.
@@ -72,14 +72,9 @@ func main() {
 
 func run(o options, only string) error {
 	if o.bin == "" {
-		dir, err := os.MkdirTemp("", "explain-bin-")
-		if err != nil {
+		var err error
+		if o.bin, err = server.Build(); err != nil {
 			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		o.bin = filepath.Join(dir, "nameplane")
-		if out, err := exec.Command("go", "build", "-o", o.bin, "./cmd/nameplane").CombinedOutput(); err != nil {
-			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
 	var missed []string
