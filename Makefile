@@ -50,7 +50,8 @@ test-all: test ## the same for everything, Kubernetes and OVN included
 FORMAT := @test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
 STATICCHECK := $(CURDIR)/.cache/bin/staticcheck
 UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u)
-SUITES := $(shell find ./test ./bench ./deploy -path ./test/clients -prune -o -name '*_test.go' -printf '%h\n' | sort -u)
+# The slowest first. All of them mostly wait, so more of them run at a time than there are processors.
+SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy -path ./test/clients -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
 # Packages that own goroutines run under the race detector. That of Go 1.26 crashes now and then where two processors run
 # timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
 RACE := $(filter ./internal/publish ./internal/dnsserver ./internal/access ./internal/store%,$(UNIT))

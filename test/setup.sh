@@ -82,8 +82,12 @@ kubernetes() { # what only the tests of the module kubernetes/ need
 }
 
 need=$(missing)
-# shellcheck disable=SC2086
-[ -z "$need" ] || install $need
+installing=
+if [ -n "$need" ]; then # packages come while Go downloads and compiles
+	# shellcheck disable=SC2086
+	install $need &
+	installing=$!
+fi
 retry go mod download
 (cd test/clients && retry go mod download)
 tool staticcheck honnef.co/go/tools/cmd/staticcheck
@@ -91,3 +95,4 @@ case $target in
 test-all) kubernetes ;;
 bench) tool coredns . ;;
 esac
+[ -z "$installing" ] || wait $installing
