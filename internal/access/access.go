@@ -112,8 +112,8 @@ type endedRow struct {
 	Subject string // id of the token or user
 }
 
-// reload reads the book again. Of several at a time none can put an older book in the place of a newer one: the rows are
-// read after the book that they replace, and are read again when another book has replaced it.
+// reload reads the book again. An older book never replaces a newer one: the rows are read after the book that they
+// replace, and are read again when another book has replaced it.
 //
 // It is not done in publish.Tx.OnDone: all other edits would wait for ten thousand rows.
 func (a *Access) reload() error {

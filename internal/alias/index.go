@@ -199,8 +199,8 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	}
 }
 
-// pursueLocked has the target looked up of an ALIAS that waits for that, though it was looked up before: for another. When that
-// was asked for just now, what is known must do.
+// pursueLocked looks the target of a pending ALIAS up again, if an earlier lookup, for another ALIAS, found no addresses.
+// After a lookup a moment ago it has the ALIAS flattened by what is known.
 func (s *Service) pursueLocked(e *entry) {
 	if e.rec.Status != statusPending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
 		return
@@ -211,8 +211,8 @@ func (s *Service) pursueLocked(e *entry) {
 	}
 }
 
-// doubted reports whether a target was looked up and has no addresses, or the last lookup failed. Who comes new to it does not
-// take that for granted.
+// doubted reports whether a target was looked up and has no addresses, or the last lookup failed. A new ALIAS with that
+// target has it looked up again.
 func doubted(t *follow.Tracker, target dnsname.Name) bool {
 	if t == nil {
 		return false

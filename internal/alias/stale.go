@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// staleNames are the names whose addresses are the last good ones, and of which families. Nearly always there are none, and to
-// find that out is one load.
+// staleNames are the names whose addresses are the last good ones, and of which families. Nearly always there are none,
+// which costs a query one atomic load.
 type staleNames struct {
 	count atomic.Int64
 
@@ -59,7 +59,7 @@ func (s *Service) Stale(name []byte, encloser int, t rr.Type) bool {
 	return which&family != 0
 }
 
-// setRecord is what is known of an ALIAS from now on. s.mu is held.
+// setRecord makes rec the committed record of an ALIAS. Callers hold s.mu.
 func (s *Service) setRecord(e *entry, rec Record) {
 	if is := rec.stale(); is != e.rec.stale() {
 		s.stale.set(e.key.Name.Wire(), is)

@@ -46,7 +46,8 @@ func TestWaysAreLookups(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"refused", "positive", "nodata", "nxdomain", "referral", "yxdomain", "wildcard", "cname", "dname"} {
+	for _, kind := range []string{"refused", "positive", "nodata", "nxdomain", "referral", "yxdomain", "wildcard", "cname",
+		"dname"} {
 		if kinds[kind] < 10 {
 			t.Errorf("%d questions led to %s: too few to mean anything (%v)", kinds[kind], kind, kinds)
 		}
@@ -70,8 +71,8 @@ func randomName(rng *rand.Rand, most int) dnsname.Name {
 	return dnsname.MustParse(text)
 }
 
-// randomZones serves a few zones, one below the other, and an overlay, full of wildcards, empty non-terminals, cuts, CNAMEs
-// and DNAMEs.
+// randomZones serves a few zones, one below the other, and an overlay, full of wildcards, empty non-terminals, cuts,
+// CNAMEs and DNAMEs.
 func randomZones(t *testing.T, rng *rand.Rand) *publish.Publisher {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
@@ -98,7 +99,8 @@ func randomZones(t *testing.T, rng *rand.Rand) *publish.Publisher {
 				z, err = tx.Overlay(z.Name)
 				return err
 			}
-			z, err = tx.CreateZone(z, recordSet(t, z.Name, "SOA", "ns. host. 1 3600 600 86400 60"), recordSet(t, z.Name, "NS", "ns."))
+			z, err = tx.CreateZone(z, recordSet(t, z.Name, "SOA", "ns. host. 1 3600 600 86400 60"),
+				recordSet(t, z.Name, "NS", "ns."))
 			return err
 		}); err != nil {
 			t.Fatal(err)

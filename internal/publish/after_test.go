@@ -19,9 +19,9 @@ func TestAfter(t *testing.T) {
 	z := newZone(t, p, "example.org.")
 	www := set(t, z.ID, "www.example.org.", "A", 0, "192.0.2.1")
 	for _, create := range []bool{true, false} {
-		var left *zone.Zone
+		var left zone.Zone
 		if err := p.Commit(context.Background(), actor, func(tx *publish.Tx) (err error) {
-			if left, err = tx.After(z.ID); err == nil && create {
+			if err = tx.After(z.ID, &left); err == nil && create {
 				_, err = tx.CreateSet(www)
 			}
 			return err
@@ -32,7 +32,7 @@ func TestAfter(t *testing.T) {
 		if err := p.View(func(v store.View) (err error) { want, err = v.Zone(z.ID); return err }); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, *left, cmpopts.EquateComparable(dnsname.Name{})); diff != "" {
+		if diff := cmp.Diff(want, left, cmpopts.EquateComparable(dnsname.Name{})); diff != "" {
 			t.Errorf("the zone with a set created %v (-stored +left):\n%s", create, diff)
 		}
 		if left.Serial == z.Serial {

@@ -113,14 +113,19 @@ func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
 	return z
 }
 
-// After is the zone as this edit leaves it: complete, with its serial, once Commit has returned nil. Whoever answers with it
-// need not read it again, nor sees what others have changed since.
-func (tx *Tx) After(id uuid.UUID) (*zone.Zone, error) {
+// After sets left to the zone as this edit leaves it, complete with its serial, when the edit is committed. A caller that
+// answers with it need not read the zone again, and does not see what others have changed since.
+func (tx *Tx) After(id uuid.UUID, left *zone.Zone) error {
 	e, err := tx.zone(id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &e.zone, nil
+	tx.OnDone(func(committed bool) {
+		if committed {
+			*left = e.zone
+		}
+	})
+	return nil
 }
 
 // CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times and version are

@@ -13,7 +13,8 @@ import (
 // serial, journal and snapshot behind.
 func TestTxWrites(t *testing.T) {
 	reads := methods(reflect.TypeFor[store.View]())
-	own := slices.DeleteFunc(methods(reflect.TypeFor[*publish.Tx]()), func(m string) bool { return slices.Contains(reads, m) })
+	own := slices.DeleteFunc(methods(reflect.TypeFor[*publish.Tx]()),
+		func(m string) bool { return slices.Contains(reads, m) })
 	want := []string{"Actor", "After", "CreateSet", "CreateZone", "DeleteObject", "DeleteSet", "DeleteZone", "Note", "Now",
 		"OnDone", "Overlay", "PutObject", "ReplaceSets", "ReplaceSorted", "SetSecondary", "UpdateSet", "UpdateZone"}
 	if !slices.Equal(own, want) {

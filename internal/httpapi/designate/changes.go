@@ -36,7 +36,7 @@ func (c *call) applyChanges() (reply, error) {
 		return reply{}, err
 	}
 	var sets []changed
-	var left *zone.Zone // as the batch left it
+	var left zone.Zone // as the batch left it
 	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("batch of %d changes", len(items))
@@ -53,14 +53,13 @@ func (c *call) applyChanges() (reply, error) {
 		if sets, err = c.applyAll(tx, z, items); err != nil {
 			return err
 		}
-		left, err = tx.After(z.ID)
-		return err
+		return tx.After(z.ID, &left)
 	})
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusOK, etag: tagOf(zoneOnWire(*left, shared)),
-		body: wireChanges{c.changedSets(sets), c.linkedZone(*left, shared)}}, nil
+	return reply{status: http.StatusOK, etag: tagOf(zoneOnWire(left, shared)),
+		body: wireChanges{c.changedSets(sets), c.linkedZone(left, shared)}}, nil
 }
 
 // readChanges reads all items, so that their problems are reported together.

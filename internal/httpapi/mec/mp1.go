@@ -46,7 +46,8 @@ func (c *call) putOwnRule() (reply, error) {
 		if err != nil || c.extensions() {
 			return whole, err
 		}
-		return func(old rules.Rule) (rules.Rule, error) { // what a client cannot see, it has not removed by leaving it out
+		// A client does not remove by omission what it cannot see.
+		return func(old rules.Rule) (rules.Rule, error) {
 			r, err := whole(old)
 			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
 			return r, err
