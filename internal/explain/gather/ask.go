@@ -40,7 +40,7 @@ func udp(a netip.Addr) resolve.Server { return resolve.Server{Addr: netip.AddrPo
 func (r *run) ask(q iterate.Query) (out reply) {
 	for failures := 0; ; {
 		timeout := r.opts.Timeouts[failures]
-		if err := r.budget.acquire(r.ctx, q.Server.Addr.Addr(), false); err != nil {
+		if err := r.budget.Acquire(r.ctx, q.Server.Addr.Addr()); err != nil {
 			r.refused()
 			return out
 		}
@@ -66,7 +66,7 @@ func (r *run) send(q iterate.Query, timeout time.Duration, out *reply) {
 	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
 	e := iterate.Ask(ctx, r.exchanger, r.facts.At, q)
-	r.budget.release()
+	r.budget.Release()
 	e.Try = len(out.ids) + 1
 	if e.Class.Transport() && r.ctx.Err() != nil {
 		e.Class = iterate.Unknown // it may have been about to reply

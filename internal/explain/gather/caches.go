@@ -35,7 +35,7 @@ func (r *run) caches() error {
 			continue
 		}
 		group.Go(func() {
-			s := sampler{run: r, target: &all[i], left: r.opts.PerResolver}
+			s := sampler{run: r, target: &all[i], budget: r.budget.Beside(r.opts.PerResolver)}
 			s.sample(types)
 			mu.Lock()
 			defer mu.Unlock()
@@ -157,7 +157,7 @@ const maxLocal = 3
 type sampler struct {
 	*run
 	*target
-	left int // queries
+	budget *resolve.Budget // of queries to this resolver
 }
 
 // way is how a resolver is asked for one type.
@@ -174,14 +174,14 @@ func (s *sampler) sample(types []rr.Type) {
 	for _, t := range types {
 		ways = append(ways, &way{q: iterate.Question{Name: s.facts.Name, Type: t}})
 	}
-	for s.left > 0 {
-		before := s.left
+	for s.budget.Left() > 0 {
+		before := s.budget.Left()
 		for _, w := range ways {
-			if !w.useless && s.left > 0 {
+			if !w.useless && s.budget.Left() > 0 {
 				s.once(w)
 			}
 		}
-		if s.left == before {
+		if s.budget.Left() == before {
 			return
 		}
 	}
@@ -197,7 +197,7 @@ func (s *sampler) once(w *way) {
 		}
 		w.recurse = p.view == nil || p.view.Rcode == "REFUSED"
 	}
-	if s.left == 0 {
+	if s.budget.Left() == 0 {
 		return
 	}
 	p := s.send(w.q, true, false)
@@ -215,7 +215,7 @@ func (s *sampler) once(w *way) {
 // uncheck asks again without validation: if there is an answer then, DNSSEC is what fails.
 func (s *sampler) uncheck(w *way) {
 	w.useless = true
-	if s.left == 0 || w.tried {
+	if s.budget.Left() == 0 || w.tried {
 		return
 	}
 	w.tried = true
@@ -229,12 +229,11 @@ func (s *sampler) uncheck(w *way) {
 func (s *sampler) send(q iterate.Question, recurse, unchecked bool) (out reply) {
 	query := iterate.Query{Server: s.place, Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
 	timeout := s.opts.Recursion
-	for s.left > 0 {
-		if s.budget.acquire(s.ctx, s.Addr, true) != nil {
+	for s.budget.Left() > 0 {
+		if s.budget.Acquire(s.ctx, s.Addr) != nil {
 			s.refused()
 			return out
 		}
-		s.left--
 		s.run.send(query, timeout, &out)
 		if out.last.Class != iterate.Truncated || query.Server.Transport != resolve.UDP {
 			break

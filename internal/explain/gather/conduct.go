@@ -46,7 +46,7 @@ func (r *run) conduct() {
 	zone := r.found(r.facts.Zone)
 	good := r.good(zone)
 	first, rest := oneOfEach(zone, good)
-	most := r.budget.remaining() / probeQueries
+	most := r.budget.Left() / probeQueries
 	if most < len(first) { // without the rest, each host is known
 		r.limit(r.budget.String())
 	}
@@ -106,7 +106,7 @@ func oneOfEach(z *iterate.Zone, servers []netip.Addr) (first, rest []netip.Addr)
 func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {
 	p := resolve.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
 	p.Before = func(ctx context.Context) error {
-		if err := r.budget.pace(ctx, server); err != nil {
+		if err := r.budget.Turn(ctx, server); err != nil {
 			r.refused()
 			return err
 		}

@@ -47,7 +47,6 @@ type Options struct {
 	PerResolver int             // queries to one resolver; default 8
 	Rate        int             // queries a second to one server; default 10
 	Pace        *resolve.Pace   // that of all who ask at the same time; default: this one asks alone
-	InFlight    int             // queries at a time; default 64
 	MaxTime     time.Duration   // default 30 s
 	Timeouts    []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
 	Recursion   time.Duration   // how long a resolver has for a reply, for which it may ask others; default: the first of Timeouts
@@ -85,7 +84,6 @@ func (o Options) withDefaults(kind explain.Kind) Options {
 	o.MaxQueries = cmp.Or(o.MaxQueries, queries)
 	o.PerResolver = cmp.Or(o.PerResolver, perResolver)
 	o.Rate = cmp.Or(o.Rate, 10)
-	o.InFlight = cmp.Or(o.InFlight, 64)
 	o.MaxTime = cmp.Or(o.MaxTime, 30*time.Second)
 	o.Settle = cmp.Or(o.Settle, 3*time.Second)
 	o.Vantage = cmp.Or(o.Vantage, "here")

@@ -174,7 +174,7 @@ func (s *search) delegated(servers []netip.Addr, suffix dnsname.Name, label stri
 
 // once sends one query, if there is one left.
 func (s *search) once(q iterate.Query) (out reply) {
-	if s.left == 0 || s.budget.acquire(s.ctx, q.Server.Addr.Addr(), false) != nil {
+	if s.left == 0 || s.budget.Acquire(s.ctx, q.Server.Addr.Addr()) != nil {
 		return out
 	}
 	s.left--

@@ -34,8 +34,8 @@ type run struct {
 	caller    context.Context
 	ctx       context.Context // ends when the time is up, too
 	stop      context.CancelFunc
-	budget    *budget
-	working   sync.WaitGroup // registries, which are slow, are asked meanwhile
+	budget    *resolve.Budget // of queries to authorities
+	working   sync.WaitGroup  // registries, which are slow, are asked meanwhile
 
 	plans      []plan
 	probes     map[netip.Addr][]probed
@@ -109,7 +109,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 		return nil, &InputError{err}
 	}
 	opts := g.Options.withDefaults(kind)
-	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: newBudget(opts),
+	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: resolve.NewBudget(opts.MaxQueries, opts.Rate, opts.Pace),
 		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
 	if r.exchanger == nil {
 		r.exchanger = &resolve.Client{AsIs: true}

@@ -326,13 +326,13 @@ const (
 
 // lookUpElsewhere walks to a host from the root.
 func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
-	queries := min(lookUpQueries, r.budget.remaining())
+	queries := min(lookUpQueries, r.budget.Left())
 	if queries == 0 {
 		r.refused()
 		return iterate.Unknown
 	}
 	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
-		Family: r.opts.family(), MaxQueries: queries, MaxTime: lookUpTime, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts[:1]}}
+		Family: r.opts.family(), Budget: r.budget.Part(queries), MaxTime: lookUpTime, Timeouts: r.opts.Timeouts[:1]}}
 	trace, err := it.Run(r.ctx, q)
 	if err != nil {
 		return iterate.Unknown

@@ -25,13 +25,13 @@ func (r *run) stray() {
 		by = r.exchanger
 	}
 	r.working.Go(func() {
-		if r.budget.acquire(r.ctx, a, false) != nil {
+		if r.budget.Acquire(r.ctx, a) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, strayTime)
 		defer cancel()
 		e := iterate.Ask(ctx, by, r.facts.At, to(dnsname.Root, a, dnsname.Root, rr.TypeNS))
-		r.budget.release()
+		r.budget.Release()
 		e.Try = 1
 		if e.Class.Transport() && r.ctx.Err() != nil {
 			e.Class = iterate.Unknown

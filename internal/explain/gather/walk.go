@@ -25,7 +25,7 @@ func (r *run) walk() error {
 		roots = 0 // all
 	}
 	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: roots, Family: r.opts.family(),
-		MaxQueries: share, MaxTime: r.opts.MaxTime * 2 / 3, InFlight: r.opts.InFlight, Rate: r.opts.Rate, Pace: r.opts.Pace, Timeouts: r.opts.Timeouts}}
+		Budget: r.budget.Part(share), MaxTime: r.opts.MaxTime * 2 / 3, Timeouts: r.opts.Timeouts}}
 	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name, Type: r.types[0]})
 	if err != nil {
 		return err
@@ -44,9 +44,6 @@ func (r *run) walk() error {
 func (r *run) take(t *iterate.Trace) {
 	later := r.at(t.Began)
 	for _, e := range t.Exchanges {
-		if e.Try > 0 {
-			r.budget.spent(e.Server, t.Began.Add(e.At))
-		}
 		e.At += later
 		r.record(e)
 	}

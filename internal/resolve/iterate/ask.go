@@ -100,14 +100,14 @@ func (a *asking) send(timeout time.Duration) Class {
 		e.At, e.Try = r.clock(), len(a.out)+1
 		a.reply, a.err = a.exchange(timeout)
 		e.RTT = r.clock() - e.At
-		r.budget.release()
+		r.opts.Budget.Release()
 	}
 	a.reply, a.err = pack(&e, a.reply, a.err)
 	e.Class = Classify(a.zone, a.q, a.reply, a.err)
 	if a.err != nil {
 		e.Error = reason(a.err)
 	}
-	r.budget.waste(a.server, e.Class, e.RTT)
+	r.waste(a.server, e.Class, e.RTT)
 	a.out = append(a.out, e)
 	return e.Class
 }
@@ -115,17 +115,8 @@ func (a *asking) send(timeout time.Duration) Class {
 // clock is the time since the walk began, as exactly as it is recorded.
 func (r *run) clock() time.Duration { return time.Since(r.began).Round(time.Microsecond) }
 
-// admit waits until a server may be asked. A server is given up between questions only, so that what a trace has of a question
-// does not depend on others that were asked at the same time.
-func (r *run) admit(server netip.Addr, first bool) error {
-	if first && r.budget.hopeless(server) {
-		return errHopeless
-	}
-	return r.budget.acquire(r.ctx, server)
-}
-
 // errHopeless is why a server that never replied is not asked another question.
-var errHopeless = fmt.Errorf("%w: for this server, which never replied", errBudget)
+var errHopeless = fmt.Errorf("%w: for this server, which never replied", resolve.ErrBudget)
 
 func (a *asking) exchange(timeout time.Duration) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(a.run.ctx, timeout)
@@ -133,7 +124,7 @@ func (a *asking) exchange(timeout time.Duration) (*dns.Msg, error) {
 	server := resolve.Server{Transport: a.transport(), Addr: netip.AddrPortFrom(a.server, 53)}
 	m, err := once(ctx, a.run.exchanger, server, a.query())
 	if err != nil && a.run.ctx.Err() != nil {
-		return nil, a.run.budget.timeUp() // the server may have been about to reply
+		return nil, a.run.timeUp() // the server may have been about to reply
 	}
 	return m, err
 }
@@ -177,7 +168,7 @@ func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
 const maxRecords = 1000
 
 // errCrowd is why a reply is not looked at.
-var errCrowd = fmt.Errorf("%w: for the reply, which has more than %d records", errBudget, maxRecords)
+var errCrowd = fmt.Errorf("%w: for the reply, which has more than %d records", resolve.ErrBudget, maxRecords)
 
 // reason is an error in words that are the same each time it happens.
 func reason(err error) string {
@@ -189,7 +180,7 @@ func reason(err error) string {
 	}
 	switch failure(err) {
 	case Unknown:
-		return errBudget.Error()
+		return resolve.ErrBudget.Error()
 	case Timeout:
 		return "no reply in time"
 	case Truncated:

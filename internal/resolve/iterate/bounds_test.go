@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -49,7 +50,7 @@ func TestDepth(t *testing.T) {
 				zone, above = child, []string{at}
 			}
 			more[above[0]] += "www." + zone + " 60 A 203.0.113.8\n"
-			trace := walk(t, internet(more), "www."+zone+" A", iterate.Options{Rate: 1000, MaxQueries: 2000})
+			trace := walk(t, internet(more), "www."+zone+" A", iterate.Options{Budget: resolve.NewBudget(2000, 1000, nil)})
 			if noted(trace, iterate.NoteDepth) != deep || slices.Contains(trace.Unfinished, "depth") != deep || (trace.Result == iterate.Answer) == deep {
 				t.Errorf("%d zones: %s, unfinished %v, notes %v", zones, trace.Result, trace.Unfinished, trace.Notes)
 			}
@@ -71,7 +72,7 @@ func TestLookups(t *testing.T) {
 				fmt.Fprintf(&tld, "set %s 60 NS %s\n", zone, strings.Join(hosts, ", "))
 			}
 			net := internet(map[string]string{"192.0.2.11": tld.String(), "192.0.2.12": tld.String(), "192.0.2.21": leaf, "192.0.2.22": leaf})
-			trace := walk(t, net, "alias.example.test. A", iterate.Options{Rate: 1000})
+			trace := walk(t, net, "alias.example.test. A", iterate.Options{Budget: resolve.NewBudget(400, 1000, nil)})
 			if slices.Contains(trace.Unfinished, "lookups of servers") != many || trace.Result != iterate.Answer {
 				t.Errorf("%d zones: %s, unfinished %v", zones, trace.Result, trace.Unfinished)
 			}

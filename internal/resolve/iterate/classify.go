@@ -89,7 +89,7 @@ func Classify(zone dnsname.Name, q Question, reply *dns.Msg, err error) Class {
 // failure is the class of an error. What is not known better is a server that could not be reached.
 func failure(err error) Class {
 	switch {
-	case errors.Is(err, errBudget), errors.Is(err, context.Canceled):
+	case errors.Is(err, resolve.ErrBudget), errors.Is(err, context.Canceled):
 		return Unknown
 	case errors.Is(err, errCut):
 		return Truncated

@@ -64,7 +64,6 @@ type run struct {
 	q         Question
 	ctx       context.Context
 	began     time.Time
-	budget    *budget
 	asked     map[askKey]*result
 	working   sync.WaitGroup
 	omitted   bool // a result was not there yet when this pass wanted it
@@ -73,6 +72,8 @@ type run struct {
 
 	mu      sync.Mutex // guards the following
 	cookies map[netip.Addr]string
+	wasted  map[netip.Addr]time.Duration // how long a server was waited for in vain
+	ended   map[string]bool              // the limits that were reached
 }
 
 // way is what a pass finds. A pass begins with nothing but the results of the queries so far.
@@ -121,8 +122,8 @@ type verdict struct {
 
 func newRun(it *Iterator, q Question) *run {
 	opts := it.Options.withDefaults()
-	r := &run{opts: opts, exchanger: it.Exchanger, q: q, began: time.Now(), budget: newBudget(opts),
-		asked: map[askKey]*result{}, cookies: map[netip.Addr]string{}}
+	r := &run{opts: opts, exchanger: it.Exchanger, q: q, began: time.Now(),
+		asked: map[askKey]*result{}, cookies: map[netip.Addr]string{}, wasted: map[netip.Addr]time.Duration{}, ended: map[string]bool{}}
 	if r.exchanger == nil {
 		r.exchanger = &resolve.Client{AsIs: true}
 	}

@@ -3,9 +3,7 @@ package iterate
 import (
 	"cmp"
 	"crypto/rand"
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,18 +13,15 @@ import (
 
 // Options are the limits and ways of a walk. The zero Options are the defaults.
 type Options struct {
-	Hints      []Host          // the root servers to begin with; default: RootHints
-	NoDNSSEC   bool            // do not ask for signatures
-	Fast       bool            // be content with one good reply to each question
-	Family     Family          // leave out addresses of the other one; default: none
-	RootAddrs  int             // so many addresses of root servers are asked; default: all
-	Probe      string          // the label of names that are asked for to find wildcards; default: a random one
-	MaxQueries int             // of a walk in all; default 400
-	MaxTime    time.Duration   // of a walk in all; default 20 s
-	InFlight   int             // queries at a time; default 64
-	Rate       int             // queries a second to one server; default 10
-	Pace       *resolve.Pace   // that of all who ask, walks and others; default: this walk asks alone
-	Timeouts   []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
+	Hints     []Host          // the root servers to begin with; default: RootHints
+	NoDNSSEC  bool            // do not ask for signatures
+	Fast      bool            // be content with one good reply to each question
+	Family    Family          // leave out addresses of the other one; default: none
+	RootAddrs int             // so many addresses of root servers are asked; default: all
+	Probe     string          // the label of names that are asked for to find wildcards; default: a random one
+	MaxTime   time.Duration   // of a walk in all; default 20 s
+	Budget    *resolve.Budget // default: 400 queries, 10 a second to one server
+	Timeouts  []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
 }
 
 // Bounds of every walk.
@@ -48,10 +43,10 @@ const (
 func (f Family) has(a netip.Addr) bool { return f == "" || a.Is4() == (f == IPv4Only) }
 
 func (o Options) withDefaults() Options {
-	o.MaxQueries = cmp.Or(o.MaxQueries, 400)
 	o.MaxTime = cmp.Or(o.MaxTime, 20*time.Second)
-	o.InFlight = cmp.Or(o.InFlight, 64)
-	o.Rate = cmp.Or(o.Rate, 10)
+	if o.Budget == nil {
+		o.Budget = resolve.NewBudget(400, 10, nil)
+	}
 	if len(o.Timeouts) == 0 {
 		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
 	}
@@ -93,5 +88,3 @@ func RootHints() (hints []Host) {
 	}
 	return hints
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -19,9 +19,7 @@ func (r *run) trace() *Trace {
 			t.Queries++
 		}
 	}
-	for _, l := range r.budget.limits() {
-		r.limits[l] = true
-	}
+	maps.Copy(r.limits, r.ended)
 	t.Unfinished = slices.Sorted(maps.Keys(r.limits))
 	return t
 }

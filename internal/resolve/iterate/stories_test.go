@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
@@ -150,7 +151,7 @@ func TestBudget(t *testing.T) {
 		opts iterate.Options
 		want string
 	}{
-		{"queries", nil, iterate.Options{MaxQueries: 9}, "9 queries"},
+		{"queries", nil, iterate.Options{Budget: resolve.NewBudget(9, 10, nil)}, "9 queries"},
 		{"time", dead, iterate.Options{MaxTime: 3 * time.Second}, "3s"},
 	}
 	for _, tt := range tests {
@@ -162,7 +163,7 @@ func TestBudget(t *testing.T) {
 				if diff := cmp.Diff([]string{tt.want}, trace.Unfinished); diff != "" || trace.Result != iterate.Unknown {
 					t.Errorf("result %s, unfinished (-want +got):\n%s", trace.Result, diff)
 				}
-				if tt.opts.MaxQueries > 0 && len(net.History()) > tt.opts.MaxQueries || tt.opts.MaxTime > 0 && time.Since(began) > tt.opts.MaxTime {
+				if tt.opts.Budget != nil && len(net.History()) > 9 || tt.opts.MaxTime > 0 && time.Since(began) > tt.opts.MaxTime {
 					t.Errorf("%d queries in %v", len(net.History()), time.Since(began))
 				}
 				for _, e := range trace.Exchanges {
@@ -184,7 +185,7 @@ func TestBudget(t *testing.T) {
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := internet(nil)
-		walk(t, net, "alias.example.test. A", iterate.Options{Rate: 2})
+		walk(t, net, "alias.example.test. A", iterate.Options{Budget: resolve.NewBudget(400, 2, nil)})
 		at := map[netip.AddrPort][]time.Duration{}
 		for _, q := range net.History() {
 			at[q.Server] = append(at[q.Server], q.At)

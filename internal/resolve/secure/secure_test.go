@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
@@ -104,7 +105,7 @@ func (s story) trace(t testing.TB, q string) (*iterate.Trace, []secure.Anchor) {
 	t.Helper()
 	w, anchors := s.build()
 	s.opts.Hints = []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}
-	s.opts.Rate, s.opts.Probe = 1000, "probe"
+	s.opts.Budget, s.opts.Probe = resolve.NewBudget(400, 1000, nil), "probe"
 	trace, err := (&iterate.Iterator{Exchanger: w, Options: s.opts}).Run(t.Context(), question(q))
 	if err != nil {
 		t.Fatal(err)
