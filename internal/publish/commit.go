@@ -29,9 +29,7 @@ func (p *Publisher) commit(r *request) {
 		case !errors.Is(err, errNothing):
 			p.fail(g, err)
 		}
-		for _, r := range g.edits {
-			r.release()
-		}
+		g.release()
 		r = g.next
 	}
 }
@@ -106,14 +104,20 @@ func (p *Publisher) fail(g *Group, err error) {
 	}
 }
 
-// release reports the outcome of an edit to its functions of OnDone, and lets its caller go.
-func (r *request) release() {
-	if r.tx != nil {
+// release reports the outcome of each edit to its functions of OnDone, and then lets all callers go: a caller never meets
+// the outcome of half a group.
+func (g *Group) release() {
+	for _, r := range g.edits {
+		if r.tx == nil {
+			continue
+		}
 		for _, fn := range r.tx.onDone {
 			fn(r.err == nil)
 		}
 	}
-	close(r.done)
+	for _, r := range g.edits {
+		close(r.done)
+	}
 }
 
 // attempt runs one edit. It keeps an error of the edit in r and takes its rows back; it returns an error of the store,

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -95,4 +98,33 @@ func TestOnDonePanics(t *testing.T) {
 	if outcome != "failed" {
 		t.Errorf("outcome of an edit that panics: %s", outcome)
 	}
+}
+
+// TestOnDoneGroup checks that no caller of a group goes on before the outcome of every edit of the group was reported.
+func TestOnDoneGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, publish.Options{})
+		gate := make(chan struct{})
+		var returned atomic.Bool
+		early := false
+		go func() {
+			commit(t, p, func(tx *publish.Tx) error { <-gate; return tx.PutObject("x", "1", 1) })
+			returned.Store(true)
+		}()
+		synctest.Wait()
+		go commit(t, p, func(tx *publish.Tx) error {
+			tx.OnDone(func(bool) {
+				time.Sleep(time.Second) // long enough for the first caller
+				early = returned.Load()
+			})
+			return tx.PutObject("x", "2", 2)
+		})
+		synctest.Wait()
+		close(gate)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if early || !returned.Load() {
+			t.Errorf("the first caller went on: before the second outcome %v, after it %v", early, returned.Load())
+		}
+	})
 }
