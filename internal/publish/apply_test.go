@@ -276,7 +276,7 @@ func TestApply(t *testing.T) {
 	}
 	replica, st := copyOf(t, watched, copied)
 	watched.publisher = p
-	kept := randomEdits(t, p, 10_000, 40)
+	kept := randomEdits(t, p, 10_000, 64)
 	watched.served()
 	t.Logf("%d of 10000 edits kept, in %d groups", kept, len(groups))
 	if len(groups) != len(watched.moments) || kept < 2000 || len(groups) < 100 || len(groups) > kept/2 {

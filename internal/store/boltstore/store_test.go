@@ -63,7 +63,7 @@ func TestViewsDuringCommits(t *testing.T) {
 			}
 		})
 	}
-	for n := int64(1); n <= 300; n++ {
+	for n := int64(1); n <= 150; n++ {
 		mustUpdate(t, s, func(w store.Writer) error {
 			v := strconv.AppendInt(nil, n, 10)
 			return errors.Join(w.Put(store.Sets, []byte("k"), v), w.Put(store.Zones, []byte("k"), v))
