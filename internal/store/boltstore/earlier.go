@@ -76,8 +76,8 @@ func checkMark(db *bolt.DB) error {
 }
 
 func logInUse(path string) error {
-	return fmt.Errorf("open store %s: an earlier build of nameplane did not stop in order and left its newest changes "+
-		"in %s: start and stop that build once, then start this one", path, logPath(path))
+	return fmt.Errorf("an earlier build of nameplane did not stop in order and left the newest changes of %s in %s: "+
+		"start and stop that build once, then start this one", path, logPath(path))
 }
 
 // removeLog deletes a log that is not in use. One that cannot be deleted does no harm.

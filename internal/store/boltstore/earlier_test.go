@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -163,9 +162,10 @@ func TestEarlierInUse(t *testing.T) {
 			if err == nil {
 				_ = s.Close()
 			}
-			if err == nil || !strings.Contains(err.Error(), "start and stop that build once") ||
-				!strings.Contains(err.Error(), logPath(path)) {
-				t.Errorf("Open = %v, want an error that says what to do", err)
+			want := "open store: an earlier build of nameplane did not stop in order and left the newest changes of " + path +
+				" in " + logPath(path) + ": start and stop that build once, then start this one"
+			if err == nil || err.Error() != want {
+				t.Errorf("Open = %v, want %s", err, want)
 			}
 			if now, _ := os.ReadFile(logPath(path)); !bytes.Equal(now, log) || !bytes.Equal(readFile(t, path), before) {
 				t.Error("Open changed the files")

@@ -98,7 +98,7 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		}
 	}
 	if err := checkMark(db); err != nil {
-		return errors.Join(err, db.Close())
+		return describe(s.path, errors.Join(err, db.Close()))
 	}
 	if !o.ReadOnly {
 		removeLog(s.path)
