@@ -66,8 +66,8 @@ func Differences(f *Facts) (out []Difference) {
 	return out
 }
 
-// DividedAt reports whether servers that do not differ on purpose have different records of a name and type.
-func DividedAt(f *Facts, name dnsname.Name, t rr.Type) bool {
+// dividedAt reports whether servers that do not differ on purpose have different records of a name and type.
+func dividedAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
 		return d.Manner == Divided && d.Question.Name == name && (d.Question.Type == t || t == rr.TypeCNAME)
 	})

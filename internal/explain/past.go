@@ -13,7 +13,7 @@ func (s Server) Planned() bool { return slices.Contains(s.Listed, "plan") }
 
 // PastOf is what a look leaves for those that come after it.
 func PastOf(f *Facts) Past {
-	p := Past{At: Answered(f), Name: f.Name}
+	p := Past{At: answered(f), Name: f.Name}
 	for _, s := range f.Servers {
 		if s.Zone == f.Zone && s.SOA != nil && !s.Planned() && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) { // RFC 1982
 			p.Serial = s.SOA.Serial

@@ -59,13 +59,13 @@ func Links(f *Facts) (links []safeat.Link) {
 		if slices.ContainsFunc(links, func(l safeat.Link) bool { return l.Owner == name && l.Type == t }) {
 			return // an alias that was asked for itself is on the way, too
 		}
-		l := safeat.Link{Owner: name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: Answered(f), Denial: DenialOf(f, zone)}
+		l := safeat.Link{Owner: name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: answered(f), Denial: DenialOf(f, zone)}
 		l.Before, l.Since = versions(f, name, t, ttl, data)
 		l.Unchanged = len(l.Before) == 0 && f.At.Sub(l.Since) >= week
 		// The asker can only have changed what is in the domain.
 		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain))
 		l.Unchanged = l.Unchanged || !changed && len(l.Before) == 0
-		l.Divided = DividedAt(f, name, t)
+		l.Divided = dividedAt(f, name, t)
 		links = append(links, l)
 	}
 	for _, h := range f.Chain {
@@ -115,8 +115,8 @@ func negative(f *Facts, zone dnsname.Name) uint32 {
 	return 0
 }
 
-// Answered is when the last authority had answered: what they say has been so since then at the latest.
-func Answered(f *Facts) time.Time {
+// answered is when the last authority had answered: what they say has been so since then at the latest.
+func answered(f *Facts) time.Time {
 	var last time.Duration
 	for _, a := range f.Answers {
 		for _, id := range a.Evidence {
@@ -131,7 +131,7 @@ func Answered(f *Facts) time.Time {
 // versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and since when the set
 // has been what it is. What differs from one question to the next by design is no older version.
 func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
-	until := Answered(f)
+	until := answered(f)
 	since = until
 	turns, now := turnsAt(f, name, t), t
 	for _, p := range f.Past {
@@ -166,7 +166,7 @@ func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string)
 
 // nsLinks are the nameservers of the zone at the parent and at the zone, if an earlier look saw others.
 func nsLinks(f *Facts) []safeat.Link {
-	until, changed := Answered(f), false
+	until, changed := answered(f), false
 	parent, child, ok := nsSets(f)
 	for _, p := range f.Past {
 		if p.Name != f.Name || len(p.NS) == 0 || changed {
@@ -193,7 +193,7 @@ func nsLinks(f *Facts) []safeat.Link {
 // dsLinks is the DS of the zone at the parent, if an earlier look saw another one: who still has that fails on what the new keys signed.
 // That there was none breaks nothing.
 func dsLinks(f *Facts) []safeat.Link {
-	until, now := Answered(f), dsOf(f)
+	until, now := answered(f), dsOf(f)
 	if now == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func rdapName(n node) string {
 			return name
 		}
 		if name, err := dnsname.Parse(s); err == nil && s != "" {
-			if ascii, err := ASCII(name); err == nil {
+			if ascii, err := ascii(name); err == nil {
 				return hostName(ascii.String())
 			}
 		}

@@ -62,7 +62,7 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, e
 	suffix := SuffixOf(name)
 	l := lookup{Client: c, domain: suffix.Domain}
 	l.Registration = Registration{Domain: name.String(), State: Unknown}
-	switch _, err := ASCII(name); {
+	switch _, err := ascii(name); {
 	case err != nil:
 		l.Why = "Nobody was asked: " + err.Error() + "."
 	case suffix.Domain.IsZero():

@@ -24,7 +24,7 @@ type Suffix struct {
 
 // SuffixOf looks name up in the public suffix list that was compiled in.
 func SuffixOf(name dnsname.Name) Suffix {
-	ascii, err := ASCII(name)
+	ascii, err := ascii(name)
 	if err != nil || name.IsZero() || name.IsRoot() {
 		return Suffix{}
 	}
@@ -61,9 +61,9 @@ func below(name, suffix dnsname.Name) dnsname.Name {
 
 var errNotHost = errors.New("this cannot be a registered name: a label has other characters than letters, digits and hyphens")
 
-// ASCII is name with labels in other scripts as A-labels. It fails for names that no registry would take, and so keeps line
+// ascii is name with labels in other scripts as A-labels. It fails for names that no registry would take, and so keeps line
 // ends and spaces out of what is sent to servers.
-func ASCII(name dnsname.Name) (dnsname.Name, error) {
+func ascii(name dnsname.Name) (dnsname.Name, error) {
 	var labels []string
 	for n := name; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
 		label := n.Label()

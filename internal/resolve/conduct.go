@@ -14,13 +14,6 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-func judgeCase(g sighting) (Verdict, string) {
-	if g.msg.Question[0].Name != g.query.Question[0].Name {
-		return No, fmt.Sprintf("asked for %s, the reply is about %s", g.query.Question[0].Name, g.msg.Question[0].Name)
-	}
-	return Yes, ""
-}
-
 func judgeVersion(g sighting) (Verdict, string) {
 	switch opt := g.msg.IsEdns0(); {
 	case opt == nil:

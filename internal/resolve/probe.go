@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +39,6 @@ type ProbeKind string
 // The kinds.
 const (
 	ProbeSource    ProbeKind = "source"       // replies from the address that was asked
-	ProbeCase      ProbeKind = "case"         // echoes the case of names
 	ProbeVersion   ProbeKind = "edns-version" // replies BADVERS to EDNS version 1 (RFC 6891 §6.1.3)
 	ProbeOption    ProbeKind = "edns-option"  // ignores EDNS options that it does not know (RFC 6891 §6.1.2)
 	ProbeFlag      ProbeKind = "edns-flag"    // ignores EDNS flags that it does not know (RFC 6891 §6.1.4)
@@ -51,7 +49,7 @@ const (
 )
 
 // ProbeKinds are all kinds.
-var ProbeKinds = []ProbeKind{ProbeSource, ProbeCase, ProbeVersion, ProbeOption, ProbeFlag, ProbeTypes, ProbeSize, ProbeRecursion, ProbeTransfer}
+var ProbeKinds = []ProbeKind{ProbeSource, ProbeVersion, ProbeOption, ProbeFlag, ProbeTypes, ProbeSize, ProbeRecursion, ProbeTransfer}
 
 // Verdict is the answer to the question of a probe. Unknown is what could not be found out, and says nothing about the server.
 type Verdict string
@@ -141,12 +139,10 @@ func (s *session) trials() []trial {
 	flag.IsEdns0().SetZ(strangeFlag)
 	small.IsEdns0().SetUDPSize(smallest)
 	small.IsEdns0().SetDo()
-	mixed := s.query(rr.TypeSOA)
-	mixed.Question[0].Name = alternate(mixed.Question[0].Name)
 	others := new(dns.Msg).SetQuestion(".", dns.TypeNS)
 	others.SetEdns0(wire.UDPSize, false)
 	out := []trial{
-		{ProbeCase, mixed, judgeCase}, {ProbeVersion, version, judgeVersion}, {ProbeOption, option, judgeIgnored}, {ProbeFlag, flag, judgeIgnored},
+		{ProbeVersion, version, judgeVersion}, {ProbeOption, option, judgeIgnored}, {ProbeFlag, flag, judgeIgnored},
 		{ProbeSize, small, judgeSize}, {ProbeRecursion, others, judgeRecursion},
 		{ProbeTransfer, new(dns.Msg).SetAxfr(s.zone.String()), judgeTransfer},
 	}
@@ -164,19 +160,6 @@ func (s *session) query(t rr.Type) *dns.Msg {
 	m.RecursionDesired = false
 	m.SetEdns0(wire.UDPSize, false)
 	return m
-}
-
-// alternate is a name in upper and lower case in turns.
-func alternate(name string) string {
-	upper := false
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' {
-			if upper = !upper; upper {
-				return r - 'a' + 'A'
-			}
-		}
-		return r
-	}, name)
 }
 
 // tries is how often a query without a reply is sent: packets get lost on the way, too.

@@ -41,7 +41,6 @@ var conducts = []struct {
 }{
 	{"proper", "", nil, false},
 	{"another source", "source " + beside, map[resolve.ProbeKind]string{"source": "no"}, false},
-	{"lower case", "folds", map[resolve.ProbeKind]string{"case": "no"}, false},
 	{"no EDNS", "edns ignore", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
 	{"refuses EDNS", "edns formerr", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
 	{"open", "transfers\nresolve " + beside, map[resolve.ProbeKind]string{"transfer": "yes", "recursion": "yes"}, false},
@@ -57,7 +56,7 @@ func proper(different map[resolve.ProbeKind]string) map[resolve.ProbeKind]string
 	if different["source"] == "unknown" {
 		return different
 	}
-	want := map[resolve.ProbeKind]string{"source": "yes", "case": "yes", "edns-version": "yes", "edns-option": "yes", "edns-flag": "yes",
+	want := map[resolve.ProbeKind]string{"source": "yes", "edns-version": "yes", "edns-option": "yes", "edns-flag": "yes",
 		"types": "yes yes yes", "size": "yes", "recursion": "no", "transfer": "no"}
 	for k, v := range different {
 		want[k] = v
@@ -152,8 +151,8 @@ func TestProbeBefore(t *testing.T) {
 			asked++
 			return nil
 		}}
-		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []resolve.ProbeKind{resolve.ProbeCase}) {
-			if r.Kind == resolve.ProbeCase && (r.Verdict != resolve.Unknown || r.Detail != enough.Error()) {
+		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []resolve.ProbeKind{resolve.ProbeOption}) {
+			if r.Kind == resolve.ProbeOption && (r.Verdict != resolve.Unknown || r.Detail != enough.Error()) {
 				t.Errorf("got %+v", r)
 			}
 		}

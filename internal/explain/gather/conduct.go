@@ -24,10 +24,6 @@ var fields = map[resolve.ProbeKind]func(*explain.Server) *explain.Probe{
 	resolve.ProbeTransfer:  func(s *explain.Server) *explain.Probe { return &s.Transfer },
 }
 
-// kinds are what is looked into. The first is the one that silence can be due to.
-var kinds = []resolve.ProbeKind{resolve.ProbeSource, resolve.ProbeVersion, resolve.ProbeOption, resolve.ProbeFlag, resolve.ProbeTypes,
-	resolve.ProbeSize, resolve.ProbeRecursion, resolve.ProbeTransfer}
-
 // probeQueries is how many queries it takes to look into a server that replies to all of them.
 const probeQueries = 10
 
@@ -57,12 +53,12 @@ func (r *run) conduct() {
 	var group sync.WaitGroup
 	for _, s := range r.addrs(zone) {
 		if !slices.Contains(good, s) && r.trace.Health(s) != iterate.Unchecked {
-			group.Go(func() { r.probe(s, kinds[:1]) }) // it may reply from another address, where nobody listens
+			group.Go(func() { r.probe(s, []resolve.ProbeKind{resolve.ProbeSource}) }) // it may reply from another address, where nobody listens
 		}
 	}
 	for _, s := range servers {
 		group.Go(func() {
-			r.probe(s, kinds)
+			r.probe(s, resolve.ProbeKinds)
 			mu.Lock()
 			defer mu.Unlock()
 			done++

@@ -130,16 +130,6 @@ type Clamps struct {
 	Assumed            bool // taken from its software's defaults, say, and not from its configuration or measured
 }
 
-// SoftwareClamps are the defaults of a resolver's software, as measured with Debian 12's versions: unbound, bind, pdns.
-func SoftwareClamps(software string) (Clamps, bool) {
-	c, ok := map[string]Clamps{
-		"unbound": {Seconds(86400), Seconds(3600), true},
-		"bind":    {Seconds(604800), Seconds(10800), true},
-		"pdns":    {Seconds(86400), Seconds(3600), true},
-	}[software]
-	return c, ok
-}
-
 // Sample is one answer of a resolver about one link.
 type Sample struct {
 	Link  int // index into the links of Facts

@@ -97,7 +97,7 @@ func sample(state safeat.State, left uint32, after time.Duration) safeat.Sample 
 }
 
 func TestResolver(t *testing.T) {
-	unbound, _ := safeat.SoftwareClamps("unbound")
+	unbound := safeat.Clamps{Positive: safeat.Seconds(86400), Negative: safeat.Seconds(3600), Assumed: true}
 	measured := unbound
 	measured.Assumed = false
 	long := data("www.example.com", 300, was(t0, 1000000))

@@ -62,21 +62,6 @@ func Records(section []Record, name dnsname.Name, t rr.Type) (out []Record) {
 	return out
 }
 
-// SetOf is the set that the records of an owner and type are; its TTL is the least of theirs (RFC 2181 §5.2). Without Data it
-// has no records.
-func SetOf(section []Record, name dnsname.Name, t rr.Type) rr.Set {
-	var data []string
-	ttl := uint32(rr.MaxTTL)
-	for _, r := range Records(section, name, t) {
-		data = append(data, r.Data)
-		ttl = min(ttl, r.TTL)
-	}
-	if len(data) == 0 {
-		ttl = 0
-	}
-	return rr.NewSet(name, t, ttl, data...)
-}
-
 // View is what the reply says. It is an error if there is no reply, or if it has records that cannot be read.
 func (e Exchange) View() (View, error) {
 	m, err := e.Message()
