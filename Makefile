@@ -35,7 +35,7 @@ test: ## install what the tests of the nameplane program need, then run them
 	$(TEST) -race $(RACE)
 	$(TEST) -race -cpu 1 $(BUBBLES)
 	$(TEST) $(PLAIN)
-	$(TEST) -p 4 $(SUITES)
+	$(TEST) -p 4 -parallel 8 $(SUITES)
 	cd test/clients && $(GO) vet ./...
 	cd test/clients && $(TEST) -race -cpu 1 ./openapi
 	cd test/clients && $(TEST) .

@@ -17,6 +17,7 @@ import (
 // TestKill kills servers while their aliases are flattened, made and deleted. The next one has each ALIAS with what was made of
 // it, whole, and nothing of those that are gone.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	const cycles, aliases = 12, 40
 	rnd := rand.New(rand.NewPCG(1, 1))
 	a := newAuthority(t)

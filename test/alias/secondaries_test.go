@@ -17,12 +17,14 @@ const poolID = "794ccc2c-d751-44fe-b57f-8894c9f5c842"
 // TestSecondaries has an ALIAS at the apex followed through Unbound, and served by servers that know nothing of the type: each
 // change of the target, with both its families, is one serial step and at most one NOTIFY to each, and reaches all of them.
 func TestSecondaries(t *testing.T) {
+	t.Parallel()
 	for _, key := range []peers.Key{{}, {Name: "transfer.example.", Secret: "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzISEhIQ=="}} {
 		t.Run("key "+key.Name, func(t *testing.T) { spread(t, key) })
 	}
 }
 
 func spread(t *testing.T, key peers.Key) {
+	t.Parallel()
 	a := newAuthority(t)
 	target := func(i int) {
 		a.set(fmt.Sprintf("cdn.example.net. 2 IN A 203.0.113.%d", i), fmt.Sprintf("cdn.example.net. 2 IN AAAA 2001:db8::%d", i))

@@ -13,6 +13,7 @@ import (
 // TestUnbound follows a target through a caching resolver: its first address, another one, an outage, an end of it, and a
 // return. What is served is the same in answers, transfers and exports.
 func TestUnbound(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.1", "cdn.example.net. 2 IN AAAA 2001:db8::1")
 	s := startServer(t, unbound(t, a))

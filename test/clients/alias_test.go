@@ -14,6 +14,7 @@ import (
 // TestAlias has both clients make, read, list, change and delete an ALIAS, a type that they do not know. The target is in a zone
 // of the same server, so what comes of each step is there at once.
 func TestAlias(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	c := s.gopher(t, "admin", s.Token, "admin")
 	z := must[*zones.Zone](t)(zones.Create(t.Context(), c, zones.CreateOpts{Name: "example.org.", Email: "admin@example.org"}).Extract())

@@ -31,6 +31,7 @@ type row = map[string]any
 // TestOpenStack is a session of an operator who knows the openstack command line. A call takes a second or more, so each
 // step is made once, and its outcome is looked up in the DNS where it can be.
 func TestOpenStack(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	env := s.passwordEnv()
 	if token := stack[row](t, env, "token", "issue"); token["id"] == "" || token["project_id"] == "" {

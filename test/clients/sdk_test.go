@@ -11,6 +11,7 @@ import (
 
 // TestOpenStackSDK lists zones from Python, more than fit on a page.
 func TestOpenStackSDK(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for _, name := range []string{"one.test", "two.test", "three.test"} {
 		s.Run("zone", "create", name)

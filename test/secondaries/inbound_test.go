@@ -42,12 +42,14 @@ func (s *node) hasSerial(name string, want func() uint32) {
 
 // TestFromNameplane has one of our servers follow another: AXFR, then IXFR after a NOTIFY, a restart, and the end of the master.
 func TestFromNameplane(t *testing.T) {
+	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
 		t.Run(fmt.Sprintf("key %q", k.Name), func(t *testing.T) { followNameplane(t, k) })
 	}
 }
 
 func followNameplane(t *testing.T, k peers.Key) {
+	t.Parallel()
 	allow := "  allow: [127.0.0.1]\n"
 	if k != noKey {
 		allow = "  allow: []\n"
@@ -115,12 +117,14 @@ func bindPrimary(t *testing.T, second string, k peers.Key) *peers.Server {
 
 // TestFromBIND follows a named: AXFR, IXFR, NOTIFY, and expiry when it is gone.
 func TestFromBIND(t *testing.T) {
+	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
 		t.Run(fmt.Sprintf("key %q", k.Name), func(t *testing.T) { followBIND(t, k) })
 	}
 }
 
 func followBIND(t *testing.T, k peers.Key) {
+	t.Parallel()
 	second := start(t, "  allow: []\n")
 	named := bindPrimary(t, second.DNS[0], k)
 	second.createSecondary(apex, named.Addr, k)

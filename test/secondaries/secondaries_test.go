@@ -17,6 +17,7 @@ func sorted(s []string) []string { slices.Sort(s); return s }
 // TestSecondaries has all four servers follow two zones through changes, without and with TSIG: each change reaches all of
 // them by IXFR, and the API tells when.
 func TestSecondaries(t *testing.T) {
+	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
 		name := "without a key"
 		if k.Name != "" {
@@ -27,6 +28,7 @@ func TestSecondaries(t *testing.T) {
 }
 
 func follow(t *testing.T, k peers.Key) {
+	t.Parallel()
 	first := "  allow: [127.0.0.1]\n"
 	if k.Name != "" {
 		first = "  allow: []\n"
@@ -92,6 +94,7 @@ func inSync(s *node, fleet []*peers.Server, zone string) {
 
 // TestSecondariesHaveTheSame compares the whole zone, with every kind of record, at all servers.
 func TestSecondariesHaveTheSame(t *testing.T) {
+	t.Parallel()
 	s := start(t, "  allow: [127.0.0.1]\n")
 	s.createZone(apex)
 	for _, set := range []string{"@ MX 10|mail.example.org.", "mail A 192.0.2.1", "mail AAAA 2001:db8::1", `txt TXT "with \"quotes\""`, "c CNAME mail.example.org.",
