@@ -42,8 +42,8 @@ const (
 	KindMECZone         Kind = "meczone"
 )
 
-// kinds lists every kind once. Two kinds with the same name do not compile: they are the same key of this map.
-var kinds = map[Kind]bool{
+// Every kind is listed once. Two kinds with the same name do not compile: they are the same key of this map.
+var _ = map[Kind]bool{
 	KindToken: true, KindUser: true, KindProject: true, KindSessionKey: true, KindEndedSession: true,
 
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
