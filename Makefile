@@ -54,7 +54,7 @@ UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u
 SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy -path ./test/clients -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
 # Packages that own goroutines run under the race detector. That of Go 1.26 crashes now and then where two processors run
 # timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
-RACE := $(filter ./internal/publish ./internal/dnsserver ./internal/access ./internal/store%,$(UNIT))
+RACE := $(filter $(addprefix ./internal/,publish dnsserver access store% daemon cli explain/resolvers),$(UNIT))
 BUBBLES := $(filter $(addprefix ./internal/,httpapi% mec resolve% forward follow transfer alias dnspeer registry \
 	explain/gather explain/scans lab simnet),$(UNIT))
 PLAIN := $(filter-out $(RACE) $(BUBBLES),$(UNIT))
