@@ -18,6 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
@@ -189,7 +190,7 @@ func inMemoryLab(t *testing.T, do func(*testing.T, *lab.Lab, *gather.Gatherer)) 
 		defer client.CloseIdle()
 		some := []string{"cloudflare", "google"}
 		list := slices.DeleteFunc(resolvers.Load().Resolvers, func(r resolvers.Resolver) bool { return !slices.Contains(some, r.ID) })
-		do(t, l, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{}, Resolvers: list, Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
+		do(t, l, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{}, Resolvers: list, Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen},
 			Options: gather.Options{Vantage: "lab", Seed: 1, Rate: 1000}})
 	})
 }

@@ -44,7 +44,8 @@ var layers = []layer{
 		"internal/alias":                    {"internal/follow", "internal/publish"},
 		"internal/explain":                  {"internal/explain/safeat", "internal/explain/words"},
 		"internal/explain/check":            {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
-		"internal/explain/gather":           {"internal/explain", "internal/explain/resolvers", "internal/explain/safeat"},
+		"internal/explain/gather":           {"internal/explain", "internal/explain/probe", "internal/explain/resolvers", "internal/explain/safeat"},
+		"internal/explain/probe":            {},
 		"internal/explain/report":           {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
 		"internal/explain/resolvers":        {},
 		"internal/explain/safeat":           {"internal/explain/words"},
@@ -134,6 +135,7 @@ var fences = map[string][]string{
 	"github.com/miekg/dns": {
 		"internal/dnspeer",
 		"internal/dnsserver",
+		"internal/explain/probe",
 		"internal/follow",
 		"internal/forward",
 		"internal/lab",

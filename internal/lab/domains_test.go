@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -26,7 +27,7 @@ func gatherer(t *testing.T, l *lab.Lab) *gather.Gatherer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gather.Gatherer{Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
+	g := &gather.Gatherer{Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen},
 		Registry: &registry.Client{Dial: l.Dial, Roots: l.Roots}, Hints: l.Hints, Anchors: []secure.Anchor{anchor}}
 	for _, r := range resolvers.Load().Resolvers {
 		if slices.ContainsFunc(l.Resolvers, func(x lab.Resolver) bool { return x.Name == r.ID }) {

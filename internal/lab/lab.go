@@ -156,7 +156,7 @@ func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return l.table.dial(ctx, network, address)
 }
 
-// Listen opens a socket that sees packets from everywhere in the lab; it fits the Listen of a resolve.Prober. Its network does not
+// Listen opens a socket that sees packets from everywhere in the lab; it fits the Listen of a probe.Prober. Its network does not
 // matter: addresses of both kinds are reached.
 func (l *Lab) Listen(ctx context.Context, _ string) (net.PacketConn, error) {
 	return l.table.listen(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -118,9 +119,9 @@ func TestFlip(t *testing.T) {
 // TestWrongSource sees a reply from elsewhere through the lab's socket, at its famous address.
 func TestWrongSource(t *testing.T) {
 	l := start(t, lab.Options{})
-	p := &resolve.Prober{Dial: l.Dial, Listen: l.Listen}
+	p := &probe.Prober{Dial: l.Dial, Listen: l.Listen}
 	got := p.Probe(t.Context(), dnsname.MustParse("source.test."), netip.MustParseAddr("23.192.83.1"), nil)
-	if len(got) != 1 || got[0].Verdict != resolve.No || got[0].From.String() != "23.192.83.2:53" {
+	if len(got) != 1 || got[0].Verdict != probe.No || got[0].From.String() != "23.192.83.2:53" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -149,7 +149,7 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 			return nil, errors.Join(err, wrong)
 		}
 		// What does not match was sent by a forger, or late. The reply may still come.
-		if no := compare(wire, buf[:n]); no != nil {
+		if no := Match(wire, buf[:n]); no != nil {
 			wrong = no
 			continue
 		}

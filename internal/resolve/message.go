@@ -30,9 +30,9 @@ func questionEnd(wire []byte) int {
 	return at + 5
 }
 
-// compare returns why a message is not the reply to a query: its id, or its one question. The case of the
+// Match returns why a message is not the reply to a query: its id, or its one question. The case of the
 // name does not count.
-func compare(query, reply []byte) error {
+func Match(query, reply []byte) error {
 	end := questionEnd(query)
 	switch {
 	case len(reply) < headerSize || reply[0] != query[0] || reply[1] != query[1]:

@@ -202,7 +202,7 @@ func (s *stream) read(conn net.Conn) error {
 		s.strayLocked(wire)
 		return nil // the one who asked has gone
 	}
-	if w.wrong = compare(w.query, wire); w.wrong != nil {
+	if w.wrong = Match(w.query, wire); w.wrong != nil {
 		return nil
 	}
 	delete(s.waiting, id)
@@ -216,7 +216,7 @@ func (s *stream) read(conn net.Conn) error {
 func (s *stream) strayLocked(wire []byte) {
 	for id, w := range s.waiting {
 		renamed := binary.BigEndian.AppendUint16(nil, id)
-		if compare(w.query, append(renamed, wire[2:]...)) == nil {
+		if Match(w.query, append(renamed, wire[2:]...)) == nil {
 			w.wrong = ErrID
 		}
 	}

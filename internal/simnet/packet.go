@@ -16,7 +16,7 @@ import (
 // queue is how many packets wait at a socket; more are lost, as they would be.
 const queue = 64
 
-// ListenPacket opens a socket in memory that takes packets from everyone; it fits the Listen of a resolve.Prober.
+// ListenPacket opens a socket in memory that takes packets from everyone; it fits the Listen of a probe.Prober.
 func (n *Net) ListenPacket(ctx context.Context, _ string) (net.PacketConn, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &socket{net: n, ctx: ctx, cancel: cancel, packets: make(chan datagram, queue), moved: make(chan struct{})}, nil

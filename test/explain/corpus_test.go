@@ -15,8 +15,8 @@ import (
 	looks "github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
-	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/simnet"
@@ -70,7 +70,7 @@ func gatherer(t *testing.T, net *simnet.Net) *gather.Gatherer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gather.Gatherer{Exchanger: net, Prober: &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Anchors: []secure.Anchor{anchor},
+	g := &gather.Gatherer{Exchanger: net, Prober: &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Anchors: []secure.Anchor{anchor},
 		Hints:   []iterate.Host{{Name: dnsname.MustParse("a.root-servers.net."), Glue: []netip.Addr{netip.MustParseAddr("198.41.0.4")}}},
 		Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
 	for i, a := range []string{"8.8.8.8", "1.1.1.1", "9.9.9.10"} {

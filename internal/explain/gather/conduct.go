@@ -7,21 +7,21 @@ import (
 	"sync"
 
 	"github.com/nameplane/nameplane/internal/explain"
-	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // fields are where the results of probes belong. Case is not among the kinds: the walk has seen to it.
-var fields = map[resolve.ProbeKind]func(*explain.Server) *explain.Probe{
-	resolve.ProbeSource:    func(s *explain.Server) *explain.Probe { return &s.Source },
-	resolve.ProbeVersion:   func(s *explain.Server) *explain.Probe { return &s.EDNSVersion },
-	resolve.ProbeOption:    func(s *explain.Server) *explain.Probe { return &s.EDNSOption },
-	resolve.ProbeFlag:      func(s *explain.Server) *explain.Probe { return &s.EDNSFlag },
-	resolve.ProbeTypes:     func(s *explain.Server) *explain.Probe { return &s.Types },
-	resolve.ProbeSize:      func(s *explain.Server) *explain.Probe { return &s.Truncation },
-	resolve.ProbeRecursion: func(s *explain.Server) *explain.Probe { return &s.Recursion },
-	resolve.ProbeTransfer:  func(s *explain.Server) *explain.Probe { return &s.Transfer },
+var fields = map[probe.Kind]func(*explain.Server) *explain.Probe{
+	probe.Source:    func(s *explain.Server) *explain.Probe { return &s.Source },
+	probe.Version:   func(s *explain.Server) *explain.Probe { return &s.EDNSVersion },
+	probe.Option:    func(s *explain.Server) *explain.Probe { return &s.EDNSOption },
+	probe.Flag:      func(s *explain.Server) *explain.Probe { return &s.EDNSFlag },
+	probe.Types:     func(s *explain.Server) *explain.Probe { return &s.Types },
+	probe.Size:      func(s *explain.Server) *explain.Probe { return &s.Truncation },
+	probe.Recursion: func(s *explain.Server) *explain.Probe { return &s.Recursion },
+	probe.Transfer:  func(s *explain.Server) *explain.Probe { return &s.Transfer },
 }
 
 // probeQueries is how many queries it takes to look into a server that replies to all of them.
@@ -29,7 +29,7 @@ const probeQueries = 10
 
 // probed is the result of a probe, and the exchange that shows it.
 type probed struct {
-	resolve.Probe
+	probe.Result
 	id int
 }
 
@@ -53,12 +53,12 @@ func (r *run) conduct() {
 	var group sync.WaitGroup
 	for _, s := range r.addrs(zone) {
 		if !slices.Contains(good, s) && r.trace.Health(s) != iterate.Unchecked {
-			group.Go(func() { r.probe(s, []resolve.ProbeKind{resolve.ProbeSource}) }) // it may reply from another address, where nobody listens
+			group.Go(func() { r.probe(s, []probe.Kind{probe.Source}) }) // it may reply from another address, where nobody listens
 		}
 	}
 	for _, s := range servers {
 		group.Go(func() {
-			r.probe(s, resolve.ProbeKinds)
+			r.probe(s, probe.Kinds)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -74,7 +74,7 @@ func (r *run) conduct() {
 func (r *run) askRevived(z *iterate.Zone) {
 	var qs []iterate.Query
 	for _, s := range r.addrs(z) {
-		replied := slices.ContainsFunc(r.probes[s], func(p probed) bool { return p.Kind == resolve.ProbeSource && p.Verdict == resolve.Yes })
+		replied := slices.ContainsFunc(r.probes[s], func(p probed) bool { return p.Kind == probe.Source && p.Verdict == probe.Yes })
 		if replied && r.trace.Health(s) == iterate.Down {
 			qs = append(qs, to(z.Name, s, z.Name, rr.TypeSOA))
 		}
@@ -99,8 +99,8 @@ func oneOfEach(z *iterate.Zone, servers []netip.Addr) (first, rest []netip.Addr)
 	return first, rest
 }
 
-func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {
-	p := resolve.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
+func (r *run) probe(server netip.Addr, kinds []probe.Kind) {
+	p := probe.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
 	p.Before = func(ctx context.Context) error {
 		if err := r.budget.Turn(ctx, server); err != nil {
 			r.refused()
@@ -124,7 +124,7 @@ func (r *run) probe(server netip.Addr, kinds []resolve.ProbeKind) {
 const maxEvidence = 4096
 
 // exchangeOf is a probe as an exchange. It counts for nothing else: a server that drops what is unusual is not out of reach.
-func (r *run) exchangeOf(server netip.Addr, p resolve.Probe) iterate.Exchange {
+func (r *run) exchangeOf(server netip.Addr, p probe.Result) iterate.Exchange {
 	e := iterate.Exchange{At: r.at(p.At), RTT: p.RTT, Zone: r.facts.Zone, Server: server, Transport: p.Transport.String(),
 		Question: iterate.Question{Name: p.Name, Type: p.Type}, Try: p.Sent, EDNS: p.EDNS, Class: iterate.Unknown, Reply: p.Reply}
 	switch m, err := e.Message(); {
@@ -147,7 +147,7 @@ func (r *run) addProbes(s *explain.Server) {
 	if s.Zone != r.facts.Zone {
 		return
 	}
-	found := map[resolve.ProbeKind]*explain.Probe{}
+	found := map[probe.Kind]*explain.Probe{}
 	for _, p := range r.probes[s.Addr] {
 		f := found[p.Kind]
 		if f == nil {
@@ -155,7 +155,7 @@ func (r *run) addProbes(s *explain.Server) {
 			found[p.Kind] = f
 		}
 		detail := p.Detail
-		if p.Kind == resolve.ProbeTypes && p.Verdict == resolve.No {
+		if p.Kind == probe.Types && p.Verdict == probe.No {
 			detail = p.Type.String() + ": " + detail
 		}
 		tell(f, explain.Fact(p.Verdict), detail, p.id)

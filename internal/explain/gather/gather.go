@@ -14,6 +14,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
@@ -27,7 +28,7 @@ type Gatherer struct {
 	Exchanger resolve.Exchanger // default: a resolve.Client that sends queries as they are
 	Stray     resolve.Exchanger // sends the question to Options.Unused; default: Exchanger
 	Registry  Registry          // nil: registries are not asked
-	Prober    *resolve.Prober   // nil: the conduct of servers is not looked into; its Before is not called
+	Prober    *probe.Prober     // nil: the conduct of servers is not looked into; its Before is not called
 	Resolvers []resolvers.Resolver
 	Hints     []iterate.Host        // root servers; default: those of the public DNS
 	Anchors   []secure.Anchor       // trust anchors of DNSSEC; default: those of the public DNS

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/lab"
@@ -34,7 +35,7 @@ func inLab(t *testing.T, do func(t *testing.T, g *gather.Gatherer)) {
 		client := &resolve.Client{Dial: l.Dial, AsIs: true}
 		defer client.CloseIdle()
 		do(t, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{anchor}, Resolvers: resolvers.Load().Resolvers,
-			Prober: &resolve.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
+			Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
-	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/simnet"
@@ -54,7 +54,7 @@ func TestPublicSize(t *testing.T) {
 		serve(net, own, "zone example.com.\nzone hoster.net.\n"+ownNS+hosterNS+hosterGlue+
 			"www.example.com. 300 A 203.0.113.1\nwww.example.com. 300 AAAA 2001:db8::1")
 		g := &gather.Gatherer{Exchanger: net, Hints: roots, Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1},
-			Prober: &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}}
+			Prober: &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}}
 		f := analyze(t, g, "www.example.com")
 		asked := map[dnsname.Name]map[netip.Addr]bool{}
 		for _, e := range f.Exchanges {

@@ -15,9 +15,9 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/registry"
-	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/simnet"
@@ -119,7 +119,7 @@ func (g registrar) Lookup(_ context.Context, domain dnsname.Name) (registry.Regi
 }
 
 func gatherer(net *simnet.Net) *gather.Gatherer {
-	return &gather.Gatherer{Exchanger: net, Prober: &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Hints: hints(), Resolvers: list(), Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
+	return &gather.Gatherer{Exchanger: net, Prober: &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Hints: hints(), Resolvers: list(), Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
 }
 
 // run gathers in a bubble, and sees that facts survive a file.

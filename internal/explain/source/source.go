@@ -12,6 +12,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -60,7 +61,7 @@ func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	g = gather.Gatherer{
 		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
 		Stray:     &resolve.Client{Dial: stray, AsIs: true},
-		Prober:    &resolve.Prober{Dial: dial, Listen: listen},
+		Prober:    &probe.Prober{Dial: dial, Listen: listen},
 		Route:     gather.HasRoute,
 		Options:   gather.Options{Unused: unused},
 	}
@@ -109,7 +110,7 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	}
 	g = gather.Gatherer{
 		Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true},
-		Prober:    &resolve.Prober{Dial: l.Dial, Listen: l.Listen},
+		Prober:    &probe.Prober{Dial: l.Dial, Listen: l.Listen},
 		Hints:     l.Hints,
 		Anchors:   []secure.Anchor{anchor},
 		Options: gather.Options{

@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
@@ -32,7 +33,7 @@ func TestAsksNoPrivateAddresses(t *testing.T) {
 		}
 		g.Prober.Port, g.Prober.Timeout = at.Port(), time.Millisecond
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		g.Prober.Probe(ctx, dnsname.MustParse("example.org"), netip.MustParseAddr("127.0.0.1"), resolve.ProbeKinds)
+		g.Prober.Probe(ctx, dnsname.MustParse("example.org"), netip.MustParseAddr("127.0.0.1"), probe.Kinds)
 		_, _ = g.Exchanger.Exchange(ctx, resolve.Server{Addr: at}, new(dns.Msg).SetQuestion("example.org.", dns.TypeSOA))
 		cancel()
 		if got := first(t, inside); (got == "end") == allow {
@@ -64,7 +65,7 @@ func TestAsksUnusedAddress(t *testing.T) {
 	for _, other := range []string{"192.0.2.53:80", "192.0.2.54:53", "10.0.0.1:53", "198.41.0.4:53"} {
 		_, _ = g.Stray.Exchange(t.Context(), at(other), query)
 	}
-	g.Prober.Probe(t.Context(), dnsname.MustParse("example.org"), unused, resolve.ProbeKinds)
+	g.Prober.Probe(t.Context(), dnsname.MustParse("example.org"), unused, probe.Kinds)
 	if len(opened) > 0 {
 		t.Errorf("opened %q", opened)
 	}

@@ -1,4 +1,4 @@
-package resolve
+package probe
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
@@ -73,16 +74,23 @@ func judgeTransfer(g sighting) (Verdict, string) {
 	return No, wire.RcodeText(g.msg.Rcode)
 }
 
+func (s *session) dial(ctx context.Context) (net.Conn, error) {
+	if s.Dial != nil {
+		return s.Dial(ctx, "tcp", s.server.String())
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", s.server.String())
+}
+
 // tcp sends a query over a connection of its own, and reads the first message that comes. The connection is closed then: of a
 // zone that is given away, its beginning is enough.
 func (s *session) tcp(ctx context.Context, query *dns.Msg) sighting {
-	g := sighting{query: query, transport: TCP, at: time.Now()}
+	g := sighting{query: query, transport: resolve.TCP, at: time.Now()}
 	if g.err = s.before(ctx); g.err != nil {
 		return g
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	conn, err := (&Client{Dial: s.Dial}).dial(ctx, "tcp", Server{Addr: s.server})
+	conn, err := s.dial(ctx)
 	if err != nil {
 		g.err = err
 		return g
@@ -90,7 +98,7 @@ func (s *session) tcp(ctx context.Context, query *dns.Msg) sighting {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	g.sent, g.from, g.query.Id = 1, s.server, randomID()
+	g.sent, g.from, g.query.Id = 1, s.server, dns.Id()
 	g.wire, g.err = roundTrip(conn, g.query)
 	if g.err == nil {
 		m := new(dns.Msg)
@@ -103,11 +111,11 @@ func (s *session) tcp(ctx context.Context, query *dns.Msg) sighting {
 }
 
 func roundTrip(conn net.Conn, query *dns.Msg) ([]byte, error) {
-	wire, err := query.Copy().Pack()
+	packed, err := query.Copy().Pack()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...)); err != nil {
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)); err != nil {
 		return nil, err
 	}
 	var size [2]byte
@@ -118,8 +126,8 @@ func roundTrip(conn net.Conn, query *dns.Msg) ([]byte, error) {
 	if _, err := io.ReadFull(conn, reply); err != nil {
 		return nil, err
 	}
-	if len(reply) < headerSize || reply[0] != wire[0] || reply[1] != wire[1] {
-		return nil, ErrID
+	if len(reply) < wire.HeaderSize || reply[0] != packed[0] || reply[1] != packed[1] {
+		return nil, resolve.ErrID
 	}
 	return reply, nil
 }

@@ -1,4 +1,4 @@
-package resolve_test
+package probe_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
@@ -22,10 +22,10 @@ const (
 )
 
 // conduct is what a prober finds at a server that does what a script says: one word for each kind, those of one kind joined.
-func conduct(t *testing.T, p *resolve.Prober, server netip.Addr) map[resolve.ProbeKind]string {
+func conduct(t *testing.T, p *probe.Prober, server netip.Addr) map[probe.Kind]string {
 	t.Helper()
-	got := map[resolve.ProbeKind]string{}
-	for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), server, resolve.ProbeKinds) {
+	got := map[probe.Kind]string{}
+	for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), server, probe.Kinds) {
 		if len(r.Reply) > 0 && (r.Reply[0] != 0 || r.Reply[1] != 0 || r.RTT < 0 || r.At.IsZero() || !r.From.IsValid()) {
 			t.Errorf("%s: %+v", r.Kind, r)
 		}
@@ -36,27 +36,27 @@ func conduct(t *testing.T, p *resolve.Prober, server netip.Addr) map[resolve.Pro
 
 var conducts = []struct {
 	name, script string
-	want         map[resolve.ProbeKind]string // where it is not proper
-	silent       bool                         // leaves queries without a reply
+	want         map[probe.Kind]string // where it is not proper
+	silent       bool                  // leaves queries without a reply
 }{
 	{"proper", "", nil, false},
-	{"another source", "source " + beside, map[resolve.ProbeKind]string{"source": "no"}, false},
-	{"no EDNS", "edns ignore", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
-	{"refuses EDNS", "edns formerr", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
-	{"open", "transfers\nresolve " + beside, map[resolve.ProbeKind]string{"transfer": "yes", "recursion": "yes"}, false},
-	{"too large", "large", map[resolve.ProbeKind]string{"size": "no"}, false},
-	{"drops what is strange", "edns brittle", map[resolve.ProbeKind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, true},
-	{"old", "ignorant", map[resolve.ProbeKind]string{"types": "no no no", "transfer": "unknown"}, true},
-	{"no TCP", "only udp", map[resolve.ProbeKind]string{"transfer": "unknown"}, false},
-	{"silent", "fault timeout", map[resolve.ProbeKind]string{"source": "unknown"}, true},
+	{"another source", "source " + beside, map[probe.Kind]string{"source": "no"}, false},
+	{"no EDNS", "edns ignore", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
+	{"refuses EDNS", "edns formerr", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
+	{"open", "transfers\nresolve " + beside, map[probe.Kind]string{"transfer": "yes", "recursion": "yes"}, false},
+	{"too large", "large", map[probe.Kind]string{"size": "no"}, false},
+	{"drops what is strange", "edns brittle", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, true},
+	{"old", "ignorant", map[probe.Kind]string{"types": "no no no", "transfer": "unknown"}, true},
+	{"no TCP", "only udp", map[probe.Kind]string{"transfer": "unknown"}, false},
+	{"silent", "fault timeout", map[probe.Kind]string{"source": "unknown"}, true},
 }
 
 // proper is the conduct of a server as it should be, with what is different.
-func proper(different map[resolve.ProbeKind]string) map[resolve.ProbeKind]string {
+func proper(different map[probe.Kind]string) map[probe.Kind]string {
 	if different["source"] == "unknown" {
 		return different
 	}
-	want := map[resolve.ProbeKind]string{"source": "yes", "edns-version": "yes", "edns-option": "yes", "edns-flag": "yes",
+	want := map[probe.Kind]string{"source": "yes", "edns-version": "yes", "edns-option": "yes", "edns-flag": "yes",
 		"types": "yes yes yes", "size": "yes", "recursion": "no", "transfer": "no"}
 	for k, v := range different {
 		want[k] = v
@@ -80,7 +80,7 @@ func TestProbe(t *testing.T) {
 		t.Run("memory/"+tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := probeNet(tt.script)
-				got := conduct(t, &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}, netip.MustParseAddr(probed))
+				got := conduct(t, &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}, netip.MustParseAddr(probed))
 				if diff := cmp.Diff(proper(tt.want), got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -100,7 +100,7 @@ func TestProbe(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- sockets.Run(ctx) }()
 			at := sockets.Places()[netip.MustParseAddrPort(probed+":53")]
-			got := conduct(t, &resolve.Prober{Port: at.Port()}, at.Addr())
+			got := conduct(t, &probe.Prober{Port: at.Port()}, at.Addr())
 			if diff := cmp.Diff(proper(tt.want), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -116,18 +116,18 @@ func TestProbe(t *testing.T) {
 func TestProbeLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := probeNet("loss 30%")
-		p := &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket}
+		p := &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}
 		known := 0
 		for range 100 {
-			for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), resolve.ProbeKinds) {
-				bad := resolve.No
-				if r.Kind == resolve.ProbeRecursion || r.Kind == resolve.ProbeTransfer {
-					bad = resolve.Yes
+			for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), probe.Kinds) {
+				bad := probe.No
+				if r.Kind == probe.Recursion || r.Kind == probe.Transfer {
+					bad = probe.Yes
 				}
 				if r.Verdict == bad {
 					t.Fatalf("%s is %s: %s", r.Kind, r.Verdict, r.Detail)
 				}
-				if r.Verdict != resolve.Unknown {
+				if r.Verdict != probe.Unknown {
 					known++
 				}
 			}
@@ -144,15 +144,15 @@ func TestProbeBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := probeNet("")
 		asked, enough := 0, errors.New("enough")
-		p := &resolve.Prober{Dial: net.Dial, Listen: net.ListenPacket, Before: func(context.Context) error {
+		p := &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket, Before: func(context.Context) error {
 			if asked == 1 {
 				return enough
 			}
 			asked++
 			return nil
 		}}
-		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []resolve.ProbeKind{resolve.ProbeOption}) {
-			if r.Kind == resolve.ProbeOption && (r.Verdict != resolve.Unknown || r.Detail != enough.Error()) {
+		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []probe.Kind{probe.Option}) {
+			if r.Kind == probe.Option && (r.Verdict != probe.Unknown || r.Detail != enough.Error()) {
 				t.Errorf("got %+v", r)
 			}
 		}

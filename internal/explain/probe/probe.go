@@ -1,4 +1,5 @@
-package resolve
+// Package probe finds out how a server takes queries that are unusual, but that every server must be able to take (RFC 8906).
+package probe
 
 import (
 	"cmp"
@@ -15,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/wire"
 )
@@ -33,23 +35,23 @@ type Prober struct {
 	Port    uint16        // default 53
 }
 
-// ProbeKind is a question about a server's conduct. The answer yes is good for all of them but Recursion and Transfer.
-type ProbeKind string
+// Kind is a question about a server's conduct. The answer yes is good for all of them but Recursion and Transfer.
+type Kind string
 
 // The kinds.
 const (
-	ProbeSource    ProbeKind = "source"       // replies from the address that was asked
-	ProbeVersion   ProbeKind = "edns-version" // replies BADVERS to EDNS version 1 (RFC 6891 §6.1.3)
-	ProbeOption    ProbeKind = "edns-option"  // ignores EDNS options that it does not know (RFC 6891 §6.1.2)
-	ProbeFlag      ProbeKind = "edns-flag"    // ignores EDNS flags that it does not know (RFC 6891 §6.1.4)
-	ProbeTypes     ProbeKind = "types"        // replies to types that are new, or unknown to everyone
-	ProbeSize      ProbeKind = "size"         // sends no more over UDP than was asked for
-	ProbeRecursion ProbeKind = "recursion"    // resolves names of others for strangers
-	ProbeTransfer  ProbeKind = "transfer"     // gives the whole zone to strangers
+	Source    Kind = "source"       // replies from the address that was asked
+	Version   Kind = "edns-version" // replies BADVERS to EDNS version 1 (RFC 6891 §6.1.3)
+	Option    Kind = "edns-option"  // ignores EDNS options that it does not know (RFC 6891 §6.1.2)
+	Flag      Kind = "edns-flag"    // ignores EDNS flags that it does not know (RFC 6891 §6.1.4)
+	Types     Kind = "types"        // replies to types that are new, or unknown to everyone
+	Size      Kind = "size"         // sends no more over UDP than was asked for
+	Recursion Kind = "recursion"    // resolves names of others for strangers
+	Transfer  Kind = "transfer"     // gives the whole zone to strangers
 )
 
-// ProbeKinds are all kinds.
-var ProbeKinds = []ProbeKind{ProbeSource, ProbeVersion, ProbeOption, ProbeFlag, ProbeTypes, ProbeSize, ProbeRecursion, ProbeTransfer}
+// Kinds are all kinds.
+var Kinds = []Kind{Source, Version, Option, Flag, Types, Size, Recursion, Transfer}
 
 // Verdict is the answer to the question of a probe. Unknown is what could not be found out, and says nothing about the server.
 type Verdict string
@@ -61,12 +63,12 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Probe is a query that was sent to find out about a server's conduct, and what came of it.
-type Probe struct {
-	Kind      ProbeKind
+// Result is a query that was sent to find out about a server's conduct, and what came of it.
+type Result struct {
+	Kind      Kind
 	Verdict   Verdict
 	Detail    string // in words
-	Transport Transport
+	Transport resolve.Transport
 	Name      dnsname.Name
 	Type      rr.Type
 	EDNS      bool
@@ -78,12 +80,12 @@ type Probe struct {
 	Reply     []byte         // with id 0; empty if there was none, or none that can be read
 }
 
-// Probe asks one server of a zone for what its kinds are about, at the same time. ProbeTypes is several probes. A server that
+// Probe asks one server of a zone for what its kinds are about, at the same time. Types is several probes. A server that
 // does not reply to an ordinary query is asked nothing else, and nothing is known of it.
-func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr, kinds []ProbeKind) []Probe {
+func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr, kinds []Kind) []Result {
 	s := session{Prober: p, zone: zone, server: netip.AddrPortFrom(server, cmp.Or(p.Port, 53))}
 	ordinary := s.udp(ctx, s.query(rr.TypeSOA))
-	out := []Probe{s.judgeSource(ordinary)}
+	out := []Result{s.judgeSource(ordinary)}
 	if ordinary.msg == nil {
 		return out
 	}
@@ -93,7 +95,7 @@ func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr
 			trials = append(trials, t)
 		}
 	}
-	results := make([]Probe, len(trials))
+	results := make([]Result, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {
 		all.Go(func() { results[i] = s.try(ctx, t) })
@@ -101,7 +103,7 @@ func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr
 	all.Wait()
 	if s.lost.Load() {
 		for i, r := range results {
-			if r.Verdict == No && r.Reply == nil && r.Transport == UDP {
+			if r.Verdict == No && r.Reply == nil && r.Transport == resolve.UDP {
 				results[i].Verdict, results[i].Detail = Unknown, "no reply, but queries to it get lost"
 			}
 		}
@@ -119,7 +121,7 @@ type session struct {
 
 // trial is a query and how its reply is judged.
 type trial struct {
-	kind  ProbeKind
+	kind  Kind
 	query *dns.Msg
 	judge func(sighting) (Verdict, string)
 }
@@ -142,14 +144,14 @@ func (s *session) trials() []trial {
 	others := new(dns.Msg).SetQuestion(".", dns.TypeNS)
 	others.SetEdns0(wire.UDPSize, false)
 	out := []trial{
-		{ProbeVersion, version, judgeVersion}, {ProbeOption, option, judgeIgnored}, {ProbeFlag, flag, judgeIgnored},
-		{ProbeSize, small, judgeSize}, {ProbeRecursion, others, judgeRecursion},
-		{ProbeTransfer, new(dns.Msg).SetAxfr(s.zone.String()), judgeTransfer},
+		{Version, version, judgeVersion}, {Option, option, judgeIgnored}, {Flag, flag, judgeIgnored},
+		{Size, small, judgeSize}, {Recursion, others, judgeRecursion},
+		{Transfer, new(dns.Msg).SetAxfr(s.zone.String()), judgeTransfer},
 	}
 	for _, t := range []uint16{dns.TypeHTTPS, dns.TypeCAA, strangeType} {
 		q := s.query(rr.Type(t))
 		q.Extra = nil // who does not know EDNS may well know the type
-		out = append(out, trial{ProbeTypes, q, judgeType})
+		out = append(out, trial{Types, q, judgeType})
 	}
 	return out
 }
@@ -166,8 +168,8 @@ func (s *session) query(t rr.Type) *dns.Msg {
 const tries = 3
 
 // try makes one trial. That there is no reply counts only if the server still replies to what is ordinary, and to all of that.
-func (s *session) try(ctx context.Context, t trial) Probe {
-	if t.kind == ProbeTransfer {
+func (s *session) try(ctx context.Context, t trial) Result {
+	if t.kind == Transfer {
 		got := s.tcp(ctx, t.query)
 		return got.probe(t, t.judge)
 	}
@@ -175,7 +177,7 @@ func (s *session) try(ctx context.Context, t trial) Probe {
 	if got.msg != nil {
 		return got.probe(t, t.judge)
 	}
-	if got.err == nil && s.udp(ctx, s.query(rr.TypeSOA)).msg != nil && t.kind != ProbeRecursion && t.kind != ProbeSize {
+	if got.err == nil && s.udp(ctx, s.query(rr.TypeSOA)).msg != nil && t.kind != Recursion && t.kind != Size {
 		return got.probe(t, func(sighting) (Verdict, string) {
 			return No, fmt.Sprintf("no reply to %d such queries, but to others", got.sent)
 		})
@@ -186,7 +188,7 @@ func (s *session) try(ctx context.Context, t trial) Probe {
 // sighting is what came of a query.
 type sighting struct {
 	query     *dns.Msg
-	transport Transport
+	transport resolve.Transport
 	at        time.Time
 	rtt       time.Duration
 	sent      int
@@ -204,13 +206,13 @@ func (g sighting) why() string {
 }
 
 // probe writes a sighting down.
-func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Probe {
+func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Result {
 	q := g.query.Question[0]
 	name, err := dnsname.Parse(q.Name)
 	if err != nil {
 		name = dnsname.Root // it was one of ours
 	}
-	p := Probe{Kind: t.kind, Transport: g.transport, Name: name, Type: rr.Type(q.Qtype), EDNS: g.query.IsEdns0() != nil,
+	p := Result{Kind: t.kind, Transport: g.transport, Name: name, Type: rr.Type(q.Qtype), EDNS: g.query.IsEdns0() != nil,
 		At: g.at, RTT: g.rtt, Sent: g.sent, From: g.from, Size: len(g.wire)}
 	if g.msg != nil {
 		p.Reply = slices.Clone(g.wire)
@@ -221,8 +223,8 @@ func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Probe {
 }
 
 // judgeSource judges the reply to the ordinary query.
-func (s *session) judgeSource(g sighting) Probe {
-	return g.probe(trial{kind: ProbeSource}, func(g sighting) (Verdict, string) {
+func (s *session) judgeSource(g sighting) Result {
+	return g.probe(trial{kind: Source}, func(g sighting) (Verdict, string) {
 		switch {
 		case g.msg == nil:
 			return Unknown, g.why()
@@ -235,7 +237,7 @@ func (s *session) judgeSource(g sighting) Probe {
 
 // udp sends a query over a socket of its own until a reply comes, from wherever.
 func (s *session) udp(ctx context.Context, query *dns.Msg) sighting {
-	g := sighting{query: query, transport: UDP}
+	g := sighting{query: query, transport: resolve.UDP}
 	for g.sent < tries && g.msg == nil && g.err == nil {
 		if g.err = s.before(ctx); g.err == nil {
 			g.sent++
@@ -263,7 +265,7 @@ func (s *session) once(ctx context.Context, g *sighting) {
 		return
 	}
 	defer conn.Close()
-	g.query.Id = randomID()
+	g.query.Id = dns.Id()
 	wire, err := g.query.Copy().Pack()
 	if err != nil {
 		g.err = err
@@ -312,7 +314,7 @@ func (s *session) read(ctx context.Context, conn net.PacketConn, query []byte, g
 		}
 		udp, ok := from.(*net.UDPAddr)
 		m := new(dns.Msg)
-		if !ok || compare(query, buf[:n]) != nil || m.Unpack(buf[:n]) != nil && !m.Truncated {
+		if !ok || resolve.Match(query, buf[:n]) != nil || m.Unpack(buf[:n]) != nil && !m.Truncated {
 			continue
 		}
 		a := udp.AddrPort()
