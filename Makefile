@@ -56,7 +56,7 @@ SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./te
 # timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
 RACE := $(filter $(addprefix ./internal/,publish dnsserver access store% daemon cli explain/resolvers),$(UNIT))
 BUBBLES := $(filter $(addprefix ./internal/,httpapi% mec resolve% forward follow transfer alias dnspeer registry \
-	explain/gather explain/scans lab simnet),$(UNIT))
+	explain/gather explain/probe explain/scans lab simnet),$(UNIT))
 PLAIN := $(filter-out $(RACE) $(BUBBLES),$(UNIT))
 
 fuzz: ## every fuzz target, a few seconds each
