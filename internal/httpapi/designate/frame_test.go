@@ -21,6 +21,8 @@ func TestFrame(t *testing.T) {
 	}{
 		{"final slash", request{as: alice, call: "GET /v2/zones/"}, 200, ""},
 		{"final slashes", request{as: alice, call: "GET " + z + "//"}, 200, ""},
+		{"encoded final slash", request{as: alice, call: "DELETE " + z + "%2F"}, 400, "invalid_uuid"},
+		{"encoded final slash alone", request{as: alice, call: "DELETE " + z + "/%2F"}, 404, "not_found"},
 		{"unknown path", request{as: alice, call: "GET /v2/houses"}, 404, "not_found"},
 		{"unknown version", request{as: alice, call: "GET /v1/zones"}, 404, "not_found"},
 		{"empty segment", request{as: alice, call: "GET /v2//zones"}, 404, "not_found"},

@@ -63,15 +63,17 @@ func (u *unrouted) WriteHeader(status int) {
 
 func (u *unrouted) Write(b []byte) (int, error) { return len(b), nil }
 
-// withoutSlash returns the request without slashes at the end of its path: clients of Designate send them.
+// withoutSlash returns the request without slashes at the end of its path: clients of Designate send them. An encoded
+// slash is part of an id and stays.
 func withoutSlash(r *http.Request) *http.Request {
-	path := strings.TrimRight(r.URL.Path, "/")
-	if path == r.URL.Path || path == "" {
+	escaped := strings.TrimRight(r.URL.EscapedPath(), "/")
+	path, err := url.PathUnescape(escaped)
+	if err != nil || path == r.URL.Path || path == "" {
 		return r
 	}
 	to := new(url.URL)
 	*to = *r.URL
-	to.Path, to.RawPath = path, strings.TrimRight(r.URL.RawPath, "/")
+	to.Path, to.RawPath = path, escaped
 	trimmed := new(http.Request)
 	*trimmed = *r
 	trimmed.URL = to
