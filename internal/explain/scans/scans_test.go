@@ -204,7 +204,7 @@ func TestRefused(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	w := &world{gate: make(chan struct{})}
-	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 2})
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 3})
 	start := func(from, target string, kind explain.Kind) error {
 		_, err := s.Start(t.Context(), alice, netip.MustParseAddr(from), scans.Request{Kind: kind, Target: target})
 		return err
