@@ -43,6 +43,9 @@ func (p *Publisher) replay(w store.Writer, g *Group, d *decided) error {
 	if err := store.Replay(w, d.rows); err != nil {
 		return err
 	}
+	if store.LastCommit(w) < d.number {
+		return errGroup // without its number it could be applied again
+	}
 	r.tx = &Tx{View: v, p: p, objects: d.written.Kinds}
 	for _, id := range d.written.Zones {
 		if err := r.tx.follow(before[id], id, d.written.Sets[id]); err != nil {
@@ -97,6 +100,9 @@ func (tx *Tx) follow(before zoneState, id uuid.UUID, sets map[store.SetRef]bool)
 	case before.zone.ID == uuid.Nil || before.zone.TTL != after.zone.TTL || before.expired || after.expired ||
 		len(sets) > tx.p.opts.JournalSets:
 		e.reload = true
+		if e.nodes, err = loadZone(tx.View, after.zone); err != nil {
+			return err // before the group is durable: a zone that cannot be read keeps a publisher from opening
+		}
 	default:
 		if e.served, err = tx.servedNow(after.zone, sets); err != nil {
 			return err

@@ -225,6 +225,9 @@ func (p *Publisher) next(n *serving, z *zoneEdit) error {
 		delete(p.journal, z.zone.ID)
 		*n = serving{}
 		return nil
+	case z.nodes != nil:
+		*n = serving{nodes: z.nodes}
+		return nil
 	case z.reload:
 		nodes, err := p.reload(z.zone.ID)
 		*n = serving{nodes: nodes}

@@ -42,8 +42,9 @@ type zoneEdit struct {
 	before  zone.Zone // as it was; zero for a new zone
 	created bool
 	deleted bool
-	reload  bool // too much changed to follow set by set
-	touched bool // the zone's own row changed
+	reload  bool        // too much changed to follow set by set
+	nodes   *zone.Nodes // when reload: read inside the transaction; nil: read them from the store
+	touched bool        // the zone's own row changed
 	sets    []store.SetChange
 	changed map[uuid.UUID]int     // where in sets each one is; nil while they are few
 	names   map[dnsname.Name]bool // whose sets must be checked

@@ -107,7 +107,9 @@ func ReadWritten(rows []byte) (Written, error) {
 	}
 	err := eachRow(rows, func(t Table, key, value []byte) error {
 		switch {
-		case t == Zones && len(key) == 16:
+		case t == Zones && len(key) != 16, t == Names && value != nil && len(value) != 16, t == Journal && len(key) != 24:
+			return errRecord
+		case t == Zones:
 			zone(uuid.UUID(key))
 		case t == Sets:
 			id, name, typ, ok := parseSetKey(key)
@@ -119,7 +121,7 @@ func ReadWritten(rows []byte) (Written, error) {
 				w.Sets[id] = map[SetRef]bool{}
 			}
 			w.Sets[id][SetRef{name, typ}] = true
-		case t == Journal && len(key) == 24 && value != nil:
+		case t == Journal && value != nil:
 			w.Changes = append(w.Changes, ChangeRef{uuid.UUID(key[:16]), binary.BigEndian.Uint64(key[16:])})
 		case t == Objects:
 			kind, id, _ := bytes.Cut(key, []byte{0})
