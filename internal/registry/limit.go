@@ -30,12 +30,8 @@ type limiter struct {
 
 // wait returns when host may be asked; at once with errWait if that is not before the context ends.
 func (l *limiter) wait(ctx context.Context, host string) error {
-	now := time.Now()
-	limit, shut := l.of(host)
-	turn := limit.ReserveN(now, 1)
-	wait := max(turn.DelayFrom(now), shut.Sub(now))
-	if end, ok := ctx.Deadline(); ok && now.Add(wait).After(end) {
-		turn.CancelAt(now)
+	wait, ok := l.take(ctx, host)
+	if !ok {
 		return errWait
 	}
 	timer := time.NewTimer(wait)
@@ -47,8 +43,10 @@ func (l *limiter) wait(ctx context.Context, host string) error {
 	return ctx.Err()
 }
 
-// of returns the limiter of a host, and until when the host asked to be left alone.
-func (l *limiter) of(host string) (*rate.Limiter, time.Time) {
+// take reserves a question to host and returns in how long it may be asked. It reports false, and reserves nothing, if
+// that is after the context ends. The mutex is held until then: a reservation that is cancelled after a later one was
+// made is not given back.
+func (l *limiter) take(ctx context.Context, host string) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hosts == nil || len(l.hosts) > maxHosts {
@@ -57,7 +55,14 @@ func (l *limiter) of(host string) (*rate.Limiter, time.Time) {
 	if l.hosts[host] == nil {
 		l.hosts[host] = rate.NewLimiter(rate.Every(interval), burst)
 	}
-	return l.hosts[host], l.shut[host]
+	now := time.Now()
+	turn := l.hosts[host].ReserveN(now, 1)
+	wait = max(turn.DelayFrom(now), l.shut[host].Sub(now))
+	if end, ok := ctx.Deadline(); ok && now.Add(wait).After(end) {
+		turn.CancelAt(now)
+		return 0, false
+	}
+	return wait, true
 }
 
 // leave keeps away from host until then.

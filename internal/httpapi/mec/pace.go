@@ -16,13 +16,17 @@ const (
 
 // pace bounds how fast each application changes its rules.
 type pace struct {
-	mu   sync.Mutex // guards apps
+	// mu guards apps, and the time between a reservation and its end: one that is cancelled after a later one was made
+	// is not given back.
+	mu   sync.Mutex
 	apps map[string]*rate.Limiter
 }
 
 // take reports whether an application may make a change now, and if not, in how long.
 func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
-	r := p.limiter(app, now).ReserveN(now, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.limiterLocked(app, now).ReserveN(now, 1)
 	if wait = r.DelayFrom(now); wait > 0 {
 		r.CancelAt(now)
 		return wait, false
@@ -30,11 +34,9 @@ func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// limiter returns the limiter of an application. Those that have their whole burst again are forgotten when there are
+// limiterLocked returns the limiter of an application. Those that have their whole burst again are forgotten when there are
 // many.
-func (p *pace) limiter(app string, now time.Time) *rate.Limiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *pace) limiterLocked(app string, now time.Time) *rate.Limiter {
 	if l := p.apps[app]; l != nil {
 		return l
 	}

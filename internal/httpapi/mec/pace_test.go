@@ -2,6 +2,7 @@ package mec
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 )
@@ -32,5 +33,23 @@ func TestPace(t *testing.T) {
 	}
 	if len(p.apps) > maxPaced {
 		t.Errorf("%d applications are remembered", len(p.apps))
+	}
+}
+
+// TestPaceTogether makes changes from many connections at once. Those that are refused cost nothing.
+func TestPaceTogether(t *testing.T) {
+	var p pace
+	now := time.Unix(1_700_000_000, 0)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			for range 20 * paceBurst {
+				p.take("a", now)
+			}
+		})
+	}
+	all.Wait()
+	if wait, ok := p.take("a", now.Add(pacePause)); !ok {
+		t.Errorf("refused changes have to be waited for: %v more", wait)
 	}
 }
