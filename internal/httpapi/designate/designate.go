@@ -70,7 +70,7 @@ func (a *API) Run(ctx context.Context) error {
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	trimmed := withoutSlash(r)
-	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.settings, w: w, r: trimmed}}, trimmed)
+	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.settings, w: w, r: r}}, trimmed)
 	r.Pattern = trimmed.Pattern // for the metrics of the frame
 }
 

@@ -64,6 +64,9 @@ func TestFrame(t *testing.T) {
 	if got := s.as(alice, 405, "PUT /v2/zones", "").Header().Get("Allow"); got != "GET, HEAD, POST" {
 		t.Errorf("Allow = %q", got)
 	}
+	if res := s.as(alice, 404, "GET /v2/houses/", ""); res.str("message") != "There is nothing at /v2/houses/" {
+		t.Errorf("the message does not have the path that was asked for: %s", res.Body)
+	}
 	if res := s.as(alice, 200, "HEAD /v2/zones", ""); res.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("HEAD: %v", res.Header())
 	}
