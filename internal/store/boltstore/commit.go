@@ -84,9 +84,10 @@ func (s *Store) finish(tx *bolt.Tx) error {
 		return nil
 	}
 	if d := (*store.DamagedError)(nil); errors.As(err, &d) {
-		// bbolt may have taken pages from the list of free pages without giving them back, and may still hold its
-		// writer lock.
+		// bbolt may have taken pages from the list of free pages without giving them back, so there is no further
+		// commit. It may also hold its writer lock, for which Close would wait for ever.
 		s.stuck = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		_ = s.rollbackGuarded(tx)
 		return s.stuck
 	}
 	err = s.unavailable(err)
@@ -100,6 +101,11 @@ func (s *Store) finish(tx *bolt.Tx) error {
 func (s *Store) commitGuarded(tx *bolt.Tx) (err error) {
 	defer s.guardAll(debug.SetPanicOnFault(true), &err)
 	return s.commit(tx)
+}
+
+func (s *Store) rollbackGuarded(tx *bolt.Tx) (err error) {
+	defer s.guardAll(debug.SetPanicOnFault(true), &err)
+	return tx.Rollback()
 }
 
 // visible reports whether readers see transaction id.

@@ -325,14 +325,12 @@ func TestTruncatedInUse(t *testing.T) {
 	}
 }
 
-// TestFaultInCommit: when the file breaks during a commit there are no further commits, but there are Views.
+// TestFaultInCommit: when the file breaks during a commit there are no further commits, but there are Views, and Close
+// does not wait for the writer lock that bbolt holds by then.
 func TestFaultInCommit(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
-	s.commit = func(tx *bolt.Tx) error {
-		_ = tx.Rollback()
-		panic("page 7 already freed")
-	}
+	s.commit = func(*bolt.Tx) error { panic("page 7 already freed") }
 	for range 2 {
 		err := s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte("new"), nil) })
 		var damaged *store.DamagedError
