@@ -145,10 +145,14 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	return edit.Undo()
 }
 
-// run calls the edit and catches its panic: it must not take the other edits of the group with it.
+// run calls the edit and catches its panic: it must not take the other edits of the group with it. A fault of the store
+// does: bbolt may have stopped in the middle of a write.
 func (p *Publisher) run(r *request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
+			if store.IsFault(v) {
+				panic(v)
+			}
 			r.panic = v
 			err = fmt.Errorf("edit panicked: %v", v)
 		}

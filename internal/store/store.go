@@ -72,6 +72,15 @@ var ErrChanged = errors.New("changed in the meantime")
 // caller's change was not made.
 var ErrUnavailable = errors.New("store cannot take changes now")
 
+// IsFault reports whether a function that was given to View or Update panicked with v because the Store cannot read its
+// medium: in a call of the Store, or through a slice that a Reader handed out. The function must not recover from it: the
+// Store does, and returns an error. A Store marks its panics by a method StoreFault.
+func IsFault(v any) bool {
+	_, call := v.(interface{ StoreFault() })
+	_, slice := v.(interface{ Addr() uintptr }) // a runtime.Error, see debug.SetPanicOnFault
+	return call || slice
+}
+
 // DamagedError says that a store's file is not what a store wrote. Nothing was changed in it.
 type DamagedError struct {
 	Path string

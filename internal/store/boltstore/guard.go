@@ -10,6 +10,9 @@ import (
 // fault is a panic on its way from bbolt to guard, marked so that it is not taken for the caller's own.
 type fault struct{ cause any }
 
+// StoreFault marks the panic for store.IsFault.
+func (*fault) StoreFault() {}
+
 // trap, deferred around a call of bbolt, marks what panics there.
 func trap() {
 	switch p := recover().(type) {
