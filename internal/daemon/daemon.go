@@ -281,6 +281,9 @@ func (d *Daemon) close() {
 	if d.dns != nil {
 		d.dns.Close()
 	}
+	for _, s := range d.open() {
+		_ = s.Close() // it fails when Run has closed the listener
+	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {
 			d.log.Error("close the store", "error", err)

@@ -218,3 +218,22 @@ func (a *authority) client(name string) *http.Client {
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
 }
+
+// TestCloseWithoutRun closes a server as Open does when one of its later steps fails.
+func TestCloseWithoutRun(t *testing.T) {
+	d, err := Open(t.Context(), Options{Config: localConfig(t), Log: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs := d.Endpoints().DNS
+	for _, s := range d.open() {
+		addrs = append(addrs, s.Addr().String())
+	}
+	d.close()
+	for _, addr := range addrs {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			t.Errorf("%s is still open", addr)
+		}
+	}
+}

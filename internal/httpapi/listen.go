@@ -117,6 +117,9 @@ func (s *Server) Prepare() (apply func(), err error) {
 	return func() { s.certs.now.Store(t) }, nil
 }
 
+// Close stops listening. It is for a server that was not Run.
+func (s *Server) Close() error { return s.listener.Close() }
+
 // Run serves until ctx ends, then lets requests under way finish for a while.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
