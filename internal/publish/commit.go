@@ -133,9 +133,6 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor,
 		now: time.Now().UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
-		r.err = r.tx.finish()
-	}
-	if r.err == nil {
 		p.countJournal(r.tx.changes)
 		return nil
 	}
@@ -145,8 +142,8 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	return edit.Undo()
 }
 
-// run calls the edit and catches its panic: it must not take the other edits of the group with it. A fault of the store
-// does: bbolt may have stopped in the middle of a write.
+// run calls the edit and Derive, and catches their panic: it must not take the other edits of the group with it. A
+// fault of the store does: bbolt may have stopped in the middle of a write.
 func (p *Publisher) run(r *request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -157,7 +154,10 @@ func (p *Publisher) run(r *request) (err error) {
 			err = fmt.Errorf("edit panicked: %v", v)
 		}
 	}()
-	return r.fn(r.tx)
+	if err := r.fn(r.tx); err != nil {
+		return err
+	}
+	return r.tx.finish()
 }
 
 // serving is a zone on its way into the snapshot.

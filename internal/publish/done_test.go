@@ -84,19 +84,39 @@ func TestOnDone(t *testing.T) {
 	}
 }
 
-// TestOnDonePanics checks that an edit which panics is reported as not committed.
+// TestOnDonePanics checks that an edit which panics, in itself or in what is derived from it, panics in its caller and
+// is reported as not committed. The publisher goes on.
 func TestOnDonePanics(t *testing.T) {
-	p := open(t, publish.Options{})
-	outcome := "none"
-	func() {
-		defer func() { recover() }()
-		commit(t, p, func(tx *publish.Tx) error {
-			tx.OnDone(func(committed bool) { outcome = map[bool]string{true: "kept", false: "failed"}[committed] })
-			panic("edit")
-		})
-	}()
-	if outcome != "failed" {
-		t.Errorf("outcome of an edit that panics: %s", outcome)
+	derive := false
+	p := open(t, publish.Options{Derive: func(*publish.Tx, []publish.Changed) error {
+		if derive {
+			panic("derive")
+		}
+		return nil
+	}})
+	z := newZone(t, p, "example.org.")
+	for _, derive = range []bool{false, true} {
+		var outcome []bool
+		var raised any
+		func() {
+			defer func() { raised = recover() }()
+			_ = commit(t, p, func(tx *publish.Tx) error {
+				tx.OnDone(func(committed bool) { outcome = append(outcome, committed) })
+				if !derive {
+					panic("edit")
+				}
+				_, err := tx.CreateSet(set(t, z.ID, "a.example.org.", "A", 0, "192.0.2.1"))
+				return err
+			})
+		}()
+		if raised == nil || !slices.Equal(outcome, []bool{false}) {
+			t.Errorf("derive %v: panic %v, outcome %v", derive, raised, outcome)
+		}
+	}
+	derive = false
+	newZone(t, p, "example.net.")
+	if got := served(p, "example.org.", "a.example.org.", rr.TypeA); got != "" {
+		t.Errorf("an edit that panicked is served: %s", got)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TestFaultInEdit: when an edit reads a page that the disk no longer has, Commit returns the error of the store. It does
-// not panic in its caller, as it does for a mistake of the edit.
+// TestFaultInEdit: when an edit reads a page that the disk no longer has, Commit returns the error of the store. It
+// does not panic in its caller, as it does for a mistake of the edit.
 func TestFaultInEdit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, _ := runOn(t, openStore(t, path), publish.Options{})

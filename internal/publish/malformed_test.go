@@ -40,8 +40,9 @@ func TestApplyMalformed(t *testing.T) {
 	rows := group[2 : len(group)-crc32.Size]
 	rows = rows[:len(rows):len(rows)]
 	before := rowsOf(t, st)
+	a := store.SetKey(z.ID, dnsname.MustParse("a.example.org."), rr.TypeA)
 	for name, b := range map[string][]byte{
-		"record set": groupOf(rows, store.Sets, store.SetKey(z.ID, dnsname.MustParse("a.example.org."), rr.TypeA), []byte{0xff}),
+		"record set": groupOf(rows, store.Sets, a, []byte{0xff}),
 		"zone":       groupOf(rows, store.Zones, []byte("short"), []byte{1}),
 		"zone name":  groupOf(rows, store.Names, []byte("x"), []byte("short")),
 		"journal":    groupOf(rows, store.Journal, []byte("short"), []byte{1}),

@@ -72,9 +72,9 @@ var ErrChanged = errors.New("changed in the meantime")
 // caller's change was not made.
 var ErrUnavailable = errors.New("store cannot take changes now")
 
-// IsFault reports whether a function that was given to View or Update panicked with v because the Store cannot read its
-// medium: in a call of the Store, or through a slice that a Reader handed out. The function must not recover from it: the
-// Store does, and returns an error. A Store marks its panics by a method StoreFault.
+// IsFault reports whether a function that was given to View or Update panicked with v because the Store cannot read
+// its medium: in a call of the Store, or through a slice that a Reader handed out. The function must not recover from
+// it: the Store does, and returns an error. A Store marks its panics by a method StoreFault.
 func IsFault(v any) bool {
 	_, call := v.(interface{ StoreFault() })
 	_, slice := v.(interface{ Addr() uintptr }) // a runtime.Error, see debug.SetPanicOnFault
