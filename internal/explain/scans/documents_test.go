@@ -70,3 +70,14 @@ func TestDocumentsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestEarlierSchema reads a scan of an earlier program. Its verdicts are not read, so it is no longer of that version.
+func TestEarlierSchema(t *testing.T) {
+	s, x := looked(t, func(f *explain.Facts) *explain.Facts {
+		f.Schema = explain.Schema1
+		return f
+	})
+	if f, err := s.Facts("p1", x.ID); err != nil || f.Schema != explain.Schema {
+		t.Errorf("facts are of the version %q, %v; want %q", f.Schema, err, explain.Schema)
+	}
+}

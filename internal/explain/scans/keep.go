@@ -124,7 +124,9 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 		return nil, err
 	}
 	facts := new(explain.Facts)
-	return facts, json.Unmarshal(text, facts)
+	err = json.Unmarshal(text, facts)
+	facts.Schema = explain.Schema // what else an earlier version has was not read
+	return facts, err
 }
 
 // surplus are the oldest scans beyond the bounds, once scan is kept, too. Beyond the bound of all, whoever has the most loses one: a
