@@ -27,21 +27,14 @@ type account struct {
 	Token       string `json:"token"`
 }
 
-// accounts lists all tokens, users or projects.
-func (c *client) accounts(ctx context.Context, plural string) ([]account, error) {
-	body := map[string][]account{}
-	err := c.call(ctx, http.MethodGet, "/access/v1/"+plural, nil, &body)
-	return body[plural], err
-}
-
 // findAccount finds one by id or name. Names of tokens need not be unique; revoked ones do not count.
 func (c *client) findAccount(ctx context.Context, plural, idOrName string) (account, error) {
-	all, err := c.accounts(ctx, plural)
-	if err != nil {
+	body := map[string][]account{}
+	if err := c.call(ctx, http.MethodGet, "/access/v1/"+plural, nil, &body); err != nil {
 		return account{}, err
 	}
 	var named []account
-	for _, a := range all {
+	for _, a := range body[plural] {
 		if a.ID == idOrName {
 			return a, nil
 		}
@@ -69,21 +62,21 @@ func (c *client) projectID(ctx context.Context, idOrName string) (string, error)
 	return p.ID, err
 }
 
-// listAccounts is the verb `list` of all three.
-func listAccounts(cmd *cobra.Command, conn *connection, out cli.Format, plural string, head []string, row func(account) []string) error {
-	cl, err := conn.open(cmd.Context())
-	if err != nil {
-		return err
-	}
-	l := cli.NewListing(cmd.OutOrStdout(), out, head...)
-	err = cl.pages(cmd.Context(), "/access/v1/"+plural, plural, func(items []json.RawMessage) error {
-		return l.Page(items, func(item json.RawMessage) ([][]string, error) {
-			var a account
-			err := json.Unmarshal(item, &a)
-			return [][]string{row(a)}, err
-		})
+// newListCommand completes c, the verb that lists all tokens, users or projects.
+func newListCommand(conn *connection, c *cobra.Command, plural string, head []string,
+	row func(account) []string) *cobra.Command {
+	var out cli.Format
+	c.Use, c.Args = "list", cli.Args(0, 0)
+	c.RunE = conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
+		return cl.list(cmd, out, "/access/v1/"+plural, plural, "no "+plural, head,
+			func(item json.RawMessage) ([][]string, error) {
+				var a account
+				err := json.Unmarshal(item, &a)
+				return [][]string{row(a)}, err
+			})
 	})
-	return l.End(err, "no "+plural)
+	out.AddFlag(c)
+	return c
 }
 
 // createAccount makes one, and returns it read and as it came.
@@ -98,28 +91,19 @@ func (c *client) createAccount(ctx context.Context, plural string, in any) (acco
 	return a, body[one], err
 }
 
-// deleteAccount finds one and deletes it.
-func (c *client) deleteAccount(ctx context.Context, plural, idOrName string) (account, error) {
-	a, err := c.findAccount(ctx, plural, idOrName)
-	if err != nil {
-		return a, err
-	}
-	return a, c.call(ctx, http.MethodDelete, "/access/v1/"+plural+"/"+url.PathEscape(a.ID), nil, nil)
-}
-
-// newDeleteCommand is the verb that ends a token, user or project; done is its past tense.
+// newDeleteCommand completes c, the verb that ends a token, user or project; done is its past tense.
 func newDeleteCommand(conn *connection, c *cobra.Command, plural, done string) *cobra.Command {
 	c.Args = cli.Args(1, 1)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		cl, err := conn.open(cmd.Context())
+	c.RunE = conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
+		a, err := cl.findAccount(cmd.Context(), plural, args[0])
 		if err != nil {
 			return err
 		}
-		a, err := cl.deleteAccount(cmd.Context(), plural, args[0])
-		if err != nil {
+		path := "/access/v1/" + plural + "/" + url.PathEscape(a.ID)
+		if err := cl.call(cmd.Context(), http.MethodDelete, path, nil, nil); err != nil {
 			return err
 		}
 		return cli.Say(cmd, "%s %s %s (%s)\n", done, strings.TrimSuffix(plural, "s"), a.Name, a.ID)
-	}
+	})
 	return c
 }

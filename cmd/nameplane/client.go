@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -11,6 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
 )
@@ -166,16 +170,8 @@ func (e *apiError) Error() string {
 	for _, p := range e.Errors.Errors {
 		parts = append(parts, p.String())
 	}
-	if len(parts) > 0 {
-		return strings.Join(parts, "; ")
-	}
-	if e.Message != "" {
-		return e.Message
-	}
-	if e.Detail != "" {
-		return e.Detail
-	}
-	return fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
+	return cmp.Or(strings.Join(parts, "; "), e.Message, e.Detail,
+		fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status)))
 }
 
 // refused words a reply that is not a success.
@@ -253,6 +249,24 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		path = next
 	}
 	return nil
+}
+
+// list prints a list of the API: as a table with this head, as JSON, or as the sentence none when it is empty.
+func (c *client) list(cmd *cobra.Command, out cli.Format, path, name, none string, head []string,
+	rows func(json.RawMessage) ([][]string, error)) error {
+	l := cli.NewListing(cmd.OutOrStdout(), out, head...)
+	err := c.pages(cmd.Context(), path, name, func(items []json.RawMessage) error { return l.Page(items, rows) })
+	return l.End(err, none)
+}
+
+// sleep waits, or fails when ctx ends.
+func (c *client) sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return c.unreachable(ctx.Err())
+	}
 }
 
 // nextPath is the path and query of a link. Its host is left out: behind a proxy it may not be ours to reach.

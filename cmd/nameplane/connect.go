@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -77,6 +78,17 @@ func (c *connection) open(ctx context.Context) (*client, error) {
 	return cl, err
 }
 
+// with returns the RunE of a command that talks to the server.
+func (c *connection) with(run func(*cobra.Command, *client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cl, err := c.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd, cl, args)
+	}
+}
+
 func (c *connection) baseURL() (string, error) {
 	text, from := c.server, "--server"
 	if text == "" {
@@ -113,7 +125,7 @@ func (c *connection) token() (token, from string, err error) {
 	}
 	file := c.tokenFile
 	if file == "" {
-		file = filepath.Join(c.dataDir(), "admin.token")
+		file = filepath.Join(cmp.Or(c.data, os.Getenv("NAMEPLANE_DATA"), config.Default().Data), "admin.token")
 	}
 	b, err := os.ReadFile(file)
 	t := strings.TrimSpace(string(b))
@@ -127,15 +139,6 @@ func (c *connection) token() (token, from string, err error) {
 		return "", "", cli.Fail("the file holds a token (np_...) and nothing else", "%s does not hold a token", file)
 	}
 	return t, file, nil
-}
-
-func (c *connection) dataDir() string {
-	for _, dir := range []string{c.data, os.Getenv("NAMEPLANE_DATA")} {
-		if dir != "" {
-			return dir
-		}
-	}
-	return config.Default().Data
 }
 
 func (c *connection) transport() (*http.Transport, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,15 +34,13 @@ func addLabDir(c *cobra.Command, dir *string) {
 	c.Flags().StringVar(dir, "dir", labDir, "`FOLDER` by which the other commands find the lab")
 }
 
-// addDomains adds a row for each domain: those that are in order first, as the table begins with them.
-func addDomains(t *cli.Table, domains []lab.Domain, dir string) {
+// printDomains prints a row for each domain: those that are in order first, as the table begins with them.
+func printDomains(w io.Writer, domains []lab.Domain, dir string) error {
+	t := cli.NewTable(w, "DOMAIN", "WHAT IS WRONG", "TRY")
 	for _, d := range domains {
-		wrong := d.Wrong
-		if wrong == "" {
-			wrong = "nothing"
-		}
-		t.Row(d.Name, wrong, inLab(d.Try, dir))
+		t.Row(d.Name, cmp.Or(d.Wrong, "nothing"), inLab(d.Try, dir))
 	}
+	return t.Flush()
 }
 
 // inLab is a command line for the lab of a folder.

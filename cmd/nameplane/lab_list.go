@@ -30,9 +30,7 @@ func newLabList() *cobra.Command {
 			if out.JSON() {
 				return cli.PrintJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Places()})
 			}
-			t := cli.NewTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
-			addDomains(t, l.Domains, dir)
-			return t.Flush()
+			return printDomains(cmd.OutOrStdout(), l.Domains, dir)
 		},
 	}
 	addLabDir(c, &dir)

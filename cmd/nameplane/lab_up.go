@@ -62,9 +62,7 @@ func startLab(ctx context.Context, o lab.Options) (*lab.Lab, error) {
 
 // announceLab prints what a lab has, and how to use it.
 func announceLab(cmd *cobra.Command, l *lab.Lab, dir string) error {
-	t := cli.NewTable(cmd.OutOrStdout(), "DOMAIN", "WHAT IS WRONG", "TRY")
-	addDomains(t, l.Domains, dir)
-	if err := t.Flush(); err != nil {
+	if err := printDomains(cmd.OutOrStdout(), l.Domains, dir); err != nil {
 		return err
 	}
 	return cli.Say(cmd, "The lab is up, with %d domains and %d resolvers. Try its commands in another terminal; Ctrl-C ends it.", len(l.Domains), len(l.Resolvers))

@@ -76,15 +76,28 @@ func needApp(c *cobra.Command, app string) error {
 	return nil
 }
 
+// withApp is conn.with for a command that needs --app.
+func withApp(conn *connection, app *string,
+	run func(*cobra.Command, *client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := needApp(cmd, *app); err != nil {
+			return err
+		}
+		return conn.with(run)(cmd, args)
+	}
+}
+
 func appPath(app string) string { return "/mep/config/" + url.PathEscape(app) }
 
 func rulesPath(app string) string { return appPath(app) + "/dns_rules" }
 
 func rulePath(app, rule string) string { return rulesPath(app) + "/" + url.PathEscape(rule) }
 
+var ruleHead = []string{"APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS"}
+
 // printRules prints the rules of one application.
 func printRules(cmd *cobra.Command, out cli.Format, app string, items []json.RawMessage) error {
-	l := cli.NewListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
+	l := cli.NewListing(cmd.OutOrStdout(), out, ruleHead...)
 	err := l.Page(items, ruleRows(app))
 	return l.End(err, "no rules")
 }

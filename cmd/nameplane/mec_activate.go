@@ -28,16 +28,10 @@ from then on they are %s.`, state, what),
 		Example: fmt.Sprintf(`  nameplane mec %[1]s --app game-1 rule1
   nameplane mec %[1]s --app game-1`, verb),
 		Args: cli.Args(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := needApp(cmd, app); err != nil {
-				return err
-			}
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, args []string) error {
 			body := map[string]string{"state": state}
 			var rules []json.RawMessage
+			var err error
 			if len(args) == 0 {
 				err = cl.call(cmd.Context(), http.MethodPut, rulesPath(app), body, &rules)
 			} else {
@@ -48,7 +42,7 @@ from then on they are %s.`, state, what),
 				return err
 			}
 			return printRules(cmd, out, app, rules)
-		},
+		}),
 	}
 	out.AddFlag(c)
 	appFlag(c, &app, true)

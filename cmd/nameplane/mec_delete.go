@@ -17,14 +17,7 @@ func newMecDelete(conn *connection) *cobra.Command {
 not answered any more, unless another application has a rule for it as well.`,
 		Example: `  nameplane mec delete --app game-1 rule1 rule2`,
 		Args:    cli.Args(1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := needApp(cmd, app); err != nil {
-				return err
-			}
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, args []string) error {
 			for _, rule := range args {
 				if err := cl.call(cmd.Context(), http.MethodDelete, rulePath(app, rule), nil, nil); err != nil {
 					return err
@@ -34,7 +27,7 @@ not answered any more, unless another application has a rule for it as well.`,
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	appFlag(c, &app, true)
 	return c

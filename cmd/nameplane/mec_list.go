@@ -24,20 +24,16 @@ Without --app it is an array of applications, each with its rules.`,
 		Example: `  nameplane mec list
   nameplane mec list --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f -o json`,
 		Args: cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
 			if app == "" {
-				return cl.listApps(cmd, out)
+				return cl.list(cmd, out, "/mep/config", "applications", "no rules", ruleHead, appRows)
 			}
 			var rules []json.RawMessage
 			if err := cl.call(cmd.Context(), http.MethodGet, rulesPath(app), nil, &rules); err != nil {
 				return err
 			}
 			return printRules(cmd, out, app, rules)
-		},
+		}),
 	}
 	out.AddFlag(c)
 	appFlag(c, &app, false)
@@ -50,24 +46,19 @@ type appReply struct {
 	Rules []json.RawMessage `json:"dnsRules"`
 }
 
-func (c *client) listApps(cmd *cobra.Command, out cli.Format) error {
-	l := cli.NewListing(cmd.OutOrStdout(), out, "APPLICATION", "RULE", "STATE", "NAME", "TTL", "ADDRESS")
-	err := c.pages(cmd.Context(), "/mep/config", "applications", func(items []json.RawMessage) error {
-		return l.Page(items, func(item json.RawMessage) ([][]string, error) {
-			var a appReply
-			if err := json.Unmarshal(item, &a); err != nil {
-				return nil, err
-			}
-			var rows [][]string
-			for _, r := range a.Rules {
-				row, err := ruleRows(a.App)(r)
-				if err != nil {
-					return nil, err
-				}
-				rows = append(rows, row...)
-			}
-			return rows, nil
-		})
-	})
-	return l.End(err, "no rules")
+// appRows makes the rows of a table of rules from an application.
+func appRows(item json.RawMessage) ([][]string, error) {
+	var a appReply
+	if err := json.Unmarshal(item, &a); err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, r := range a.Rules {
+		row, err := ruleRows(a.App)(r)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row...)
+	}
+	return rows, nil
 }

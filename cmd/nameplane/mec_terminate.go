@@ -17,19 +17,12 @@ func newMecTerminate(conn *connection) *cobra.Command {
 subscriptions and its tasks, in one step. Its tokens are revoked.`,
 		Example: `  nameplane mec terminate --app game-1`,
 		Args:    cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needApp(cmd, app); err != nil {
-				return err
-			}
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, _ []string) error {
 			if err := cl.call(cmd.Context(), http.MethodDelete, appPath(app), nil, nil); err != nil {
 				return err
 			}
 			return cli.Say(cmd, "terminated %s", app)
-		},
+		}),
 	}
 	appFlag(c, &app, true)
 	return c

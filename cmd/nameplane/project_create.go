@@ -15,21 +15,14 @@ func newProjectCreate(conn *connection) *cobra.Command {
 		Long:    `Create a project. It has no zones, users or tokens yet.`,
 		Example: `  nameplane project create web --description "the web team"`,
 		Args:    cli.Args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
 			in := map[string]string{"name": args[0], "description": description}
 			p, raw, err := cl.createAccount(cmd.Context(), "projects", in)
 			if err != nil {
 				return err
 			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), raw)
-			}
-			return cli.Say(cmd, "created project %s (%s)\n", p.Name, p.ID)
-		},
+			return out.Say(cmd, raw, "created project %s (%s)\n", p.Name, p.ID)
+		}),
 	}
 	out.AddFlag(c)
 	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")

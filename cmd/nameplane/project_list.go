@@ -1,26 +1,14 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-
-	"github.com/nameplane/nameplane/internal/cli"
-)
+import "github.com/spf13/cobra"
 
 func newProjectList(conn *connection) *cobra.Command {
-	var out cli.Format
-	c := &cobra.Command{
-		Use:     "list",
+	return newListCommand(conn, &cobra.Command{
 		Short:   "List projects",
 		Long:    `List all projects by name.`,
 		Example: `  nameplane project list`,
-		Args:    cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			head := []string{"ID", "NAME", "DESCRIPTION", "CREATED"}
-			return listAccounts(cmd, conn, out, "projects", head, func(a account) []string {
-				return []string{a.ID, a.Name, a.Description, a.CreatedAt}
-			})
-		},
-	}
-	out.AddFlag(c)
-	return c
+	}, "projects", []string{"ID", "NAME", "DESCRIPTION", "CREATED"},
+		func(a account) []string {
+			return []string{a.ID, a.Name, a.Description, a.CreatedAt}
+		})
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +28,34 @@ changed together. A change is on disk and served when the command returns.`,
 
 // setReply is as much of a record set as the command line speaks of.
 type setReply struct {
-	Name    string   `json:"name"`
-	Type    string   `json:"type"`
-	TTL     *uint32  `json:"ttl"`
-	Records []string `json:"records"`
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Type    string     `json:"type"`
+	TTL     *uint32    `json:"ttl"`
+	Records []string   `json:"records"`
+	Status  string     `json:"status"`
+	Alias   aliasReply `json:"alias"`
+}
+
+// findSets returns the record sets of a name; typ may be empty.
+func (c *client) findSets(ctx context.Context, z zoneReply, name dnsname.Name, typ string) (sets []setReply, err error) {
+	q := url.Values{"name": {name.String()}, "limit": {"1000"}}
+	if typ != "" {
+		q.Set("type", typ)
+	}
+	err = c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
+		for _, item := range items {
+			var s setReply
+			if err := json.Unmarshal(item, &s); err != nil {
+				return err
+			}
+			if s.Name == name.String() { // the filter may be a pattern: *.example.org.
+				sets = append(sets, s)
+			}
+		}
+		return nil
+	})
+	return sets, err
 }
 
 // setChange is one step of an atomic batch.
@@ -41,9 +68,31 @@ type setChange struct {
 	Description *string  `json:"description,omitempty"`
 }
 
-// change makes all changes to a zone, or none.
-func (c *client) change(ctx context.Context, z zoneReply, changes []setChange, out any) error {
-	return c.call(ctx, http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes}, out)
+// change makes all changes to a zone, or none, and prints them. verb is what became of the record sets.
+func (c *client) change(cmd *cobra.Command, out cli.Format, z zoneReply, verb string, changes ...setChange) error {
+	var reply json.RawMessage
+	in := map[string]any{"changes": changes}
+	if err := c.call(cmd.Context(), http.MethodPost, "/v2/zones/"+z.ID+"/changes", in, &reply); err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if out.JSON() {
+		return cli.PrintJSON(w, reply)
+	}
+	var body struct {
+		Zone       zoneReply  `json:"zone"`
+		RecordSets []setReply `json:"recordsets"`
+	}
+	if err := json.Unmarshal(reply, &body); err != nil {
+		return err
+	}
+	for _, s := range body.RecordSets {
+		if _, err := fmt.Fprintf(w, "%s %s %s\n", verb, s.Name, s.Type); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s has serial %d\n", body.Zone.Name, body.Zone.Serial)
+	return err
 }
 
 // openOwner is openZone for a record of the zone as well. A name that is not in it is refused before anything is asked.

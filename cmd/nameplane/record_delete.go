@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -44,14 +40,7 @@ NAME is relative to the zone, or whole.`,
 			if err != nil {
 				return err
 			}
-			var reply json.RawMessage
-			if err := cl.change(cmd.Context(), z, changes, &reply); err != nil {
-				return err
-			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), reply)
-			}
-			return printChanged(cmd.OutOrStdout(), "deleted", reply)
+			return cl.change(cmd, out, z, "deleted", changes...)
 		},
 	}
 	out.AddFlag(c)
@@ -61,24 +50,14 @@ NAME is relative to the zone, or whole.`,
 
 // deletions are the changes that delete the sets of a name.
 func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, typ string) ([]setChange, error) {
-	q := url.Values{"name": {name.String()}, "limit": {"1000"}}
-	if typ != "" {
-		q.Set("type", typ)
-	}
+	sets, err := c.findSets(ctx, z, name, typ)
 	var changes []setChange
-	err := c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
-		for _, item := range items {
-			var s setReply
-			if err := json.Unmarshal(item, &s); err != nil {
-				return err
-			}
-			makesZone := s.Name == z.Name && (s.Type == "SOA" || s.Type == "NS")
-			if s.Name == name.String() && (typ != "" || !makesZone) { // the filter may be a pattern: *.example.org.
-				changes = append(changes, setChange{Action: "delete", Name: s.Name, Type: s.Type})
-			}
+	for _, s := range sets {
+		makesZone := s.Name == z.Name && (s.Type == "SOA" || s.Type == "NS")
+		if typ != "" || !makesZone {
+			changes = append(changes, setChange{Action: "delete", Name: s.Name, Type: s.Type})
 		}
-		return nil
-	})
+	}
 	if err == nil && len(changes) == 0 {
 		what := "records"
 		if typ != "" {
@@ -87,24 +66,6 @@ func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, 
 		err = cli.Fail("`nameplane record list "+z.Name+"` shows what there is", "%s has no %s to delete", name, what)
 	}
 	return changes, err
-}
-
-// printChanged says what a batch did.
-func printChanged(w io.Writer, verb string, reply json.RawMessage) error {
-	var body struct {
-		Zone       zoneReply  `json:"zone"`
-		RecordSets []setReply `json:"recordsets"`
-	}
-	if err := json.Unmarshal(reply, &body); err != nil {
-		return err
-	}
-	for _, s := range body.RecordSets {
-		if _, err := fmt.Fprintf(w, "%s %s %s\n", verb, s.Name, s.Type); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(w, "%s has serial %d\n", body.Zone.Name, body.Zone.Serial)
-	return err
 }
 
 // addManagedFlag adds the flag for records that the server made itself.

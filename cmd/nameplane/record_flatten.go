@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
-	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 const recordFlattenLong = `Look the target of an ALIAS up now, instead of when its TTL is over, and show what
@@ -36,11 +34,14 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			set, err := cl.findAlias(cmd.Context(), z, name)
+			sets, err := cl.findSets(cmd.Context(), z, name, "ALIAS")
 			if err != nil {
 				return err
 			}
-			path := "/v2/zones/" + z.ID + "/recordsets/" + set.ID
+			if len(sets) == 0 {
+				return cli.Fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
+			}
+			path := "/v2/zones/" + z.ID + "/recordsets/" + sets[0].ID
 			if err := cl.call(cmd.Context(), http.MethodPost, path+"/tasks/flatten", nil, nil); err != nil {
 				return err
 			}
@@ -58,18 +59,12 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 	return c
 }
 
-// aliasReply is as much of an ALIAS as the command line speaks of.
+// aliasReply is the status of an ALIAS.
 type aliasReply struct {
-	ID      string   `json:"id"`
-	Name    string   `json:"name"`
-	Records []string `json:"records"`
-	Status  string   `json:"status"`
-	Alias   struct {
-		Cause    string                 `json:"cause"`
-		Detail   string                 `json:"detail"`
-		Chain    []string               `json:"chain"`
-		Families map[string]aliasFamily `json:"families"`
-	} `json:"alias"`
+	Cause    string                 `json:"cause"`
+	Detail   string                 `json:"detail"`
+	Chain    []string               `json:"chain"`
+	Families map[string]aliasFamily `json:"families"`
 }
 
 type aliasFamily struct {
@@ -80,27 +75,6 @@ type aliasFamily struct {
 	NextAttempt string   `json:"next_attempt"`
 }
 
-// findAlias is the ALIAS of a name.
-func (c *client) findAlias(ctx context.Context, z zoneReply, name dnsname.Name) (found aliasReply, err error) {
-	q := url.Values{"name": {name.String()}, "type": {"ALIAS"}, "limit": {"1000"}}
-	err = c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
-		for _, item := range items {
-			var s aliasReply
-			if err := json.Unmarshal(item, &s); err != nil {
-				return err
-			}
-			if s.Name == name.String() { // the filter may be a pattern: *.example.org.
-				found = s
-			}
-		}
-		return nil
-	})
-	if err == nil && found.ID == "" {
-		err = cli.Fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
-	}
-	return found, err
-}
-
 // awaitAlias waits a while for a lookup that was asked for: until the ALIAS is not PENDING, and its next attempt is not
 // the one that was due.
 func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessage, err error) {
@@ -109,7 +83,7 @@ func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessa
 		if err := c.call(ctx, http.MethodGet, path, nil, &raw); err != nil {
 			return nil, err
 		}
-		var s aliasReply
+		var s setReply
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, err
 		}
@@ -120,17 +94,15 @@ func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessa
 		if s.Status != "PENDING" && (next != due || next == "") || wait >= 500*time.Millisecond {
 			return raw, nil
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, c.unreachable(ctx.Err())
+		if err := c.sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // printAlias prints the status of an ALIAS for people.
 func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
-	var s aliasReply
+	var s setReply
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return err
 	}

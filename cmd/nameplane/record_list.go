@@ -33,12 +33,9 @@ With -o json the output is an array of record sets as the API describes them.`,
 			if err != nil {
 				return err
 			}
-			l := cli.NewListing(cmd.OutOrStdout(), out, "NAME", "TTL", "TYPE", "DATA")
 			path := "/v2/zones/" + z.ID + "/recordsets?" + q.Encode()
-			err = cl.pages(cmd.Context(), path, "recordsets", func(items []json.RawMessage) error {
-				return l.Page(items, func(item json.RawMessage) ([][]string, error) { return recordRows(item, z.TTL) })
-			})
-			return l.End(err, "no records")
+			return cl.list(cmd, out, path, "recordsets", "no records", []string{"NAME", "TTL", "TYPE", "DATA"},
+				func(item json.RawMessage) ([][]string, error) { return recordRows(item, z.TTL) })
 		},
 	}
 	out.AddFlag(c)

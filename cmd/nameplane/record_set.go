@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/nameplane/nameplane/internal/cli"
-	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -58,14 +55,7 @@ func newRecordSet(conn *connection) *cobra.Command {
 			if cmd.Flags().Changed("description") {
 				ch.Description = &description
 			}
-			var reply json.RawMessage
-			if err := cl.change(cmd.Context(), z, []setChange{ch}, &reply); err != nil {
-				return err
-			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), reply)
-			}
-			return printChanged(cmd.OutOrStdout(), "set", reply)
+			return cl.change(cmd, out, z, "set", ch)
 		},
 	}
 	out.AddFlag(c)
@@ -85,18 +75,13 @@ func recordArgs(zoneArg, typeArg string, dataArgs []string) (rr.Type, []string, 
 	if err != nil {
 		return 0, nil, err
 	}
-	records, err := parseRecords(t, dataArgs, z)
-	return t, records, err
-}
-
-func parseRecords(t rr.Type, args []string, zone dnsname.Name) ([]string, error) {
-	records := make([]string, 0, len(args))
-	for _, arg := range args {
-		text, err := parseData(t, arg, zone)
+	records := make([]string, 0, len(dataArgs))
+	for _, arg := range dataArgs {
+		text, err := parseData(t, arg, z)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		records = append(records, text)
 	}
-	return records, nil
+	return t, records, nil
 }

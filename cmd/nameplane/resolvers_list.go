@@ -1,7 +1,7 @@
 package main
 
 import (
-	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,19 +49,18 @@ func newResolversList() *cobra.Command {
 }
 
 func remark(r resolvers.Resolver) string {
-	var words []string
-	if r.Filter {
-		words = append(words, "filters")
+	switch {
+	case r.Filter:
+		return "filters"
+	case !r.Vote:
+		return "no vote"
 	}
-	if !r.Vote && !r.Filter {
-		words = append(words, "no vote")
-	}
-	return strings.Join(words, ", ")
+	return ""
 }
 
 func addressList(r resolvers.Resolver) string {
 	var words []string
-	for _, a := range append(append([]netip.Addr{}, r.V4...), r.V6...) {
+	for _, a := range slices.Concat(r.V4, r.V6) {
 		words = append(words, a.String())
 	}
 	return strings.Join(words, " ")

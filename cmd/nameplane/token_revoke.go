@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 func newTokenRevoke(conn *connection) *cobra.Command {
 	return newDeleteCommand(conn, &cobra.Command{

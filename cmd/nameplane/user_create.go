@@ -16,11 +16,7 @@ func newUserCreate(conn *connection) *cobra.Command {
 		Example: `  nameplane user create alice
   nameplane user create alice --project web --role reader --password-file alice.pw`,
 		Args: cli.Args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
 			password, err := readPassword(cmd, file)
 			if err != nil {
 				return err
@@ -33,11 +29,8 @@ func newUserCreate(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), raw)
-			}
-			return cli.Say(cmd, "created user %s (%s), a %s of project %s\n", u.Name, u.ID, u.Role, u.ProjectName)
-		},
+			return out.Say(cmd, raw, "created user %s (%s), a %s of project %s\n", u.Name, u.ID, u.Role, u.ProjectName)
+		}),
 	}
 	out.AddFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` of the user (default: that of the token in use)")

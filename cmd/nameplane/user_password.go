@@ -18,11 +18,7 @@ func newUserPassword(conn *connection) *cobra.Command {
 		Example: `  nameplane user password alice
   nameplane user password alice --password-file alice.pw`,
 		Args: cli.Args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
 			u, err := cl.findAccount(cmd.Context(), "users", args[0])
 			if err != nil {
 				return err
@@ -36,7 +32,7 @@ func newUserPassword(conn *connection) *cobra.Command {
 				return err
 			}
 			return cli.Say(cmd, "user %s has a new password\n", u.Name)
-		},
+		}),
 	}
 	c.Flags().StringVar(&file, "password-file", "", "`FILE` whose first line is the password")
 	return c

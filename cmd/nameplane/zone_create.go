@@ -52,10 +52,7 @@ func newZoneCreate(conn *connection) *cobra.Command {
 				}
 				return err
 			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), z.raw)
-			}
-			return cli.Say(cmd, "created %s with serial %d\n", z.Name, z.Serial)
+			return out.Say(cmd, z.raw, "created %s with serial %d\n", z.Name, z.Serial)
 		},
 	}
 	out.AddFlag(c)

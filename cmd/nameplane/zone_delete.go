@@ -39,10 +39,7 @@ On a terminal the command asks first, unless --yes is given.`,
 			if err := cl.call(cmd.Context(), http.MethodDelete, "/v2/zones/"+z.ID, nil, &deleted); err != nil {
 				return err
 			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), deleted.raw)
-			}
-			return cli.Say(cmd, "deleted %s\n", z.Name)
+			return out.Say(cmd, deleted.raw, "deleted %s\n", z.Name)
 		},
 	}
 	out.AddFlag(c)

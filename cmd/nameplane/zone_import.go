@@ -71,10 +71,7 @@ func newZoneImport(conn *connection) *cobra.Command {
 			}
 			p.End()
 			sum := importSummary{Zone: z.raw, Records: s.records, Names: s.names(), Seconds: time.Since(start).Seconds()}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), sum)
-			}
-			return cli.Say(cmd, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
+			return out.Say(cmd, sum, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
 		},
 	}
 	out.AddFlag(c)
@@ -166,10 +163,8 @@ func (c *client) mayImport(ctx context.Context, name dnsname.Name, replace bool)
 func (c *client) await(ctx context.Context, t task, path string) (task, error) {
 	wait := 5 * time.Millisecond
 	for t.Status == "PENDING" {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return t, c.unreachable(ctx.Err())
+		if err := c.sleep(ctx, wait); err != nil {
+			return t, err
 		}
 		wait = min(2*wait, 200*time.Millisecond)
 		if err := c.call(ctx, http.MethodGet, path+"/"+t.ID, nil, &t); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,11 +213,7 @@ func fileFailure(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return interrupted(err)
 	}
-	hint := e.Hint
-	if hint == "" {
-		hint = "nothing was imported"
-	}
-	return cli.Fail(hint, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+	return cli.Fail(cmp.Or(e.Hint, "nothing was imported"), "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
 func interrupted(err error) error {

@@ -24,22 +24,15 @@ With -o json the output is an array of zones as the API describes them.`,
   nameplane zone list --name '*.example.org.'
   nameplane zone list -o json | jq -r '.[].name'`,
 		Args: cli.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
 			cl.all = all
 			q := url.Values{"limit": {"1000"}, "sort_key": {"name"}}
 			if name != "" {
 				q.Set("name", name)
 			}
-			l := cli.NewListing(cmd.OutOrStdout(), out, "NAME", "SERIAL", "TTL", "EMAIL", "STATUS", "PROJECT")
-			err = cl.pages(cmd.Context(), "/v2/zones?"+q.Encode(), "zones", func(items []json.RawMessage) error {
-				return l.Page(items, zoneRow)
-			})
-			return l.End(err, "no zones; `nameplane zone create NAME` makes one")
-		},
+			return cl.list(cmd, out, "/v2/zones?"+q.Encode(), "zones", "no zones; `nameplane zone create NAME` makes one",
+				[]string{"NAME", "SERIAL", "TTL", "EMAIL", "STATUS", "PROJECT"}, zoneRow)
+		}),
 	}
 	out.AddFlag(c)
 	c.Flags().BoolVar(&all, "all-projects", false, "list the zones of all projects (administrators only)")

@@ -35,10 +35,7 @@ like any other, and can be rolled back.`,
 			if err := cl.call(cmd.Context(), http.MethodPost, path, map[string]uint32{"serial": serial}, &after); err != nil {
 				return historyHint(z, err)
 			}
-			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), after.raw)
-			}
-			return cli.Say(cmd, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
+			return out.Say(cmd, after.raw, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
 		},
 	}
 	out.AddFlag(c)

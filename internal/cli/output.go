@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,6 +42,14 @@ func (f Format) JSON() bool { return f == "json" }
 func Say(cmd *cobra.Command, format string, a ...any) error {
 	_, err := io.WriteString(cmd.OutOrStdout(), Printable(strings.TrimSuffix(fmt.Sprintf(format, a...), "\n"))+"\n")
 	return err
+}
+
+// Say prints v for programs, or a sentence about what was done for people.
+func (f Format) Say(cmd *cobra.Command, v any, format string, a ...any) error {
+	if f.JSON() {
+		return PrintJSON(cmd.OutOrStdout(), v)
+	}
+	return Say(cmd, format, a...)
 }
 
 // PrintJSON prints one value, indented, with its fields in their order.
@@ -110,10 +119,7 @@ func NewTable(w io.Writer, head ...string) *Table {
 // Row adds a row; an empty cell is printed as "-".
 func (t *Table) Row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = Printable(c)
-		if cells[i] == "" {
-			cells[i] = "-"
-		}
+		cells[i] = cmp.Or(Printable(c), "-")
 	}
 	t.rows = append(t.rows, cells)
 }
