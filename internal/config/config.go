@@ -91,19 +91,10 @@ type Journal struct {
 
 // Designate holds the defaults and limits of zones created through the API.
 type Designate struct {
-	Nameservers []string `yaml:"nameservers"`
-	DefaultTTL  uint32   `yaml:"default_ttl"`
-	MinTTL      uint32   `yaml:"min_ttl"`
-	Quotas      Quotas   `yaml:"quotas"`
-}
-
-// Quotas are limits of projects that have none of their own; -1 is no limit.
-type Quotas struct {
-	Zones            int `yaml:"zones"`
-	ZoneRecordsets   int `yaml:"zone_recordsets"`
-	ZoneRecords      int `yaml:"zone_records"`
-	RecordsetRecords int `yaml:"recordset_records"`
-	APIExportSize    int `yaml:"api_export_size"`
+	Nameservers []string         `yaml:"nameservers"`
+	DefaultTTL  uint32           `yaml:"default_ttl"`
+	MinTTL      uint32           `yaml:"min_ttl"`
+	Quotas      designate.Quotas `yaml:"quotas"`
 }
 
 // Default returns the configuration of a server without a file. A value that a package has a default for is the
@@ -132,7 +123,7 @@ func Default() Config {
 			PerTarget: scans.DefaultPerTarget, Keep: scans.DefaultKeep},
 		Journal: Journal{Changes: publish.DefaultJournalLimit},
 		Designate: Designate{Nameservers: []string{designate.DefaultNameserver}, DefaultTTL: designate.DefaultTTL,
-			Quotas: Quotas(designate.DefaultQuotas())},
+			Quotas: designate.DefaultQuotas()},
 	}
 }
 

@@ -1,8 +1,6 @@
 package designate
 
 import (
-	"cmp"
-	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -22,22 +20,13 @@ type transferAccept struct {
 	Status    string `json:"status"`
 }
 
-var acceptListing = listing[transferAccept]{
-	name:    "transfer_accepts",
-	id:      func(t transferAccept) string { return t.ID },
-	keys:    []string{"created_at", "id", "updated_at", "status"},
-	filters: map[string]func(transferAccept) string{"status": func(t transferAccept) string { return t.Status }},
-	sorts: map[string]func(a, b transferAccept) int{
-		"created_at": byAge(func(t transferAccept) timestamp { return t.CreatedAt }),
-		"updated_at": byAge(func(t transferAccept) timestamp { return t.UpdatedAt }),
-		"id":         func(a, b transferAccept) int { return cmp.Compare(a.ID, b.ID) },
-		"status":     func(a, b transferAccept) int { return cmp.Compare(a.Status, b.Status) },
-	},
-}
-
-func (c *call) linkedAccept(t transferAccept) transferAccept {
-	t.Links = &links{Self: c.url("/v2/zones/tasks/transfer_accepts/" + t.ID), Zone: c.url("/v2/zones/" + t.ZoneID)}
-	return t
+var transferAccepts = resource[transferAccept, *transferAccept]{
+	kind: store.KindTransferAccept, title: "ZoneTransferAccept", path: "/v2/zones/tasks/transfer_accepts",
+	owner:   func(t transferAccept) string { return t.ProjectID },
+	present: func(c *call, t *transferAccept) { t.Links.Zone = c.url("/v2/zones/" + t.ZoneID) },
+	listing: newListing("transfer_accepts", map[string]func(transferAccept) string{
+		"status": func(t transferAccept) string { return t.Status },
+	}, "status"),
 }
 
 func (c *call) createTransferAccept() (reply, error) {
@@ -56,11 +45,7 @@ func (c *call) createTransferAccept() (reply, error) {
 		t, err = c.accept(tx, request, *key)
 		return err
 	})
-	if err != nil {
-		return reply{}, err
-	}
-	t = c.linkedAccept(t)
-	return created(t, t.Links.Self), nil
+	return transferAccepts.created(c, http.StatusCreated, t), err
 }
 
 // accept transfers the zone of a request to the caller's project.
@@ -104,40 +89,4 @@ func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	}
 	_, err := tx.UpdateZone(z)
 	return err
-}
-
-func (c *call) listTransferAccepts() (reply, error) {
-	q, err := acceptListing.query(c)
-	if err != nil {
-		return reply{}, err
-	}
-	var mine []transferAccept
-	err = c.view(func(v store.View) error {
-		all, err := store.ObjectsOf[transferAccept](v, store.KindTransferAccept)
-		for _, t := range all {
-			if c.scope.all || t.ProjectID == c.scope.project {
-				mine = append(mine, t)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return reply{}, err
-	}
-	acceptListing.sortByAge(mine)
-	p, err := acceptListing.cut(mine, q)
-	return acceptListing.reply(c, q, p, func(t transferAccept) any { return c.linkedAccept(t) }), err
-}
-
-func (c *call) showTransferAccept() (reply, error) {
-	id, err := c.id("id")
-	if err != nil {
-		return reply{}, err
-	}
-	var t transferAccept
-	err = c.view(func(v store.View) error { return v.Object(store.KindTransferAccept, id.String(), &t) })
-	if errors.Is(err, store.ErrNotFound) || err == nil && !c.scope.all && t.ProjectID != c.scope.project {
-		err = notFound("zone_transfer_accept", "ZoneTransferAccept")
-	}
-	return ok(c.linkedAccept(t)), err
 }

@@ -1,13 +1,11 @@
 package designate
 
 import (
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -36,27 +34,12 @@ type tsigKey struct {
 	ResourceID string `json:"resource_id"`
 }
 
-func byAge[T any](created func(T) timestamp) func(a, b T) int {
-	return func(a, b T) int { return time.Time(created(a)).Compare(time.Time(created(b))) }
-}
-
 var tlds = resource[tld, *tld]{
 	kind: store.KindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
 	same: func(a, b tld) bool { return strings.EqualFold(a.Name, b.Name) },
-	listing: listing[tld]{
-		name: "tlds",
-		id:   func(t tld) string { return t.ID },
-		keys: []string{"created_at", "id", "updated_at", "name"},
-		filters: map[string]func(tld) string{
-			"name": func(t tld) string { return t.Name }, "description": func(t tld) string { return value(t.Description) },
-		},
-		sorts: map[string]func(a, b tld) int{
-			"created_at": byAge(func(t tld) timestamp { return t.CreatedAt }),
-			"updated_at": byAge(func(t tld) timestamp { return t.UpdatedAt }),
-			"id":         func(a, b tld) int { return cmp.Compare(a.ID, b.ID) },
-			"name":       func(a, b tld) int { return cmp.Compare(a.Name, b.Name) },
-		},
-	},
+	listing: newListing("tlds", map[string]func(tld) string{
+		"name": func(t tld) string { return t.Name }, "description": func(t tld) string { return value(t.Description) },
+	}, "name"),
 }
 
 func readTLD(in *input, isNew bool) func(*tld) {
@@ -83,20 +66,9 @@ func readTLD(in *input, isNew bool) func(*tld) {
 var blacklists = resource[blacklist, *blacklist]{
 	kind: store.KindBlacklist, title: "Blacklist", path: "/v2/blacklists", keys: []string{"pattern", "description"},
 	read: readBlacklist, same: func(a, b blacklist) bool { return a.Pattern == b.Pattern },
-	listing: listing[blacklist]{
-		name: "blacklists",
-		id:   func(b blacklist) string { return b.ID },
-		keys: []string{"created_at", "id", "updated_at", "pattern"},
-		filters: map[string]func(blacklist) string{
-			"pattern": func(b blacklist) string { return b.Pattern },
-		},
-		sorts: map[string]func(a, b blacklist) int{
-			"created_at": byAge(func(b blacklist) timestamp { return b.CreatedAt }),
-			"updated_at": byAge(func(b blacklist) timestamp { return b.UpdatedAt }),
-			"id":         func(a, b blacklist) int { return cmp.Compare(a.ID, b.ID) },
-			"pattern":    func(a, b blacklist) int { return cmp.Compare(a.Pattern, b.Pattern) },
-		},
-	},
+	listing: newListing("blacklists", map[string]func(blacklist) string{
+		"pattern": func(b blacklist) string { return b.Pattern },
+	}, "pattern"),
 }
 
 func readBlacklist(in *input, isNew bool) func(*blacklist) {
@@ -128,22 +100,11 @@ var tsigKeys = resource[tsigKey, *tsigKey]{
 	same: func(a, b tsigKey) bool { // a DNS message has one form for both spellings
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
 	},
-	listing: listing[tsigKey]{
-		name: "tsigkeys",
-		id:   func(k tsigKey) string { return k.ID },
-		keys: []string{"created_at", "id", "updated_at", "name"},
-		filters: map[string]func(tsigKey) string{
-			"name":      func(k tsigKey) string { return k.Name },
-			"algorithm": func(k tsigKey) string { return k.Algorithm },
-			"scope":     func(k tsigKey) string { return k.Scope },
-		},
-		sorts: map[string]func(a, b tsigKey) int{
-			"created_at": byAge(func(k tsigKey) timestamp { return k.CreatedAt }),
-			"updated_at": byAge(func(k tsigKey) timestamp { return k.UpdatedAt }),
-			"id":         func(a, b tsigKey) int { return cmp.Compare(a.ID, b.ID) },
-			"name":       func(a, b tsigKey) int { return cmp.Compare(a.Name, b.Name) },
-		},
-	},
+	listing: newListing("tsigkeys", map[string]func(tsigKey) string{
+		"name":      func(k tsigKey) string { return k.Name },
+		"algorithm": func(k tsigKey) string { return k.Algorithm },
+		"scope":     func(k tsigKey) string { return k.Scope },
+	}, "name"),
 }
 
 // tsigKeyFields are the fields of a key, all of which a new one needs.

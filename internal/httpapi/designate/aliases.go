@@ -124,14 +124,6 @@ func (a *API) statusOf(s zone.RecordSet) string {
 	return status
 }
 
-// setStatus is the HTTP status of a reply with a record set: 202 while it waits for its first lookup.
-func setStatus(done int, w wireRecordSet) int {
-	if w.Status == statusPending {
-		return http.StatusAccepted
-	}
-	return done
-}
-
 // uncover removes what an ALIAS left at the place of a new set. If the ALIAS is still there when the edit ends, the two
 // cannot stand together, and the edit fails.
 func uncover(tx *publish.Tx, s zone.RecordSet) error {
@@ -150,11 +142,7 @@ func uncover(tx *publish.Tx, s zone.RecordSet) error {
 
 // flatten looks the target of an ALIAS up now.
 func (c *call) flatten() (reply, error) {
-	var zs zoneSet
-	err := c.view(func(v store.View) (err error) {
-		zs, err = c.recordSet(v)
-		return err
-	})
+	zs, err := viewed(c, c.recordSet)
 	if err != nil {
 		return reply{}, err
 	}

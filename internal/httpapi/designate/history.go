@@ -67,10 +67,7 @@ func wireChange(ch store.Change) historyChange {
 }
 
 func wireSetChange(before, after *zone.RecordSet) setChange {
-	any := after
-	if any == nil {
-		any = before
-	}
+	any := cmp.Or(after, before)
 	return setChange{any.Name.String(), any.Type.String(), valuesOf(before), valuesOf(after), any.Hidden}
 }
 
@@ -158,10 +155,7 @@ func (c *call) historyQuery() (q query, before uint64, err error) {
 type setKey struct{ name, typ string }
 
 func keyOf(s store.SetChange) setKey {
-	any := s.After
-	if any == nil {
-		any = s.Before
-	}
+	any := cmp.Or(s.After, s.Before)
 	return setKey{any.Name.Wire(), any.Type.String()}
 }
 
@@ -308,10 +302,7 @@ func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]setChange, tt
 		}
 	}
 	slices.SortFunc(out, func(a, b setChange) int {
-		if n := cmp.Compare(a.Name, b.Name); n != 0 {
-			return n
-		}
-		return cmp.Compare(a.Type, b.Type)
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
 	})
 	return out, ttlChange{sinceFrom.ttl, sinceTo.ttl}, nil
 }

@@ -37,13 +37,11 @@ func (c *call) createImport() (reply, error) {
 		return reply{}, err
 	}
 	c.enqueue(t, u)
-	t = importTasks.link(c, t)
-	return reply{status: http.StatusAccepted, body: t, location: t.Links.Self}, nil
+	return importTasks.created(c, http.StatusAccepted, t), nil
 }
 
 func (t *task) fail(err error) {
-	message := err.Error()
-	t.Status, t.Message = statusError, &message
+	t.Status, t.Message = statusError, new(err.Error())
 }
 
 // imported is a zone as a file tells it.
@@ -152,9 +150,8 @@ func (c *call) importZone(ctx context.Context, t *task, file imported, replace b
 		if err := tx.ReplaceSorted(z.ID, file.content.Sets(), file.sets()); err != nil {
 			return err
 		}
-		id := z.ID.String()
 		done := *t
-		done.ZoneID, done.Status, done.UpdatedAt = &id, statusComplete, timestamp(tx.Now())
+		done.ZoneID, done.Status, done.UpdatedAt = new(z.ID.String()), statusComplete, timestamp(tx.Now())
 		return tx.PutObject(store.KindZoneImport, t.ID, done)
 	})
 }

@@ -2,12 +2,16 @@ package designate
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // listing defines how a kind of items is filtered and sorted. Items with equal sort keys keep the order of the input,
@@ -20,6 +24,33 @@ type listing[T any] struct {
 	keys    []string // of sorts; the first is the default
 }
 
+// newListing returns the listing of objects. They are sorted by age or id, or by the filters with the given keys.
+func newListing[T any, P object[T]](name string, filters map[string]func(T) string, sorts ...string) listing[T] {
+	l := listing[T]{
+		name:    name,
+		id:      func(item T) string { return P(&item).meta().ID },
+		filters: filters,
+		keys:    append([]string{"created_at", "id", "updated_at"}, sorts...),
+	}
+	l.sorts = map[string]func(a, b T) int{
+		"created_at": byAge(func(item T) timestamp { return P(&item).meta().CreatedAt }),
+		"updated_at": byAge(func(item T) timestamp { return P(&item).meta().UpdatedAt }),
+		"id":         byText(l.id),
+	}
+	for _, key := range sorts {
+		l.sorts[key] = byText(filters[key])
+	}
+	return l
+}
+
+func byAge[T any](created func(T) timestamp) func(a, b T) int {
+	return func(a, b T) int { return time.Time(created(a)).Compare(time.Time(created(b))) }
+}
+
+func byText[T any](text func(T) string) func(a, b T) int {
+	return func(a, b T) int { return cmp.Compare(text(a), text(b)) }
+}
+
 // page is a part of a list.
 type page[T any] struct {
 	items []T
@@ -28,11 +59,27 @@ type page[T any] struct {
 }
 
 func (l listing[T]) query(c *call) (query, error) {
-	names := make([]string, 0, len(l.filters))
-	for k := range l.filters {
-		names = append(names, k)
+	return c.list(slices.Collect(maps.Keys(l.filters)), l.keys)
+}
+
+// list returns the requested page of the items that find reads; show completes an item for the reply.
+func (l listing[T]) list(c *call, find func(store.View) ([]T, error), show func(*call, T) T) (reply, error) {
+	q, err := l.query(c)
+	if err != nil {
+		return reply{}, err
 	}
-	return c.list(names, l.keys)
+	items, err := viewed(c, find)
+	if err != nil {
+		return reply{}, err
+	}
+	l.sortByAge(items)
+	p, err := l.cut(items, q)
+	return l.reply(c, p, func(item T) any { return show(c, item) }), err
+}
+
+// listFixed returns the list of a kind whose items are not in the store.
+func listFixed[T any](c *call, l listing[T], items ...T) (reply, error) {
+	return l.list(c, func(store.View) ([]T, error) { return items, nil }, func(_ *call, item T) T { return item })
 }
 
 // cut filters and sorts all items and returns the requested page. Filters ignore case, as the databases of Designate
@@ -47,7 +94,7 @@ func (l listing[T]) cut(items []T, q query) (page[T], error) {
 		return false
 	})
 	if less := l.sorts[q.sortKey]; less != nil {
-		sort.SliceStable(items, func(i, j int) bool { return less(items[i], items[j]) < 0 })
+		slices.SortStableFunc(items, less)
 	}
 	if q.desc {
 		slices.Reverse(items)
@@ -71,7 +118,7 @@ func markerNotFound(id string) *fault {
 }
 
 // reply returns a page as a reply; show converts an item. There is a link to the next page only when it has items.
-func (l listing[T]) reply(c *call, q query, p page[T], show func(T) any) reply {
+func (l listing[T]) reply(c *call, p page[T], show func(T) any) reply {
 	out := make([]any, 0, len(p.items))
 	for _, item := range p.items {
 		out = append(out, show(item))
@@ -107,16 +154,6 @@ func (c *call) pageURL(marker string) string {
 		u += "?" + values.Encode()
 	}
 	return u
-}
-
-// listOne returns the list of a kind of which there is exactly one item.
-func listOne[T any](c *call, l listing[T], item T) (reply, error) {
-	q, err := l.query(c)
-	if err != nil {
-		return reply{}, err
-	}
-	p, err := l.cut([]T{item}, q)
-	return l.reply(c, q, p, func(item T) any { return item }), err
 }
 
 // sortByAge sorts items by the time of their creation.

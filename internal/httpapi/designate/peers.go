@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"maps"
 	"net/http"
 	"time"
 
@@ -93,22 +94,9 @@ func (c *call) status(z zone.Zone) string {
 // zoneListing returns the listing of zones with a filter for their status.
 func (c *call) zoneListing() listing[zone.Zone] {
 	l := zoneListing
-	filters := map[string]func(zone.Zone) string{"status": c.status}
-	for k, f := range l.filters {
-		if k != "status" {
-			filters[k] = f
-		}
-	}
-	l.filters = filters
+	l.filters = maps.Clone(l.filters)
+	l.filters["status"] = c.status
 	return l
-}
-
-// pending changes the status of a reply to 202 when other servers do not have the zone yet.
-func pending(rep reply, w wireZone) reply {
-	if w.Status == statusPending {
-		rep.status = http.StatusAccepted
-	}
-	return rep
 }
 
 // checkSecondary checks whether a zone can be transferred from its masters.

@@ -18,23 +18,25 @@ type nsRecord struct {
 
 func (c *call) pool() pool {
 	p := pool{resourceMeta: resourceMeta{ID: c.settings.PoolID.String()}, Name: c.settings.PoolName,
-		Attributes: map[string]string{}}
+		Attributes: map[string]string{}, NSRecords: c.nsRecords()}
 	p.Links = &links{Self: c.url("/v2/pools/" + p.ID)}
-	for _, n := range c.settings.Nameservers {
-		p.NSRecords = append(p.NSRecords, nsRecord{n.Hostname.String(), n.Priority})
-	}
 	return p
 }
 
-var poolListing = listing[pool]{
-	name:    "pools",
-	id:      func(p pool) string { return p.ID },
-	keys:    []string{"created_at", "id", "updated_at", "name"},
-	filters: map[string]func(pool) string{"name": func(p pool) string { return p.Name }},
+func (c *call) nsRecords() []nsRecord {
+	out := []nsRecord{}
+	for _, n := range c.settings.Nameservers {
+		out = append(out, nsRecord{n.Hostname.String(), n.Priority})
+	}
+	return out
 }
 
+var poolListing = newListing("pools", map[string]func(pool) string{
+	"name": func(p pool) string { return p.Name },
+}, "name")
+
 func (c *call) listPools() (reply, error) {
-	return listOne(c, poolListing, c.pool())
+	return listFixed(c, poolListing, c.pool())
 }
 
 func (c *call) showPool() (reply, error) {

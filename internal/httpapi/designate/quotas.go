@@ -3,6 +3,7 @@ package designate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/nameplane/nameplane/internal/publish"
@@ -11,20 +12,6 @@ import (
 
 // quotaKeys are the quotas by their names on the wire.
 var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size"}
-
-func (q *Quotas) field(key string) *int {
-	switch key {
-	case "zones":
-		return &q.Zones
-	case "zone_recordsets":
-		return &q.ZoneRecordsets
-	case "zone_records":
-		return &q.ZoneRecords
-	case "recordset_records":
-		return &q.RecordsetRecords
-	}
-	return &q.APIExportSize
-}
 
 // within refuses n things where most are allowed; -1 is no limit.
 func within(resource string, n, most int) error {
@@ -35,30 +22,13 @@ func within(resource string, n, most int) error {
 		message: fmt.Sprintf("Quota exceeded for %s: %d would be more than %d", resource, n, most)}
 }
 
-// quotasOf are the project's own quotas over the defaults.
+// quotasOf returns the project's own quotas over the defaults.
 func (c *call) quotasOf(v store.View, project string) (Quotas, error) {
-	return quotasOf(v, c.settings, project)
-}
-
-func quotasOf(v store.View, s *Settings, project string) (Quotas, error) {
-	q := s.Quotas
-	var own map[string]int
-	err := v.Object(store.KindQuota, project, &own)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	q := c.settings.Quotas
+	if err := v.Object(store.KindQuota, project, &q); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return q, err
 	}
-	for key, n := range own {
-		*q.field(key) = n
-	}
 	return q, nil
-}
-
-func wireQuotas(q Quotas) map[string]int {
-	out := map[string]int{}
-	for _, key := range quotaKeys {
-		out[key] = *q.field(key)
-	}
-	return out
 }
 
 // quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
@@ -78,12 +48,8 @@ func (c *call) showQuotas() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var q Quotas
-	err = c.view(func(v store.View) (err error) {
-		q, err = c.quotasOf(v, project)
-		return err
-	})
-	return ok(wireQuotas(q)), err
+	q, err := viewed(c, func(v store.View) (Quotas, error) { return c.quotasOf(v, project) })
+	return ok(q), err
 }
 
 func (c *call) updateQuotas() (reply, error) {
@@ -124,9 +90,7 @@ func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
 	if err := tx.Object(store.KindQuota, project, &own); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	for key, n := range set {
-		own[key] = n
-	}
+	maps.Copy(own, set)
 	return tx.PutObject(store.KindQuota, project, own)
 }
 
@@ -146,11 +110,7 @@ func (c *call) deleteQuotas() (reply, error) {
 
 // showLimits are the project's quotas under the names of the old limits, and what no quota changes.
 func (c *call) showLimits() (reply, error) {
-	var q Quotas
-	err := c.view(func(v store.View) (err error) {
-		q, err = c.quotasOf(v, c.scope.project)
-		return err
-	})
+	q, err := viewed(c, func(v store.View) (Quotas, error) { return c.quotasOf(v, c.scope.project) })
 	return ok(map[string]any{
 		"max_page_limit": maxLimit, "max_recordset_name_length": 255, "max_recordset_records": q.RecordsetRecords,
 		"max_zone_name_length": 255, "max_zone_records": q.ZoneRecords, "max_zone_recordsets": q.ZoneRecordsets,

@@ -310,10 +310,7 @@ var setSorts = map[string]func(a, b zoneSet) int{
 	"zone_id":    func(a, b zoneSet) int { return compareIDs(a.zone.ID, b.zone.ID) },
 	"tenant_id":  func(a, b zoneSet) int { return cmp.Compare(a.zone.Project, b.zone.Project) },
 	"name": func(a, b zoneSet) int {
-		if n := a.set.Name.Compare(b.set.Name); n != 0 {
-			return n
-		}
-		return cmp.Compare(a.set.Type, b.set.Type)
+		return cmp.Or(a.set.Name.Compare(b.set.Name), cmp.Compare(a.set.Type, b.set.Type))
 	},
 	"type": func(a, b zoneSet) int { return cmp.Compare(a.set.Type.String(), b.set.Type.String()) },
 	"ttl": func(a, b zoneSet) int {

@@ -1,7 +1,6 @@
 package designate
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -191,11 +190,4 @@ func (c *call) recordQuota(v store.View, z zone.Zone, s zone.RecordSet, g growth
 		return within("zone_records", z.Records+g.records, q.ZoneRecords)
 	}
 	return nil
-}
-
-func setExists(s zone.RecordSet, err error) error {
-	if errors.Is(err, store.ErrExists) {
-		return duplicate("recordset", "Duplicate RecordSet: %s %s exists", s.Name, s.Type)
-	}
-	return err
 }

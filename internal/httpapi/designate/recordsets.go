@@ -73,15 +73,14 @@ func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet, g growth) (
 		return s, err
 	}
 	s, err := tx.CreateSet(s)
-	return s, setExists(s, err)
+	if errors.Is(err, store.ErrExists) {
+		return s, duplicate("recordset", "Duplicate RecordSet: %s %s exists", s.Name, s.Type)
+	}
+	return s, err
 }
 
 func (c *call) showRecordSet() (reply, error) {
-	var zs zoneSet
-	err := c.view(func(v store.View) (err error) {
-		zs, err = c.recordSet(v)
-		return err
-	})
+	zs, err := viewed(c, c.recordSet)
 	if err != nil {
 		return reply{}, err
 	}
@@ -93,11 +92,7 @@ func (c *call) updateRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var zs zoneSet
-	err = c.view(func(v store.View) (err error) {
-		zs, err = c.recordSet(v)
-		return err
-	})
+	zs, err := viewed(c, c.recordSet)
 	if err != nil {
 		return reply{}, err
 	}
@@ -191,7 +186,10 @@ func (c *call) setReply(status int, zs zoneSet) reply {
 	w := c.wire(zs)
 	tag := tagOf(w)
 	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
-	return reply{status: setStatus(status, w), body: w, etag: tag}
+	if w.Status == statusPending { // an ALIAS waits for its first lookup
+		status = http.StatusAccepted
+	}
+	return reply{status: status, body: w, etag: tag}
 }
 
 func (c *call) linkedSet(zs zoneSet) wireRecordSet {

@@ -3,6 +3,7 @@ package designate
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -30,38 +31,44 @@ type object[T any] interface {
 	meta() *resourceMeta
 }
 
-// resource is a kind of objects that only administrators see and change.
+// resource is a kind of objects. Those without an owner are for administrators only, which their routes check.
 type resource[T any, P object[T]] struct {
 	kind    store.Kind // in the store, and in errors
 	title   string     // in messages
 	path    string
 	listing listing[T]
-	keys    []string // of the fields that can be changed
-	read    func(in *input, isNew bool) (apply func(P))
-	same    func(a, b T) bool // two objects cannot both exist
+	owner   func(T) string // the project that sees the object; nil: see above
+	present func(*call, P) // changes a linked object to what the caller sees; nil: nothing is changed
+
+	// For create and update:
+	keys []string // of the fields that can be changed
+	read func(in *input, isNew bool) (apply func(P))
+	same func(a, b T) bool // two objects cannot both exist
 }
 
 func (res resource[T, P]) link(c *call, item T) T {
 	P(&item).meta().Links = &links{Self: c.url(res.path + "/" + P(&item).meta().ID)}
+	if res.present != nil {
+		res.present(c, &item)
+	}
 	return item
 }
 
+// created returns the reply to a request that made an item.
+func (res resource[T, P]) created(c *call, status int, item T) reply {
+	item = res.link(c, item)
+	return reply{status: status, body: item, location: P(&item).meta().Links.Self}
+}
+
+func (res resource[T, P]) sees(c *call, item T) bool {
+	return res.owner == nil || c.scope.all || res.owner(item) == c.scope.project
+}
+
 func (res resource[T, P]) list(c *call) (reply, error) {
-	q, err := res.listing.query(c)
-	if err != nil {
-		return reply{}, err
-	}
-	var p page[T]
-	err = c.view(func(v store.View) error {
+	return res.listing.list(c, func(v store.View) ([]T, error) {
 		all, err := store.ObjectsOf[T](v, res.kind)
-		if err != nil {
-			return err
-		}
-		res.listing.sortByAge(all)
-		p, err = res.listing.cut(all, q)
-		return err
-	})
-	return res.listing.reply(c, q, p, func(item T) any { return res.link(c, item) }), err
+		return slices.DeleteFunc(all, func(item T) bool { return !res.sees(c, item) }), err
+	}, res.link)
 }
 
 func (res resource[T, P]) create(c *call) (reply, error) {
@@ -79,11 +86,7 @@ func (res resource[T, P]) create(c *call) (reply, error) {
 		*P(&item).meta() = newMeta(tx)
 		return res.put(tx, item)
 	})
-	if err != nil {
-		return reply{}, err
-	}
-	item = res.link(c, item)
-	return created(item, P(&item).meta().Links.Self), nil
+	return res.created(c, http.StatusCreated, item), err
 }
 
 // put writes an item, unless another one is the same.
@@ -101,7 +104,7 @@ func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	return tx.PutObject(res.kind, id, item)
 }
 
-// get returns the item of the path.
+// get returns the item of the path, if the caller may see it.
 func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 	var item T
 	id, err := c.id("id")
@@ -109,22 +112,15 @@ func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 		return item, err
 	}
 	err = v.Object(res.kind, id.String(), &item)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !res.sees(c, item) {
 		err = notFound(string(res.kind), res.title)
 	}
 	return item, err
 }
 
 func (res resource[T, P]) show(c *call) (reply, error) {
-	var item T
-	err := c.view(func(v store.View) (err error) {
-		item, err = res.get(c, v)
-		return err
-	})
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(res.link(c, item)), nil
+	item, err := viewed(c, func(v store.View) (T, error) { return res.get(c, v) })
+	return ok(res.link(c, item)), err
 }
 
 func (res resource[T, P]) update(c *call) (reply, error) {
@@ -149,7 +145,7 @@ func (res resource[T, P]) update(c *call) (reply, error) {
 		P(&item).meta().UpdatedAt = timestamp(tx.Now())
 		return res.put(tx, item)
 	})
-	return reply{status: http.StatusOK, body: res.link(c, item)}, err
+	return ok(res.link(c, item)), err
 }
 
 func (res resource[T, P]) remove(c *call) (reply, error) {

@@ -24,11 +24,8 @@ func (c *call) rollback() (reply, error) {
 		return reply{}, in.err()
 	}
 	err = c.commit(func(tx *publish.Tx) error {
-		z, shared, err := c.ownZoneShared(tx.View)
+		z, _, err := c.ownZoneMatched(tx.View)
 		if err != nil {
-			return err
-		}
-		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
 			return err
 		}
 		tx.Note("rollback to %d", *serial)

@@ -84,9 +84,9 @@ var transferRoutes = []Route{
 		needMember, (*call).updateTransferRequest},
 	{remove, "/v2/zones/tasks/transfer_requests/{id}", "Delete a transfer request",
 		needMember, (*call).deleteTransferRequest},
-	{get, "/v2/zones/tasks/transfer_accepts", "List transfer accepts", needReader, (*call).listTransferAccepts},
+	{get, "/v2/zones/tasks/transfer_accepts", "List transfer accepts", needReader, transferAccepts.list},
 	{post, "/v2/zones/tasks/transfer_accepts", "Take over a zone", needMember, (*call).createTransferAccept},
-	{get, "/v2/zones/tasks/transfer_accepts/{id}", "Show a transfer accept", needReader, (*call).showTransferAccept},
+	{get, "/v2/zones/tasks/transfer_accepts/{id}", "Show a transfer accept", needReader, transferAccepts.show},
 }
 
 var shareRoutes = []Route{

@@ -18,16 +18,11 @@ type serviceStatus struct {
 	HeartbeatedAt timestamp         `json:"heartbeated_at"`
 }
 
-var serviceListing = listing[serviceStatus]{
-	name: "service_statuses",
-	id:   func(s serviceStatus) string { return s.ID },
-	keys: []string{"created_at", "id", "updated_at", "hostname", "service_name", "status"},
-	filters: map[string]func(serviceStatus) string{
-		"hostname":     func(s serviceStatus) string { return s.Hostname },
-		"service_name": func(s serviceStatus) string { return s.ServiceName },
-		"status":       func(s serviceStatus) string { return s.Status },
-	},
-}
+var serviceListing = newListing("service_statuses", map[string]func(serviceStatus) string{
+	"hostname":     func(s serviceStatus) string { return s.Hostname },
+	"service_name": func(s serviceStatus) string { return s.ServiceName },
+	"status":       func(s serviceStatus) string { return s.Status },
+}, "hostname", "service_name", "status")
 
 func (c *call) service() serviceStatus {
 	host, err := os.Hostname()
@@ -42,7 +37,7 @@ func (c *call) service() serviceStatus {
 }
 
 func (c *call) listServices() (reply, error) {
-	return listOne(c, serviceListing, c.service())
+	return listFixed(c, serviceListing, c.service())
 }
 
 func (c *call) showService() (reply, error) {

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/google/uuid"
@@ -48,11 +49,11 @@ type Nameserver struct {
 // recordset_records keeps Designate's number: answers of more than 20 records rarely fit a UDP packet. An operator who
 // does serve strangers sets the others, here or by project.
 type Quotas struct {
-	Zones            int
-	ZoneRecordsets   int
-	ZoneRecords      int
-	RecordsetRecords int
-	APIExportSize    int
+	APIExportSize    int `json:"api_export_size" yaml:"api_export_size"`
+	RecordsetRecords int `json:"recordset_records" yaml:"recordset_records"`
+	ZoneRecords      int `json:"zone_records" yaml:"zone_records"`
+	ZoneRecordsets   int `json:"zone_recordsets" yaml:"zone_recordsets"`
+	Zones            int `json:"zones" yaml:"zones"`
 }
 
 // Defaults of the Settings.
@@ -71,32 +72,18 @@ func DefaultQuotas() Quotas {
 var defaultPool = uuid.MustParse("794ccc2c-d751-44fe-b57f-8894c9f5c842")
 
 func (s Settings) withDefaults() Settings {
-	if s.PoolID == uuid.Nil {
-		s.PoolID = defaultPool
-	}
-	if s.PoolName == "" {
-		s.PoolName = "default"
-	}
+	s.PoolID = cmp.Or(s.PoolID, defaultPool)
+	s.PoolName = cmp.Or(s.PoolName, "default")
 	if len(s.Nameservers) == 0 {
 		s.Nameservers = []Nameserver{{dnsname.MustParse(DefaultNameserver), 1}}
 	}
-	q := DefaultQuotas()
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&s.Quotas.Zones, q.Zones}, {&s.Quotas.ZoneRecordsets, q.ZoneRecordsets}, {&s.Quotas.ZoneRecords, q.ZoneRecords},
-		{&s.Quotas.RecordsetRecords, q.RecordsetRecords}, {&s.Quotas.APIExportSize, q.APIExportSize},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if s.DefaultTTL == 0 {
-		s.DefaultTTL = DefaultTTL
-	}
-	if s.MaxImport == 0 {
-		s.MaxImport = DefaultMaxImport
-	}
+	q, d := &s.Quotas, DefaultQuotas()
+	q.Zones = cmp.Or(q.Zones, d.Zones)
+	q.ZoneRecordsets = cmp.Or(q.ZoneRecordsets, d.ZoneRecordsets)
+	q.ZoneRecords = cmp.Or(q.ZoneRecords, d.ZoneRecords)
+	q.RecordsetRecords = cmp.Or(q.RecordsetRecords, d.RecordsetRecords)
+	q.APIExportSize = cmp.Or(q.APIExportSize, d.APIExportSize)
+	s.DefaultTTL = cmp.Or(s.DefaultTTL, DefaultTTL)
+	s.MaxImport = cmp.Or(s.MaxImport, DefaultMaxImport)
 	return s
 }

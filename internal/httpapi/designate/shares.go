@@ -1,8 +1,6 @@
 package designate
 
 import (
-	"cmp"
-
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/publish"
@@ -71,18 +69,9 @@ func dropShare(tx *publish.Tx, s share) error {
 	return tx.DeleteObject(s.key())
 }
 
-var shareListing = listing[share]{
-	name:    "shared_zones",
-	id:      func(s share) string { return s.ID },
-	keys:    []string{"created_at", "id", "updated_at", "target_project_id"},
-	filters: map[string]func(share) string{"target_project_id": func(s share) string { return s.TargetProjectID }},
-	sorts: map[string]func(a, b share) int{
-		"created_at":        byAge(func(s share) timestamp { return s.CreatedAt }),
-		"updated_at":        byAge(func(s share) timestamp { return s.UpdatedAt }),
-		"id":                func(a, b share) int { return cmp.Compare(a.ID, b.ID) },
-		"target_project_id": func(a, b share) int { return cmp.Compare(a.TargetProjectID, b.TargetProjectID) },
-	},
-}
+var shareListing = newListing("shared_zones", map[string]func(share) string{
+	"target_project_id": func(s share) string { return s.TargetProjectID },
+}, "target_project_id")
 
 func (c *call) linkedShare(s share) share {
 	z := c.url("/v2/zones/" + s.ZoneID)
@@ -91,25 +80,13 @@ func (c *call) linkedShare(s share) share {
 }
 
 func (c *call) listShares() (reply, error) {
-	q, err := shareListing.query(c)
-	if err != nil {
-		return reply{}, err
-	}
-	var p page[share]
-	err = c.view(func(v store.View) error {
+	return shareListing.list(c, func(v store.View) ([]share, error) {
 		z, err := c.ownZone(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		all, err := store.ObjectsOf[share](v, shareKind(z.ID))
-		if err != nil {
-			return err
-		}
-		shareListing.sortByAge(all)
-		p, err = shareListing.cut(all, q)
-		return err
-	})
-	return shareListing.reply(c, q, p, func(s share) any { return c.linkedShare(s) }), err
+		return store.ObjectsOf[share](v, shareKind(z.ID))
+	}, (*call).linkedShare)
 }
 
 func (c *call) createShare() (reply, error) {
@@ -131,11 +108,8 @@ func (c *call) createShare() (reply, error) {
 		s.resourceMeta, s.ZoneID, s.ProjectID = newMeta(tx), z.ID.String(), z.Project
 		return putShare(tx, z, s)
 	})
-	if err != nil {
-		return reply{}, err
-	}
 	s = c.linkedShare(s)
-	return created(s, s.Links.Self), nil
+	return created(s, s.Links.Self), err
 }
 
 func putShare(tx *publish.Tx, z zone.Zone, s share) error {
@@ -172,11 +146,7 @@ func (c *call) share(v store.View) (share, error) {
 }
 
 func (c *call) showShare() (reply, error) {
-	var s share
-	err := c.view(func(v store.View) (err error) {
-		s, err = c.share(v)
-		return err
-	})
+	s, err := viewed(c, c.share)
 	return ok(c.linkedShare(s)), err
 }
 

@@ -30,14 +30,10 @@ func (c *call) zoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return z, errNoZone()
 	}
-	if err != nil || c.owns(z) {
-		return z, err
-	}
-	var with share
-	if err := v.Object(sharedWithKind(c.scope.project), id.String(), &with); err != nil {
+	if err == nil && !c.owns(z) && !sharedWith(v, id, c.scope.project) {
 		return z, errNoZone()
 	}
-	return z, nil
+	return z, err
 }
 
 // owns reports whether the caller's project owns a zone, or the caller acts for every project. Overlays belong to no
@@ -61,6 +57,15 @@ func (c *call) ownZoneShared(v store.View) (zone.Zone, bool, error) {
 		return z, false, err
 	}
 	shared, err := isShared(v, z.ID)
+	return z, shared, err
+}
+
+// ownZoneMatched is ownZoneShared for a change, which If-Match can refuse.
+func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
+	z, shared, err := c.ownZoneShared(v)
+	if err == nil {
+		err = c.ifMatch(func() any { return zoneOnWire(z, shared) })
+	}
 	return z, shared, err
 }
 

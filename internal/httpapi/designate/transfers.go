@@ -1,12 +1,12 @@
 package designate
 
 import (
-	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -26,17 +26,16 @@ type transferRequest struct {
 	Status          string  `json:"status"`
 }
 
-var requestListing = listing[transferRequest]{
-	name:    "transfer_requests",
-	id:      func(t transferRequest) string { return t.ID },
-	keys:    []string{"created_at", "id", "updated_at", "status"},
-	filters: map[string]func(transferRequest) string{"status": func(t transferRequest) string { return t.Status }},
-	sorts: map[string]func(a, b transferRequest) int{
-		"created_at": byAge(func(t transferRequest) timestamp { return t.CreatedAt }),
-		"updated_at": byAge(func(t transferRequest) timestamp { return t.UpdatedAt }),
-		"id":         func(a, b transferRequest) int { return cmp.Compare(a.ID, b.ID) },
-		"status":     func(a, b transferRequest) int { return cmp.Compare(a.Status, b.Status) },
+var transferRequests = resource[transferRequest, *transferRequest]{
+	path: "/v2/zones/tasks/transfer_requests",
+	present: func(c *call, t *transferRequest) { // only the owner sees the owner and the key
+		if !c.scope.all && t.ProjectID != c.scope.project {
+			t.ProjectID, t.Key = "", ""
+		}
 	},
+	listing: newListing("transfer_requests", map[string]func(transferRequest) string{
+		"status": func(t transferRequest) string { return t.Status },
+	}, "status"),
 }
 
 // newKey returns eight random letters and digits: 41 bits.
@@ -90,11 +89,7 @@ func (c *call) createTransferRequest() (reply, error) {
 		t.resourceMeta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Name.String(), z.Project
 		return putTransferRequest(tx, t)
 	})
-	if err != nil {
-		return reply{}, err
-	}
-	t = c.linkedRequest(t)
-	return created(t, t.Links.Self), nil
+	return transferRequests.created(c, http.StatusCreated, t), err
 }
 
 func putTransferRequest(tx *publish.Tx, t transferRequest) error {
@@ -121,37 +116,14 @@ func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
 	return err
 }
 
-// linkedRequest returns a request as the caller may see it: only the owner sees the owner and the key.
-func (c *call) linkedRequest(t transferRequest) transferRequest {
-	if !c.scope.all && t.ProjectID != c.scope.project {
-		t.ProjectID, t.Key = "", ""
-	}
-	t.Links = &links{Self: c.url("/v2/zones/tasks/transfer_requests/" + t.ID)}
-	return t
-}
-
 func (c *call) listTransferRequests() (reply, error) {
-	q, err := requestListing.query(c)
-	if err != nil {
-		return reply{}, err
-	}
-	var mine []transferRequest
-	err = c.view(func(v store.View) error {
+	return transferRequests.listing.list(c, func(v store.View) ([]transferRequest, error) {
 		all, err := store.ObjectsOf[transferRequest](v, store.KindTransferRequest)
-		for _, t := range all {
-			if c.scope.all || t.ProjectID == c.scope.project ||
-				t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project {
-				mine = append(mine, t)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return reply{}, err
-	}
-	requestListing.sortByAge(mine)
-	p, err := requestListing.cut(mine, q)
-	return requestListing.reply(c, q, p, func(t transferRequest) any { return c.linkedRequest(t) }), err
+		return slices.DeleteFunc(all, func(t transferRequest) bool {
+			offered := t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project
+			return !c.scope.all && t.ProjectID != c.scope.project && !offered
+		}), err
+	}, transferRequests.link)
 }
 
 // transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller.
@@ -171,12 +143,10 @@ func (c *call) showTransferRequest() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var t transferRequest
-	err = c.view(func(v store.View) (err error) {
-		t, err = c.transferRequest(v, id.String(), false)
-		return err
+	t, err := viewed(c, func(v store.View) (transferRequest, error) {
+		return c.transferRequest(v, id.String(), false)
 	})
-	return ok(c.linkedRequest(t)), err
+	return ok(transferRequests.link(c, t)), err
 }
 
 func (c *call) updateTransferRequest() (reply, error) {
@@ -198,7 +168,7 @@ func (c *call) updateTransferRequest() (reply, error) {
 		if t, err = c.transferRequest(tx.View, id.String(), true); err != nil {
 			return err
 		}
-		if err := rest.check(func() any { return c.linkedRequest(t) }); err != nil {
+		if err := rest.check(func() any { return transferRequests.link(c, t) }); err != nil {
 			return err
 		}
 		if describes {
@@ -207,7 +177,7 @@ func (c *call) updateTransferRequest() (reply, error) {
 		t.UpdatedAt = timestamp(tx.Now())
 		return tx.PutObject(store.KindTransferRequest, t.ID, t)
 	})
-	return ok(c.linkedRequest(t)), err
+	return ok(transferRequests.link(c, t)), err
 }
 
 func (c *call) deleteTransferRequest() (reply, error) {

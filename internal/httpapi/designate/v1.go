@@ -32,11 +32,7 @@ type v1Record struct {
 // listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT
 // record in the place of an ALIAS, which tells that it is there and where it can be changed.
 func (c *call) listV1Records() (reply, error) {
-	var z zone.Zone
-	err := c.view(func(v store.View) (err error) {
-		z, err = c.zone(v)
-		return err
-	})
+	z, err := viewed(c, c.zone)
 	return reply{status: http.StatusOK, media: "application/json", stream: func(w io.Writer) error {
 		return c.view(func(v store.View) error { return writeV1(w, v, z) })
 	}}, err

@@ -56,7 +56,7 @@ func (c *call) listZones() (reply, error) {
 		}
 		return err
 	})
-	return zoneListing.reply(c, q, p, func(z zone.Zone) any { return c.linkedZone(z, shared[z.ID]) }), err
+	return zoneListing.reply(c, p, func(z zone.Zone) any { return c.linkedZone(z, shared[z.ID]) }), err
 }
 
 func (c *call) createZone() (reply, error) {
@@ -91,7 +91,10 @@ func (c *call) createZone() (reply, error) {
 	w := c.linkedZone(z, false)
 	rep := created(w, w.Links.Self)
 	rep.etag = tagOf(zoneOnWire(z, false))
-	return pending(rep, w), nil
+	if w.Status == statusPending { // other servers do not have the zone yet
+		rep.status = http.StatusAccepted
+	}
+	return rep, nil
 }
 
 func zoneExists(z zone.Zone, err error) error {
@@ -142,10 +145,7 @@ func (c *call) updateZone() (reply, error) {
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("update zone")
 		var shared bool
-		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
-			return err
-		}
-		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
+		if z, shared, err = c.ownZoneMatched(tx.View); err != nil {
 			return err
 		}
 		if err := rest.check(func() any { return c.linkedZone(z, shared) }); err != nil {
@@ -163,11 +163,7 @@ func (c *call) updateZone() (reply, error) {
 
 // zoneChanges reads the body of a PATCH, with the rules of the zone's kind. A zone keeps its kind.
 func (c *call) zoneChanges(in *input) (zoneValues, error) {
-	var z zone.Zone
-	err := c.view(func(v store.View) (err error) {
-		z, err = c.ownZone(v)
-		return err
-	})
+	z, err := viewed(c, c.ownZone)
 	if err != nil {
 		return zoneValues{}, err
 	}
@@ -203,20 +199,26 @@ func changeZone(tx *publish.Tx, z zone.Zone, values zoneValues) error {
 }
 
 func (c *call) deleteZone() (reply, error) {
-	var z zone.Zone
-	var shared bool
-	err := c.view(func(v store.View) (err error) {
-		z, err = c.ownZone(v)
-		return err
-	})
-	if err != nil {
-		return reply{}, err
+	z, shared, err := c.dropZone(c.ownZoneMatched)
+	w := c.linkedZone(z, shared)
+	w.Status, w.Action = statusPending, actionDelete
+	return reply{status: http.StatusAccepted, body: w}, err
+}
+
+// abandon takes a zone out of the server's care. Designate leaves it on the servers of its pool; here the server is the
+// pool, so it is not served any more.
+func (c *call) abandon() (reply, error) {
+	_, _, err := c.dropZone(c.ownZoneShared)
+	return noContent, err
+}
+
+// dropZone deletes the zone that find returns inside the commit.
+func (c *call) dropZone(find func(store.View) (zone.Zone, bool, error)) (z zone.Zone, shared bool, err error) {
+	if z, err = viewed(c, c.ownZone); err != nil {
+		return z, false, err
 	}
 	err = c.commitSized(z.Sets, func(tx *publish.Tx) (err error) {
-		if z, shared, err = c.ownZoneShared(tx.View); err != nil {
-			return err
-		}
-		if err := c.ifMatch(func() any { return zoneOnWire(z, shared) }); err != nil {
+		if z, shared, err = find(tx.View); err != nil {
 			return err
 		}
 		if err := c.mayDelete(tx.View, z, shared); err != nil {
@@ -224,9 +226,7 @@ func (c *call) deleteZone() (reply, error) {
 		}
 		return removeZone(tx, z.ID)
 	})
-	w := c.linkedZone(z, shared)
-	w.Status, w.Action = statusPending, actionDelete
-	return reply{status: http.StatusAccepted, body: w}, err
+	return z, shared, err
 }
 
 // removeZone deletes a zone with its shares and transfer requests.
@@ -241,19 +241,8 @@ func removeZone(tx *publish.Tx, id uuid.UUID) error {
 }
 
 func (c *call) listNameservers() (reply, error) {
-	err := c.view(func(v store.View) error {
-		_, err := c.zone(v)
-		return err
-	})
-	type nameserver struct {
-		Hostname string `json:"hostname"`
-		Priority int    `json:"priority"`
-	}
-	out := []nameserver{}
-	for _, n := range c.settings.Nameservers {
-		out = append(out, nameserver{n.Hostname.String(), n.Priority})
-	}
-	return ok(map[string]any{"nameservers": out}), err
+	_, err := viewed(c, c.zone)
+	return ok(map[string]any{"nameservers": c.nsRecords()}), err
 }
 
 func (c *call) linkedZone(z zone.Zone, shared bool) wireZone {
