@@ -35,11 +35,7 @@ func answered(f *explain.Facts) (most int, again, places bool) {
 func sayings(f *explain.Facts, d explain.Difference) string {
 	var parts []string
 	for _, g := range d.Groups {
-		var data []string
-		for _, d := range g.Data {
-			data = append(data, strings.TrimSuffix(d, ".")) // of names, as people write them
-		}
-		what := words.Some(data)
+		what := words.Some(words.Each(g.Data, func(d string) string { return strings.TrimSuffix(d, ".") })) // of names, as people write them
 		switch {
 		case g.Class == iterate.NXDomain:
 			what = "that it does not exist"
@@ -149,6 +145,16 @@ func sameAgain(f *explain.Facts) []explain.Finding {
 	return unknown(text(f.Name), "No answer of an authority for %s is known.", text(f.Name))
 }
 
+// parseAddrs returns those of some texts that are addresses.
+func parseAddrs(texts []string) (out []netip.Addr) {
+	for _, t := range texts {
+		if a, err := netip.ParseAddr(t); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // addresses are those that the name leads to.
 func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
 	o, ok := outcome(f, t)
@@ -156,10 +162,8 @@ func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
 		return nil, false
 	}
 	for _, s := range o.Sets {
-		for _, d := range s.Data {
-			if a, err := netip.ParseAddr(d); err == nil && s.Type == t {
-				out = append(out, a)
-			}
+		if s.Type == t {
+			out = append(out, parseAddrs(s.Data)...)
 		}
 	}
 	return out, true
@@ -227,12 +231,7 @@ func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 		if s.Name != f.Name || s.Type != t {
 			continue
 		}
-		ok = true
-		for _, d := range s.Data {
-			if a, err := netip.ParseAddr(d); err == nil {
-				out = append(out, a)
-			}
-		}
+		out, ok = append(out, parseAddrs(s.Data)...), true
 	}
 	return out, ok
 }
@@ -309,12 +308,7 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 		if !known {
 			return unknown(subject, "The %s records of %s, to compare with its HTTPS record, are not known.", t, name)
 		}
-		var hints []netip.Addr
-		for h := range strings.SplitSeq(strings.Trim(value, `"`), ",") {
-			if a, err := netip.ParseAddr(h); err == nil {
-				hints = append(hints, a)
-			}
-		}
+		hints := parseAddrs(strings.Split(strings.Trim(value, `"`), ","))
 		if strange := without(hints, have); len(strange) > 0 {
 			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, words.Some(addrTexts(strange)), t, words.Some(addrTexts(have)))
 			x.Visible = after(f, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))

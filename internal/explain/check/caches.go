@@ -17,13 +17,7 @@ func cache(c explain.Assessment) string {
 	return fmt.Sprintf("%s (%s)", cmp.Or(c.Operator, c.ID, "the resolver"), c.Addr)
 }
 
-func caches(all []explain.Assessment) string {
-	var out []string
-	for _, c := range all {
-		out = append(out, cache(c))
-	}
-	return words.Some(out)
-}
+func caches(all []explain.Assessment) string { return words.Some(words.Each(all, cache)) }
 
 // in reports whether a cache was seen in a state. Answers to questions that switch validation off are about that only.
 func in(c explain.Assessment, states ...safeat.State) bool {
@@ -33,22 +27,10 @@ func in(c explain.Assessment, states ...safeat.State) bool {
 }
 
 // voting are the resolvers whose answers tell something about caches. Answers that may be altered on the way do not.
-func voting(f *explain.Facts) (out []explain.Assessment) {
-	for _, c := range explain.Assess(f) {
-		if !c.NoVote && in(c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-func with(all []explain.Assessment, states ...safeat.State) (out []explain.Assessment) {
-	for _, c := range all {
-		if in(c, states...) {
-			out = append(out, c)
-		}
-	}
-	return out
+func voting(f *explain.Facts) []explain.Assessment {
+	return only(explain.Assess(f), func(c explain.Assessment) bool {
+		return !c.NoVote && in(c, safeat.Current, safeat.Old, safeat.Negative, safeat.Stale)
+	})
 }
 
 // until is when the last of some resolvers gives up what it holds, as far as that was seen.
@@ -105,7 +87,7 @@ func noneNegative(f *explain.Facts) []explain.Finding {
 // late judges resolvers that hold an older answer.
 func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Finding {
 	name, all := text(f.Name), voting(f)
-	of := with(all, state)
+	of := only(all, func(c explain.Assessment) bool { return in(c, state) })
 	switch {
 	case len(all) == 0:
 		return unknown(name, "No resolver gave an answer for %s that can be compared.", name)
@@ -123,12 +105,7 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 
 func noneStale(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), voting(f)
-	var of []explain.Assessment
-	for _, c := range all {
-		if slices.ContainsFunc(c.Samples, explain.Sample.SaysStale) {
-			of = append(of, c)
-		}
-	}
+	of := only(all, func(c explain.Assessment) bool { return slices.ContainsFunc(c.Samples, explain.Sample.SaysStale) })
 	switch {
 	case len(all) == 0:
 		return unknown(name, "No resolver gave an answer for %s that can be compared.", name)
@@ -142,29 +119,26 @@ func noneStale(f *explain.Facts) []explain.Finding {
 
 // authorityTTL is the longest TTL with which the authority gives a set, or gave it at an earlier look.
 func authorityTTL(f *explain.Facts, set explain.Set) (most uint32, ok bool) {
-	take := func(s explain.Set) {
-		if s.Name == set.Name && s.Type == set.Type {
-			most, ok = max(most, s.TTL), true
-		}
-	}
-	for _, a := range f.Answers {
-		for _, s := range a.Sets {
-			take(s)
-		}
-	}
-	for _, o := range f.Outcomes {
-		for _, s := range o.Sets {
-			take(s)
-		}
-	}
-	if ok {
-		for _, p := range f.Past {
-			for _, s := range p.Sets {
-				take(s)
+	take := func(sets []explain.Set) {
+		for _, s := range sets {
+			if s.Name == set.Name && s.Type == set.Type {
+				most, ok = max(most, s.TTL), true
 			}
 		}
 	}
-	return most, ok
+	for _, a := range f.Answers {
+		take(a.Sets)
+	}
+	for _, o := range f.Outcomes {
+		take(o.Sets)
+	}
+	if !ok {
+		return 0, false
+	}
+	for _, p := range f.Past {
+		take(p.Sets)
+	}
+	return most, true
 }
 
 func noneLonger(f *explain.Facts) []explain.Finding {
@@ -199,12 +173,7 @@ func oneVoice(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, c := range voting(f) {
 		several = several || len(c.Samples) > 1
-		states := []safeat.State{}
-		for _, s := range []safeat.State{safeat.Current, safeat.Old, safeat.Negative} {
-			if in(c, s) {
-				states = append(states, s)
-			}
-		}
+		states := only([]safeat.State{safeat.Current, safeat.Old, safeat.Negative}, func(s safeat.State) bool { return in(c, s) })
 		if len(states) < 2 {
 			continue
 		}

@@ -13,7 +13,7 @@ var conductChecks = []Check{
 		Refs:  []string{"RFC 6891 §6", "RFC 8906 §3.2"},
 	},
 	{
-		ID: "SRV02", Group: Conduct, Severity: explain.Warning, Kinds: zones, judge: truncation,
+		ID: "SRV02", Group: Conduct, Severity: explain.Warning, Kinds: zones, judge: truncation.judge,
 		Title: "Every nameserver keeps to the packet size that it is given",
 		What:  "A nameserver sends larger replies than were asked for, or cuts them without saying so.",
 		Why:   "Large packets come in fragments, and fragments are lost on many ways. The answer does not arrive.",
@@ -22,7 +22,7 @@ var conductChecks = []Check{
 		Refs:  []string{"RFC 6891 §6.2.5", "RFC 9715 §3.1"},
 	},
 	{
-		ID: "SRV03", Group: Conduct, Severity: explain.Notice, Kinds: zones, judge: echo,
+		ID: "SRV03", Group: Conduct, Severity: explain.Notice, Kinds: zones, judge: echo.judge,
 		Title: "Every nameserver returns names in the case in which they were asked",
 		What:  "A nameserver changes capital and small letters in the question that it returns.",
 		Why:   "Some resolvers mix the case to recognise forged replies. They must turn that protection off for this server, or refuse it.",
@@ -31,7 +31,7 @@ var conductChecks = []Check{
 		Refs:  []string{"RFC 1035 §2.3.3", "RFC 4343 §4"},
 	},
 	{
-		ID: "SRV04", Group: Conduct, Severity: explain.Error, Kinds: zones, judge: source,
+		ID: "SRV04", Group: Conduct, Severity: explain.Error, Kinds: zones, judge: source.judge,
 		Title: "Every nameserver replies from the address that was asked",
 		What:  "A nameserver's replies come from another address than the question was sent to.",
 		Why:   "Resolvers throw such replies away: to them the server is silent.",
@@ -40,7 +40,7 @@ var conductChecks = []Check{
 		Refs:  []string{"RFC 2181 §4"},
 	},
 	{
-		ID: "SRV05", Group: Conduct, Severity: explain.Error, Kinds: zones, judge: types,
+		ID: "SRV05", Group: Conduct, Severity: explain.Error, Kinds: zones, judge: types.judge,
 		Title: "Every nameserver replies to all record types",
 		What:  "A nameserver does not reply to questions for types such as HTTPS or CAA.",
 		Why:   "Browsers ask for HTTPS and wait. Certificate authorities must ask for CAA, and refuse the certificate without a reply.",
@@ -49,7 +49,7 @@ var conductChecks = []Check{
 		Refs:  []string{"RFC 8906 §3.1.2", "RFC 3597 §3", "RFC 8659 §3"},
 	},
 	{
-		ID: "SRV06", Group: Conduct, Severity: explain.Info, Kinds: zones, judge: limits,
+		ID: "SRV06", Group: Conduct, Severity: explain.Info, Kinds: zones, judge: limits.judge,
 		Title: "No nameserver limited our questions",
 		What:  "A nameserver began to drop or cut its replies, as servers do that limit the rate of each client.",
 		Why:   "That is its right. Some of what is missing in this report may be missing for this reason.",

@@ -153,7 +153,7 @@ var serverChecks = []Check{
 		Refs:  []string{"RFC 1912 §2.8", "RFC 9499 §7"},
 	},
 	{
-		ID: "DEL15", Group: Delegation, Severity: explain.Notice, Kinds: scan, judge: noRecursion,
+		ID: "DEL15", Group: Delegation, Severity: explain.Notice, Kinds: scan, judge: noRecursion.judge,
 		Title: "No nameserver resolves names of others for strangers",
 		What:  "A nameserver of the zone is also an open resolver.",
 		Why:   "It can be used to attack others, and lies put into its cache may get into answers about your zone.",
@@ -162,7 +162,7 @@ var serverChecks = []Check{
 		Refs:  []string{"RFC 5358 §4"},
 	},
 	{
-		ID: "DEL16", Group: Delegation, Severity: explain.Notice, Kinds: scan, judge: noTransfer,
+		ID: "DEL16", Group: Delegation, Severity: explain.Notice, Kinds: scan, judge: noTransfer.judge,
 		Title: "No nameserver gives the whole zone to strangers",
 		What:  "A nameserver answers a zone transfer to anyone.",
 		Why:   "Everyone can read the complete list of your names, also of those that you have told nobody about.",

@@ -24,8 +24,7 @@ func perZone(f *explain.Facts, judge func(z iterate.Zone) []explain.Finding) []e
 // worst keeps what is worst of findings: failures, else what is unknown, else what passes.
 func worst(all []explain.Finding) []explain.Finding {
 	for _, status := range []explain.Status{explain.Fail, explain.NotKnown} {
-		of := slices.DeleteFunc(slices.Clone(all), func(x explain.Finding) bool { return x.Status != status })
-		if len(of) > 0 {
+		if of := only(all, func(x explain.Finding) bool { return x.Status == status }); len(of) > 0 {
 			return of
 		}
 	}
@@ -164,7 +163,7 @@ func sameNS(f *explain.Facts) []explain.Finding {
 			x = fail(explain.Error, explain.Registrar, zone, "%s lists %s for %s, but %s itself lists %s: not one is the same, so that some users get the answers of the one set and some of the other.",
 				above, words.Some(texts(parent)), zone, zone, words.Some(texts(child)))
 		case len(gone)+len(extra) == 0:
-			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone, childSets(f, z))
+			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone, nsSets(f, z.Name, z.ChildNS, "lists", "list"))
 		default:
 			x = fail(explain.Warning, explain.Registrar, zone, "%s and %s itself list different nameservers: %s.", above, zone, sides(above, zone, extra, gone))
 		}
@@ -199,12 +198,11 @@ func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 	return "Write the same NS records on all servers of " + zone + "."
 }
 
-func childSets(f *explain.Facts, z iterate.Zone) string {
-	var parts []string
-	for _, s := range z.ChildNS {
-		parts = append(parts, words.Some(servers(f, z.Name, s.From))+" "+words.Verb(len(s.From), "lists", "list")+" "+words.Some(texts(sorted(s.NS))))
-	}
-	return strings.Join(parts, "; ")
+// nsSets says which servers of a zone name which nameservers.
+func nsSets(f *explain.Facts, zone dnsname.Name, sets []iterate.NSSet, one, many string) string {
+	return strings.Join(words.Each(sets, func(s iterate.NSSet) string {
+		return words.Some(servers(f, zone, s.From)) + " " + words.Verb(len(s.From), one, many) + " " + words.Some(texts(sorted(s.NS)))
+	}), "; ")
 }
 
 func parentsAgree(f *explain.Facts) []explain.Finding {
@@ -219,11 +217,7 @@ func parentsAgree(f *explain.Facts) []explain.Finding {
 		case 1:
 			return pass(zone, "All servers of %s that were asked say the same about %s.", above, zone)
 		}
-		var parts []string
-		for _, s := range z.ParentNS {
-			parts = append(parts, words.Some(servers(f, z.Parent, s.From))+" "+words.Verb(len(s.From), "says", "say")+" "+words.Some(texts(sorted(s.NS))))
-		}
-		x := fail("", who(f, z.Name, explain.Parent), zone, "The servers of %s hand out different nameservers for %s: %s.", above, zone, strings.Join(parts, "; "))
+		x := fail("", who(f, z.Name, explain.Parent), zone, "The servers of %s hand out different nameservers for %s: %s.", above, zone, nsSets(f, z.Parent, z.ParentNS, "says", "say"))
 		x.Visible = nsVisible(f, z)
 		return []explain.Finding{x}
 	})

@@ -47,10 +47,7 @@ func asExpected(f *explain.Facts) (out []explain.Finding) {
 // sameTexts compares data as people write it: names with or without their last dot, in any case and order.
 func sameTexts(a, b []string) bool {
 	normal := func(all []string) []string {
-		var out []string
-		for _, s := range all {
-			out = append(out, strings.ToLower(strings.TrimSuffix(strings.Trim(s, `"`), ".")))
-		}
+		out := words.Each(all, func(s string) string { return strings.ToLower(strings.TrimSuffix(strings.Trim(s, `"`), ".")) })
 		slices.Sort(out)
 		return slices.Compact(out)
 	}

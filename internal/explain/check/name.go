@@ -37,11 +37,7 @@ func nowhere(f *explain.Facts) bool {
 
 // typesText is what was asked for.
 func typesText(outcomes []explain.Outcome) string {
-	var out []string
-	for _, o := range outcomes {
-		out = append(out, o.Type.String())
-	}
-	return words.Some(out)
+	return words.Some(words.Each(outcomes, func(o explain.Outcome) string { return o.Type.String() }))
 }
 
 func nameExists(f *explain.Facts) []explain.Finding {

@@ -58,12 +58,7 @@ func glued(f *explain.Facts) []explain.Finding {
 	})
 }
 
-func addrTexts(addrs []netip.Addr) (out []string) {
-	for _, a := range addrs {
-		out = append(out, a.String())
-	}
-	return out
-}
+func addrTexts(addrs []netip.Addr) []string { return words.Each(addrs, netip.Addr.String) }
 
 func sameGlue(f *explain.Facts) []explain.Finding {
 	return perHost(f, "The addresses that come with the delegation of %s are those of its nameservers.", func(z iterate.Zone, h iterate.Host) []explain.Finding {
@@ -114,15 +109,6 @@ func deniedIn(f *explain.Facts, z iterate.Zone, name dnsname.Name) (evidence []i
 		}
 	}
 	return evidence
-}
-
-func only(addrs []netip.Addr, is func(netip.Addr) bool) (out []netip.Addr) {
-	for _, a := range addrs {
-		if is(a) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 func nsNotAlias(f *explain.Facts) []explain.Finding {
@@ -221,12 +207,8 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 func noCircle(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone := text(z.Name)
-		var circle []string
-		for _, n := range f.Notes {
-			if n.Kind == iterate.NoteNSLoop && n.Zone == z.Name {
-				circle = append(circle, strings.TrimSuffix(n.Subject, "."))
-			}
-		}
+		loops := only(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteNSLoop && n.Zone == z.Name })
+		circle := words.Each(loops, func(n iterate.Note) string { return strings.TrimSuffix(n.Subject, ".") })
 		open := slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool {
 			return h.Problem == "not looked up" || h.Problem == "could not be looked up"
 		})

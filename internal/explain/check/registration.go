@@ -18,12 +18,14 @@ const oneDay = 24 * time.Hour
 
 // registrationOf is what the registry says of the domain that a name is in.
 func registrationOf(f *explain.Facts, name dnsname.Name) (registry.Registration, bool) {
-	for _, r := range f.Registrations {
-		if d, err := dnsname.Parse(r.Domain); err == nil && name.IsIn(d) && !d.IsRoot() {
-			return r, true
-		}
+	i := slices.IndexFunc(f.Registrations, func(r registry.Registration) bool {
+		d, err := dnsname.Parse(r.Domain)
+		return err == nil && name.IsIn(d) && !d.IsRoot()
+	})
+	if i < 0 {
+		return registry.Registration{}, false
 	}
-	return registry.Registration{}, false
+	return f.Registrations[i], true
 }
 
 // ofRegistration judges the registration of the domain, if there is one to judge.
@@ -250,7 +252,11 @@ func registryDS(f *explain.Facts) []explain.Finding {
 		if !r.DNSSEC.Known || !ok || len(z.DS) == 0 && z.Cause != secure.NoDS {
 			return unknown(domain, "The DS records of %s at the registry and in the zone above could not both be read.", domain)
 		}
-		there, here := dsTexts(z.DS), registryDSTexts(r.DNSSEC.DS)
+		var atRegistry []secure.DS
+		for _, d := range r.DNSSEC.DS {
+			atRegistry = append(atRegistry, secure.DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: d.Digest})
+		}
+		there, here := dsTexts(z.DS), dsTexts(atRegistry)
 		signed := r.DNSSEC.Signed || len(r.DNSSEC.DS)+len(r.DNSSEC.Keys) > 0
 		var x explain.Finding
 		switch {
@@ -268,18 +274,8 @@ func registryDS(f *explain.Facts) []explain.Finding {
 	})
 }
 
-func registryDSTexts(all []registry.DS) (out []string) {
-	for _, d := range all {
-		out = append(out, dsText(d.KeyTag, d.Algorithm, d.DigestType, d.Digest))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-func dsTexts(all []secure.DS) (out []string) {
-	for _, d := range all {
-		out = append(out, dsText(d.KeyTag, d.Algorithm, d.DigestType, d.Digest))
-	}
+func dsTexts(all []secure.DS) []string {
+	out := words.Each(all, func(d secure.DS) string { return dsText(d.KeyTag, d.Algorithm, d.DigestType, d.Digest) })
 	slices.Sort(out)
 	return slices.Compact(out)
 }

@@ -15,13 +15,8 @@ import (
 
 // judged are the zones that are judged: those of the domain, and those that its aliases lead through. The root and the
 // top-level domains are not: nobody who asks can mend them.
-func judged(f *explain.Facts) (out []iterate.Zone) {
-	for _, z := range f.Zones {
-		if !z.Quick && (own(f, z.Name) || onChain(f, z.Name)) {
-			out = append(out, z)
-		}
-	}
-	return out
+func judged(f *explain.Facts) []iterate.Zone {
+	return only(f.Zones, func(z iterate.Zone) bool { return !z.Quick && (own(f, z.Name) || onChain(f, z.Name)) })
 }
 
 // own reports whether a zone is of the domain that was asked about.
@@ -54,13 +49,10 @@ func zoneAt(f *explain.Facts, name dnsname.Name) *iterate.Zone {
 }
 
 // listed are the servers of a zone that the delegation or the zone lists.
-func listed(f *explain.Facts, zone dnsname.Name) (out []explain.Server) {
-	for _, s := range f.Servers {
-		if s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") || slices.Contains(s.Listed, "child")) {
-			out = append(out, s)
-		}
-	}
-	return out
+func listed(f *explain.Facts, zone dnsname.Name) []explain.Server {
+	return only(f.Servers, func(s explain.Server) bool {
+		return s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") || slices.Contains(s.Listed, "child"))
+	})
 }
 
 // joined is what any of several NS sets has, in canonical order, and the longest of their TTLs.
@@ -73,19 +65,17 @@ func joined(sets []iterate.NSSet) (ns []dnsname.Name, ttl uint32) {
 }
 
 func sorted(names []dnsname.Name) []dnsname.Name {
-	out := slices.Clone(names)
-	slices.SortFunc(out, func(a, b dnsname.Name) int { return a.Compare(b) })
-	return slices.Compact(out)
+	return slices.Compact(slices.SortedFunc(slices.Values(names), dnsname.Name.Compare))
+}
+
+// only returns those of all for which is holds.
+func only[T any](all []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !is(x) })
 }
 
 // without is what of a is not in b.
-func without[T comparable](a, b []T) (out []T) {
-	for _, x := range a {
-		if !slices.Contains(b, x) {
-			out = append(out, x)
-		}
-	}
-	return out
+func without[T comparable](a, b []T) []T {
+	return only(a, func(x T) bool { return !slices.Contains(b, x) })
 }
 
 // usable reports whether the machine that asked can reach addresses of a family. If that is not known, it is not assumed.
@@ -112,12 +102,11 @@ func unroutable(f *explain.Facts, all []explain.Server) string {
 
 // outcome is what the question for a type led to.
 func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
-	for _, o := range f.Outcomes {
-		if o.Type == t {
-			return o, true
-		}
+	i := slices.IndexFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Type == t })
+	if i < 0 {
+		return explain.Outcome{}, false
 	}
-	return explain.Outcome{}, false
+	return f.Outcomes[i], true
 }
 
 // denied reports whether a zone above a name says that there is nothing at it, and which.

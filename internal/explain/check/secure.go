@@ -49,11 +49,8 @@ func dsVisible(f *explain.Facts, z secure.Zone) time.Time {
 	return after(f, replaced(f, z.Name, rr.TypeDS, safeat.DS, ttl))
 }
 
-func tags(z secure.Zone) (out []string) {
-	for _, k := range z.Keys {
-		out = append(out, fmt.Sprint(k.KeyTag))
-	}
-	return out
+func tags(z secure.Zone) []string {
+	return words.Each(z.Keys, func(k secure.Key) string { return fmt.Sprint(k.KeyTag) })
 }
 
 // noDS reports whether a zone is known to have no DS, so that nothing about a chain applies.

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -119,15 +118,18 @@ func reachable(f *explain.Facts) []explain.Finding {
 		}
 		actor := who(f, z.Name, explain.DNSHost)
 		for _, s := range t.all {
+			var x explain.Finding
 			switch {
 			case down(f, s) && s.Class == iterate.Unreachable:
-				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone), s.Evidence))
+				x = fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone)
 			case down(f, s):
-				out = append(out, seen(fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, words.Count(s.Sent, "query", "queries")), s.Evidence))
+				x = fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, words.Count(s.Sent, "query", "queries"))
 			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0 && !explained(s):
-				x := fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
-				out = append(out, seen(x, s.Evidence))
+				x = fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
+			default:
+				continue
 			}
+			out = append(out, seen(x, s.Evidence))
 		}
 		switch {
 		case len(out) > 0:
@@ -151,10 +153,9 @@ func explained(s explain.Server) bool {
 type probe struct {
 	of    func(explain.Server) explain.Probe
 	bad   explain.Fact
-	sev   explain.Severity
-	words func(s explain.Server, zone string) string // when it is bad
-	ok    string                                     // of the zone, when none is
-	open  string                                     // what could not be found out
+	words string // of the server and the zone, when it is bad; the detail of the probe and a dot follow
+	ok    string // of the zone, when none is
+	open  string // what could not be found out
 }
 
 // judge asks what came of a probe at each server. One that nobody made says nothing.
@@ -163,15 +164,14 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 		zone, good := text(z.Name), 0
 		var open []string
 		for _, s := range listed(f, z.Name) {
-			if s.Health == iterate.Down && p.of(s).Fact == explain.Unknown {
-				continue // DEL05 tells
-			}
 			switch got := p.of(s); got.Fact {
 			case p.bad:
-				x := fail(p.sev, who(f, z.Name, explain.DNSHost), server(s), "%s", p.words(s, zone))
+				x := fail("", who(f, z.Name, explain.DNSHost), server(s), p.words+"%s.", server(s), zone, detail(got))
 				out = append(out, seen(x, got.Evidence))
 			case explain.Unknown:
-				open = append(open, server(s))
+				if s.Health != iterate.Down { // else DEL05 tells
+					open = append(open, server(s))
+				}
 			case explain.Unasked:
 			default:
 				good++
@@ -197,39 +197,24 @@ func detail(p explain.Probe) string {
 	return ": " + strings.TrimSuffix(p.Detail, ".")
 }
 
-// cause is the end of an error, where its cause is: the beginning is about how we ask.
-func cause(p explain.Probe) string {
-	p.Detail = p.Detail[strings.LastIndex(p.Detail, ": ")+1:]
-	p.Detail = strings.TrimSpace(p.Detail)
-	return detail(p)
-}
-
 func tcp(f *explain.Facts) []explain.Finding {
 	replies := func(s explain.Server) explain.Probe {
 		// A server that does not reply at all is DEL05's.
 		if s.TCP.Fact == explain.No && (s.Class.Transport() || s.Health == iterate.Down || !usable(f, s.Addr)) {
 			return explain.Probe{Fact: explain.Unknown}
 		}
+		// The end of an error is its cause; the beginning is about how we ask.
+		s.TCP.Detail = strings.TrimSpace(s.TCP.Detail[strings.LastIndex(s.TCP.Detail, ": ")+1:])
 		return s.TCP
 	}
 	return probe{of: replies, bad: explain.No, ok: "All servers of %s reply over TCP.", open: "Whether they reply over TCP",
-		words: func(s explain.Server, zone string) string {
-			return fmt.Sprintf("%s, a server of %s, replies over UDP but not over TCP%s.", server(s), zone, cause(s.TCP))
-		}}.judge(f)
+		words: "%s, a server of %s, replies over UDP but not over TCP"}.judge(f)
 }
 
-func noRecursion(f *explain.Facts) []explain.Finding {
-	return probe{of: func(s explain.Server) explain.Probe { return s.Recursion }, bad: explain.Yes,
-		ok: "No server of %s resolves names of others.", open: "Whether they resolve names of others",
-		words: func(s explain.Server, zone string) string {
-			return fmt.Sprintf("%s, a server of %s, resolves names of others for anyone%s.", server(s), zone, detail(s.Recursion))
-		}}.judge(f)
-}
+var noRecursion = probe{of: func(s explain.Server) explain.Probe { return s.Recursion }, bad: explain.Yes,
+	ok: "No server of %s resolves names of others.", open: "Whether they resolve names of others",
+	words: "%s, a server of %s, resolves names of others for anyone"}
 
-func noTransfer(f *explain.Facts) []explain.Finding {
-	return probe{of: func(s explain.Server) explain.Probe { return s.Transfer }, bad: explain.Yes,
-		ok: "No server of %s gives the whole zone to strangers.", open: "Whether they give the zone to strangers",
-		words: func(s explain.Server, zone string) string {
-			return fmt.Sprintf("%s gives the whole zone %s to anyone who asks%s.", server(s), zone, detail(s.Transfer))
-		}}.judge(f)
-}
+var noTransfer = probe{of: func(s explain.Server) explain.Probe { return s.Transfer }, bad: explain.Yes,
+	ok: "No server of %s gives the whole zone to strangers.", open: "Whether they give the zone to strangers",
+	words: "%s gives the whole zone %s to anyone who asks"}

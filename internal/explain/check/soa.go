@@ -15,9 +15,9 @@ import (
 )
 
 // soaOf is the newest SOA record of the zone.
-func soaOf(f *explain.Facts, zone dnsname.Name) *explain.SOA {
+func soaOf(f *explain.Facts) *explain.SOA {
 	var newest *explain.SOA
-	for _, s := range listed(f, zone) {
+	for _, s := range listed(f, f.Zone) {
 		if s.SOA != nil && (newest == nil || newer(s.SOA.Serial, newest.Serial)) {
 			newest = s.SOA
 		}
@@ -34,7 +34,7 @@ func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain
 		return nil
 	}
 	zone := text(f.Zone)
-	if soa := soaOf(f, f.Zone); soa != nil {
+	if soa := soaOf(f); soa != nil {
 		return judge(soa, zone)
 	}
 	return unknown(zone, "The SOA record of %s could not be read.", zone)
@@ -51,14 +51,12 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 	}
 	neg := min(soaTTL, minimum)
 	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's TTL, %d, and its minimum, %d.", words.Seconds(neg), zone, soaTTL, minimum)
-	var x explain.Finding
-	switch {
-	case neg > 86400:
-		x = fail(explain.Error, explain.DNSHost, zone, "%s", words)
-	case neg > 3600:
-		x = fail(explain.Warning, explain.DNSHost, zone, "%s", words)
-	default:
+	if neg <= 3600 {
 		return pass(zone, "%s", words)
+	}
+	x := fail(explain.Warning, explain.DNSHost, zone, "%s", words)
+	if neg > 86400 {
+		x.Severity = explain.Error
 	}
 	x.Visible = after(f, created(f, f.Zone, f.Zone))
 	return []explain.Finding{seen(x, evidence)}
@@ -66,7 +64,7 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 
 // negativeOf are the two numbers of which the smaller is the negative TTL, as they come with a denial, or else with the SOA.
 func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bool) {
-	soa := soaOf(f, f.Zone)
+	soa := soaOf(f)
 	for _, d := range f.Denials {
 		switch {
 		case d.Zone != f.Zone || d.Class != iterate.NXDomain && d.Class != iterate.NoData:
@@ -225,10 +223,7 @@ func timers(f *explain.Facts) []explain.Finding {
 func rname(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		mailbox := text(soa.RName)
-		var labels []string
-		for n := soa.RName; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
-			labels = append(labels, n.Label())
-		}
+		labels := labels(soa.RName)
 		switch {
 		case soa.RName.IsZero():
 			return unknown(zone, "The mailbox in the SOA of %s could not be read.", zone)
@@ -246,12 +241,11 @@ func rname(f *explain.Facts) []explain.Finding {
 func mname(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		primary := text(soa.MName)
-		for _, s := range listed(f, f.Zone) {
-			if s.Host == soa.MName && s.Class.Usable() {
-				return pass(primary, "The SOA of %s names %s, which is one of its nameservers and answers.", zone, primary)
-			}
+		if slices.ContainsFunc(listed(f, f.Zone), func(s explain.Server) bool { return s.Host == soa.MName && s.Class.Usable() }) {
+			return pass(primary, "The SOA of %s names %s, which is one of its nameservers and answers.", zone, primary)
 		}
 		p := primaryOf(f, soa.MName)
+		wrong := ""
 		switch {
 		case soa.MName.IsZero():
 			return unknown(zone, "The primary server in the SOA of %s could not be read.", zone)
@@ -260,17 +254,20 @@ func mname(f *explain.Facts) []explain.Finding {
 		case p == nil || p.Name != soa.MName:
 			return unknown(primary, "%s, the primary server that the SOA of %s names, was not looked up.", primary, zone)
 		case p.Alias:
-			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, is an alias (CNAME).", primary, zone), p.Evidence)}
+			wrong = "is an alias (CNAME)"
 		case p.Missing:
-			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not exist or has no address.", primary, zone), p.Evidence)}
+			wrong = "does not exist or has no address"
 		case p.Class.Lame():
-			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not know the zone: %s.", primary, zone, replies[p.Class]), p.Evidence)}
+			wrong = "does not know the zone: " + replies[p.Class]
 		case p.Class == iterate.Timeout || p.Class == iterate.Unreachable:
-			return []explain.Finding{seen(fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, does not reply. It may be hidden on purpose.", primary, zone), p.Evidence)}
+			wrong = "does not reply. It may be hidden on purpose"
 		case !p.Class.Usable():
 			return unknown(primary, "Whether %s, the primary server that the SOA of %s names, answers could not be found out.", primary, zone)
+		default:
+			return pass(primary, "%s, the primary server that the SOA of %s names, answers for the zone.", primary, zone)
 		}
-		return pass(primary, "%s, the primary server that the SOA of %s names, answers for the zone.", primary, zone)
+		x := fail("", explain.DNSHost, primary, "%s, the primary server that the SOA of %s names, %s.", primary, zone, wrong)
+		return []explain.Finding{seen(x, p.Evidence)}
 	})
 }
 
@@ -280,19 +277,18 @@ func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 	if f.Primary != nil || z == nil {
 		return f.Primary
 	}
-	for _, h := range z.Hosts {
-		if h.Name != name {
-			continue
-		}
-		p := &explain.Primary{Name: name, Alias: h.Problem == "is an alias", Missing: h.Problem == "no such name" || h.Problem == "no address", Class: iterate.Unknown}
-		for _, s := range listed(f, f.Zone) {
-			if s.Host == name {
-				p.Class, p.Evidence = s.Class, s.Evidence
-			}
-		}
-		return p
+	i := slices.IndexFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	problem := z.Hosts[i].Problem
+	p := &explain.Primary{Name: name, Alias: problem == "is an alias", Missing: problem == "no such name" || problem == "no address", Class: iterate.Unknown}
+	for _, s := range listed(f, f.Zone) {
+		if s.Host == name {
+			p.Class, p.Evidence = s.Class, s.Evidence
+		}
+	}
+	return p
 }
 
 func oneSOA(f *explain.Facts) []explain.Finding {
@@ -320,11 +316,12 @@ func oneSOA(f *explain.Facts) []explain.Finding {
 }
 
 func negativeSOA(f *explain.Facts) []explain.Finding {
-	out := probe{of: func(s explain.Server) explain.Probe { return s.NegativeSOA }, bad: explain.No,
-		ok: "Denials of the servers of %s come with the SOA record.", open: "Whether denials come with the SOA record",
-		words: func(s explain.Server, zone string) string {
-			return fmt.Sprintf("%s denies names of %s without the SOA record that must come with it.", server(s), zone)
-		}}.judge(f)
+	withSOA := func(s explain.Server) explain.Probe {
+		s.NegativeSOA.Detail = "" // one of the questions says no more than the sentence
+		return s.NegativeSOA
+	}
+	out := probe{of: withSOA, bad: explain.No, ok: "Denials of the servers of %s come with the SOA record.", open: "Whether denials come with the SOA record",
+		words: "%s denies names of %s without the SOA record that must come with it"}.judge(f)
 	for _, d := range f.Denials {
 		if d.Class == iterate.NoSOA && own(f, d.Zone) && (len(out) == 0 || out[0].Status != explain.Fail) {
 			x := fail("", explain.DNSHost, text(d.Zone), "%s denies names without the SOA record that must come with it.", text(d.Zone))

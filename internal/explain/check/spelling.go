@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -57,9 +58,7 @@ func idn(f *explain.Facts) []explain.Finding {
 	return pass(name, "The international letters in %s are written correctly.", name)
 }
 
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
-}
+func isASCII(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
 
 // together are scripts that one language writes with (UTS 39 §5.1).
 var together = [][]string{{"Latin", "Han", "Hiragana", "Katakana"}, {"Latin", "Han", "Bopomofo"}, {"Latin", "Han", "Hangul"}}
@@ -74,10 +73,8 @@ func scripts(label string) (out []string) {
 		}
 	}
 	slices.Sort(out)
-	for _, set := range together {
-		if len(without(out, set)) == 0 && len(out) > 0 {
-			return out[:1]
-		}
+	if slices.ContainsFunc(together, func(set []string) bool { return len(without(out, set)) == 0 }) {
+		return out[:min(len(out), 1)]
 	}
 	return out
 }
@@ -133,12 +130,8 @@ func bareName(f *explain.Facts) []explain.Finding {
 	case f.Name.IsZero():
 		return []explain.Finding{fail(explain.Error, explain.You, f.Input, "%q has no name in it.", f.Input)}
 	}
-	var parts []string
-	for _, p := range f.Trimmed {
-		parts = append(parts, fmt.Sprintf("%q", p))
-	}
 	// We could read it all the same, so that it is a hint and no fault.
-	x := fail(explain.Info, explain.You, f.Input, "%s was left out of %q: it is not a part of the name.", words.Some(parts), f.Input)
+	x := fail(explain.Info, explain.You, f.Input, "%s was left out of %q: it is not a part of the name.", words.Some(words.Each(f.Trimmed, strconv.Quote)), f.Input)
 	x.Fix = fmt.Sprintf("Enter only %s, in DNS panels, too.", text(f.Name))
 	return []explain.Finding{x}
 }

@@ -103,7 +103,7 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 			switch {
 			case len(s.TTLs) > 1 && !told[key]:
 				told[key] = true
-				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, words.Some(ttlTexts(s.TTLs))), a.Evidence))
+				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, words.Some(words.Each(s.TTLs, func(t uint32) string { return fmt.Sprint(t) }))), a.Evidence))
 			case at.server == "":
 				first[key] = seenTTL{s.TTL, by}
 			case at.ttl != s.TTL && !told[key]:
@@ -121,13 +121,6 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 		return unknown(name, "The TTLs of %s are not known.", name)
 	}
 	return pass(name, "The records of each set have one TTL, on all servers.")
-}
-
-func ttlTexts(ttls []uint32) (out []string) {
-	for _, t := range ttls {
-		out = append(out, fmt.Sprint(t))
-	}
-	return out
 }
 
 func notTooLow(f *explain.Facts) []explain.Finding {

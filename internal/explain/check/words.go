@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -31,31 +32,22 @@ func text(n dnsname.Name) string {
 	return words.Name(n)
 }
 
-func texts(names []dnsname.Name) (out []string) {
-	for _, n := range names {
-		out = append(out, text(n))
-	}
-	return out
-}
+func texts(names []dnsname.Name) []string { return words.Each(names, text) }
 
 // server is a server as people know it: its name, and its address.
 func server(s explain.Server) string { return fmt.Sprintf("%s (%s)", text(s.Host), s.Addr) }
 
 // serverAt is the same for one of which only the address is known.
 func serverAt(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
-	for _, s := range f.Servers {
-		if s.Zone == zone && s.Addr == addr {
-			return server(s)
-		}
+	i := slices.IndexFunc(f.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == addr })
+	if i < 0 {
+		return addr.String()
 	}
-	return addr.String()
+	return server(f.Servers[i])
 }
 
-func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) (out []string) {
-	for _, a := range addrs {
-		out = append(out, serverAt(f, zone, a))
-	}
-	return out
+func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) []string {
+	return words.Each(addrs, func(a netip.Addr) string { return serverAt(f, zone, a) })
 }
 
 // sentence is what somebody else wrote, with the dot that a sentence has.

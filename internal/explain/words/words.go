@@ -27,6 +27,14 @@ func List(words []string) string {
 	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 }
 
+// Each returns the words for each of a list of things.
+func Each[T any](all []T, word func(T) string) (out []string) {
+	for _, x := range all {
+		out = append(out, word(x))
+	}
+	return out
+}
+
 // Some joins words like List. It counts those after the fifth if there are more than six, and returns "none" if there are none.
 func Some(words []string) string {
 	const most = 6
