@@ -45,11 +45,8 @@ func newCache() *cache { return &cache{entries: map[key]entry{}, cuts: map[dnsna
 
 // find is what is known of a name and has not run out.
 func (c *cache) find(k key, now time.Time, ranges bool) (entry, bool) {
-	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
-		e, ok := c.entries[k]
-		if ok && now.Before(e.until) && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
-			return e, true
-		}
+	if e, ok := c.kept(k, now); ok {
+		return e, true
 	}
 	for _, g := range c.ranges {
 		if ranges && now.Before(g.entry.until) && k.name.IsIn(g.zone) && g.after.Compare(k.name) < 0 &&
@@ -60,19 +57,25 @@ func (c *cache) find(k key, now time.Time, ranges bool) (entry, bool) {
 	return entry{}, false
 }
 
+// kept is what was kept of a name, and has not run out at a time.
+func (c *cache) kept(k key, at time.Time) (entry, bool) {
+	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
+		if e, ok := c.entries[k]; ok && at.Before(e.until) && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
 // staleTTL is what stale answers are given out with (RFC 8767 §4).
 const staleTTL = 30
 
 // expired is what was known of a name.
 func (c *cache) expired(k key) (entry, bool) {
-	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
-		if e, ok := c.entries[k]; ok && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
-			e.stale = true
-			e.answer, e.ns = withTTL(e.answer, staleTTL), withTTL(e.ns, staleTTL)
-			return e, true
-		}
-	}
-	return entry{}, false
+	e, ok := c.kept(k, time.Time{})
+	e.stale = true
+	e.answer, e.ns = withTTL(e.answer, staleTTL), withTTL(e.ns, staleTTL)
+	return e, ok
 }
 
 // closest is the deepest zone above a name whose servers are known. The DS of a zone is with its parent.
@@ -134,14 +137,14 @@ func newEntry(k key, m *dns.Msg, longest limits, now time.Time) entry {
 	if len(e.answer) > 0 {
 		// Signatures go behind what they sign.
 		slices.SortStableFunc(e.answer, func(a, b dns.RR) int { return isSignature(a) - isSignature(b) })
-		ttl := longest.clamp(least(e.answer))
+		ttl := clamp(least(e.answer), longest.positive)
 		e.answer, e.until = withTTL(e.answer, ttl), now.Add(time.Duration(ttl)*time.Second)
 		return e
 	}
 	e.rcode, e.ns = m.Rcode, m.Ns
 	for _, rec := range m.Ns {
 		if soa, ok := rec.(*dns.SOA); ok { // without one it must not be kept (RFC 2308 §5)
-			ttl := longest.clampNegative(min(soa.Hdr.Ttl, soa.Minttl))
+			ttl := clamp(min(soa.Hdr.Ttl, soa.Minttl), longest.negative)
 			e.ns, e.until = withTTL(m.Ns, ttl), now.Add(time.Duration(ttl)*time.Second)
 		}
 	}
@@ -169,10 +172,15 @@ func least(set []dns.RR) uint32 {
 }
 
 // withTTL are copies of records.
-func withTTL(set []dns.RR, ttl uint32) (out []dns.RR) {
+func withTTL(set []dns.RR, ttl uint32) []dns.RR {
+	return copies(set, func(h *dns.RR_Header) { h.Ttl = ttl })
+}
+
+// copies are copies of records with another header.
+func copies(set []dns.RR, change func(*dns.RR_Header)) (out []dns.RR) {
 	for _, rec := range set {
 		rec = dns.Copy(rec)
-		rec.Header().Ttl = ttl
+		change(rec.Header())
 		out = append(out, rec)
 	}
 	return out

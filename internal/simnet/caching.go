@@ -15,20 +15,16 @@ import (
 )
 
 func (s *Server) parseResolve(args []string) (command, error) {
-	var roots []netip.AddrPort
-	for _, a := range args {
-		at, err := resolve.ParseServer(a)
-		if err != nil {
-			return nil, err
-		}
-		roots = append(roots, at.Addr)
-	}
+	servers, err := parseAll(args, resolve.ParseServer)
 	return func(s *Server) {
 		if s.resolver == nil {
 			s.resolver = &resolver{caches: []*cache{newCache()}, failed: map[netip.AddrPort]time.Time{}}
 		}
-		s.resolver.policy.roots = roots
-	}, nil
+		s.resolver.policy.roots = nil
+		for _, at := range servers {
+			s.resolver.policy.roots = append(s.resolver.policy.roots, at.Addr)
+		}
+	}, err
 }
 
 // ofPolicy makes a command for servers that resolve.
@@ -45,22 +41,13 @@ func ofPolicy(parse func(args []string) (func(*policy), error)) func(*Server, []
 var errNoResolver = fmt.Errorf("the server does not resolve; say so first")
 
 func parseClamp(args []string) (func(*policy), error) {
-	var l limits
-	for i, to := range []*uint32{&l.positive, &l.negative} {
-		ttl, err := parseTTL(args[min(i, len(args)-1)])
-		if err != nil {
-			return nil, err
-		}
-		*to = ttl
-	}
-	return func(p *policy) { p.longest = l }, nil
+	ttls, err := parseAll(args, parseTTL)
+	return func(p *policy) { p.longest = limits{ttls[0], ttls[len(ttls)-1]} }, err
 }
 
 func parseSnoop(args []string) (func(*policy), error) {
-	if args[0] != "cache" && args[0] != "refuse" {
-		return nil, fmt.Errorf("there are cache and refuse")
-	}
-	return func(p *policy) { p.refuse = args[0] == "refuse" }, nil
+	what, err := parseEither("cache", "refuse")(args[0])
+	return func(p *policy) { p.refuse = what == "refuse" }, err
 }
 
 // outcomes are the answers of filters by name.

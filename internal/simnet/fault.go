@@ -2,6 +2,7 @@ package simnet
 
 import (
 	"net"
+	"slices"
 
 	"github.com/miekg/dns"
 
@@ -52,9 +53,9 @@ func (f fault) fits(k key) bool {
 
 // fault is what goes wrong for a question now.
 func (m *manner) fault(k key) faultKind {
-	for i := len(m.faults) - 1; i >= 0; i-- {
-		if m.faults[i].fits(k) {
-			return m.faults[i].kind
+	for _, f := range slices.Backward(m.faults) {
+		if f.fits(k) {
+			return f.kind
 		}
 	}
 	return none
@@ -80,7 +81,7 @@ func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 		r.Rcode = rcodes[f]
 	case nxdomain, nodata:
 		clear()
-		r.Ns = []dns.RR{rootSOA()}
+		r.Ns = []dns.RR{soa(dnsname.Root, 60, 60)}
 		if f == nxdomain {
 			r.Rcode = dns.RcodeNameError
 		}
@@ -114,8 +115,6 @@ func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 func header(name string, typ uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: typ, Class: dns.ClassINET, Ttl: ttl}
 }
-
-func rootSOA() dns.RR { return soa(dnsname.Root, 60, 60) }
 
 // soa is the SOA record of a zone.
 func soa(zone dnsname.Name, ttl, minimum uint32) *dns.SOA {

@@ -3,6 +3,7 @@ package simnet
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -11,15 +12,6 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/wire"
 )
-
-// cached is an answer in the cache of a server that forwards.
-type cached struct {
-	rcode  int
-	answer []dns.RR
-	ns     []dns.RR
-	from   time.Time
-	until  time.Time
-}
 
 // route is the server that a name is forwarded to.
 func (s *Server) route(name dnsname.Name) (netip.AddrPort, bool) {
@@ -73,42 +65,34 @@ func (s *Server) forward(ctx context.Context, q *query) error {
 }
 
 // known is the answer to a question from the cache, with the time it spent there taken off its TTLs, or else from a server.
-func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (cached, error) {
+func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (entry, error) {
 	s.mu.Lock()
 	c, ok := s.cache[k]
 	s.mu.Unlock()
 	now := time.Now()
 	if ok && now.Before(c.until) {
-		return c.aged(now), nil
+		return c.older(now), nil
 	}
 	query := new(dns.Msg).SetQuestion(k.name.String(), k.typ)
 	query.SetEdns0(wire.UDPSize, false)
 	m, err := s.net.exchange(ctx, path{resolve.UDP, to, s.addr.Addr()}, query)
 	if err != nil {
-		return cached{}, err
+		return entry{}, err
 	}
 	now = time.Now()
-	c = cached{rcode: m.Rcode, answer: m.Answer, ns: m.Ns, from: now, until: now.Add(lifetime(m))}
+	c = entry{rcode: m.Rcode, answer: m.Answer, ns: m.Ns, from: now, until: now.Add(lifetime(m))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache[k] = c
-	return c.aged(now), nil
+	return c.older(now), nil
 }
 
-// aged is a copy whose TTLs are counted down, in whole seconds.
-func (c cached) aged(now time.Time) cached {
-	age := uint32(now.Sub(c.from) / time.Second)
-	older := func(set []dns.RR) []dns.RR {
-		var out []dns.RR
-		for _, rec := range set {
-			rec = dns.Copy(rec)
-			rec.Header().Ttl -= min(age, rec.Header().Ttl)
-			out = append(out, rec)
-		}
-		return out
-	}
-	c.answer, c.ns = older(c.answer), older(c.ns)
-	return c
+// older is a copy whose TTLs are counted down one by one, in whole seconds.
+func (e entry) older(now time.Time) entry {
+	age := uint32(now.Sub(e.from) / time.Second)
+	countDown := func(h *dns.RR_Header) { h.Ttl -= min(age, h.Ttl) }
+	e.answer, e.ns = copies(e.answer, countDown), copies(e.ns, countDown)
+	return e
 }
 
 // lifetime is how long a reply may be kept: the least of its TTLs; failures are not kept.
@@ -116,11 +100,5 @@ func lifetime(m *dns.Msg) time.Duration {
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError || len(m.Answer)+len(m.Ns) == 0 {
 		return 0
 	}
-	ttl := uint32(1<<31 - 1)
-	for _, set := range [][]dns.RR{m.Answer, m.Ns} {
-		for _, rec := range set {
-			ttl = min(ttl, rec.Header().Ttl)
-		}
-	}
-	return time.Duration(ttl) * time.Second
+	return time.Duration(least(slices.Concat(m.Answer, m.Ns))) * time.Second
 }

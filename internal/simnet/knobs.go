@@ -11,26 +11,28 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/resolve"
 )
 
 func (s *Server) parseSerial(args []string) (command, error) {
-	zone, err := dnsname.Parse(args[0])
+	zone, err := s.parseOwnZone(args[0])
 	if err != nil {
 		return nil, err
-	}
-	if s.zones[zone] == nil {
-		return nil, fmt.Errorf("%v is no zone of this server", zone)
 	}
 	serial, err := strconv.ParseUint(args[1], 10, 32)
-	if err != nil {
-		return nil, err
-	}
 	return func(s *Server) {
 		soa := dns.Copy(s.zones[zone]).(*dns.SOA)
 		soa.Serial = uint32(serial)
 		s.zones[zone] = soa
-	}, nil
+	}, err
+}
+
+// parseOwnZone reads the name of a zone of the server.
+func (s *Server) parseOwnZone(text string) (dnsname.Name, error) {
+	zone, err := dnsname.Parse(text)
+	if err == nil && s.zones[zone] == nil {
+		err = fmt.Errorf("%v is no zone of this server", zone)
+	}
+	return zone, err
 }
 
 func (s *Server) parseView(args []string) (command, error) {
@@ -39,10 +41,7 @@ func (s *Server) parseView(args []string) (command, error) {
 		return nil, err
 	}
 	k, set, err := parseSet(args[1:])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.views = append(s.views, view{clients, k, set}) }, nil
+	return func(s *Server) { s.views = append(s.views, view{clients, k, set}) }, err
 }
 
 func (s *Server) parseTTLs(args []string) (command, error) {
@@ -50,15 +49,20 @@ func (s *Server) parseTTLs(args []string) (command, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ttls []uint32
-	for _, a := range args[2:] {
-		ttl, err := parseTTL(a)
+	ttls, err := parseAll(args[2:], parseTTL)
+	return func(s *Server) { s.manner.ttls[k] = ttls }, err
+}
+
+// parseAll reads arguments that are all of one kind.
+func parseAll[T any](args []string, parse func(string) (T, error)) (all []T, err error) {
+	for _, a := range args {
+		v, err := parse(a)
 		if err != nil {
 			return nil, err
 		}
-		ttls = append(ttls, ttl)
+		all = append(all, v)
 	}
-	return func(s *Server) { s.manner.ttls[k] = ttls }, nil
+	return all, nil
 }
 
 func parseTTL(text string) (uint32, error) {
@@ -67,12 +71,9 @@ func parseTTL(text string) (uint32, error) {
 }
 
 func (s *Server) parseSign(args []string) (command, error) {
-	zone, err := dnsname.Parse(args[0])
+	zone, err := s.parseOwnZone(args[0])
 	if err != nil {
 		return nil, err
-	}
-	if s.zones[zone] == nil {
-		return nil, fmt.Errorf("%v is no zone of this server", zone)
 	}
 	name := ""
 	for _, word := range args[1:] {
@@ -112,75 +113,47 @@ func (s *Server) parseDS(args []string) (command, error) {
 	return func(s *Server) { s.putLocked(k, append(slices.Clone(s.sets[k]), ds)) }, nil
 }
 
-func (s *Server) parseOnly(args []string) (command, error) {
-	if args[0] != "udp" && args[0] != "tcp" {
-		return nil, fmt.Errorf("there are udp and tcp")
-	}
-	return func(s *Server) { s.manner.only = args[0] }, nil
-}
-
-func (s *Server) parseEDNS(args []string) (command, error) {
-	m := ednsManner(args[0])
-	if !slices.Contains(ednsManners, m) {
-		return nil, fmt.Errorf("%q is no manner of EDNS", m)
-	}
-	return func(s *Server) { s.manner.edns = m }, nil
-}
-
-func (s *Server) parseSource(args []string) (command, error) {
-	at, err := resolve.ParseServer(args[0])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.source = at.Addr }, nil
-}
-
-func (s *Server) parseDeaf(args []string) (command, error) {
-	clients, err := netip.ParsePrefix(args[0])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.deaf = append(s.manner.deaf, clients) }, nil
-}
-
 func (s *Server) parseLatency(args []string) (command, error) {
-	fastest, err := time.ParseDuration(args[0])
-	if err != nil {
-		return nil, err
-	}
-	slowest, err := time.ParseDuration(args[len(args)-1])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.manner.fastest, s.manner.slowest = fastest, slowest }, nil
+	times, err := parseAll(args, time.ParseDuration)
+	return func(s *Server) { s.manner.fastest, s.manner.slowest = times[0], times[len(times)-1] }, err
 }
 
-func (s *Server) parseLoss(args []string) (command, error) {
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(args[0], "%"), 64)
-	if err != nil {
-		return nil, err
+func parsePercent(text string) (float64, error) {
+	return strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+}
+
+// parseKind reads one of several words.
+func parseKind[T ~string](kinds []T, what string) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if !slices.Contains(kinds, T(text)) {
+			return "", fmt.Errorf("%q is no %s", text, what)
+		}
+		return T(text), nil
 	}
-	return func(s *Server) { s.manner.loss = percent / 100 }, nil
+}
+
+// parseEither reads one of two words.
+func parseEither(a, b string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if text != a && text != b {
+			return "", fmt.Errorf("there are %s and %s", a, b)
+		}
+		return text, nil
+	}
 }
 
 func (s *Server) parseFault(args []string) (command, error) {
-	kind := faultKind(args[0])
-	if !slices.Contains(faultKinds, kind) {
-		return nil, fmt.Errorf("%q is no kind of fault", kind)
-	}
-	k, err := parseKey(args[1:])
+	kind, err := parseKind(faultKinds, "kind of fault")(args[0])
 	if err != nil {
 		return nil, err
 	}
-	return func(s *Server) { s.manner.faults = append(s.manner.faults, fault{kind, k}) }, nil
+	k, err := parseKey(args[1:])
+	return func(s *Server) { s.manner.faults = append(s.manner.faults, fault{kind, k}) }, err
 }
 
 func (s *Server) parseHeal(args []string) (command, error) {
 	k, err := parseKey(args)
-	if err != nil {
-		return nil, err
-	}
 	return func(s *Server) {
 		s.manner.faults = slices.DeleteFunc(s.manner.faults, func(f fault) bool { return len(args) == 0 || f.key == k })
-	}, nil
+	}, err
 }

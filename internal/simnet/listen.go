@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -48,14 +49,10 @@ func (n *Net) Listen(port uint16) (*Sockets, error) {
 }
 
 // addrs are those of all servers, in order.
-func (n *Net) addrs() (all []netip.AddrPort) {
+func (n *Net) addrs() []netip.AddrPort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for a := range n.servers {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, netip.AddrPort.Compare)
-	return all
+	return slices.SortedFunc(maps.Keys(n.servers), netip.AddrPort.Compare)
 }
 
 // portTries is how often a port that was free for TCP may be taken for UDP.

@@ -231,7 +231,7 @@ func (w *walk) referral(zone dnsname.Name, k key, m *dns.Msg) (d delegation, ok 
 		if err != nil || err2 != nil || cut == zone || !cut.IsIn(zone) || !k.name.IsIn(cut) {
 			continue
 		}
-		ttl := w.longest.clamp(ns.Hdr.Ttl)
+		ttl := clamp(ns.Hdr.Ttl, w.longest.positive)
 		d.zone, d.until = cut, time.Now().Add(time.Duration(ttl)*time.Second)
 		d.hosts = append(d.hosts, host)
 	}
@@ -259,16 +259,9 @@ func addressesOf(rec dns.RR) []netip.AddrPort {
 }
 
 // clamp is how long something with a TTL is kept.
-func (l limits) clamp(ttl uint32) uint32 {
-	if l.positive > 0 {
-		return min(ttl, l.positive)
-	}
-	return ttl
-}
-
-func (l limits) clampNegative(ttl uint32) uint32 {
-	if l.negative > 0 {
-		return min(ttl, l.negative)
+func clamp(ttl, longest uint32) uint32 {
+	if longest > 0 {
+		return min(ttl, longest)
 	}
 	return ttl
 }

@@ -2,8 +2,8 @@ package simnet
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -153,11 +153,11 @@ var verbs = map[string]verb{
 	"deny":    {4, 5, (*Server).parseDeny},
 
 	"latency": {1, 2, (*Server).parseLatency},
-	"loss":    {1, 1, (*Server).parseLoss},
-	"only":    {1, 1, (*Server).parseOnly},
-	"edns":    {1, 1, (*Server).parseEDNS},
-	"source":  {1, 1, (*Server).parseSource},
-	"deaf":    {1, 1, (*Server).parseDeaf},
+	"loss":    word(parsePercent, func(m *manner, percent float64) { m.loss = percent / 100 }),
+	"only":    word(parseEither("udp", "tcp"), func(m *manner, transport string) { m.only = transport }),
+	"edns":    word(parseKind(ednsManners, "manner of EDNS"), func(m *manner, e ednsManner) { m.edns = e }),
+	"source":  word(resolve.ParseServer, func(m *manner, at resolve.Server) { m.source = at.Addr }),
+	"deaf":    word(netip.ParsePrefix, func(m *manner, clients netip.Prefix) { m.deaf = append(m.deaf, clients) }),
 	"nsid": {1, 1, func(_ *Server, args []string) (command, error) {
 		return func(s *Server) { s.manner.nsid = args[0] }, nil
 	}},
@@ -175,6 +175,14 @@ var verbs = map[string]verb{
 	"subnets":   flag(func(m *manner) { m.subnets = true }),
 	"fault":     {1, 3, (*Server).parseFault},
 	"heal":      {0, 2, (*Server).parseHeal},
+}
+
+// word is a command that sets something to its only argument.
+func word[T any](parse func(string) (T, error), set func(*manner, T)) verb {
+	return verb{1, 1, func(_ *Server, args []string) (command, error) {
+		value, err := parse(args[0])
+		return func(s *Server) { set(&s.manner, value) }, err
+	}}
 }
 
 // flag is a command that only switches something on.
@@ -204,13 +212,11 @@ func (s *Server) parseZone(args []string) (command, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl := uint64(60)
+	ttl := uint32(60)
 	if len(args) > 1 {
-		if ttl, err = strconv.ParseUint(args[1], 10, 31); err != nil {
-			return nil, err
-		}
+		ttl, err = parseTTL(args[1])
 	}
-	return func(s *Server) { s.zones[name] = soa(name, uint32(ttl), uint32(ttl)) }, nil
+	return func(s *Server) { s.zones[name] = soa(name, ttl, ttl) }, err
 }
 
 // parseRecords reads OWNER TTL TYPE DATA[, DATA...].
@@ -265,16 +271,13 @@ func splitData(text string) (out []string) {
 
 func (s *Server) parseDrop(args []string) (command, error) {
 	q, err := parseKey(args)
-	if err != nil {
-		return nil, err
-	}
 	return func(s *Server) {
 		for k := range s.sets {
 			if (fault{key: q}).fits(k) {
 				s.putLocked(k, nil)
 			}
 		}
-	}, nil
+	}, err
 }
 
 func (s *Server) parseForward(args []string) (command, error) {
@@ -283,10 +286,7 @@ func (s *Server) parseForward(args []string) (command, error) {
 		return nil, err
 	}
 	to, err := resolve.ParseServer(args[1])
-	if err != nil {
-		return nil, err
-	}
-	return func(s *Server) { s.routes[zone] = to.Addr }, nil
+	return func(s *Server) { s.routes[zone] = to.Addr }, err
 }
 
 // parseKey reads [NAME|* [TYPE]].

@@ -27,10 +27,10 @@ type Server struct {
 	views    []view
 	signers  map[dnsname.Name]*signer
 	routes   map[dnsname.Name]netip.AddrPort
-	cache    map[key]cached // of what is forwarded
-	resolver *resolver      // nil: none
-	asked    map[key]int    // how often
-	later    []event        // in the order of their times
+	cache    map[key]entry // of what is forwarded
+	resolver *resolver     // nil: none
+	asked    map[key]int   // how often
+	later    []event       // in the order of their times
 	manner   manner
 }
 
@@ -71,7 +71,7 @@ type event struct {
 
 func newServer(n *Net, addr netip.AddrPort) *Server {
 	return &Server{net: n, addr: addr, zones: map[dnsname.Name]*dns.SOA{}, sets: map[key][]dns.RR{}, names: map[dnsname.Name]int{},
-		signers: map[dnsname.Name]*signer{}, routes: map[dnsname.Name]netip.AddrPort{}, cache: map[key]cached{}, asked: map[key]int{},
+		signers: map[dnsname.Name]*signer{}, routes: map[dnsname.Name]netip.AddrPort{}, cache: map[key]entry{}, asked: map[key]int{},
 		manner: manner{ttls: map[key][]uint32{}}}
 }
 

@@ -120,7 +120,7 @@ func (s *Server) signaturesLocked(q *query, set []dns.RR) (out []dns.RR) {
 	if len(out) > 0 || k == nil || typ == dns.TypeRRSIG || typ == dns.TypeNS && name != zone {
 		return out
 	}
-	sig, err := k.sign(renamed(set, at))
+	sig, err := k.sign(copies(set, func(h *dns.RR_Header) { h.Name = at.String() }))
 	if err != nil {
 		return nil // a set that cannot be packed; it will not be sent either
 	}
@@ -134,15 +134,6 @@ func (s *Server) signingLocked(name dnsname.Name, typ uint16) dnsname.Name {
 		return s.apexLocked(name.Parent())
 	}
 	return s.apexLocked(name)
-}
-
-func renamed(set []dns.RR, name dnsname.Name) (out []dns.RR) {
-	for _, rec := range set {
-		rec = dns.Copy(rec)
-		rec.Header().Name = name.String()
-		out = append(out, rec)
-	}
-	return out
 }
 
 // proveLocked adds the NSEC records that a reply needs (RFC 4035 §3.1.3).
