@@ -173,28 +173,21 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 }
 
 // ExemptNetworks returns the networks of Exempt, which Parse has checked.
-func (r RRL) ExemptNetworks() []netip.Prefix { return networks(r.Exempt) }
+func (r RRL) ExemptNetworks() []netip.Prefix { return parsed(r.Exempt, parseNetwork) }
 
-func networks(texts []string) []netip.Prefix {
-	var out []netip.Prefix
+// parsed returns the values of texts, which Parse has checked.
+func parsed[T any](texts []string, parse func(string) (T, error)) []T {
+	var out []T
 	for _, s := range texts {
-		if p, err := parseNetwork(s); err == nil {
-			out = append(out, p)
+		if v, err := parse(s); err == nil {
+			out = append(out, v)
 		}
 	}
 	return out
 }
 
 // NameserverNames returns the names of Nameservers, which Parse has checked.
-func (d Designate) NameserverNames() []dnsname.Name {
-	var out []dnsname.Name
-	for _, s := range d.Nameservers {
-		if n, err := dnsname.Parse(s); err == nil {
-			out = append(out, n)
-		}
-	}
-	return out
-}
+func (d Designate) NameserverNames() []dnsname.Name { return parsed(d.Nameservers, dnsname.Parse) }
 
 // parseNetwork parses a prefix, or an address as a network of one.
 func parseNetwork(s string) (netip.Prefix, error) {

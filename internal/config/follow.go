@@ -25,21 +25,11 @@ const (
 )
 
 // Servers returns the servers of Resolvers, which Parse has checked.
-func (f Follow) Servers() []resolve.Server {
-	var out []resolve.Server
-	for _, s := range f.Resolvers {
-		if srv, err := resolve.ParseServer(s); err == nil {
-			out = append(out, srv)
-		}
-	}
-	return out
-}
+func (f Follow) Servers() []resolve.Server { return parsed(f.Resolvers, resolve.ParseServer) }
 
 func (v *checker) follow(f Follow) {
 	for i, s := range f.Resolvers {
-		_, err := resolve.ParseServer(s)
-		v.need(err == nil, fmt.Sprintf("follow.resolvers[%d]", i), "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or "+
-			"tls://192.0.2.1:853#dns.example.org")
+		v.server(fmt.Sprintf("follow.resolvers[%d]", i), s)
 	}
 	v.within("follow.interval", f.Interval, 10*time.Second, 7*24*time.Hour)
 	v.within("follow.ttl_floor", f.TTLFloor, time.Second, time.Hour)

@@ -22,18 +22,10 @@ type Forward struct {
 }
 
 // Servers returns the servers of Upstreams, which Parse has checked.
-func (f Forward) Servers() []resolve.Server {
-	var out []resolve.Server
-	for _, s := range f.Upstreams {
-		if srv, err := resolve.ParseServer(s); err == nil {
-			out = append(out, srv)
-		}
-	}
-	return out
-}
+func (f Forward) Servers() []resolve.Server { return parsed(f.Upstreams, resolve.ParseServer) }
 
 // ClientNetworks returns the networks of Clients, which Parse has checked.
-func (f Forward) ClientNetworks() []netip.Prefix { return networks(f.Clients) }
+func (f Forward) ClientNetworks() []netip.Prefix { return parsed(f.Clients, parseNetwork) }
 
 // Roots reads the authorities that certificates of upstreams must be from. It returns nil, for those of the system,
 // without a file.
@@ -56,9 +48,8 @@ func (v *checker) forward(f Forward) {
 	seen := map[resolve.Server]bool{}
 	for i, s := range f.Upstreams {
 		key := fmt.Sprintf("forward.upstreams[%d]", i)
-		server, err := resolve.ParseServer(s)
-		v.need(err == nil, key, "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or tls://192.0.2.1:853#dns.example.org")
-		v.need(err != nil || !seen[server], key, "is there already")
+		server, ok := v.server(key, s)
+		v.need(!ok || !seen[server], key, "is there already")
 		seen[server] = true
 	}
 	v.networks("forward.clients", f.Clients)

@@ -78,7 +78,7 @@ type Callbacks struct {
 }
 
 // Allowed returns the networks of Networks, which Parse has checked.
-func (c Callbacks) Allowed() []netip.Prefix { return networks(c.Networks) }
+func (c Callbacks) Allowed() []netip.Prefix { return parsed(c.Networks, parseNetwork) }
 
 func (v *checker) apps(a Apps) {
 	v.listener("apps", a.Listen, a.TLS)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -165,11 +166,7 @@ func hint(t reflect.Type, path, key string) string {
 	if found := elsewhere(reflect.TypeFor[Config](), "", key); len(found) > 0 {
 		return "did you mean " + strings.Join(found, " or ") + "?"
 	}
-	section := path
-	if section == "" {
-		section = "the file"
-	}
-	return "in " + section + " can stand: " + strings.Join(keys(t), ", ")
+	return "in " + cmp.Or(path, "the file") + " can stand: " + strings.Join(keys(t), ", ")
 }
 
 func elsewhere(t reflect.Type, path, key string) (found []string) {

@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"strings"
+	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/transfer"
 )
 
 // Transfer is which name servers may copy zones, and the limit of zones copied from them.
@@ -24,7 +25,7 @@ type Secondary struct {
 
 // AddrPort returns the Address, which Parse has checked.
 func (s Secondary) AddrPort() netip.AddrPort {
-	a, _ := parseServer(s.Address)
+	a, _ := transfer.ParseMaster(s.Address)
 	return a
 }
 
@@ -36,7 +37,7 @@ func (s Secondary) KeyName() dnsname.Name {
 
 // Networks returns the networks that may transfer every zone: Allow, and secondaries without a key.
 func (t Transfer) Networks() []netip.Prefix {
-	out := networks(t.Allow)
+	out := parsed(t.Allow, parseNetwork)
 	for _, s := range t.Secondaries {
 		if s.Key == "" {
 			a := s.AddrPort().Addr()
@@ -47,26 +48,14 @@ func (t Transfer) Networks() []netip.Prefix {
 }
 
 // Keys returns the keys that may transfer every zone: AllowKeys, and those of secondaries.
-func (t Transfer) Keys() (out []dnsname.Name) {
-	keys := t.AllowKeys
+func (t Transfer) Keys() []dnsname.Name {
+	keys := slices.Clone(t.AllowKeys)
 	for _, s := range t.Secondaries {
-		keys = append(keys[:len(keys):len(keys)], s.Key)
-	}
-	for _, k := range keys {
-		if n, err := dnsname.Parse(k); err == nil && k != "" {
-			out = append(out, n)
+		if s.Key != "" {
+			keys = append(keys, s.Key)
 		}
 	}
-	return out
-}
-
-// parseServer parses an address with a port, which is 53 if it is left out.
-func parseServer(s string) (netip.AddrPort, error) {
-	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
-		return netip.AddrPortFrom(a.Unmap(), 53), nil
-	}
-	a, err := netip.ParseAddrPort(s)
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), err
+	return parsed(keys, dnsname.Parse)
 }
 
 func (v *checker) transfer(t Transfer) {
@@ -80,8 +69,8 @@ func (v *checker) transfer(t Transfer) {
 		v.need(err == nil && k != "", fmt.Sprintf("transfer.allow_keys[%d]", i), "must be the name of a TSIG key")
 	}
 	for i, s := range t.Secondaries {
-		a, err := parseServer(s.Address)
-		v.need(err == nil && a.Port() != 0, fmt.Sprintf("transfer.secondaries[%d].address", i), "must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
+		_, err := transfer.ParseMaster(s.Address)
+		v.need(err == nil, fmt.Sprintf("transfer.secondaries[%d].address", i), "must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
 		_, err = dnsname.Parse(s.Key)
 		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i), "must be the name of a TSIG key")
 	}

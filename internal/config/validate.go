@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 )
 
 // problem is an invalid value.
@@ -71,6 +72,12 @@ func (v *checker) networks(key string, texts []string) {
 		_, err := parseNetwork(s)
 		v.need(err == nil, fmt.Sprintf("%s[%d]", key, i), "must be an address or a network, such as 192.0.2.0/24")
 	}
+}
+
+func (v *checker) server(key, text string) (resolve.Server, bool) {
+	s, err := resolve.ParseServer(text)
+	v.need(err == nil, key, "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or tls://192.0.2.1:853#dns.example.org")
+	return s, err == nil
 }
 
 func (v *checker) dns(d DNS) {

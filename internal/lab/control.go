@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -80,26 +79,13 @@ func (l *Lab) listenControl() (net.Listener, error) {
 }
 
 func (l *Lab) serveControl(ctx context.Context, at net.Listener) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	stop := context.AfterFunc(ctx, func() { at.Close() })
-	defer stop()
-	for {
-		conn, err := at.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+	return accept(ctx, at, func(conn net.Conn) {
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(controlTime))
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil {
+			fmt.Fprintln(conn, l.answer(strings.Split(strings.TrimSpace(line), "\t")))
 		}
-		all.Go(func() {
-			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(controlTime))
-			if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil {
-				fmt.Fprintln(conn, l.answer(strings.Split(strings.TrimSpace(line), "\t")))
-			}
-		})
-	}
+	})
 }
 
 // answer does what a request says.

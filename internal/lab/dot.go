@@ -29,12 +29,15 @@ func (l *Lab) openTLS(o Options) (run []func(context.Context) error, err error) 
 			return run, err
 		}
 		secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"dot"}, MinVersion: tls.VersionTLS12})
-		run = append(run, func(ctx context.Context) error { return l.serveTLS(ctx, secure, netip.AddrPortFrom(r.Addrs[0], 53)) })
+		run = append(run, func(ctx context.Context) error {
+			return accept(ctx, secure, func(c net.Conn) { l.Net.ServeConn(ctx, c, netip.AddrPortFrom(r.Addrs[0], 53)) })
+		})
 	}
 	return run, nil
 }
 
-func (l *Lab) serveTLS(ctx context.Context, at net.Listener, to netip.AddrPort) error {
+// accept serves connections, each in its own goroutine, until ctx ends or the listener is closed.
+func accept(ctx context.Context, at net.Listener, serve func(net.Conn)) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	stop := context.AfterFunc(ctx, func() { at.Close() })
@@ -47,6 +50,6 @@ func (l *Lab) serveTLS(ctx context.Context, at net.Listener, to netip.AddrPort) 
 			}
 			return err
 		}
-		all.Go(func() { l.Net.ServeConn(ctx, c, to) })
+		all.Go(func() { serve(c) })
 	}
 }

@@ -124,28 +124,15 @@ func (r *registry) serveRDAP(ctx context.Context, at net.Listener, cert tls.Cert
 const whoisTime = 10 * time.Second
 
 func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string) error {
-	var all sync.WaitGroup
-	defer all.Wait()
-	stop := context.AfterFunc(ctx, func() { at.Close() })
-	defer stop()
-	for {
-		c, err := at.Accept()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			return err
+	return accept(ctx, at, func(c net.Conn) {
+		defer c.Close()
+		stop := context.AfterFunc(ctx, func() { c.Close() })
+		defer stop()
+		c.SetDeadline(time.Now().Add(whoisTime))
+		if question, err := readLine(c); err == nil {
+			_, _ = io.WriteString(c, strings.ReplaceAll(r.answerWHOIS(host, question), "\n", "\r\n"))
 		}
-		all.Go(func() {
-			defer c.Close()
-			stop := context.AfterFunc(ctx, func() { c.Close() })
-			defer stop()
-			c.SetDeadline(time.Now().Add(whoisTime))
-			if question, err := readLine(c); err == nil {
-				_, _ = io.WriteString(c, strings.ReplaceAll(r.answerWHOIS(host, question), "\n", "\r\n"))
-			}
-		})
-	}
+	})
 }
 
 // readLine reads a question of WHOIS (RFC 3912 §2).

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // askTime is how long another server has for an answer.
@@ -33,6 +34,27 @@ func (k *Keyring) Ask(ctx context.Context, s Secondary, m *dns.Msg) (*dns.Msg, e
 		return nil, errUnsigned // the library verifies a signature, but accepts a reply without one
 	}
 	return r, err
+}
+
+// asker asks another server one question.
+type asker = func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error)
+
+// serialAt asks a server for the serial that it serves a zone with.
+func serialAt(ctx context.Context, ask asker, at Secondary, zone dnsname.Name) (uint32, error) {
+	q := new(dns.Msg).SetQuestion(zone.String(), dns.TypeSOA)
+	q.RecursionDesired = false
+	r, err := ask(ctx, at, q)
+	if err != nil {
+		return 0, err
+	}
+	if r.Rcode == dns.RcodeSuccess && r.Authoritative {
+		for _, rec := range r.Answer {
+			if soa, ok := rec.(*dns.SOA); ok {
+				return soa.Serial, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
 }
 
 // signWith has the library sign a message with a key of the API.

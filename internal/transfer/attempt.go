@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -88,7 +86,7 @@ func (a *attempt) run(ctx context.Context) (gone bool, err error) {
 
 // from brings our copy up to date with one master.
 func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
-	serial, err := a.serialAt(ctx, m)
+	serial, err := serialAt(ctx, a.ask, Secondary{Addr: m, Key: a.key.Name}, a.zone.Name)
 	if err != nil {
 		return err
 	}
@@ -103,24 +101,6 @@ func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
 		a.opts.Log.Info("difference not taken, the whole zone is transferred", "zone", a.zone.Name.String(), "master", m.String(), "error", err)
 	}
 	return a.transfer(ctx, m, nil)
-}
-
-// serialAt asks a master for its serial.
-func (a *attempt) serialAt(ctx context.Context, m netip.AddrPort) (uint32, error) {
-	q := new(dns.Msg).SetQuestion(a.zone.Name.String(), dns.TypeSOA)
-	q.RecursionDesired = false
-	r, err := a.ask(ctx, Secondary{Addr: m, Key: a.key.Name}, q)
-	if err != nil {
-		return 0, err
-	}
-	if r.Rcode == dns.RcodeSuccess && r.Authoritative {
-		for _, rec := range r.Answer {
-			if soa, ok := rec.(*dns.SOA); ok {
-				return soa.Serial, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
 }
 
 // transfer takes the zone, or the difference to the serial that we have.

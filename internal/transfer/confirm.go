@@ -29,7 +29,7 @@ func (n *Notifier) step(ctx context.Context, s step) {
 		if s.notify {
 			err = n.tell(ctx, z, s)
 		} else {
-			has, err = n.serialOf(ctx, z, s)
+			has, err = serialAt(ctx, n.opts.Ask, s.to, z.Name)
 		}
 	}
 	if ctx.Err() != nil {
@@ -51,25 +51,6 @@ func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
 		return fmt.Errorf("NOTIFY was answered with %s", wire.RcodeText(r.Rcode))
 	}
 	return nil
-}
-
-// serialOf is the serial that the secondary serves.
-func (n *Notifier) serialOf(ctx context.Context, z zone.Zone, s step) (uint32, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(z.Name.String(), dns.TypeSOA)
-	m.RecursionDesired = false
-	r, err := n.opts.Ask(ctx, s.to, m)
-	if err != nil {
-		return 0, err
-	}
-	if r.Rcode == dns.RcodeSuccess && r.Authoritative {
-		for _, rec := range r.Answer {
-			if soa, ok := rec.(*dns.SOA); ok {
-				return soa.Serial, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
 }
 
 // note writes down what a step came to, and when the next one is due.
@@ -165,20 +146,4 @@ func (p *peer) why() string {
 		return fmt.Sprintf("it has answered the NOTIFY, and still has serial %d", p.has)
 	}
 	return ""
-}
-
-// InSync reports whether every secondary has the newest serial of a zone.
-func (n *Notifier) InSync(id uuid.UUID) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	z := n.zones[id]
-	if z == nil {
-		return true
-	}
-	for _, p := range z.peers {
-		if !p.done && !p.check {
-			return false
-		}
-	}
-	return true
 }

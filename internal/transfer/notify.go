@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -27,9 +26,8 @@ type Secondary struct {
 // NotifierOptions say whom to tell.
 type NotifierOptions struct {
 	Secondaries []Secondary
-	Ask         func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // sends one query over UDP
-	Log         *slog.Logger                                                 // default: none
-	Parallel    int                                                          // queries at once; default 64
+	Ask         asker        // sends one query over UDP
+	Log         *slog.Logger // default: none
 }
 
 // Notifier tells secondaries of new serials (RFC 1996), and finds out whether they have them. It remembers only zones that
@@ -37,8 +35,7 @@ type NotifierOptions struct {
 type Notifier struct {
 	opts NotifierOptions
 	pub  *publish.Publisher
-	wake chan struct{}
-	room chan struct{}
+	work *workers
 	stat *notifyStats
 
 	mu          sync.Mutex // guards the rest
@@ -103,6 +100,8 @@ type Progress struct {
 }
 
 const (
+	parallelQueries = 64
+
 	firstPause   = 200 * time.Millisecond // after a NOTIFY, before the first look: a transfer takes about that long
 	longestPause = 5 * time.Minute
 	remindAfter  = 10 * time.Second // a secondary may have lost an answered NOTIFY
@@ -113,11 +112,8 @@ func NewNotifier(pub *publish.Publisher, opts NotifierOptions) *Notifier {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if opts.Parallel == 0 {
-		opts.Parallel = 64
-	}
-	return &Notifier{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel),
-		stat: newNotifyStats(), secondaries: opts.Secondaries, zones: map[uuid.UUID]*notified{}}
+	return &Notifier{opts: opts, pub: pub, work: newWorkers(parallelQueries), stat: newNotifyStats(),
+		secondaries: opts.Secondaries, zones: map[uuid.UUID]*notified{}}
 }
 
 // Committed takes note of new serials. It is for publish.Options.Committed, and waits for nothing.
@@ -133,7 +129,7 @@ func (n *Notifier) Committed(changes []store.Change) {
 		}
 	}
 	n.mu.Unlock()
-	n.poke()
+	n.work.poke()
 }
 
 // set begins with a serial. n.mu is held.
@@ -160,18 +156,10 @@ func (n *Notifier) schedule(id uuid.UUID, z *notified, peer int, at time.Time) {
 	heap.Push(&n.queue, due{at, id, peer})
 }
 
-func (n *Notifier) poke() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run tells and asks until ctx ends. It begins with a look at what the secondaries have: a change may have been made right
 // before the last stop.
 func (n *Notifier) Run(ctx context.Context) error {
-	var steps sync.WaitGroup
-	defer steps.Wait()
+	defer n.work.Wait()
 	for round := -1; ; {
 		n.mu.Lock()
 		now := n.round
@@ -182,17 +170,14 @@ func (n *Notifier) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		wait, ok := n.start(ctx, &steps)
-		if !ok {
+		list, wait := n.ready(time.Now())
+		for _, s := range list {
+			n.work.start(ctx, func() { n.step(ctx, s) })
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-n.wake:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		n.work.wait(ctx, wait)
 	}
 }
 
@@ -204,7 +189,7 @@ func (n *Notifier) SetSecondaries(list []Secondary) {
 		n.round++
 	}
 	n.mu.Unlock()
-	n.poke()
+	n.work.poke()
 }
 
 // checkAll asks every secondary about every zone.
@@ -226,23 +211,6 @@ func (n *Notifier) checkAll() error {
 
 // transferred reports whether secondaries get a zone at all.
 func transferred(z zone.Zone) bool { return z.Kind == zone.Primary || z.Kind == zone.Secondary }
-
-// start starts every step whose time has come, and returns how long nothing else is to be done.
-func (n *Notifier) start(ctx context.Context, steps *sync.WaitGroup) (time.Duration, bool) {
-	list, wait := n.ready(time.Now())
-	for _, s := range list {
-		select {
-		case n.room <- struct{}{}:
-		case <-ctx.Done():
-			return 0, false
-		}
-		steps.Go(func() {
-			defer func() { <-n.room; n.poke() }()
-			n.step(ctx, s)
-		})
-	}
-	return wait, ctx.Err() == nil
-}
 
 // step is one query to one secondary about one zone.
 type step struct {

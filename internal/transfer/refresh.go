@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
@@ -17,10 +16,9 @@ import (
 
 // RefresherOptions say how masters are asked.
 type RefresherOptions struct {
-	Log      *slog.Logger  // default: none
-	Parallel int           // zones at once; default 16
-	MaxZone  int           // bytes of the largest zone that is taken; default DefaultMaxZone
-	MaxTime  time.Duration // for one look at the masters of a zone, with all that is transferred; default 1h
+	Log     *slog.Logger  // default: none
+	MaxZone int           // bytes of the largest zone that is taken; default DefaultMaxZone
+	MaxTime time.Duration // for one look at the masters of a zone, with all that is transferred; default 1h
 }
 
 // DefaultMaxZone is the default of RefresherOptions.MaxZone.
@@ -31,12 +29,11 @@ const DefaultMaxZone = 256 << 20
 type Refresher struct {
 	opts RefresherOptions
 	pub  *publish.Publisher
-	wake chan struct{}
-	room chan struct{}
+	work *workers
 	stat *refreshStats
 	keys *Keyring
 
-	ask   func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error) // over the network, but for tests
+	ask   asker // over the network, but for tests
 	fetch func(context.Context, request) (*copied, error)
 
 	mu    sync.Mutex // guards the rest
@@ -64,6 +61,8 @@ type Copy struct {
 }
 
 const (
+	parallelZones = 16
+
 	// The timers of an SOA are taken within these bounds: a master's mistake must neither keep us busy nor keep a zone old.
 	shortestRefresh = 5 * time.Second
 	longestRefresh  = 7 * 24 * time.Hour
@@ -80,16 +79,13 @@ func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) 
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if opts.Parallel == 0 {
-		opts.Parallel = 16
-	}
 	if opts.MaxZone == 0 {
 		opts.MaxZone = DefaultMaxZone
 	}
 	if opts.MaxTime == 0 {
 		opts.MaxTime = time.Hour
 	}
-	return &Refresher{opts: opts, pub: pub, wake: make(chan struct{}, 1), room: make(chan struct{}, opts.Parallel), stat: newRefreshStats(),
+	return &Refresher{opts: opts, pub: pub, work: newWorkers(parallelZones), stat: newRefreshStats(),
 		keys: keys, ask: keys.Ask, fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }
 
@@ -111,7 +107,7 @@ func (r *Refresher) Refresh(id uuid.UUID, force bool) {
 		r.scheduleLocked(id, w, at)
 	}
 	r.mu.Unlock()
-	r.poke()
+	r.work.poke()
 }
 
 // soon is when the masters may be asked again.
@@ -121,13 +117,6 @@ func (w *watched) soon() time.Time {
 		return at
 	}
 	return now
-}
-
-func (r *Refresher) poke() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (r *Refresher) scheduleLocked(id uuid.UUID, w *watched, at time.Time) {
@@ -148,28 +137,13 @@ func (r *Refresher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var steps sync.WaitGroup
-	defer steps.Wait()
+	defer r.work.Wait()
 	for ctx.Err() == nil {
 		list, wait := r.ready(time.Now())
 		for _, id := range list {
-			select {
-			case r.room <- struct{}{}:
-			case <-ctx.Done():
-				return nil
-			}
-			steps.Go(func() {
-				defer func() { <-r.room; r.poke() }()
-				r.step(ctx, id)
-			})
+			r.work.start(ctx, func() { r.step(ctx, id) })
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-r.wake:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		r.work.wait(ctx, wait)
 	}
 	return nil
 }
