@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,9 +91,6 @@ func (l *lookup) rdapTable(ctx context.Context) (servers, error) {
 		return nil, ctx.Err()
 	}
 	table, fresh := b.get() // someone else may have fetched it meanwhile
-	if !fresh && table == nil {
-		table, fresh = l.loadBootstrap()
-	}
 	if fresh {
 		return table, nil
 	}
@@ -120,9 +115,6 @@ func (l *lookup) fetchBootstrap(ctx context.Context) (servers, time.Time, error)
 	table, err := parseBootstrap(p.body)
 	if err != nil {
 		return nil, time.Time{}, err
-	}
-	if err := l.saveBootstrap(p); err != nil {
-		l.problem("The list of RDAP servers could not be kept: %v.", err)
 	}
 	return table, p.fetched.Add(min(max(lifetime(p.header), keepBootstrap), maxBootstrapAge)), nil
 }
@@ -173,48 +165,4 @@ func basesOf(list node, scheme string) (bases []string) {
 		}
 	}
 	return bases
-}
-
-// loadBootstrap reads the list that another run kept.
-func (l *lookup) loadBootstrap() (table servers, fresh bool) {
-	if l.BootstrapFile == "" {
-		return nil, false
-	}
-	info, err := os.Stat(l.BootstrapFile)
-	if err != nil {
-		return nil, false
-	}
-	body, err := os.ReadFile(l.BootstrapFile)
-	if err != nil {
-		return nil, false
-	}
-	table, err = parseBootstrap(body)
-	if err != nil {
-		return nil, false
-	}
-	until := info.ModTime().Add(keepBootstrap)
-	l.bootstrap.set(table, until)
-	return table, time.Now().Before(until)
-}
-
-// saveBootstrap keeps the list, dated by the time of the file.
-func (l *lookup) saveBootstrap(p page) error {
-	if l.BootstrapFile == "" {
-		return nil
-	}
-	dir := filepath.Dir(l.BootstrapFile)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, ".rdap-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(p.body)
-	err = errors.Join(err, tmp.Close(), os.Chtimes(tmp.Name(), p.fetched, p.fetched))
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), l.BootstrapFile)
 }

@@ -17,10 +17,10 @@ func (r *rdapReply) addEntity(e node, depth int) {
 	}
 	c := cardOf(e)
 	for _, role := range e.get("roles").list() {
-		switch word := role.word(); {
-		case word == "registrar":
+		switch role.word() {
+		case "registrar":
 			r.addRegistrar(e, c)
-		case word == "abuse":
+		case "abuse":
 			r.Registrar.AbuseEmail = cmp.Or(r.Registrar.AbuseEmail, c.email)
 			r.Registrar.AbusePhone = cmp.Or(r.Registrar.AbusePhone, c.phone)
 		}
@@ -37,14 +37,12 @@ func (r *rdapReply) addRegistrar(e node, c card) {
 			r.Registrar.IANAID = cmp.Or(r.Registrar.IANAID, id.get("identifier").text())
 		}
 	}
-	page := node{}
-	for _, l := range e.get("links").list() {
-		if l.get("rel").word() == "about" || l.get("type").word() == "text/html" {
-			page = l.get("href")
-			break
-		}
+	links := e.get("links").list()
+	page := ""
+	if i := slices.IndexFunc(links, func(l node) bool { return l.get("rel").word() == "about" || l.get("type").word() == "text/html" }); i >= 0 {
+		page = links[i].get("href").text()
 	}
-	r.Registrar.URL = cmp.Or(r.Registrar.URL, webURL(page.text()), webURL(e.get("url").text()))
+	r.Registrar.URL = cmp.Or(r.Registrar.URL, webURL(page), webURL(e.get("url").text()))
 }
 
 // card is who an entity is, as far as it is the registrar or its abuse desk.

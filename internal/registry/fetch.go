@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -59,8 +60,7 @@ type page struct {
 	status  int
 	header  http.Header
 	body    []byte
-	url     string // after redirects
-	host    string // of that
+	host    string // of the URL, after redirects
 	fetched time.Time
 }
 
@@ -118,7 +118,7 @@ func (c *Client) get(ctx context.Context, address string, limit int64) (page, er
 	case int64(len(body)) > limit:
 		return page{}, errTooLong
 	}
-	return page{resp.StatusCode, resp.Header, body, resp.Request.URL.String(), resp.Request.URL.Host, time.Now()}, nil
+	return page{resp.StatusCode, resp.Header, body, resp.Request.URL.Host, time.Now()}, nil
 }
 
 // asking says in few words who was asked and what came of it.
@@ -136,12 +136,7 @@ func asking(host string, err error) error {
 	return fmt.Errorf("ask %s: %w", host, err)
 }
 
-func (c *Client) timeout() time.Duration {
-	if c.Timeout > 0 {
-		return c.Timeout
-	}
-	return 10 * time.Second
-}
+func (c *Client) timeout() time.Duration { return cmp.Or(c.Timeout, 10*time.Second) }
 
 // retryAfter is how long a server wants to be left alone (RFC 9110 §10.2.3).
 func retryAfter(h http.Header) time.Duration {

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,35 +98,6 @@ func TestOldBootstrap(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		if r := w.lookup("example.com"); r.Source != registry.RDAP || len(r.Problems) != 1 {
 			t.Errorf("asked by %q, problems %q", r.Source, r.Problems)
-		}
-	})
-}
-
-func TestBootstrapFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "cache", "rdap.json")
-	synctest.Test(t, func(t *testing.T) {
-		for i, wait := range []time.Duration{0, time.Hour, 23 * time.Hour} {
-			time.Sleep(wait)
-			w := newWorld(t) // as another run of the program
-			w.client.BootstrapFile = file
-			n := w.counted()
-			if r := w.lookup("example.com"); r.Source != registry.RDAP || len(r.Problems) > 0 {
-				t.Errorf("asked by %q, problems %q", r.Source, r.Problems)
-			}
-			if want := []int32{1, 0, 1}[i]; n.Load() != want {
-				t.Errorf("run %d: fetched %d times, want %d", i, n.Load(), want)
-			}
-		}
-		for _, text := range []string{"", "{", `{"services":[]}`} {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t)
-			w.client.BootstrapFile = file
-			n := w.counted()
-			if w.lookup("example.com"); n.Load() != 1 {
-				t.Errorf("a list that reads %q: fetched %d times", text, n.Load())
-			}
 		}
 	})
 }

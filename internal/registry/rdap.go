@@ -77,10 +77,8 @@ func rdapName(n node) string {
 
 func rdapAddrs(n node) []netip.Addr {
 	var words []string
-	for _, family := range []string{"v4", "v6"} {
-		for _, a := range n.get(family).list() {
-			words = append(words, a.text())
-		}
+	for _, a := range slices.Concat(n.get("v4").list(), n.get("v6").list()) {
+		words = append(words, a.text())
 	}
 	return addrs(words)
 }

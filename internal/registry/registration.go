@@ -1,8 +1,8 @@
 package registry
 
 import (
-	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -48,7 +48,6 @@ type Registration struct {
 	Confidence string    `json:"confidence,omitempty"`
 	Asked      []Attempt `json:"asked,omitempty"`
 	Problems   []string  `json:"problems,omitempty"` // what went wrong on the way; never words of a reply
-
 }
 
 // Registrar is the firm through which a domain is registered.
@@ -111,19 +110,7 @@ type Attempt struct {
 	Clock  time.Time     `json:"clock,omitzero"` // what the server says that time it is, to the second
 }
 
-// LogValue implements slog.LogValuer.
-func (r Registration) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("domain", r.Domain), slog.String("state", string(r.State)), slog.String("source", string(r.Source)),
-		slog.String("registry", r.Registry), slog.Int("asked", len(r.Asked)), slog.Int("problems", len(r.Problems)))
-}
-
 // Has reports whether one of the statuses has code.
 func (r Registration) Has(code string) bool {
-	for _, s := range r.Statuses {
-		if s.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Statuses, func(s Status) bool { return s.Code == code })
 }

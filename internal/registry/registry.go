@@ -29,9 +29,8 @@ type Client struct {
 	Allow func(netip.Addr) bool // the addresses that may be connected to; default: Public
 	Roots *x509.CertPool        // whom to trust for certificates; default: whom the system trusts
 
-	Bootstrap     string // URL of the list of RDAP servers (RFC 9224); default: IANA's
-	BootstrapFile string // where that list is kept between runs; default: nowhere
-	WhoisRoot     string // host:port of the server that knows the servers of all top-level domains; default: IANA's
+	Bootstrap string // URL of the list of RDAP servers (RFC 9224); default: IANA's
+	WhoisRoot string // host:port of the server that knows the servers of all top-level domains; default: IANA's
 
 	Timeout time.Duration // of one question to one server; default 10 s
 	MaxTime time.Duration // of a lookup in all; default 30 s

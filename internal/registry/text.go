@@ -53,13 +53,8 @@ func hostName(s string) string {
 	if s == "" || !strings.Contains(s, ".") || len(s) > 253 {
 		return ""
 	}
-	for _, r := range s {
-		if !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '.' || r == '_') {
-			return ""
-		}
-	}
 	name, err := dnsname.Parse(s)
-	if err != nil {
+	if err != nil || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-._") != "" {
 		return ""
 	}
 	return name.String()

@@ -21,7 +21,7 @@ const stepLength = 15 * time.Minute
 
 // titles are what steps are called in a calendar, before the name that they are about.
 var titles = map[safeat.Do]string{safeat.Lower: "Lower the TTL", safeat.Prepare: "Prepare", safeat.RemoveDS: "Remove the DS", safeat.Wait: "Wait", safeat.Make: "Make the change",
-	safeat.Confirm: "Confirm", safeat.Raise: "Raise the TTL", safeat.AddDS: "Add the DS", safeat.Retire: "Switch the old servers off", safeat.RemoveKey: "Remove the old key"}
+	safeat.Confirm: "Confirm", safeat.Raise: "Raise the TTL", safeat.AddDS: "Add the DS", safeat.Retire: "Switch the old servers off"}
 
 // Calendar writes the plan as a calendar (RFC 5545): an event for each step. The same step of a plan for the same name has the same
 // UID each time, so that a plan which was made anew takes the place of the one before.

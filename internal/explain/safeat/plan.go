@@ -18,24 +18,19 @@ type Action string
 const (
 	Replace Action = ""
 	Create  Action = "create"
-	Remove  Action = "remove"
 )
 
-// Change is what somebody is about to do. The role of Set says of which kind it is: a record, the nameservers of a zone
-// (ChildNS), or its DS.
+// Change is what somebody is about to do. The role of Set says of which kind it is: a record, or the nameservers of a zone
+// (ChildNS).
 type Change struct {
 	Action Action
 	Set    Link // as it is served now; Before are older versions that caches may still hold
 
 	Parent Link  // for nameservers: the parent's NS set; its Left says what the old servers will do
 	DS     *Link // for nameservers: the DS that the keys at the new servers do not match, if there is one
-	Keys   TTL   // for a DS: of the zone's DNSKEY set
-	Zone   TTL   // for nameservers and a DS: the longest TTL in the zone, of its DNSKEY set and negative answers, too
+	Zone   TTL   // for nameservers: the longest TTL in the zone, of its DNSKEY set and negative answers, too
 
-	Start     time.Time     // of the first step
-	NotBefore time.Time     // of the change itself
-	Low       TTL           // to change with; default 300 s
-	Settle    time.Duration // how long it takes until all servers have an edit
+	Start time.Time // of the first step
 }
 
 // Do is what a step is about.
@@ -43,16 +38,15 @@ type Do string
 
 // What steps do.
 const (
-	Lower     Do = "lower"
-	Prepare   Do = "prepare"
-	RemoveDS  Do = "removeDS"
-	Wait      Do = "wait"
-	Make      Do = "change"
-	Confirm   Do = "confirm"
-	Raise     Do = "raise"
-	AddDS     Do = "addDS"
-	Retire    Do = "retire"
-	RemoveKey Do = "removeKey"
+	Lower    Do = "lower"
+	Prepare  Do = "prepare"
+	RemoveDS Do = "removeDS"
+	Wait     Do = "wait"
+	Make     Do = "change"
+	Confirm  Do = "confirm"
+	Raise    Do = "raise"
+	AddDS    Do = "addDS"
+	Retire   Do = "retire"
 )
 
 // Step is one line of a plan. Steps are in the order of their moments; those of one moment are done in the order given.
@@ -78,15 +72,10 @@ type Plan struct {
 
 // MakePlan dates the steps of a change: lower the TTL, wait, change, confirm, raise it again.
 func MakePlan(c Change) Plan {
-	if !c.Low.known {
-		c.Low = Seconds(lowTTL)
-	}
 	p := &planner{Change: c, at: c.Start}
 	switch {
 	case c.Set.Role == ChildNS || c.Set.Role == ParentNS:
 		p.nameservers()
-	case c.Set.Role == DS:
-		p.ds()
 	case c.Action == Create:
 		p.create()
 	default:
@@ -113,19 +102,15 @@ func (p *planner) gone(links ...Link) Report {
 	return Compute(Facts{Now: p.at, Links: links})
 }
 
-// wait puts the next step after the older versions have gone, in whole minutes, and not before p.NotBefore.
+// wait puts the next step after the older versions have gone, in whole minutes.
 func (p *planner) wait(what string, links ...Link) {
 	r := p.gone(links...)
-	s := Step{At: p.at, Do: Wait, Until: r.At, Assumed: r.Assumed}
-	if r.Slowest != nil {
-		s.Because = r.Slowest.Because
-	}
-	if p.NotBefore.After(s.Until) {
-		s.Until, s.Because = p.NotBefore, "the change is not wanted before"
-	}
-	s.Until = ceil(s.Until)
+	s := Step{At: p.at, Do: Wait, Until: ceil(r.At), Assumed: r.Assumed}
 	if !s.Until.After(p.at) {
 		return
+	}
+	if r.Slowest != nil {
+		s.Because = r.Slowest.Because
 	}
 	s.Text = fmt.Sprintf("Wait until %s, when %s.", stamp(s.Until), what)
 	p.Steps = append(p.Steps, s)
@@ -135,9 +120,6 @@ func (p *planner) wait(what string, links ...Link) {
 
 // change is the step that all others are for.
 func (p *planner) change(format string, args ...any) {
-	if p.NotBefore.After(p.at) {
-		p.at = p.NotBefore
-	}
 	p.Plan.Change = p.at
 	p.step(Make, format, args...)
 }
@@ -163,20 +145,19 @@ func ceil(t time.Time) time.Time {
 }
 
 // replaced is l after one more change of it, at a moment.
-func (p *planner) replaced(l Link, at time.Time, ttl TTL) Link {
-	until := at.Add(p.Settle)
-	l.Seen, l.Unchanged = until, false
-	l.Before = append([]Version{{Until: until, TTL: ttl}}, l.Before...)
+func replaced(l Link, at time.Time, ttl TTL) Link {
+	l.Seen, l.Unchanged = at, false
+	l.Before = append([]Version{{Until: at, TTL: ttl}}, l.Before...)
 	return l
 }
 
 // lower adds the steps that make a TTL low, and returns the link as it is then.
 func (p *planner) lower(l Link) (Link, bool) {
-	if l.TTL.known && l.TTL.seconds <= p.Low.seconds {
+	if l.TTL.known && l.TTL.seconds <= lowTTL {
 		return l, false
 	}
-	p.step(Lower, "Lower the TTL of %s%s to %d s; leave its data as they are.", l, from(l.TTL), p.Low.seconds)
-	return p.replaced(l, p.at, l.TTL), true
+	p.step(Lower, "Lower the TTL of %s%s to %d s; leave its data as they are.", l, from(l.TTL), lowTTL)
+	return replaced(l, p.at, l.TTL), true
 }
 
 func from(t TTL) string {
@@ -187,9 +168,9 @@ func from(t TTL) string {
 }
 
 // lowered is the TTL with which a link is changed.
-func (p *planner) lowered(l Link, low bool) TTL {
+func lowered(l Link, low bool) TTL {
 	if low {
-		return p.Low
+		return Seconds(lowTTL)
 	}
 	return l.TTL
 }
@@ -199,14 +180,10 @@ func (p *planner) record() {
 	if l.Unchanged = !low && len(l.Before) == 0; !l.Unchanged {
 		p.wait("every cache has the low TTL", l)
 	}
-	verb := "Change"
-	if p.Action == Remove {
-		verb = "Remove"
-	}
-	p.change("%s %s, and ask the zone's own servers whether all have it.", verb, l)
-	l.TTL = p.lowered(p.Set, low)
-	p.confirm(p.replaced(l, p.at, l.TTL))
-	if low && p.Action != Remove {
+	p.change("Change %s, and ask the zone's own servers whether all have it.", l)
+	l.TTL = lowered(p.Set, low)
+	p.confirm(replaced(l, p.at, l.TTL))
+	if low {
 		p.step(Raise, "Raise the TTL of %s again%s.", l, to(p.Set.TTL))
 	}
 }
@@ -222,17 +199,17 @@ func to(t TTL) string {
 func (p *planner) create() {
 	l, old := p.Set, p.Set
 	neg := l.Denial.TTL
-	low := !neg.known || neg.seconds > p.Low.seconds || l.Denial.NSEC.known && l.Denial.NSEC.seconds > p.Low.seconds
+	low := !neg.known || neg.seconds > lowTTL || l.Denial.NSEC.known && l.Denial.NSEC.seconds > lowTTL
 	old.Unchanged = true
 	if low {
-		p.step(Lower, "Lower the SOA's MINIMUM, and so the negative TTL of the zone,%s to %d s.", from(neg), p.Low.seconds)
-		old = p.replaced(l, p.at, TTL{})
+		p.step(Lower, "Lower the SOA's MINIMUM, and so the negative TTL of the zone,%s to %d s.", from(neg), lowTTL)
+		old = replaced(l, p.at, TTL{})
 		old.Before[0].Absent = true
-		l.Denial.TTL, l.Denial.NSEC = p.Low, p.Low
+		l.Denial.TTL, l.Denial.NSEC = Seconds(lowTTL), Seconds(lowTTL)
 		p.wait("no cache keeps for longer that the name does not exist", old)
 	}
 	p.change("Create %s, and tell of it only when all of the zone's own servers have it; do not ask resolvers before.", l)
-	created := p.replaced(l, p.at, TTL{})
+	created := replaced(l, p.at, TTL{})
 	created.Before[0].Absent = true
 	p.confirm(created, old)
 	if low {
@@ -252,7 +229,7 @@ func (p *planner) nameservers() {
 	waits := []Link{child}
 	if p.DS != nil {
 		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", words.Name(child.Owner))
-		ds := p.replaced(*p.DS, p.at, p.DS.TTL)
+		ds := replaced(*p.DS, p.at, p.DS.TTL)
 		ds.Role = DS
 		waits = append(waits, ds)
 	}
@@ -262,10 +239,10 @@ func (p *planner) nameservers() {
 	}
 	p.wait(what, waits...)
 	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", words.Name(child.Owner))
-	child.TTL = p.lowered(p.Set, low)
-	parent = p.replaced(parent, p.at, parent.TTL)
+	child.TTL = lowered(p.Set, low)
+	parent = replaced(parent, p.at, parent.TTL)
 	data := Link{Owner: child.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Unchanged: true}
-	p.confirm(parent, p.replaced(child, p.at, child.TTL), data)
+	p.confirm(parent, replaced(child, p.at, child.TTL), data)
 	p.step(Retire, "Switch the old servers off, if their logs show no more questions.")
 	if low {
 		p.step(Raise, "Raise the TTL of %s again%s.", child, to(p.Set.TTL))
@@ -275,41 +252,7 @@ func (p *planner) nameservers() {
 		// fail, one too late does no harm, so here the worst case counts.
 		p.at = p.Latest
 		data.Denial.Ranges = RangesNone
-		p.wait("no cache has anything that the old keys signed", p.replaced(data, p.at, p.Zone))
+		p.wait("no cache has anything that the old keys signed", replaced(data, p.at, p.Zone))
 		p.step(AddDS, "Put the DS of the new keys at the parent.")
 	}
 }
-
-// ds keeps the order in which no resolver ever has a DS without a key that matches: keys come before, and go after.
-func (p *planner) ds() {
-	l := p.Set
-	zone := Link{Owner: l.Owner, Type: rr.TypeSOA, Role: Data, TTL: p.Zone, Denial: Denial{Ranges: RangesNone}}
-	keys := zone
-	keys.Type, keys.TTL = typeDNSKEY, p.Keys
-	switch p.Action {
-	case Remove:
-		p.change("Remove the DS of %s at the parent; leave the zone signed.", words.Name(l.Owner))
-		p.confirm(p.replaced(l, p.at, l.TTL))
-		p.step(RemoveKey, "Stop signing the zone, if that is what is wanted.")
-	case Create:
-		p.step(Prepare, "Sign the zone on all of its servers.")
-		p.wait("no cache has unsigned data", p.replaced(zone, p.at, p.Zone))
-		p.change("Put the DS of %s at the parent.", words.Name(l.Owner))
-		l = p.replaced(l, p.at, TTL{})
-		l.Before[0].Absent = true
-		p.confirm(l)
-	default:
-		p.step(Prepare, "Put the new key beside the old one into the DNSKEY set, and sign with both.")
-		links := []Link{p.replaced(keys, p.at, p.Keys)}
-		if p.Zone.known {
-			links = append(links, p.replaced(zone, p.at, p.Zone))
-		}
-		p.wait("every cache has the new key", links...)
-		p.change("Replace the DS of %s at the parent.", words.Name(l.Owner))
-		p.confirm(p.replaced(l, p.at, l.TTL))
-		p.step(RemoveKey, "Take the old key out of the DNSKEY set.")
-	}
-}
-
-// typeDNSKEY is RFC 4034 §2's; only sentences need it.
-const typeDNSKEY rr.Type = 48
