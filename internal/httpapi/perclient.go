@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -11,13 +12,11 @@ import (
 type clientListener struct {
 	net.Listener
 	share int
-
-	mu    sync.Mutex // guards conns
-	conns map[netip.Prefix]int
+	conns Shares[netip.Prefix]
 }
 
 func newClientListener(l net.Listener, share int) *clientListener {
-	return &clientListener{Listener: l, share: max(1, share), conns: map[netip.Prefix]int{}}
+	return &clientListener{Listener: l, share: max(1, share), conns: Shares[netip.Prefix]{Max: math.MaxInt}}
 }
 
 // Accept waits for a connection of a client that has room for one more.
@@ -31,28 +30,10 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if !counted {
 			return c, nil
 		}
-		if l.add(client) {
-			return &clientConn{Conn: c, gone: func() { l.remove(client) }}, nil
+		if l.conns.Take(client, l.share) {
+			return &clientConn{Conn: c, gone: func() { l.conns.Return(client) }}, nil
 		}
 		_ = c.Close()
-	}
-}
-
-func (l *clientListener) add(client netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conns[client] >= l.share {
-		return false
-	}
-	l.conns[client]++
-	return true
-}
-
-func (l *clientListener) remove(client netip.Prefix) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conns[client]--; l.conns[client] == 0 {
-		delete(l.conns, client)
 	}
 }
 

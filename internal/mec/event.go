@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -86,11 +87,7 @@ func readEvent(v store.View, seq uint64) (Event, error) {
 
 // Newest is the number of the newest event, 0 when there was none: to watch from now on.
 func (s *Service) Newest() (uint64, error) {
-	var f feedRow
-	err := s.pub.View(func(v store.View) (err error) {
-		f, err = readFeed(v)
-		return err
-	})
+	f, err := publish.Read(s.pub, readFeed)
 	return f.Last, err
 }
 

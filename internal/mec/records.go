@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -19,13 +20,7 @@ type ZoneRecords struct {
 }
 
 // Zones lists the overlay zones that have records of the platform.
-func (s *Service) Zones() (zones []ZoneRecords, err error) {
-	err = s.pub.View(func(v store.View) error {
-		zones, err = readZones(v)
-		return err
-	})
-	return zones, err
-}
+func (s *Service) Zones() ([]ZoneRecords, error) { return publish.Read(s.pub, readZones) }
 
 func readZones(v store.View) ([]ZoneRecords, error) {
 	zones := []ZoneRecords{}
@@ -111,12 +106,8 @@ func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
 }
 
 // Record is one record, or store.ErrNotFound. The zero zone is the most specific that has it, which is the one answered.
-func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (r Record, err error) {
-	err = s.pub.View(func(v store.View) error {
-		r, err = readRecord(v, zoneName, n, t)
-		return err
-	})
-	return r, err
+func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (Record, error) {
+	return publish.Read(s.pub, func(v store.View) (Record, error) { return readRecord(v, zoneName, n, t) })
 }
 
 func readRecord(v store.View, zoneName, n dnsname.Name, t rr.Type) (Record, error) {

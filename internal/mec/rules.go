@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -48,21 +49,13 @@ func (s *Service) App(id string) (App, error) {
 }
 
 // Rules lists the rules of an application in order of their ids; none for an unknown one.
-func (s *Service) Rules(app string) (rules []Rule, err error) {
-	err = s.pub.View(func(v store.View) error {
-		rules, err = readRules(v, app)
-		return err
-	})
-	return rules, err
+func (s *Service) Rules(app string) ([]Rule, error) {
+	return publish.Read(s.pub, func(v store.View) ([]Rule, error) { return readRules(v, app) })
 }
 
 // Rule is one rule, or store.ErrNotFound.
-func (s *Service) Rule(app, id string) (r Rule, err error) {
-	err = s.pub.View(func(v store.View) error {
-		r, err = readRule(v, app, id)
-		return err
-	})
-	return r, err
+func (s *Service) Rule(app, id string) (Rule, error) {
+	return publish.Read(s.pub, func(v store.View) (Rule, error) { return readRule(v, app, id) })
 }
 
 // Create adds a rule to the application that it names, or returns store.ErrExists. check, when not nil, is given the
@@ -70,14 +63,8 @@ func (s *Service) Rule(app, id string) (r Rule, err error) {
 func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check func([]Rule) error) (Rule, error) {
 	var made Rule
 	err := s.commit(ctx, actor, func(e *edit) error {
-		if check != nil {
-			rules, err := readRules(e.tx.View, r.App)
-			if err == nil {
-				err = check(rules)
-			}
-			if err != nil {
-				return err
-			}
+		if err := e.check(r.App, check); err != nil {
+			return err
 		}
 		_, err := readRule(e.tx.View, r.App, r.ID)
 		if err == nil {
@@ -91,6 +78,18 @@ func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check f
 		return err
 	})
 	return made, err
+}
+
+// check gives the rules of an application to a function that may refuse the edit; nil refuses nothing.
+func (e *edit) check(app string, check func([]Rule) error) error {
+	if check == nil {
+		return nil
+	}
+	rules, err := readRules(e.tx.View, app)
+	if err != nil {
+		return err
+	}
+	return check(rules)
 }
 
 // Update changes a rule to what change makes of it inside the commit, so what change compares (If-Match) cannot change
@@ -163,14 +162,8 @@ func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, 
 func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule, check func([]Rule) error) ([]Rule, error) {
 	var out []Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
-		if check != nil {
-			old, err := readRules(e.tx.View, app)
-			if err == nil {
-				err = check(old)
-			}
-			if err != nil {
-				return err
-			}
+		if err := e.check(app, check); err != nil {
+			return err
 		}
 		e.tx.Note("replace rules")
 		out, err = e.replaceRules(app, rules)

@@ -151,6 +151,15 @@ func (p *Publisher) View(fn func(store.View) error) error {
 	return p.store.View(func(r store.Reader) error { return fn(store.NewView(r)) })
 }
 
+// Read returns what fn reads from the store at one moment.
+func Read[T any](p *Publisher, fn func(store.View) (T, error)) (out T, err error) {
+	err = p.View(func(v store.View) (err error) {
+		out, err = fn(v)
+		return err
+	})
+	return out, err
+}
+
 // Backup writes a consistent copy of the store while it is in use.
 func (p *Publisher) Backup(w io.Writer) error { return p.store.Backup(w) }
 

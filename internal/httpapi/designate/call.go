@@ -144,12 +144,8 @@ func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
 func (c *call) view(fn func(store.View) error) error { return c.api.Publisher.View(fn) }
 
 // viewed returns what fn reads from the store.
-func viewed[T any](c *call, fn func(store.View) (T, error)) (out T, err error) {
-	err = c.view(func(v store.View) (err error) {
-		out, err = fn(v)
-		return err
-	})
-	return out, err
+func viewed[T any](c *call, fn func(store.View) (T, error)) (T, error) {
+	return publish.Read(c.api.Publisher, fn)
 }
 
 // url returns the address of a path of this API.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
@@ -25,8 +26,8 @@ type API struct {
 	once     sync.Once
 	mux      *http.ServeMux
 	tasks    chan func(context.Context) // imports, run one at a time: each may need the memory of a whole zone
-	uploads  uploads
-	settings Settings // with defaults
+	uploads  httpapi.Shares[string]     // zone files that are coming in, by project
+	settings Settings                   // with defaults
 	started  time.Time
 	damaged  sync.Map // damaged changes that were logged
 }
@@ -35,6 +36,7 @@ func (a *API) init() {
 	a.once.Do(func() {
 		a.settings = a.Settings.withDefaults()
 		a.mux = a.newMux()
+		a.uploads.Max = maxUploads
 		a.started = time.Now()
 		a.tasks = make(chan func(context.Context), maxUploads)
 		if a.Log == nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/google/uuid"
@@ -32,38 +31,6 @@ const (
 	maxJSONImport = 16 << 20
 )
 
-// uploads counts the zone files that are coming in.
-type uploads struct {
-	mu        sync.Mutex // guards the rest
-	all       int
-	byProject map[string]int
-}
-
-// begin takes a place; the caller gives it back with end.
-func (u *uploads) begin(project string) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.all >= maxUploads || u.byProject[project] >= maxProjectUploads {
-		return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
-			message: "Too many zone files are being sent; try again later."}
-	}
-	if u.byProject == nil {
-		u.byProject = map[string]int{}
-	}
-	u.all++
-	u.byProject[project]++
-	return nil
-}
-
-func (u *uploads) end(project string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.all--
-	if u.byProject[project]--; u.byProject[project] == 0 {
-		delete(u.byProject, project)
-	}
-}
-
 // upload is a zone file that came in.
 type upload struct {
 	records    *os.File // in the form of zonefile.AppendKept
@@ -78,10 +45,11 @@ type upload struct {
 // receive reads the zone file of the request, and keeps its records in a file without a name, which is gone when it is
 // closed or we are.
 func (c *call) receive() (*upload, error) {
-	if err := c.api.uploads.begin(c.scope.project); err != nil {
-		return nil, err
+	if !c.api.uploads.Take(c.scope.project, maxProjectUploads) {
+		return nil, &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
+			message: "Too many zone files are being sent; try again later."}
 	}
-	defer c.api.uploads.end(c.scope.project)
+	defer c.api.uploads.Return(c.scope.project)
 	body, attributes, err := c.importBody()
 	if err != nil {
 		return nil, err

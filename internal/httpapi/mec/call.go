@@ -106,20 +106,24 @@ func tag(r rules.Rule) string { return `"` + r.ETag() + `"` }
 // ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that
 // of two writers with the same tag only one goes on.
 func (c *call) ifMatch(r rules.Rule) error {
-	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tag(r) }) {
-		return nil
-	}
-	return &mechttp.Fault{Status: http.StatusPreconditionFailed,
-		Detail: "the rule is not the one that If-Match names; read it again and repeat the change"}
+	return c.matchTag(tag(r), "the rule is not the one that If-Match names; read it again and repeat the change")
 }
 
-// shown is the reply to a GET of one rule: 304 when the client has it already.
-func (c *call) shown(r rules.Rule) reply {
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, tag(r)) {
-		return reply{status: http.StatusNotModified, etag: tag(r)}
+// matchTag refuses with detail, unless the request's If-Match has the tag or is absent.
+func (c *call) matchTag(tag, detail string) error {
+	want := c.r.Header.Values("If-Match")
+	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tag }) {
+		return nil
 	}
-	return c.told(http.StatusOK, r)
+	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: detail}
+}
+
+// unlessHeld returns the reply to a GET, or 304 when If-None-Match says that the client has this representation.
+func (c *call) unlessHeld(rep reply) reply {
+	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, rep.etag) {
+		return reply{status: http.StatusNotModified, etag: rep.etag}
+	}
+	return rep
 }
 
 // told is a reply with a rule and its tag.

@@ -50,8 +50,7 @@ func (c *call) createOld() (reply, error) {
 	if err := c.decode(&in); err != nil {
 		return reply{}, err
 	}
-	id := uuid.NewString()
-	in.ID = &id
+	in.ID = new(uuid.NewString())
 	if _, err := rules.ParseState(val(in.State)); err != nil {
 		return reply{}, err
 	}
@@ -80,10 +79,7 @@ func (c *call) putOld() (reply, error) { return c.update(stateOnly) }
 // deleteOld answers with what the rule was.
 func (c *call) deleteOld() (reply, error) {
 	r, err := c.Service.Delete(c.r.Context(), c.actor(), c.app, c.ruleID(), c.ifMatch)
-	if err != nil {
-		return reply{}, err
-	}
-	return ok(c.wire(r)), nil
+	return ok(c.wire(r)), err
 }
 
 // Bounds of a configuration, as EdgeGallery has them.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
@@ -23,45 +22,11 @@ const (
 	perApp     = 8
 )
 
-// streams bounds the event streams: each is a connection that stays.
-type streams struct {
-	max int
-
-	mu   sync.Mutex // guards all, apps
-	all  int
-	apps map[string]int
-}
-
-// enter takes a place, unless there is none for the application; the platform, without one, may have them all.
-func (s *streams) enter(app string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == s.max || app != "" && s.apps[app] == perApp {
-		return false
-	}
-	s.all++
-	s.apps[app]++
-	return true
-}
-
-func (s *streams) leave(app string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all--
-	if s.apps[app]--; s.apps[app] == 0 {
-		delete(s.apps, app)
-	}
-}
-
 // watchApp streams the changes of an application's rules, to whoever takes event streams. Others get the rule that happens to
 // be called like the path.
 func (c *call) watchApp() (reply, error) {
 	if !wantsStream(c.r) {
-		r, err := c.Service.Rule(c.app, c.ruleID())
-		if err != nil {
-			return reply{}, err
-		}
-		return c.shown(r), nil
+		return c.showRule()
 	}
 	return c.stream(c.app)
 }
@@ -79,10 +44,14 @@ func (c *call) stream(app string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if !c.streams.enter(app) {
+	most := perApp
+	if app == "" { // the platform
+		most = c.streams.Max
+	}
+	if !c.streams.Take(app, most) {
 		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Detail: "there are as many event streams as may be"}
 	}
-	defer c.streams.leave(app)
+	defer c.streams.Return(app)
 	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // for proxies that would wait for more

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -14,25 +13,11 @@ func tagAll(list []rules.Rule) string { return `"` + rules.ETagOf(list) + `"` }
 
 // ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
 func (c *call) ifMatchAll(list []rules.Rule) error {
-	want := c.r.Header.Values("If-Match")
-	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tagAll(list) }) {
-		return nil
-	}
-	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: "the rules are not those that If-Match names; read them again and " +
-		"repeat the change"}
+	return c.matchTag(tagAll(list), "the rules are not those that If-Match names; read them again and repeat the change")
 }
 
-// shownAll is the reply to a GET of all rules: 304 when the client has them already.
-func (c *call) shownAll(list []rules.Rule) reply {
-	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, tagAll(list)) {
-		return reply{status: http.StatusNotModified, etag: tagAll(list)}
-	}
-	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
-}
-
-// toldAll is the reply to a change of all rules.
+// toldAll is a reply with all rules of an application and their tag.
 func (c *call) toldAll(list []rules.Rule) reply {
-	c.warn(list...)
 	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
@@ -115,16 +116,16 @@ func (a API) RegisterMm5(mux *http.ServeMux) {
 // door is one of the two.
 type door struct {
 	API
-	name    string // in the journal
-	streams *streams
-	pace    *pace
+	name    string                 // in the journal
+	streams httpapi.Shares[string] // event streams: each is a connection that stays
+	pace    pace
 }
 
 func newDoor(a API, name string, most int) *door {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	return &door{a, name, &streams{max: cmp.Or(a.Settings.Streams, most), apps: map[string]int{}}, &pace{}}
+	return &door{API: a, name: name, streams: httpapi.Shares[string]{Max: cmp.Or(a.Settings.Streams, most)}}
 }
 
 // register adds routes to the mux, behind a check of the caller.

@@ -109,8 +109,7 @@ func (c *call) createRule() (reply, error) {
 		return reply{}, err
 	}
 	if in.ID == nil {
-		id := uuid.NewString()
-		in.ID = &id
+		in.ID = new(uuid.NewString())
 	}
 	r, err := in.rule()
 	if err != nil {
@@ -147,6 +146,7 @@ func (c *call) putRules() (reply, error) {
 		return reply{}, err
 	}
 	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state, c.ifMatchAll)
+	c.warn(list...)
 	return c.toldAll(list), err
 }
 
@@ -160,6 +160,7 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 		return reply{}, err
 	}
 	list, err = c.Service.Replace(c.r.Context(), c.actor(), c.app, list, c.ifMatchAll)
+	c.warn(list...)
 	return c.toldAll(list), err
 }
 

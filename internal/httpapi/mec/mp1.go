@@ -12,18 +12,12 @@ import (
 // listRules answers with an empty array for an application without rules, known or not.
 func (c *call) listRules() (reply, error) {
 	list, err := c.Service.Rules(c.app)
-	if err != nil {
-		return reply{}, err
-	}
-	return c.shownAll(list), nil
+	return c.unlessHeld(c.toldAll(list)), err
 }
 
 func (c *call) showRule() (reply, error) {
-	r, err := c.Service.Rule(c.app, c.r.PathValue("rule"))
-	if err != nil {
-		return reply{}, err
-	}
-	return c.shown(r), nil
+	r, err := c.Service.Rule(c.app, c.ruleID())
+	return c.unlessHeld(c.told(http.StatusOK, r)), err
 }
 
 // putOwnRule changes a rule as the settings allow an application to.

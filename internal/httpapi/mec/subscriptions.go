@@ -2,6 +2,7 @@ package mec
 
 import (
 	"net/http"
+	"strings"
 
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
@@ -10,18 +11,9 @@ import (
 func (c *call) self() string {
 	path := c.r.URL.EscapedPath()
 	if id := c.r.PathValue("subscription"); id != "" {
-		path = path[:len(path)-len(lastSegment(path))-1]
+		path = path[:strings.LastIndexByte(path, '/')]
 	}
 	return c.url(path)
-}
-
-func lastSegment(path string) string {
-	for i := len(path); i > 0; i-- {
-		if path[i-1] == '/' {
-			return path[i:]
-		}
-	}
-	return path
 }
 
 func (c *call) wireSubscription(s rules.Subscription) subscription {

@@ -67,25 +67,16 @@ func (in ruleInput) onlyState() bool {
 	return in == ruleInput{State: in.State} && in.State != nil
 }
 
-// draft is what a client wrote, to be checked by ParseRule.
-func (in ruleInput) draft() (rules.Draft, error) {
+// rule is a whole rule as a client wrote it.
+func (in ruleInput) rule() (rules.Rule, error) {
 	d := rules.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
 		State: val(in.State), LoadBalance: val(in.LoadBalance)}
 	if in.ExpiresAt != nil {
 		t, err := time.Parse(time.RFC3339, *in.ExpiresAt)
 		if err != nil {
-			return d, &rules.FieldError{Field: "expiresAt", Msg: "must be a time such as 2030-01-31T12:00:00Z"}
+			return rules.Rule{}, &rules.FieldError{Field: "expiresAt", Msg: "must be a time such as 2030-01-31T12:00:00Z"}
 		}
 		d.ExpiresAt = t
-	}
-	return d, nil
-}
-
-// rule is a whole rule as a client wrote it.
-func (in ruleInput) rule() (rules.Rule, error) {
-	d, err := in.draft()
-	if err != nil {
-		return rules.Rule{}, err
 	}
 	return rules.ParseRule(d)
 }

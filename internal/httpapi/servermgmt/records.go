@@ -132,8 +132,12 @@ func (c *call) show() error {
 
 // putBatch is the first generation: every record of every zone is made or replaced, or none is.
 func (c *call) putBatch() error {
+	b, err := c.read()
+	if err != nil {
+		return err
+	}
 	var zones []json.RawMessage
-	if err := c.decode(&zones); err != nil {
+	if err := mechttp.Decode(b, &zones); err != nil {
 		return err
 	}
 	if zones == nil {

@@ -98,6 +98,12 @@ func (c *call) actor() store.Actor {
 	return store.Actor{Who: who.Who, Project: who.Project, Door: "servermgmt", RequestID: httpapi.RequestID(c.r.Context())}
 }
 
+// maxBody bounds a batch, in octets: some ten thousand records.
+const maxBody = 1 << 20
+
+// read reads the body of a request.
+func (c *call) read() ([]byte, error) { return mechttp.Read(c.w, c.r, maxBody) }
+
 func (c *call) health() error {
 	c.text("OK")
 	return nil
