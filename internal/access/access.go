@@ -2,6 +2,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,15 +57,9 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if opts.SessionLife == 0 {
-		opts.SessionLife = time.Hour
-	}
-	if opts.Hash == (HashParams{}) {
-		opts.Hash = HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1}
-	}
-	if opts.Hashers == 0 {
-		opts.Hashers = 2
-	}
+	opts.SessionLife = cmp.Or(opts.SessionLife, time.Hour)
+	opts.Hash = cmp.Or(opts.Hash, HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
+	opts.Hashers = cmp.Or(opts.Hashers, 2)
 	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash, opts.Hashers)}
 	a.logins = throttle{free: 10, first: time.Second, longest: 30 * time.Second}
 	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute} // several people may share one
@@ -75,10 +70,8 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 		return a, nil
 	}
 	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return nil, err
-	}
-	err := a.change(ctx, store.Actor{Who: "nameplane", Door: "start"}, func(tx *publish.Tx) error {
+	rand.Read(key) //nolint:errcheck // never fails
+	err := a.change(ctx, startActor, func(tx *publish.Tx) error {
 		return tx.PutObject(store.KindSessionKey, "1", keyRow{key})
 	})
 	if err != nil {
@@ -128,9 +121,8 @@ func (a *Access) reload() error {
 
 // readBook reads a book, with the times of last use of the one before.
 func (a *Access) readBook(old *book) (*book, error) {
-	b := &book{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
-		projects: map[string]Project{}, projectIDs: map[string]string{}, ended: map[string]time.Time{}}
-	if err := a.pub.View(b.read); err != nil {
+	b, err := publish.Read(a.pub, readRows)
+	if err != nil {
 		return nil, fmt.Errorf("read tokens and users: %w", err)
 	}
 	for id, t := range b.tokens {
@@ -146,7 +138,10 @@ func (a *Access) readBook(old *book) (*book, error) {
 	return b, nil
 }
 
-func (b *book) read(v store.View) error {
+// readRows reads a book without the times of last use.
+func readRows(v store.View) (*book, error) {
+	b := &book{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
+		projects: map[string]Project{}, projectIDs: map[string]string{}, ended: map[string]time.Time{}}
 	tokens, err := store.ObjectsOf[tokenRow](v, store.KindToken)
 	for _, t := range tokens {
 		b.tokens[t.ID] = &tokenEntry{tokenRow: t}
@@ -169,7 +164,7 @@ func (b *book) read(v store.View) error {
 	if len(keys) > 0 {
 		b.key = keys[0].Key
 	}
-	return errors.Join(err, err2, err3, err4, err5)
+	return b, errors.Join(err, err2, err3, err4, err5)
 }
 
 // change commits fn and reads the book again, so that the change holds when change returns.

@@ -40,7 +40,7 @@ func (a *Access) EnsureAdmin(ctx context.Context, dir string) error {
 	b := a.book.Load()
 	known := b.tokens[id]
 	switch {
-	case b.hasAdmin():
+	case b.hasAdmin(""):
 		if id != "" {
 			if _, err := a.Credential(id, secret); err != nil {
 				a.opts.Log.Warn("the token in the file is not valid here; delete the file or put a valid token there",
@@ -92,14 +92,15 @@ func projectByName(tx *publish.Tx, name string) (Project, error) {
 	return Project{}, errors.Join(err, store.ErrNotFound)
 }
 
-func (b *book) hasAdmin() bool {
-	for _, t := range b.tokens {
-		if t.Role == RoleAdmin && t.live(now()) {
+// hasAdmin reports whether there is an admin other than the token or user with this id.
+func (b *book) hasAdmin(except string) bool {
+	for id, t := range b.tokens {
+		if id != except && t.Role == RoleAdmin && t.live(now()) {
 			return true
 		}
 	}
-	for _, u := range b.users {
-		if u.Role == RoleAdmin {
+	for id, u := range b.users {
+		if id != except && u.Role == RoleAdmin {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +25,9 @@ type Project struct {
 
 // Projects lists all projects by name.
 func (a *Access) Projects() []Project {
-	var out []Project
-	for _, p := range a.book.Load().projects {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(x, y Project) int { return strings.Compare(x.Name, y.Name) })
-	return out
+	return slices.SortedFunc(maps.Values(a.book.Load().projects), func(x, y Project) int {
+		return strings.Compare(x.Name, y.Name)
+	})
 }
 
 // Project finds a project by id or name, or returns store.ErrNotFound.
@@ -80,16 +78,8 @@ func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string
 		if err := unused(tx, id); err != nil {
 			return err
 		}
-		tokens, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
-		if err != nil {
+		if err := deleteTokens(tx, func(t Token) bool { return t.Project == id }); err != nil {
 			return err
-		}
-		for _, t := range tokens {
-			if t.Project == id {
-				if err := tx.DeleteObject(store.KindToken, t.ID); err != nil {
-					return err
-				}
-			}
 		}
 		return tx.DeleteObject(store.KindProject, id)
 	})

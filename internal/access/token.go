@@ -84,14 +84,12 @@ func parseToken(s string) (id, secret string, ok bool) {
 // Tokens lists all tokens, oldest first, revoked ones included until they are forgotten.
 func (a *Access) Tokens() []Token {
 	var out []Token
-	for _, t := range a.book.Load().tokens {
-		if s := t.used.Load(); s > 0 {
-			t := t.Token
+	for _, e := range a.book.Load().tokens {
+		t := e.Token
+		if s := e.used.Load(); s > 0 {
 			t.LastUsed = time.Unix(s, 0).UTC()
-			out = append(out, t)
-			continue
 		}
-		out = append(out, t.Token)
+		out = append(out, t)
 	}
 	slices.SortFunc(out, func(x, y Token) int {
 		return cmp.Or(x.Created.Compare(y.Created), strings.Compare(x.ID, y.ID))
@@ -144,20 +142,20 @@ func (a *Access) newToken(spec TokenSpec) (Token, error) {
 const forgetAfter = 30 * 24 * time.Hour
 
 func forgetTokens(tx *publish.Tx) error {
-	rows, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
-	if err != nil {
-		return err
-	}
 	long := now().Add(-forgetAfter)
+	return deleteTokens(tx, func(t Token) bool {
+		return !t.Revoked.IsZero() && t.Revoked.Before(long) || !t.Expires.IsZero() && t.Expires.Before(long)
+	})
+}
+
+func deleteTokens(tx *publish.Tx, which func(Token) bool) error {
+	rows, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
 	for _, t := range rows {
-		dead := !t.Revoked.IsZero() && t.Revoked.Before(long) || !t.Expires.IsZero() && t.Expires.Before(long)
-		if dead {
-			if err := tx.DeleteObject(store.KindToken, t.ID); err != nil {
-				return err
-			}
+		if err == nil && which(t.Token) {
+			err = tx.DeleteObject(store.KindToken, t.ID)
 		}
 	}
-	return nil
+	return err
 }
 
 // RevokeToken ends a token, and every session opened with it, at once. To revoke it again is no error.
@@ -182,25 +180,11 @@ func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) 
 
 // otherAdmin is nil when an admin other than the token or user with this id exists.
 func otherAdmin(tx *publish.Tx, id string) error {
-	tokens, err := store.ObjectsOf[tokenRow](tx.View, store.KindToken)
-	if err != nil {
-		return err
+	b, err := readRows(tx.View)
+	if err == nil && !b.hasAdmin(id) {
+		err = ErrLastAdmin
 	}
-	for _, t := range tokens {
-		if t.ID != id && t.Role == RoleAdmin && t.live(now()) {
-			return nil
-		}
-	}
-	users, err := store.ObjectsOf[userRow](tx.View, store.KindUser)
-	if err != nil {
-		return err
-	}
-	for _, u := range users {
-		if u.ID != id && u.Role == RoleAdmin {
-			return nil
-		}
-	}
-	return ErrLastAdmin
+	return err
 }
 
 // Authenticate says who shows this token or session, or returns ErrDenied.
