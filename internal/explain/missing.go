@@ -12,10 +12,8 @@ import (
 // Missing says what the authority lacks of what the asker waits for: records, those that are expected if any are, and the same at all
 // of its servers. It is empty if nothing is.
 func Missing(f *Facts) string {
-	for _, o := range f.Outcomes {
-		if o.Result == iterate.Unknown {
-			return "its servers could not be asked"
-		}
+	if slices.ContainsFunc(f.Outcomes, func(o Outcome) bool { return o.Result == iterate.Unknown }) {
+		return "its servers could not be asked"
 	}
 	if !slices.ContainsFunc(f.Outcomes, has) {
 		return "there are no such records of " + words.Name(f.Name)

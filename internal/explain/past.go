@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -19,20 +18,12 @@ func PastOf(f *Facts) Past {
 			p.Serial = s.SOA.Serial
 		}
 	}
-	for _, z := range f.Zones {
-		if z.Name != f.Zone {
-			continue
-		}
-		for _, set := range z.ParentNS {
-			p.NS = append(p.NS, set.NS...)
-		}
-	}
-	slices.SortFunc(p.NS, func(a, b dnsname.Name) int { return a.Compare(b) })
-	p.NS = slices.Compact(p.NS)
+	parent, _, _ := nsSets(f)
+	p.NS = parent.NS
 	p.DS = dsOf(f)
 	for _, o := range f.Outcomes {
 		p.Sets = append(p.Sets, o.Sets...)
-		if (o.Result == iterate.NXDomain || o.Result == iterate.NoData) && o.End == f.Name {
+		if absent(o) && o.End == f.Name {
 			p.Absent = append(p.Absent, o.Type)
 		}
 	}

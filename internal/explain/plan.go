@@ -50,10 +50,8 @@ func ttlOf(f *Facts, l safeat.Link) int64 {
 		}
 	}
 	for _, o := range f.Outcomes {
-		for _, s := range o.Sets {
-			if s.Name == l.Owner && s.Type == l.Type {
-				return int64(s.TTL)
-			}
+		if s, ok := Find(o.Sets, l.Owner, l.Type); ok {
+			return int64(s.TTL)
 		}
 	}
 	return -1

@@ -97,12 +97,11 @@ func DenialOf(f *Facts, zone dnsname.Name) safeat.Denial {
 			return out
 		}
 	}
-	for _, s := range f.Servers {
-		if s.Zone == zone && s.SOA != nil {
-			return safeat.Denial{TTL: safeat.NegativeTTL(s.SOA.TTL, s.SOA.Minimum)}
-		}
+	i := slices.IndexFunc(f.Servers, func(s Server) bool { return s.Zone == zone && s.SOA != nil })
+	if i < 0 {
+		return safeat.Denial{}
 	}
-	return safeat.Denial{}
+	return safeat.Denial{TTL: safeat.NegativeTTL(f.Servers[i].SOA.TTL, f.Servers[i].SOA.Minimum)}
 }
 
 // negative is the negative TTL of a zone as a number; 0 if it is not known.
@@ -238,15 +237,7 @@ func nsSets(f *Facts) (parent, child iterate.NSSet, ok bool) {
 	if i < 0 || len(f.Zones[i].ParentNS) == 0 {
 		return parent, child, false
 	}
-	return joined(f.Zones[i].ParentNS), joined(f.Zones[i].ChildNS), true
-}
-
-func joined(sets []iterate.NSSet) (out iterate.NSSet) {
-	for _, s := range sets {
-		out.NS = append(out.NS, s.NS...)
-		out.TTL = max(out.TTL, s.TTL)
-	}
-	slices.SortFunc(out.NS, func(a, b dnsname.Name) int { return a.Compare(b) })
-	out.NS = slices.Compact(out.NS)
-	return out
+	parent.NS, parent.TTL = iterate.Join(f.Zones[i].ParentNS)
+	child.NS, child.TTL = iterate.Join(f.Zones[i].ChildNS)
+	return parent, child, true
 }

@@ -37,7 +37,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 	}
 	domain := text(f.Domain)
 	if z := zoneAt(f, f.Domain); z != nil {
-		ns, _ := joined(z.ParentNS)
+		ns, _ := iterate.Join(z.ParentNS)
 		if len(ns) == 0 {
 			return pass(domain, "%s is a zone, on the servers of %s.", domain, text(z.Parent))
 		}
@@ -97,7 +97,7 @@ func suffixThere(f *explain.Facts) []explain.Finding {
 	z := zoneAt(f, f.Name)
 	switch {
 	case z != nil:
-		ns, _ := joined(z.ParentNS)
+		ns, _ := iterate.Join(z.ParentNS)
 		return pass(name, "%s delegates %s to %s.", text(z.Parent), name, words.Some(texts(ns)))
 	case noTLD(f) != "":
 		return []explain.Finding{seen(withoutTLD(f, name), evidence)}
@@ -116,7 +116,7 @@ func suffixThere(f *explain.Facts) []explain.Finding {
 func twoServers(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone := text(z.Name)
-		ns, _ := joined(slices.Concat(z.ParentNS, z.ChildNS))
+		ns, _ := iterate.Join(slices.Concat(z.ParentNS, z.ChildNS))
 		var addrs []netip.Addr
 		blind := false
 		for _, h := range z.Hosts {
@@ -146,8 +146,8 @@ func twoServers(f *explain.Facts) []explain.Finding {
 func sameNS(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
-		parent, _ := joined(z.ParentNS)
-		child, _ := joined(z.ChildNS)
+		parent, _ := iterate.Join(z.ParentNS)
+		child, _ := iterate.Join(z.ChildNS)
 		if z.Name.IsRoot() {
 			return nil // there is nothing above it
 		}

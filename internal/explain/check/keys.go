@@ -7,6 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/explain/words"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
@@ -177,7 +178,7 @@ func planDS(f *explain.Facts) []explain.Finding {
 		return nil
 	}
 	zone := text(f.Zone)
-	now, _ := joined(z.ParentNS)
+	now, _ := iterate.Join(z.ParentNS)
 	s, ok := securedZone(f, f.Zone)
 	switch {
 	case len(without(f.PlanNS, now)) == 0:

@@ -41,7 +41,7 @@ func left(z iterate.Zone) explain.Severity {
 
 func glued(f *explain.Facts) []explain.Finding {
 	return perHost(f, "Resolvers get the addresses of the nameservers inside %s with the delegation.", func(z iterate.Zone, h iterate.Host) []explain.Finding {
-		parent, _ := joined(z.ParentNS)
+		parent, _ := iterate.Join(z.ParentNS)
 		if z.Hidden || !h.Name.IsIn(z.Name) || !slices.Contains(parent, h.Name) || len(h.Glue) > 0 {
 			return nil
 		}

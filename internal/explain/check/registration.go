@@ -236,7 +236,7 @@ func registryNS(f *explain.Facts) []explain.Finding {
 				return pass(domain, "The registry and %s both list %s.", text(z.Parent), words.Some(texts(ns)))
 			}
 		}
-		parent, _ := joined(z.ParentNS)
+		parent, _ := iterate.Join(z.ParentNS)
 		x := fail("", explain.Registrar, domain, "The registry lists %s for %s, but %s hands out %s.", words.Some(texts(ns)), domain, text(z.Parent), words.Some(texts(parent)))
 		x.Visible = nsVisible(f, *z)
 		return []explain.Finding{x}

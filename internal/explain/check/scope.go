@@ -55,15 +55,6 @@ func listed(f *explain.Facts, zone dnsname.Name) []explain.Server {
 	})
 }
 
-// joined is what any of several NS sets has, in canonical order, and the longest of their TTLs.
-func joined(sets []iterate.NSSet) (ns []dnsname.Name, ttl uint32) {
-	for _, s := range sets {
-		ns = append(ns, s.NS...)
-		ttl = max(ttl, s.TTL)
-	}
-	return sorted(ns), ttl
-}
-
 func sorted(names []dnsname.Name) []dnsname.Name {
 	return slices.Compact(slices.SortedFunc(slices.Values(names), dnsname.Name.Compare))
 }
@@ -165,10 +156,10 @@ func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
 // nsVisible is when everyone sees a change of the nameservers of a zone, at its parent and in itself.
 func nsVisible(f *explain.Facts, z iterate.Zone) time.Time {
 	var links []safeat.Link
-	if _, ttl := joined(z.ParentNS); len(z.ParentNS) > 0 {
+	if _, ttl := iterate.Join(z.ParentNS); len(z.ParentNS) > 0 {
 		links = append(links, replaced(f, z.Name, rr.TypeNS, safeat.ParentNS, ttl))
 	}
-	if _, ttl := joined(z.ChildNS); len(z.ChildNS) > 0 {
+	if _, ttl := iterate.Join(z.ChildNS); len(z.ChildNS) > 0 {
 		links = append(links, replaced(f, z.Name, rr.TypeNS, safeat.ChildNS, ttl))
 	}
 	if len(links) == 0 {

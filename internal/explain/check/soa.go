@@ -338,7 +338,7 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	zone := text(f.Zone)
 	most, what := uint32(0), ""
 	if z := zoneAt(f, f.Zone); z != nil {
-		if ns, ttl := joined(z.ChildNS); len(ns) > 0 {
+		if ns, ttl := iterate.Join(z.ChildNS); len(ns) > 0 {
 			most, what = ttl, "NS"
 		}
 	}

@@ -158,8 +158,8 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 	if z == nil {
 		return nil
 	}
-	ns, above := joined(z.ParentNS)
-	_, below := joined(z.ChildNS)
+	ns, above := iterate.Join(z.ParentNS)
+	_, below := iterate.Join(z.ChildNS)
 	planned := len(f.PlanNS) > 0
 	if !planned && !nsChanged(f, ns) {
 		return nil

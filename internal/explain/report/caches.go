@@ -105,11 +105,7 @@ func said(c explain.Assessment, state safeat.State, why string) (answer, reason 
 		if len(s.Sets) > 0 {
 			answer = answerText(s.Sets)
 		}
-		var words []string
-		for _, e := range s.Errors {
-			words = append(words, edeText(e))
-		}
-		return answer, cmp.Or(strings.Join(words, "; "), why)
+		return answer, cmp.Or(strings.Join(words.Each(s.Errors, edeText), "; "), why)
 	}
 	return "", why
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -110,7 +111,7 @@ func (r *Report) evidence(f *explain.Facts) {
 	}
 	for i, e := range f.Exchanges {
 		if wanted[i] {
-			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i], subnets[i]), Result: result(e), RTT: e.RTT})
+			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i], subnets[i]), Result: cmp.Or(e.Error, string(e.Class)), RTT: e.RTT})
 		}
 	}
 }
@@ -141,11 +142,4 @@ func dig(e iterate.Exchange, s explain.Sample, subnet netip.Prefix) string {
 		return text // resolvers are asked without signatures
 	}
 	return text + " +dnssec"
-}
-
-func result(e iterate.Exchange) string {
-	if e.Error != "" {
-		return e.Error
-	}
-	return string(e.Class)
 }

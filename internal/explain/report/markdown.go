@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
@@ -102,14 +103,9 @@ func (d *document) answer() {
 }
 
 func (d *document) caches() {
-	var rows [][]string
-	for _, c := range d.r.Caches {
-		until := ""
-		if !c.Until.IsZero() {
-			until = words.Moment(c.Until, d.r.At)
-		}
-		rows = append(rows, []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), c.state(), until, md(c.remark())})
-	}
+	rows := rowsOf(d.r.Caches, func(c CacheLine) []string {
+		return []string{fmt.Sprintf("%s (%s)", md(c.Resolver), c.Addr), c.state(), c.until(d.r.At), md(c.remark())}
+	})
 	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
 	if s := d.r.Safe; s != nil && len(rows) > 0 {
 		fmt.Fprintf(d, "\n%s\n", md(s.Summary+restsOn(s)))
@@ -120,10 +116,9 @@ func (d *document) plan() {
 	if d.r.Plan == nil {
 		return
 	}
-	var rows [][]string
-	for _, s := range d.r.Plan.Steps {
-		rows = append(rows, []string{s.At.UTC().Format("2006-01-02 15:04 UTC"), md(s.Text), md(s.Because)})
-	}
+	rows := rowsOf(d.r.Plan.Steps, func(s safeat.Step) []string {
+		return []string{s.At.UTC().Format("2006-01-02 15:04 UTC"), md(s.Text), md(s.Because)}
+	})
 	d.table("To change it without anybody noticing", []string{"when", "what", "why not earlier"}, rows)
 }
 
@@ -135,22 +130,15 @@ func (d *document) delegation() {
 }
 
 func (d *document) nameservers(title string, all []Nameserver) {
-	var rows [][]string
-	for _, s := range all {
-		var addrs []string
-		for _, a := range s.Addrs {
-			addrs = append(addrs, strings.TrimSpace(a.Addr+" "+a.State))
-		}
-		rows = append(rows, []string{md(words.Name(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(words.List(addrs))})
-	}
+	rows := rowsOf(all, func(s Nameserver) []string {
+		addrs := words.Each(s.Addrs, func(a ServerLine) string { return strings.TrimSpace(a.Addr + " " + a.State) })
+		return []string{md(words.Name(s.Name)), marks[s.Registry], marks[s.Parent], marks[s.Child], md(words.List(addrs))}
+	})
 	d.table(title, []string{"name", "registry", "parent", "child", "addresses"}, rows)
 }
 
 func (d *document) soa() {
-	var rows [][]string
-	for _, l := range d.r.SOA {
-		rows = append(rows, []string{l.Name, md(l.Value), md(l.Meaning)})
-	}
+	rows := rowsOf(d.r.SOA, func(l Line) []string { return []string{l.Name, md(l.Value), md(l.Meaning)} })
 	d.table("SOA, in words", []string{"field", "value", "meaning"}, rows)
 }
 
@@ -159,20 +147,12 @@ func (d *document) registration() {
 	if r == nil {
 		return
 	}
-	var rows [][]string
-	for _, row := range r.rows() {
-		rows = append(rows, []string{row[0], md(row[1])})
-	}
-	for _, s := range r.Statuses {
-		rows = append(rows, []string{md(s.Value), md(s.Meaning)})
-	}
+	rows := append(rowsOf(r.rows(), func(row []string) []string { return []string{row[0], md(row[1])} }),
+		rowsOf(r.Statuses, func(s Line) []string { return []string{md(s.Value), md(s.Meaning)} })...)
 	d.table("Registration of "+md(words.Name(r.Domain)), []string{"", ""}, rows)
 }
 
 func (d *document) evidence() {
-	var rows [][]string
-	for _, e := range d.r.Evidence {
-		rows = append(rows, []string{e.ID, md(e.Dig), md(e.Result)})
-	}
+	rows := rowsOf(d.r.Evidence, func(e Evidence) []string { return []string{e.ID, md(e.Dig), md(e.Result)} })
 	d.table("Evidence", []string{"", "asked", "result"}, rows)
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -8,12 +10,11 @@ import (
 
 // find is the registration of a domain; nil if the registry was not asked for it.
 func find(f *explain.Facts, domain dnsname.Name) *registry.Registration {
-	for i, r := range f.Registrations {
-		if r.Domain == domain.String() && !domain.IsZero() {
-			return &f.Registrations[i]
-		}
+	i := slices.IndexFunc(f.Registrations, func(r registry.Registration) bool { return r.Domain == domain.String() })
+	if i < 0 || domain.IsZero() {
+		return nil
 	}
-	return nil
+	return &f.Registrations[i]
 }
 
 func registrationOf(f *explain.Facts) *Registration {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,12 +18,11 @@ import (
 
 // zoneOf is the zone that a report is about; nil if it was not found.
 func zoneOf(f *explain.Facts) *iterate.Zone {
-	for i, z := range f.Zones {
-		if z.Name == f.Zone && !f.Zone.IsZero() {
-			return &f.Zones[i]
-		}
+	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == f.Zone })
+	if i < 0 || f.Zone.IsZero() {
+		return nil
 	}
-	return nil
+	return &f.Zones[i]
 }
 
 func delegationOf(f *explain.Facts) *Delegation {
@@ -31,12 +31,12 @@ func delegationOf(f *explain.Facts) *Delegation {
 		return nil
 	}
 	d := &Delegation{Zone: z.Name}
-	parent, parentTTL := union(z.ParentNS)
-	child, childTTL := union(z.ChildNS)
+	parent, parentTTL := iterate.Join(z.ParentNS)
+	child, childTTL := iterate.Join(z.ChildNS)
 	d.NSTTL = [2]uint32{parentTTL, childTTL}
 	registry := registryNS(f, z.Name)
 	all := slices.Concat(parent, child, registry)
-	slices.SortFunc(all, func(a, b dnsname.Name) int { return a.Compare(b) })
+	slices.SortFunc(all, dnsname.Name.Compare)
 	for _, name := range slices.Compact(all) {
 		row := Nameserver{Name: name, Parent: member(parent, name), Child: member(child, name)}
 		if len(registry) > 0 {
@@ -58,8 +58,8 @@ func plannedOf(f *explain.Facts) (out []Nameserver) {
 	for _, n := range f.PlanNS {
 		row := Nameserver{Name: n, Parent: explain.Unknown, Child: explain.Unknown}
 		if z != nil {
-			parent, _ := union(z.ParentNS)
-			child, _ := union(z.ChildNS)
+			parent, _ := iterate.Join(z.ParentNS)
+			child, _ := iterate.Join(z.ChildNS)
 			row.Parent, row.Child = member(parent, n), member(child, n)
 		}
 		for _, s := range f.Servers {
@@ -70,18 +70,6 @@ func plannedOf(f *explain.Facts) (out []Nameserver) {
 		out = append(out, row)
 	}
 	return out
-}
-
-func union(sets []iterate.NSSet) (names []dnsname.Name, ttl uint32) {
-	for _, s := range sets {
-		ttl = max(ttl, s.TTL)
-		for _, n := range s.NS {
-			if !slices.Contains(names, n) {
-				names = append(names, n)
-			}
-		}
-	}
-	return names, ttl
 }
 
 // member is whether a set has a name; of an empty set nothing is known.
@@ -235,11 +223,7 @@ func differences(f *explain.Facts) (out []Difference) {
 		}
 		row := Difference{Question: words.Name(d.Question.Name) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
 		for _, g := range d.Groups {
-			answer := strings.Join(g.Data, ", ")
-			if answer == "" {
-				answer = outcome(g.Class)
-			}
-			group := Group{Answer: answer}
+			group := Group{Answer: cmp.Or(strings.Join(g.Data, ", "), outcome(g.Class))}
 			for _, a := range g.Servers {
 				group.Servers = append(group.Servers, serverName(f, d.Zone, a))
 			}
@@ -259,26 +243,18 @@ var outcomes = map[iterate.Class]string{iterate.NoData: "no such record", iterat
 	iterate.NoSOA: "denied without an SOA record", iterate.Unknown: "not found out"}
 
 func outcome(c iterate.Class) string {
-	if words, ok := outcomes[c]; ok {
-		return words
-	}
-	return string(c)
+	return cmp.Or(outcomes[c], string(c))
 }
 
 func answerText(sets []explain.Set) string {
-	var parts []string
-	for _, s := range sets {
-		parts = append(parts, fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", ")))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(words.Each(sets, func(s explain.Set) string { return fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", ")) }), "; ")
 }
 
 // serverName is a server as people know it: its name, and its address.
 func serverName(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
-	for _, s := range f.Servers {
-		if s.Zone == zone && s.Addr == addr {
-			return fmt.Sprintf("%s (%s)", words.Name(s.Host), addr)
-		}
+	i := slices.IndexFunc(f.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == addr })
+	if i < 0 {
+		return addr.String()
 	}
-	return addr.String()
+	return fmt.Sprintf("%s (%s)", words.Name(f.Servers[i].Host), addr)
 }

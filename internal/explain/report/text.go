@@ -49,7 +49,9 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	p.planned()
 	p.soa()
 	p.registration()
-	p.evidence()
+	if o.All {
+		p.evidence()
+	}
 	p.foot()
 	_, err := w.Write(p.Bytes())
 	return err
@@ -122,6 +124,22 @@ func (p *page) table(rows [][]string) {
 	_ = w.Flush() // into memory
 }
 
+// part writes rows under a title, if there are any.
+func (p *page) part(title string, rows [][]string) {
+	if len(rows) > 0 {
+		p.title(title)
+		p.table(rows)
+	}
+}
+
+// rowsOf are the rows of a table with one for each of a list.
+func rowsOf[T any](all []T, row func(T) []string) (out [][]string) {
+	for _, x := range all {
+		out = append(out, row(x))
+	}
+	return out
+}
+
 func (p *page) steps() {
 	if len(p.r.Do) == 0 {
 		return
@@ -171,10 +189,7 @@ func (p *page) findings(title string, status explain.Status) {
 		}
 		p.wrap(fmt.Sprintf("  %s %s  ", p.paint(color, fmt.Sprintf("%-8s", label)), f.ID), "                  ", f.Words)
 		if status == explain.Fail && len(f.Evidence) > 0 {
-			var ids []string
-			for _, e := range f.Evidence[:min(len(f.Evidence), 6)] {
-				ids = append(ids, exchangeID(e))
-			}
+			ids := words.Each(f.Evidence[:min(len(f.Evidence), 6)], exchangeID)
 			p.line(faint, "                  "+f.Subject+"; seen in "+strings.Join(ids, " "))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/words"
@@ -21,11 +22,9 @@ func (p *page) negative() {
 }
 
 func (p *page) chain() {
-	if len(p.r.Outcomes) == 0 {
-		return
+	if len(p.r.Outcomes) > 0 {
+		p.part("Answer", answerRows(p.r))
 	}
-	p.title("Answer")
-	p.table(answerRows(p.r))
 }
 
 // answerRows are the aliases and what is at their end: name, record, TTL, zone, and how many servers have it.
@@ -46,10 +45,6 @@ func answerRows(r *Report) (rows [][]string) {
 }
 
 func (p *page) differences() {
-	if len(p.r.Differences) == 0 {
-		return
-	}
-	p.title("Where answers differ")
 	var rows [][]string
 	for _, d := range p.r.Differences {
 		rows = append(rows, []string{d.Question, d.Manner})
@@ -57,7 +52,7 @@ func (p *page) differences() {
 			rows = append(rows, []string{"  " + g.Answer, words.List(g.Servers)})
 		}
 	}
-	p.table(rows)
+	p.part("Where answers differ", rows)
 }
 
 func (p *page) caches() {
@@ -67,11 +62,7 @@ func (p *page) caches() {
 	p.title("Resolvers")
 	rows := [][]string{{"RESOLVER", "ADDRESS", "REGION", "STATE", "UNTIL", "ANSWER"}}
 	for _, c := range p.r.Caches {
-		until := ""
-		if !c.Until.IsZero() {
-			until = words.Moment(c.Until, p.r.At)
-		}
-		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, c.state(), until, c.remark()})
+		rows = append(rows, []string{c.Resolver, c.Addr, c.Region, c.state(), c.until(p.r.At), c.remark()})
 	}
 	p.table(rows)
 	if n, at := cachesSeen(p.r); n > 0 {
@@ -83,6 +74,14 @@ func (p *page) caches() {
 			p.line(faint, "  not covered: "+n)
 		}
 	}
+}
+
+// until is when the resolver gives up an older answer, in words; empty if it has none.
+func (c CacheLine) until(now time.Time) string {
+	if c.Until.IsZero() {
+		return ""
+	}
+	return words.Moment(c.Until, now)
 }
 
 // remark is the answer, and what there is to say about it.
@@ -175,15 +174,7 @@ func (p *page) nameservers(all []Nameserver) {
 }
 
 func (p *page) soa() {
-	if len(p.r.SOA) == 0 {
-		return
-	}
-	p.title("SOA, in words")
-	var rows [][]string
-	for _, l := range p.r.SOA {
-		rows = append(rows, []string{l.Name, l.Value, l.Meaning})
-	}
-	p.table(rows)
+	p.part("SOA, in words", rowsOf(p.r.SOA, func(l Line) []string { return []string{l.Name, l.Value, l.Meaning} }))
 }
 
 func (p *page) registration() {
@@ -224,15 +215,7 @@ func (r *Registration) rows() [][]string {
 }
 
 func (p *page) evidence() {
-	if len(p.r.Evidence) == 0 || !p.All {
-		return
-	}
-	p.title("Evidence")
-	var rows [][]string
-	for _, e := range p.r.Evidence {
-		rows = append(rows, []string{e.ID, e.Dig, e.Result, words.Length(e.RTT)})
-	}
-	p.table(rows)
+	p.part("Evidence", rowsOf(p.r.Evidence, func(e Evidence) []string { return []string{e.ID, e.Dig, e.Result, words.Length(e.RTT)} }))
 }
 
 func (p *page) foot() {

@@ -25,28 +25,28 @@ func (r *Report) judge() {
 	worst := r.worst()
 	switch {
 	case worst != nil && worst.Severity == explain.Critical:
-		r.Verdict = NotWorking
-		r.Summary = "Not working: " + worst.Words
+		r.Verdict, r.Summary = NotWorking, "Not working: "+worst.Words
 	case r.blind() != "":
-		r.Verdict = CannotTell
-		r.Summary = "Could not tell: " + r.blind()
+		r.Verdict, r.Summary = CannotTell, "Could not tell: "+r.blind()
 	case r.late():
-		r.Verdict = Soon
-		r.Summary = r.lateWords()
+		r.Verdict, r.Summary = Soon, r.lateWords()
 	default:
-		r.Verdict = Working
-		r.Summary = r.workingWords(worst)
+		r.Verdict, r.Summary = Working, r.workingWords(worst)
 	}
+}
+
+// first is the first finding of some kind, which is the worst, as they are sorted; nil if there is none.
+func (r *Report) first(is func(explain.Finding) bool) *explain.Finding {
+	i := slices.IndexFunc(r.Findings, is)
+	if i < 0 {
+		return nil
+	}
+	return &r.Findings[i]
 }
 
 // worst is the worst finding that does not pass by itself.
 func (r *Report) worst() *explain.Finding {
-	for i, f := range r.Findings {
-		if f.Status == explain.Fail && !slices.Contains(passing, f.ID) {
-			return &r.Findings[i] // they are sorted
-		}
-	}
-	return nil
+	return r.first(func(f explain.Finding) bool { return f.Status == explain.Fail && !slices.Contains(passing, f.ID) })
 }
 
 // blind says what is not known that would have to be; empty if there is nothing.
@@ -54,28 +54,22 @@ func (r *Report) blind() string {
 	if x := r.intercepted(); x != nil {
 		return x.Words
 	}
-	for _, f := range r.Findings {
-		if f.Status == explain.NotKnown && slices.Contains(vital[r.Kind], f.ID) {
-			return f.Words
-		}
+	if x := r.first(func(f explain.Finding) bool {
+		return f.Status == explain.NotKnown && slices.Contains(vital[r.Kind], f.ID)
+	}); x != nil {
+		return x.Words
 	}
 	return ""
 }
 
 // intercepted is the finding that somebody on the way answers in place of the servers; nil if nobody does.
 func (r *Report) intercepted() *explain.Finding {
-	i := slices.IndexFunc(r.Findings, func(f explain.Finding) bool { return f.ID == "VAN01" && f.Status == explain.Fail })
-	if i < 0 {
-		return nil
-	}
-	return &r.Findings[i]
+	return r.first(func(f explain.Finding) bool { return f.ID == "VAN01" && f.Status == explain.Fail })
 }
 
 // late reports whether there are caches that do not know yet.
 func (r *Report) late() bool {
-	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool {
-		return f.Status == explain.Fail && slices.Contains(passing, f.ID)
-	})
+	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool { return f.Status == explain.Fail && slices.Contains(passing, f.ID) })
 }
 
 func (r *Report) lateWords() string {
@@ -90,7 +84,7 @@ func (r *Report) lateWords() string {
 			asked++
 		}
 	}
-	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late, words.Count(asked, "resolver", "resolvers"), has(late))
+	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late, words.Count(asked, "resolver", "resolvers"), words.Verb(late, "has", "have"))
 	switch {
 	case r.SafeAt.IsZero():
 	case r.Safe != nil && r.Safe.Verdict == safeat.CannotTell:
@@ -102,13 +96,6 @@ func (r *Report) lateWords() string {
 		}
 	}
 	return text
-}
-
-func has(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
 }
 
 func (r *Report) workingWords(worst *explain.Finding) string {

@@ -137,12 +137,7 @@ func (p *planner) confirm(links ...Link) {
 }
 
 // ceil is t, or the next whole minute: dates for people.
-func ceil(t time.Time) time.Time {
-	if m := t.Truncate(time.Minute); m.Before(t) {
-		return m.Add(time.Minute)
-	}
-	return t
-}
+func ceil(t time.Time) time.Time { return t.Add(time.Minute - time.Nanosecond).Truncate(time.Minute) }
 
 // replaced is l after one more change of it, at a moment.
 func replaced(l Link, at time.Time, ttl TTL) Link {
@@ -226,16 +221,12 @@ func (p *planner) nameservers() {
 	p.step(Prepare, "Load the zone into the new servers, and compare all of its records with the old ones by asking both.")
 	child, low := p.lower(child)
 	child.Unchanged = !low && len(child.Before) == 0
-	waits := []Link{child}
+	waits, what := []Link{child}, "every cache has the low TTL"
 	if p.DS != nil {
 		p.step(RemoveDS, "Remove the DS of %s at the parent: the new servers sign with other keys.", words.Name(child.Owner))
 		ds := replaced(*p.DS, p.at, p.DS.TTL)
 		ds.Role = DS
-		waits = append(waits, ds)
-	}
-	what := "every cache has the low TTL"
-	if p.DS != nil {
-		what = "no cache has the DS or the longer TTL any more"
+		waits, what = append(waits, ds), "no cache has the DS or the longer TTL any more"
 	}
 	p.wait(what, waits...)
 	p.change("Change the NS set of %s at the parent, at the new servers, and at the old ones, which go on answering alike.", words.Name(child.Owner))

@@ -265,12 +265,9 @@ func (f Facts) instead(i int) TTL {
 
 // late reports whether any cache fetched an older version of a link after the change.
 func (f Facts) late(i int) bool {
-	for _, r := range f.Resolvers {
-		if slices.ContainsFunc(r.Samples, func(s Sample) bool { return s.Link == i && f.Links[i].late(s) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Resolvers, func(r Resolver) bool {
+		return slices.ContainsFunc(r.Samples, func(s Sample) bool { return s.Link == i && f.Links[i].late(s) })
+	})
 }
 
 // lengthened is the bound for the other caches behind an address where one keeps a link longer than any TTL allows.

@@ -8,10 +8,8 @@ import (
 
 // aliasOf is where an answer section sends those who ask for q: by a CNAME of its name, or by a DNAME above it.
 func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
-	for _, rec := range section {
-		if owner, is := ownerOf(rec, uint16(q.Type)); is && owner == q.Name {
-			return Link{}, false
-		}
+	if _, has := ownerIn(section, q.Name, uint16(q.Type)); has {
+		return Link{}, false
 	}
 	for _, rec := range section {
 		if to, is := synthesize(q.Name, rec); is {

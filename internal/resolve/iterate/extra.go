@@ -74,12 +74,14 @@ func showsDS(zone dnsname.Name, m *dns.Msg) bool {
 
 // ownerIn finds a record of an owner and type.
 func ownerIn(section []dns.RR, name dnsname.Name, typ uint16) (dns.RR, bool) {
-	for _, rec := range section {
-		if owner, ok := ownerOf(rec, typ); ok && owner == name {
-			return rec, true
-		}
+	i := slices.IndexFunc(section, func(rec dns.RR) bool {
+		owner, ok := ownerOf(rec, typ)
+		return ok && owner == name
+	})
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return section[i], true
 }
 
 // signed reports whether a server of a zone has keys for it. It waits for the replies, which nobody has waited for yet.

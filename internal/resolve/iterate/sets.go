@@ -24,6 +24,16 @@ func targets(owner dnsname.Name, section []dns.RR) (out []dnsname.Name) {
 	return slices.Compact(out)
 }
 
+// Join returns the names that any of several NS sets has, in canonical order, and the longest of their TTLs.
+func Join(sets []NSSet) (ns []dnsname.Name, ttl uint32) {
+	for _, s := range sets {
+		ns = append(ns, s.NS...)
+		ttl = max(ttl, s.TTL)
+	}
+	slices.SortFunc(ns, dnsname.Name.Compare)
+	return slices.Compact(ns), ttl
+}
+
 // addresses are those of a name in a section.
 func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
 	for _, rec := range section {
@@ -53,11 +63,10 @@ func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR)
 			set.TTL = rec.Header().Ttl
 		}
 	}
-	for i, s := range sets {
-		if slices.Equal(s.NS, set.NS) && s.TTL == set.TTL {
-			sets[i].From = union(s.From, set.From)
-			return sets
-		}
+	i := slices.IndexFunc(sets, func(s NSSet) bool { return slices.Equal(s.NS, set.NS) && s.TTL == set.TTL })
+	if i < 0 {
+		return append(sets, set)
 	}
-	return append(sets, set)
+	sets[i].From = union(sets[i].From, set.From)
+	return sets
 }

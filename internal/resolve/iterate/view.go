@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/miekg/dns"
 
@@ -53,13 +54,8 @@ func (r Record) Text() string { return rr.DataText(r.Type, r.Data) }
 func (r Record) String() string { return fmt.Sprintf("%s %d %s %s", r.Name, r.TTL, r.Type, r.Text()) }
 
 // Records are those of an owner and type; those of a section of a View, say.
-func Records(section []Record, name dnsname.Name, t rr.Type) (out []Record) {
-	for _, r := range section {
-		if r.Name == name && r.Type == t {
-			out = append(out, r)
-		}
-	}
-	return out
+func Records(section []Record, name dnsname.Name, t rr.Type) []Record {
+	return slices.DeleteFunc(slices.Clone(section), func(r Record) bool { return r.Name != name || r.Type != t })
 }
 
 // View is what the reply says. It is an error if there is no reply, or if it has records that cannot be read.
@@ -113,13 +109,8 @@ const clientCookie = 16
 // readable is an NSID: any octets, mostly a host name.
 func readable(nsid string) string {
 	b, err := hex.DecodeString(nsid)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(b, func(c byte) bool { return c < ' ' || c > '~' }) {
 		return nsid
-	}
-	for _, c := range b {
-		if c < ' ' || c > '~' {
-			return nsid
-		}
 	}
 	return string(b)
 }

@@ -126,12 +126,9 @@ func (r *run) descend(z *zone, q Question, depth int, full bool, replies []verdi
 		}
 	}
 	for _, cut := range cuts {
-		var saying []verdict
-		for _, v := range replies {
-			if v.class == Referral && cutBelow(z.name, asked, v.reply.Ns) == cut {
-				saying = append(saying, v)
-			}
-		}
+		saying := slices.DeleteFunc(slices.Clone(replies), func(v verdict) bool {
+			return v.class != Referral || cutBelow(z.name, asked, v.reply.Ns) != cut
+		})
 		if e := r.walk(r.refer(z, cut, saying), q, depth+1, full); e.better(best) || best.zone == z {
 			best = e
 		}

@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -44,12 +45,7 @@ func (z *zone) host(name dnsname.Name) *host {
 
 // names are the names of the servers in canonical order: maps have none, and a trace needs one.
 func (z *zone) names() []dnsname.Name {
-	names := make([]dnsname.Name, 0, len(z.hosts))
-	for n := range z.hosts {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, dnsname.Name.Compare)
-	return names
+	return slices.SortedFunc(maps.Keys(z.hosts), dnsname.Name.Compare)
 }
 
 // addrs are the addresses of a zone's servers that are asked.
@@ -149,10 +145,7 @@ func (r *run) enter(z *zone, full bool) {
 // thorough reports whether all servers of a zone are asked about the zone itself, and not only about what is below it. The
 // root and the top-level domains have so many that they would use up the budget, and nobody who asks can mend them.
 func (r *run) thorough(z *zone) bool {
-	if r.opts.Fast {
-		return false
-	}
-	return z.name.NumLabels() > 1 || z.name == r.q.Name
+	return !r.opts.Fast && (z.name.NumLabels() > 1 || z.name == r.q.Name)
 }
 
 // learn takes in the NS sets of the child, and reports whether they name servers that the parent does not.

@@ -102,12 +102,11 @@ func has(sets []*set, owner dnsname.Name, typ uint16) bool {
 
 // soa is the zone that a negative reply says it is from.
 func (r *reply) soa() dnsname.Name {
-	for _, s := range r.authority {
-		if s.typ == dns.TypeSOA && len(s.records) > 0 {
-			return s.owner
-		}
+	i := slices.IndexFunc(r.authority, func(s *set) bool { return s.typ == dns.TypeSOA && len(s.records) > 0 })
+	if i < 0 {
+		return dnsname.Name{}
 	}
-	return dnsname.Name{}
+	return r.authority[i].owner
 }
 
 func (r *reply) negative() bool { return r.class == iterate.NoData || r.class == iterate.NXDomain }

@@ -68,7 +68,7 @@ func (v *validation) keySets(z *zone) (out []keySet) {
 			continue
 		}
 		s := pick(r.answer, z.name, dns.TypeDNSKEY)
-		if s == nil || len(keysOf(s)) == 0 {
+		if len(keysOf(s)) == 0 {
 			s = nil
 		}
 		out = append(out, keySet{r.server, s})
@@ -109,13 +109,7 @@ func (v *validation) delegation(z *zone) judgement {
 
 // best is the judgement that a resolver comes to that asks on when it is not content.
 func best(found []judgement) judgement {
-	out := found[0]
-	for _, j := range found[1:] {
-		if order[j.state] > order[out.state] {
-			out = j
-		}
-	}
-	return out
+	return slices.MaxFunc(found, func(a, b judgement) int { return order[a.state] - order[b.state] })
 }
 
 var order = map[State]int{Unknown: 0, Bogus: 1, Insecure: 2, Secure: 3}
@@ -203,11 +197,7 @@ func (v *validation) trust(z *zone, sets []keySet) judgement {
 
 // usableDS are the DS records that count: SHA-1 does not beside a better digest (RFC 4509 §3).
 func usableDS(ds []*dns.DS) (out []*dns.DS) {
-	for _, d := range ds {
-		if supported(d.Algorithm) && digestible(d.DigestType) {
-			out = append(out, d)
-		}
-	}
+	out = slices.DeleteFunc(slices.Clone(ds), func(d *dns.DS) bool { return !supported(d.Algorithm) || !digestible(d.DigestType) })
 	if slices.ContainsFunc(out, func(d *dns.DS) bool { return d.DigestType != dns.SHA1 }) {
 		out = slices.DeleteFunc(out, func(d *dns.DS) bool { return d.DigestType == dns.SHA1 })
 	}
@@ -219,12 +209,9 @@ func (v *validation) trustSet(z *zone, ds []*dns.DS, s *set) judgement {
 	if s == nil {
 		return bad(Unsigned, "there are DS records for %s, but the zone has no keys", z.name)
 	}
-	var entry []*dns.DNSKEY
-	for _, k := range keysOf(s) {
-		if k.Flags&dns.ZONE != 0 && k.Flags&dns.REVOKE == 0 && slices.ContainsFunc(ds, func(d *dns.DS) bool { return matches(d, k) }) {
-			entry = append(entry, k)
-		}
-	}
+	entry := slices.DeleteFunc(keysOf(s), func(k *dns.DNSKEY) bool {
+		return k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || !slices.ContainsFunc(ds, func(d *dns.DS) bool { return matches(d, k) })
+	})
 	if len(entry) == 0 {
 		return bad(NoKey, "no key of %s is one that its DS records are for", z.name)
 	}
