@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func (is *Issuers) Prepare(configs []IssuerConfig) (apply func(), err error) {
 }
 
 func newIssuer(c IssuerConfig) (*issuer, error) {
-	if c.Claim == "" {
-		c.Claim = "sub"
-	}
+	c.Claim = cmp.Or(c.Claim, "sub")
 	if len(c.Algorithms) == 0 {
 		c.Algorithms = Algorithms
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Caller is who makes a request, after authentication.
@@ -21,6 +22,9 @@ type Caller struct {
 
 // IsAdmin reports whether the caller may act for every project.
 func (c Caller) IsAdmin() bool { return slices.Contains(c.Roles, RoleAdmin) }
+
+// IsPlatform reports whether the caller may manage the rules of all applications.
+func (c Caller) IsPlatform() bool { return c.IsAdmin() || slices.Contains(c.Roles, RolePlatform) }
 
 // CanWrite reports whether the caller may change anything.
 func (c Caller) CanWrite() bool { return c.IsAdmin() || slices.Contains(c.Roles, RoleMember) }
@@ -64,6 +68,12 @@ func CallerOf(ctx context.Context) Caller {
 		return *c
 	}
 	return Caller{}
+}
+
+// Actor is the caller of ctx as the journal names it, with the API that was called.
+func Actor(ctx context.Context, api string) store.Actor {
+	c := CallerOf(ctx)
+	return store.Actor{Who: c.Who, Project: c.Project, Door: api, RequestID: RequestID(ctx)}
 }
 
 // WithRequestID is ctx for a request with an id.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,10 +43,7 @@ var errorTypes = map[int]string{
 
 // Error answers with an error.
 func Error(w http.ResponseWriter, r *http.Request, status int, message string) {
-	typ := errorTypes[status]
-	if typ == "" {
-		typ = "unknown"
-	}
+	typ := cmp.Or(errorTypes[status], "unknown")
 	JSON(w, status, errorBody{keystoneError{status, message, http.StatusText(status)}, status, typ, message,
 		RequestID(r.Context())})
 }

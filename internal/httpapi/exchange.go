@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -118,18 +120,10 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Body == 0 {
-		l.Body = 1 << 20
-	}
-	if l.Login == 0 {
-		l.Login = 64 << 10
-	}
-	if l.Stall == 0 {
-		l.Stall = 30 * time.Second
-	}
-	if l.Rate == 0 {
-		l.Rate = 16 << 10
-	}
+	l.Body = cmp.Or(l.Body, 1<<20)
+	l.Login = cmp.Or(l.Login, 64<<10)
+	l.Stall = cmp.Or(l.Stall, 30*time.Second)
+	l.Rate = cmp.Or(l.Rate, 16<<10)
 	return l
 }
 
@@ -137,7 +131,7 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) bodyLimit(path string) int64 {
 	limit, longest := l.Body, 0
 	for prefix, n := range l.Bodies {
-		if len(prefix) > longest && len(path) >= len(prefix) && path[:len(prefix)] == prefix {
+		if len(prefix) > longest && strings.HasPrefix(path, prefix) {
 			limit, longest = n, len(prefix)
 		}
 	}

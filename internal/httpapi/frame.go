@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,9 +61,7 @@ func (f Frame) Wrap(doors http.Handler) http.Handler {
 	if f.Identify == nil {
 		f.Identify = ByToken(f.Access)
 	}
-	if f.Listener == "" {
-		f.Listener = "http"
-	}
+	f.Listener = cmp.Or(f.Listener, "http")
 	f.Limits = f.Limits.withDefaults()
 	fr := &frame{Frame: f, doors: doors, public: map[string]bool{}, host: hostOf(f.PublicURL)}
 	open := public
@@ -195,16 +194,10 @@ func (f *frame) isPublic(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
-	if f.public[p] {
-		return true
-	}
-	for _, b := range f.below {
+	return f.public[p] || slices.ContainsFunc(f.below, func(b string) bool {
 		// The mux redirects unclean paths, but only after us: a path with dots must not pass for one below b.
-		if strings.HasPrefix(p, b) && !strings.Contains(p, "..") {
-			return true
-		}
-	}
-	return false
+		return strings.HasPrefix(p, b) && !strings.Contains(p, "..")
+	})
 }
 
 // end writes down what happened.

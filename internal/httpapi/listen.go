@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,12 +48,8 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.MaxConns == 0 {
-		c.MaxConns = 1024
-	}
-	if c.Name == "" {
-		c.Name = "http"
-	}
+	c.MaxConns = cmp.Or(c.MaxConns, 1024)
+	c.Name = cmp.Or(c.Name, "http")
 	addr, err := listenAddr(c.Addr)
 	if err != nil {
 		return nil, err

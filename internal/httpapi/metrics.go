@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -46,10 +47,7 @@ func routeOf(r *http.Request) string {
 	if _, path, ok := strings.Cut(p, " "); ok {
 		p = path
 	}
-	if p == "" {
-		return "none"
-	}
-	return p
+	return cmp.Or(p, "none")
 }
 
 func methodLabel(m string) string {

@@ -58,10 +58,7 @@ func (d *door) admin(h func(http.ResponseWriter, *http.Request) error) http.Hand
 	}
 }
 
-func actor(r *http.Request) store.Actor {
-	c := httpapi.CallerOf(r.Context())
-	return store.Actor{Who: c.Who, Project: c.Project, Door: "admin", RequestID: httpapi.RequestID(r.Context())}
-}
+func actor(r *http.Request) store.Actor { return httpapi.Actor(r.Context(), "admin") }
 
 // decode reads a body strictly. What the decoder says can quote the body, and so a password; only its key names are told.
 func decode(r *http.Request, into any) error {

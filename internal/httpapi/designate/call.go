@@ -2,6 +2,7 @@ package designate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -76,11 +77,8 @@ func (c *call) allow(need demand) error {
 // readScope reads the headers and query parameters that select the project and ask for special rights.
 func (c *call) readScope() error {
 	who := httpapi.CallerOf(c.r.Context())
-	s := scope{caller: who, project: who.Project}
-	sudo := c.header("X-Auth-Sudo-Project-Id")
-	if sudo == "" {
-		sudo = c.header("X-Auth-Sudo-Tenant-Id")
-	}
+	s := scope{caller: who}
+	sudo := cmp.Or(c.header("X-Auth-Sudo-Project-Id"), c.header("X-Auth-Sudo-Tenant-Id"))
 	q, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil { // URL.Query would drop the parameter, and a list would be longer than asked for
 		return badRequest("The query cannot be read: %v", err)
@@ -93,9 +91,7 @@ func (c *call) readScope() error {
 	if (sudo != "" || s.all || hard || s.editManaged) && !who.IsAdmin() {
 		return forbidden("Acting for other projects, editing managed records and deleting for good is for administrators.")
 	}
-	if sudo != "" {
-		s.project = sudo
-	}
+	s.project = cmp.Or(sudo, who.Project)
 	c.scope = s
 	return nil
 }

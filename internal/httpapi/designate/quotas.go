@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,10 +34,7 @@ func (c *call) quotasOf(v store.View, project string) (Quotas, error) {
 
 // quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
 func (c *call) quotaProject() (string, error) {
-	p := c.r.PathValue("project_id")
-	if p == "" {
-		p = c.scope.project
-	}
+	p := cmp.Or(c.r.PathValue("project_id"), c.scope.project)
 	if p != c.scope.project && !c.scope.all {
 		return p, forbidden("The quotas of another project are for administrators who send X-Auth-All-Projects.")
 	}

@@ -220,7 +220,7 @@ func (l *setList) readSorted() error {
 			if l.match.any && l.q.count {
 				l.total++
 			}
-			if l.marker == nil || l.less(*l.marker, zs) {
+			if l.marker == nil || l.compare(*l.marker, zs) < 0 {
 				keep = l.keep(keep, zs)
 			}
 			return true, nil
@@ -289,16 +289,12 @@ func (l *setList) aliases(z zone.Zone, fn func(zone.RecordSet) (bool, error)) er
 	return errors.Join(err, failed)
 }
 
-func (l *setList) less(a, b zoneSet) bool { return l.compare(a, b) < 0 }
-
 func (l *setList) compare(a, b zoneSet) int {
 	n := 0
 	if l.sort != nil {
 		n = l.sort(a, b)
 	}
-	if n == 0 {
-		n = compareIDs(a.set.ID, b.set.ID)
-	}
+	n = cmp.Or(n, compareIDs(a.set.ID, b.set.ID))
 	if l.q.desc {
 		return -n
 	}

@@ -113,8 +113,7 @@ func (d *door) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "explain", RequestID: httpapi.RequestID(r.Context())}
-	x, err := d.Scans.Start(r.Context(), actor, httpapi.ClientAddr(r), req)
+	x, err := d.Scans.Start(r.Context(), httpapi.Actor(r.Context(), "explain"), httpapi.ClientAddr(r), req)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"math"
@@ -11,8 +12,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/store"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // API is the identity door.
@@ -28,9 +27,7 @@ func (a API) Register(mux *http.ServeMux) {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	if a.Region == "" {
-		a.Region = "RegionOne"
-	}
+	a.Region = cmp.Or(a.Region, "RegionOne")
 	mux.HandleFunc("GET /v3", a.version)
 	mux.HandleFunc("GET /v3/{$}", a.version)
 	mux.HandleFunc("POST /v3/auth/tokens", a.login)
@@ -118,9 +115,7 @@ func (a API) revoke(w http.ResponseWriter, r *http.Request) {
 		httpapi.Error(w, r, http.StatusForbidden, "this is a lasting token: use nameplane token revoke "+p.ID)
 		return
 	}
-	c := httpapi.CallerOf(r.Context())
-	actor := store.Actor{Who: c.Who, Project: c.Project, Door: "identity", RequestID: httpapi.RequestID(r.Context())}
-	if err := a.Access.EndSession(r.Context(), actor, p); err != nil {
+	if err := a.Access.EndSession(r.Context(), httpapi.Actor(r.Context(), "identity"), p); err != nil {
 		a.fail(w, r, err)
 		return
 	}
@@ -168,7 +163,6 @@ func (a API) visible(r *http.Request) []access.Project {
 // fail is the table of errors.
 func (a API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var slow *access.ThrottledError
-	var bad *zone.InvalidError
 	switch {
 	case errors.As(err, &slow):
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.Wait.Seconds()))))
@@ -176,8 +170,6 @@ func (a API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, access.ErrDenied):
 		a.Log.Warn("login refused", "reason", err, "from", r.RemoteAddr, "request_id", httpapi.RequestID(r.Context()))
 		httpapi.Error(w, r, http.StatusUnauthorized, "The request you have made requires authentication.")
-	case errors.As(err, &bad):
-		httpapi.Error(w, r, http.StatusBadRequest, bad.Error())
 	case !httpapi.Fail(w, r, err):
 		a.Log.Error("login failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (b loginBody) method() (login, error) {
 	switch m := id.Methods[0]; {
 	case m == methodPassword && id.Password != nil:
 		u := id.Password.User
-		return login{method: m, user: u.ref(), secret: u.Password}, checkDomain(u.Domain)
+		return login{method: m, user: cmp.Or(u.ID, u.Name), secret: u.Password}, checkDomain(u.Domain)
 	case m == methodToken && id.Token != nil:
 		return login{method: m, secret: id.Token.ID}, nil
 	case m == methodCredential && id.Credential != nil:
@@ -115,13 +116,6 @@ func (b loginBody) method() (login, error) {
 		return login{}, invalid("auth.identity."+m, "is missing")
 	}
 	return login{}, invalid("auth.identity.methods", "must name one of password, token, application_credential")
-}
-
-func (u userBody) ref() string {
-	if u.ID != "" {
-		return u.ID
-	}
-	return u.Name
 }
 
 // scope is the project that is asked for. Clients that ask for none, or for "unscoped", get the user's own: there is
@@ -139,13 +133,11 @@ func scope(raw json.RawMessage) (string, error) {
 		if err := checkDomain(s.Project.Domain); err != nil {
 			return "", err
 		}
-		if s.Project.ID != "" {
-			return s.Project.ID, nil
-		}
-		if s.Project.Name == "" {
+		project := cmp.Or(s.Project.ID, s.Project.Name)
+		if project == "" {
 			return "", invalid("auth.scope.project", "needs an id or a name")
 		}
-		return s.Project.Name, nil
+		return project, nil
 	case s.Domain != nil || s.System != nil:
 		return "", fmt.Errorf("scope of a domain or the system, where only projects have roles: %w", access.ErrDenied)
 	}

@@ -2,7 +2,6 @@ package mec
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
@@ -67,17 +66,13 @@ func (c *call) admitApp() error {
 
 // admitPlatform admits the platform and administrators.
 func (c *call) admitPlatform() error {
-	who := httpapi.CallerOf(c.r.Context())
-	if who.IsAdmin() || slices.Contains(who.Roles, httpapi.RolePlatform) {
+	if httpapi.CallerOf(c.r.Context()).IsPlatform() {
 		return nil
 	}
 	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 }
 
-func (c *call) actor() store.Actor {
-	who := httpapi.CallerOf(c.r.Context())
-	return store.Actor{Who: who.Who, Project: who.Project, Door: c.name, RequestID: httpapi.RequestID(c.r.Context())}
-}
+func (c *call) actor() store.Actor { return httpapi.Actor(c.r.Context(), c.name) }
 
 // url returns the address of a path on the listener of the request.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.Settings.BaseURL) + path }

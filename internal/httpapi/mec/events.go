@@ -1,6 +1,7 @@
 package mec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,10 +80,7 @@ func (c *call) stream(app string) (reply, error) {
 
 // lastEvent is the number that the client wants to go on from; without one it is the newest.
 func (c *call) lastEvent() (uint64, error) {
-	given := c.r.Header.Get("Last-Event-Id")
-	if given == "" {
-		given = c.r.URL.Query().Get("after") // for clients that cannot set headers
-	}
+	given := cmp.Or(c.r.Header.Get("Last-Event-Id"), c.r.URL.Query().Get("after")) // after: some cannot set headers
 	if given == "" {
 		return c.Service.Newest()
 	}

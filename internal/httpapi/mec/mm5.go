@@ -2,6 +2,7 @@ package mec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -88,10 +89,7 @@ func (c *call) listApps() (reply, error) {
 
 // terminate removes everything of an application, and revokes its tokens.
 func (c *call) terminate() (reply, error) {
-	app := c.app
-	if app == "" {
-		app = "events"
-	}
+	app := cmp.Or(c.app, "events")
 	revoked, err := c.revoke(app)
 	if err != nil {
 		return reply{}, err

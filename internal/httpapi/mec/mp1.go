@@ -1,6 +1,7 @@
 package mec
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -90,10 +91,7 @@ func (c *call) update(parse func(rules.Rule, ruleInput) (change, error)) (reply,
 
 // ruleID is the rule of the path. A rule may have the name of the path of events.
 func (c *call) ruleID() string {
-	if id := c.r.PathValue("rule"); id != "" {
-		return id
-	}
-	return "events"
+	return cmp.Or(c.r.PathValue("rule"), "events")
 }
 
 // whole makes a rule what the client says, all of it.

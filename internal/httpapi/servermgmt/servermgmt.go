@@ -5,7 +5,6 @@ package servermgmt
 import (
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
@@ -80,8 +79,7 @@ type call struct {
 // dispatch checks whether the caller may do the operation, and does it. Every caller that the frame admits may know
 // that the server lives.
 func (c *call) dispatch(route Route) error {
-	who := httpapi.CallerOf(c.r.Context())
-	if route.Pattern != health && !who.IsAdmin() && !slices.Contains(who.Roles, httpapi.RolePlatform) {
+	if route.Pattern != health && !httpapi.CallerOf(c.r.Context()).IsPlatform() {
 		return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 	}
 	if route.Method != http.MethodGet {
@@ -93,10 +91,7 @@ func (c *call) dispatch(route Route) error {
 	return route.handle(c)
 }
 
-func (c *call) actor() store.Actor {
-	who := httpapi.CallerOf(c.r.Context())
-	return store.Actor{Who: who.Who, Project: who.Project, Door: "servermgmt", RequestID: httpapi.RequestID(c.r.Context())}
-}
+func (c *call) actor() store.Actor { return httpapi.Actor(c.r.Context(), "servermgmt") }
 
 // maxBody bounds a batch, in octets: some ten thousand records.
 const maxBody = 1 << 20
