@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,11 +32,11 @@ type Options struct {
 	// MaxAddrs is how many addresses of one family are taken over; default 20, as many as a record set may have. More are
 	// counted in the Record.
 	MaxAddrs int
-
-	// RefreshEvery is how long to wait between two lookups of a target that somebody asked for; default 5 s, because anybody
-	// who may change a zone may ask, and others pay.
-	RefreshEvery time.Duration
 }
+
+// refreshEvery is how long to wait between two lookups of a target that somebody asked for: anybody who may change a zone
+// may ask, and others pay.
+const refreshEvery = 5 * time.Second
 
 // Service flattens ALIAS record sets. New makes it, its Derive goes to the publisher, Open begins with the publisher, and
 // Run does what lookups bring.
@@ -67,9 +68,6 @@ func New(opts Options) *Service {
 	}
 	if opts.MaxAddrs <= 0 {
 		opts.MaxAddrs = 20
-	}
-	if opts.RefreshEvery <= 0 {
-		opts.RefreshEvery = 5 * time.Second
 	}
 	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), edits: map[*publish.Tx]*edit{}, index: newIndex(),
 		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
@@ -253,12 +251,7 @@ func (s *Service) takeDue() []Key {
 		}
 	}
 	s.dirty, s.targets = map[Key]bool{}, map[dnsname.Name]bool{}
-	keys := make([]Key, 0, len(due))
-	for k := range due {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, Key.compare)
-	return keys
+	return slices.SortedFunc(maps.Keys(due), Key.compare)
 }
 
 // actor is who flattens when nobody asked for it.

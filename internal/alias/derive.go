@@ -2,6 +2,7 @@ package alias
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -29,13 +30,8 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	if len(d.keys) == 0 {
 		return nil
 	}
-	keys := make([]Key, 0, len(d.keys))
-	for k := range d.keys {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, Key.compare) // so that equal edits make equal changes
 	f := s.flattener(tx)
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(d.keys), Key.compare) { // so that equal edits make equal changes
 		if err := f.flatten(k); err != nil {
 			return err
 		}

@@ -68,7 +68,10 @@ func (f *flattener) flatten(k Key) error {
 	if z.Kind != zone.Primary {
 		return f.remove(k) // the type of a private record of another's, in a copy of their zone
 	}
-	target, ok := rr.Target(rr.TypeALIAS, firstOf(set.Data))
+	if len(set.Data) == 0 {
+		return nil // Check refuses it
+	}
+	target, ok := rr.Target(rr.TypeALIAS, set.Data[0])
 	if !ok {
 		return nil // Check refuses it
 	}
@@ -98,13 +101,6 @@ func (f *flattener) flatten(k Key) error {
 		return nil
 	}
 	return f.tx.PutObject(store.KindAlias, k.id(), rec)
-}
-
-func firstOf(data []string) string {
-	if len(data) == 0 {
-		return ""
-	}
-	return data[0]
 }
 
 func (f *flattener) zone(id uuid.UUID) (zone.Zone, error) {

@@ -83,11 +83,11 @@ func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 
 // refreshLocked has a target looked up, unless that was asked for a moment ago: then it tells how long to wait.
 func (s *Service) refreshLocked(target dnsname.Name, now time.Time) (wait time.Duration) {
-	if wait := s.asked[target].Add(s.opts.RefreshEvery).Sub(now); wait > 0 {
+	if wait := s.asked[target].Add(refreshEvery).Sub(now); wait > 0 {
 		return wait
 	}
 	for name, at := range s.asked { // so that it does not grow
-		if now.Sub(at) > s.opts.RefreshEvery {
+		if now.Sub(at) > refreshEvery {
 			delete(s.asked, name)
 		}
 	}

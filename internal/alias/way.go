@@ -241,14 +241,9 @@ func (w *walker) match(z zone.Zone, n dnsname.Name) (sets []zone.RecordSet, exis
 			return nil, false, err
 		}
 	}
-	sets, err = w.setsAt(z, n)
-	return sets, true, err
-}
-
-// setsAt is the sets of a name, without what was made of an ALIAS: where the ALIAS is gone, that is about to go in this edit.
-func (w *walker) setsAt(z zone.Zone, n dnsname.Name) ([]zone.RecordSet, error) {
-	sets, err := w.v.RecordSetsAt(z.ID, n)
-	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return s.Hidden }), err
+	sets, err = w.v.RecordSetsAt(z.ID, n)
+	// Without what was made of an ALIAS: where the ALIAS is gone, that is about to go in this edit.
+	return slices.DeleteFunc(sets, func(s zone.RecordSet) bool { return s.Hidden }), true, err
 }
 
 // exists reports whether a name or one below it has records. The apex always exists.

@@ -3,21 +3,20 @@ package dnspeer
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-const (
-	// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
-	// would have to spell it out; four times as many messages cost nothing that can be measured. The packer relies on it.
-	messageSize = 16 << 10
-)
+// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
+// would have to spell it out; four times as many messages cost nothing that can be measured. The packer relies on it.
+const messageSize = 16 << 10
 
 // axfr gives a whole zone away (RFC 5936).
 func (c *conversation) axfr() error {
@@ -94,30 +93,20 @@ func (s *stream) flush() error {
 // mayTransfer reports whether the peer may have a zone.
 func (c *conversation) mayTransfer(z zone.Zone) bool {
 	r := c.rules.Load()
-	for _, p := range r.Networks {
-		if p.Contains(c.m.From) {
-			return true
-		}
+	if slices.ContainsFunc(r.Networks, func(p netip.Prefix) bool { return p.Contains(c.m.From) }) {
+		return true
 	}
-	if c.signed == nil {
-		return false
-	}
-	for _, k := range r.Keys {
-		if k == c.signed.key.Name {
-			return true
-		}
-	}
-	return c.signed.key.For(z)
+	return c.signed != nil && (slices.Contains(r.Keys, c.signed.key.Name) || c.signed.key.For(z))
 }
 
 // transferring runs a transfer when there is room for it.
 func (c *conversation) transferring(kind string, fn func() error) error {
-	if !c.slots.take(c.ctx, c.m.From, c.cfg.Patience) {
+	if !c.slots.take(c.ctx, c.m.From, patience) {
 		c.stat.transfer(kind, "over_bound")
 		return c.reply(dns.RcodeServerFailure, wire.EDENone)
 	}
 	defer c.slots.give(c.m.From)
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.cfg.Longest, errSlow)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, longest, errSlow)
 	defer cancel()
 	c.ctx = ctx
 	c.stat.running.Inc()
@@ -135,6 +124,3 @@ func (c *conversation) transferring(kind string, fn func() error) error {
 }
 
 var errSlow = errors.New("the reader took too long")
-
-// view reads the store.
-func (c *conversation) view(fn func(store.View) error) error { return c.cfg.Publisher.View(fn) }

@@ -40,7 +40,7 @@ func (c *conversation) ixfr() error {
 		return c.sendSOA(n)
 	}
 	var diffs []transfer.Difference
-	err = c.view(func(v store.View) (err error) {
+	err = c.cfg.Publisher.View(func(v store.View) (err error) {
 		if z, err = v.Zone(z.ID); err != nil {
 			return err
 		}

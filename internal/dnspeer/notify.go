@@ -1,7 +1,7 @@
 package dnspeer
 
 import (
-	"net/netip"
+	"slices"
 
 	"github.com/miekg/dns"
 
@@ -33,12 +33,8 @@ func (c *conversation) isMaster(z zone.Zone) bool {
 	if c.signed != nil && c.signed.key.For(z) {
 		return true
 	}
-	for _, m := range z.Masters {
-		if a, err := transfer.ParseMaster(m); err == nil && a.Addr() == plainAddr(c.m.From) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(z.Masters, func(m string) bool {
+		a, err := transfer.ParseMaster(m)
+		return err == nil && a.Addr() == c.m.From.Unmap().WithZone("")
+	})
 }
-
-func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

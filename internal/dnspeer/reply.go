@@ -39,12 +39,8 @@ func (c *conversation) malformed() error {
 // plain is an unsigned reply without records.
 func (c *conversation) plain(rcode, ede int) []byte {
 	msg := append(make([]byte, 0, len(c.head)+300), c.head...)
-	return c.appendOPT(setRcode(msg, rcode), ede)
-}
-
-func setRcode(msg []byte, rcode int) []byte {
 	msg[3] = msg[3]&0xF0 | byte(rcode)
-	return msg
+	return c.appendOPT(msg, ede)
 }
 
 // appendOPT appends our OPT record to the reply to those who sent one.

@@ -23,7 +23,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Config says for whom a Server works, and how hard. The zero value of each limit is its default.
+// Config says for whom a Server works.
 type Config struct {
 	Publisher *publish.Publisher
 	Keys      *transfer.Keyring
@@ -31,12 +31,14 @@ type Config struct {
 	// Notified is told that a master of a SECONDARY zone has something new; nil: there are no such zones.
 	Notified func(zone uuid.UUID, from netip.Addr)
 	Log      *slog.Logger // default: none
-
-	Transfers int           // at once; default 32. Those beyond wait for Patience, then get SERVFAIL
-	PerClient int           // of these for one address; default 8
-	Patience  time.Duration // default 10s
-	Longest   time.Duration // time for one transfer, however slow its reader; default 1h
 }
+
+const (
+	maxTransfers = 32               // at once; those beyond wait for patience, then get SERVFAIL
+	maxPerClient = 8                // of these for one address
+	patience     = 10 * time.Second // for a slot
+	longest      = time.Hour        // time for one transfer, however slow its reader
+)
 
 // Rules say who may transfer every zone. Keys of the API may transfer the zones they are for as well.
 type Rules struct {
@@ -59,19 +61,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Transfers == 0 {
-		c.Transfers = 32
-	}
-	if c.PerClient == 0 {
-		c.PerClient = 8
-	}
-	if c.Patience == 0 {
-		c.Patience = 10 * time.Second
-	}
-	if c.Longest == 0 {
-		c.Longest = time.Hour
-	}
-	s := &Server{cfg: c, slots: newSlots(c.Transfers, c.PerClient), stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(maxTransfers, maxPerClient), stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
 }
@@ -145,7 +135,7 @@ func (c *conversation) authenticate(sig *wire.TSIG) (bool, error) {
 		c.signed = s
 		return false, nil
 	}
-	c.stat.badSignature(code)
+	c.stat.signatures.WithLabelValues(wire.TSIGErrorText(code)).Inc()
 	if code == wire.TSIGFormErr {
 		return true, c.reply(dns.RcodeFormatError, wire.EDENone)
 	}

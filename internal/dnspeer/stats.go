@@ -2,8 +2,6 @@ package dnspeer
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // stats count what peers wanted, and what they got.
@@ -33,9 +31,3 @@ func (s *Server) Collectors() []prometheus.Collector {
 }
 
 func (s *stats) transfer(kind, result string) { s.transfers.WithLabelValues(kind, result).Inc() }
-
-func (s *stats) badSignature(code uint16) {
-	s.signatures.WithLabelValues(wire.TSIGErrorText(code)).Inc()
-}
-
-func (s *stats) update(rcode int) { s.updates.WithLabelValues(wire.RcodeText(rcode)).Inc() }

@@ -19,7 +19,7 @@ import (
 // update makes a dynamic update (RFC 2136). Nobody may who does not sign with a key that is for the zone.
 func (c *conversation) update() error {
 	rcode := c.tryUpdate()
-	c.stat.update(rcode)
+	c.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
 	ede := wire.EDENone
 	if rcode == dns.RcodeRefused {
 		ede = wire.EDEProhibited

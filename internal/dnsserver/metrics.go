@@ -211,16 +211,16 @@ func (t *totals) add(c *counters) {
 			t.addResponses(c, rcode, kind)
 		}
 	}
-	for i := range t.limited {
-		t.limited[i] += c.limited[i].Load()
-	}
-	for i := range t.dropped {
-		t.dropped[i] += c.dropped[i].Load()
-	}
-	for i := range t.forwards {
-		t.forwards[i] += c.forwards[i].Load()
-	}
+	addAll(t.limited[:], c.limited[:])
+	addAll(t.dropped[:], c.dropped[:])
+	addAll(t.forwards[:], c.forwards[:])
 	t.addLatency(c)
+}
+
+func addAll(sums []uint64, counts []atomic.Uint64) {
+	for i := range sums {
+		sums[i] += counts[i].Load()
+	}
 }
 
 func (t *totals) addResponses(c *counters, rcode, kind int) {

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,14 +41,12 @@ func (t *Tracker) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	for _, n := range t.names {
-		for _, e := range n.entries {
-			if e == nil || e.followers == 0 || e.inFlight || e.state.Err == nil || !blamesResolver(e.state.Err.Cause) {
-				continue
-			}
-			if due := now.Add(t.timing.some(lastRest)); due.Before(e.due) {
-				t.lineOf(e).move(e, due)
-			}
+	for e := range t.entriesLocked {
+		if e.followers == 0 || e.inFlight || e.state.Err == nil || !blamesResolver(e.state.Err.Cause) {
+			continue
+		}
+		if due := now.Add(t.timing.some(lastRest)); due.Before(e.due) {
+			t.lineOf(e).move(e, due)
 		}
 	}
 	t.nudge()
@@ -114,10 +113,8 @@ type walked struct {
 // follow goes one CNAME further.
 func (w *walked) follow(target dnsname.Name, ttl time.Duration) *Error {
 	w.chain = append(w.chain, Link{w.next, target, ttl})
-	for _, l := range w.chain {
-		if l.Name == target {
-			return &Error{Cause: Loop, Detail: "the CNAMEs lead back to " + target.String()}
-		}
+	if slices.ContainsFunc(w.chain, func(l Link) bool { return l.Name == target }) {
+		return &Error{Cause: Loop, Detail: "the CNAMEs lead back to " + target.String()}
 	}
 	if len(w.chain) > wire.MaxChain {
 		return &Error{Cause: ChainTooLong, Detail: "more than 16 CNAMEs"}

@@ -82,13 +82,21 @@ func (t *Tracker) gauge(name, help string, value func() int) prometheus.Collecto
 	})
 }
 
-func (t *Tracker) failingLocked() int {
-	n := 0
+// entriesLocked yields the entries of all names.
+func (t *Tracker) entriesLocked(yield func(*entry) bool) {
 	for _, node := range t.names {
 		for _, e := range node.entries {
-			if e != nil && e.state.Err != nil {
-				n++
+			if e != nil && !yield(e) {
+				return
 			}
+		}
+	}
+}
+
+func (t *Tracker) failingLocked() (n int) {
+	for e := range t.entriesLocked {
+		if e.state.Err != nil {
+			n++
 		}
 	}
 	return n
@@ -96,15 +104,10 @@ func (t *Tracker) failingLocked() int {
 
 // longestLocked counts the CNAMEs of the last answer, or as far as a lookup came that failed.
 func (t *Tracker) longestLocked() (most int) {
-	for _, node := range t.names {
-		for _, e := range node.entries {
-			if e == nil {
-				continue
-			}
-			most = max(most, len(e.state.Way))
-			if e.state.Err != nil {
-				most = max(most, len(e.state.Err.Chain))
-			}
+	for e := range t.entriesLocked {
+		most = max(most, len(e.state.Way))
+		if e.state.Err != nil {
+			most = max(most, len(e.state.Err.Chain))
 		}
 	}
 	return most
@@ -112,14 +115,12 @@ func (t *Tracker) longestLocked() (most int) {
 
 func (t *Tracker) oldestLocked() int {
 	var oldest time.Time
-	for _, node := range t.names {
-		for _, e := range node.entries {
-			if e == nil || e.state.LastSuccess.IsZero() || e.state.Answer == NoData {
-				continue
-			}
-			if last := e.state.LastSuccess; oldest.IsZero() || last.Before(oldest) {
-				oldest = last
-			}
+	for e := range t.entriesLocked {
+		if e.state.LastSuccess.IsZero() || e.state.Answer == NoData {
+			continue
+		}
+		if last := e.state.LastSuccess; oldest.IsZero() || last.Before(oldest) {
+			oldest = last
 		}
 	}
 	return unix(oldest)

@@ -123,27 +123,20 @@ func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 			u.unclaim()
 		}
 	}
-	for _, u := range us {
-		if slices.Contains(tried, u) || !u.claim(time.Now()) {
-			continue
-		}
-		select {
-		case u.slots <- struct{}{}:
-			return u
-		case <-ctx.Done():
-			u.unclaim()
-			return nil
-		}
-	}
-	for _, u := range us {
-		if slices.Contains(tried, u) {
-			continue
-		}
-		select {
-		case u.slots <- struct{}{}:
-			return u
-		case <-ctx.Done():
-			return nil
+	for _, down := range []bool{false, true} {
+		for _, u := range us {
+			if slices.Contains(tried, u) || !down && !u.claim(time.Now()) {
+				continue
+			}
+			select {
+			case u.slots <- struct{}{}:
+				return u
+			case <-ctx.Done():
+				if !down {
+					u.unclaim()
+				}
+				return nil
+			}
 		}
 	}
 	return nil

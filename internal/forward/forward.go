@@ -206,10 +206,5 @@ func (f *Forwarder) Run(ctx context.Context) error {
 // Allowed reports whether names that are not ours are found for a client of this address.
 func (f *Forwarder) Allowed(client netip.Addr) bool {
 	client = client.Unmap().WithZone("")
-	for _, p := range f.state.Load().cfg.Clients {
-		if p.Contains(client) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.state.Load().cfg.Clients, func(p netip.Prefix) bool { return p.Contains(client) })
 }

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,13 +42,7 @@ func newUpstream(ctx context.Context, server resolve.Server) *upstream {
 
 // order returns the upstreams that are up, in their order.
 func (s *state) order() []*upstream {
-	out := make([]*upstream, 0, len(s.upstreams))
-	for _, u := range s.upstreams {
-		if !u.down.Load() {
-			out = append(out, u)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(s.upstreams), func(u *upstream) bool { return u.down.Load() })
 }
 
 // suspect has an upstream probed that did not reply as it should, until it does; but not for every slow name anew.

@@ -159,9 +159,7 @@ func parseTTL(word []byte, off int) (uint32, *fault) {
 	total, n, digits, units := uint64(0), uint64(0), 0, false
 	for i, c := range word {
 		if '0' <= c && c <= '9' {
-			if n = n*10 + uint64(c-'0'); n > math.MaxUint32 {
-				n = math.MaxUint32
-			}
+			n = min(n*10+uint64(c-'0'), math.MaxUint32)
 			digits++
 			continue
 		}
