@@ -93,6 +93,20 @@ func (g *rig) again(opts mec.Options) *rig {
 	return open(g.t, g.path, opts, true)
 }
 
+// app is an application as the list has it; false when it is not there.
+func (g *rig) app(id string) (mec.App, bool) {
+	g.t.Helper()
+	apps, err := g.Apps("", 100)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	i := slices.IndexFunc(apps, func(a mec.App) bool { return a.ID == id })
+	if i < 0 {
+		return mec.App{}, false
+	}
+	return apps[i], true
+}
+
 // rule makes a rule of words: "id name address [ttl=N] [state] [lb]".
 func rule(t testing.TB, app, words string) mec.Rule {
 	t.Helper()

@@ -38,16 +38,6 @@ func (s *Service) Apps(after string, limit int) ([]App, error) {
 	return apps, err
 }
 
-// App is one application, or store.ErrNotFound.
-func (s *Service) App(id string) (App, error) {
-	var a appRow
-	err := s.pub.View(func(v store.View) error { return v.Object(store.KindMECApp, id, &a) })
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("application %s: %w", id, store.ErrNotFound)
-	}
-	return App{id, a.Name, a.Rules, a.Subscriptions}, err
-}
-
 // Rules lists the rules of an application in order of their ids; none for an unknown one.
 func (s *Service) Rules(app string) ([]Rule, error) {
 	return publish.Read(s.pub, func(v store.View) ([]Rule, error) { return readRules(v, app) })

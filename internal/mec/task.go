@@ -273,26 +273,6 @@ func (s *Service) Task(id string) (t Task, err error) {
 	return t, err
 }
 
-// Tasks lists the tasks of an application, oldest first.
-func (s *Service) Tasks(app string) ([]Task, error) {
-	tasks := []Task{}
-	err := s.pub.View(func(v store.View) error {
-		var a appRow
-		if err := v.Object(store.KindMECApp, app, &a); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		for _, id := range a.Tasks {
-			var t Task
-			if err := v.Object(store.KindMECTask, id, &t); err != nil {
-				return err
-			}
-			tasks = append(tasks, t)
-		}
-		return nil
-	})
-	return tasks, err
-}
-
 // findInterrupted notes the tasks that were running when the program ended.
 func (s *Service) findInterrupted() error {
 	return s.pub.View(func(v store.View) error {
