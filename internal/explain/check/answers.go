@@ -61,13 +61,17 @@ func differing(f *explain.Facts, m explain.Manner, words string) (out []explain.
 			continue
 		}
 		q := question(d.Question)
-		x := fail("", explain.Nobody, q, "%s %s: %s.", q, words, sayings(f, d))
-		for _, g := range d.Groups {
-			x.Evidence = append(x.Evidence, g.Evidence...)
-		}
-		out = append(out, x)
+		out = append(out, seenIn(fail("", explain.Nobody, q, "%s %s: %s.", q, words, sayings(f, d)), d))
 	}
 	return out
+}
+
+// seenIn is a finding with the evidence of a difference.
+func seenIn(x explain.Finding, d explain.Difference) explain.Finding {
+	for _, g := range d.Groups {
+		x.Evidence = append(x.Evidence, g.Evidence...)
+	}
+	return x
 }
 
 // oneVersion reports whether all servers that differ have the same version of the zone.
@@ -98,10 +102,7 @@ func disagreeing(f *explain.Facts) (out []explain.Finding) {
 		if d.Manner == explain.Divided {
 			x.Visible = mended(f, func(a explain.Answer) bool { return a.Question == d.Question })
 		}
-		for _, g := range d.Groups {
-			x.Evidence = append(x.Evidence, g.Evidence...)
-		}
-		out = append(out, x)
+		out = append(out, seenIn(x, d))
 	}
 	return out
 }

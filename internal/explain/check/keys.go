@@ -106,24 +106,20 @@ func cds(f *explain.Facts) []explain.Finding {
 
 func sameKeys(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
-		if len(z.KeySets) == 0 || len(z.KeySets) == 1 {
-			if !z.Signed() {
-				return nil
-			}
-			if len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2 {
-				return unknown(zone, "The keys of %s are known of one server only.", zone)
-			}
+		switch {
+		case len(z.KeySets) > 1:
+		case !z.Signed():
+			return nil
+		case len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2:
+			return unknown(zone, "The keys of %s are known of one server only.", zone)
+		default:
 			return pass(zone, "%s of %s that replied have the same keys.", words.All(len(z.KeySets[0].From), "servers"), zone)
 		}
 		var parts []string
 		for _, k := range z.KeySets {
 			keys := "no keys"
-			if len(k.KeyTags) > 0 {
-				var tags []string
-				for _, t := range k.KeyTags {
-					tags = append(tags, fmt.Sprint(t))
-				}
-				keys = words.Verb(len(tags), "key ", "keys ") + words.Some(tags)
+			if n := len(k.KeyTags); n > 0 {
+				keys = words.Verb(n, "key ", "keys ") + words.Some(words.Each(k.KeyTags, func(t uint16) string { return fmt.Sprint(t) }))
 			}
 			parts = append(parts, fmt.Sprintf("%s %s %s", words.Some(servers(f, z.Name, k.From)), words.Verb(len(k.From), "has", "have"), keys))
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,10 +12,7 @@ import (
 )
 
 func notIntercepted(f *explain.Facts) []explain.Finding {
-	here := f.Vantage.Name
-	if here == "" {
-		here = "here"
-	}
+	here := cmp.Or(f.Vantage.Name, "here")
 	switch p := f.Vantage.Intercepted; p.Fact {
 	case explain.Yes:
 		return []explain.Finding{seen(fail("", explain.You, here, "Somebody on the way answers DNS questions in place of the servers%s. What is seen from here is not what they say.", detail(p)), p.Evidence)}

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,14 +106,10 @@ func (r *run) askAll(qs []iterate.Query) []reply {
 }
 
 // good are the servers of a zone that replied as authorities for it.
-func (r *run) good(z *iterate.Zone) (out []netip.Addr) {
-	for _, a := range r.addrs(z) {
-		for _, e := range r.trace.Exchanges {
-			if e.Server == a && e.Zone == z.Name && e.Class.Usable() {
-				out = append(out, a)
-				break
-			}
-		}
-	}
-	return out
+func (r *run) good(z *iterate.Zone) []netip.Addr {
+	return slices.DeleteFunc(r.addrs(z), func(a netip.Addr) bool {
+		return !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool {
+			return e.Server == a && e.Zone == z.Name && e.Class.Usable()
+		})
+	})
 }

@@ -83,7 +83,7 @@ func denialOf(e record) explain.Denial {
 	}
 	for _, rec := range e.view.Authority {
 		switch rec.Type {
-		case typeNSEC:
+		case rr.TypeNSEC:
 			addNSEC(&d, e.Question.Name, rec)
 		case typeNSEC3:
 			d.NSECTTL = rec.TTL

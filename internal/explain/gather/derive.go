@@ -94,12 +94,11 @@ func addAnswer(a *explain.Answer, e record) {
 
 // serial is the version of a zone that a server has.
 func (r *run) serial(zone dnsname.Name, server netip.Addr) uint32 {
-	for _, s := range r.facts.Servers {
-		if s.Zone == zone && s.Addr == server && s.SOA != nil {
-			return s.SOA.Serial
-		}
+	i := slices.IndexFunc(r.facts.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == server && s.SOA != nil })
+	if i < 0 {
+		return 0
 	}
-	return 0
+	return r.facts.Servers[i].SOA.Serial
 }
 
 // chainOf is the chain of aliases, with how many servers have each.

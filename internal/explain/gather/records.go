@@ -36,7 +36,7 @@ func (r *run) records() []record {
 	return out
 }
 
-const typeDNSKEY, typeNSEC, typeNSEC3 = rr.Type(48), rr.TypeNSEC, rr.Type(50)
+const typeNSEC3 = rr.Type(50)
 
 // maxSets is more than the longest chain of aliases needs.
 const maxSets = 64

@@ -36,13 +36,11 @@ func (r *run) routes() {
 		return
 	}
 	four, six := r.route(true), r.route(false)
-	for _, f := range []struct {
-		name string
-		has  explain.Fact
-	}{{ipv4, four}, {ipv6, six}} {
-		if f.has == explain.No {
-			r.facts.Vantage.NoRoute = append(r.facts.Vantage.NoRoute, f.name)
-		}
+	if four == explain.No {
+		r.facts.Vantage.NoRoute = append(r.facts.Vantage.NoRoute, ipv4)
+	}
+	if six == explain.No {
+		r.facts.Vantage.NoRoute = append(r.facts.Vantage.NoRoute, ipv6)
 	}
 	r.opts.IPv4Only = six == explain.No && four != explain.No
 	r.opts.IPv6Only = four == explain.No && six != explain.No

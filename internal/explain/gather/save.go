@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/nameplane/nameplane/internal/explain"
 )
@@ -60,10 +61,8 @@ var errEvidence = errors.New("load facts: evidence refers to an exchange that th
 // check refuses what would make those stumble who follow references.
 func check(f *explain.Facts) error {
 	for _, evidence := range evidenceOf(f) {
-		for _, id := range *evidence {
-			if id < 0 || id >= len(f.Exchanges) {
-				return errEvidence
-			}
+		if slices.ContainsFunc(*evidence, func(id int) bool { return id < 0 || id >= len(f.Exchanges) }) {
+			return errEvidence
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (r *run) server(s explain.Server, recs []record) explain.Server {
 		r.readReply(&s, e)
 	}
 	s.Class = classOf(s, own)
-	s.Health = health(s.Sent, s.Lost)
+	s.Health = iterate.HealthOf(s.Sent, s.Lost)
 	if slices.Sort(rtts); len(rtts) > 0 {
 		s.RTT = rtts[len(rtts)/2]
 	}
@@ -81,18 +81,6 @@ func (e record) ordinary() bool {
 	t := e.Question.Type
 	return e.Try > 0 && e.Class != iterate.Unknown && e.Transport == resolve.UDP.String() &&
 		(t == rr.TypeSOA || t == rr.TypeNS || t == rr.TypeA || t == rr.TypeAAAA)
-}
-
-func health(sent, lost int) iterate.Health {
-	switch {
-	case sent == 0:
-		return iterate.Unchecked
-	case sent == lost:
-		return iterate.Down
-	case lost > 0:
-		return iterate.Flaky
-	}
-	return iterate.Up
 }
 
 // readReply takes from a reply what it says of the server and its version of the zone.
@@ -127,14 +115,15 @@ func classOf(s explain.Server, own []record) iterate.Class {
 			continue
 		}
 		n := 1
-		switch {
-		case e.Question.Type == rr.TypeNS && e.Question.Name == s.Zone:
-			n = 3
-		case e.Question == iterate.Question{Name: s.Zone, Type: rr.TypeSOA} && e.Transport == resolve.UDP.String():
+		switch t := e.Question.Type; {
+		case e.Question.Name != s.Zone:
+		case t == rr.TypeSOA && e.Transport == resolve.UDP.String():
 			n = 5
-		case e.Question == iterate.Question{Name: s.Zone, Type: rr.TypeSOA}:
+		case t == rr.TypeSOA:
 			n = 4
-		case e.Question.Name == s.Zone:
+		case t == rr.TypeNS:
+			n = 3
+		default:
 			n = 2
 		}
 		// The last try tells; a cut off reply was asked for again over TCP, which tells more.
@@ -270,14 +259,13 @@ type plan struct {
 
 // primary looks up the server that the SOA names, unless it is one of the zone's servers.
 func (r *run) primary() {
-	var soa *explain.SOA
-	for _, s := range r.serversOf(r.records()) {
-		if s.Zone == r.facts.Zone && s.SOA != nil && soa == nil {
-			soa = s.SOA
-		}
+	servers := r.serversOf(r.records())
+	i := slices.IndexFunc(servers, func(s explain.Server) bool { return s.Zone == r.facts.Zone && s.SOA != nil })
+	if i < 0 {
+		return
 	}
-	z := r.found(r.facts.Zone)
-	if soa == nil || slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == soa.MName }) {
+	soa, z := servers[i].SOA, r.found(r.facts.Zone)
+	if slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == soa.MName }) {
 		return
 	}
 	f := r.lookUp(soa.MName)

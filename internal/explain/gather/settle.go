@@ -83,12 +83,10 @@ func (r *run) counts(s explain.Server) bool {
 	if domain := r.facts.Domain; !domain.IsZero() && s.Zone.IsIn(domain) {
 		return true
 	}
-	for _, n := range r.names() {
-		if z := r.zoneOf(n); z != nil && z.Name == s.Zone && (z.Name.NumLabels() > 1 || n == z.Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.names(), func(n dnsname.Name) bool {
+		z := r.zoneOf(n)
+		return z != nil && z.Name == s.Zone && (z.Name.NumLabels() > 1 || n == z.Name)
+	})
 }
 
 // pause waits until a moment, counted from the beginning. It does not if there is then no time left to ask anything.

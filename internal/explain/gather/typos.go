@@ -23,11 +23,9 @@ func distance(a, b string) int {
 		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			row[j+1] = min(row[j], last[j+1]) + 1
+			row[j+1] = min(row[j], last[j+1], last[j]) + 1
 			if a[i] == b[j] {
 				row[j+1] = min(row[j+1], last[j])
-			} else {
-				row[j+1] = min(row[j+1], last[j]+1)
 			}
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
@@ -62,12 +60,8 @@ func slip(a, b string) bool {
 var pairs = map[string]string{"www": "web", "web": "www"}
 
 // likeUsual are usual labels like one, the nearest first, at most so many.
-func likeUsual(label string, most int) (out []string) {
-	for _, u := range usual {
-		if slip(label, u) {
-			out = append(out, u)
-		}
-	}
+func likeUsual(label string, most int) []string {
+	out := slices.DeleteFunc(slices.Clone(usual), func(u string) bool { return !slip(label, u) })
 	slices.SortStableFunc(out, func(a, b string) int { return distance(label, a) - distance(label, b) })
 	if p, ok := pairs[label]; ok {
 		out = slices.Insert(out, 0, p)
@@ -76,13 +70,10 @@ func likeUsual(label string, most int) (out []string) {
 }
 
 // likeTLD are top-level domains that are one slip away.
-func likeTLD(label string) (out []string) {
-	for _, t := range topLevel {
-		if t != label && len(label) < maxLabel && distance(label, t) == 1 && (len(t) > 2 || len(label) > 2) {
-			out = append(out, t)
-		}
-	}
-	return out
+func likeTLD(label string) []string {
+	return slices.DeleteFunc(slices.Clone(topLevel), func(t string) bool {
+		return len(label) >= maxLabel || distance(label, t) != 1 || len(t) <= 2 && len(label) <= 2
+	})
 }
 
 // typos are what may be meant by a label of which nothing else is known.

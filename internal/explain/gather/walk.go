@@ -96,11 +96,7 @@ func (r *run) answers() {
 	r.askAll(qs)
 }
 
-const (
-	typeHTTPS = rr.Type(65)
-	typeCAA   = rr.Type(257)
-	typeNone  = rr.Type(65280) // of those for private use: nobody knows it
-)
+const typeHTTPS = rr.Type(65)
 
 // beside asks for records that may contradict the ones asked for: an alias with others beside it, and HTTPS records, whose
 // hints browsers use before addresses are there. One server is enough, the one that was asked least.
@@ -177,11 +173,8 @@ func (r *run) plain() {
 	}
 	group.Wait()
 	r.whole = iterate.Referral
-	for _, c := range classes {
-		if c != iterate.Referral && c != iterate.Unknown {
-			r.whole = c
-			return
-		}
+	if i := slices.IndexFunc(classes, func(c iterate.Class) bool { return c != iterate.Referral && c != iterate.Unknown }); i >= 0 {
+		r.whole = classes[i]
 	}
 }
 

@@ -89,12 +89,7 @@ func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr
 	if ordinary.msg == nil {
 		return out
 	}
-	var trials []trial
-	for _, t := range s.trials() {
-		if slices.Contains(kinds, t.kind) {
-			trials = append(trials, t)
-		}
-	}
+	trials := slices.DeleteFunc(s.trials(), func(t trial) bool { return !slices.Contains(kinds, t.kind) })
 	results := make([]Result, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {

@@ -32,7 +32,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/resolve"
 )
@@ -98,15 +97,6 @@ func (l *List) String() string {
 		date = "of " + l.Date
 	}
 	return fmt.Sprintf("%d resolvers (%s, %s)", len(l.Resolvers), l.Name, date)
-}
-
-// Age is how old the list is; 0 if it has no date.
-func (l *List) Age(now time.Time) time.Duration {
-	day, err := time.Parse(time.DateOnly, l.Date)
-	if err != nil {
-		return 0
-	}
-	return max(0, now.Sub(day))
 }
 
 //go:embed public.txt

@@ -2,6 +2,7 @@ package scans
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,7 +36,8 @@ func Diff(before, after *explain.Facts) (out []Change) {
 		add("expires", a.Expires.UTC().Format("2006-01-02"), b.Expires.UTC().Format("2006-01-02"))
 	}
 	before2, after2 := texts(a), texts(b)
-	for _, key := range sortedKeys(before2, after2) {
+	// A set that only one of them saw did not change, so that the keys of one are enough.
+	for _, key := range slices.Sorted(maps.Keys(before2)) {
 		add(key, before2[key], after2[key])
 	}
 	return out
@@ -60,14 +62,4 @@ func texts(p explain.Past) map[string]string {
 		out[fmt.Sprintf("%s %s", p.Name, t)] = "does not exist"
 	}
 	return out
-}
-
-func sortedKeys(maps ...map[string]string) (out []string) {
-	for _, m := range maps {
-		for k := range m {
-			out = append(out, k)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -3,6 +3,7 @@
 package scans
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,20 +100,14 @@ const (
 )
 
 func (o *Options) defaults() {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Parallel, 4}, {&o.Queue, 64}, {&o.PerClient, DefaultPerClient}, {&o.PerTarget, DefaultPerTarget}, {&o.Keep, DefaultKeep}, {&o.KeepAll, 5000}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.Share == 0 {
-		o.Share = 10 * time.Second
-	}
-	if o.MaxTime == 0 {
-		o.MaxTime = time.Minute
-	}
+	o.Parallel = cmp.Or(o.Parallel, 4)
+	o.Queue = cmp.Or(o.Queue, 64)
+	o.Share = cmp.Or(o.Share, 10*time.Second)
+	o.PerClient = cmp.Or(o.PerClient, DefaultPerClient)
+	o.PerTarget = cmp.Or(o.PerTarget, DefaultPerTarget)
+	o.Keep = cmp.Or(o.Keep, DefaultKeep)
+	o.KeepAll = cmp.Or(o.KeepAll, 5000)
+	o.MaxTime = cmp.Or(o.MaxTime, time.Minute)
 	if o.Domain == nil {
 		o.Domain = func(n dnsname.Name) dnsname.Name { return n }
 	}

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -197,8 +198,5 @@ var stageTexts = map[string]string{
 
 // StageText describes a stage of a scan for people.
 func StageText(stage string) string {
-	if text := stageTexts[stage]; text != "" {
-		return text
-	}
-	return stage
+	return cmp.Or(stageTexts[stage], stage)
 }

@@ -154,13 +154,10 @@ func classifySuccess(zone dnsname.Name, q Question, m *dns.Msg) Class {
 // refersUp reports whether a reply has NS records of the zone itself or of one above it. An authority may list the zone's
 // own servers, so from one only those above count.
 func refersUp(zone dnsname.Name, m *dns.Msg) bool {
-	for _, rec := range m.Ns {
+	return slices.ContainsFunc(m.Ns, func(rec dns.RR) bool {
 		owner, ok := ownerOf(rec, dns.TypeNS)
-		if ok && zone.IsIn(owner) && (owner != zone || !m.Authoritative) {
-			return true
-		}
-	}
-	return false
+		return ok && zone.IsIn(owner) && (owner != zone || !m.Authoritative)
+	})
 }
 
 // answers reports whether an answer section has what was asked for: the type, a CNAME in its place, or a DNAME above it.

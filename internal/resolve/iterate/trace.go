@@ -139,22 +139,27 @@ const (
 
 // Health sums up the exchanges with a server.
 func (t *Trace) Health(server netip.Addr) Health {
-	replies, failures := 0, 0
+	sent, lost := 0, 0
 	for _, e := range t.Exchanges {
-		switch {
-		case e.Server != server || e.Class == Unknown || e.Try == 0:
-		case e.Class.Transport():
-			failures++
-		default:
-			replies++
+		if e.Server != server || e.Class == Unknown || e.Try == 0 {
+			continue
+		}
+		sent++
+		if e.Class.Transport() {
+			lost++
 		}
 	}
+	return HealthOf(sent, lost)
+}
+
+// HealthOf returns the health of a server that did not reply to some of the queries that were sent to it.
+func HealthOf(sent, lost int) Health {
 	switch {
-	case replies == 0 && failures == 0:
+	case sent == 0:
 		return Unchecked
-	case replies == 0:
+	case sent == lost:
 		return Down
-	case failures > 0:
+	case lost > 0:
 		return Flaky
 	}
 	return Up
@@ -162,12 +167,11 @@ func (t *Trace) Health(server netip.Addr) Health {
 
 // Zone finds a zone of the trace; nil if it is not there.
 func (t *Trace) Zone(name dnsname.Name) *Zone {
-	for i := range t.Zones {
-		if t.Zones[i].Name == name {
-			return &t.Zones[i]
-		}
+	i := slices.IndexFunc(t.Zones, func(z Zone) bool { return z.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &t.Zones[i]
 }
 
 // IsProbe reports whether a question was put to find wildcards: nobody has a record of that name, so that an answer is what a

@@ -101,8 +101,8 @@ func alias(r *reply) *set {
 			return s
 		}
 	}
-	if s := pick(r.answer, r.q.Name, dns.TypeCNAME); s != nil && len(s.records) > 0 {
-		return s
+	if has(r.answer, r.q.Name, dns.TypeCNAME) {
+		return pick(r.answer, r.q.Name, dns.TypeCNAME)
 	}
 	return nil
 }

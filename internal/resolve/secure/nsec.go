@@ -34,19 +34,20 @@ func (n nsec) covers(name dnsname.Name) bool {
 }
 
 func (n *nsecs) at(name dnsname.Name) (nsec, bool) {
-	i := slices.IndexFunc(n.records, func(r nsec) bool { return r.owner == name })
-	if i < 0 {
-		return nsec{}, false
-	}
-	return n.records[i], true
+	return find(n.records, func(r nsec) bool { return r.owner == name })
 }
 
 func (n *nsecs) covering(name dnsname.Name) (nsec, bool) {
-	i := slices.IndexFunc(n.records, func(r nsec) bool { return r.covers(name) })
+	return find(n.records, func(r nsec) bool { return r.covers(name) })
+}
+
+// find returns the first record for which is holds.
+func find[T any](records []T, is func(T) bool) (found T, ok bool) {
+	i := slices.IndexFunc(records, is)
 	if i < 0 {
-		return nsec{}, false
+		return found, false
 	}
-	return n.records[i], true
+	return records[i], true
 }
 
 // encloser is the nearest name above one that exists, as the record that covers it shows.

@@ -59,25 +59,17 @@ func (n *nsec3s) hash(name dnsname.Name) string {
 
 func (n *nsec3s) at(name dnsname.Name) (nsec3, bool) {
 	h := n.hash(name)
-	i := slices.IndexFunc(n.records, func(r nsec3) bool { return r.hash == h })
-	if i < 0 {
-		return nsec3{}, false
-	}
-	return n.records[i], true
+	return find(n.records, func(r nsec3) bool { return r.hash == h })
 }
 
 func (n *nsec3s) covering(name dnsname.Name) (nsec3, bool) {
 	h := n.hash(name)
-	i := slices.IndexFunc(n.records, func(r nsec3) bool {
+	return find(n.records, func(r nsec3) bool {
 		if r.hash < r.next {
 			return r.hash < h && h < r.next
 		}
 		return r.hash < h || h < r.next // the last one leads back to the first
 	})
-	if i < 0 {
-		return nsec3{}, false
-	}
-	return n.records[i], true
 }
 
 // encloser proves which name above one is the nearest that exists (RFC 5155 §8.3), and has the record that denies the next
@@ -115,7 +107,6 @@ func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
 	}
 	switch {
 	case denies.optOut: // RFC 5155 §9.2
-
 		return insecure(OptOut, "%s may be left out by NSEC3 with opt-out", name)
 	case wild && !w.IsZero():
 		return good

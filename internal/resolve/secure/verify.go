@@ -3,6 +3,8 @@ package secure
 import (
 	"encoding/base64"
 	"fmt"
+	mathbits "math/bits"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -168,19 +170,11 @@ func expanded(s *set, sig *dns.RRSIG) (labels int, yes bool) {
 
 // supported reports whether an algorithm can be verified. Others are as if the zone was not signed (RFC 4035 §5.2).
 func supported(algorithm uint8) bool {
-	switch algorithm {
-	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512, dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519:
-		return true
-	}
-	return false
+	return isRSA(algorithm) || slices.Contains([]uint8{dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519}, algorithm)
 }
 
 func isRSA(algorithm uint8) bool {
-	switch algorithm {
-	case dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512:
-		return true
-	}
-	return false
+	return slices.Contains([]uint8{dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512}, algorithm)
 }
 
 // bits is the size of a key.
@@ -208,11 +202,7 @@ func bits(k *dns.DNSKEY) int {
 	if skip >= len(b) {
 		return 0
 	}
-	n := (len(b) - skip - 1) * 8
-	for top := b[skip]; top > 0; top >>= 1 {
-		n++
-	}
-	return n
+	return (len(b)-skip-1)*8 + mathbits.Len8(b[skip])
 }
 
 // digestible reports whether a digest type is verified: SHA-1, SHA-256 and SHA-384.
