@@ -26,6 +26,7 @@ type transferRequest struct {
 	Status          string  `json:"status"`
 }
 
+// transferRequests has no owner: the handlers below decide who sees a request, which may be offered to another project.
 var transferRequests = resource[transferRequest, *transferRequest]{
 	path: "/v2/zones/tasks/transfer_requests",
 	present: func(c *call, t *transferRequest) { // only the owner sees the owner and the key

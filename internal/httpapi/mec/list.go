@@ -13,7 +13,8 @@ func tagAll(list []rules.Rule) string { return `"` + rules.ETagOf(list) + `"` }
 
 // ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
 func (c *call) ifMatchAll(list []rules.Rule) error {
-	return c.matchTag(tagAll(list), "the rules are not those that If-Match names; read them again and repeat the change")
+	return c.matchTag(tagAll(list),
+		"the rules are not those that If-Match names; read them again and repeat the change")
 }
 
 // toldAll is a reply with all rules of an application and their tag.
