@@ -10,6 +10,7 @@
 package alias
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ type Service struct {
 
 // New makes a Service without aliases.
 func New(opts Options) *Service {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	if opts.MaxAddrs <= 0 {
 		opts.MaxAddrs = 20
 	}

@@ -93,8 +93,8 @@ func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 			continue
 		}
 		seen[k.Value] = k.Line
-		if ft, ok := fieldType(t, k.Value); ok {
-			w.value(v, ft, key)
+		if i := slices.Index(keys(t), k.Value); i >= 0 {
+			w.value(v, t.Field(i).Type, key)
 		} else if now, was := removed[key]; was {
 			w.fail(k, key, "is no longer a setting: "+now)
 		} else {
@@ -132,15 +132,6 @@ func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	for i, e := range n.Content {
 		w.value(e, t, fmt.Sprintf("%s[%d]", path, i))
 	}
-}
-
-func fieldType(t reflect.Type, key string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("yaml") == key {
-			return t.Field(i).Type, true
-		}
-	}
-	return nil, false
 }
 
 // keys returns the settings of a section.

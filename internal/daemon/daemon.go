@@ -77,26 +77,15 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 			d.close()
 		}
 	}()
-	if err := d.openStore(); err != nil {
-		return nil, err
-	}
-	if err := d.openAccess(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.openRules(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.openExplain(); err != nil {
-		return nil, err
-	}
-	if err := d.openDNS(); err != nil {
-		return nil, err
-	}
-	if err := d.openListeners(); err != nil {
-		return nil, err
-	}
-	if err := d.writeAddresses(); err != nil {
-		return nil, err
+	for _, open := range []func() error{
+		d.openStore,
+		func() error { return d.openAccess(ctx) },
+		func() error { return d.openRules(ctx) },
+		d.openExplain, d.openDNS, d.openListeners, d.writeAddresses,
+	} {
+		if err := open(); err != nil {
+			return nil, err
+		}
 	}
 	return d, dropRoot(d.log, d.cfg.User, d.cfg.Data)
 }
@@ -263,13 +252,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.forwarder != nil {
 		g.Go(func() error { return d.forwarder.Run(forwarding) })
 	}
-	g.Go(func() error { return d.designate.Run(ctx) })
 	g.Go(func() error { return d.following.run(ctx, d.ownAddresses()) })
-	g.Go(func() error { return d.access.Run(ctx) })
-	g.Go(func() error { return d.rules.Run(ctx) })
-	g.Go(func() error { return d.explaining.run(ctx) })
-	g.Go(func() error { return d.notifier.Run(ctx) })
-	g.Go(func() error { return d.refresher.Run(ctx) })
+	for _, run := range []func(context.Context) error{d.designate.Run, d.access.Run, d.rules.Run, d.explaining.run,
+		d.notifier.Run, d.refresher.Run} {
+		g.Go(func() error { return run(ctx) })
+	}
 	return g.Wait()
 }
 

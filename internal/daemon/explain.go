@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -76,10 +77,7 @@ func parseTarget(input string) (dnsname.Name, error) {
 }
 
 func domainOf(n dnsname.Name) dnsname.Name {
-	if d := registry.SuffixOf(n).Domain; !d.IsZero() {
-		return d
-	}
-	return n
+	return cmp.Or(registry.SuffixOf(n).Domain, n)
 }
 
 // register adds the API to mux.

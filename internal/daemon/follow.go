@@ -120,16 +120,8 @@ func (f *following) run(ctx context.Context, own []netip.Addr) error {
 // all.
 func (d *Daemon) ownAddresses() (out []netip.Addr) {
 	for _, a := range d.dns.Addrs() {
-		host, _, err := net.SplitHostPort(a.String())
-		if err != nil {
-			continue
-		}
-		addr, err := netip.ParseAddr(host)
-		if err != nil {
-			continue
-		}
-		if !addr.IsUnspecified() {
-			out = append(out, addr.Unmap())
+		if !a.Addr().IsUnspecified() {
+			out = append(out, a.Addr().Unmap())
 			continue
 		}
 		all, _ := net.InterfaceAddrs() // without them own addresses are not recognized

@@ -3,6 +3,7 @@
 package dnspeer
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -58,9 +59,7 @@ var _ dnsserver.Peers = (*Server)(nil)
 
 // New starts nothing.
 func New(c Config) *Server {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: c, slots: newSlots(maxTransfers, maxPerClient), stat: newStats()}
 	s.SetRules(c.Rules)
 	return s

@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -37,9 +38,9 @@ type ForwardConfig struct {
 }
 
 func (c *ForwardConfig) complete() {
-	c.MaxQueries = orDefault(c.MaxQueries, 2048)
-	c.MaxPerClient = orDefault(c.MaxPerClient, (c.MaxQueries+3)/4)
-	c.MaxPerConn = orDefault(c.MaxPerConn, 64)
+	c.MaxQueries = cmp.Or(c.MaxQueries, 2048)
+	c.MaxPerClient = cmp.Or(c.MaxPerClient, (c.MaxQueries+3)/4)
+	c.MaxPerConn = cmp.Or(c.MaxPerConn, 64)
 }
 
 // usualReply is the room for replies that are not written in place. Larger ones are asked for again, with more of it.

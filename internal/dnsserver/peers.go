@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -25,8 +26,8 @@ type PeersConfig struct {
 }
 
 func (c *PeersConfig) complete() {
-	c.MaxMessages = orDefault(c.MaxMessages, 1024)
-	c.MaxPerClient = orDefault(c.MaxPerClient, (c.MaxMessages+3)/4)
+	c.MaxMessages = cmp.Or(c.MaxMessages, 1024)
+	c.MaxPerClient = cmp.Or(c.MaxPerClient, (c.MaxMessages+3)/4)
 }
 
 // PeerMessage is a message for Peers. Its header and question are well formed, it has as many records as it says, and a TSIG

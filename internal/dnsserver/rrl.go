@@ -1,9 +1,11 @@
 package dnsserver
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/lookup"
@@ -87,12 +89,12 @@ func newLimiter(c RRLConfig, sockets int) *limiter {
 		return nil
 	}
 	l := &limiter{seed: maphash.MakeSeed(), exempt: c.Exempt, all: c.loopback}
-	l.window = int64(orDefault(c.Window, time.Second))
-	r := orDefault(c.Responses, DefaultResponses)
-	for class, rate := range [numRates]int{r, orDefault(c.Negative, max(1, r/2)), orDefault(c.Errors, max(1, r/5))} {
+	l.window = int64(cmp.Or(c.Window, time.Second))
+	r := cmp.Or(c.Responses, DefaultResponses)
+	for class, rate := range [numRates]int{r, cmp.Or(c.Negative, max(1, r/2)), cmp.Or(c.Errors, max(1, r/5))} {
 		l.cost[class] = int64(time.Second) * int64(sockets) / int64(rate)
 	}
-	if slip := orDefault(c.Slip, 2); slip > 0 {
+	if slip := cmp.Or(c.Slip, 2); slip > 0 {
 		l.slip = uint32(slip)
 	}
 	return l
@@ -140,15 +142,8 @@ func (l *limiter) take(now int64, hash uint64, cost int64) bool {
 }
 
 func (l *limiter) exempts(addr netip.Addr) bool {
-	if addr.IsLoopback() && !l.all {
-		return true
-	}
-	for _, p := range l.exempt {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return addr.IsLoopback() && !l.all ||
+		slices.ContainsFunc(l.exempt, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // rateClass tells apart answers of which there are as many as names, and those that any made-up name gets.
@@ -174,12 +169,4 @@ func network(addr netip.Addr) uint64 {
 	}
 	ip := addr.As16()
 	return binary.BigEndian.Uint64(ip[:])>>(64-limitBits6) | 1<<63
-}
-
-// orDefault is v, or def when v was left out.
-func orDefault[T int | time.Duration](v, def T) T {
-	if v == 0 {
-		return def
-	}
-	return v
 }

@@ -2,6 +2,7 @@
 package dnsserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -150,14 +151,12 @@ func (c *Config) complete() error {
 	if c.Snapshot == nil {
 		c.Snapshot = func() *zone.Snapshot { return nil }
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Cookies == [16]byte{} {
 		rand.Read(c.Cookies[:])
 	}
-	c.UDPSize = orDefault(c.UDPSize, DefaultUDPSize)
-	c.Workers = orDefault(c.Workers, runtime.GOMAXPROCS(0))
+	c.UDPSize = cmp.Or(c.UDPSize, DefaultUDPSize)
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
 	c.TCP.complete()
 	c.Forward.complete()
 	c.Peers.complete()

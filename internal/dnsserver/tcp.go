@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,11 +24,11 @@ type TCPConfig struct {
 }
 
 func (c *TCPConfig) complete() {
-	c.MaxConns = orDefault(c.MaxConns, DefaultMaxConns)
-	c.MaxPerClient = orDefault(c.MaxPerClient, DefaultMaxPerClient)
-	c.IdleTimeout = orDefault(c.IdleTimeout, 10*time.Second)
-	c.ReadTimeout = orDefault(c.ReadTimeout, 5*time.Second)
-	c.WriteTimeout = orDefault(c.WriteTimeout, 5*time.Second)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.MaxPerClient = cmp.Or(c.MaxPerClient, DefaultMaxPerClient)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 10*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
 }
 
 const (

@@ -2,6 +2,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -86,17 +87,15 @@ func New(cfg Config) (*Forwarder, error) {
 
 // complete checks the Config and fills in what was left out.
 func (c *Config) complete() error {
-	setDefault(&c.Timeout, 2*time.Second)
-	setDefault(&c.MaxInFlight, 1024)
-	setDefault(&c.Cache.Size, DefaultCacheSize)
-	setDefault(&c.Cache.MaxTTL, 24*time.Hour)
-	setDefault(&c.Cache.MaxNegative, time.Hour)
+	c.Timeout = cmp.Or(c.Timeout, 2*time.Second)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 1024)
+	c.Cache.Size = cmp.Or(c.Cache.Size, DefaultCacheSize)
+	c.Cache.MaxTTL = cmp.Or(c.Cache.MaxTTL, 24*time.Hour)
+	c.Cache.MaxNegative = cmp.Or(c.Cache.MaxNegative, time.Hour)
 	if c.Private == nil {
 		c.Private = PrivateZones()
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	for i, u := range c.Upstreams {
 		if slices.Contains(c.Upstreams[:i], u) {
 			return fmt.Errorf("upstream %s is there twice", u)
@@ -119,13 +118,6 @@ func (c *Config) complete() error {
 		return fmt.Errorf("stale answers of %s are not between 0s and %s old", t.MaxStale, maxTTL)
 	}
 	return nil
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // newState keeps of the state before what stays the same: what is known of upstreams, and the connections to them.

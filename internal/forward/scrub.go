@@ -161,10 +161,8 @@ func (s *scrubber) takeDNAME() {
 		if !isBelow(s.cur, d.Hdr.Name) {
 			continue
 		}
-		for _, other := range s.answer {
-			if other == dns.RR(d) {
-				return
-			}
+		if slices.Contains(s.answer, dns.RR(d)) {
+			return
 		}
 		s.put(d, d.Hdr.Name)
 		if s.do {
@@ -233,12 +231,7 @@ func (s *scrubber) isProof(r dns.RR) bool {
 	if r.Header().Class != wire.ClassIN || t != dns.TypeSOA && t != dns.TypeNSEC && t != dns.TypeNSEC3 {
 		return false
 	}
-	for _, zone := range s.signers {
-		if dns.IsSubDomain(zone, r.Header().Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.signers, func(zone string) bool { return dns.IsSubDomain(zone, r.Header().Name) })
 }
 
 // isAnswer tells an answer from a referral and from nonsense. It also sees to it that a denial without an SOA is not kept
@@ -255,12 +248,9 @@ func (s *scrubber) isAnswer() bool {
 	if s.denied || s.reply.Rcode == wire.RcodeNXDomain {
 		return true
 	}
-	for _, r := range s.reply.Ns {
-		if r.Header().Rrtype == dns.TypeNS {
-			return false // a referral: this server does not resolve for us
-		}
-	}
-	return s.reply.RecursionAvailable
+	// With NS records it is a referral: this server does not resolve for us.
+	refers := slices.ContainsFunc(s.reply.Ns, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeNS })
+	return !refers && s.reply.RecursionAvailable
 }
 
 func isBelow(name, zone string) bool {

@@ -150,14 +150,11 @@ func (r registrar) entity() object {
 }
 
 func (d *registration) secureDNS() object {
-	if d.ds == "" {
+	rec, _ := dns.NewRR(d.ds) // nil for an empty text
+	ds, ok := rec.(*dns.DS)
+	if !ok {
 		return object{"delegationSigned": false}
 	}
-	rec, err := dns.NewRR(d.ds)
-	if err != nil {
-		return object{"delegationSigned": false}
-	}
-	ds := rec.(*dns.DS)
 	return object{"delegationSigned": true,
 		"dsData": []object{{"keyTag": ds.KeyTag, "algorithm": ds.Algorithm, "digestType": ds.DigestType, "digest": strings.ToUpper(ds.Digest)}}}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -138,15 +139,9 @@ func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string)
 // readLine reads a question of WHOIS (RFC 3912 §2).
 func readLine(c io.Reader) (string, error) {
 	const longest = 512
-	var line []byte
-	for one := make([]byte, 1); len(line) < longest; {
-		if _, err := io.ReadFull(c, one); err != nil {
-			return "", err
-		}
-		if one[0] == '\n' {
-			break
-		}
-		line = append(line, one[0])
+	line, err := bufio.NewReader(io.LimitReader(c, longest)).ReadString('\n')
+	if err != nil && len(line) < longest {
+		return "", err
 	}
-	return strings.TrimSpace(string(line)), nil
+	return strings.TrimSpace(line), nil
 }

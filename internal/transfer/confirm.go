@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,10 +41,8 @@ func (n *Notifier) step(ctx context.Context, s step) {
 
 // tell sends a NOTIFY.
 func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
-	m := new(dns.Msg)
-	m.SetNotify(z.Name.String())
 	n.stat.sent.Inc()
-	r, err := n.opts.Ask(ctx, s.to, m)
+	r, err := n.opts.Ask(ctx, s.to, new(dns.Msg).SetNotify(z.Name.String()))
 	if err != nil {
 		return err
 	}
@@ -64,11 +63,10 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 	}
 	p := &at.peers[s.peer]
 	p.busy = false
+	p.problem = ""
 	if err != nil {
 		n.stat.failed.Inc()
 		p.problem = err.Error()
-	} else {
-		p.problem = ""
 	}
 	if s.notify {
 		p.reminded = now
@@ -106,12 +104,9 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 
 // forget drops a zone that every secondary has. n.mu is held.
 func (n *Notifier) forget(id uuid.UUID, z *notified) {
-	for i := range z.peers {
-		if !z.peers[i].done {
-			return
-		}
+	if !slices.ContainsFunc(z.peers, func(p peer) bool { return !p.done }) {
+		delete(n.zones, id)
 	}
-	delete(n.zones, id)
 }
 
 // pause grows from try to try: a secondary that is down for an hour is not asked a thousand times.

@@ -115,13 +115,6 @@ func (c *copied) addWhole(r record, soa *dns.SOA) error {
 	return nil
 }
 
-// current notes the end when the one record that came says that there is nothing newer.
-func (c *copied) current() {
-	if c.count == 1 && c.has != nil && int32(c.serial-*c.has) <= 0 { // RFC 1982
-		c.done = true
-	}
-}
-
 // read checks that a record can be in the zone.
 func (c *copied) read(rec dns.RR) (record, error) {
 	h := rec.Header()

@@ -120,7 +120,9 @@ func (c *copied) take(raw []byte, v *verifier) error {
 	if len(m.Answer) == 0 {
 		return errors.New("a message of the transfer has no records")
 	}
-	c.current()
+	if c.count == 1 && c.has != nil && int32(c.serial-*c.has) <= 0 { // RFC 1982: there is nothing newer
+		c.done = true
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"log/slog"
@@ -109,9 +110,7 @@ const (
 
 // NewNotifier starts nothing.
 func NewNotifier(pub *publish.Publisher, opts NotifierOptions) *Notifier {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return &Notifier{opts: opts, pub: pub, work: newWorkers(parallelQueries), stat: newNotifyStats(),
 		secondaries: opts.Secondaries, zones: map[uuid.UUID]*notified{}}
 }

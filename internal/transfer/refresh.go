@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"log/slog"
@@ -76,15 +77,9 @@ const (
 
 // NewRefresher starts nothing.
 func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) *Refresher {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.MaxZone == 0 {
-		opts.MaxZone = DefaultMaxZone
-	}
-	if opts.MaxTime == 0 {
-		opts.MaxTime = time.Hour
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	opts.MaxZone = cmp.Or(opts.MaxZone, DefaultMaxZone)
+	opts.MaxTime = cmp.Or(opts.MaxTime, time.Hour)
 	return &Refresher{opts: opts, pub: pub, work: newWorkers(parallelZones), stat: newRefreshStats(),
 		keys: keys, ask: keys.Ask, fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }

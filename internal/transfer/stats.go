@@ -1,6 +1,10 @@
 package transfer
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // notifyStats count what goes to secondaries.
 type notifyStats struct {
@@ -30,11 +34,8 @@ func (n *Notifier) outOfSync() (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, z := range n.zones {
-		for _, p := range z.peers {
-			if !p.done && !p.check {
-				count++
-				break
-			}
+		if slices.ContainsFunc(z.peers, func(p peer) bool { return !p.done && !p.check }) {
+			count++
 		}
 	}
 	return count

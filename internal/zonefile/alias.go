@@ -2,7 +2,7 @@ package zonefile
 
 import (
 	"bytes"
-	"strconv"
+	"fmt"
 
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -17,13 +17,7 @@ import (
 // writeAlias writes the comment of an ALIAS, with whole names, because it may be read by people.
 func (o *writer) writeAlias(set rr.Set) error {
 	for _, d := range set.Data {
-		o.line = append(o.line[:0], "; "...)
-		o.line = append(o.line, set.Name.String()...)
-		o.line = append(o.line, ' ')
-		o.line = strconv.AppendUint(o.line, uint64(set.TTL), 10)
-		o.line = append(o.line, " IN ALIAS "...)
-		o.line = append(append(o.line, rr.DataText(set.Type, d)...), '\n')
-		if _, err := o.w.Write(o.line); err != nil {
+		if _, err := fmt.Fprintf(o.w, "; %s %d IN ALIAS %s\n", set.Name, set.TTL, rr.DataText(set.Type, d)); err != nil {
 			return err
 		}
 	}
@@ -33,11 +27,7 @@ func (o *writer) writeAlias(set rr.Set) error {
 // aliasComment is the record in a line that is the comment of an ALIAS: an owner, a TTL and a class that may be missing, the
 // type, and one name; else nil. Other comments that have the word ALIAS in them stay comments.
 func aliasComment(line []byte) []byte {
-	text, ok := bytes.CutPrefix(line, []byte(";"))
-	if !ok {
-		return nil
-	}
-	text = bytes.TrimLeft(text, " \t")
+	text := bytes.TrimLeft(bytes.TrimPrefix(line, []byte(";")), " \t")
 	words := bytes.Fields(text)
 	at := 1
 	if at < len(words) && words[at][0] >= '0' && words[at][0] <= '9' {
