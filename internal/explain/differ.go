@@ -83,10 +83,8 @@ func turnsAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 // denials gives denials without an SOA record, of which it cannot be told what they deny, the class that those with one have.
 func denials(answers []Answer) []Answer {
 	class := iterate.NoData
-	for _, a := range answers {
-		if a.Class == iterate.NXDomain {
-			class = iterate.NXDomain
-		}
+	if slices.ContainsFunc(answers, func(a Answer) bool { return a.Class == iterate.NXDomain }) {
+		class = iterate.NXDomain
 	}
 	for i := range answers {
 		if answers[i].Class == iterate.NoSOA {
@@ -107,21 +105,20 @@ func differ(answers []Answer) (out []Difference) {
 	case place:
 		out = append(out, Difference{Manner: ByPlace, Groups: group(answers)})
 	}
+	manner := Divided
 	switch {
 	case len(groups) < 2:
+		return out
 	case denies(groups), turns && strange(plain):
-		out = append(out, Difference{Manner: Divided, Groups: groups})
 	case turns || place:
+		return out
 	case !oneVersion(groups):
-		out = append(out, Difference{Manner: Divided, Groups: groups})
 	case overlap(groups):
-		out = append(out, Difference{Manner: Rotating, Groups: groups})
+		manner = Rotating
 	case computable(plain[0].Question.Type):
-		out = append(out, Difference{Manner: Computed, Groups: groups})
-	default:
-		out = append(out, Difference{Manner: Divided, Groups: groups})
+		manner = Computed
 	}
-	return out
+	return append(out, Difference{Manner: manner, Groups: groups})
 }
 
 // computable reports whether servers make records of a type while they are asked: addresses, because they follow an ALIAS

@@ -57,12 +57,7 @@ func All() []Check {
 
 // Find finds a check by its id.
 func Find(id string) (Check, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(c Check) bool { return c.ID == id })
-	if i < 0 {
-		return Check{}, false
-	}
-	return all[i], true
+	return find(All(), func(c Check) bool { return c.ID == id })
 }
 
 // Run judges facts by all checks of their kind: what fails first, the worst before the less bad, then what is unknown, then

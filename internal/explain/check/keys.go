@@ -143,12 +143,10 @@ func checkedAlike(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		failing++
-		for _, s := range c.Answers {
-			if s.NoCheck && (s.State == safeat.Current || s.State == safeat.Old) {
-				broken = append(broken, c)
-				evidence = append(evidence, s.Evidence...)
-				break
-			}
+		if s, ok := find(c.Answers, func(s explain.Assessed) bool {
+			return s.NoCheck && (s.State == safeat.Current || s.State == safeat.Old)
+		}); ok {
+			broken, evidence = append(broken, c), append(evidence, s.Evidence...)
 		}
 	}
 	bogus := slices.ContainsFunc(f.Secure, func(r secure.Result) bool { return r.State == secure.Bogus })

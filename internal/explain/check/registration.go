@@ -18,14 +18,10 @@ const oneDay = 24 * time.Hour
 
 // registrationOf is what the registry says of the domain that a name is in.
 func registrationOf(f *explain.Facts, name dnsname.Name) (registry.Registration, bool) {
-	i := slices.IndexFunc(f.Registrations, func(r registry.Registration) bool {
+	return find(f.Registrations, func(r registry.Registration) bool {
 		d, err := dnsname.Parse(r.Domain)
 		return err == nil && name.IsIn(d) && !d.IsRoot()
 	})
-	if i < 0 {
-		return registry.Registration{}, false
-	}
-	return f.Registrations[i], true
 }
 
 // ofRegistration judges the registration of the domain, if there is one to judge.
@@ -57,7 +53,7 @@ func registered(f *explain.Facts) []explain.Finding {
 		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Registered:
-		return pass(domain, "%s is registered%s", domain, sentence(at(r.Registrar.Name)))
+		return pass(domain, "%s is registered%s", domain, sentence(naming(" at %s", r.Registrar.Name)))
 	case zoneAt(f, f.Domain) != nil:
 		return pass(domain, "%s is delegated, and so is registered.", domain)
 	case ok && r.State == registry.Free && !parent.IsZero():
@@ -85,12 +81,12 @@ func noTLD(f *explain.Facts) string {
 	return all[len(all)-1]
 }
 
-// at is a registrar in the middle of a sentence.
-func at(registrar string) string {
+// naming is the part of a sentence that names a registrar; empty if it is not known.
+func naming(format, registrar string) string {
 	if registrar == "" {
 		return ""
 	}
-	return " at " + registrar
+	return fmt.Sprintf(format, registrar)
 }
 
 func notExpiring(f *explain.Facts) []explain.Finding {
@@ -145,10 +141,8 @@ func other(d registry.Dates) string {
 // withStatus fails for each of some statuses that a registration has.
 func withStatus(f *explain.Facts, ok string, codes ...string) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) (out []explain.Finding) {
-		for _, code := range codes {
-			if r.Has(code) {
-				out = append(out, fail("", explain.Registrar, domain, "%s has the status %s. %s", domain, code, registry.StatusText(code)))
-			}
+		for _, code := range only(codes, r.Has) {
+			out = append(out, fail("", explain.Registrar, domain, "%s has the status %s. %s", domain, code, registry.StatusText(code)))
 		}
 		switch {
 		case len(out) > 0:
@@ -179,7 +173,7 @@ func notMoving(f *explain.Facts) []explain.Finding {
 		case r.Has("pendingTransfer"):
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s is on its way to another registrar; changes may be refused until it has arrived.", domain)}
 		case !moved.IsZero() && f.At.Sub(moved) < fresh && !moved.After(f.At):
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, named(r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, naming(", %s,", r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
 		case i >= 0 && r.Registrar.Name != "" && f.Past[i].Registrar != r.Registrar.Name:
 			p := f.Past[i]
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s", domain, r.Registrar.Name, words.Day(p.At), sentence(p.Registrar))}
@@ -190,19 +184,10 @@ func notMoving(f *explain.Facts) []explain.Finding {
 	})
 }
 
-func named(registrar string) string {
-	if registrar == "" {
-		return ""
-	}
-	return ", " + registrar + ","
-}
-
 func locked(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
-		for _, code := range []string{"clientTransferProhibited", "serverTransferProhibited", "transferProhibited", "locked"} {
-			if r.Has(code) {
-				return pass(domain, "%s is locked against transfer.", domain)
-			}
+		if slices.ContainsFunc([]string{"clientTransferProhibited", "serverTransferProhibited", "transferProhibited", "locked"}, r.Has) {
+			return pass(domain, "%s is locked against transfer.", domain)
 		}
 		if r.Has("redemptionPeriod") || r.Has("pendingDelete") || r.Has("pendingRestore") {
 			return nil // REG04 is what matters

@@ -64,6 +64,15 @@ func only[T any](all []T, is func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !is(x) })
 }
 
+// find returns the first of all for which is holds.
+func find[T any](all []T, is func(T) bool) (found T, ok bool) {
+	i := slices.IndexFunc(all, is)
+	if i < 0 {
+		return found, false
+	}
+	return all[i], true
+}
+
 // without is what of a is not in b.
 func without[T comparable](a, b []T) []T {
 	return only(a, func(x T) bool { return !slices.Contains(b, x) })
@@ -93,11 +102,7 @@ func unroutable(f *explain.Facts, all []explain.Server) string {
 
 // outcome is what the question for a type led to.
 func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
-	i := slices.IndexFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Type == t })
-	if i < 0 {
-		return explain.Outcome{}, false
-	}
-	return f.Outcomes[i], true
+	return find(f.Outcomes, func(o explain.Outcome) bool { return o.Type == t })
 }
 
 // denied reports whether a zone above a name says that there is nothing at it, and which.

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/explain/words"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -29,15 +30,12 @@ func securedZone(f *explain.Facts, name dnsname.Name) (out secure.Zone, ok bool)
 
 // perSecured judges the signing of each zone that is judged at all.
 func perSecured(f *explain.Facts, judge func(z secure.Zone, zone string) []explain.Finding) []explain.Finding {
-	var all []explain.Finding
-	for _, z := range judged(f) {
+	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		if s, ok := securedZone(f, z.Name); ok {
-			all = append(all, judge(s, text(z.Name))...)
-		} else {
-			all = append(all, unknown(text(z.Name), "Whether %s is signed could not be found out.", text(z.Name))...)
+			return judge(s, text(z.Name))
 		}
-	}
-	return worst(all)
+		return unknown(text(z.Name), "Whether %s is signed could not be found out.", text(z.Name))
+	})
 }
 
 // dsVisible is when everyone sees a change of the DS.

@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -39,11 +38,10 @@ func server(s explain.Server) string { return fmt.Sprintf("%s (%s)", text(s.Host
 
 // serverAt is the same for one of which only the address is known.
 func serverAt(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
-	i := slices.IndexFunc(f.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == addr })
-	if i < 0 {
-		return addr.String()
+	if s, ok := find(f.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == addr }); ok {
+		return server(s)
 	}
-	return server(f.Servers[i])
+	return addr.String()
 }
 
 func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) []string {

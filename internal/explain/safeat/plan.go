@@ -151,15 +151,16 @@ func (p *planner) lower(l Link) (Link, bool) {
 	if l.TTL.known && l.TTL.seconds <= lowTTL {
 		return l, false
 	}
-	p.step(Lower, "Lower the TTL of %s%s to %d s; leave its data as they are.", l, from(l.TTL), lowTTL)
+	p.step(Lower, "Lower the TTL of %s%s to %d s; leave its data as they are.", l, l.TTL.in(" from %d s"), lowTTL)
 	return replaced(l, p.at, l.TTL), true
 }
 
-func from(t TTL) string {
+// in is a sentence's part about a TTL; empty if that is not known.
+func (t TTL) in(format string) string {
 	if !t.known {
 		return ""
 	}
-	return fmt.Sprintf(" from %d s", t.seconds)
+	return fmt.Sprintf(format, t.seconds)
 }
 
 // lowered is the TTL with which a link is changed.
@@ -179,15 +180,8 @@ func (p *planner) record() {
 	l.TTL = lowered(p.Set, low)
 	p.confirm(replaced(l, p.at, l.TTL))
 	if low {
-		p.step(Raise, "Raise the TTL of %s again%s.", l, to(p.Set.TTL))
+		p.step(Raise, "Raise the TTL of %s again%s.", l, p.Set.TTL.in(", to %d s"))
 	}
-}
-
-func to(t TTL) string {
-	if !t.known {
-		return ""
-	}
-	return fmt.Sprintf(", to %d s", t.seconds)
 }
 
 // create is record for what does not exist yet: what caches keep then is its absence, for the zone's negative TTL.
@@ -197,7 +191,7 @@ func (p *planner) create() {
 	low := !neg.known || neg.seconds > lowTTL || l.Denial.NSEC.known && l.Denial.NSEC.seconds > lowTTL
 	old.Unchanged = true
 	if low {
-		p.step(Lower, "Lower the SOA's MINIMUM, and so the negative TTL of the zone,%s to %d s.", from(neg), lowTTL)
+		p.step(Lower, "Lower the SOA's MINIMUM, and so the negative TTL of the zone,%s to %d s.", neg.in(" from %d s"), lowTTL)
 		old = replaced(l, p.at, TTL{})
 		old.Before[0].Absent = true
 		l.Denial.TTL, l.Denial.NSEC = Seconds(lowTTL), Seconds(lowTTL)
@@ -208,7 +202,7 @@ func (p *planner) create() {
 	created.Before[0].Absent = true
 	p.confirm(created, old)
 	if low {
-		p.step(Raise, "Raise the SOA's MINIMUM again%s.", to(neg))
+		p.step(Raise, "Raise the SOA's MINIMUM again%s.", neg.in(", to %d s"))
 	}
 }
 
@@ -236,7 +230,7 @@ func (p *planner) nameservers() {
 	p.confirm(parent, replaced(child, p.at, child.TTL), data)
 	p.step(Retire, "Switch the old servers off, if their logs show no more questions.")
 	if low {
-		p.step(Raise, "Raise the TTL of %s again%s.", child, to(p.Set.TTL))
+		p.step(Raise, "Raise the TTL of %s again%s.", child, p.Set.TTL.in(", to %d s"))
 	}
 	if p.DS != nil {
 		// The old servers were asked until now, and what they sent is signed with their keys. A DS too early makes the zone

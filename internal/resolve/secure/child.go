@@ -36,29 +36,30 @@ func (v *validation) childDS(z *zone) {
 
 // wish takes in one record. Algorithm 0 asks for no DS at all (RFC 8078 §4).
 func (z *zone) wish(rec dns.RR) {
-	own := &z.shown.Child
+	var w Wish
 	switch rec := rec.(type) {
 	case *dns.CDS:
-		w := Wish{Type: "CDS", KeyTag: rec.KeyTag, Algorithm: rec.Algorithm, DigestType: rec.DigestType,
+		w = Wish{Type: "CDS", KeyTag: rec.KeyTag, Algorithm: rec.Algorithm, DigestType: rec.DigestType,
 			Matches: slices.ContainsFunc(z.keys, func(k *dns.DNSKEY) bool { return matches(&rec.DS, k) }),
 			AtParent: slices.ContainsFunc(z.shown.DS, func(d DS) bool {
 				return d.KeyTag == rec.KeyTag && d.Algorithm == rec.Algorithm && d.DigestType == rec.DigestType && strings.EqualFold(d.Digest, rec.Digest)
 			})}
-		own.Delete = own.Delete || rec.Algorithm == 0
-		own.Records = append(own.Records, w)
 	case *dns.CDNSKEY:
 		key := rec.DNSKEY
 		key.Hdr = dns.RR_Header{Name: z.name.String(), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}
-		w := Wish{Type: "CDNSKEY", KeyTag: key.KeyTag(), Algorithm: rec.Algorithm,
+		w = Wish{Type: "CDNSKEY", KeyTag: key.KeyTag(), Algorithm: rec.Algorithm,
 			Matches: slices.ContainsFunc(z.keys, func(k *dns.DNSKEY) bool {
 				return k.Flags == key.Flags && k.Algorithm == key.Algorithm && k.PublicKey == key.PublicKey
 			}),
 			AtParent: slices.ContainsFunc(z.shown.DS, func(d DS) bool {
 				return matches(&dns.DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: d.Digest}, &key)
 			})}
-		own.Delete = own.Delete || rec.Algorithm == 0
-		own.Records = append(own.Records, w)
+	default:
+		return
 	}
+	own := &z.shown.Child
+	own.Delete = own.Delete || w.Algorithm == 0
+	own.Records = append(own.Records, w)
 }
 
 // disagreement is what is wrong with the records together: both kinds must be for the same keys (RFC 7344 §4), and at least
