@@ -105,6 +105,6 @@ func (c *connection) openOwner(ctx context.Context, zoneArg, nameArg string) (*c
 	if err != nil {
 		return nil, zoneReply{}, name, err
 	}
-	cl, z, _, err := c.openZone(ctx, zoneArg)
+	cl, z, err := c.openZone(ctx, zoneArg)
 	return cl, z, name, err
 }

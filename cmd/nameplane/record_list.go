@@ -29,7 +29,7 @@ With -o json the output is an array of record sets as the API describes them.`,
 			if err != nil {
 				return err
 			}
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -78,15 +78,13 @@ func (c *client) lookForZone(ctx context.Context, name dnsname.Name) (z zoneRepl
 }
 
 // openZone is what most verbs begin with: a client, and the zone that the first argument names.
-func (c *connection) openZone(ctx context.Context, arg string) (*client, zoneReply, dnsname.Name, error) {
+func (c *connection) openZone(ctx context.Context, arg string) (cl *client, z zoneReply, err error) {
 	name, err := parseZone(arg)
 	if err != nil {
-		return nil, zoneReply{}, name, err
+		return nil, z, err
 	}
-	cl, err := c.open(ctx)
-	if err != nil {
-		return nil, zoneReply{}, name, err
+	if cl, err = c.open(ctx); err == nil {
+		z, err = cl.findZone(ctx, name)
 	}
-	z, err := cl.findZone(ctx, name)
-	return cl, z, name, err
+	return cl, z, err
 }

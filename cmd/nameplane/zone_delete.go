@@ -24,7 +24,7 @@ On a terminal the command asks first, unless --yes is given.`,
 		Example: `  nameplane zone export example.org example.org.zone && nameplane zone delete example.org`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ now. Nothing is printed when nothing differs.`,
 				}
 				serials = append(serials, n)
 			}
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

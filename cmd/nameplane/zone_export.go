@@ -33,7 +33,7 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 			if err := mayWrite(to, force); err != nil {
 				return err
 			}
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

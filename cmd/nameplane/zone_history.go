@@ -74,7 +74,7 @@ large changes, such as imports, only the fact is kept.
 			if limit < 1 {
 				return cli.Usage(cmd, "--limit %d: it must be above 0", limit)
 			}
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ like any other, and can be rolled back.`,
 			if err != nil {
 				return err
 			}
-			cl, z, _, err := conn.openZone(cmd.Context(), args[0])
+			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

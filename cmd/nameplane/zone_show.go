@@ -19,7 +19,7 @@ func newZoneShow(conn *connection) *cobra.Command {
   nameplane zone show example.org -o json | jq .serial`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, z, _, err := conn.openZone(cmd.Context(), args[0])
+			_, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

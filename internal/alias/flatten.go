@@ -239,10 +239,9 @@ func (f *flattener) put(k Key, rec Record, ttl uint32) error {
 func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) error {
 	have, err := f.tx.RecordSet(k.Zone, k.Name, t)
 	exists := err == nil
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
 	switch {
+	case !exists && !errors.Is(err, store.ErrNotFound):
+		return err
 	case exists && !have.Hidden:
 		return nil // somebody's own: they cannot stand together, which the end of the edit finds out
 	case !exists && len(addrs) == 0:

@@ -32,11 +32,7 @@ func (f Family) bounded(was Family, w *way, limit time.Duration, now time.Time) 
 	}
 	f = f.without()
 	f.Detail = fmt.Sprintf("withdrawn: no lookup has succeeded since %s, for longer than the limit of %v", f.StaleSince.Format(time.RFC3339), limit)
-	if f.Asked == "" {
-		f.Asked = string(f.Cause)
-	} else {
-		f.Asked = string(f.Cause) + ": " + f.Asked
-	}
+	f.Asked = strings.TrimSuffix(string(f.Cause)+": "+f.Asked, ": ")
 	f.Cause, f.Since = causeStaleLimit, now
 	if struck {
 		f.Since = was.Since

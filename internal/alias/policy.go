@@ -90,13 +90,8 @@ func (p Policy) refusesOne(addrs []netip.Addr) (follow.Cause, string) {
 
 // refusesAny reports whether addresses of a record that came from elsewhere would be refused now.
 func (p Policy) refusesAny(r Record) bool {
-	if r.Outside == "" {
-		return false
-	}
-	for _, f := range r.Families {
-		if cause, _ := p.refusesOne(f.Addrs); cause != "" {
-			return true
-		}
-	}
-	return false
+	return r.Outside != "" && slices.ContainsFunc(r.Families[:], func(f Family) bool {
+		cause, _ := p.refusesOne(f.Addrs)
+		return cause != ""
+	})
 }

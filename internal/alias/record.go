@@ -131,11 +131,8 @@ func (r Record) same(o Record) bool {
 }
 
 func (r Record) outside() dnsname.Name {
-	if r.Outside == "" {
-		return dnsname.Name{}
-	}
 	n, err := dnsname.Parse(r.Outside)
-	if err != nil {
+	if err != nil || r.Outside == "" {
 		return dnsname.Name{}
 	}
 	return n

@@ -142,8 +142,7 @@ func (s *Server) viewLocked(q *query, k key) (set []dns.RR) {
 
 // wildcardLocked are all records of the wildcard that a name which does not exist would have.
 func (s *Server) wildcardLocked(name dnsname.Name) (all []dns.RR) {
-	encloser := s.encloserLocked(name)
-	star, err := encloser.Child("*")
+	star, err := s.encloserLocked(name).Child("*")
 	if err != nil || s.names[star] == 0 {
 		return nil
 	}
