@@ -2,9 +2,7 @@ package mec
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -243,21 +241,14 @@ func (e *edit) release(r Rule) error {
 func readRule(v store.View, app, id string) (Rule, error) {
 	var row ruleRow
 	if err := v.Object(store.KindMECRule.Of(app), id, &row); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return Rule{}, fmt.Errorf("rule %s: %w", id, store.ErrNotFound)
-		}
-		return Rule{}, err
+		return Rule{}, absent(err, "rule %s", id)
 	}
 	return row.rule(app, id), nil
 }
 
 func readRules(v store.View, app string) ([]Rule, error) {
 	rules := []Rule{}
-	err := v.EachObject(store.KindMECRule.Of(app), func(id string, value []byte) (bool, error) {
-		var row ruleRow
-		if err := json.Unmarshal(value, &row); err != nil {
-			return false, err
-		}
+	err := store.EachOf(v, store.KindMECRule.Of(app), "", func(id string, row ruleRow) (bool, error) {
 		rules = append(rules, row.rule(app, id))
 		return true, nil
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Besides the errors below, calls return store.ErrNotFound, store.ErrExists, store.ErrUnavailable, and what the caller's
@@ -26,9 +27,16 @@ func fieldErr(field, format string, a ...any) error {
 
 // In puts a FieldError's field below another one: In("appDNSRule[2]", err). Other errors stay as they are.
 func In(parent string, err error) error {
-	var f *FieldError
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*FieldError](err); ok {
 		return &FieldError{parent + "." + f.Field, f.Msg}
+	}
+	return err
+}
+
+// absent names what a store.ErrNotFound is about. Other errors stay as they are.
+func absent(err error, format string, a ...any) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf(format+": %w", append(a, store.ErrNotFound)...)
 	}
 	return err
 }

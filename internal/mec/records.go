@@ -2,7 +2,6 @@ package mec
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,17 +23,10 @@ func (s *Service) Zones() ([]ZoneRecords, error) { return publish.Read(s.pub, re
 
 func readZones(v store.View) ([]ZoneRecords, error) {
 	zones := []ZoneRecords{}
-	err := v.EachObject(store.KindMECZone, func(id string, value []byte) (bool, error) {
+	err := store.EachOf(v, store.KindMECZone, "", func(id string, count int) (bool, error) {
 		n, err := dnsname.Parse(id)
-		if err != nil {
-			return false, err
-		}
-		var count int
-		if err := json.Unmarshal(value, &count); err != nil {
-			return false, err
-		}
 		zones = append(zones, ZoneRecords{n, count})
-		return true, nil
+		return true, err
 	})
 	return zones, err
 }
@@ -61,9 +53,9 @@ func (s *Service) Records(zoneName dnsname.Name) ([]Record, error) {
 	records := []Record{}
 	err := s.pub.View(func(v store.View) error {
 		return inZones(v, zoneName, func(z dnsname.Name) error {
-			return v.EachObject(kindRecords(z), func(id string, value []byte) (bool, error) {
-				r, err := parseRecordRow(z, id, value)
-				records = append(records, r)
+			return store.EachOf(v, kindRecords(z), "", func(id string, row recordRow) (bool, error) {
+				n, t, err := parseRecordID(id)
+				records = append(records, row.record(z, n, t))
 				return err == nil, err
 			})
 		})
@@ -71,19 +63,14 @@ func (s *Service) Records(zoneName dnsname.Name) ([]Record, error) {
 	return records, err
 }
 
-func parseRecordRow(z dnsname.Name, id string, value []byte) (Record, error) {
+func parseRecordID(id string) (dnsname.Name, rr.Type, error) {
 	name, typ, _ := strings.Cut(id, "\x00")
 	n, err := dnsname.Parse(name)
 	if err != nil {
-		return Record{}, err
+		return n, 0, err
 	}
 	t, err := rr.ParseType(typ)
-	if err != nil {
-		return Record{}, err
-	}
-	var row recordRow
-	err = json.Unmarshal(value, &row)
-	return row.record(z, n, t), err
+	return n, t, err
 }
 
 // RecordsAt lists the platform's records of one name, in a zone or, for the zero Name, in all zones.
@@ -121,10 +108,7 @@ func readRecord(v store.View, zoneName, n dnsname.Name, t rr.Type) (Record, erro
 	}
 	var row recordRow
 	err := v.Object(kindRecords(zoneName), recordID(n, t), &row)
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("record %s %s in zone %s: %w", n, t, zoneName, store.ErrNotFound)
-	}
-	return row.record(zoneName, n, t), err
+	return row.record(zoneName, n, t), absent(err, "record %s %s in zone %s", n, t, zoneName)
 }
 
 // PutRecords makes or replaces records, all or none. Of two for the same name and type the later stays.

@@ -2,7 +2,6 @@ package mec
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -23,13 +22,9 @@ type App struct {
 func (s *Service) Apps(after string, limit int) ([]App, error) {
 	apps := []App{}
 	err := s.pub.View(func(v store.View) error {
-		return v.EachObjectAfter(store.KindMECApp, after, func(id string, value []byte) (bool, error) {
+		return store.EachOf(v, store.KindMECApp, after, func(id string, a appRow) (bool, error) {
 			if len(apps) == limit {
 				return false, nil
-			}
-			var a appRow
-			if err := json.Unmarshal(value, &a); err != nil {
-				return false, err
 			}
 			apps = append(apps, App{id, a.Name, a.Rules, a.Subscriptions})
 			return true, nil

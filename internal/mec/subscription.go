@@ -2,9 +2,7 @@ package mec
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -131,23 +129,16 @@ func (s *Service) Subscription(app, id string) (Subscription, error) {
 	var sub Subscription
 	err := s.pub.View(func(v store.View) error { return v.Object(store.KindMECSubscription.Of(app), id, &sub) })
 	if err != nil {
-		return sub, noSubscription(id, err)
+		return sub, absent(err, "subscription %.80q", id)
 	}
 	return s.post.newer(sub), nil
-}
-
-func noSubscription(id string, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("subscription %.80q: %w", id, store.ErrNotFound)
-	}
-	return err
 }
 
 // Unsubscribe ends a subscription, or returns store.ErrNotFound.
 func (s *Service) Unsubscribe(ctx context.Context, actor store.Actor, app, id string) error {
 	err := s.commit(ctx, actor, func(e *edit) error {
 		if err := e.tx.DeleteObject(store.KindMECSubscription.Of(app), id); err != nil {
-			return noSubscription(id, err)
+			return absent(err, "subscription %.80q", id)
 		}
 		return e.countSubscription(app, -1)
 	})
@@ -198,11 +189,7 @@ func (s *Service) loadSubscriptions() error {
 			return err
 		}
 		s.post.read, s.post.seen = f.Last, f.Last
-		return v.EachObject(store.KindMECSubscription, func(_ string, value []byte) (bool, error) {
-			var sub Subscription
-			if err := json.Unmarshal(value, &sub); err != nil {
-				return false, err
-			}
+		return store.EachOf(v, store.KindMECSubscription, "", func(_ string, sub Subscription) (bool, error) {
 			if sub.State == delivering {
 				// What the feed has dropped since was of others: what was for this one would have been waiting, and
 				// counted as missed.

@@ -249,13 +249,10 @@ func (s *Service) Configuration(app string) (Config, error) {
 	var rules []Rule
 	err := s.pub.View(func(v store.View) error {
 		err := v.Object(store.KindMECConfig, app, &row)
-		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("configuration of application %s: %w", app, store.ErrNotFound)
-		}
 		if err == nil {
 			rules, err = readRules(v, app)
 		}
-		return err
+		return absent(err, "configuration of application %s", app)
 	})
 	return Config{row.Name, rules, row.Extra}, err
 }
@@ -264,13 +261,10 @@ func (s *Service) Configuration(app string) (Config, error) {
 func (s *Service) Task(id string) (t Task, err error) {
 	at, working := s.progress.get(id) // before the row, or the end of it would be told as its beginning
 	err = s.pub.View(func(v store.View) error { return v.Object(store.KindMECTask, id, &t) })
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("task %.80q: %w", id, store.ErrNotFound)
-	}
 	if working && err == nil {
 		t = at.shown(t)
 	}
-	return t, err
+	return t, absent(err, "task %.80q", id)
 }
 
 // findInterrupted notes the tasks that were running when the program ended.
@@ -356,8 +350,7 @@ func (e *edit) count(checked func(rules int)) { e.checked, e.claims.judged = che
 
 // explain is the text of an error for the platform.
 func explain(err error) string {
-	var c *ConflictError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*ConflictError](err); ok {
 		return c.Detail()
 	}
 	return err.Error()

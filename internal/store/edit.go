@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -27,9 +28,7 @@ func Init(s Store) error {
 		return fmt.Errorf("the store has format %x and this program knows up to %d: use a newer nameplane", have, Format)
 	}
 	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return err
-	}
+	_, _ = rand.Read(secret) // it never fails
 	return s.Update(func(w Writer) error {
 		if err := w.Put(Meta, KeySecret, secret); err != nil {
 			return err
@@ -67,8 +66,7 @@ func (e *Edit) Undo() error {
 	if e.bulk {
 		return fmt.Errorf("a bulk edit cannot be undone")
 	}
-	for i := len(e.undo) - 1; i >= 0; i-- {
-		u := e.undo[i]
+	for _, u := range slices.Backward(e.undo) {
 		var err error
 		if u.value == nil {
 			err = e.w.Delete(u.table, u.key)
@@ -104,8 +102,11 @@ func (e *Edit) delete(t Table, key []byte) error {
 }
 
 // LastCommit returns the number of the newest edit.
-func LastCommit(r Reader) uint64 {
-	if b := r.Get(Meta, KeyCommit); len(b) == 8 {
+func LastCommit(r Reader) uint64 { return counter(r, KeyCommit) }
+
+// counter returns the value of a counter of Meta; 0 when there is none.
+func counter(r Reader, key []byte) uint64 {
+	if b := r.Get(Meta, key); len(b) == 8 {
 		return binary.BigEndian.Uint64(b)
 	}
 	return 0
@@ -113,10 +114,7 @@ func LastCommit(r Reader) uint64 {
 
 // Next steps a counter of Meta by n and returns its old value plus one: the first of n new numbers.
 func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
-	var last uint64
-	if b := e.w.Get(Meta, key); len(b) == 8 {
-		last = binary.BigEndian.Uint64(b)
-	}
+	last := counter(e.w, key)
 	return last + 1, e.put(Meta, key, number(last+n))
 }
 
@@ -152,13 +150,10 @@ func (e *Edit) NewSetID(s *zone.RecordSet) error {
 // PutSet writes a record set, which must have an id of NewSetID.
 func (e *Edit) PutSet(s zone.RecordSet) error {
 	num := setNumber(s.ID)
-	key := SetKey(s.Zone, s.Name, s.Type)
 	if e.w.Get(SetIDs, number(num)) == nil {
-		if err := e.put(SetIDs, number(num), key); err != nil {
-			return err
-		}
+		return e.PutNumbered(s, num)
 	}
-	return e.put(Sets, key, encodeSet(s, num))
+	return e.put(Sets, SetKey(s.Zone, s.Name, s.Type), encodeSet(s, num))
 }
 
 // PutNumbered writes a new record set under a number that Next gave.

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -66,8 +65,7 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 	z.Created, z.Updated = fromMicros(r.varint()), fromMicros(r.varint())
 	copy(z.Pool[:], r.take(16))
 	if flag := r.take(1); len(flag) == 1 && flag[0] == 1 {
-		d := r.string()
-		z.Description = &d
+		z.Description = new(r.string())
 	}
 	if masters := r.data(); len(masters) > 0 {
 		z.Masters = masters
@@ -122,8 +120,7 @@ func encodeSet(s zone.RecordSet, num uint64) []byte {
 	}
 	if s.Description != nil {
 		b[0] |= rowDescription
-		b = binary.AppendUvarint(b, uint64(len(*s.Description)))
-		b = append(b, *s.Description...)
+		b = appendString(b, *s.Description)
 	}
 	if s.Managed {
 		b[0] |= rowManaged
@@ -133,8 +130,7 @@ func encodeSet(s zone.RecordSet, num uint64) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(s.Data)))
 	for _, d := range s.Data {
-		b = binary.AppendUvarint(b, uint64(len(d)))
-		b = append(b, d...)
+		b = appendString(b, d)
 	}
 	return b
 }
@@ -190,12 +186,10 @@ func decodeSet(key, value []byte) (s zone.RecordSet, num uint64, err error) {
 	s.Created = fromMicros(r.varint())
 	s.Updated = fromMicros(r.varint())
 	if value[0]&rowTTL != 0 {
-		ttl := uint32(r.uvarint())
-		s.TTL = &ttl
+		s.TTL = new(uint32(r.uvarint()))
 	}
 	if value[0]&rowDescription != 0 {
-		d := r.string()
-		s.Description = &d
+		s.Description = new(r.string())
 	}
 	s.Managed, s.Hidden = value[0]&rowManaged != 0, value[0]&rowHidden != 0
 	s.Data = r.data()
@@ -216,10 +210,4 @@ func (r *rowReader) data() []string {
 		out[i] = r.string()
 	}
 	return out
-}
-
-// decodeServed reads of a row only what goes on the wire: loading a million rows must not make what nobody asks for.
-func decodeServed(key, value []byte, zoneTTL uint32) (rr.Set, error) {
-	s, _, err := decodeSet(key, value)
-	return s.Served(zoneTTL), err
 }

@@ -120,7 +120,7 @@ func (v View) set(key, value []byte) (zone.RecordSet, error) {
 // RecordSetsAt is every set of a name.
 func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, error) {
 	var out []zone.RecordSet
-	err := v.sets(NameKey(zoneID, n), nil, func(s zone.RecordSet) (bool, error) {
+	err := v.sets(NameKey(zoneID, n), func(s zone.RecordSet) (bool, error) {
 		out = append(out, s)
 		return true, nil
 	})
@@ -129,17 +129,43 @@ func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, 
 
 // RecordSets walks the sets of a zone in canonical order of names, then by type, until fn returns false or an error.
 func (v View) RecordSets(zoneID uuid.UUID, fn func(zone.RecordSet) (bool, error)) error {
-	return v.sets(zoneID[:], nil, fn)
+	return v.sets(zoneID[:], fn)
 }
 
 // RecordSetsBelow walks the sets at or below a name.
 func (v View) RecordSetsBelow(zoneID uuid.UUID, n dnsname.Name, fn func(zone.RecordSet) (bool, error)) error {
-	return v.sets(n.AppendKey(append([]byte(nil), zoneID[:]...)), nil, fn)
+	return v.sets(n.AppendKey(append([]byte(nil), zoneID[:]...)), fn)
 }
 
-func (v View) sets(prefix, from []byte, fn func(zone.RecordSet) (bool, error)) error {
+func (v View) sets(prefix []byte, fn func(zone.RecordSet) (bool, error)) error {
+	return v.walk(walk{table: Sets, prefix: prefix}, fn)
+}
+
+// walk says which record sets are walked, and in which order.
+type walk struct {
+	table        Table  // Sets: by name and type; SetIDs: by age
+	prefix, from []byte // of keys, as in Scan
+	skip         []byte // the key of the one set that is left out; nil: none
+	zone         []byte // with SetIDs, the id of the only zone; nil: all zones
+	back         bool
+}
+
+func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
+	scan := v.r.Scan
+	if o.back {
+		scan = v.r.ScanBack
+	}
 	var err error
-	v.r.Scan(Sets, prefix, from, func(key, value []byte) bool {
+	scan(o.table, o.prefix, o.from, func(key, value []byte) bool {
+		if o.skip != nil && bytes.Equal(key, o.skip) {
+			return true
+		}
+		if o.table == SetIDs {
+			if !bytes.HasPrefix(value, o.zone) {
+				return true
+			}
+			key, value = value, v.r.Get(Sets, value)
+		}
 		var s zone.RecordSet
 		if s, err = v.set(key, value); err != nil {
 			return false
@@ -155,11 +181,10 @@ func (v View) sets(prefix, from []byte, fn func(zone.RecordSet) (bool, error)) e
 func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
 	var err error
 	v.r.Scan(Sets, z.ID[:], nil, func(key, value []byte) bool {
-		var s rr.Set
-		if s, err = decodeServed(key, value, z.TTL); err != nil {
-			return false
+		var s zone.RecordSet
+		if s, _, err = decodeSet(key, value); err == nil {
+			err = fn(s.Served(z.TTL))
 		}
-		err = fn(s)
 		return err == nil
 	})
 	return err
@@ -168,88 +193,41 @@ func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
 // RecordSetsByAge walks the sets of all zones by age, oldest first (newest first when back), starting after the set
 // with id after (nil: at the beginning). Ids sort by creation, so this is the order of both.
 func (v View) RecordSetsByAge(after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
-	var from []byte
-	var skip []byte
+	return v.walk(byAge(after, back), fn)
+}
+
+func byAge(after *uuid.UUID, back bool) walk {
+	o := walk{table: SetIDs, back: back}
 	if after != nil {
-		from = number(setNumber(*after))
-		skip = from
+		o.from = number(setNumber(*after))
+		o.skip = o.from
 	}
-	scan := v.r.Scan
-	if back {
-		scan = v.r.ScanBack
-	}
-	var err error
-	scan(SetIDs, nil, from, func(num, key []byte) bool {
-		if string(num) == string(skip) {
-			return true
-		}
-		var s zone.RecordSet
-		if s, err = v.set(key, v.r.Get(Sets, key)); err != nil {
-			return false
-		}
-		var more bool
-		more, err = fn(s)
-		return more && err == nil
-	})
-	return err
+	return o
 }
 
 // ZoneSetsByAge is RecordSetsByAge for one zone. It passes over the sets of other zones without reading them, and
 // begins at the zone's SOA, which is its oldest set.
 func (v View) ZoneSetsByAge(z zone.Zone, after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
-	var from, skip []byte
-	if after != nil {
-		from = number(setNumber(*after))
-		skip = from
-	} else if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil && !back {
-		from = number(setNumber(soa.ID))
-	}
-	scan := v.r.Scan
-	if back {
-		scan = v.r.ScanBack
-	}
-	var err error
-	scan(SetIDs, nil, from, func(num, key []byte) bool {
-		if string(num) == string(skip) || !bytes.HasPrefix(key, z.ID[:]) {
-			return true
+	o := byAge(after, back)
+	o.zone = z.ID[:]
+	if after == nil && !back {
+		if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil {
+			o.from = number(setNumber(soa.ID))
 		}
-		var s zone.RecordSet
-		if s, err = v.set(key, v.r.Get(Sets, key)); err != nil {
-			return false
-		}
-		var more bool
-		more, err = fn(s)
-		return more && err == nil
-	})
-	return err
+	}
+	return v.walk(o, fn)
 }
 
 // ZoneSetsByName walks the sets of a zone in canonical order of names, then by type (in reverse when back), starting
 // after the set after (nil: at the beginning).
 func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
 	fn func(zone.RecordSet) (bool, error)) error {
-	var from []byte
+	o := walk{table: Sets, prefix: zoneID[:], back: back}
 	if after != nil {
-		from = SetKey(zoneID, after.Name, after.Type)
+		o.from = SetKey(zoneID, after.Name, after.Type)
+		o.skip = o.from
 	}
-	scan := v.r.Scan
-	if back {
-		scan = v.r.ScanBack
-	}
-	var err error
-	scan(Sets, zoneID[:], from, func(key, value []byte) bool {
-		if after != nil && bytes.Equal(key, from) {
-			return true
-		}
-		var s zone.RecordSet
-		if s, err = v.set(key, value); err != nil {
-			return false
-		}
-		var more bool
-		more, err = fn(s)
-		return more && err == nil
-	})
-	return err
+	return v.walk(o, fn)
 }
 
 // Object reads the object of this kind and id into out, or returns ErrNotFound.
@@ -282,14 +260,20 @@ func (v View) EachObjectAfter(kind Kind, after string, fn func(id string, value 
 	return err
 }
 
-// ObjectsOf reads all objects of a kind.
-func ObjectsOf[T any](v View, kind Kind) ([]T, error) {
-	var out []T
-	err := v.EachObject(kind, func(_ string, value []byte) (bool, error) {
+// EachOf is EachObjectAfter with the objects read.
+func EachOf[T any](v View, kind Kind, after string, fn func(id string, o T) (bool, error)) error {
+	return v.EachObjectAfter(kind, after, func(id string, value []byte) (bool, error) {
 		var o T
 		if err := json.Unmarshal(value, &o); err != nil {
 			return false, err
 		}
+		return fn(id, o)
+	})
+}
+
+// ObjectsOf reads all objects of a kind.
+func ObjectsOf[T any](v View, kind Kind) (out []T, err error) {
+	err = EachOf(v, kind, "", func(_ string, o T) (bool, error) {
 		out = append(out, o)
 		return true, nil
 	})

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -52,10 +53,7 @@ func (c *calendar) event(r *Report, s safeat.Step, n int) {
 	if s.Do == safeat.Wait {
 		end = s.Until
 	}
-	title := titles[s.Do]
-	if title == "" {
-		title = string(s.Do)
-	}
+	title := cmp.Or(titles[s.Do], string(s.Do))
 	text := s.Text
 	if s.Because != "" {
 		text += " (" + s.Because + ")"

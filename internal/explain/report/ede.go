@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -42,11 +43,7 @@ var edeTexts = map[uint16]string{
 }
 
 func edeText(e explain.EDE) string {
-	text, ok := edeTexts[e.Code]
-	if !ok {
-		text = "an error that has no name"
-	}
-	text = fmt.Sprintf("%s (extended error %d)", text, e.Code)
+	text := fmt.Sprintf("%s (extended error %d)", cmp.Or(edeTexts[e.Code], "an error that has no name"), e.Code)
 	if e.Text != "" {
 		text += fmt.Sprintf(": %q", e.Text)
 	}

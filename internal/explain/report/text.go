@@ -41,16 +41,19 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 		p.findings("In order", explain.Pass)
 	}
 	p.negative()
-	p.chain()
+	if len(r.Outcomes) > 0 {
+		p.part("Answer", answerRows(r))
+	}
 	p.differences()
 	p.caches()
 	p.plan()
 	p.delegation()
 	p.planned()
-	p.soa()
+	p.part("SOA, in words", rowsOf(r.SOA, func(l Line) []string { return []string{l.Name, l.Value, l.Meaning} }))
 	p.registration()
 	if o.All {
-		p.evidence()
+		row := func(e Evidence) []string { return []string{e.ID, e.Dig, e.Result, words.Length(e.RTT)} }
+		p.part("Evidence", rowsOf(r.Evidence, row))
 	}
 	p.foot()
 	_, err := w.Write(p.Bytes())
@@ -169,7 +172,7 @@ func (s Step) words(now time.Time) string {
 }
 
 func (p *page) findings(title string, status explain.Status) {
-	if status == explain.NotKnown && p.r.intercepted() != nil && !p.All {
+	if status == explain.NotKnown && p.r.failed(intercepted) != nil && !p.All {
 		p.title(title)
 		p.line(faint, "  all that is asked by DNS, as somebody on the way answers in place of the servers; see VAN01")
 		return

@@ -21,12 +21,6 @@ func (p *page) negative() {
 	}
 }
 
-func (p *page) chain() {
-	if len(p.r.Outcomes) > 0 {
-		p.part("Answer", answerRows(p.r))
-	}
-}
-
 // answerRows are the aliases and what is at their end: name, record, TTL, zone, and how many servers have it.
 func answerRows(r *Report) (rows [][]string) {
 	for _, h := range r.Chain {
@@ -173,10 +167,6 @@ func (p *page) nameservers(all []Nameserver) {
 	p.table(rows)
 }
 
-func (p *page) soa() {
-	p.part("SOA, in words", rowsOf(p.r.SOA, func(l Line) []string { return []string{l.Name, l.Value, l.Meaning} }))
-}
-
 func (p *page) registration() {
 	r := p.r.Registration
 	if r == nil {
@@ -212,10 +202,6 @@ func (r *Registration) rows() [][]string {
 		rows = append(rows, []string{"expires", r.Expires.UTC().Format("2006-01-02") + ", " + when})
 	}
 	return rows
-}
-
-func (p *page) evidence() {
-	p.part("Evidence", rowsOf(p.r.Evidence, func(e Evidence) []string { return []string{e.ID, e.Dig, e.Result, words.Length(e.RTT)} }))
 }
 
 func (p *page) foot() {

@@ -13,6 +13,9 @@ import (
 // the servers (TTL08) is none: nobody knows when it can.
 var passing = []string{"TTL02", "TTL03", "TTL11"}
 
+// intercepted is the check that fails when somebody on the way answers in place of the servers.
+const intercepted = "VAN01"
+
 // vital are the checks without which nobody can say that a name works.
 var vital = map[explain.Kind][]string{
 	explain.Scan:    {"DEL01", "DEL04"},
@@ -28,7 +31,7 @@ func (r *Report) judge() {
 		r.Verdict, r.Summary = NotWorking, "Not working: "+worst.Words
 	case r.blind() != "":
 		r.Verdict, r.Summary = CannotTell, "Could not tell: "+r.blind()
-	case r.late():
+	case r.failed(passing...) != nil: // there are caches that do not know yet
 		r.Verdict, r.Summary = Soon, r.lateWords()
 	default:
 		r.Verdict, r.Summary = Working, r.workingWords(worst)
@@ -51,7 +54,7 @@ func (r *Report) worst() *explain.Finding {
 
 // blind says what is not known that would have to be; empty if there is nothing.
 func (r *Report) blind() string {
-	if x := r.intercepted(); x != nil {
+	if x := r.failed(intercepted); x != nil {
 		return x.Words
 	}
 	if x := r.first(func(f explain.Finding) bool {
@@ -62,14 +65,9 @@ func (r *Report) blind() string {
 	return ""
 }
 
-// intercepted is the finding that somebody on the way answers in place of the servers; nil if nobody does.
-func (r *Report) intercepted() *explain.Finding {
-	return r.first(func(f explain.Finding) bool { return f.ID == "VAN01" && f.Status == explain.Fail })
-}
-
-// late reports whether there are caches that do not know yet.
-func (r *Report) late() bool {
-	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool { return f.Status == explain.Fail && slices.Contains(passing, f.ID) })
+// failed is the worst finding of some checks that failed; nil if none did.
+func (r *Report) failed(ids ...string) *explain.Finding {
+	return r.first(func(f explain.Finding) bool { return f.Status == explain.Fail && slices.Contains(ids, f.ID) })
 }
 
 func (r *Report) lateWords() string {
@@ -101,7 +99,7 @@ func (r *Report) lateWords() string {
 func (r *Report) workingWords(worst *explain.Finding) string {
 	said := map[explain.Kind]string{explain.Scan: r.scannedWords(), explain.Analyze: "resolves",
 		explain.Compare: "is the same at the resolvers that answered as at its authority"}
-	if r.filtered() {
+	if r.failed("VAN02") != nil { // there are resolvers that filter the name
 		said[explain.Compare] = "is the same at the resolvers that do not filter it as at its authority"
 	}
 	text := fmt.Sprintf("Working: %s %s", words.Name(r.Target), said[r.Kind])
@@ -123,11 +121,6 @@ func (r *Report) scannedWords() string {
 		return "is in " + words.Name(r.domain) + ", which is registered and delegated"
 	}
 	return "is registered and delegated"
-}
-
-// filtered reports whether there are resolvers that filter the name.
-func (r *Report) filtered() bool {
-	return slices.ContainsFunc(r.Findings, func(f explain.Finding) bool { return f.ID == "VAN02" && f.Status == explain.Fail })
 }
 
 // Exit is the exit code of a command that shows the report: 0 all is well, 1 a warning, 2 an error, 3 could not tell.

@@ -165,11 +165,10 @@ func (z *zone) sumUp(d *denial, j judgement, subject string) {
 
 // under is the name on the way from one above down to name, one label below it.
 func under(above, name dnsname.Name) dnsname.Name {
-	for n := name; ; n = n.Parent() {
-		if n.IsRoot() || n.Parent() == above {
-			return n
-		}
+	for !name.IsRoot() && name.Parent() != above {
+		name = name.Parent()
 	}
+	return name
 }
 
 // star is the wildcard below a name; zero if it would be too long.

@@ -79,7 +79,7 @@ func (s *Store) fill(tx *bolt.Tx, fn func(store.Writer) error) (dirty bool, err 
 // finish commits. Whatever it returns, the transaction has ended.
 func (s *Store) finish(tx *bolt.Tx) error {
 	id := tx.ID()
-	err := s.commitGuarded(tx)
+	err := s.guarded(func() error { return s.commit(tx) })
 	if err == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *Store) finish(tx *bolt.Tx) error {
 		// bbolt may have taken pages from the list of free pages without giving them back, so there is no further
 		// commit. It may also hold its writer lock, for which Close would wait for ever.
 		s.stuck = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-		_ = s.rollbackGuarded(tx)
+		_ = s.guarded(tx.Rollback)
 		return s.stuck
 	}
 	err = s.unavailable(err)
@@ -98,14 +98,10 @@ func (s *Store) finish(tx *bolt.Tx) error {
 	return err
 }
 
-func (s *Store) commitGuarded(tx *bolt.Tx) (err error) {
+// guarded runs a call of bbolt, and returns a fault in it as an error.
+func (s *Store) guarded(call func() error) (err error) {
 	defer s.guardAll(debug.SetPanicOnFault(true), &err)
-	return s.commit(tx)
-}
-
-func (s *Store) rollbackGuarded(tx *bolt.Tx) (err error) {
-	defer s.guardAll(debug.SetPanicOnFault(true), &err)
-	return tx.Rollback()
+	return call()
 }
 
 // visible reports whether readers see transaction id.
@@ -123,10 +119,11 @@ func (s *Store) visible(id int) bool {
 // either of the two, so no Update may pass.
 func (s *Store) undo() error {
 	size := s.db.Info().PageSize
-	if _, err := s.file.WriteAt(make([]byte, size), int64(s.doubt%2)*int64(size)); err != nil {
-		return s.unavailable(fmt.Errorf("undo a failed commit: %w", err))
+	_, err := s.file.WriteAt(make([]byte, size), int64(s.doubt%2)*int64(size))
+	if err == nil {
+		err = s.file.Sync()
 	}
-	if err := s.file.Sync(); err != nil {
+	if err != nil {
 		return s.unavailable(fmt.Errorf("undo a failed commit: %w", err))
 	}
 	s.doubt = 0
