@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -163,17 +162,9 @@ func parsePrefixes(list []string) ([]netip.Prefix, error) {
 
 // clientTLS is for a database, whose certificate has no name that we know.
 func clientTLS(f hold.Files) (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	cert, pool, err := f.Load()
 	if err != nil {
 		return nil, err
-	}
-	pem, err := os.ReadFile(f.CA)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate in it", f.CA)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool,
 		// OVN's own tools check the authority and not the name, and its certificates are made for that.

@@ -90,12 +90,9 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 // scheme knows the types that our parts read and write.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	types := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme,
+		apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme)
+	return s, types.AddToScheme(s)
 }
 
 // run runs what setup adds to a manager until the command is told to stop.

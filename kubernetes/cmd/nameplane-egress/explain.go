@@ -82,6 +82,8 @@ func newExplainCommand() *cobra.Command {
 	return c
 }
 
+var protocols = map[string]enforce.Protocol{"": enforce.AnyProtocol, "tcp": enforce.TCP, "udp": enforce.UDP, "sctp": enforce.SCTP}
+
 // question reads the command line.
 func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
 	q.Namespace = args[0]
@@ -104,15 +106,8 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	if f.protocol == "" && port != 0 {
 		f.protocol = "tcp"
 	}
-	switch strings.ToLower(f.protocol) {
-	case "":
-	case "tcp":
-		q.Protocol = enforce.TCP
-	case "udp":
-		q.Protocol = enforce.UDP
-	case "sctp":
-		q.Protocol = enforce.SCTP
-	default:
+	var ok bool
+	if q.Protocol, ok = protocols[strings.ToLower(f.protocol)]; !ok {
 		return cli.Usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
 	}
 	if len(f.agents) > 0 {

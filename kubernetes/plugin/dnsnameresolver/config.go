@@ -2,6 +2,7 @@ package dnsnameresolver
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -68,22 +69,27 @@ func defaults() options {
 	}
 }
 
-// properties are the options, each with what reads its arguments.
-var properties = map[string]func(*caddy.Controller, *options, []string) error{
-	"namespaces":       setNamespaces,
-	"minTTL":           setMinTTL,
-	"failureThreshold": setThreshold,
-	"kubeconfig":       setKubeconfig,
-	"hold":             setHold,
-	"on_timeout":       setOnTimeout,
-	"agents":           setAgents,
-	"tls":              setTLS,
-	"lease":            setLease,
-	"deep":             setDeep,
-	"refuse":           setRefuse,
-	"permit":           setPermit,
-	"max_names":        setMaxNames,
-	"max_bytes":        setMaxBytes,
+// property is an option: how many arguments it takes, and what reads them.
+type property struct {
+	least, most int
+	set         func(*caddy.Controller, *options, []string) error
+}
+
+var properties = map[string]property{
+	"namespaces":       {1, math.MaxInt, setNamespaces},
+	"minTTL":           number("minTTL", func(o *options, n int) { o.minTTL = time.Duration(n) * time.Second }),
+	"failureThreshold": number("failureThreshold", func(o *options, n int) { o.threshold = int32(n) }),
+	"kubeconfig":       {1, 1, setKubeconfig},
+	"hold":             {1, 2, setHold},
+	"on_timeout":       {1, 1, setOnTimeout},
+	"agents":           {1, math.MaxInt, setAgents},
+	"tls":              {3, 4, setTLS},
+	"lease":            {1, 1, setLease},
+	"deep":             {0, 0, setDeep},
+	"refuse":           {1, math.MaxInt, setRefuse},
+	"permit":           {1, math.MaxInt, setPermit},
+	"max_names":        number("max_names", func(o *options, n int) { o.maxNames = n }),
+	"max_bytes":        number("max_bytes", func(o *options, n int) { o.maxBytes = n }),
 }
 
 // parse reads the directive. The first three properties, and the errors about them, are those of the stock plugin.
@@ -97,11 +103,15 @@ func parse(c *caddy.Controller) (options, error) {
 			return o, c.ArgErr()
 		}
 		for c.NextBlock() {
-			set := properties[c.Val()]
-			if set == nil {
+			p, ok := properties[c.Val()]
+			if !ok {
 				return o, c.Errf("unknown property %q", c.Val())
 			}
-			if err := set(c, &o, c.RemainingArgs()); err != nil {
+			args := c.RemainingArgs()
+			if len(args) < p.least || len(args) > p.most {
+				return o, c.ArgErr()
+			}
+			if err := p.set(c, &o, args); err != nil {
 				return o, err
 			}
 		}
@@ -121,55 +131,27 @@ func (o *options) check(c *caddy.Controller) error {
 	return nil
 }
 
-func setNamespaces(c *caddy.Controller, o *options, args []string) error {
-	if len(args) == 0 {
-		return c.ArgErr()
-	}
+func setNamespaces(_ *caddy.Controller, o *options, args []string) error {
 	o.namespaces = args
 	return nil
 }
 
-// positive reads one integer above zero.
-func positive(c *caddy.Controller, name string, args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, c.ArgErr()
-	}
-	n, err := strconv.Atoi(args[0])
-	if err != nil || n > 1<<31-1 {
-		return 0, c.Errf("value of %s should be an integer: %s", name, args[0])
-	}
-	if n <= 0 {
-		return 0, c.Errf("value of %s should be greater than 0: %s", name, args[0])
-	}
-	return n, nil
+// number is a property of one integer above zero.
+func number(name string, set func(*options, int)) property {
+	return property{1, 1, func(c *caddy.Controller, o *options, args []string) error {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n > 1<<31-1 {
+			return c.Errf("value of %s should be an integer: %s", name, args[0])
+		}
+		if n <= 0 {
+			return c.Errf("value of %s should be greater than 0: %s", name, args[0])
+		}
+		set(o, n)
+		return nil
+	}}
 }
 
-func setMinTTL(c *caddy.Controller, o *options, args []string) error {
-	n, err := positive(c, "minTTL", args)
-	o.minTTL = time.Duration(n) * time.Second
-	return err
-}
-
-func setThreshold(c *caddy.Controller, o *options, args []string) error {
-	n, err := positive(c, "failureThreshold", args)
-	o.threshold = int32(n)
-	return err
-}
-
-func setMaxNames(c *caddy.Controller, o *options, args []string) (err error) {
-	o.maxNames, err = positive(c, "max_names", args)
-	return err
-}
-
-func setMaxBytes(c *caddy.Controller, o *options, args []string) (err error) {
-	o.maxBytes, err = positive(c, "max_bytes", args)
-	return err
-}
-
-func setKubeconfig(c *caddy.Controller, o *options, args []string) error {
-	if len(args) != 1 {
-		return c.ArgErr()
-	}
+func setKubeconfig(_ *caddy.Controller, o *options, args []string) error {
 	o.kubeconfig = args[0]
 	return nil
 }
@@ -211,9 +193,6 @@ func setHold(c *caddy.Controller, o *options, args []string) (err error) {
 }
 
 func setOnTimeout(c *caddy.Controller, o *options, args []string) error {
-	if len(args) != 1 {
-		return c.ArgErr()
-	}
 	a, ok := map[string]action{"answer": answer, "servfail": servfail, "drop": drop}[args[0]]
 	if !ok {
 		return c.Errf("value of on_timeout should be answer, servfail or drop: %s", args[0])
@@ -224,9 +203,6 @@ func setOnTimeout(c *caddy.Controller, o *options, args []string) error {
 
 // setAgents is `agents HOST:PORT...` or `agents service NAMESPACE/NAME:PORT`.
 func setAgents(c *caddy.Controller, o *options, args []string) error {
-	if len(args) == 0 {
-		return c.ArgErr()
-	}
 	if args[0] == "service" {
 		if len(args) != 2 {
 			return c.ArgErr()
@@ -249,10 +225,7 @@ func setAgents(c *caddy.Controller, o *options, args []string) error {
 }
 
 // setTLS is `tls CERT KEY CA [AGENT-NAME]`.
-func setTLS(c *caddy.Controller, o *options, args []string) error {
-	if len(args) != 3 && len(args) != 4 {
-		return c.ArgErr()
-	}
+func setTLS(_ *caddy.Controller, o *options, args []string) error {
 	o.tls.Cert, o.tls.Key, o.tls.CA = args[0], args[1], args[2]
 	if len(args) == 4 {
 		o.tls.Peers = args[3:]
@@ -261,17 +234,11 @@ func setTLS(c *caddy.Controller, o *options, args []string) error {
 }
 
 func setLease(c *caddy.Controller, o *options, args []string) (err error) {
-	if len(args) != 1 {
-		return c.ArgErr()
-	}
 	o.lease, err = duration(c, "lease", args[0])
 	return err
 }
 
-func setDeep(c *caddy.Controller, o *options, args []string) error {
-	if len(args) != 0 {
-		return c.ArgErr()
-	}
+func setDeep(_ *caddy.Controller, o *options, _ []string) error {
 	o.deep = true
 	return nil
 }
@@ -286,17 +253,12 @@ func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
 	nets := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "nodes" || a == "services" })
 	o.permitNodes = o.permitNodes || slices.Contains(args, "nodes")
 	o.permitServices = o.permitServices || slices.Contains(args, "services")
-	if len(nets) > 0 || len(args) == 0 {
-		o.permit, err = prefixes(c, o.permit, nets)
-	}
+	o.permit, err = prefixes(c, o.permit, nets)
 	return err
 }
 
 // prefixes reads networks or single addresses.
 func prefixes(c *caddy.Controller, out []netip.Prefix, args []string) ([]netip.Prefix, error) {
-	if len(args) == 0 {
-		return nil, c.ArgErr()
-	}
 	for _, a := range args {
 		p, err := netip.ParsePrefix(a)
 		if addr, err2 := netip.ParseAddr(a); err != nil && err2 == nil {

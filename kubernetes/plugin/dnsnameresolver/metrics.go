@@ -19,35 +19,25 @@ var (
 		Help:    "How long replies were held, by how that ended: programmed, timeout, broken, refused.",
 		Buckets: plugin.TimeBuckets,
 	}, []string{"result"})
-	writes = promauto.NewCounterVec(prometheus.CounterOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "status_writes_total",
-		Help: "Writes of the status of a DNSNameResolver, by result: ok, lost (somebody else was first), error. All but ok are tried again.",
-	}, []string{"result"})
-	refusedAddresses = promauto.NewCounterVec(prometheus.CounterOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "refused_addresses_total",
-		Help: "Addresses in answers that were not learned, by reason.",
-	}, []string{"reason"})
-	leasedOnly = promauto.NewCounter(prometheus.CounterOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "names_without_room_total",
-		Help: "Answers whose addresses the status had no room for, so that they live by leases alone.",
-	})
-	recalled = promauto.NewCounter(prometheus.CounterOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "recalled_questions_total",
-		Help: "Questions that were asked again because a rule for their name appeared shortly after.",
-	})
-	objectCount = promauto.NewGauge(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "objects",
-		Help: "DNSNameResolvers that names are matched against.",
-	})
-	agentCount = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "agents",
-		Help: "Agents of nodes, by state: connected, disconnected, and broken for those that are not waited for.",
-	}, []string{"state"})
-	leaseCount = promauto.NewGauge(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "leases",
-		Help: "Leases of addresses that agents have acknowledged.",
-	})
+	writes = promauto.NewCounterVec(prometheus.CounterOpts(opts("status_writes_total",
+		"Writes of the status of a DNSNameResolver, by result: ok, lost (somebody else was first), error. All but ok are tried again.")), []string{"result"})
+	refusedAddresses = promauto.NewCounterVec(prometheus.CounterOpts(opts("refused_addresses_total",
+		"Addresses in answers that were not learned, by reason.")), []string{"reason"})
+	leasedOnly = promauto.NewCounter(prometheus.CounterOpts(opts("names_without_room_total",
+		"Answers whose addresses the status had no room for, so that they live by leases alone.")))
+	recalled = promauto.NewCounter(prometheus.CounterOpts(opts("recalled_questions_total",
+		"Questions that were asked again because a rule for their name appeared shortly after.")))
+	objectCount = promauto.NewGauge(prometheus.GaugeOpts(opts("objects",
+		"DNSNameResolvers that names are matched against.")))
+	agentCount = promauto.NewGaugeVec(prometheus.GaugeOpts(opts("agents",
+		"Agents of nodes, by state: connected, disconnected, and broken for those that are not waited for.")), []string{"state"})
+	leaseCount = promauto.NewGauge(prometheus.GaugeOpts(opts("leases",
+		"Leases of addresses that agents have acknowledged.")))
 )
+
+func opts(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: name, Help: help}
+}
 
 // observeHold counts a hold that began at a moment and ended now.
 func observeHold(began time.Time, err error) {

@@ -89,10 +89,7 @@ func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (
 		if !o.writing { // it may be our own write that the watch tells of
 			m.Counted(entries[i], is, now)
 		}
-		if m.dirty {
-			continue
-		}
-		if !m.Cut(entries[i], is, now) {
+		if m.dirty || !m.Cut(entries[i], is, now) {
 			continue
 		}
 		if m.due, o.due, cut = now, now, true; !stays {

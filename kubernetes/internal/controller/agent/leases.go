@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -144,12 +145,8 @@ func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
 	if len(m) <= maxKept {
 		return
 	}
-	oldest := make([]netip.Addr, 0, len(m))
-	for a := range m {
-		oldest = append(oldest, a)
-	}
+	oldest := slices.SortedFunc(maps.Keys(m), func(x, y netip.Addr) int { return cmp.Or(m[x].Compare(m[y]), x.Compare(y)) })
 	// An eighth at once, so that this is not done for each.
-	slices.SortFunc(oldest, func(x, y netip.Addr) int { return cmp.Or(m[x].Compare(m[y]), x.Compare(y)) })
 	for _, a := range oldest[:maxKept/8] {
 		delete(m, a)
 	}
@@ -157,16 +154,8 @@ func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
 }
 
 func (b *book) forget(used map[enforce.Pattern]bool) {
-	for p := range b.last {
-		if !used[p] {
-			delete(b.last, p)
-		}
-	}
-	for p := range b.kept {
-		if !used[p] {
-			delete(b.kept, p)
-		}
-	}
+	maps.DeleteFunc(b.last, func(p enforce.Pattern, _ map[netip.Addr]bool) bool { return !used[p] })
+	maps.DeleteFunc(b.kept, func(p enforce.Pattern, _ map[netip.Addr]time.Time) bool { return !used[p] })
 }
 
 // count tells how many leases and kept addresses there are, and how many of these went before their time since it was asked last.

@@ -34,22 +34,11 @@ func (f *firewalls) setup(mgr ctrl.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("egress-firewalls").
 		For(&apiv1.EgressFirewall{}).
-		WatchesMetadata(nodeMetadata(), f.zones.handler(f.all)).
+		WatchesMetadata(nodeMetadata(), f.zones.handler(f.client, &apiv1.EgressFirewallList{}, func(err error) {
+			f.options.Log.Error("zones changed, and the firewalls could not be listed", "err", err)
+		})).
 		WithOptions(controllerOptions[reconcile.Request](1)).
 		Complete(f)
-}
-
-// all are all firewalls, for the rare event that there are other zones.
-func (f *firewalls) all(ctx context.Context) []reconcile.Request {
-	var list apiv1.EgressFirewallList
-	if err := f.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		f.options.Log.Error("zones changed, and the firewalls could not be listed", "err", err)
-	}
-	out := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return out
 }
 
 // Reconcile makes our part of a firewall's status what it should be.

@@ -6,6 +6,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -43,15 +44,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	if o.Hash == nil {
 		o.Hash = enforce.ObjectName
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	return o
 }
 

@@ -31,21 +31,11 @@ func (m *mirror) setup(mgr ctrl.Manager) error {
 		Named("egress-dnsnames").
 		For(&v1alpha1.DNSNameResolver{}).
 		Watches(&dnsv1alpha1.EgressFirewallDNSName{}, &handler.EnqueueRequestForObject{}).
-		WatchesMetadata(nodeMetadata(), m.zones.handler(m.all)).
+		WatchesMetadata(nodeMetadata(), m.zones.handler(m.client, &dnsv1alpha1.EgressFirewallDNSNameList{}, func(error) {
+			// The cache is being stopped.
+		})).
 		WithOptions(controllerOptions[reconcile.Request](workers)).
 		Complete(m)
-}
-
-func (m *mirror) all(ctx context.Context) []reconcile.Request {
-	var list dnsv1alpha1.EgressFirewallDNSNameList
-	if err := m.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache is being stopped
-	}
-	out := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return out
 }
 
 // Reconcile makes one step towards the mirror of an object; the event of that step brings the next.

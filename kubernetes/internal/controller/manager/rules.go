@@ -22,15 +22,9 @@ func namesOf(ef *apiv1.EgressFirewall, deep bool) []string {
 	}
 	in := inputs(ef, deep)
 	f, _ := enforce.ParseFirewall(ef.Namespace, in[:min(len(in), enforce.MaxRules)])
-	seen := make(map[string]bool)
-	for _, r := range f.Rules {
-		if r.Kind == enforce.ByName {
-			seen[r.Pattern.String()] = true
-		}
-	}
-	out := make([]string, 0, len(seen))
-	for name := range seen {
-		out = append(out, name)
+	out := []string{}
+	for _, p := range f.Patterns() {
+		out = append(out, p.String())
 	}
 	slices.Sort(out)
 	return out

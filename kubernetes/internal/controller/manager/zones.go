@@ -2,11 +2,14 @@ package manager
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -59,12 +62,7 @@ func (z *zones) put(node, zone string) (changed bool) {
 func (z *zones) list() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	out := make([]string, 0, len(z.size))
-	for zone := range z.size {
-		out = append(out, zone)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(z.size))
 }
 
 // left are those of the given zones that were seen to go, and whose word is still on the object. A zone that was never seen is not
@@ -97,15 +95,22 @@ func nodeMetadata() *metav1.PartialObjectMetadata {
 	return n
 }
 
-// handler follows the nodes, and asks for everything to be reconciled when there are other zones.
-func (z *zones) handler(everything func(context.Context) []reconcile.Request) handler.EventHandler {
+// handler follows the nodes. When there are other zones, it asks for all objects of a kind to be reconciled, and calls failed if they
+// cannot be listed.
+func (z *zones) handler(c client.Client, kind client.ObjectList, failed func(error)) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	put := func(ctx context.Context, node client.Object, zone string, q queue) {
-		if z.put(node.GetName(), zone) {
-			for _, r := range everything(ctx) {
-				q.Add(r)
-			}
+		if !z.put(node.GetName(), zone) {
+			return
 		}
+		list := kind.DeepCopyObject().(client.ObjectList)
+		if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			failed(err)
+		}
+		_ = meta.EachListItem(list, func(o runtime.Object) error {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
+			return nil
+		})
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { put(ctx, e.Object, node.Zone(e.Object), q) },

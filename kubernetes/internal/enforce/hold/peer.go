@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,8 +98,8 @@ func (a *agent) programLocked(waits []*flight, l Learned, now time.Time) []*flig
 		// A third: often enough that no reply waits for a renewal, seldom enough that a busy name costs little.
 		lag := min(l.Lease/3, maxLag)
 		if f := a.flights[k]; f != nil {
-			if !known {
-				waits = appendOnce(waits, f)
+			if !known && !slices.Contains(waits, f) {
+				waits = append(waits, f)
 			}
 			if l.Lease-f.what.Lease > lag { // another name has the same address for longer
 				fresh = append(fresh, addr)
@@ -120,15 +121,6 @@ func (a *agent) programLocked(waits []*flight, l Learned, now time.Time) []*flig
 		}
 	}
 	return waits
-}
-
-func appendOnce(fs []*flight, f *flight) []*flight {
-	for _, have := range fs {
-		if have == f {
-			return fs
-		}
-	}
-	return append(fs, f)
 }
 
 func (a *agent) startLocked(l Learned, now time.Time) *flight {

@@ -23,7 +23,8 @@ type Files struct {
 	Peers         []string // names of which the other side's certificate must have one
 }
 
-func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
+// Load reads the files.
+func (f Files) Load() (tls.Certificate, *x509.CertPool, error) {
 	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		return tls.Certificate{}, nil, err
@@ -36,10 +37,16 @@ func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
 	if !pool.AppendCertsFromPEM(pem) {
 		return tls.Certificate{}, nil, fmt.Errorf("%s has no certificate in it", f.CA)
 	}
-	if len(f.Peers) == 0 {
-		return tls.Certificate{}, nil, errors.New("no name of the other side is given")
-	}
 	return cert, pool, nil
+}
+
+// load also checks that there is a name of the other side.
+func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
+	cert, pool, err := f.Load()
+	if err == nil && len(f.Peers) == 0 {
+		err = errors.New("no name of the other side is given")
+	}
+	return cert, pool, err
 }
 
 // Client is the configuration of a plugin, for one connection.

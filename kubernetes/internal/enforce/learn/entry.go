@@ -3,6 +3,7 @@ package learn
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -91,24 +92,14 @@ func condition(old Condition, rcode int, now time.Time) Condition {
 
 // expired reports whether no address of e is valid.
 func (e Entry) expired(now time.Time) bool {
-	for _, h := range e.Addrs {
-		if h.Until().After(now) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Addrs, func(h Held) bool { return h.Until().After(now) })
 }
 
 // Has reports whether a is one of the addresses of e.
 func (e Entry) Has(a netip.Addr) bool { return e.find(a) >= 0 }
 
 func (e Entry) find(a netip.Addr) int {
-	for i, h := range e.Addrs {
-		if h.Addr == a {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(e.Addrs, func(h Held) bool { return h.Addr == a })
 }
 
 // finder is find for n addresses: there may be thousands of both. For a few it is not worth a map: the own entry of a wildcard has hundreds,

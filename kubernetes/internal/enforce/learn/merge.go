@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,7 @@ func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.
 		s.size += e.size()
 	}
 	had := s.size
-	names := make([]string, 0, len(known))
-	for n := range known {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(known)) {
 		s.merge(n, known[n])
 	}
 	if own := known[o.Name]; o.Wildcard && own != nil && own.own {

@@ -104,18 +104,13 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 	if c.client, err = open(ctx, o, northbound, models, c.lost); err != nil {
 		return nil, err
 	}
-	c.client.Cache().AddEventHandler(&cache.EventHandlerFuncs{
-		AddFunc:    func(table string, m model.Model) { c.saw(table, m) },
+	err = c.monitor(ctx, models, cache.EventHandlerFuncs{
+		AddFunc:    c.saw,
 		UpdateFunc: func(table string, _, m model.Model) { c.saw(table, m) },
 		DeleteFunc: func(table string, _ model.Model) { c.saw(table, nil) },
 	})
-	var tables []client.MonitorOption
-	for _, m := range models {
-		tables = append(tables, client.WithTable(m, fields(m)...))
-	}
-	if _, err := c.client.Monitor(ctx, c.client.NewMonitor(tables...)); err != nil {
-		c.client.Close()
-		return nil, fmt.Errorf("monitor: %w", err)
+	if err != nil {
+		return nil, err
 	}
 	var globals []globalRow
 	if err := c.client.List(ctx, &globals); err != nil || len(globals) != 1 {
@@ -126,6 +121,20 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 	c.nb.Store(max(c.nb.Load(), int64(globals[0].NbCfg)))
 	c.hv.Store(max(c.hv.Load(), globals[0].confirmed()))
 	return c, nil
+}
+
+// monitor copies the tables of models, and calls h for each change. It closes the connection when it fails.
+func (c *conn) monitor(ctx context.Context, models map[string]model.Model, h cache.EventHandlerFuncs) error {
+	c.client.Cache().AddEventHandler(&h)
+	var tables []client.MonitorOption
+	for _, m := range models {
+		tables = append(tables, client.WithTable(m, fields(m)...))
+	}
+	if _, err := c.client.Monitor(ctx, c.client.NewMonitor(tables...)); err != nil {
+		c.client.Close()
+		return fmt.Errorf("monitor: %w", err)
+	}
+	return nil
 }
 
 // fields are pointers to all columns of m but its UUID: without them libovsdb would ask for columns that m does not have.
@@ -264,26 +273,22 @@ func (c *conn) alive() error {
 
 func (c *conn) acls(ctx context.Context) ([]ACL, error) {
 	var plain []aclRow
-	if !c.features.Tier {
-		if err := c.client.List(ctx, &plain); err != nil {
-			return nil, err
-		}
-	} else {
-		var tiered []tierRow
-		if err := c.client.List(ctx, &tiered); err != nil {
-			return nil, err
-		}
-		out := make([]ACL, 0, len(tiered))
-		for _, t := range tiered {
-			a := aclRow{t.UUID, t.Name, t.Direction, t.Priority, t.Match, t.Action, t.Log, t.Severity, t.Meter, t.Label, t.Options, t.ExternalIDs}.acl()
-			a.Tier = t.Tier
-			out = append(out, a)
-		}
-		return out, nil
+	var tiered []tierRow
+	list := any(&plain)
+	if c.features.Tier {
+		list = &tiered
 	}
-	out := make([]ACL, 0, len(plain))
+	if err := c.client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	out := make([]ACL, 0, len(plain)+len(tiered))
 	for _, a := range plain {
 		out = append(out, a.acl())
+	}
+	for _, t := range tiered {
+		a := aclRow{t.UUID, t.Name, t.Direction, t.Priority, t.Match, t.Action, t.Log, t.Severity, t.Meter, t.Label, t.Options, t.ExternalIDs}.acl()
+		a.Tier = t.Tier
+		out = append(out, a)
 	}
 	return out, nil
 }
@@ -359,7 +364,7 @@ func (c *conn) extend(ctx context.Context, sets map[string][]string) (int64, err
 	for name, addrs := range sets {
 		ops = append(ops, ovsdb.Operation{Op: ovsdb.OperationMutate, Table: setTable,
 			Where:     []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
-			Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("addresses", ovsdb.MutateOperationInsert, atoms(addrs))}})
+			Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("addresses", ovsdb.MutateOperationInsert, set("addresses", addrs))}})
 	}
 	cfg, results, err := c.commit(ctx, ops)
 	if err != nil {

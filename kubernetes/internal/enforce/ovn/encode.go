@@ -1,10 +1,6 @@
 package ovn
 
-import (
-	"maps"
-
-	"github.com/ovn-kubernetes/libovsdb/ovsdb"
-)
+import "github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 // operations writes ops the way the database reads them.
 func operations(ops []Op) []ovsdb.Operation {
@@ -47,7 +43,7 @@ func columns(in map[string]any) ovsdb.Row {
 			out[name] = set(name, v)
 		case map[string]string:
 			m := ovsdb.OvsMap{GoMap: map[any]any{}}
-			for key, value := range maps.All(v) {
+			for key, value := range v {
 				m.GoMap[key] = value
 			}
 			out[name] = m
@@ -64,20 +60,12 @@ func columns(in map[string]any) ovsdb.Row {
 }
 
 func set(column string, in []string) ovsdb.OvsSet {
-	if !references[column] {
-		return atoms(in)
-	}
-	out := ovsdb.OvsSet{GoSet: make([]any, 0, len(in))}
-	for _, s := range in {
-		out.GoSet = append(out.GoSet, ovsdb.UUID{GoUUID: s})
-	}
-	return out
-}
-
-func atoms(in []string) ovsdb.OvsSet {
-	out := ovsdb.OvsSet{GoSet: make([]any, 0, len(in))}
-	for _, s := range in {
-		out.GoSet = append(out.GoSet, s)
+	out := ovsdb.OvsSet{GoSet: make([]any, len(in))}
+	for i, s := range in {
+		out.GoSet[i] = s
+		if references[column] {
+			out.GoSet[i] = ovsdb.UUID{GoUUID: s}
+		}
 	}
 	return out
 }

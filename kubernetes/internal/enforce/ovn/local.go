@@ -1,13 +1,12 @@
 package ovn
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"sync"
 
 	"github.com/ovn-kubernetes/libovsdb/cache"
-	"github.com/ovn-kubernetes/libovsdb/client"
 	"github.com/ovn-kubernetes/libovsdb/model"
 )
 
@@ -91,9 +90,7 @@ func (l *local) saw(m model.Model) {
 	switch m := m.(type) {
 	case *vswitchRow:
 		l.chassis = Node{m.ExternalIDs["hostname"], m.ExternalIDs["system-id"]}
-		if l.bridge = m.ExternalIDs["ovn-bridge"]; l.bridge == "" {
-			l.bridge = defaultBridge
-		}
+		l.bridge = cmp.Or(m.ExternalIDs["ovn-bridge"], defaultBridge)
 	case *bridgeRow:
 		n, err := strconv.ParseInt(m.ExternalIDs[reachedKey], 10, 64)
 		if err != nil {
@@ -144,18 +141,13 @@ func (d *DB) watchSwitch(ctx context.Context, connected func()) error {
 	if c.client, err = open(ctx, Options{Address: d.o.Switch, Log: d.o.Log}, vswitch, models, c.lost); err != nil {
 		return err
 	}
-	c.client.Cache().AddEventHandler(&cache.EventHandlerFuncs{
+	err = c.monitor(ctx, models, cache.EventHandlerFuncs{
 		AddFunc:    func(_ string, m model.Model) { d.local.saw(m); d.notify(false) },
 		UpdateFunc: func(_ string, _, m model.Model) { d.local.saw(m); d.notify(false) },
 		DeleteFunc: func(_ string, m model.Model) { d.local.gone(m) },
 	})
-	var tables []client.MonitorOption
-	for _, m := range models {
-		tables = append(tables, client.WithTable(m, fields(m)...))
-	}
-	if _, err := c.client.Monitor(ctx, c.client.NewMonitor(tables...)); err != nil {
-		c.client.Close()
-		return fmt.Errorf("monitor: %w", err)
+	if err != nil {
+		return err
 	}
 	connected()
 	c.wait(ctx)

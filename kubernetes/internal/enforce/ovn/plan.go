@@ -297,13 +297,7 @@ func minus(a, b []string) []string {
 	for _, s := range b {
 		in[s] = true
 	}
-	var out []string
-	for _, s := range a {
-		if !in[s] {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
 }
 
 // Spare is tx without taking those addresses from their names that stays says yes to. It asks for each that would go.

@@ -189,18 +189,15 @@ func match(dst, group string, ports []enforce.Port) string {
 
 // destination is the part of a match that is about addresses that are known, or empty when no packet could match.
 func (w World) destination(r enforce.Rule) string {
-	var out []string
-	switch r.Kind {
-	case enforce.ByCIDR:
+	if r.Kind == enforce.ByCIDR {
 		return w.cidr(r.CIDR)
-	case enforce.ByNodes:
-		addrs := make([]string, 0, len(r.Nodes))
-		for _, a := range r.Nodes {
-			addrs = append(addrs, a.String())
-		}
-		for _, a := range sorted(addrs) {
-			out = append(out, fmt.Sprintf("%s.dst == %s", ip(netip.MustParseAddr(a).Is4()), a))
-		}
+	}
+	var addrs, out []string
+	for _, a := range r.Nodes {
+		addrs = append(addrs, a.String())
+	}
+	for _, a := range sorted(addrs) {
+		out = append(out, fmt.Sprintf("%s.dst == %s", ip(netip.MustParseAddr(a).Is4()), a))
 	}
 	return strings.Join(out, " || ")
 }
