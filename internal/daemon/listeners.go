@@ -189,11 +189,8 @@ func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 }
 
 func (d *Daemon) rulesAPI() mec.API {
-	a := mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp}
-	if d.cfg.MEC.EdgeGallery {
-		a.Settings = mec.Settings{Put: mec.PutStateOnly, AppHeader: true, Extensions: true}
-	}
-	return a
+	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
+		Settings: mec.Settings{EdgeGallery: d.cfg.MEC.EdgeGallery}}
 }
 
 // applications returns the API of applications: Mp1.

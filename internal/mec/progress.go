@@ -8,10 +8,7 @@ import (
 
 // progress is how far the tasks are that are worked on. The store has only how they began and ended: to write each step there
 // would make what it tells of late, and the steps are inside one commit.
-type progress struct {
-	mu sync.Mutex // guards of
-	of map[string]phase
-}
+type progress struct{ of sync.Map } // the phase of each by its id; only the one who works on a task writes it
 
 // phase is a task on its way. Its steps are: each rule was checked beside all others, all is on the disk, it is served.
 type phase struct{ checked, rules int }
@@ -19,34 +16,20 @@ type phase struct{ checked, rules int }
 func (p phase) percent(steps int) int { return steps * 100 / (p.rules + 2) }
 
 // begin is for a task with so many rules that is begun, perhaps again.
-func (p *progress) begin(task string, rules int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil {
-		p.of = map[string]phase{}
-	}
-	p.of[task] = phase{rules: rules}
-}
+func (p *progress) begin(task string, rules int) { p.of.Store(task, phase{rules: rules}) }
 
 // check counts rules that were found good.
 func (p *progress) check(task string, rules int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := p.of[task]
+	at, _ := p.get(task)
 	at.checked += rules
-	p.of[task] = at
+	p.of.Store(task, at)
 }
 
-func (p *progress) end(task string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.of, task)
-}
+func (p *progress) end(task string) { p.of.Delete(task) }
 
 func (p *progress) get(task string) (phase, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, ok := p.of[task]
+	v, _ := p.of.Load(task)
+	at, ok := v.(phase)
 	return at, ok
 }
 

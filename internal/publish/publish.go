@@ -3,6 +3,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,12 +86,8 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	if opts.JournalLimit == 0 {
-		opts.JournalLimit = DefaultJournalLimit
-	}
-	if opts.JournalSets == 0 {
-		opts.JournalSets = 10_000
-	}
+	opts.JournalLimit = cmp.Or(opts.JournalLimit, DefaultJournalLimit)
+	opts.JournalSets = cmp.Or(opts.JournalSets, 10_000)
 	if err := store.Init(st); err != nil {
 		return nil, err
 	}
@@ -213,19 +210,10 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.mu.Lock()
 			p.closed = true
 			p.mu.Unlock()
-			p.commitWaiting()
+			for len(p.queue) > 0 { // only Run takes from it
+				p.commit(<-p.queue)
+			}
 			return nil
-		}
-	}
-}
-
-func (p *Publisher) commitWaiting() {
-	for {
-		select {
-		case r := <-p.queue:
-			p.commit(r)
-		default:
-			return
 		}
 	}
 }

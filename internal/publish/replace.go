@@ -57,7 +57,11 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 	if err != nil {
 		return err
 	}
-	have, err := tx.keyedSets(zoneID)
+	var have []keyed
+	err = tx.RecordSets(zoneID, func(s zone.RecordSet) (bool, error) {
+		have = append(have, keyed{store.SetKey(zoneID, s.Name, s.Type), &s})
+		return true, nil
+	})
 	if err != nil {
 		return err
 	}
@@ -70,15 +74,6 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 	err = m.merge(sets)
 	e.reload = e.reload || len(e.sets)+e.count > before
 	return err
-}
-
-func (tx *Tx) keyedSets(zoneID uuid.UUID) ([]keyed, error) {
-	var have []keyed
-	err := tx.RecordSets(zoneID, func(s zone.RecordSet) (bool, error) {
-		have = append(have, keyed{store.SetKey(zoneID, s.Name, s.Type), &s})
-		return true, nil
-	})
-	return have, err
 }
 
 // merger walks what there is and what there shall be side by side.

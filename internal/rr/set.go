@@ -38,7 +38,7 @@ func Normal(t Type, data []string) []string {
 	type pair struct{ key, data string }
 	pairs := make([]pair, len(data))
 	for i, d := range data {
-		pairs[i] = pair{fold(t, d), d}
+		pairs[i] = pair{DataKey(t, d), d}
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int { return strings.Compare(a.key, b.key) })
 	pairs = slices.CompactFunc(pairs, func(a, b pair) bool { return a.key == b.key })
@@ -56,10 +56,7 @@ func (s Set) Equal(o Set) bool {
 
 // SameData reports whether two RDATA of type t are the same record: embedded names compare without case where
 // RFC 4034 §6.2 says so.
-func SameData(t Type, a, b string) bool { return fold(t, a) == fold(t, b) }
-
-// DataKey is the same for all RDATA of type t that SameData takes for one record.
-func DataKey(t Type, data string) string { return fold(t, data) }
+func SameData(t Type, a, b string) bool { return DataKey(t, a) == DataKey(t, b) }
 
 // nameAt says at which octet of the RDATA the one embedded domain name begins that closes it, for the types whose
 // embedded name compares without case (RFC 4034 §6.2).
@@ -75,7 +72,8 @@ func nameAt(t Type) (int, bool) {
 	return 0, false
 }
 
-func fold(t Type, data string) string {
+// DataKey is the same for all RDATA of type t that SameData takes for one record.
+func DataKey(t Type, data string) string {
 	at, ok := nameAt(t)
 	if !ok || at > len(data) {
 		return data

@@ -32,9 +32,11 @@ func (r *Report) Markdown(w io.Writer) error {
 	d.caches()
 	d.plan()
 	d.delegation()
-	d.soa()
+	soa := rowsOf(r.SOA, func(l Line) []string { return []string{l.Name, md(l.Value), md(l.Meaning)} })
+	d.table("SOA, in words", []string{"field", "value", "meaning"}, soa)
 	d.registration()
-	d.evidence()
+	evidence := rowsOf(r.Evidence, func(e Evidence) []string { return []string{e.ID, md(e.Dig), md(e.Result)} })
+	d.table("Evidence", []string{"", "asked", "result"}, evidence)
 	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), words.Count(r.Queries, "query", "queries"), words.Length(r.Took))
 	if len(r.Unfinished) > 0 {
 		fmt.Fprintf(d, "\nNot complete: %s.\n", md(strings.Join(r.Unfinished, ", ")))
@@ -137,11 +139,6 @@ func (d *document) nameservers(title string, all []Nameserver) {
 	d.table(title, []string{"name", "registry", "parent", "child", "addresses"}, rows)
 }
 
-func (d *document) soa() {
-	rows := rowsOf(d.r.SOA, func(l Line) []string { return []string{l.Name, md(l.Value), md(l.Meaning)} })
-	d.table("SOA, in words", []string{"field", "value", "meaning"}, rows)
-}
-
 func (d *document) registration() {
 	r := d.r.Registration
 	if r == nil {
@@ -150,9 +147,4 @@ func (d *document) registration() {
 	rows := append(rowsOf(r.rows(), func(row []string) []string { return []string{row[0], md(row[1])} }),
 		rowsOf(r.Statuses, func(s Line) []string { return []string{md(s.Value), md(s.Meaning)} })...)
 	d.table("Registration of "+md(words.Name(r.Domain)), []string{"", ""}, rows)
-}
-
-func (d *document) evidence() {
-	rows := rowsOf(d.r.Evidence, func(e Evidence) []string { return []string{e.ID, md(e.Dig), md(e.Result)} })
-	d.table("Evidence", []string{"", "asked", "result"}, rows)
 }

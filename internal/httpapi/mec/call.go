@@ -53,7 +53,7 @@ func (c *call) dispatch(admit func(*call) error) (reply, error) {
 func (c *call) admitApp() error {
 	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the
 	// first.
-	if h := c.r.Header.Values("X-Appinstanceid"); c.Settings.AppHeader && (len(h) != 1 || h[0] != c.app) {
+	if h := c.r.Header.Values("X-Appinstanceid"); c.Settings.EdgeGallery && (len(h) != 1 || h[0] != c.app) {
 		return &mechttp.Fault{Status: http.StatusUnauthorized,
 			Detail: "the header X-AppinstanceID is not the application of the path"}
 	}
@@ -72,10 +72,22 @@ func (c *call) admitPlatform() error {
 	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
 }
 
+// read reads the body of a request.
+func (c *call) read() ([]byte, error) { return mechttp.Read(c.w, c.r, c.route.limit) }
+
+// decode reads the body into a wire type.
+func (c *call) decode(into any) error {
+	b, err := c.read()
+	if err != nil {
+		return err
+	}
+	return mechttp.Decode(b, into)
+}
+
 func (c *call) actor() store.Actor { return httpapi.Actor(c.r.Context(), c.name) }
 
 // url returns the address of a path on the listener of the request.
-func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.Settings.BaseURL) + path }
+func (c *call) url(path string) string { return httpapi.BaseURL(c.r, "") + path }
 
 func (c *call) write(rep reply) {
 	if rep.sent {

@@ -12,7 +12,7 @@ import (
 // document for an error.
 func FuzzBodies(f *testing.F) {
 	cb := mec.NewCallbacks(mec.CallbackOptions{})
-	s := startServer(f, mec.API{Callbacks: cb, Settings: mec.Settings{Extensions: true}}, rules.Options{RulesPerApp: 8, Apps: 8})
+	s := startServer(f, mec.API{Callbacks: cb}, rules.Options{RulesPerApp: 8, Apps: 8})
 	s.rule("app1", rule1)
 	var calls []string
 	path := strings.NewReplacer("{app}", "app1", "{rule}", "r1")

@@ -31,26 +31,15 @@ type API struct {
 
 // Settings of the doors; the zero value is what MEC 011 says.
 type Settings struct {
-	// Put says what PUT changes on Mp1: "full", the default, or "state-only", which refuses every other difference as
-	// EdgeGallery does.
-	Put string
-
-	AppHeader  bool // Mp1 wants the header X-AppinstanceID to be the application of the path, which EdgeGallery's gateway sets
-	Extensions bool // Mp1 takes and shows loadBalance and expiresAt
-
-	// BaseURL is how clients reach the listener, without a final slash; default: the scheme and host of each request.
-	BaseURL string
+	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT changes the state alone and refuses every other difference,
+	// the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
+	// loadBalance and expiresAt.
+	EdgeGallery bool
 
 	// Streams is how many event streams there may be at the same time; default 256 on Mp1, of which one application may have
 	// 8, and 64 on Mm5, whose listener has fewer connections.
 	Streams int
 }
-
-// Values of Settings.Put.
-const (
-	PutFull      = "full"
-	PutStateOnly = "state-only"
-)
 
 // Limits of bodies, in octets: what EdgeGallery has, and for our own form room for every rule an application may have.
 const (

@@ -27,7 +27,7 @@ func (c *call) putOwnRule() (reply, error) {
 		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Wait: wait, Detail: fmt.Sprintf(
 			"this application has made more than %d changes in a short time", paceBurst)}
 	}
-	if c.Settings.Put == PutStateOnly {
+	if c.Settings.EdgeGallery {
 		return c.update(stateOnly)
 	}
 	return c.update(func(old rules.Rule, in ruleInput) (change, error) {
@@ -38,15 +38,12 @@ func (c *call) putOwnRule() (reply, error) {
 			return nil, err
 		}
 		whole, err := whole(old, in)
-		if err != nil || c.extensions() {
-			return whole, err
-		}
 		// A client does not remove by omission what it cannot see.
 		return func(old rules.Rule) (rules.Rule, error) {
 			r, err := whole(old)
 			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
 			return r, err
-		}, nil
+		}, err
 	})
 }
 

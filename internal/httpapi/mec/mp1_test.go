@@ -57,7 +57,7 @@ func TestMp1Callers(t *testing.T) {
 }
 
 func TestMp1Header(t *testing.T) {
-	s := newServer(t, mec.Settings{AppHeader: true})
+	s := newServer(t, mec.Settings{EdgeGallery: true})
 	path := s.rule("app1", rule1)
 	s.as(app1, 401, "GET "+path, "")
 	s.as(app1, 401, "GET "+path, "", "X-AppinstanceID: app2")
@@ -199,37 +199,35 @@ func TestGoodRules(t *testing.T) {
 }
 
 func TestStateOnly(t *testing.T) {
-	s := newServer(t, mec.Settings{Put: mec.PutStateOnly})
+	const header = "X-AppinstanceID: app1"
+	s := newServer(t, mec.Settings{EdgeGallery: true})
 	path := s.rule("app1", rule1)
 	off := strings.Replace(rule1, `"ACTIVE"`, `"INACTIVE"`, 1)
-	s.want(s.as(app1, 200, "PUT "+path, off).json, off)
-	s.want(s.as(app1, 200, "PUT "+path, `{"state":"ACTIVE"}`).json, rule1)
-	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(off, "www.example.com", "WWW.example.com.", 1)).json, off)
+	s.want(s.as(app1, 200, "PUT "+path, off, header).json, off)
+	s.want(s.as(app1, 200, "PUT "+path, `{"state":"ACTIVE"}`, header).json, rule1)
+	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(off, "www.example.com", "WWW.example.com.", 1), header).json, off)
 	for field, change := range map[string][2]string{"ipAddress": {"192.0.2.1", "192.0.2.2"}, "ttl": {"30", "31"},
 		"domainName": {"www", "other"}, "state": {"ACTIVE", "ON"}, "dnsRuleId": {`"r1"`, `"r3"`}} {
-		res := s.as(app1, 400, "PUT "+path, strings.Replace(rule1, change[0], change[1], 1))
+		res := s.as(app1, 400, "PUT "+path, strings.Replace(rule1, change[0], change[1], 1), header)
 		if !strings.HasPrefix(res.detail(), field+": ") {
 			t.Errorf("detail %q does not name %s", res.detail(), field)
 		}
 	}
-	s.as(app1, 400, "PUT "+path, `{}`)
-	s.want(s.as(app1, 200, "GET "+path, "").json, off)
+	s.as(app1, 400, "PUT "+path, `{}`, header)
+	s.want(s.as(app1, 200, "GET "+path, "", header).json, off)
 }
 
 // TestStateOnlyExtensions wants a difference that a client can see refused, and members that it cannot see passed over.
 func TestStateOnlyExtensions(t *testing.T) {
 	for field, value := range map[string]string{"loadBalance": "true", "expiresAt": `"2999-01-01T00:00:00Z"`} {
 		body := `{"state":"INACTIVE","` + field + `":` + value + `}`
-		s := newServer(t, mec.Settings{Put: mec.PutStateOnly, Extensions: true})
+		s := newServer(t, mec.Settings{EdgeGallery: true})
 		path := s.rule("app1", rule1)
-		if got := s.as(app1, 400, "PUT "+path, body).detail(); !strings.HasPrefix(got, field+": ") {
+		if got := s.as(app1, 400, "PUT "+path, body, "X-AppinstanceID: app1").detail(); !strings.HasPrefix(got, field+": ") {
 			t.Errorf("detail %q does not name %s", got, field)
 		}
 		s.as(platform, 400, "PUT /mepcfg/mec_app_config/v1/rules/app1/dns_rules/r1", body)
-		s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
-
-		s = newServer(t, mec.Settings{Put: mec.PutStateOnly})
-		s.as(app1, 200, "PUT "+s.rule("app1", rule1), body)
+		s.want(s.as(app1, 200, "GET "+path, "", "X-AppinstanceID: app1").json, rule1)
 	}
 	s := newServer(t, mec.Settings{})
 	s.as(app1, 200, "PUT "+s.rule("app1", rule1), strings.Replace(rule1, `"ttl"`, `"expiresAt":"soon","ttl"`, 1))
@@ -245,12 +243,12 @@ func TestExtensions(t *testing.T) {
 	s.want(s.as(app1, 200, "PUT "+path, rule1).json, rule1)
 	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, more)
 
-	s = newServer(t, mec.Settings{Extensions: true})
+	const header = "X-AppinstanceID: app1"
+	s = newServer(t, mec.Settings{EdgeGallery: true})
 	path = s.rule("app1", more)
-	s.want(s.as(app1, 200, "GET "+path, "").json, more)
-	s.want(s.as(app1, 200, "PUT "+path, rule1).json, rule1)
-	s.want(s.as(app1, 200, "PUT "+path, more).json, more)
-	res := s.as(app1, 400, "PUT "+path, strings.Replace(more, "2999-01-01T00:00:00Z", "soon", 1))
+	s.want(s.as(app1, 200, "GET "+path, "", header).json, more)
+	s.want(s.as(app1, 200, "PUT "+path, more, header).json, more)
+	res := s.as(app1, 400, "PUT "+path, strings.Replace(more, "2999-01-01T00:00:00Z", "soon", 1), header)
 	if !strings.HasPrefix(res.detail(), "expiresAt: ") {
 		t.Errorf("detail %q", res.detail())
 	}

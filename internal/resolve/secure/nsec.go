@@ -52,11 +52,11 @@ func find[T any](records []T, is func(T) bool) (found T, ok bool) {
 
 // encloser is the nearest name above one that exists, as the record that covers it shows.
 func (n nsec) encloser(name dnsname.Name) dnsname.Name {
-	for a := name.Parent(); ; a = a.Parent() {
-		if a.IsRoot() || n.owner.IsIn(a) || n.next.IsIn(a) {
-			return a
-		}
+	a := name.Parent()
+	for !a.IsRoot() && !n.owner.IsIn(a) && !n.next.IsIn(a) {
+		a = a.Parent()
 	}
+	return a
 }
 
 func (n *nsecs) noData(name dnsname.Name, typ uint16) judgement {

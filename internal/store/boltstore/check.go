@@ -35,20 +35,16 @@ func checkFile(f *os.File) (isNew bool, err error) {
 	if err != nil {
 		return false, damaged(err)
 	}
-	if err := checkPages(f, m); err != nil {
+	if err := checkPages(f, uint64(info.Size()), m); err != nil {
 		return false, damaged(err)
 	}
 	return false, nil
 }
 
 // checkPages checks all pages that a meta page leads to.
-func checkPages(f *os.File, m meta) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if need := m.pages * m.pageSize; uint64(info.Size()) < need {
-		return fmt.Errorf("truncated: %d bytes of at least %d", info.Size(), need)
+func checkPages(f *os.File, size uint64, m meta) error {
+	if need := m.pages * m.pageSize; size < need {
+		return fmt.Errorf("truncated: %d bytes of at least %d", size, need)
 	}
 	readAhead(f, int64(m.pages*m.pageSize))
 	c := &checker{f: f, meta: m, used: make([]uint64, m.pages/64+1)}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/store"
 )
-
-func exit() { runtime.Goexit() }
 
 // goexit runs fn on a goroutine of its own until it ends.
 func goexit(fn func()) {
@@ -134,19 +131,28 @@ func testBatchesAreWhole(t *testing.T, open Opener) {
 	}
 }
 
-// wholeBatch returns the number that all keys have.
-func wholeBatch(t *testing.T, s store.Store) int {
+// values counts the keys of all tables by their value.
+func values(t *testing.T, s store.Store) map[string]int {
+	t.Helper()
 	seen := map[string]int{}
-	var number int
 	view(t, s, func(r store.Reader) {
 		for _, table := range store.Tables {
 			r.Scan(table, nil, nil, func(_, v []byte) bool {
 				seen[string(v)]++
-				number, _ = strconv.Atoi(string(v))
 				return true
 			})
 		}
 	})
+	return seen
+}
+
+// wholeBatch returns the number that all keys have.
+func wholeBatch(t *testing.T, s store.Store) int {
+	seen := values(t, s)
+	var number int
+	for v := range seen {
+		number, _ = strconv.Atoi(v)
+	}
 	if len(seen) != 1 || seen[strconv.Itoa(number)] != 50 {
 		t.Errorf("a View sees half a batch: %v", seen)
 	}
@@ -256,15 +262,7 @@ func checkBackup(t *testing.T, open Opener, backup []byte, name string) {
 		t.Fatal(err)
 	}
 	s := openIn(t, open, dir)
-	seen := map[string]int{}
-	view(t, s, func(r store.Reader) {
-		for _, table := range store.Tables {
-			r.Scan(table, nil, nil, func(_, v []byte) bool {
-				seen[string(v)]++
-				return true
-			})
-		}
-	})
+	seen := values(t, s)
 	if len(seen) != 1 {
 		t.Errorf("the backup holds parts of several commits: %v", seen)
 	}

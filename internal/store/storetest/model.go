@@ -96,9 +96,7 @@ func testModel(t *testing.T, open Opener) {
 			for _, k := range m.scan(table, "", nil, false) {
 				want = append(want, k+"="+m[table][k])
 			}
-			if diff := cmp.Diff(want, content(r, table)); diff != "" {
-				t.Errorf("%s at the end (-want +got):\n%s", table, diff)
-			}
+			wantKeys(t, string(table)+" at the end", want, content(r, table))
 		}
 	})
 	if err := s.Close(); err != nil {

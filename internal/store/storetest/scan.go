@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,13 @@ func keysOf(scan func(store.Table, []byte, []byte, func(k, v []byte) bool), pref
 		return true
 	})
 	return keys
+}
+
+func wantKeys(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
 func testScan(t *testing.T, open Opener) {
@@ -59,18 +67,12 @@ func testScan(t *testing.T, open Opener) {
 		{"from after, prefix ends in ff", []byte("a\xff"), []byte("b"), nil, []string{"a\xff", "a\xff\xff"}},
 	}
 	for _, tt := range tests {
-		back := append([]string(nil), tt.back...)
-		for i, j := 0, len(back)-1; i < j; i, j = i+1, j-1 {
-			back[i], back[j] = back[j], back[i]
-		}
+		back := slices.Clone(tt.back)
+		slices.Reverse(back)
 		check := func(where string, r store.Reader) {
 			t.Helper()
-			if diff := cmp.Diff(tt.forward, keysOf(r.Scan, tt.prefix, tt.from)); diff != "" {
-				t.Errorf("%s: Scan in %s (-want +got):\n%s", tt.name, where, diff)
-			}
-			if diff := cmp.Diff(back, keysOf(r.ScanBack, tt.prefix, tt.from)); diff != "" {
-				t.Errorf("%s: ScanBack in %s (-want +got):\n%s", tt.name, where, diff)
-			}
+			wantKeys(t, tt.name+": Scan in "+where, tt.forward, keysOf(r.Scan, tt.prefix, tt.from))
+			wantKeys(t, tt.name+": ScanBack in "+where, back, keysOf(r.ScanBack, tt.prefix, tt.from))
 		}
 		view(t, s, func(r store.Reader) { check("View", r) })
 		update(t, s, func(w store.Writer) { check("Update", w) })
@@ -132,22 +134,14 @@ func testScanEmptiedPages(t *testing.T, open Opener) {
 					del(t, w, store.Sets, key(i))
 				}
 			}
-			if diff := cmp.Diff(want, keysOf(w.Scan, nil, nil)); diff != "" {
-				t.Errorf("%s: Scan (-want +got):\n%s", tt.name, diff)
-			}
+			wantKeys(t, tt.name+": Scan", want, keysOf(w.Scan, nil, nil))
 			for _, from := range [][]byte{nil, []byte("999999"), []byte(key(keys - 1))} {
-				if diff := cmp.Diff(back, keysOf(w.ScanBack, nil, from)); diff != "" {
-					t.Errorf("%s: ScanBack from %q (-want +got):\n%s", tt.name, from, diff)
-				}
+				wantKeys(t, fmt.Sprintf("%s: ScanBack from %q", tt.name, from), back, keysOf(w.ScanBack, nil, from))
 			}
-			if diff := cmp.Diff(back, keysOf(w.ScanBack, []byte("00"), nil)); diff != "" {
-				t.Errorf("%s: ScanBack of a prefix (-want +got):\n%s", tt.name, diff)
-			}
+			wantKeys(t, tt.name+": ScanBack of a prefix", back, keysOf(w.ScanBack, []byte("00"), nil))
 		})
 		view(t, s, func(r store.Reader) {
-			if diff := cmp.Diff(back, keysOf(r.ScanBack, nil, nil)); diff != "" {
-				t.Errorf("%s: ScanBack after the commit (-want +got):\n%s", tt.name, diff)
-			}
+			wantKeys(t, tt.name+": ScanBack after the commit", back, keysOf(r.ScanBack, nil, nil))
 		})
 	}
 }

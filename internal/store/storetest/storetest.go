@@ -5,9 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -114,9 +113,7 @@ func content(r store.Reader, table store.Table) []string {
 func wantContent(t *testing.T, s store.Store, table store.Table, want ...string) {
 	t.Helper()
 	view(t, s, func(r store.Reader) {
-		if diff := cmp.Diff(want, content(r, table)); diff != "" {
-			t.Errorf("content of %s (-want +got):\n%s", table, diff)
-		}
+		wantKeys(t, "content of "+string(table), want, content(r, table))
 	})
 }
 
@@ -244,9 +241,7 @@ func testReadYourWrites(t *testing.T, open Opener) {
 		put(t, w, store.Sets, "b", "2")
 		put(t, w, store.Sets, "c", "2")
 		del(t, w, store.Sets, "a")
-		if diff := cmp.Diff([]string{"b=2", "c=2"}, content(w, store.Sets)); diff != "" {
-			t.Errorf("inside the Update (-want +got):\n%s", diff)
-		}
+		wantKeys(t, "inside the Update", []string{"b=2", "c=2"}, content(w, store.Sets))
 		if got := w.Get(store.Sets, []byte("a")); got != nil {
 			t.Errorf("Get of a deleted key = %q, want nil", got)
 		}
@@ -314,13 +309,13 @@ func testRollbackOnGoexit(t *testing.T, open Opener) {
 	goexit(func() {
 		_ = s.Update(func(w store.Writer) error {
 			put(t, w, store.Sets, "lost", "1")
-			exit()
+			runtime.Goexit()
 			return nil
 		})
 	})
 	goexit(func() {
 		_ = s.View(func(store.Reader) error {
-			exit()
+			runtime.Goexit()
 			return nil
 		})
 	})
