@@ -98,7 +98,9 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 			cancel()
 			return err
 		}
-		l.table.fill(sockets.Places())
+		for famous, place := range sockets.Places() {
+			l.table.places[famous.String()] = place.String()
+		}
 		services = append(services, sockets.Run)
 	}
 	for _, part := range []func(Options) ([]func(context.Context) error, error){l.openRegistry, l.openTLS} {

@@ -22,12 +22,6 @@ type table struct {
 // ErrElsewhere is that something is not in the lab.
 var ErrElsewhere = errors.New("this is not in the lab, and nothing leaves it")
 
-func (t *table) fill(places map[netip.AddrPort]netip.AddrPort) {
-	for famous, place := range places {
-		t.places[famous.String()] = place.String()
-	}
-}
-
 // dial goes where the table says.
 func (t *table) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	network = strings.TrimRight(network, "46")

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/google/uuid"
@@ -12,11 +13,7 @@ import (
 
 // changeSet notes what happens to a record set. Several changes of one set in an edit become one.
 func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
-	any := after
-	if any == nil {
-		any = before
-	}
-	e.names[any.Name] = true
+	e.names[cmp.Or(after, before).Name] = true
 	e.tally(before, -1)
 	e.tally(after, +1)
 	if e.derives {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -85,10 +86,7 @@ func encodeChange(c Change) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Sets)))
 	for _, s := range c.Sets {
-		either := s.After
-		if either == nil {
-			either = s.Before
-		}
+		either := cmp.Or(s.After, s.Before)
 		b = appendString(b, string(SetKey(either.Zone, either.Name, either.Type)))
 		b = appendString(b, string(rowOf(s.Before)))
 		b = appendString(b, string(rowOf(s.After)))

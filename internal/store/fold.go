@@ -1,13 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
 	"github.com/google/uuid"
-
-	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // Fold returns changes of one zone that belong to one group, newest first, as one change. All of them became visible
@@ -43,19 +41,12 @@ func Fold(changes []Change) Change {
 // foldSets returns, for each record set of the changes, what it was before the oldest and is after the newest. A set
 // that came and went is left out.
 func foldSets(changes []Change) []SetChange {
-	type key struct {
-		name dnsname.Name
-		typ  rr.Type
-	}
 	var sets []SetChange
-	at := map[key]int{}
+	at := map[SetRef]int{}
 	for _, c := range slices.Backward(changes) {
 		for _, s := range c.Sets {
-			either := s.After
-			if either == nil {
-				either = s.Before
-			}
-			k := key{either.Name, either.Type}
+			either := cmp.Or(s.After, s.Before)
+			k := SetRef{either.Name, either.Type}
 			if i, ok := at[k]; ok {
 				sets[i].After = s.After
 				continue

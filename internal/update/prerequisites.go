@@ -5,22 +5,17 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
-
-// owner is a record set by what it is found by.
-type owner struct {
-	name dnsname.Name
-	typ  rr.Type
-}
 
 // prerequisites checks what must hold before an update (RFC 2136 §3.2). Sets that must have exactly some records are
 // collected first and compared at the end.
 func (d *desk) prerequisites(list []Record) error {
 	z := d.z
-	exact := map[owner][]string{}
-	var order []owner
+	exact := map[store.SetRef][]string{}
+	var order []store.SetRef
 	for _, p := range list {
 		if p.TTL != 0 || p.Type != rr.TypeANY && !p.Type.IsData() {
 			return refuse(wire.RcodeFormErr, "a prerequisite about %s %s is not well formed", p.Name, p.Type)
@@ -43,7 +38,7 @@ func (d *desk) prerequisites(list []Record) error {
 			if err := rr.Check(p.Type, p.Data); err != nil {
 				return refuse(wire.RcodeFormErr, "%v", err)
 			}
-			o := owner{p.Name, p.Type}
+			o := store.SetRef{Name: p.Name, Type: p.Type}
 			if exact[o] == nil {
 				order = append(order, o)
 			}
@@ -97,17 +92,17 @@ func (d *desk) exists(p Record) error {
 }
 
 // equals checks whether a set has exactly these records.
-func (d *desk) equals(o owner, data []string) error {
-	sets, err := d.onWire(o.name)
+func (d *desk) equals(o store.SetRef, data []string) error {
+	sets, err := d.onWire(o.Name)
 	if err != nil {
 		return err
 	}
-	want := rr.Normal(o.typ, data)
-	same := func(a, b string) bool { return rr.SameData(o.typ, a, b) }
+	want := rr.Normal(o.Type, data)
+	same := func(a, b string) bool { return rr.SameData(o.Type, a, b) }
 	for _, s := range sets {
-		if s.Type == o.typ && slices.EqualFunc(s.Data, want, same) { // both are in canonical order
+		if s.Type == o.Type && slices.EqualFunc(s.Data, want, same) { // both are in canonical order
 			return nil
 		}
 	}
-	return refuse(wire.RcodeNXRRSet, "%s has other %s records than the update expects", o.name, o.typ)
+	return refuse(wire.RcodeNXRRSet, "%s has other %s records than the update expects", o.Name, o.Type)
 }

@@ -36,10 +36,10 @@ func (b *Batch) Put(s rr.Set) {
 	} else {
 		return
 	}
-	b.count(&d, -1)
+	b.z.count(&d, -1)
 	d.put(encode(b.z.apex, s))
 	d.reflag()
-	b.count(&d, +1)
+	b.z.count(&d, +1)
 	if s.Type == rr.TypeSOA && key == "" {
 		b.z.setSOA(s)
 	}
@@ -55,12 +55,13 @@ func (b *Batch) Remove(name dnsname.Name, t rr.Type) {
 	b.Put(rr.Set{Name: name, Type: t})
 }
 
-func (b *Batch) count(d *draft, by int) {
+// count counts a node that comes or goes, when it is a delegation or has a DNAME.
+func (z *Nodes) count(d *draft, by int) {
 	if d.flags&flagCut != 0 {
-		b.z.cuts += by
+		z.cuts += by
 	}
 	if d.flags&flagDNAME != 0 {
-		b.z.dnames += by
+		z.dnames += by
 	}
 }
 

@@ -110,12 +110,7 @@ func (l *Loader) open(key string) {
 func (l *Loader) close() {
 	d := &l.path[len(l.path)-1]
 	d.reflag()
-	if d.flags&flagCut != 0 {
-		l.z.cuts++
-	}
-	if d.flags&flagDNAME != 0 {
-		l.z.dnames++
-	}
+	l.z.count(d, +1)
 	l.buf = d.append(l.buf[:0])
 	l.nodes.Write(l.buf)
 	l.ends = append(l.ends, end{hashString(d.key), l.nodes.Len()})

@@ -141,14 +141,7 @@ type draft struct {
 	key      string
 	flags    byte
 	children int
-	sets     []draftSet // ascending by type
-}
-
-type draftSet struct {
-	typ   rr.Type
-	count int
-	wire  string
-	apex  bool
+	sets     []Records // ascending by type
 }
 
 func (n Node) draft(key string) draft {
@@ -157,18 +150,18 @@ func (n Node) draft(key string) draft {
 	for range count {
 		var s Records
 		s, at = n.set(at)
-		d.sets = append(d.sets, draftSet{s.Type, s.Count, s.Wire, s.apex})
+		d.sets = append(d.sets, s)
 	}
 	return d
 }
 
 // put sets or, with no records, removes a set.
-func (d *draft) put(s draftSet) {
-	i, found := slices.BinarySearchFunc(d.sets, s.typ, func(a draftSet, t rr.Type) int { return int(a.typ) - int(t) })
+func (d *draft) put(s Records) {
+	i, found := slices.BinarySearchFunc(d.sets, s.Type, func(a Records, t rr.Type) int { return int(a.Type) - int(t) })
 	switch {
-	case s.count == 0 && found:
+	case s.Count == 0 && found:
 		d.sets = slices.Delete(d.sets, i, i+1)
-	case s.count == 0:
+	case s.Count == 0:
 	case found:
 		d.sets[i] = s
 	default:
@@ -177,7 +170,7 @@ func (d *draft) put(s draftSet) {
 }
 
 func (d *draft) has(t rr.Type) bool {
-	return slices.ContainsFunc(d.sets, func(s draftSet) bool { return s.typ == t })
+	return slices.ContainsFunc(d.sets, func(s Records) bool { return s.Type == t })
 }
 
 // reflag sets the flags that follow from the sets.
@@ -200,29 +193,25 @@ func (d *draft) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(d.children))
 	b = binary.AppendUvarint(b, uint64(len(d.sets)))
 	for _, s := range d.sets {
-		size := uint64(len(s.wire)) << 1
+		size := uint64(len(s.Wire)) << 1
 		if s.apex {
 			size |= setApexPointer
 		}
-		b = binary.LittleEndian.AppendUint16(b, uint16(s.typ))
+		b = binary.LittleEndian.AppendUint16(b, uint16(s.Type))
 		b = binary.AppendUvarint(b, size)
-		b = binary.AppendUvarint(b, uint64(s.count))
-		b = append(b, s.wire...)
+		b = binary.AppendUvarint(b, uint64(s.Count))
+		b = append(b, s.Wire...)
 	}
 	return b
 }
 
 // encode makes the records of a set ready for messages.
-func encode(apex dnsname.Name, s rr.Set) draftSet {
-	out := draftSet{typ: s.Type, count: len(s.Data)}
+func encode(apex dnsname.Name, s rr.Set) Records {
+	out := Records{Type: s.Type, Count: len(s.Data)}
 	suffix := apexSuffix(apex, s)
 	out.apex = suffix > 0
-	size := 0
-	for _, d := range s.Data {
-		size += recordHead + len(d)
-	}
 	var b strings.Builder
-	b.Grow(size)
+	b.Grow(size(s.Data))
 	for _, d := range s.Data {
 		if suffix > 0 {
 			d = d[:len(d)-suffix] + "\xc0\x00"
@@ -231,7 +220,7 @@ func encode(apex dnsname.Name, s rr.Set) draftSet {
 		b.Write(wire.AppendHead(head[:0], wire.HeaderSize, s.Type, s.TTL, len(d)))
 		b.WriteString(d)
 	}
-	out.wire = b.String()
+	out.Wire = b.String()
 	return out
 }
 

@@ -41,11 +41,8 @@ func registrationOf(f *explain.Facts) *Registration {
 
 // registryNS are the nameservers in the registry's database. It knows only those of domains that are registered in it.
 func registryNS(f *explain.Facts, zone dnsname.Name) (out []dnsname.Name) {
-	if zone != f.Domain {
-		return nil
-	}
 	from := find(f, zone)
-	if from == nil {
+	if from == nil || zone != f.Domain {
 		return nil
 	}
 	for _, h := range from.Nameservers {
