@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"net/netip"
 	"sync"
 
@@ -150,18 +149,6 @@ func runAll(ctx context.Context, cancel context.CancelFunc, services []func(cont
 func (l *Lab) Wait() error {
 	<-l.ended
 	return l.err
-}
-
-// Dial opens a connection to an address, or to a host of a registry, of the lab, over "udp" or "tcp". There is no way to others.
-// The connection says that its peer is where it was dialled to.
-func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return l.table.dial(ctx, network, address)
-}
-
-// Listen opens a socket that sees packets from everywhere in the lab; it fits the Listen of a probe.Prober. Its network does not
-// matter: addresses of both kinds are reached.
-func (l *Lab) Listen(ctx context.Context, _ string) (net.PacketConn, error) {
-	return l.table.listen(ctx)
 }
 
 // Places tell where the addresses of the lab are in truth, each with its port; empty for one in memory.

@@ -22,14 +22,15 @@ type table struct {
 // ErrElsewhere is that something is not in the lab.
 var ErrElsewhere = errors.New("this is not in the lab, and nothing leaves it")
 
-// dial goes where the table says.
-func (t *table) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial opens a connection to an address, or to a host of a registry, of the lab, over "udp" or "tcp". There is no way to others.
+// The connection says that its peer is where it was dialled to.
+func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	network = strings.TrimRight(network, "46")
-	famous, err := t.find(address)
+	famous, err := l.table.find(address)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.open(ctx, network, famous.String())
+	conn, err := l.table.open(ctx, network, famous.String())
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
@@ -81,8 +82,10 @@ type peer struct {
 
 func (p *peer) RemoteAddr() net.Addr { return p.remote }
 
-// listen opens a socket for packets to and from the lab.
-func (t *table) listen(ctx context.Context) (net.PacketConn, error) {
+// Listen opens a socket that sees packets from everywhere in the lab; it fits the Listen of a probe.Prober. Its network does not
+// matter: addresses of both kinds are reached.
+func (l *Lab) Listen(ctx context.Context, _ string) (net.PacketConn, error) {
+	t := &l.table
 	if t.memory != nil {
 		return t.memory.ListenPacket(ctx, "udp")
 	}

@@ -25,7 +25,8 @@ func (p *Publisher) commit(r *request) {
 		switch {
 		case err == nil:
 			p.serve(g)
-			p.stats.commit(len(g.edits), time.Since(g.start))
+			p.stats.latency.Observe(time.Since(g.start).Seconds())
+			p.stats.edits.Add(uint64(len(g.edits)))
 		case !errors.Is(err, errNothing):
 			p.fail(g, err)
 		}

@@ -41,11 +41,3 @@ func (tx *Tx) SetSecondary(id uuid.UUID, s Secondary) error {
 	}
 	return tx.PutObject(store.KindSecondary, id.String(), s)
 }
-
-// dropSecondary forgets a copy.
-func (tx *Tx) dropSecondary(id uuid.UUID) error {
-	if err := tx.DeleteObject(store.KindSecondary, id.String()); !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	return nil
-}

@@ -22,11 +22,6 @@ func newStats() *Stats {
 	})}
 }
 
-func (s *Stats) commit(edits int, d time.Duration) {
-	s.latency.Observe(d.Seconds())
-	s.edits.Add(uint64(edits))
-}
-
 // Collectors are the metrics of the publisher.
 func (p *Publisher) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{

@@ -227,7 +227,8 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 		return err
 	}
 	if e.zone.Kind == zone.Secondary {
-		if err := tx.dropSecondary(id); err != nil {
+		err := tx.DeleteObject(store.KindSecondary, id.String())
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}

@@ -66,8 +66,7 @@ func (f *file) include(e entry, w *words) error {
 	}
 	in, err := openFile(f.o.Include, sub.path)
 	if err != nil {
-		var perr *fs.PathError
-		if errors.As(err, &perr) {
+		if perr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = perr.Err // its path and operation say what the sentence says
 		}
 		return f.fail(e, &fault{off: off, reason: fmt.Sprintf("cannot include %q: %s", sub.path, err), err: err,
