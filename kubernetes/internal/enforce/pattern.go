@@ -43,8 +43,6 @@ type PatternOptions struct {
 // maxPattern is the longest spec.name of a DNSNameResolver: 253 octets and the final dot.
 const maxPattern = 254
 
-var errNoName = errors.New("the name is empty")
-
 // ParsePattern reads a name of a rule, in any case, with or without its final dot, with U-labels or A-labels. It refuses
 // all that the custom resource of the name could not hold, and says why in words for the one who wrote it.
 func ParsePattern(s string, o PatternOptions) (Pattern, error) {
@@ -82,7 +80,7 @@ func ParsePattern(s string, o PatternOptions) (Pattern, error) {
 // toASCII turns U-labels into A-labels. Names that are ASCII already are not touched: what is in them is judged by
 // checkHost, with better words.
 func toASCII(s string) (string, error) {
-	if isASCII(s) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(s), nil
 	}
 	if !utf8.ValidString(s) {
@@ -95,21 +93,12 @@ func toASCII(s string) (string, error) {
 	return a, nil
 }
 
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
-}
-
 // checkHost holds s to the pattern of the custom resource's spec.name, whose violation would otherwise surface as a regular
 // expression in an error of the API server.
 func checkHost(s string) error {
 	s = strings.TrimSuffix(s, ".")
 	if s == "" {
-		return errNoName
+		return errors.New("the name is empty")
 	}
 	if addr, err := netip.ParseAddr(s); err == nil {
 		return fmt.Errorf("this is an address, not a name; write cidrSelector: %s", netip.PrefixFrom(addr, addr.BitLen()))

@@ -13,6 +13,8 @@ const (
 	Deny
 )
 
+var actions = map[string]Action{"Allow": Allow, "Deny": Deny}
+
 func (a Action) String() string { return [...]string{"", "Allow", "Deny"}[a] }
 
 // Kind is what the destination of a rule is given by.
@@ -149,12 +151,8 @@ func ParseRule(index int, in RuleInput) (Rule, error) {
 	fail := func(field, format string, args ...any) (Rule, error) {
 		return Rule{}, &RuleError{index, field, fmt.Sprintf(format, args...)}
 	}
-	switch in.Type {
-	case "Allow":
-		r.Action = Allow
-	case "Deny":
-		r.Action = Deny
-	default:
+	var ok bool
+	if r.Action, ok = actions[in.Type]; !ok {
 		return fail("type", "%q is neither Allow nor Deny", in.Type)
 	}
 	if n := in.destinations(); n != 1 {

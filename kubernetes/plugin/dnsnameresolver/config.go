@@ -76,16 +76,16 @@ type property struct {
 }
 
 var properties = map[string]property{
-	"namespaces":       {1, math.MaxInt, setNamespaces},
+	"namespaces":       plain(1, math.MaxInt, func(o *options, args []string) { o.namespaces = args }),
 	"minTTL":           number("minTTL", func(o *options, n int) { o.minTTL = time.Duration(n) * time.Second }),
 	"failureThreshold": number("failureThreshold", func(o *options, n int) { o.threshold = int32(n) }),
-	"kubeconfig":       {1, 1, setKubeconfig},
+	"kubeconfig":       plain(1, 1, func(o *options, args []string) { o.kubeconfig = args[0] }),
 	"hold":             {1, 2, setHold},
 	"on_timeout":       {1, 1, setOnTimeout},
 	"agents":           {1, math.MaxInt, setAgents},
-	"tls":              {3, 4, setTLS},
+	"tls":              plain(3, 4, setTLS),
 	"lease":            {1, 1, setLease},
-	"deep":             {0, 0, setDeep},
+	"deep":             plain(0, 0, func(o *options, _ []string) { o.deep = true }),
 	"refuse":           {1, math.MaxInt, setRefuse},
 	"permit":           {1, math.MaxInt, setPermit},
 	"max_names":        number("max_names", func(o *options, n int) { o.maxNames = n }),
@@ -131,9 +131,12 @@ func (o *options) check(c *caddy.Controller) error {
 	return nil
 }
 
-func setNamespaces(_ *caddy.Controller, o *options, args []string) error {
-	o.namespaces = args
-	return nil
+// plain is a property whose arguments are taken as they are.
+func plain(least, most int, set func(*options, []string)) property {
+	return property{least, most, func(_ *caddy.Controller, o *options, args []string) error {
+		set(o, args)
+		return nil
+	}}
 }
 
 // number is a property of one integer above zero.
@@ -149,11 +152,6 @@ func number(name string, set func(*options, int)) property {
 		set(o, n)
 		return nil
 	}}
-}
-
-func setKubeconfig(_ *caddy.Controller, o *options, args []string) error {
-	o.kubeconfig = args[0]
-	return nil
 }
 
 // duration reads a length of time from zero up.
@@ -225,22 +223,16 @@ func setAgents(c *caddy.Controller, o *options, args []string) error {
 }
 
 // setTLS is `tls CERT KEY CA [AGENT-NAME]`.
-func setTLS(_ *caddy.Controller, o *options, args []string) error {
+func setTLS(o *options, args []string) {
 	o.tls.Cert, o.tls.Key, o.tls.CA = args[0], args[1], args[2]
 	if len(args) == 4 {
 		o.tls.Peers = args[3:]
 	}
-	return nil
 }
 
 func setLease(c *caddy.Controller, o *options, args []string) (err error) {
 	o.lease, err = duration(c, "lease", args[0])
 	return err
-}
-
-func setDeep(_ *caddy.Controller, o *options, _ []string) error {
-	o.deep = true
-	return nil
 }
 
 func setRefuse(c *caddy.Controller, o *options, args []string) (err error) {

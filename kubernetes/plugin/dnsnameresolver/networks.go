@@ -98,7 +98,7 @@ func (e *engine) sources() []source {
 		// Kubernetes has ServiceCIDRs since 1.33. Services are what the account of CoreDNS may read in any case.
 		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: serviceNetworks}
 		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
-			kind: &networkingv1.ServiceCIDR{}, read: cidrNetworks, instead: &services})
+			kind: &networkingv1.ServiceCIDR{}, read: serviceNetworks, instead: &services})
 	}
 	return out
 }
@@ -164,9 +164,9 @@ func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, den
 func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
-		read := map[string]string{}
-		for _, name := range []string{node.HostsAnnotation, node.SubnetsAnnotation} {
-			read[name] = o.Annotations[name]
+		read := map[string]string{
+			node.HostsAnnotation:   o.Annotations[node.HostsAnnotation],
+			node.SubnetsAnnotation: o.Annotations[node.SubnetsAnnotation],
 		}
 		return &corev1.Node{ObjectMeta: bare(o.ObjectMeta, read),
 			Spec: corev1.NodeSpec{PodCIDRs: o.Spec.PodCIDRs}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
@@ -200,17 +200,13 @@ func nodeNetworks(o any, permitted bool) []learn.Network {
 	return out
 }
 
-func cidrNetworks(o any) []learn.Network {
-	if s, ok := o.(*networkingv1.ServiceCIDR); ok {
-		return appendNetworks(nil, "a service", s.Spec.CIDRs...)
-	}
-	return nil
-}
-
-// serviceNetworks returns the addresses of a service; a headless one has "None".
+// serviceNetworks returns the networks of services, or the addresses of one service; a headless one has "None".
 func serviceNetworks(o any) []learn.Network {
-	if s, ok := o.(*corev1.Service); ok {
-		return appendNetworks(nil, "a service", s.Spec.ClusterIPs...)
+	switch o := o.(type) {
+	case *networkingv1.ServiceCIDR:
+		return appendNetworks(nil, "a service", o.Spec.CIDRs...)
+	case *corev1.Service:
+		return appendNetworks(nil, "a service", o.Spec.ClusterIPs...)
 	}
 	return nil
 }

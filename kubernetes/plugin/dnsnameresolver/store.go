@@ -106,26 +106,23 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	defer cancel()
 	opts := &metav1.PatchOptions{FieldManager: fieldManager}
 	var req *rest.Request
-	switch {
-	case s.putOnly.Load():
+	if s.putOnly.Load() {
 		live := w.live.DeepCopy()
 		live.ManagedFields = nil // as they are
 		live.Status.ResolvedNames = listOf(w.live, w.want)
 		req = s.objects.Put().Body(live)
-	case w.first:
-		body, err := json.Marshal(firstOf(w.live, w.want))
+	} else {
+		kind, patch := types.JSONPatchType, any(w.ops)
+		if w.first {
+			// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
+			opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
+			kind, patch = types.ApplyPatchType, firstOf(w.live, w.want)
+		}
+		body, err := json.Marshal(patch)
 		if err != nil {
 			return nil, err
 		}
-		// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
-		opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
-		req = s.objects.Patch(types.ApplyPatchType).Body(body)
-	default:
-		body, err := json.Marshal(w.ops)
-		if err != nil {
-			return nil, err
-		}
-		req = s.objects.Patch(types.JSONPatchType).Body(body)
+		req = s.objects.Patch(kind).Body(body)
 	}
 	return read(req.Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).SubResource("status").
 		VersionedParams(opts, metav1.ParameterCodec).Do(ctx))

@@ -195,10 +195,10 @@ func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err err
 		}
 	}
 	e.report(out)
-	e.end(n, err == nil)
 	if err != nil {
 		return next, err
 	}
+	e.end(n)
 	for _, ns := range slices.Sorted(maps.Keys(out.failed)) {
 		err = errors.Join(err, fmt.Errorf("%s: %w", ns, out.failed[ns]))
 	}
@@ -336,10 +336,7 @@ func (e *engine) begin() int {
 	return e.seen.begun
 }
 
-func (e *engine) end(n int, good bool) {
-	if !good {
-		return
-	}
+func (e *engine) end(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seen.done = n

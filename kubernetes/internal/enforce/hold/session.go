@@ -1,8 +1,10 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -67,12 +69,7 @@ func (a *agent) attach(s *stream, drop context.CancelCauseFunc, hello message) {
 
 // flightsLocked are all flights, oldest first.
 func (a *agent) flightsLocked() []*flight {
-	out := make([]*flight, 0, len(a.byID))
-	for _, f := range a.byID {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(x, y *flight) int { return int(int64(x.id) - int64(y.id)) })
-	return out
+	return slices.SortedFunc(maps.Values(a.byID), func(x, y *flight) int { return cmp.Compare(x.id, y.id) })
 }
 
 func (a *agent) detach() {
@@ -145,11 +142,7 @@ func (a *agent) pings(ctx context.Context) {
 		}
 		if n%30 == 0 {
 			now := time.Now()
-			for k, until := range a.leases {
-				if !until.After(now) {
-					delete(a.leases, k)
-				}
-			}
+			maps.DeleteFunc(a.leases, func(_ key, until time.Time) bool { return !until.After(now) })
 		}
 		a.mu.Unlock()
 	}

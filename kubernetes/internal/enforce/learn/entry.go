@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -77,13 +78,9 @@ var messages = map[int]string{
 // condition is the condition after a lookup that ended with rcode. The moment of the last change stays when there is none: a
 // failure that goes on for the same reason is no change, and neither is a success after a success.
 func condition(old Condition, rcode int, now time.Time) Condition {
-	c := Condition{Failed: rcode != dns.RcodeSuccess, Reason: dns.RcodeToString[rcode], Message: messages[rcode], Since: now.Truncate(time.Second)}
-	if c.Reason == "" {
-		c.Reason = fmt.Sprintf("RCODE%d", rcode)
-	}
-	if c.Message == "" {
-		c.Message = "Response code " + c.Reason
-	}
+	c := Condition{Failed: rcode != dns.RcodeSuccess, Since: now.Truncate(time.Second)}
+	c.Reason = cmp.Or(dns.RcodeToString[rcode], fmt.Sprintf("RCODE%d", rcode))
+	c.Message = cmp.Or(messages[rcode], "Response code "+c.Reason)
 	if old.Stored() && old.Failed == c.Failed && (!c.Failed || old.Reason == c.Reason) {
 		return old
 	}

@@ -32,14 +32,8 @@ const maxChain = 32
 
 // Asks reports whether answers to q can teach something: addresses, or hints of them.
 func Asks(q dns.Question) bool {
-	if q.Qclass != dns.ClassINET {
-		return false
-	}
-	switch q.Qtype {
-	case dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB:
-		return true
-	}
-	return false
+	return q.Qclass == dns.ClassINET &&
+		(q.Qtype == dns.TypeA || q.Qtype == dns.TypeAAAA || q.Qtype == dns.TypeHTTPS || q.Qtype == dns.TypeSVCB)
 }
 
 // FromReply reads the reply to q. It reports false when there is nothing to learn from it at all.

@@ -37,14 +37,11 @@ func (l *labels) read(s string) bool {
 			}
 			i += took
 		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
 		// The wire form has an octet of length for each label and one for the root.
 		if at+l.n+3 > dnsname.MaxWire {
 			return false
 		}
-		l.octets[at] = c
+		l.octets[at] = dnsname.Lower(c)
 		at++
 	}
 	return at == start && l.n > 0 || at > start && l.end(at, start)

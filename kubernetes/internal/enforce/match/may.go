@@ -23,10 +23,7 @@ func (n *node[V]) may(name string) bool {
 			if size++; size > len(buf) {
 				continue // too long, unless an escape comes
 			}
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			buf[len(buf)-size] = c
+			buf[len(buf)-size] = dnsname.Lower(c)
 		}
 		if from > 1 && name[from-2] == '\\' {
 			return true // that was no end of a label

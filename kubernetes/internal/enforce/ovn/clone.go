@@ -69,6 +69,5 @@ func clone(s *string) *string {
 	if s == nil {
 		return nil
 	}
-	c := *s
-	return &c
+	return new(*s)
 }

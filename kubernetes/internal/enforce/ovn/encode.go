@@ -38,6 +38,7 @@ var references = map[string]bool{"ports": true, "acls": true}
 func columns(in map[string]any) ovsdb.Row {
 	out := ovsdb.Row{}
 	for name, v := range in {
+		out[name] = v
 		switch v := v.(type) {
 		case []string:
 			out[name] = set(name, v)
@@ -48,12 +49,9 @@ func columns(in map[string]any) ovsdb.Row {
 			}
 			out[name] = m
 		case string:
-			out[name] = v
 			if v == "" && optional[name] {
 				out[name] = ovsdb.OvsSet{GoSet: []any{}}
 			}
-		default:
-			out[name] = v
 		}
 	}
 	return out
