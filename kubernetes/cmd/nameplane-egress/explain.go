@@ -122,10 +122,7 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 
 // splitDestination separates a port, if there is one. An IPv6 address without brackets has none.
 func splitDestination(s string) (host string, port uint16, err error) {
-	if _, err := netip.ParseAddr(s); err == nil {
-		return s, 0, nil
-	}
-	if !strings.Contains(s, ":") {
+	if _, err := netip.ParseAddr(s); err == nil || !strings.Contains(s, ":") {
 		return s, 0, nil
 	}
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {

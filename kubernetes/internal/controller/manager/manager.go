@@ -94,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	o = o.withDefaults()
 	m := newMetrics()
 	if o.Metrics != nil {
-		for _, c := range m.collectors() {
+		for _, c := range []prometheus.Collector{m.writes, m.collisions, m.badRules} {
 			if err := o.Metrics.Register(c); err != nil {
 				return err
 			}

@@ -20,10 +20,6 @@ func newMetrics() *metrics {
 	}
 }
 
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.writes, m.collisions, m.badRules}
-}
-
 // wrote counts a write and passes on how it ended.
 func (m *metrics) wrote(resource, verb string, err error) error {
 	result := "ok"

@@ -27,7 +27,7 @@ func planName(p enforce.Pattern, have []string, owner func(object string) string
 	for c := range uint32(maxCollisions) {
 		object := hash(p, c)
 		if slices.Contains(have, object) {
-			out.remove = without(have, object)
+			out.remove = slices.DeleteFunc(slices.Clone(have), func(s string) bool { return s == object })
 			return out, nil
 		}
 		who := owner(object)
@@ -44,8 +44,4 @@ func planName(p enforce.Pattern, have []string, owner func(object string) string
 	}
 	out.create = free
 	return out, nil
-}
-
-func without(list []string, s string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(t string) bool { return t == s })
 }

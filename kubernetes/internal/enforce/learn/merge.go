@@ -164,7 +164,7 @@ func (s *status) add(name string, e Entry, own int, m *Memory) {
 		if !full || name == s.object.Name {
 			break
 		}
-		if s.prune() {
+		if s.prune(-1) {
 			continue
 		}
 		s.fold(name, s.index(s.object.Name), m)
@@ -201,7 +201,7 @@ func (s *status) replace(i int, e Entry, m *Memory) {
 	grown := e.size() - s.entries[i].size()
 	over := func() bool { return grown > 0 && s.rules.MaxBytes > 0 && s.size+grown > s.rules.MaxBytes }
 	if over() {
-		s.pruneAllBut(i)
+		s.prune(i)
 	}
 	if over() {
 		// What is new has no room. What is there already takes none, is not to end because of it, and is not written with every answer.
@@ -245,7 +245,7 @@ func (s *status) fold(name string, own int, m *Memory) {
 		grown -= e.size()
 	}
 	if s.rules.MaxBytes > 0 && s.size+grown > s.rules.MaxBytes {
-		if s.prune() {
+		if s.prune(-1) {
 			s.fold(name, s.index(s.object.Name), m)
 			return
 		}
@@ -261,10 +261,9 @@ func (s *status) fold(name string, own int, m *Memory) {
 	s.changed = true
 }
 
-// prune makes room once: entries of which no address is in use go, and such addresses of the wildcard's own entry.
-func (s *status) prune() bool { return s.pruneAllBut(-1) }
-
-func (s *status) pruneAllBut(keep int) bool {
+// prune makes room once: entries of which no address is in use go, and such addresses of the wildcard's own entry. The entry at keep
+// stays as it is; -1 is none.
+func (s *status) prune(keep int) bool {
 	if s.pruned {
 		return false
 	}

@@ -229,10 +229,7 @@ func (p *planner) stale(have PortGroup) Tx {
 
 // mayGo tells whether an ACL is ours to detach: of our kinds, or one that somebody took the ids from.
 func (p *planner) mayGo(uuid string) bool {
-	a, ok := p.acls[uuid]
-	if !ok {
-		return false
-	}
+	a := p.acls[uuid]
 	return a.ours() || a.IDs[idKey] == "" && slices.ContainsFunc([]string{"EF:", "EFK:", "EFG:"}, func(p string) bool { return strings.HasPrefix(a.Name, p) })
 }
 
