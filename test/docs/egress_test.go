@@ -95,7 +95,7 @@ func TestEgressFlags(t *testing.T) {
 }
 
 var (
-	property  = regexp.MustCompile(`(?m)^\t"([A-Za-z_]+)": +set[A-Z]`)
+	property  = regexp.MustCompile(`(?m)^\t"([A-Za-z_]+)": +(?:plain\(|number\(|\{)`)
 	rowOption = regexp.MustCompile("(?m)^\\| `([A-Za-z_]+)[ `]")
 )
 
@@ -150,8 +150,8 @@ func TestEgressOptions(t *testing.T) {
 
 var (
 	ownMetric    = regexp.MustCompile(`"(nameplane_egress_[a-z_]+[a-z])"`)
-	agentMetric  = regexp.MustCompile(`(?:counter|gauge)\("([a-z_]+)"`)
-	pluginMetric = regexp.MustCompile(`Name: "([a-z_]+)"`)
+	agentMetric  = regexp.MustCompile(`(?:counter|gauge|histogram)\("([a-z_]+)"`)
+	pluginMetric = regexp.MustCompile(`(?:Name: |opts\()"([a-z_]+)"`)
 	pageMetric   = regexp.MustCompile("`((?:nameplane_egress|coredns_dnsnameresolver)_[a-z_]+)[`{]")
 )
 

@@ -26,16 +26,16 @@ func newMetrics() *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "nameplane_egress_agent_" + name, Help: help})
 	}
-	seconds := func(name, help string, buckets []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Name: "nameplane_egress_agent_" + name + "_seconds", Help: help, Buckets: buckets}
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Name: "nameplane_egress_agent_" + name, Help: help, Buckets: buckets}
 	}
 	fine := []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .025, .05, .1, .25, .5, 1, 2.5}
 	return &metrics{
-		programmed: prometheus.NewHistogram(seconds("program", "From a learned address that is new to the switch's confirmation of it.", fine)),
-		stages: prometheus.NewHistogramVec(seconds("program_stage", "What that is made of: lease (until none of the addresses is being taken away), "+
+		programmed: prometheus.NewHistogram(histogram("program_seconds", "From a learned address that is new to the switch's confirmation of it.", fine)),
+		stages: prometheus.NewHistogramVec(histogram("program_stage_seconds", "What that is made of: lease (until none of the addresses is being taken away), "+
 			"turn (until the write before is done), write (of the northbound database), "+
 			"confirm (by ovn-northd, ovn-controller and the switch).", fine), []string{"stage"}),
-		pass: prometheus.NewHistogram(seconds("pass", "Time to compare all rows with what they should be, and to write the difference.",
+		pass: prometheus.NewHistogram(histogram("pass_seconds", "Time to compare all rows with what they should be, and to write the difference.",
 			prometheus.ExponentialBuckets(.0005, 2, 14))),
 		repairs:  counter("repairs_total", "Operations that undid what somebody else did to rows of ours."),
 		failures: counter("failed_passes_total", "Passes that left something undone; they are tried again."),
