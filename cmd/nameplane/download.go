@@ -29,7 +29,7 @@ func (c *client) download(req *http.Request, w io.Writer) (int64, error) {
 	case err != nil:
 		return n, err
 	case res.ContentLength >= 0 && n != res.ContentLength:
-		return n, cli.Fail("try again", "the server promised %d octets and sent %d", res.ContentLength, n)
+		return n, cli.Fail("try again", "the server promised %d bytes and sent %d", res.ContentLength, n)
 	}
 	return n, nil
 }
@@ -79,7 +79,7 @@ func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (si
 		return size, cli.Fail("is the disk full?", "cannot write: %s", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
-		return size, cli.Fail("is the disk full?", "%s has not the %d octets that were written", f.Name(), size)
+		return size, cli.Fail("is the disk full?", "%s does not have the %d bytes that were written", f.Name(), size)
 	}
 	if err := place(f.Name(), path, force); err != nil {
 		return size, cli.Fail("", "cannot write: %s", err)

@@ -173,7 +173,7 @@ func (r Record) seed(family int) (follow.State, bool) {
 	case "":
 	case follow.NXDomain:
 		st.Answer = follow.NXDomain
-	case causePrivate, causeOwn, causeNoResolver, causeStaleLimit: // not of the tracker's making: it shall look and tell again
+	case causePrivate, causeOwn, causeNoResolver, causeStaleLimit: // not from the tracker, which must look it up again
 		return follow.State{}, false
 	default:
 		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Asked}

@@ -15,7 +15,7 @@ var folded = func() (t [256]byte) {
 // below 'A', so a name in wire form can be folded byte by byte.
 func Lower(c byte) byte { return folded[c] }
 
-// EqualFold reports whether two names in wire form are the same but for case.
+// EqualFold reports whether two names in wire form differ only in case, if at all.
 func EqualFold(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

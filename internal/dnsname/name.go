@@ -161,7 +161,7 @@ func FromWire(b []byte) (Name, int, error) {
 	}
 	w := make([]byte, n)
 	for i, c := range b[:n] {
-		w[i] = Lower(c) // length octets are at most 63, below 'A'
+		w[i] = Lower(c) // length bytes are at most 63, below 'A'
 	}
 	return Name{string(w)}, n, nil
 }

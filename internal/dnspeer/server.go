@@ -24,7 +24,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Config says for whom a Server works.
+// Config configures a Server.
 type Config struct {
 	Publisher *publish.Publisher
 	Keys      *transfer.Keyring

@@ -1,4 +1,4 @@
-// Package explain holds what is known of a domain name, what follows from it, and how it is told.
+// Package explain holds what is known of a domain name, what follows from it, and how it is reported.
 //
 // Facts are gathered first, by package gather: plain data, in which every question and reply is, so that a file of them is
 // all that is needed to judge again. Package check judges: each check is a function of Facts. Package report makes a Report of
