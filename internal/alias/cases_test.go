@@ -214,7 +214,9 @@ func TestNewAtFailingTarget(t *testing.T) {
 		r.want("example.org.", "STALE servfail", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
 		r.net.Forget()
 		r.must(r.put("b.example.org. 300 ALIAS cdn.example.net.", "a.example.org. 300 ALIAS cdn.example.net."))
+		r.wait(0) // of two in one edit, the second waits for the lookup that the first began
 		r.want("b.example.org.", "PENDING CREATE", "")
+		r.want("a.example.org.", "PENDING UPDATE", "A 60 203.0.113.9")
 		r.wait(time.Second)
 		r.want("b.example.org.", "ERROR CREATE servfail", "")
 		r.want("a.example.org.", "ERROR UPDATE servfail", "A 60 203.0.113.9") // of the target before

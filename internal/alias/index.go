@@ -200,12 +200,13 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 }
 
 // pursueLocked looks the target of a pending ALIAS up again, if an earlier lookup, for another ALIAS, found no addresses.
-// After a lookup a moment ago it has the ALIAS flattened by what is known.
+// When that lookup is under way already, Changed will mark the ALIAS. When it ended a moment ago, the ALIAS is flattened by
+// what is known.
 func (s *Service) pursueLocked(e *entry) {
 	if e.rec.Status != statusPending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
 		return
 	}
-	if s.refreshLocked(e.outside, time.Now()) > 0 {
+	if s.refreshLocked(e.outside, time.Now()) > 0 && !s.tracker.Refreshing(e.outside) {
 		s.dirty[e.key] = true
 		s.nudge()
 	}

@@ -203,6 +203,14 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 	return followed
 }
 
+// Refreshing reports whether a Refresh of a name is under way, so that Changed has yet to tell what came of it.
+func (t *Tracker) Refreshing(name dnsname.Name) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.names[name]
+	return n != nil && slices.ContainsFunc(n.entries[:], func(e *entry) bool { return e != nil && e.wanted })
+}
+
 // Seed gives what was known of one family of a name before the program started, and is followed by Follow. Followers know it
 // too, so they are told only of changes from it. The name is asked for after a while, which differs between names, so that a
 // restart does not ask for all of them at once. A name that is followed already is left as it is.
