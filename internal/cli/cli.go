@@ -16,9 +16,16 @@ import (
 func NewRoot(use, short, long, example string) *cobra.Command {
 	root := NewGroup(use, short, long, example)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	// A group runs only to report that a command is missing, so its usage line is that of its commands.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}",
-		"{{if not .HasAvailableSubCommands}}", 1))
+	// A group runs only to report that a command is missing, so its usage line is that of its commands. This is no
+	// usage template: with text/template, which calls methods by name, the linker keeps every method of the program.
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		if c.HasAvailableSubCommands() {
+			defer func(run func(*cobra.Command, []string) error) { c.RunE = run }(c.RunE)
+			c.RunE = nil
+		}
+		return usage(c)
+	})
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return Usage(c, "%s", err)
 	})
