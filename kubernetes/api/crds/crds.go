@@ -3,32 +3,21 @@ package crds
 
 import (
 	"bytes"
-	"embed"
-	"io/fs"
+	_ "embed" // the definitions
+	"slices"
 )
 
-//go:embed *.yaml
-var files embed.FS
+var (
+	//go:embed dns.openshift.io_egressfirewalldnsnames.yaml
+	dnsNames []byte
+	//go:embed k8s.ovn.org_egressfirewalls.yaml
+	firewalls []byte
+	//go:embed network.openshift.io_dnsnameresolvers.yaml
+	resolvers []byte
+)
 
-// Files are the definitions, one in each file.
-func Files() fs.FS { return files }
-
-// YAML is all of them in one stream.
-func YAML() []byte {
-	names, err := fs.Glob(files, "*.yaml")
-	if err != nil {
-		panic(err) // the pattern is a constant
-	}
-	var out bytes.Buffer
-	for _, name := range names {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // it was listed above
-		}
-		out.Write(text)
-	}
-	return out.Bytes()
-}
+// YAML is all definitions in one stream.
+func YAML() []byte { return slices.Concat(dnsNames, firewalls, resolvers) }
 
 // The patterns of names in rules and in specs begin so. That of names in a status begins otherwise: it has "**." already.
 const (
