@@ -17,7 +17,9 @@ import (
 
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
 const agentLong = `Programs the switches of one zone: it keeps the address sets, port groups and ACLs in
@@ -63,7 +65,7 @@ func newAgentCommand() *cobra.Command {
 			if o.Listen != nil {
 				defer o.Listen.Close()
 			}
-			return f.cluster.run(c, ctrl.Options{Cache: agent.Cache(o)}, func(mgr ctrl.Manager, log *slog.Logger) error {
+			return f.cluster.run(c, o.Namespace, ctrl.Options{Cache: agent.Cache(o)}, func(mgr ctrl.Manager, log *slog.Logger) error {
 				o.Log, o.Metrics = log, metrics.Registry
 				return agent.Setup(mgr, o)
 			})
@@ -71,14 +73,14 @@ func newAgentCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	f.cluster.add(fl, 9484)
-	fl.StringVar(&o.Zone, "zone", "global", "`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
+	fl.StringVar(&o.Zone, "zone", node.DefaultZone, "`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
 	fl.StringVar(&o.Node, "node", "", "`NAME` the agent gives itself to those who ask (default: the zone's)")
 	fl.StringVar(&o.NB.Address, "nb", "unix:/var/run/ovn/ovnnb_db.sock", "northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")
 	fl.StringVar(&f.nb.Cert, "nb-cert", "", "certificate `FILE` for ssl")
 	fl.StringVar(&f.nb.Key, "nb-key", "", "key `FILE` for ssl")
 	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the authority of the database's certificate")
 	fl.StringVar(&o.NB.Switch, "switch", "", "let this node's Open vSwitch confirm what is programmed, by its database at unix:PATH, where the node is the only one of its zone: some milliseconds earlier than the northbound database does")
-	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
 	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
 	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true, "make the port groups of namespaces and keep the ports of their pods in them")

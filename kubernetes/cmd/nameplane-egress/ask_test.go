@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // TestAskHung has an agent that takes questions and does not answer them: it costs one limit, and the other is asked every time.
@@ -30,7 +30,7 @@ func TestAskHung(t *testing.T) {
 		begun := time.Now()
 		want := []agent.NodeState{{Agent: "hung", Error: "no answer within 1s"}, {Agent: "well", Node: "n", Programmed: true}}
 		for range 10 {
-			if diff := cmp.Diff(want, a.all(ctx, enforce.MustPattern("www.example.com"), netip.MustParseAddr("192.0.2.1"))); diff != "" {
+			if diff := cmp.Diff(want, a.all(ctx, must.Pattern("www.example.com"), netip.MustParseAddr("192.0.2.1"))); diff != "" {
 				t.Fatalf("(-want +got)\n%s", diff)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/go-logr/logr"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -52,9 +50,9 @@ func (f *clusterFlags) addConfig(fl *pflag.FlagSet) {
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`FILE` that says where the cluster is (default: KUBECONFIG, ~/.kube/config, or the pod's service account)")
 }
 
-// logger writes to w, and makes the libraries do so too.
-func (f *clusterFlags) logger(c *cobra.Command, w io.Writer) (*slog.Logger, error) {
-	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+// logger writes to standard error, and makes the libraries do so too.
+func (f *clusterFlags) logger(c *cobra.Command) (*slog.Logger, error) {
+	w, opts := c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
 		opts.Level = slog.LevelDebug
 	}
@@ -67,9 +65,13 @@ func (f *clusterFlags) logger(c *cobra.Command, w io.Writer) (*slog.Logger, erro
 	default:
 		return nil, cli.Usage(c, "--log-format %s: it is text or json", f.logFormat)
 	}
+	setLogger(h)
+	return slog.New(h), nil
+}
+
+func setLogger(h slog.Handler) {
 	ctrl.SetLogger(logr.FromSlogHandler(h))
 	klog.SetLogger(logr.FromSlogHandler(h))
-	return slog.New(h), nil
 }
 
 // config is how to reach the cluster.
@@ -95,9 +97,10 @@ func scheme() (*runtime.Scheme, error) {
 	return s, types.AddToScheme(s)
 }
 
-// run runs what setup adds to a manager until the command is told to stop.
-func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.Manager, *slog.Logger) error) error {
-	log, err := f.logger(c, c.ErrOrStderr())
+// run runs what setup adds to a manager until the command is told to stop. The namespace is that of the DNSNameResolvers, and
+// of the lease of the one that works. Package fetch reads DNSNameResolvers: they are most of what there is to read.
+func (f *clusterFlags) run(c *cobra.Command, namespace string, opts ctrl.Options, setup func(ctrl.Manager, *slog.Logger) error) error {
+	log, err := f.logger(c)
 	if err != nil {
 		return err
 	}
@@ -108,9 +111,13 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 	if opts.Scheme, err = scheme(); err != nil {
 		return err
 	}
-	if err := readQuickly(config, &opts.Cache); err != nil {
+	resolvers, err := fetch.NewClient(config)
+	if err != nil {
 		return err
 	}
+	opts.Cache.NewInformer = fetch.Informers(resolvers, namespace)
+	opts.LeaderElectionNamespace = namespace
+	opts.LeaderElectionReleaseOnCancel = true // all that is done ends with the process, so the next may begin at once
 	opts.Metrics = metricsserver.Options{BindAddress: f.metrics}
 	opts.HealthProbeBindAddress = f.health
 	mgr, err := ctrl.NewManager(config, opts)
@@ -125,22 +132,5 @@ func (f *clusterFlags) run(c *cobra.Command, opts ctrl.Options, setup func(ctrl.
 		return undefined(err, cli.ExitError)
 	}
 	log.Info("stopped")
-	return nil
-}
-
-// readQuickly lets a cache read DNSNameResolvers, by far the most of what there is to read, by package fetch.
-func readQuickly(config *rest.Config, o *cache.Options) error {
-	c, err := fetch.NewClient(config)
-	if err != nil {
-		return err
-	}
-	for obj, by := range o.ByObject {
-		if _, ok := obj.(*v1alpha1.DNSNameResolver); !ok {
-			continue
-		}
-		for namespace := range by.Namespaces { // each command has one
-			o.NewInformer = fetch.Informers(c, namespace)
-		}
-	}
 	return nil
 }

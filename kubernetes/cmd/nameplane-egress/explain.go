@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
@@ -72,7 +74,7 @@ func newExplainCommand() *cobra.Command {
 	f.cluster.addConfig(fl)
 	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
 	f.output.AddFlag(c)
-	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", agent.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
+	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
 	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\" (known where a DNSNameResolver does)")
 	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
@@ -176,14 +178,11 @@ func hostName(s string) (dnsname.Name, error) {
 
 // asker leaves time for the others when some agents do not answer.
 func (f *explainFlags) asker() *asker {
-	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Options{TLS: f.stream.Client}.Explain}
+	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Dial(f.stream.Dial).Explain}
 }
 
 func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
-	f.cluster.logFormat = "text"
-	if _, err := f.cluster.logger(c, io.Discard); err != nil { // libraries would otherwise complain of having none
-		return err
-	}
+	setLogger(slog.DiscardHandler) // libraries would otherwise complain of having none
 	config, err := f.cluster.config()
 	if err != nil {
 		return err

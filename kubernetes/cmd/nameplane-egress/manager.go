@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nameplane/nameplane/internal/cli"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/manager"
 )
 
@@ -33,14 +34,9 @@ func newManagerCommand() *cobra.Command {
 		Example: `  nameplane-egress manager --kubeconfig admin.conf
   nameplane-egress manager --namespace openshift-ovn-kubernetes`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			opts := ctrl.Options{
-				Cache:          manager.Cache(o),
-				LeaderElection: elect, LeaderElectionID: manager.LeaderElectionID, LeaderElectionNamespace: o.Namespace,
-				// All that is done ends with the process, so the next may begin at once.
-				LeaderElectionReleaseOnCancel: true,
-			}
+			opts := ctrl.Options{Cache: manager.Cache(o), LeaderElection: elect, LeaderElectionID: manager.LeaderElectionID}
 			o.Metrics = metrics.Registry
-			return f.run(c, opts, func(mgr ctrl.Manager, log *slog.Logger) error {
+			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, log *slog.Logger) error {
 				o.Log = log
 				return manager.Setup(mgr, o)
 			})
@@ -48,7 +44,7 @@ func newManagerCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	f.add(fl, 9480)
-	fl.StringVar(&o.Namespace, "namespace", manager.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
+	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
 	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "keep an EgressFirewallDNSName beside each DNSNameResolver")
 	fl.BoolVar(&elect, "leader-elect", true, "work only while holding the lease "+manager.LeaderElectionID)

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/nameplane/nameplane/internal/cli"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/resolver"
 )
 
@@ -38,17 +39,13 @@ func newResolverCommand() *cobra.Command {
 			if o.Servers, err = parseServers(servers); err != nil {
 				return cli.Usage(c, "--server %s", err)
 			}
-			opts := ctrl.Options{
-				Cache:          resolver.Cache(o),
-				LeaderElection: elect, LeaderElectionID: resolver.LeaderElectionID, LeaderElectionNamespace: o.Namespace,
-				LeaderElectionReleaseOnCancel: true,
-			}
-			return f.run(c, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
+			opts := ctrl.Options{Cache: resolver.Cache(o), LeaderElection: elect, LeaderElectionID: resolver.LeaderElectionID}
+			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
 		},
 	}
 	fl := c.Flags()
 	f.add(fl, 9482)
-	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", resolver.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
 	fl.StringVar(&o.ServiceNamespace, "coredns-namespace", "kube-system", "`NAMESPACE` of the service of CoreDNS")
 	fl.StringVar(&o.ServiceName, "coredns-service-name", "kube-dns", "`NAME` of the service of CoreDNS")
 	fl.Uint16Var(&o.Port, "coredns-port", 53, "`PORT` that the pods of CoreDNS answer on")

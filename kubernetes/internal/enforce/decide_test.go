@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 func TestDecide(t *testing.T) {
@@ -21,8 +22,8 @@ func TestDecide(t *testing.T) {
 	}
 	f.Rules[3].Nodes = []netip.Addr{netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("10.244.0.2")}
 	learned := map[enforce.Pattern][]netip.Addr{
-		enforce.MustPattern("bad.example.com"): {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("2001:db8::66")},
-		enforce.MustPattern("*.example.com"):   {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("10.244.1.1")},
+		must.Pattern("bad.example.com"): {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("2001:db8::66")},
+		must.Pattern("*.example.com"):   {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("10.244.1.1")},
 	}
 	known := enforce.Known{
 		Learned:        func(p enforce.Pattern) []netip.Addr { return learned[p] },

@@ -132,15 +132,6 @@ func checkLabel(l string) error {
 	return nil
 }
 
-// MustPattern is ParsePattern for names that are constants of a test. It takes "**.".
-func MustPattern(s string) Pattern {
-	p, err := ParsePattern(s, PatternOptions{Deep: true})
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
 // Kind tells which names p stands for.
 func (p Pattern) Kind() PatternKind { return p.kind }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 func TestParsePattern(t *testing.T) {
@@ -71,8 +72,8 @@ func TestParsePattern(t *testing.T) {
 		if err != nil || got.String() != tt.want {
 			t.Errorf("ParsePattern(%q) = %v, %v; want %v", tt.in, got, err, tt.want)
 		}
-		if again := enforce.MustPattern(got.String()); again != got {
-			t.Errorf("MustPattern(%q) = %v, another pattern", got, again)
+		if again := must.Pattern(got.String()); again != got {
+			t.Errorf("must.Pattern(%q) = %v, another pattern", got, again)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func TestMatches(t *testing.T) {
 		{"**.example.com", "aexample.com", false},
 	}
 	for _, tt := range tests {
-		if got := enforce.MustPattern(tt.pattern).Matches(dnsname.MustParse(tt.name)); got != tt.want {
+		if got := must.Pattern(tt.pattern).Matches(dnsname.MustParse(tt.name)); got != tt.want {
 			t.Errorf("%s matches %s: %v, want %v", tt.pattern, tt.name, got, tt.want)
 		}
 	}
@@ -125,7 +126,7 @@ func TestObjectName(t *testing.T) {
 		{"*.google.com", 0, "dns-67b687cfb5"},
 	}
 	for _, tt := range tests {
-		if got := enforce.ObjectName(enforce.MustPattern(tt.pattern), tt.collisions); got != tt.want {
+		if got := enforce.ObjectName(must.Pattern(tt.pattern), tt.collisions); got != tt.want {
 			t.Errorf("ObjectName(%s, %d) = %s, want %s", tt.pattern, tt.collisions, got, tt.want)
 		}
 	}

@@ -92,6 +92,7 @@ type RuleInput struct {
 	CIDR            string
 	DNSName         string
 	HasNodeSelector bool
+	SelectorError   error // what is wrong with the node selector
 	Ports           []PortInput
 	Options         PatternOptions
 }
@@ -170,6 +171,8 @@ func ParseRule(index int, in RuleInput) (Rule, error) {
 		if r.Pattern, err = ParsePattern(in.DNSName, in.Options); err != nil {
 			return fail("to.dnsName", "%v", err)
 		}
+	case in.SelectorError != nil:
+		return fail("to.nodeSelector", "%v", in.SelectorError)
 	default:
 		r.Kind = ByNodes
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 var comparers = cmp.Options{
@@ -31,9 +32,9 @@ func TestParseRule(t *testing.T) {
 		{"bits behind the length", enforce.RuleInput{Type: "Deny", CIDR: "2001:db8::1/32"},
 			enforce.Rule{Action: enforce.Deny, Kind: enforce.ByCIDR, CIDR: prefix("2001:db8::/32")}},
 		{"name", enforce.RuleInput{Type: "Allow", DNSName: "*.Example.com"},
-			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: enforce.MustPattern("*.example.com.")}},
+			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: must.Pattern("*.example.com.")}},
 		{"deep name", enforce.RuleInput{Type: "Allow", DNSName: "**.example.com", Options: enforce.PatternOptions{Deep: true}},
-			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: enforce.MustPattern("**.example.com.")}},
+			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: must.Pattern("**.example.com.")}},
 		{"nodes", enforce.RuleInput{Type: "Deny", HasNodeSelector: true}, enforce.Rule{Action: enforce.Deny, Kind: enforce.ByNodes}},
 		{"ports", enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.1/32", Ports: []enforce.PortInput{{"TCP", 1}, {"UDP", 65535}, {"SCTP", 7}}},
 			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByCIDR, CIDR: prefix("192.0.2.1/32"),
@@ -106,7 +107,7 @@ func TestParseFirewallKeepsGoodRules(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 2, 3}, indices); diff != "" {
 		t.Errorf("indices (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]enforce.Pattern{enforce.MustPattern("www.example.com.")}, f.Patterns(), comparers); diff != "" {
+	if diff := cmp.Diff([]enforce.Pattern{must.Pattern("www.example.com.")}, f.Patterns(), comparers); diff != "" {
 		t.Errorf("patterns (-want +got)\n%s", diff)
 	}
 }

@@ -8,20 +8,19 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
 
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/match"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // busy is a plugin with 100,000 patterns, before one that does nothing.
 func busy() *Plugin {
-	var entries []match.Entry[*object]
+	tree := &match.Tree[*object]{}
 	for i := range 50_000 {
-		entries = append(entries,
-			match.Entry[*object]{Pattern: enforce.MustPattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), Value: &object{}},
-			match.Entry[*object]{Pattern: enforce.MustPattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), Value: &object{}})
+		tree.Add(must.Pattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), &object{})
+		tree.Add(must.Pattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), &object{})
 	}
 	p := &Plugin{engine: &engine{}, Next: plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil })}
-	p.engine.tree.Store(match.Build(entries))
+	p.engine.tree.Store(tree)
 	return p
 }
 

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // crowd is a wildcard that more names were learned of than its status has room for.
@@ -24,7 +24,7 @@ type crowd struct {
 
 func newCrowd(names int) *crowd {
 	live := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "w", ResourceVersion: "1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "*.example.com."}}
-	c := &crowd{object: newObject(live, enforce.MustPattern("*.example.com."), "a", 0), now: time.Now(),
+	c := &crowd{object: newObject(live, must.Pattern("*.example.com."), "a", 0), now: time.Now(),
 		rules: learn.Rules{MinTTL: 5 * time.Second, Threshold: 5, Lease: time.Minute, MaxNames: 1000, MaxBytes: 208 << 10}}
 	for range names {
 		c.learn()

@@ -83,7 +83,7 @@ func newEngine(o options, s *store) *engine {
 	host, _ := os.Hostname()
 	e.replica = host + " " + s.replica // several may run on one host
 	if len(o.agents) > 0 || o.service.name != "" {
-		e.hold = hold.NewClient(hold.Options{TLS: o.tls.Client, Timeout: o.timeout, Log: slogTo(e.log)})
+		e.hold = hold.NewClient(hold.Options{Dial: o.tls.Dial, Timeout: o.timeout, Log: slogTo(e.log)})
 		e.hold.SetAgents(o.agents)
 	}
 	return e
@@ -200,11 +200,8 @@ func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []lea
 
 // warn makes an Event at an object.
 func (e *engine) warn(o *object, reason, format string, args ...any) {
-	o.mu.Lock()
-	live := o.live
-	o.mu.Unlock()
 	if e.store.events != nil {
-		e.store.events.Eventf(live, "Warning", reason, format, args...)
+		e.store.events.Eventf(o.newest(), "Warning", reason, format, args...)
 	}
 	e.log.Warningf("%s: "+format, append([]any{o.key}, args...)...)
 }
@@ -260,7 +257,7 @@ func (e *engine) upsert(v any, back bool) {
 	p, err := enforce.ParsePattern(string(live.Spec.Name), enforce.PatternOptions{Deep: e.opts.deep})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if o := e.objects[key]; o != nil && err == nil && o.pattern == p && o.uid() == live.UID {
+	if o := e.objects[key]; o != nil && err == nil && o.pattern == p && o.newest().UID == live.UID {
 		if o.set(live, back, e.store.clock.now()) {
 			e.enqueue(o)
 		}
@@ -349,11 +346,11 @@ func (e *engine) rebuild() []*object {
 		}
 	}
 	e.mu.Unlock()
-	entries := make([]match.Entry[*object], 0, len(first))
+	tree := &match.Tree[*object]{}
 	for at, o := range first {
-		entries = append(entries, match.Entry[*object]{Pattern: at.pattern, Value: o})
+		tree.Add(at.pattern, o)
 	}
-	e.tree.Store(match.Build(entries))
+	e.tree.Store(tree)
 	objectCount.Set(float64(live)) // last, so that who sees it can count on it
 	return fresh
 }

@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 var extendStart = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -133,7 +134,7 @@ func TestManyOperations(t *testing.T) {
 			e.Degraded = learn.Condition{Reason: "NOERROR", Message: "No Error", Since: extendStart}
 			entries = append(entries, e)
 		}
-		o := newObject(objectOf(entries...), enforce.MustPattern("*.example.com"), "replica", 1)
+		o := newObject(objectOf(entries...), must.Pattern("*.example.com"), "replica", 1)
 		for _, e := range entries {
 			l := learn.Lesson{Name: e.Name, Type: dns.TypeA}
 			for _, h := range e.Addrs {
@@ -142,7 +143,7 @@ func TestManyOperations(t *testing.T) {
 			o.note(rules, l, extendStart.Add(3*time.Second))
 		}
 		w := o.begin(rules, extendStart.Add(5*time.Second)) // when it is our turn
-		if many := names > 50; len(w.ops) > maxOperations || (len(w.ops) == 2) != many {
+		if many := names > 50; len(w.ops) > fetch.MaxOperations || (len(w.ops) == 2) != many {
 			t.Errorf("%d names: %d operations", names, len(w.ops))
 		}
 	}

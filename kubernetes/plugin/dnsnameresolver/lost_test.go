@@ -152,7 +152,7 @@ func TestRestored(t *testing.T) {
 	r.want(name, want)
 	learn("d")
 	r.want(name, want+"; d.example.com. 192.0.2.1"+ok)
-	eventually(t, "the newest version", func() bool { return r.object(name).version() == r.api.get(name).ResourceVersion })
+	eventually(t, "the newest version", func() bool { return r.object(name).newest().ResourceVersion == r.api.get(name).ResourceVersion })
 }
 
 // TestLastWrites: what was learned a moment before the end is written, unless the API server does not answer.
@@ -203,7 +203,7 @@ func TestRacesInARow(t *testing.T) {
 			t.Fatalf("%d writes were refused after %d attempts", refusals, i+1)
 		}
 		r.api.edit(name, func(o *v1alpha1.DNSNameResolver) { o.Status.ResolvedNames = o.Status.ResolvedNames[:1] })
-		eventually(t, "the watch", func() bool { return o.version() == r.api.get(name).ResourceVersion })
+		eventually(t, "the watch", func() bool { return o.newest().ResourceVersion == r.api.get(name).ResourceVersion })
 	}
 	r.api.set(func() {
 		r.api.between = func() { r.api.editLocked(name, stored("c.example.com.", "192.0.2.3")) }

@@ -1,7 +1,6 @@
 package dnsnameresolver
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -100,15 +99,8 @@ func (o *object) inherit(old *object, now time.Time) (anything bool) {
 	return anything
 }
 
-// sweep lets objects that nobody asks for forget what is of no use, while there is much of it, until ctx ends.
-func (e *engine) sweep(ctx context.Context) {
-	for ctx.Err() == nil {
-		e.sweepOnce(e.store.clock.now())
-		pause(ctx, sweepEvery)
-	}
-}
-
-func (e *engine) sweepOnce(now time.Time) {
+// sweep lets objects that nobody asks for forget what is of no use, while there is much of it.
+func (e *engine) sweep(now time.Time) {
 	if e.known.Load() < maxKnownOfAll/2 {
 		return
 	}

@@ -202,17 +202,14 @@ func nodeNetworks(o any, permitted bool) []learn.Network {
 
 // serviceNetworks returns the networks of services, or the addresses of one service; a headless one has "None".
 func serviceNetworks(o any) []learn.Network {
+	var texts []string
 	switch o := o.(type) {
 	case *networkingv1.ServiceCIDR:
-		return appendNetworks(nil, "a service", o.Spec.CIDRs...)
+		texts = o.Spec.CIDRs
 	case *corev1.Service:
-		return appendNetworks(nil, "a service", o.Spec.ClusterIPs...)
+		texts = o.Spec.ClusterIPs
 	}
-	return nil
-}
-
-// appendNetworks appends networks and single addresses, and leaves out what is neither.
-func appendNetworks(out []learn.Network, whose string, texts ...string) []learn.Network {
+	var out []learn.Network
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if a, err2 := netip.ParseAddr(text); err2 == nil {
@@ -220,7 +217,7 @@ func appendNetworks(out []learn.Network, whose string, texts ...string) []learn.
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err == nil {
-			out = append(out, learn.Network{Net: p.Masked(), Whose: whose})
+			out = append(out, learn.Network{Net: p.Masked(), Whose: "a service"})
 		}
 	}
 	return out

@@ -100,7 +100,9 @@ func TestNodeNetworks(t *testing.T) {
 // TestNetworksMove: an object that changes takes its old networks with it.
 func TestNetworksMove(t *testing.T) {
 	n := networks{moved: make(chan struct{}, 1), of: map[string][]learn.Network{}}
-	at := func(text string) []learn.Network { return appendNetworks(nil, "a node", text) }
+	at := func(text string) []learn.Network {
+		return []learn.Network{{Net: netip.MustParsePrefix(text + "/32"), Whose: "a node"}}
+	}
 	whose := func(text string) string { n.rebuild(); return n.now.Load().Whose(netip.MustParseAddr(text)) }
 	n.set("a", at("192.0.2.1"))
 	<-n.moved

@@ -114,17 +114,11 @@ func indexed(live *v1alpha1.DNSNameResolver) ([]learn.Entry, map[string]int) {
 	return entries, index
 }
 
-func (o *object) uid() types.UID {
+// newest is the newest version of the object.
+func (o *object) newest() *v1alpha1.DNSNameResolver {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.live.UID
-}
-
-// version is the one that is known.
-func (o *object) version() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.live.ResourceVersion
+	return o.live
 }
 
 // count is how many entries are stored.

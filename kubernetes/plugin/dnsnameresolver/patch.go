@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
@@ -60,17 +61,9 @@ func toStatus(e learn.Entry, old v1alpha1.DNSNameResolverResolvedName) v1alpha1.
 	return n
 }
 
-// operation is one of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+type operation = fetch.Operation
 
 const listPath = "/status/resolvedNames"
-
-// maxOperations is what an API server takes in one patch.
-const maxOperations = 10_000
 
 // diff makes the operations that lead from what live holds to want. Each entry that is removed, or of which something is taken
 // away, is tested to be what we think it is, so that a write of somebody else in between fails ours and nothing is lost; what
@@ -81,12 +74,12 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		return replaceAll(live, want)
 	}
 	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
-	changes := []operation{{"test", "/metadata/uid", live.UID}}
+	changes := []operation{{Op: "test", Path: "/metadata/uid", Value: live.UID}}
 	var removals, additions []operation
 	wanted := places(want)
 	for i, h := range have {
 		at := fmt.Sprintf("%s/%d", listPath, i)
-		test := operation{"test", at, stored[i]}
+		test := operation{Op: "test", Path: at, Value: stored[i]}
 		w, ok := wanted[h.Name]
 		switch {
 		case !ok:
@@ -95,7 +88,7 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		default:
 			longer := extend(at, stored[i], h, want[w])
 			if longer == nil {
-				longer = []operation{test, {"replace", at, toStatus(want[w], stored[i])}}
+				longer = []operation{test, {Op: "replace", Path: at, Value: toStatus(want[w], stored[i])}}
 			}
 			changes = append(changes, longer...)
 		}
@@ -109,7 +102,7 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		if i == 0 {
 			at = listPath + "/0"
 		}
-		additions = append(additions, operation{"add", at, toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
+		additions = append(additions, operation{Op: "add", Path: at, Value: toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
 	}
 	return slices.Concat(changes, removals, additions)
 }
@@ -122,7 +115,7 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 	if have.Failures != want.Failures || have.Degraded != want.Degraded || n == 0 || n != len(stored.ResolvedAddresses) || n > len(want.Addrs) {
 		return nil
 	}
-	ops := []operation{{"test", at + "/dnsName", stored.DNSName}}
+	ops := []operation{{Op: "test", Path: at + "/dnsName", Value: stored.DNSName}}
 	addrs := toStatus(want, stored).ResolvedAddresses
 	for i, h := range have.Addrs {
 		w := want.Addrs[i]
@@ -132,11 +125,11 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 		case w.Addr != h.Addr || w.Until().Before(h.Until()):
 			return nil
 		default:
-			ops = append(ops, operation{"test", place + "/ip", stored.ResolvedAddresses[i].IP}, operation{"replace", place, addrs[i]})
+			ops = append(ops, operation{Op: "test", Path: place + "/ip", Value: stored.ResolvedAddresses[i].IP}, operation{Op: "replace", Path: place, Value: addrs[i]})
 		}
 	}
 	for _, a := range addrs[n:] {
-		ops = append(ops, operation{"add", at + "/resolvedAddresses/-", a})
+		ops = append(ops, operation{Op: "add", Path: at + "/resolvedAddresses/-", Value: a})
 	}
 	return ops
 }
@@ -157,8 +150,8 @@ func firstOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any 
 // has nothing else to test, and for when finer tests failed too often.
 func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
 	return []operation{
-		{"test", "/metadata/resourceVersion", live.ResourceVersion},
-		{"add", "/status", v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)}},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: live.ResourceVersion},
+		{Op: "add", Path: "/status", Value: v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)}},
 	}
 }
 

@@ -1,7 +1,6 @@
 package dnsnameresolver
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -80,14 +79,6 @@ type asked struct {
 	types []uint16
 	from  *Plugin
 	asker netip.AddrPort
-}
-
-// tick keeps the time until ctx ends.
-func (r *recent) tick(ctx context.Context) {
-	for ctx.Err() == nil {
-		r.now.Store(time.Now().Unix())
-		pause(ctx, time.Second)
-	}
 }
 
 // all are the questions that are young enough.

@@ -11,6 +11,7 @@ import (
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
@@ -49,14 +50,17 @@ func (e *engine) start() error {
 		synced = append(synced, c.HasSynced)
 		e.running.Go(func() { c.RunWithContext(ctx) })
 	}
-	e.running.Go(func() { e.recent.tick(ctx) })
-	e.running.Go(func() { e.sweep(ctx) })
+	every := func(period time.Duration, f func()) {
+		e.running.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { f() }, period) })
+	}
+	every(time.Second, func() { e.recent.now.Store(time.Now().Unix()) })
+	every(sweepEvery, func() { e.sweep(e.store.clock.now()) })
 	for range writers {
 		e.writers.Go(func() { e.write(ctx) })
 	}
 	if e.hold != nil {
 		e.running.Go(func() { _ = e.hold.Run(ctx) })
-		e.running.Go(func() { e.measure(ctx) })
+		every(time.Second, func() { countAgents(e.hold.Agents()) })
 	}
 	if e.opts.service.name != "" {
 		c := e.agentInformer()
@@ -127,11 +131,10 @@ func (e *engine) follow(ctx context.Context) {
 
 // recall asks again for names that were asked for shortly before there was an object for them.
 func (e *engine) recall(ctx context.Context, fresh []*object) {
-	entries := make([]match.Entry[*object], 0, len(fresh))
+	tree := &match.Tree[*object]{}
 	for _, o := range fresh {
-		entries = append(entries, match.Entry[*object]{Pattern: o.pattern, Value: o})
+		tree.Add(o.pattern, o)
 	}
-	tree := match.Build(entries)
 	for _, q := range e.recent.all() {
 		objects := tree.Append(nil, q.name)
 		if len(objects) == 0 {
@@ -274,9 +277,9 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 // take; one that refuses again and again what stands in a write refuses a name in it: the definition may be the stock one, which takes plain
 // names only.
 func (e *engine) reread(ctx context.Context, o *object, w *write, err error) {
-	known := o.version()
-	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == o.uid() { // another one is for the watch to tell of
-		o.set(live, older(live.ResourceVersion, known), e.store.clock.now())
+	known := o.newest()
+	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == known.UID { // another one is for the watch to tell of
+		o.set(live, older(live.ResourceVersion, known.ResourceVersion), e.store.clock.now())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -295,19 +298,9 @@ func isUnprocessable(err error) bool {
 	return errors.As(err, &s) && s.Status().Code == 422
 }
 
-// measure keeps the gauges about agents true.
-func (e *engine) measure(ctx context.Context) {
-	for ctx.Err() == nil {
-		countAgents(e.hold.Agents())
-		pause(ctx, time.Second)
-	}
-}
-
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

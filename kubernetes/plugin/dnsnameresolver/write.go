@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
@@ -64,10 +65,10 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	w.wrote = o.changedLocked(res.Entries, known)
 	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
 	switch w.ops = diff(o.live, o.entries, res.Entries); {
-	case o.refused > 2, len(w.ops) > maxOperations-1:
+	case o.refused > 2, len(w.ops) > fetch.MaxOperations-1:
 		w.ops = replaceAll(o.live, res.Entries)
 	case res.Crowded:
-		w.ops = slices.Insert(w.ops, 0, operation{"test", "/metadata/resourceVersion", o.live.ResourceVersion})
+		w.ops = slices.Insert(w.ops, 0, operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.live.ResourceVersion})
 	}
 	return w
 }

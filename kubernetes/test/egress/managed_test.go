@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,17 +21,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/manager"
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
 const (
-	ovnNamespace   = manager.DefaultNamespace
+	ovnNamespace   = egress.DefaultNamespace
 	managerAccount = "nameplane-egress-manager"
 	managerUser    = "system:serviceaccount:" + ovnNamespace + ":" + managerAccount
 )
@@ -74,11 +77,12 @@ func (m *managed) run(t *testing.T, o manager.Options) (stop func()) {
 	cfg.QPS = -1
 	var log bytes.Buffer
 	handler := slog.NewTextHandler(&log, nil)
-	o.Log = slog.New(handler)
+	o.Log, o.Namespace, o.Metrics = slog.New(handler), ovnNamespace, prometheus.NewRegistry()
 	lease, renew := time.Minute, 45*time.Second // by default a manager ends when it hears nothing for 10 s: an API server may take that to start
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		LeaseDuration: &lease, RenewDeadline: &renew,
-		Scheme: managedScheme(t), Cache: manager.Cache(o), Logger: logr.FromSlogHandler(handler),
+		Controller: config.Controller{SkipNameValidation: new(true)}, // several managers run in one process
+		Scheme:     managedScheme(t), Cache: manager.Cache(o), Logger: logr.FromSlogHandler(handler),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		LeaderElection: true, LeaderElectionID: manager.LeaderElectionID, LeaderElectionNamespace: ovnNamespace, LeaderElectionReleaseOnCancel: true,
 	})

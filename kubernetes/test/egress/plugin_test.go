@@ -28,6 +28,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/plugin/dnsnameresolver"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // TestPlugin runs CoreDNS with our plugin against a real API server, with the rights of its manifest.
@@ -131,7 +132,7 @@ func (p *plugged) coredns(t *testing.T, lines string) (ask func(question string)
 // create makes the object of a pattern, and returns its key.
 func (p *plugged) create(t *testing.T, pattern string) types.NamespacedName {
 	t.Helper()
-	o := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace, Name: enforce.ObjectName(enforce.MustPattern(pattern), 0)},
+	o := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace, Name: enforce.ObjectName(must.Pattern(pattern), 0)},
 		Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(pattern)}}
 	if err := p.admin.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -297,7 +298,7 @@ func testRefusedAddress(t *testing.T, p *plugged) {
 		ask("b.four.test. A")
 		return p.refusals(key.Name, "an address of a node")
 	})
-	key = client.ObjectKey{Namespace: key.Namespace, Name: enforce.ObjectName(enforce.MustPattern("a.four.test."), 0)}
+	key = client.ObjectKey{Namespace: key.Namespace, Name: enforce.ObjectName(must.Pattern("a.four.test."), 0)}
 	learns("exceptions to be made", "192.0.2.1 10.96.0.1 10.96.77.7 192.0.2.40 192.0.2.41 198.51.100.1", permitting)
 }
 

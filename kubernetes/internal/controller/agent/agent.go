@@ -26,19 +26,17 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// DefaultNamespace is where OVN-Kubernetes has its DNSNameResolvers.
-const DefaultNamespace = "ovn-kubernetes"
-
 // Options of the agent.
 type Options struct {
-	Zone           string         // as in the status of firewalls; default "global"
+	Zone           string         // as in the status of firewalls
 	Node           string         // how the agent calls itself to those who ask; default Zone
-	Namespace      string         // of the DNSNameResolvers; default DefaultNamespace
+	Namespace      string         // of the DNSNameResolvers
 	ClusterSubnets []netip.Prefix // of all pods; says which families the cluster has
 	PodPrefixes    []netip.Prefix // of the zone's pods; default: of the nodes that say they are in the zone
 	Deep           bool           // names of rules may begin with "**."
@@ -52,20 +50,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-func (o Options) withDefaults() Options {
-	o.Zone = cmp.Or(o.Zone, node.DefaultZone)
-	o.Node = cmp.Or(o.Node, o.Zone)
-	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	o.NB.Log, o.NB.Keep = o.Log, o.KeepFor > 0
-	return o
-}
-
 // Cache says what the agent watches, and leaves out what it never reads of it.
 func Cache(o Options) cache.Options {
-	o = o.withDefaults()
 	here := map[string]cache.Config{o.Namespace: {}}
 	out := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -96,11 +82,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 }
 
 func setup(mgr ctrl.Manager, o Options) (*agent, error) {
-	o = o.withDefaults()
+	o.NB.Log, o.NB.Keep = o.Log, o.KeepFor > 0
 	db := ovn.NewDB(o.NB)
 	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor), sole: db.Sole, outcomes: make(latest, 1), changed: make(chan struct{})}
 	a.engine.metrics.local(db.Local)
-	a.engine.read, a.engine.report, a.engine.log, a.engine.node = a.read, a.outcomes.put, o.Log, o.Node
+	a.engine.read, a.engine.report, a.engine.log, a.engine.node = a.read, a.outcomes.put, o.Log, cmp.Or(o.Node, o.Zone)
 	if o.Metrics != nil {
 		for _, c := range a.engine.metrics.collectors() {
 			if err := o.Metrics.Register(c); err != nil {
@@ -122,18 +108,12 @@ func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 		runs = append(runs, func(ctx context.Context) error { return hold.Serve(ctx, o.Listen, o.TLS, a) })
 	}
 	for _, run := range runs {
-		if err := mgr.Add(everywhere{manager.RunnableFunc(run)}); err != nil {
+		if err := mgr.Add(manager.RunnableFunc(run)); err != nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
-
-// everywhere is a runnable that needs no leader: each zone has its own agent.
-type everywhere struct{ manager.RunnableFunc }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
 
 // agent is the engine with its eyes and its voice in the cluster.
 type agent struct {
@@ -194,7 +174,8 @@ func (a *agent) matters(old, now any) bool {
 	switch now := now.(type) {
 	case *apiv1.EgressFirewall:
 		if old, ok := old.(*apiv1.EgressFirewall); ok && now.Generation != 0 {
-			return old.UID != now.UID || old.Generation != now.Generation || !slices.Equal(a.mine(old.Status.Messages), a.mine(now.Status.Messages))
+			was, is := egress.MessagesOf(a.opts.Zone, old.Status.Messages), egress.MessagesOf(a.opts.Zone, now.Status.Messages)
+			return old.UID != now.UID || old.Generation != now.Generation || !slices.Equal(was, is)
 		}
 	case *corev1.Node:
 		if old, ok := old.(*corev1.Node); ok {
@@ -229,7 +210,7 @@ func (a *agent) read(ctx context.Context) (reading, error) {
 func (a *agent) setPrefixes(nodes []corev1.Node) {
 	prefixes := a.opts.PodPrefixes
 	if len(prefixes) == 0 {
-		prefixes = podPrefixes(nodes, a.opts.Zone)
+		prefixes = podPrefixes(nodes, func(n *corev1.Node) bool { return inZone(n, a.opts.Zone) })
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

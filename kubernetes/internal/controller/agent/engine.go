@@ -20,7 +20,7 @@ import (
 // northbound is ovn.DB.
 type northbound interface {
 	Have(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error)
-	Apply(context.Context, []ovn.Tx) (ovn.Mark, error)
+	Apply(context.Context, ovn.Tx) (ovn.Mark, error)
 	Extend(context.Context, map[string][]string) (ovn.Mark, error)
 	Confirm(context.Context, ovn.Mark) error
 	Current(ovn.Mark) bool
@@ -156,24 +156,20 @@ func (e *engine) passes(ctx context.Context) error {
 // wait returns when there is something to do: at once when objects changed or something lapses, and a lull after the last pass when only
 // the database changed, which it tells.
 func (e *engine) wait(ctx context.Context, due <-chan time.Time, ended time.Time) (repair bool) {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-e.wake:
-		return false
-	case <-due:
-		return false
-	case <-e.db.Changed():
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-e.wake:
-		return false
-	case <-due:
-		return false
-	case <-time.After(time.Until(ended.Add(lull))):
-		return len(e.wake) == 0
+	changed, over := e.db.Changed(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-e.wake:
+			return false
+		case <-due:
+			return false
+		case <-changed:
+			changed, over = nil, time.After(time.Until(ended.Add(lull)))
+		case <-over:
+			return len(e.wake) == 0
+		}
 	}
 }
 
@@ -280,7 +276,7 @@ func (e *engine) last() ovn.Mark {
 }
 
 func (e *engine) apply(ctx context.Context, tx ovn.Tx) error {
-	m, err := e.db.Apply(ctx, []ovn.Tx{tx})
+	m, err := e.db.Apply(ctx, tx)
 	if err != nil {
 		e.metrics.refused.Inc()
 		return err

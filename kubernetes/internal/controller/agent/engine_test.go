@@ -17,6 +17,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // world is what the engine of a test reads.
@@ -225,7 +226,7 @@ func TestLeaseDuringLook(t *testing.T) {
 	e := newEngine(newTables(), time.Hour)
 	in := reading{world: ovn.World{V4: true}, used: map[enforce.Pattern]bool{}}
 	for i := range 10 * breath {
-		in.used[enforce.MustPattern(fmt.Sprintf("n%d.example.com", i))] = true
+		in.used[must.Pattern(fmt.Sprintf("n%d.example.com", i))] = true
 	}
 	until, turns := time.Now().Add(time.Hour), 0
 	written := map[enforce.Pattern]bool{}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,7 +26,7 @@ type Question struct {
 	Protocol  enforce.Protocol // zero: any
 	Port      uint16           // zero: any
 
-	Resolvers      string         // namespace of the DNSNameResolvers; default DefaultNamespace
+	Resolvers      string         // namespace of the DNSNameResolvers
 	ClusterSubnets []netip.Prefix // default: those of all nodes
 	Deep           bool           // also where there is a DNSNameResolver of such a name
 	// Ask asks the agents about an address of a name; nil: they are not asked.
@@ -87,7 +86,6 @@ func (n NodeState) Written() bool { return !n.Programmed && n.Age > 0 }
 
 // Explain reads the cluster and answers.
 func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
-	q.Resolvers = cmp.Or(q.Resolvers, DefaultNamespace)
 	var efs apiv1.EgressFirewallList
 	var names v1alpha1.DNSNameResolverList
 	var nodes corev1.NodeList
@@ -115,7 +113,7 @@ func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	r := Report{Namespace: q.Namespace, Destination: q.destination()}
 	if len(q.ClusterSubnets) == 0 {
-		q.ClusterSubnets = allPrefixes(o.nodes)
+		q.ClusterSubnets = podPrefixes(o.nodes, func(*corev1.Node) bool { return true })
 	}
 	// The manager makes these only where they are turned on.
 	q.Deep = q.Deep || slices.ContainsFunc(o.resolvers, func(r v1alpha1.DNSNameResolver) bool { return strings.HasPrefix(string(r.Spec.Name), "**.") })
@@ -285,12 +283,3 @@ func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []neti
 }
 
 func sortedOnce(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
-
-// allPrefixes returns the subnets of the pods of all nodes.
-func allPrefixes(nodes []corev1.Node) []netip.Prefix {
-	var out []netip.Prefix
-	for i := range nodes {
-		out = append(out, nodeSubnets(&nodes[i])...)
-	}
-	return out
-}

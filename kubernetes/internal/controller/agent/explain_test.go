@@ -14,6 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 
@@ -23,7 +24,7 @@ import (
 func TestExplainReport(t *testing.T) {
 	at := metav1.NewTime(t0)
 	names := resolver("*.example.com.", "5", "a.example.com. 192.0.2.1", "b.example.com. 192.0.2.1 192.0.2.2 2001:db8::1 ::ffff:192.0.2.3")
-	names.Namespace = DefaultNamespace
+	names.Namespace = egress.DefaultNamespace
 	for i := range names.Status.ResolvedNames {
 		for j := range names.Status.ResolvedNames[i].ResolvedAddresses {
 			names.Status.ResolvedNames[i].ResolvedAddresses[j].LastLookupTime = &at

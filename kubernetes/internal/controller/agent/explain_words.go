@@ -18,6 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
@@ -44,11 +45,7 @@ func services(ctx context.Context, c client.Reader) ([]netip.Prefix, error) {
 	}
 	var out []netip.Prefix
 	for _, s := range list.Items {
-		for _, text := range s.Spec.CIDRs {
-			if p, err := netip.ParsePrefix(text); err == nil {
-				out = append(out, p)
-			}
-		}
+		out = append(out, node.Prefixes(s.Spec.CIDRs)...)
 	}
 	return out, nil
 }
@@ -151,16 +148,10 @@ func tells(r *v1alpha1.DNSNameResolver, name dnsname.Name) string {
 	return out
 }
 
-// What the manager writes among the words of zones.
-const (
-	managerZone = "cluster-manager"
-	moreRules   = " more rules are wrong"
-)
-
 // status adds where a firewall is in force: agents say so when their switch has confirmed it. It warns when a zone says that it is not. What
 // is wrong with rules, all say alike, and it is told already.
 func (r *Report) status(o objects, namespace string, bad []error) {
-	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == theOnly })
+	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == egress.Name })
 	if i < 0 {
 		return
 	}
@@ -169,10 +160,10 @@ func (r *Report) status(o objects, namespace string, bad []error) {
 		zone, what, _ := strings.Cut(m, ": ")
 		said[zone] = true
 		switch {
-		case zone == managerZone && len(bad) > 0 && (strings.HasSuffix(what, moreRules) || slices.ContainsFunc(bad, func(err error) bool { return strings.HasSuffix(what, ": "+err.Error()) })):
-		case what == applied || m == message(zone, bad, nil):
+		case zone == egress.ManagerZone && len(bad) > 0 && (strings.HasSuffix(what, egress.MoreRules) || slices.ContainsFunc(bad, func(err error) bool { return strings.HasSuffix(what, ": "+err.Error()) })):
+		case what == egress.Applied || m == message(zone, bad, nil):
 			r.InForce = append(r.InForce, zone)
-		case strings.Contains(what, notApplied):
+		case strings.Contains(what, egress.NotApplied):
 			r.Warnings = append(r.Warnings, m)
 		}
 	}

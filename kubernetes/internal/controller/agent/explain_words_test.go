@@ -19,6 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 // TestExplainNoNamespace does not call a namespace open that is mistyped.
@@ -43,7 +44,7 @@ func TestExplainNoNamespace(t *testing.T) {
 		{"shpo", forbidden, ""}, // by a role of before
 	} {
 		c := fake.NewClientBuilder().WithScheme(s).WithObjects(there).WithInterceptorFuncs(tt.funcs).Build()
-		got, err := Explain(t.Context(), c, Question{Namespace: tt.namespace, Addr: addr("192.0.2.1")})
+		got, err := Explain(t.Context(), c, Question{Namespace: tt.namespace, Resolvers: egress.DefaultNamespace, Addr: addr("192.0.2.1")})
 		if err != nil || got.Unknown != tt.unknown || (len(got.Answers) == 0) != (tt.unknown != "") {
 			t.Errorf("%s: %+v, %v, want %q", tt.namespace, got, err, tt.unknown)
 		}
@@ -60,7 +61,7 @@ func TestExplainService(t *testing.T) {
 	}
 	deny := ef("ns1", 1, allow("www.example.com"), apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}})
 	names, open := resolver("www.example.com.", "1", "www.example.com. 10.96.0.10"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open"}}
-	names.Namespace, names.ResourceVersion = DefaultNamespace, ""
+	names.Namespace, names.ResourceVersion = egress.DefaultNamespace, ""
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:10:96::/112"}}}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(&deny, open, &names, cidr).Build()
 	const told = " is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
@@ -74,6 +75,7 @@ func TestExplainService(t *testing.T) {
 		{Question{Namespace: "open", Addr: addr("10.96.0.10")}, "", ""},
 		{Question{Namespace: "ns1", Name: dnsname.MustParse("www.example.com")}, "", "10.96.0.10" + told}, // where answers may have it
 	} {
+		tt.q.Resolvers = egress.DefaultNamespace
 		got, err := Explain(t.Context(), c, tt.q)
 		if warning := strings.Join(got.Warnings, "; "); err != nil || got.Unknown != tt.unknown || warning != tt.warning || (len(got.Answers) == 0) != (tt.unknown != "") {
 			t.Errorf("%+v: %+v, %v", tt.q, got, err)

@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 var (
-	www  = enforce.MustPattern("www.example.com")
-	wild = enforce.MustPattern("*.example.com")
+	www  = must.Pattern("www.example.com")
+	wild = must.Pattern("*.example.com")
 	t0   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 

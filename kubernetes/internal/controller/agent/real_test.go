@@ -23,6 +23,7 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
@@ -46,14 +47,14 @@ func startRig(t *testing.T, o cluster.OVNOptions) *rig {
 	r.ovn.External.Echo(t, port)
 	r.must(c.ApplyYAML(crds.YAML()))
 	r.must(c.CreateNamespace("shop", map[string]string{logAnnotation: `{"deny":"info"}`}))
-	r.must(c.CreateNamespace(DefaultNamespace, nil))
+	r.must(c.CreateNamespace(egress.DefaultNamespace, nil))
 	r.pod = r.ovn.Pod(t, "shop", "web")
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
 		r.must(add(s))
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	options := Options{Zone: r.ovn.Node, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
+	options := Options{Zone: r.ovn.Node, Namespace: egress.DefaultNamespace, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
 		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: r.ovn.Switch}}
 	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(options), Metrics: metricsserver.Options{BindAddress: "0"}})
 	r.must(err)
@@ -110,7 +111,7 @@ func (r *rig) nb(args ...string) string {
 func (r *rig) learn(name string, ips ...string) {
 	r.Helper()
 	obj := &v1alpha1.DNSNameResolver{}
-	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: DefaultNamespace, Name: name}, obj))
+	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: egress.DefaultNamespace, Name: name}, obj))
 	now := metav1.Now()
 	entry := v1alpha1.DNSNameResolverResolvedName{DNSName: obj.Spec.Name, ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
 	for _, ip := range ips {
@@ -146,7 +147,7 @@ func TestRealLater(t *testing.T) { day(startRig(t, cluster.OVNOptions{From: clus
 
 func day(r *rig) {
 	t := r.T
-	r.must(r.client.Create(t.Context(), &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "dns-1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
+	r.must(r.client.Create(t.Context(), &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: "dns-1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
 	deny4 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
 	deny6 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "::/0"}}
 	firewall := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"},
@@ -342,14 +343,14 @@ func (r *rig) logs() {
 // reports tells an EgressFirewallDNSName that the version its manager waits for is in the switch.
 func (r *rig) reports() {
 	names := &v1alpha1.DNSNameResolver{}
-	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: DefaultNamespace, Name: "dns-1"}, names))
-	old := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "dns-1"}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: "www.example.com."}}
+	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: egress.DefaultNamespace, Name: "dns-1"}, names))
+	old := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: "dns-1"}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: "www.example.com."}}
 	r.must(r.client.Create(r.Context(), old))
 	old.Status.AddressesVersion = names.ResourceVersion
 	r.must(r.client.Status().Update(r.Context(), old))
 	r.soon("the zone says programmed", func() bool {
 		r.must(r.client.Get(r.Context(), client.ObjectKeyFromObject(old), old))
-		return len(old.Status.Programmed) == 1 && old.Status.Programmed[0].Zone == r.ovn.Node && reaches(old.Status.Programmed[0].AddressesVersion, names.ResourceVersion)
+		return len(old.Status.Programmed) == 1 && old.Status.Programmed[0].Zone == r.ovn.Node && egress.Reaches(old.Status.Programmed[0].AddressesVersion, names.ResourceVersion)
 	})
 }
 

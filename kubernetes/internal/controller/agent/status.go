@@ -12,18 +12,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
-)
-
-// What a zone says, in the words of OVN-Kubernetes, which its cluster manager and its users look for.
-const (
-	applied    = "EgressFirewall Rules applied"
-	notApplied = "EgressFirewall Rules not correctly applied"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 // maxComplaints keeps a firewall of a thousand bad rules from filling its own status.
@@ -47,9 +40,9 @@ func message(zone string, bad []error, failed error) string {
 		said = append(said, rowID.ReplaceAllString(failed.Error(), "…"))
 	}
 	if len(said) == 0 {
-		return zone + ": " + applied
+		return zone + ": " + egress.Applied
 	}
-	return zone + ": " + notApplied + ": " + strings.Join(said, "; ")
+	return zone + ": " + egress.NotApplied + ": " + strings.Join(said, "; ")
 }
 
 // latest holds the outcome that was not reported yet. An API server that is away must not keep anybody from programming.
@@ -98,11 +91,11 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	for i := range efs.Items {
 		ef := &efs.Items[i]
 		bad, read := out.reading.errs[ef.Namespace]
-		if ef.Name != theOnly || !read || ef.DeletionTimestamp != nil {
+		if ef.Name != egress.Name || !read || ef.DeletionTimestamp != nil {
 			continue
 		}
 		said := message(a.opts.Zone, bad, out.failed[ef.Namespace])
-		if mine := a.mine(ef.Status.Messages); len(mine) == 1 && mine[0] == said {
+		if mine := egress.MessagesOf(a.opts.Zone, ef.Status.Messages); len(mine) == 1 && mine[0] == said {
 			continue
 		}
 		todo = append(todo, saying{ef, said})
@@ -113,7 +106,7 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	}
 	done = true
 	for _, t := range todo {
-		if err := a.say(ctx, t.ef, map[string]any{"messages": []any{t.said}}); err != nil {
+		if err := a.say(ctx, t.ef, &apiv1.EgressFirewallStatus{Messages: []string{t.said}}); err != nil {
 			a.opts.Log.Error("report on firewall", "namespace", t.ef.Namespace, "err", err)
 			done = false
 		}
@@ -133,10 +126,6 @@ func (a *agent) confirmed(ctx context.Context, out outcome) bool {
 		a.opts.Log.Warn("nothing is reported", "err", err)
 	}
 	return err == nil
-}
-
-func (a *agent) mine(messages []string) []string {
-	return slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, a.opts.Zone+": ") })
 }
 
 const (
@@ -170,8 +159,9 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			entry := map[string]any{"zone": a.opts.Zone, "addressesVersion": out.reading.versions[n.Name]}
-			if err := a.say(ctx, n, map[string]any{"programmed": []any{entry}}); err != nil {
+			word := dnsv1alpha1.EgressFirewallDNSNameProgrammed{Zone: a.opts.Zone, AddressesVersion: out.reading.versions[n.Name]}
+			status := dnsv1alpha1.EgressFirewallDNSNameStatus{Programmed: []dnsv1alpha1.EgressFirewallDNSNameProgrammed{word}}
+			if err := a.say(ctx, n, &status); err != nil {
 				a.opts.Log.Error("report on name", "name", n.Name, "err", err)
 				failed.Store(true)
 			}
@@ -184,34 +174,17 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 // owes tells whether the manager waits for this zone's word, and version is what it waits for.
 func (a *agent) owes(n *dnsv1alpha1.EgressFirewallDNSName, version string) bool {
 	want := n.Status.AddressesVersion
-	if want == "" || !reaches(version, want) {
+	if !egress.Reaches(version, want) {
 		return false
 	}
 	return !slices.ContainsFunc(n.Status.Programmed, func(p dnsv1alpha1.EgressFirewallDNSNameProgrammed) bool {
-		return p.Zone == a.opts.Zone && reaches(p.AddressesVersion, want)
+		return p.Zone == a.opts.Zone && egress.Reaches(p.AddressesVersion, want)
 	})
 }
 
-// reaches tells whether a version is another one or later.
-func reaches(version, other string) bool {
-	if version == "" || other == "" {
-		return false
-	}
-	c, err := resourceversion.CompareResourceVersion(version, other)
-	return err == nil && c >= 0
-}
-
-// say applies a part of a status as this zone's, and nothing else of the object.
-func (a *agent) say(ctx context.Context, obj client.Object, status map[string]any) error {
-	gvk, err := a.client.GroupVersionKindFor(obj)
-	if err != nil {
-		return err
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	u.SetGroupVersionKind(gvk)
-	u.SetNamespace(obj.GetNamespace())
-	u.SetName(obj.GetName())
-	err = a.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(a.opts.Zone), client.ForceOwnership)
+// say applies a part of a status as this zone's.
+func (a *agent) say(ctx context.Context, obj client.Object, status any) error {
+	err := egress.Apply(ctx, a.client, obj, a.opts.Zone, status)
 	if apierrors.IsNotFound(err) || errors.Is(err, context.Canceled) {
 		return nil // gone meanwhile, or so are we
 	}

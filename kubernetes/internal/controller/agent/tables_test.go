@@ -90,15 +90,12 @@ func (d *tables) writeIn(trip time.Duration, f func()) (ovn.Mark, error) {
 	return m, nil
 }
 
-func (d *tables) Apply(_ context.Context, txs []ovn.Tx) (m ovn.Mark, err error) {
-	for _, tx := range txs {
-		m, err = d.writeIn(max(d.trip, d.passTrip), func() {
-			for _, op := range tx.Ops {
-				d.op(op)
-			}
-		})
-	}
-	return m, err
+func (d *tables) Apply(_ context.Context, tx ovn.Tx) (ovn.Mark, error) {
+	return d.writeIn(max(d.trip, d.passTrip), func() {
+		for _, op := range tx.Ops {
+			d.op(op)
+		}
+	})
 }
 
 // op knows what a test of one firewall needs: rows come, address sets and attached ACLs change, ACLs do not.

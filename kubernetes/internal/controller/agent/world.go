@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"errors"
 	"net/netip"
 	"slices"
 
@@ -14,13 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
-
-// theOnly is the name an EgressFirewall has; its schema allows no other.
-const theOnly = "default"
 
 // logAnnotation is the annotation of namespaces that OVN-Kubernetes reads.
 const logAnnotation = "k8s.ovn.org/acl-logging"
@@ -51,11 +48,7 @@ type reader struct {
 
 type parsedFirewall struct {
 	generation int64
-	firewall   enforce.Firewall
-	selectors  map[int]labels.Selector // by index of the rule
-	errs       []error
-	frozen     bool
-	names      []enforce.Pattern // in its rules; of a frozen one, in those that could be ordered
+	egress.Firewall
 }
 
 type parsedResolver struct {
@@ -80,19 +73,19 @@ func (r *reader) read(o objects) reading {
 	firewalls := make(map[types.UID]parsedFirewall, len(o.firewalls))
 	for i := range o.firewalls {
 		ef := &o.firewalls[i]
-		if ef.Name != theOnly {
+		if ef.Name != egress.Name {
 			continue
 		}
 		p := r.firewall(ef)
 		firewalls[ef.UID] = p
-		out.errs[ef.Namespace] = p.errs
-		if p.frozen {
+		out.errs[ef.Namespace] = p.Errs
+		if p.Frozen {
 			out.world.Frozen = append(out.world.Frozen, ef.Namespace)
-			out.world.Names = append(out.world.Names, p.names...)
+			out.world.Names = append(out.world.Names, p.Names...)
 		} else {
 			out.world.Firewalls = append(out.world.Firewalls, p.resolved(o.nodes))
 		}
-		for _, pattern := range p.names {
+		for _, pattern := range p.Names {
 			out.used[pattern] = true
 		}
 	}
@@ -111,55 +104,18 @@ func (r *reader) firewall(ef *apiv1.EgressFirewall) parsedFirewall {
 	if p, ok := r.firewalls[ef.UID]; ok && p.generation == ef.Generation && ef.Generation != 0 {
 		return p
 	}
-	p := parsedFirewall{generation: ef.Generation, selectors: map[int]labels.Selector{}}
-	in := make([]enforce.RuleInput, len(ef.Spec.Egress))
-	for i, rule := range ef.Spec.Egress {
-		in[i] = enforce.RuleInput{Type: string(rule.Type), CIDR: rule.To.CIDRSelector, DNSName: rule.To.DNSName,
-			HasNodeSelector: rule.To.NodeSelector != nil, Options: enforce.PatternOptions{Deep: r.opts.Deep}}
-		for _, port := range rule.Ports {
-			in[i].Ports = append(in[i].Ports, enforce.PortInput{Protocol: port.Protocol, Port: port.Port})
-		}
-	}
-	p.firewall, p.errs = enforce.ParseFirewall(ef.Namespace, in)
-	p.names = p.firewall.Patterns()
-	if p.frozen = len(in) > enforce.MaxRules; p.frozen {
-		// What it said before may still be in force, and its names are among these, if it only grew.
-		first, _ := enforce.ParseFirewall(ef.Namespace, in[:enforce.MaxRules])
-		p.names = first.Patterns()
-	}
-	p.firewall.Rules = slices.DeleteFunc(p.firewall.Rules, func(rule enforce.Rule) bool {
-		if rule.Kind != enforce.ByNodes {
-			return false
-		}
-		s, err := metav1.LabelSelectorAsSelector(ef.Spec.Egress[rule.Index].To.NodeSelector)
-		if err != nil {
-			p.errs = append(p.errs, &enforce.RuleError{Index: rule.Index, Field: "to.nodeSelector", Reason: err.Error()})
-			return true
-		}
-		p.selectors[rule.Index] = s
-		return false
-	})
-	slices.SortStableFunc(p.errs, func(a, b error) int { return ruleIndex(a) - ruleIndex(b) })
-	return p
-}
-
-// ruleIndex is that of the rule an error is about; those about all of them come first.
-func ruleIndex(err error) int {
-	if e, ok := errors.AsType[*enforce.RuleError](err); ok {
-		return e.Index
-	}
-	return -1
+	return parsedFirewall{ef.Generation, egress.Read(ef, r.opts.Deep)}
 }
 
 // resolved is the firewall with the addresses of the nodes its selectors select now.
 func (p parsedFirewall) resolved(nodes []corev1.Node) enforce.Firewall {
-	if len(p.selectors) == 0 {
-		return p.firewall
+	f := p.Firewall.Firewall
+	if len(p.Selectors) == 0 {
+		return f
 	}
-	f := p.firewall
 	f.Rules = slices.Clone(f.Rules)
 	for i, rule := range f.Rules {
-		selector := p.selectors[rule.Index]
+		selector := p.Selectors[rule.Index]
 		if selector == nil {
 			continue
 		}
@@ -212,11 +168,11 @@ func nodeSubnets(n *corev1.Node) []netip.Prefix {
 	return node.PodCIDRs(n)
 }
 
-// podPrefixes returns the subnets of the pods of a zone's nodes.
-func podPrefixes(nodes []corev1.Node, zone string) []netip.Prefix {
+// podPrefixes returns the subnets of the pods of some nodes.
+func podPrefixes(nodes []corev1.Node, which func(*corev1.Node) bool) []netip.Prefix {
 	var out []netip.Prefix
 	for i := range nodes {
-		if inZone(&nodes[i], zone) {
+		if which(&nodes[i]) {
 			out = append(out, nodeSubnets(&nodes[i])...)
 		}
 	}

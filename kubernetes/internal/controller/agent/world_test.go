@@ -199,7 +199,7 @@ func TestPodPrefixes(t *testing.T) {
 		{"other", nil},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, podPrefixes(nodes, tt.zone), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(tt.want, podPrefixes(nodes, func(n *corev1.Node) bool { return inZone(n, tt.zone) }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.zone, diff)
 		}
 	}

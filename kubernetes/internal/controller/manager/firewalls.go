@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 // fieldManager owns what we apply: the sum of the status, and our own messages.
@@ -50,23 +49,23 @@ func (f *firewalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if ef.Name != theOnly || ef.DeletionTimestamp != nil {
+	if ef.Name != egress.Name || ef.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
 	if err := f.forget(ctx, &ef); err != nil {
 		return ctrl.Result{}, err
 	}
-	wrong := complaints(&ef, f.options.Deep)
+	wrong := egress.Read(&ef, f.options.Deep).Errs
 	f.count(req.Namespace, len(wrong))
 	want := judge(messages(wrong), ef.Status.Messages, f.zones.list())
-	have := ours(ef.Status.Messages)
-	if want.status == ef.Status.Status && sameSet(want.messages, have) {
+	have := egress.MessagesOf(egress.ManagerZone, ef.Status.Messages)
+	if want.Status == ef.Status.Status && sameSet(want.Messages, have) {
 		return ctrl.Result{}, nil
 	}
-	if err := f.apply(ctx, req.NamespacedName, fieldManager, want); err != nil {
+	if err := f.apply(ctx, &ef, fieldManager, want); err != nil {
 		return ctrl.Result{}, err
 	}
-	f.tell(&ef, want.messages, have)
+	f.tell(&ef, want.Messages, have)
 	return ctrl.Result{}, nil
 }
 
@@ -77,7 +76,7 @@ func (f *firewalls) tell(ef *apiv1.EgressFirewall, want, have []string) {
 		if slices.Contains(have, m) {
 			continue
 		}
-		m = strings.TrimPrefix(m, ownZone+": "+notApplied+": ")
+		m = strings.TrimPrefix(m, egress.ManagerZone+": "+egress.NotApplied+": ")
 		place, _, _ := strings.Cut(m, ": ")
 		f.events.Eventf(ef, nil, corev1.EventTypeWarning, "InvalidRule", cut("Validate "+place, 128), "%s", cut(m, 1024))
 	}
@@ -100,7 +99,7 @@ func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error 
 	}
 	key := client.ObjectKeyFromObject(ef)
 	for _, zone := range f.zones.left(key, said) {
-		if err := f.apply(ctx, key, zone, verdict{}); err != nil {
+		if err := f.apply(ctx, ef, zone, apiv1.EgressFirewallStatus{}); err != nil {
 			return err
 		}
 		f.zones.removed(key, zone)
@@ -109,25 +108,10 @@ func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error 
 }
 
 // apply is a server-side apply, so that zones and the cluster manager each own their lines of one list.
-func (f *firewalls) apply(ctx context.Context, key types.NamespacedName, manager string, v verdict) error {
-	status := map[string]any{}
-	if v.status != "" {
-		status["status"] = v.status
-	}
-	if len(v.messages) > 0 {
-		list := make([]any, len(v.messages))
-		for i, m := range v.messages {
-			list[i] = m
-		}
-		status["messages"] = list
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	u.SetGroupVersionKind(apiv1.GroupVersion.WithKind("EgressFirewall"))
-	u.SetNamespace(key.Namespace)
-	u.SetName(key.Name)
-	err := f.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+func (f *firewalls) apply(ctx context.Context, ef *apiv1.EgressFirewall, owner string, s apiv1.EgressFirewallStatus) error {
+	err := egress.Apply(ctx, f.client, ef, owner, &s)
 	if client.IgnoreNotFound(f.metrics.wrote("egressfirewalls", "apply", err)) != nil {
-		return fmt.Errorf("apply status of %s as %s: %w", key, manager, err)
+		return fmt.Errorf("apply status of %s as %s: %w", client.ObjectKeyFromObject(ef), owner, err)
 	}
 	return nil
 }

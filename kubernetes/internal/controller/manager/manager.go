@@ -6,7 +6,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -23,11 +22,7 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
-
-// DefaultNamespace is where OVN-Kubernetes looks for DNSNameResolvers unless told otherwise.
-const DefaultNamespace = "ovn-kubernetes"
 
 // LeaderElectionID is of our own, so that a stock cluster manager beside ours does not wait for it. Two of different kinds
 // would undo each other's work for names of which only one knows, and must not run at once.
@@ -35,27 +30,16 @@ const LeaderElectionID = "manager.egress.nameplane"
 
 // Options are those of Setup.
 type Options struct {
-	Namespace string                               // of the DNSNameResolvers; default DefaultNamespace
-	Deep      bool                                 // names of rules may begin with "**."
-	DNSNames  bool                                 // keep an EgressFirewallDNSName beside each DNSNameResolver
-	Hash      func(enforce.Pattern, uint32) string // names of objects; default enforce.ObjectName
-	Log       *slog.Logger                         // default slog.Default()
-	Metrics   prometheus.Registerer                // default none
-}
-
-func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	if o.Hash == nil {
-		o.Hash = enforce.ObjectName
-	}
-	o.Log = cmp.Or(o.Log, slog.Default())
-	return o
+	Namespace string // of the DNSNameResolvers
+	Deep      bool   // names of rules may begin with "**."
+	DNSNames  bool   // keep an EgressFirewallDNSName beside each DNSNameResolver
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
 }
 
 // Cache says what the manager's cache needs to hold. The statuses of DNSNameResolvers are by far the largest part, and nobody here
 // reads them unless they are mirrored.
 func Cache(o Options) cache.Options {
-	o = o.withDefaults()
 	here := map[string]cache.Config{o.Namespace: {}}
 	resolvers := cache.ByObject{Namespaces: here, Transform: strip(!o.DNSNames)}
 	out := cache.Options{
@@ -91,13 +75,10 @@ const (
 
 // Setup adds the reconcilers to a manager whose cache was made with Cache.
 func Setup(mgr ctrl.Manager, o Options) error {
-	o = o.withDefaults()
 	m := newMetrics()
-	if o.Metrics != nil {
-		for _, c := range []prometheus.Collector{m.writes, m.collisions, m.badRules} {
-			if err := o.Metrics.Register(c); err != nil {
-				return err
-			}
+	for _, c := range []prometheus.Collector{m.writes, m.collisions, m.badRules} {
+		if err := o.Metrics.Register(c); err != nil {
+			return err
 		}
 	}
 	index := mgr.GetFieldIndexer()
@@ -135,7 +116,5 @@ func controllerOptions[request comparable](workers int) controller.TypedOptions[
 		MaxConcurrentReconciles: workers,
 		// The default grows to a quarter of an hour, which is long after whatever was wrong has been put right.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](5*time.Millisecond, 30*time.Second),
-		// Tests run several managers in one process.
-		SkipNameValidation: new(true),
 	}
 }

@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 type (
@@ -34,7 +34,7 @@ func mirrored(r *v1alpha1.DNSNameResolver, old dnsNameStatus, zones []string, no
 				item.AddressesVersion = b.AddressesVersion
 			}
 		}
-		if !reaches(out.AddressesVersion, item.AddressesVersion) {
+		if !egress.Reaches(out.AddressesVersion, item.AddressesVersion) {
 			out.AddressesVersion = item.AddressesVersion
 		}
 		meta.SetStatusCondition(&item.Conditions, available(item.AddressesVersion, old.Programmed, zones, now))
@@ -58,7 +58,7 @@ func infos(list []v1alpha1.DNSNameResolverResolvedAddress) []dnsNameInfo {
 // each that follows would cost a write; the list of those that have it is in the status.
 func available(version string, said []programmed, zones []string, now time.Time) metav1.Condition {
 	lacks := func(zone string) bool {
-		return !slices.ContainsFunc(said, func(p programmed) bool { return p.Zone == zone && reaches(p.AddressesVersion, version) })
+		return !slices.ContainsFunc(said, func(p programmed) bool { return p.Zone == zone && egress.Reaches(p.AddressesVersion, version) })
 	}
 	c := metav1.Condition{Type: dnsv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
 	switch {
@@ -78,13 +78,4 @@ func hasAll(have, want []dnsNameInfo) bool {
 		ips[h.IP] = true
 	}
 	return !slices.ContainsFunc(want, func(w dnsNameInfo) bool { return !ips[w.IP] })
-}
-
-// reaches reports whether resource version a is not older than b. One that cannot be compared is not.
-func reaches(a, b string) bool {
-	if a == b {
-		return true
-	}
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c > 0
 }

@@ -149,7 +149,7 @@ func (n *names) plan(ctx context.Context, name string, have []v1alpha1.DNSNameRe
 		}
 		return string(r.Spec.Name)
 	}
-	p, err := planName(pattern, objectNames(have), owner, n.options.Hash)
+	p, err := planName(pattern, objectNames(have), owner)
 	if failed != nil {
 		return plan{}, failed
 	}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +19,12 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
+
+var testOptions = Options{Namespace: egress.DefaultNamespace, Log: slog.New(slog.DiscardHandler)}
 
 // fakeClient has the indexes of the cache.
 func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
@@ -36,7 +42,7 @@ func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 
 func resolver(object, name string) *v1alpha1.DNSNameResolver {
 	return &v1alpha1.DNSNameResolver{
-		ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: object},
+		ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: object},
 		Spec:       v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(name)},
 	}
 }
@@ -57,36 +63,35 @@ func objects(t *testing.T, c client.Client) map[string]string {
 
 func TestReconcileName(t *testing.T) {
 	const www, object = "www.example.com.", "dns-5dd68c7c99"
+	const one, two = "v2cyta.example.com.", "kgxe1a.example.com." // have one hash
+	first, second := enforce.ObjectName(must.Pattern(two), 0), enforce.ObjectName(must.Pattern(one), 1)
+	if enforce.ObjectName(must.Pattern(one), 0) != first {
+		t.Fatal("the names do not collide")
+	}
 	tests := []struct {
 		name  string
 		there []client.Object
-		hash  bool // all names collide
 		key   string
 		want  map[string]string
 	}{
-		{"made", []client.Object{firewall("a", "WWW.example.com")}, false, www, map[string]string{object: www}},
-		{"one for two namespaces", []client.Object{firewall("a", "www.example.com"), firewall("b", "www.example.com."), resolver(object, www)}, false, www,
+		{"made", []client.Object{firewall("a", "WWW.example.com")}, www, map[string]string{object: www}},
+		{"one for two namespaces", []client.Object{firewall("a", "www.example.com"), firewall("b", "www.example.com."), resolver(object, www)}, www,
 			map[string]string{object: www}},
-		{"removed", []client.Object{firewall("a", "other.example.com"), resolver(object, www)}, false, www, map[string]string{}},
-		{"made by hand, used by nobody", []client.Object{resolver("mine", "mine.example.com.")}, false, "mine.example.com.", map[string]string{}},
-		{"made by hand beside ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www), resolver(object, www)}, false, www,
+		{"removed", []client.Object{firewall("a", "other.example.com"), resolver(object, www)}, www, map[string]string{}},
+		{"made by hand, used by nobody", []client.Object{resolver("mine", "mine.example.com.")}, "mine.example.com.", map[string]string{}},
+		{"made by hand beside ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www), resolver(object, www)}, www,
 			map[string]string{object: www}},
-		{"made by hand instead of ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www)}, false, www,
+		{"made by hand instead of ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www)}, www,
 			map[string]string{object: www}},
-		{"collision", []client.Object{firewall("a", "www.example.com", "other.example.com"), resolver("o0", "other.example.com.")}, true, www,
-			map[string]string{"o0": "other.example.com.", "o1": www}},
-		{"collision, found again by a new manager", []client.Object{firewall("a", "www.example.com"), resolver("o0", "other.example.com."), resolver("o1", www)}, true, www,
-			map[string]string{"o0": "other.example.com.", "o1": www}},
-		{"a spelling that no rule has", []client.Object{firewall("a", "www.example.com"), resolver("mine", "WWW.example.com.")}, false, "WWW.example.com.",
+		{"collision", []client.Object{firewall("a", one, two), resolver(first, two)}, one, map[string]string{first: two, second: one}},
+		{"collision, found again by a new manager", []client.Object{firewall("a", one), resolver(first, two), resolver(second, one)}, one,
+			map[string]string{first: two, second: one}},
+		{"a spelling that no rule has", []client.Object{firewall("a", "www.example.com"), resolver("mine", "WWW.example.com.")}, "WWW.example.com.",
 			map[string]string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := Options{}.withDefaults()
-			if tt.hash {
-				o.Hash = collide
-			}
-			n := &names{client: fakeClient(t, interceptor.Funcs{}, tt.there...), options: o, metrics: newMetrics()}
+			n := &names{client: fakeClient(t, interceptor.Funcs{}, tt.there...), options: testOptions, metrics: newMetrics()}
 			for range 2 { // the second time nothing is left to do
 				if _, err := n.Reconcile(t.Context(), tt.key); err != nil {
 					t.Fatal(err)
@@ -111,7 +116,7 @@ func TestCreateFails(t *testing.T) {
 			return c.Create(ctx, obj, opts...)
 		},
 	}, firewall("a", "www.example.com"))
-	n := &names{client: c, options: Options{}.withDefaults(), metrics: newMetrics()}
+	n := &names{client: c, options: testOptions, metrics: newMetrics()}
 	for i := range 3 {
 		_, err := n.Reconcile(t.Context(), "www.example.com.")
 		if failed := err != nil; failed != (i < 2) {
@@ -138,7 +143,7 @@ func TestBlindCache(t *testing.T) {
 			return c.Get(ctx, client.ObjectKey{Name: "unseen"}, obj, opts...)
 		},
 	}, resolver("dns-5dd68c7c99", "www.example.com."))
-	n := &names{client: c, options: Options{}.withDefaults(), metrics: newMetrics()}
+	n := &names{client: c, options: testOptions, metrics: newMetrics()}
 	r, err := n.create(t.Context(), plan{create: "dns-5dd68c7c99"}, "www.example.com.")
 	if err != nil || r.RequeueAfter == 0 {
 		t.Errorf("create = %v, %v; want another look and no error", r, err)
@@ -152,7 +157,7 @@ func TestForbiddenPatch(t *testing.T) {
 		tries++
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "dnsnameresolvers"}, "x", nil)
 	}})
-	n := &names{client: c, options: Options{}.withDefaults(), metrics: newMetrics()}
+	n := &names{client: c, options: testOptions, metrics: newMetrics()}
 	r := resolver("x", "*.example.com.")
 	r.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	for range 3 {

@@ -21,11 +21,11 @@ type plan struct {
 //
 // The first of the name's own hashes whose object is its own is kept, also when one before has become free since: to move would
 // forget the addresses. All others were made by hand, and go.
-func planName(p enforce.Pattern, have []string, owner func(object string) string, hash func(enforce.Pattern, uint32) string) (plan, error) {
+func planName(p enforce.Pattern, have []string, owner func(object string) string) (plan, error) {
 	var out plan
 	free := ""
 	for c := range uint32(maxCollisions) {
-		object := hash(p, c)
+		object := enforce.ObjectName(p, c)
 		if slices.Contains(have, object) {
 			out.remove = slices.DeleteFunc(slices.Clone(have), func(s string) bool { return s == object })
 			return out, nil

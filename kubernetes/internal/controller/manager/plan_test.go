@@ -1,21 +1,31 @@
 package manager
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// hashes are o0, o1, o2: all names collide.
-func collide(_ enforce.Pattern, c uint32) string { return fmt.Sprintf("o%d", c) }
-
+// TestPlanName names the objects of www.example.com o0, o1 and so on, in the order in which they are tried.
 func TestPlanName(t *testing.T) {
-	full := map[string]string{}
+	www := must.Pattern("www.example.com")
+	short, full := map[string]string{}, map[string]string{}
 	for c := range uint32(maxCollisions) {
-		full[collide(enforce.Pattern{}, c)] = "other.example.com."
+		short[enforce.ObjectName(www, c)] = fmt.Sprintf("o%d", c)
+		full[fmt.Sprintf("o%d", c)] = "other.example.com."
+	}
+	long := func(o string) string {
+		for object, s := range short {
+			if s == o {
+				return object
+			}
+		}
+		return o
 	}
 	tests := []struct {
 		name string
@@ -37,14 +47,22 @@ func TestPlanName(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := planName(enforce.MustPattern("www.example.com"), tt.have, func(o string) string { return tt.all[o] }, collide)
+			var have []string
+			for _, o := range tt.have {
+				have = append(have, long(o))
+			}
+			got, err := planName(www, have, func(o string) string { return tt.all[short[o]] })
 			if (err != nil) != tt.fail {
 				t.Errorf("error %v", err)
+			}
+			got.create = short[got.create]
+			for i, o := range got.remove {
+				got.remove[i] = cmp.Or(short[o], o)
 			}
 			if len(got.remove) == 0 {
 				got.remove = nil
 			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, gocmp.AllowUnexported(plan{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 // firewall has an Allow rule for each name, and whatever else is given.
 func firewall(namespace string, names ...string) *apiv1.EgressFirewall {
-	ef := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: theOnly}}
+	ef := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.Name}}
 	for _, name := range names {
 		ef.Spec.Egress = append(ef.Spec.Egress, apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}})
 	}
@@ -34,7 +35,7 @@ func TestNamesOf(t *testing.T) {
 			[]string{"www.example.com."}},
 		{"deep, off", firewall("a", "**.example.com", "www.example.com"), false, []string{"www.example.com."}},
 		{"deep, on", firewall("a", "**.example.com", "www.example.com"), true, []string{"**.example.com.", "www.example.com."}},
-		{"other rules", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: theOnly}, Spec: apiv1.EgressFirewallSpec{Egress: []apiv1.EgressFirewallRule{
+		{"other rules", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: egress.Name}, Spec: apiv1.EgressFirewallSpec{Egress: []apiv1.EgressFirewallRule{
 			{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}},
 			{Type: "Deny", To: apiv1.EgressFirewallDestination{DNSName: "www.example.com"}},
 			{Type: "AllowX", To: apiv1.EgressFirewallDestination{DNSName: "bad.example.com"}},
@@ -56,11 +57,11 @@ func TestTooManyRules(t *testing.T) {
 	for i := range 8001 {
 		names = append(names, fmt.Sprintf("n%d.example.com", i))
 	}
-	if errs := complaints(firewall("a", names[:8000]...), false); len(errs) != 0 {
+	if errs := egress.Read(firewall("a", names[:8000]...), false).Errs; len(errs) != 0 {
 		t.Errorf("8000 rules: %v", errs)
 	}
 	ef := firewall("a", names...)
-	errs := complaints(ef, false)
+	errs := egress.Read(ef, false).Errs
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "8001 rules") {
 		t.Errorf("8001 rules: %v", errs)
 	}
@@ -79,7 +80,7 @@ func TestMessages(t *testing.T) {
 		{Type: "Allow", To: apiv1.EgressFirewallDestination{CIDRSelector: "192.0.2.0/24"}, Ports: []apiv1.EgressFirewallPort{{Protocol: "TCPX", Port: 80}}},
 		{Type: "Deny", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{}}},
 	}}}
-	got := messages(complaints(ef, false))
+	got := messages(egress.Read(ef, false).Errs)
 	want := []string{"spec.egress[0].to.nodeSelector: ", "spec.egress[1].type: ", "spec.egress[3].to.dnsName: ", "spec.egress[4].ports[0].protocol: "}
 	if len(got) != len(want) {
 		t.Fatalf("%d messages, want %d: %q", len(got), len(want), got)
@@ -96,7 +97,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("-%d.example.com", i))
 	}
-	got := messages(complaints(firewall("a", names...), false))
+	got := messages(egress.Read(firewall("a", names...), false).Errs)
 	if len(got) != maxMessages+1 || !strings.HasSuffix(got[maxMessages], ": 80 more rules are wrong") {
 		t.Errorf("%d messages, the last is %q", len(got), got[len(got)-1])
 	}

@@ -5,12 +5,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
 func TestJudge(t *testing.T) {
-	ok := func(zone string) string { return zone + ": " + applied }
-	bad := func(zone string) string { return zone + ": " + notApplied + ": no such table" }
-	own := []string{ownZone + ": " + notApplied + ": spec.egress[0].type: x"}
+	ok := func(zone string) string { return zone + ": " + egress.Applied }
+	bad := func(zone string) string { return zone + ": " + egress.NotApplied + ": no such table" }
+	own := []string{egress.ManagerZone + ": " + egress.NotApplied + ": spec.egress[0].type: x"}
 	tests := []struct {
 		name                 string
 		own, reported, zones []string
@@ -18,24 +20,24 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nobody yet", nil, nil, []string{"a", "b"}, ""},
 		{"one of two", nil, []string{ok("a")}, []string{"a", "b"}, ""},
-		{"all", nil, []string{ok("b"), ok("a")}, []string{"a", "b"}, applied},
-		{"one says it failed", nil, []string{ok("a"), bad("b")}, []string{"a", "b"}, notApplied},
-		{"one says it failed, the other nothing", nil, []string{bad("b")}, []string{"a", "b"}, notApplied},
+		{"all", nil, []string{ok("b"), ok("a")}, []string{"a", "b"}, egress.Applied},
+		{"one says it failed", nil, []string{ok("a"), bad("b")}, []string{"a", "b"}, egress.NotApplied},
+		{"one says it failed, the other nothing", nil, []string{bad("b")}, []string{"a", "b"}, egress.NotApplied},
 		{"a zone that is none does not fill in", nil, []string{ok("a"), ok("c")}, []string{"a", "b"}, ""},
-		{"a zone that is none does not spoil", nil, []string{ok("a"), bad("c")}, []string{"a"}, applied},
-		{"ours", own, []string{ok("a")}, []string{"a"}, notApplied},
-		{"ours of before", nil, []string{ok("a"), own[0]}, []string{"a"}, applied},
-		{"zones are not known", nil, []string{ok("a")}, nil, applied},
-		{"zones are not known, one failed", nil, []string{ok("a"), bad("b")}, nil, notApplied},
+		{"a zone that is none does not spoil", nil, []string{ok("a"), bad("c")}, []string{"a"}, egress.Applied},
+		{"ours", own, []string{ok("a")}, []string{"a"}, egress.NotApplied},
+		{"ours of before", nil, []string{ok("a"), own[0]}, []string{"a"}, egress.Applied},
+		{"zones are not known", nil, []string{ok("a")}, nil, egress.Applied},
+		{"zones are not known, one failed", nil, []string{ok("a"), bad("b")}, nil, egress.NotApplied},
 		{"zones are not known, ours of before", nil, own, nil, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := judge(tt.own, tt.reported, tt.zones)
-			if got.status != tt.want {
-				t.Errorf("status %q, want %q", got.status, tt.want)
+			if got.Status != tt.want {
+				t.Errorf("status %q, want %q", got.Status, tt.want)
 			}
-			if diff := cmp.Diff(tt.own, got.messages); diff != "" {
+			if diff := cmp.Diff(tt.own, got.Messages); diff != "" {
 				t.Errorf("messages (-want +got)\n%s", diff)
 			}
 		})

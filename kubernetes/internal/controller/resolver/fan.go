@@ -3,7 +3,6 @@ package resolver
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
@@ -120,9 +119,4 @@ func (f *fan) ask(ctx context.Context, q *pod, query *dns.Msg) heard {
 	reply, err := f.client.Exchange(lasting, resolve.Server{Addr: q.addr}, query)
 	f.pods.report(q, err == nil, time.Now())
 	return heard{reply, err}
-}
-
-// nowhere stands for the pods where a tracker wants to know the address of its resolver.
-func nowhere(port uint16) resolve.Server {
-	return resolve.Server{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}
 }

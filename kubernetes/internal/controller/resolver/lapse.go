@@ -1,13 +1,13 @@
 package resolver
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 )
 
 // grace is how long an address stays after its TTL, so that one that is being refreshed does not come and go.
@@ -15,9 +15,6 @@ const grace = 5 * time.Second
 
 // lookAgain is how soon an address that should be over and stands is looked at again.
 const lookAgain = 2 * time.Second
-
-// maxOperations is what an API server takes in one patch.
-const maxOperations = 10_000
 
 // lapse is what time has done to a status.
 type lapse struct {
@@ -32,12 +29,7 @@ type lapse struct {
 // stands tells whether an address of a name stays though it was to be over at a moment.
 type stands func(name v1alpha1.DNSName, ip string, end time.Time) bool
 
-// operation is one step of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+type operation = fetch.Operation
 
 // lapsed finds what is over at a moment. It removes addresses that are past their TTL and the grace after it; of a wildcard
 // also the names that have no address left, because there is no end to the names that it matches. Every removal is
@@ -56,20 +48,20 @@ func lapsed(r *v1alpha1.DNSNameResolver, now time.Time, keep bool, stands stands
 		if len(over) == 0 && !whole {
 			continue
 		}
-		if len(l.patch)+len(removals) > maxOperations-5 {
+		if len(l.patch)+len(removals) > fetch.MaxOperations-5 {
 			break // the removal of the others comes with the next event
 		}
-		l.patch = append(l.patch, operation{"test", path + "/dnsName", n.DNSName})
+		l.patch = append(l.patch, operation{Op: "test", Path: path + "/dnsName", Value: n.DNSName})
 		if whole {
 			l.gone += len(over)
-			l.patch = append(l.patch, operation{"test", path + "/resolvedAddresses", n.ResolvedAddresses})
+			l.patch = append(l.patch, operation{Op: "test", Path: path + "/resolvedAddresses", Value: n.ResolvedAddresses})
 			removals = append(removals, operation{Op: "remove", Path: path})
 			continue
 		}
-		for _, j := range over[:min(len(over), max(maxOperations-len(l.patch)-len(removals), 0)/2)] {
+		for _, j := range over[:min(len(over), max(fetch.MaxOperations-len(l.patch)-len(removals), 0)/2)] {
 			l.gone++
 			at := fmt.Sprintf("%s/resolvedAddresses/%d", path, j)
-			l.patch = append(l.patch, operation{"test", at, n.ResolvedAddresses[j]})
+			l.patch = append(l.patch, operation{Op: "test", Path: at, Value: n.ResolvedAddresses[j]})
 			removals = append(removals, operation{Op: "remove", Path: at})
 		}
 	}
@@ -113,5 +105,3 @@ func (l *lapse) wait(t time.Time) {
 		l.next = t
 	}
 }
-
-func (l lapse) json() ([]byte, error) { return json.Marshal(l.patch) }

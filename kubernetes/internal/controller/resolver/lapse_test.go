@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 )
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -124,7 +125,7 @@ func TestLapsedMany(t *testing.T) {
 			r.Status.ResolvedNames = append(r.Status.ResolvedNames, n)
 		}
 		l := lapsed(r, noon, false, nothing)
-		if len(l.patch) > maxOperations || len(l.patch) < maxOperations-10 || l.gone < maxOperations/4 {
+		if len(l.patch) > fetch.MaxOperations || len(l.patch) < fetch.MaxOperations-10 || l.gone < fetch.MaxOperations/4 {
 			t.Errorf("%s: %d operations for %d addresses", tc.object, len(l.patch), l.gone)
 		}
 	}

@@ -6,8 +6,8 @@
 package resolver
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,9 +30,6 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// DefaultNamespace is where OVN-Kubernetes has its DNSNameResolvers.
-const DefaultNamespace = "ovn-kubernetes"
-
 // LeaderElectionID is the name of the lease that the one who works holds.
 const LeaderElectionID = "resolver.egress.nameplane"
 
@@ -46,7 +43,7 @@ const (
 // unsure is how long after its end an address stays of which nobody could be asked.
 const unsure = 3 * grace
 
-// Options of the controller. Zeros are the defaults of the command.
+// Options of the controller.
 type Options struct {
 	Namespace string // of the DNSNameResolvers
 
@@ -55,25 +52,11 @@ type Options struct {
 	Port                          uint16
 	Servers                       []netip.AddrPort
 
-	Rate      int               // most queries that are begun in a second
-	Exchanger resolve.Exchanger // default: a resolve.Client
-}
-
-func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	o.ServiceNamespace = cmp.Or(o.ServiceNamespace, "kube-system")
-	o.ServiceName = cmp.Or(o.ServiceName, "kube-dns")
-	o.Port = cmp.Or(o.Port, 53)
-	o.Rate = cmp.Or(o.Rate, 5000)
-	if o.Exchanger == nil {
-		o.Exchanger = &resolve.Client{}
-	}
-	return o
+	Rate int // most queries that are begun in a second
 }
 
 // Cache says what a manager needs to watch for the controller, and no more: that is what its role lets it read.
 func Cache(opts Options) cache.Options {
-	opts = opts.withDefaults()
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.DNSNameResolver{}: {Namespaces: map[string]cache.Config{opts.Namespace: {}}},
 		&discovery.EndpointSlice{}: {
@@ -95,7 +78,7 @@ type reconciler struct {
 
 // Setup adds the controller to a manager. It runs where the manager is the leader.
 func Setup(mgr ctrl.Manager, opts Options) error {
-	r := newReconciler(mgr.GetClient(), opts)
+	r := newReconciler(mgr.GetClient(), &resolve.Client{}, opts)
 	for _, c := range slices.Concat(r.tracker.Collectors(), r.collectors()) {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
@@ -116,14 +99,13 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("coredns-pods").For(&discovery.EndpointSlice{}).Complete(podWatcher{r})
 }
 
-func newReconciler(c client.Client, opts Options) *reconciler {
-	opts = opts.withDefaults()
+func newReconciler(c client.Client, dns resolve.Exchanger, opts Options) *reconciler {
 	r := &reconciler{client: c, opts: opts, pods: newPods(time.Now()), count: newCounters()}
 	r.pods.set(opts.Servers, time.Now())
 	r.tracker = follow.New(follow.Options{
-		Exchanger: &fan{client: opts.Exchanger, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }, home: func(n dnsname.Name) string { return r.names.home(n) }},
-		Servers:   []resolve.Server{nowhere(opts.Port)},
-		Changed:   func(follow.Change) {}, // the plugin tells of changes
+		Exchanger: &fan{client: dns, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }, home: func(n dnsname.Name) string { return r.names.home(n) }},
+		Servers:   []resolve.Server{{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), opts.Port)}}, // the fan knows the pods
+		Changed:   func(follow.Change) {},                                                           // the plugin tells of changes
 		Floor:     time.Second,
 		Ceiling:   30 * time.Minute,
 		Timeout:   askTimeout + time.Second, // the fan ends by itself
@@ -210,7 +192,7 @@ func learned(r *v1alpha1.DNSNameResolver) bool {
 // remove takes what is over out of the status. That the status has changed meanwhile is no error: the change brings us back,
 // and if what we know was not old after all, time does.
 func (r *reconciler) remove(ctx context.Context, obj *v1alpha1.DNSNameResolver, l lapse) (ctrl.Result, error) {
-	body, err := l.json()
+	body, err := json.Marshal(l.patch)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

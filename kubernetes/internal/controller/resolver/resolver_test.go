@@ -47,7 +47,7 @@ func newWorld(t *testing.T, spec string, script string) *world {
 	w := &world{t: t, net: simnet.New(1)}
 	w.net.MustServer("10.0.0.1", script)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).WithStatusSubresource(obj).Build()
-	w.r = newReconciler(c, Options{Servers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}, Exchanger: w})
+	w.r = newReconciler(c, w, Options{Servers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}, Port: 53, Rate: 5000})
 	return w
 }
 

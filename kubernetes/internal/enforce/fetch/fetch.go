@@ -27,6 +27,16 @@ import (
 // Resource is the name of DNSNameResolvers in the API.
 const Resource = "dnsnameresolvers"
 
+// Operation is one operation of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// MaxOperations is how many operations an API server accepts in one patch.
+const MaxOperations = 10_000
+
 // NewClient returns a client of the group of DNSNameResolvers.
 func NewClient(conf *rest.Config) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()

@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,12 +23,13 @@ var (
 
 // Options of a Client.
 type Options struct {
-	TLS     func() (*tls.Config, error) // for one connection; see Files.Client
-	Timeout time.Duration               // the longest hold; default 250 ms
-	Log     *slog.Logger                // default: none
-	// Dial makes a connection that is ready to be spoken on. Default: TCP and TLS.
-	Dial func(ctx context.Context, endpoint string) (net.Conn, error)
+	Dial    Dial
+	Timeout time.Duration // the longest hold
+	Log     *slog.Logger
 }
+
+// Dial connects to an agent, so that messages can be sent; see Files.Dial.
+type Dial func(ctx context.Context, endpoint string) (net.Conn, error)
 
 // Client is a plugin's side: all agents, what each of them has acknowledged, and who waits for what.
 type Client struct {
@@ -51,26 +51,9 @@ type view struct {
 
 // NewClient makes a client that has no agents yet.
 func NewClient(o Options) *Client {
-	if o.Timeout == 0 {
-		o.Timeout = 250 * time.Millisecond
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Dial == nil {
-		o.Dial = o.dial
-	}
 	c := &Client{opts: o, changed: make(chan struct{}, 1), agents: map[string]*agent{}, left: map[netip.Prefix]bool{}}
 	c.view.Store(&view{})
 	return c
-}
-
-func (o Options) dial(ctx context.Context, endpoint string) (net.Conn, error) {
-	conf, err := o.TLS()
-	if err != nil {
-		return nil, err
-	}
-	return (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", endpoint)
 }
 
 // SetAgents says which agents there are, as HOST:PORT. What is known about those that stay is kept.
@@ -257,10 +240,8 @@ func (w wait) missed() {
 
 // AgentState is how one agent is doing.
 type AgentState struct {
-	Endpoint          string
 	Connected, Broken bool
-	Flights, Leases   int
-	Prefixes          []netip.Prefix
+	Leases            int
 }
 
 // Agents tells how all of them are doing.
@@ -273,11 +254,8 @@ func (c *Client) Agents() []AgentState {
 }
 
 // Explain asks one agent about an address of a pattern.
-func (o Options) Explain(ctx context.Context, endpoint, pattern string, addr netip.Addr) (Explanation, error) {
-	if o.Dial == nil {
-		o.Dial = o.dial
-	}
-	conn, err := o.Dial(ctx, endpoint)
+func (d Dial) Explain(ctx context.Context, endpoint, pattern string, addr netip.Addr) (Explanation, error) {
+	conn, err := d(ctx, endpoint)
 	if err != nil {
 		return Explanation{}, err
 	}

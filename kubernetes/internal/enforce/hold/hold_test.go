@@ -260,8 +260,8 @@ func TestBounds(t *testing.T) {
 		}
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
 		time.Sleep(2 * flightLife)
-		if s := r.client.Agents()[0]; s.Flights != 0 {
-			t.Errorf("%d flights are still waited for", s.Flights)
+		if n := r.flights(); n != 0 {
+			t.Errorf("%d flights are still waited for", n)
 		}
 	})
 }
@@ -289,8 +289,7 @@ func TestHostileLines(t *testing.T) {
 	for _, line := range []string{"no JSON\n", `{"op":"hello","version":2}` + "\n", `{"op":"pong"}` + "\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
-			a := newAgent("n1", NewClient(Options{}))
-			a.client.opts.Dial = func(context.Context, string) (net.Conn, error) { return near, nil }
+			a := newAgent("n1", NewClient(Options{Dial: func(context.Context, string) (net.Conn, error) { return near, nil }}))
 			go func() { _, _ = far.Write([]byte(line)) }()
 			if err := a.connect(t.Context()); err == nil {
 				t.Errorf("the plugin took %q", line)
@@ -303,7 +302,7 @@ func TestHostileLines(t *testing.T) {
 func TestExplain(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
-		o := Options{Dial: r.dial}
+		o := Dial(r.dial)
 		got, err := o.Explain(r.ctx, "n1", "*.example.com.", netip.MustParseAddr("192.0.2.1"))
 		if want := (Explanation{"n1", true, time.Minute, 3 * time.Second}); err != nil || got != want {
 			t.Errorf("Explain = %+v, %v, want %+v", got, err, want)

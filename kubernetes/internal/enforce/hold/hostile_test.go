@@ -74,7 +74,7 @@ func TestManyWaited(t *testing.T) {
 		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s := r.client.Agents()[0]; s.Flights != 0 || s.Leases != maxFlights-1 || r.dials != 1 {
+		if s := r.client.Agents()[0]; r.flights() != 0 || s.Leases != maxFlights-1 || r.dials != 1 {
 			t.Errorf("after %d connections: %+v", r.dials, s)
 		}
 	})

@@ -200,7 +200,7 @@ func (a *agent) announced() []netip.Prefix {
 func (a *agent) state() AgentState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return AgentState{a.endpoint, a.stream != nil, a.open, len(a.byID), len(a.leases), a.prefixes}
+	return AgentState{a.stream != nil, a.open, len(a.leases)}
 }
 
 // run keeps a connection until ctx ends or the agent is gone.
@@ -239,10 +239,8 @@ func (a *agent) abandon(err error, which func(*flight) bool) {
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -97,7 +98,7 @@ func run(t *testing.T, agents map[string]*switchboard, f func(*rig)) {
 		for _, a := range agents {
 			a.changed = make(chan struct{}) // of this bubble
 		}
-		r.client = NewClient(Options{Dial: r.dial})
+		r.client = NewClient(Options{Dial: r.dial, Timeout: 250 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		var names []string
 		for n := range agents {
 			names = append(names, n)
@@ -153,4 +154,12 @@ func (r *rig) want(asker, addr string, lease, took time.Duration, want error) {
 	if got, err := r.hold(asker, addr, lease); got != took || !errors.Is(err, want) {
 		r.t.Errorf("Hold(%s, %s) = %v after %v, want %v after %v", asker, addr, err, got, want, took)
 	}
+}
+
+// flights are the messages to the only agent that wait for their acknowledgement.
+func (r *rig) flights() int {
+	a := r.client.view.Load().agents[0]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.byID)
 }

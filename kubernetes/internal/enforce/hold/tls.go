@@ -1,10 +1,12 @@
 package hold
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 )
@@ -49,13 +51,14 @@ func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
 	return cert, pool, err
 }
 
-// Client is the configuration of a plugin, for one connection.
-func (f Files) Client() (*tls.Config, error) {
+// Dial connects a plugin to an agent.
+func (f Files) Dial(ctx context.Context, endpoint string) (net.Conn, error) {
 	cert, pool, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: f.Peers[0]}, nil
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: f.Peers[0]}
+	return (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", endpoint)
 }
 
 // Server is the configuration of an agent. It fails at once when the files are not good.

@@ -99,35 +99,39 @@ func TestTLS(t *testing.T) {
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 
+	changed := func(change func(*tls.Config)) Dial {
+		cert, pool, err := ours.files(PluginName, AgentName).load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: AgentName}
+		change(c)
+		return func(ctx context.Context, endpoint string) (net.Conn, error) {
+			return (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", endpoint)
+		}
+	}
 	mixed := ours.files(PluginName, AgentName)
 	mixed.CA = filepath.Join(others.dir, "ca.crt")
 	tests := []struct {
 		name string
-		tls  func() (*tls.Config, error)
+		dial Dial
 		ok   bool
 	}{
-		{"plugin", ours.files(PluginName, AgentName).Client, true},
-		{"certificate of another name", ours.files("kubelet", AgentName).Client, false},
-		{"certificate of another authority", others.files(PluginName, AgentName).Client, false},
-		{"agent of another authority", mixed.Client, false},
-		{"agent of another name", ours.files(PluginName, "other").Client, false},
-		{"no certificate", func() (*tls.Config, error) {
-			c, err := ours.files(PluginName, AgentName).Client()
-			c.Certificates = nil
-			return c, err
-		}, false},
-		{"TLS 1.2", func() (*tls.Config, error) {
-			c, err := ours.files(PluginName, AgentName).Client()
-			c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-			return c, err
-		}, false},
-		{"no files", Files{Cert: "no", Key: "no", CA: "no", Peers: []string{AgentName}}.Client, false},
+		{"plugin", ours.files(PluginName, AgentName).Dial, true},
+		{"certificate of another name", ours.files("kubelet", AgentName).Dial, false},
+		{"certificate of another authority", others.files(PluginName, AgentName).Dial, false},
+		{"agent of another authority", mixed.Dial, false},
+		{"agent of another name", ours.files(PluginName, "other").Dial, false},
+		{"plugin of the test", changed(func(*tls.Config) {}), true},
+		{"no certificate", changed(func(c *tls.Config) { c.Certificates = nil }), false},
+		{"TLS 1.2", changed(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), false},
+		{"no files", Files{Cert: "no", Key: "no", CA: "no", Peers: []string{AgentName}}.Dial, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			_, err := Options{TLS: tt.tls}.Explain(ctx, ln.Addr().String(), "*.example.com.", netip.MustParseAddr("192.0.2.1"))
+			_, err := tt.dial.Explain(ctx, ln.Addr().String(), "*.example.com.", netip.MustParseAddr("192.0.2.1"))
 			if (err == nil) != tt.ok {
 				t.Errorf("Explain = %v", err)
 			}

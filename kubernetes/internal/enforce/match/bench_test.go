@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/match"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // many is a tree of 100,000 patterns under 1,000 domains of one top-level domain, half of them wildcards.
 func many() *match.Tree[int] {
-	var entries []match.Entry[int]
+	tree := &match.Tree[int]{}
 	for i := range 50_000 {
-		entries = append(entries,
-			match.Entry[int]{Pattern: enforce.MustPattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), Value: i},
-			match.Entry[int]{Pattern: enforce.MustPattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), Value: i})
+		tree.Add(must.Pattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), i)
+		tree.Add(must.Pattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), i)
 	}
-	return match.Build(entries)
+	return tree
 }
 
 var questions = []struct{ name, question string }{

@@ -6,15 +6,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Entry is a pattern and what it leads to.
-type Entry[V any] struct {
-	Pattern enforce.Pattern
-	Value   V
-}
-
 // Tree holds patterns by their labels, the last label first, so that a name of no rule is known as such after two or three
-// labels, however many patterns there are. It never changes: whoever has new patterns builds another one and swaps it in
-// behind an atomic pointer. A nil Tree has no patterns.
+// labels, however many patterns there are. Whoever has new patterns builds another one and swaps it in behind an atomic
+// pointer: Add must not be called while others read. A nil Tree has no patterns.
 type Tree[V any] struct{ root node[V] }
 
 // node is one name. What it leads to is kept by the kind of pattern, because a name asks its own node for exact ones, the
@@ -24,21 +18,17 @@ type node[V any] struct {
 	exact, wildcard, deep []V
 }
 
-// Build makes the tree of all entries. Several may have the same pattern.
-func Build[V any](entries []Entry[V]) *Tree[V] {
-	t := &Tree[V]{}
-	for _, e := range entries {
-		n := t.root.descend(e.Pattern.Base())
-		switch e.Pattern.Kind() {
-		case enforce.Exact:
-			n.exact = append(n.exact, e.Value)
-		case enforce.Wildcard:
-			n.wildcard = append(n.wildcard, e.Value)
-		case enforce.Deep:
-			n.deep = append(n.deep, e.Value)
-		}
+// Add adds a pattern and what it leads to. Several may have the same pattern.
+func (t *Tree[V]) Add(p enforce.Pattern, v V) {
+	n := t.root.descend(p.Base())
+	switch p.Kind() {
+	case enforce.Exact:
+		n.exact = append(n.exact, v)
+	case enforce.Wildcard:
+		n.wildcard = append(n.wildcard, v)
+	case enforce.Deep:
+		n.deep = append(n.deep, v)
 	}
-	return t
 }
 
 // descend finds the node of name, and makes what is missing on the way.

@@ -15,15 +15,15 @@ import (
 
 func build(t testing.TB, patterns ...string) *match.Tree[string] {
 	t.Helper()
-	var entries []match.Entry[string]
+	tree := &match.Tree[string]{}
 	for _, p := range patterns {
 		parsed, err := enforce.ParsePattern(p, enforce.PatternOptions{Deep: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, match.Entry[string]{Pattern: parsed, Value: parsed.String()})
+		tree.Add(parsed, parsed.String())
 	}
-	return match.Build(entries)
+	return tree
 }
 
 func TestAppend(t *testing.T) {
@@ -74,7 +74,7 @@ func TestEmpty(t *testing.T) {
 	if got := none.Append(nil, "example.com."); got != nil {
 		t.Errorf("a nil tree matches %v", got)
 	}
-	if got := match.Build[int](nil).Append(nil, "example.com."); got != nil {
+	if got := new(match.Tree[int]).Append(nil, "example.com."); got != nil {
 		t.Errorf("an empty tree matches %v", got)
 	}
 }
@@ -86,21 +86,20 @@ func FuzzAppend(f *testing.F) {
 	f.Add("**.a.test", `x.\065.test.`)
 	f.Add("*.a.test", "..")
 	f.Fuzz(func(t *testing.T, patterns, name string) {
-		var entries []match.Entry[string]
-		for i, s := range strings.Fields(patterns) {
-			if p, err := enforce.ParsePattern(s, enforce.PatternOptions{Deep: true}); err == nil {
-				entries = append(entries, match.Entry[string]{Pattern: p, Value: fmt.Sprint(i, p)})
-			}
-		}
+		tree := &match.Tree[string]{}
+		n, err := dnsname.Parse(name)
 		var want []string
-		if n, err := dnsname.Parse(name); err == nil && name != "@" {
-			for _, e := range entries {
-				if e.Pattern.Matches(n) {
-					want = append(want, e.Value)
-				}
+		for i, s := range strings.Fields(patterns) {
+			p, bad := enforce.ParsePattern(s, enforce.PatternOptions{Deep: true})
+			if bad != nil {
+				continue
+			}
+			tree.Add(p, fmt.Sprint(i, p))
+			if err == nil && name != "@" && p.Matches(n) {
+				want = append(want, fmt.Sprint(i, p))
 			}
 		}
-		got := match.Build(entries).Append(nil, name)
+		got := tree.Append(nil, name)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {

@@ -61,20 +61,20 @@ func Subnets(n metav1.Object) (subnets []netip.Prefix, ok bool) {
 	}
 	var list []string
 	if json.Unmarshal(networks["default"], &list) == nil {
-		return prefixes(list), true
+		return Prefixes(list), true
 	}
 	var one string
 	if json.Unmarshal(networks["default"], &one) == nil {
-		return prefixes([]string{one}), true
+		return Prefixes([]string{one}), true
 	}
 	return nil, false
 }
 
 // PodCIDRs returns the subnets of pods that the cluster gave the node.
-func PodCIDRs(n *corev1.Node) []netip.Prefix { return prefixes(n.Spec.PodCIDRs) }
+func PodCIDRs(n *corev1.Node) []netip.Prefix { return Prefixes(n.Spec.PodCIDRs) }
 
-// prefixes leaves out what is not a prefix.
-func prefixes(texts []string) []netip.Prefix {
+// Prefixes parses prefixes, and leaves out what is not one.
+func Prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
 		if p, err := netip.ParsePrefix(text); err == nil {

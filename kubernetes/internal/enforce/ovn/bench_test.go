@@ -8,6 +8,7 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // BenchmarkPass renders a large world and compares it with a database that has it already, which is what nearly every pass does.
@@ -18,7 +19,7 @@ func BenchmarkPass(b *testing.B) {
 		name := fmt.Sprintf("n%d.example.com", i)
 		in = append(in, enforce.RuleInput{Type: "Allow", DNSName: name})
 		for j := range 10 {
-			w.Learned[enforce.MustPattern(name)] = append(w.Learned[enforce.MustPattern(name)], netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j)}))
+			w.Learned[must.Pattern(name)] = append(w.Learned[must.Pattern(name)], netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j)}))
 		}
 	}
 	in = append(in, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})

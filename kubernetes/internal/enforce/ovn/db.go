@@ -43,9 +43,6 @@ const retry = 500 * time.Millisecond
 
 // NewDB makes a DB, which does nothing before Run.
 func NewDB(o Options) *DB {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return &DB{o: o, changed: make(chan struct{}, 1), moved: make(chan struct{}), local: local{reached: map[string]int64{}}}
 }
 
@@ -152,36 +149,21 @@ type Mark struct {
 	Cfg   int64
 }
 
-// Apply does the transactions in their order, and stops at the first that fails. The Mark is for Confirm.
-func (d *DB) Apply(ctx context.Context, txs []Tx) (m Mark, err error) {
+// Apply does a transaction. The Mark is for Confirm.
+func (d *DB) Apply(ctx context.Context, tx Tx) (Mark, error) {
 	c, epoch, err := d.connected(ctx)
 	if err != nil {
-		return m, err
+		return Mark{}, err
 	}
-	for _, tx := range txs {
-		n, _, err := c.commit(ctx, operations(tx.Ops))
-		if err != nil {
-			return m, &TxError{tx.Namespace, err}
-		}
-		m = Mark{epoch, n}
+	n, _, err := c.commit(ctx, operations(tx.Ops))
+	switch {
+	case err == nil:
+		return Mark{epoch, n}, nil
+	case tx.Namespace == "":
+		return Mark{}, fmt.Errorf("address sets: %w", err)
 	}
-	return m, nil
+	return Mark{}, fmt.Errorf("firewall of %s: %w", tx.Namespace, err)
 }
-
-// TxError says whose transaction failed.
-type TxError struct {
-	Namespace string
-	Err       error
-}
-
-func (e *TxError) Error() string {
-	if e.Namespace == "" {
-		return fmt.Sprintf("address sets: %v", e.Err)
-	}
-	return fmt.Sprintf("firewall of %s: %v", e.Namespace, e.Err)
-}
-
-func (e *TxError) Unwrap() error { return e.Err }
 
 // Extend adds addresses to sets, by their names, in one transaction. It neither reads what is there nor waits for a turn, so it
 // costs one round trip. When a set is missing, the others are written all the same, and the error is ErrNoSet.

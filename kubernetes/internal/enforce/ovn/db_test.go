@@ -20,6 +20,7 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/server"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // schema is the part of the northbound schema that we use. %TIER% is a column of later versions.
@@ -113,6 +114,7 @@ func byHand(t *testing.T, c client.Client, ops ...ovsdb.Operation) {
 
 func start(t *testing.T, o Options) *DB {
 	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
 	db := NewDB(o)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -138,10 +140,10 @@ func bring(t *testing.T, db *DB, w World) (ops int, m Mark) {
 	if len(waiting) > 0 {
 		t.Fatalf("waiting for %v", waiting)
 	}
-	if m, err = db.Apply(ctx, txs); err != nil {
-		t.Fatal(err)
-	}
 	for _, tx := range txs {
+		if m, err = db.Apply(ctx, tx); err != nil {
+			t.Fatal(err)
+		}
 		ops += len(tx.Ops)
 	}
 	return ops, m
@@ -150,7 +152,7 @@ func bring(t *testing.T, db *DB, w World) (ops int, m Mark) {
 func named(t *testing.T, list ...string) World {
 	return World{
 		Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "www.example.com"}, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})},
-		Learned:   map[enforce.Pattern][]netip.Addr{enforce.MustPattern("www.example.com"): addrs(list...)},
+		Learned:   map[enforce.Pattern][]netip.Addr{must.Pattern("www.example.com"): addrs(list...)},
 		Logging:   map[string]Logging{"ns1": {Deny: "info"}},
 		V4:        true,
 	}
@@ -174,7 +176,7 @@ func TestDB(t *testing.T) {
 		if len(have.Groups) != 1 || len(have.Groups[0].Ports) != 1 || len(have.Groups[0].ACLs) != 3+2 { // with two guards
 			t.Errorf("groups %+v", have.Groups)
 		}
-		w.Learned[enforce.MustPattern("www.example.com")] = addrs("192.0.2.2", "192.0.2.3")
+		w.Learned[must.Pattern("www.example.com")] = addrs("192.0.2.2", "192.0.2.3")
 		bring(t, db, w)
 		if n, _ := bring(t, db, w); n != 0 {
 			t.Errorf("tier %v: %d operations left to do", tier, n)
@@ -187,7 +189,7 @@ func TestDBConfirms(t *testing.T) {
 	address, hand := serve(t, false)
 	db := start(t, Options{Address: address, ManageGroups: true})
 	_, wrote := bring(t, db, named(t, "192.0.2.1"))
-	set := SetName(enforce.MustPattern("www.example.com"), netip.IPv4Unspecified())
+	set := SetName(must.Pattern("www.example.com"), netip.IPv4Unspecified())
 	next, err := db.Extend(t.Context(), map[string][]string{set: {"192.0.2.9", "192.0.2.1"}})
 	if err != nil || next.Cfg != wrote.Cfg+1 {
 		t.Fatalf("Extend = %v, %v after %v", next, err, wrote)
@@ -230,7 +232,7 @@ func TestDBExtendsOthersWhenASetIsMissing(t *testing.T) {
 	address, _ := serve(t, false)
 	db := start(t, Options{Address: address, ManageGroups: true})
 	bring(t, db, named(t))
-	set := SetName(enforce.MustPattern("www.example.com"), netip.IPv4Unspecified())
+	set := SetName(must.Pattern("www.example.com"), netip.IPv4Unspecified())
 	if _, err := db.Extend(t.Context(), map[string][]string{set: {"192.0.2.9"}, "other": {"192.0.2.8"}}); !errors.Is(err, ErrNoSet) {
 		t.Errorf("Extend = %v, want %v", err, ErrNoSet)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -34,10 +35,10 @@ func goldenWorld(t *testing.T, v4, v6 bool) World {
 	return World{
 		Firewalls: []enforce.Firewall{fw},
 		Learned: map[enforce.Pattern][]netip.Addr{
-			enforce.MustPattern("www.example.com"): addrs("192.0.2.2", "192.0.2.1", "10.244.7.7", "2001:db8::1"),
-			enforce.MustPattern("*.example.com"):   addrs("192.0.2.3"),
+			must.Pattern("www.example.com"): addrs("192.0.2.2", "192.0.2.1", "10.244.7.7", "2001:db8::1"),
+			must.Pattern("*.example.com"):   addrs("192.0.2.3"),
 		},
-		Kept:           map[enforce.Pattern][]netip.Addr{enforce.MustPattern("www.example.com"): addrs("192.0.2.9")},
+		Kept:           map[enforce.Pattern][]netip.Addr{must.Pattern("www.example.com"): addrs("192.0.2.9")},
 		Ports:          map[string][]string{"default": {"port-of-a-pod"}},
 		Logging:        map[string]Logging{"default": {Allow: "info", Deny: "alert"}},
 		ClusterSubnets: prefixes("10.244.0.0/16", "fd00:10:244::/48"),

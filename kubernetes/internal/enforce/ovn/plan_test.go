@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 // database does to rows what the database would do, references and garbage collection included.
@@ -176,7 +177,7 @@ func randomWorld(t *testing.T, r *rand.Rand) World {
 	for _, n := range names {
 		for _, m := range []map[enforce.Pattern][]netip.Addr{w.Learned, w.Kept} {
 			for range r.IntN(4) {
-				m[enforce.MustPattern(n)] = append(m[enforce.MustPattern(n)], addrs([]string{fmt.Sprintf("192.0.2.%d", r.IntN(5)), fmt.Sprintf("2001:db8::%d", r.IntN(5))}[r.IntN(2)])...)
+				m[must.Pattern(n)] = append(m[must.Pattern(n)], addrs([]string{fmt.Sprintf("192.0.2.%d", r.IntN(5)), fmt.Sprintf("2001:db8::%d", r.IntN(5))}[r.IntN(2)])...)
 			}
 		}
 	}
@@ -308,7 +309,7 @@ func TestPlanShrinks(t *testing.T) {
 
 // TestPlanDelta is defect D21: a new address rewrote all others.
 func TestPlanDelta(t *testing.T) {
-	name := enforce.MustPattern("a.example.com")
+	name := must.Pattern("a.example.com")
 	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true,
 		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "192.0.2.2")}}
 	f := Features{ManageGroups: true}
@@ -401,7 +402,7 @@ func TestPlanFreezes(t *testing.T) {
 		firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"}),
 		firewall(t, "ns2", enforce.RuleInput{Type: "Allow", DNSName: "b.example.com"}),
 	}, V4: true, V6: true}, f)
-	name := enforce.MustPattern("a.example.com")
+	name := must.Pattern("a.example.com")
 	txs, _ := Plan(Render(World{Frozen: []string{"ns1"}, V4: true, V6: true}, f), d.rows, f)
 	d.apply(txs)
 	frozen := World{Frozen: []string{"ns1"}, Names: []enforce.Pattern{name}, Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "2001:db8::1")}, V4: true, V6: true}
@@ -418,7 +419,7 @@ func TestPlanFreezes(t *testing.T) {
 
 // TestPlanSplits comes from the rows of OVN-Kubernetes in one step for each firewall, and goes back to them, with nothing of ours left.
 func TestPlanSplits(t *testing.T) {
-	name := enforce.MustPattern("a.example.com")
+	name := must.Pattern("a.example.com")
 	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true,
 		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1")}, Kept: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.2")}}
 	stock, split, kept := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true}, Features{ManageGroups: true, Keep: true}

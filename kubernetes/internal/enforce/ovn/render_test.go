@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
 func firewall(t testing.TB, namespace string, in ...enforce.RuleInput) enforce.Firewall {
@@ -40,9 +41,9 @@ func prefixes(in ...string) []netip.Prefix {
 func TestNames(t *testing.T) {
 	v4, v6 := netip.IPv4Unspecified(), netip.IPv6Unspecified()
 	tests := []struct{ got, want string }{
-		{SetName(enforce.MustPattern("www.example.com"), v4), "a4029995183407368296"},
-		{SetName(enforce.MustPattern("www.example.com"), v6), "a4029997382430624718"},
-		{SetName(enforce.MustPattern("*.example.com"), v4), "a13581435805011127697"},
+		{SetName(must.Pattern("www.example.com"), v4), "a4029995183407368296"},
+		{SetName(must.Pattern("www.example.com"), v6), "a4029997382430624718"},
+		{SetName(must.Pattern("*.example.com"), v4), "a13581435805011127697"},
 		{groupName("ns1"), "a9633447981174624809"},
 		{groupName("default"), "a5680351521869907322"},
 	}
@@ -61,7 +62,7 @@ func TestRenderGolden(t *testing.T) {
 			enforce.RuleInput{Type: "Allow", CIDR: "1.2.3.0/24", Ports: []enforce.PortInput{{Protocol: "UDP", Port: 55}}},
 			enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"},
 		)},
-		Learned:        map[enforce.Pattern][]netip.Addr{enforce.MustPattern("www.example.com"): addrs("192.0.2.2", "192.0.2.1", "10.244.7.7", "2001:db8::1")},
+		Learned:        map[enforce.Pattern][]netip.Addr{must.Pattern("www.example.com"): addrs("192.0.2.2", "192.0.2.1", "10.244.7.7", "2001:db8::1")},
 		ClusterSubnets: prefixes("10.244.0.0/16"),
 		V4:             true,
 	}
@@ -172,7 +173,7 @@ func TestRenderLoggingAndNames(t *testing.T) {
 
 // TestRenderKept lets old connections live on in the place of their rule, and only of rules that allow.
 func TestRenderKept(t *testing.T) {
-	name := enforce.MustPattern("www.example.com")
+	name := must.Pattern("www.example.com")
 	w := World{
 		Firewalls: []enforce.Firewall{firewall(t, "ns1",
 			enforce.RuleInput{Type: "Deny", DNSName: "bad.example.com"},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
@@ -148,7 +149,7 @@ func (n *Node) look() *ovn.DB {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.db == nil {
-		n.db = ovn.NewDB(ovn.Options{Address: n.NB, ManageGroups: true, Keep: true})
+		n.db = ovn.NewDB(ovn.Options{Address: n.NB, ManageGroups: true, Keep: true, Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		db := n.db
