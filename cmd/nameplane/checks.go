@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -58,21 +57,14 @@ With -o json the output is an array of checks, or one check.`,
 }
 
 func printChecks(w io.Writer, f cli.Format, checks []check.Check) error {
-	l := cli.NewListing(w, f, "ID", "SEVERITY", "CHECK")
-	var items []json.RawMessage
-	for _, c := range checks {
-		item, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		items = append(items, item)
+	if f.JSON() {
+		return cli.PrintJSON(w, checks)
 	}
-	err := l.Page(items, func(item json.RawMessage) ([][]string, error) {
-		var c check.Check
-		err := json.Unmarshal(item, &c)
-		return [][]string{{c.ID, string(c.Severity), c.Title}}, err
-	})
-	return l.End(err, "no checks")
+	t := cli.NewTable(w, "ID", "SEVERITY", "CHECK")
+	for _, c := range checks {
+		t.Row(c.ID, string(c.Severity), c.Title)
+	}
+	return t.Flush()
 }
 
 func printCheck(w io.Writer, f cli.Format, c check.Check) error {

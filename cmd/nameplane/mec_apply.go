@@ -21,9 +21,6 @@ FILE is JSON or YAML; - is standard input. What the descriptor says besides
 appDNSRule is not looked at. A descriptor has no state: new rules are ACTIVE, and
 those that are there stay as they are. With --inactive all of them are INACTIVE.`
 
-// maxDescriptor bounds an application descriptor; real ones have a few KiB.
-const maxDescriptor = 1 << 20
-
 func newMecApply(conn *connection) *cobra.Command {
 	var out cli.Format
 	var app string
@@ -76,12 +73,9 @@ func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 		defer f.Close()
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxDescriptor+1))
+	b, err := io.ReadAll(io.LimitReader(in, mec.MaxAppD+1))
 	if err != nil {
 		return nil, err
-	}
-	if len(b) > maxDescriptor {
-		return nil, cli.Fail("", "%s is larger than %d KiB, which no application descriptor is", path, maxDescriptor>>10)
 	}
 	parsed, err := mec.ParseAppD(b)
 	if err != nil {

@@ -71,7 +71,6 @@ type aliasFamily struct {
 	Addresses   []string `json:"addresses"`
 	Cause       string   `json:"cause"`
 	Detail      string   `json:"detail"`
-	LastSuccess string   `json:"last_success"`
 	NextAttempt string   `json:"next_attempt"`
 }
 

@@ -37,7 +37,6 @@ type zoneReply struct {
 	Status      string `json:"status"`
 	Type        string `json:"type"`
 	Description string `json:"description"`
-	Shared      bool   `json:"shared"`
 	CreatedAt   string `json:"created_at"`
 	UpdatedAt   string `json:"updated_at"`
 

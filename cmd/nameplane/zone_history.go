@@ -20,7 +20,6 @@ type historyChange struct {
 	ID         string       `json:"id"`
 	CreatedAt  string       `json:"created_at"`
 	Who        string       `json:"who"`
-	Door       string       `json:"door"`
 	Note       string       `json:"note"`
 	From       uint32       `json:"serial_from"`
 	To         uint32       `json:"serial_to"`

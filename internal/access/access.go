@@ -19,16 +19,8 @@ import (
 type Options struct {
 	Log *slog.Logger // default: none
 
-	// SessionLife is how long a session lasts; default 1h, Keystone's own default. Every OpenStack client logs in again by
-	// itself, so a longer life saves nothing but gives a stolen session more time.
-	SessionLife time.Duration
-
 	// Hash is how new passwords are hashed; default 19 MiB, two passes (OWASP's first choice for argon2id).
 	Hash HashParams
-
-	// Hashers is how many passwords are hashed at a time; default 2. Each takes 19 MiB, and the collector keeps as much
-	// again for a while: a storm of logins was seen at 90 MiB for the whole process, however many there were.
-	Hashers int
 }
 
 // Access holds all rows in memory, in an immutable book that is replaced after each change: to authenticate a request
@@ -54,13 +46,9 @@ var ErrInUse = errors.New("project is in use")
 // Open reads the rows of a store, and makes the key that sessions are signed with when there is none. The publisher
 // must be running.
 func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, error) {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	opts.SessionLife = cmp.Or(opts.SessionLife, time.Hour)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.Hash = cmp.Or(opts.Hash, HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
-	opts.Hashers = cmp.Or(opts.Hashers, 2)
-	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash, opts.Hashers)}
+	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash)}
 	a.logins = throttle{free: 10, first: time.Second, longest: 30 * time.Second}
 	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute} // several people may share one
 	if err := a.reload(); err != nil {

@@ -202,7 +202,10 @@ func TestThrottleIsBounded(t *testing.T) {
 
 func TestHasherIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHasher(cheap, 1)
+		h := newHasher(cheap)
+		if _, err := h.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		done, err := h.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -407,7 +410,7 @@ func FuzzAuthenticate(f *testing.F) {
 
 // BenchmarkPassword is a login at the default cost.
 func BenchmarkPassword(b *testing.B) {
-	h := newHasher(HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1}, 2)
+	h := newHasher(HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := h.check(b.Context(), "correct horse", h.dummy); err != nil {

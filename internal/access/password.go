@@ -30,12 +30,18 @@ type hasher struct {
 	dummy  string        // what a password of nobody is compared with, so that unknown names take as long as known ones
 }
 
-// waiting is how many logins may wait for a slot. At some 25 ms a hash, the last of 32 behind two slots waits half a
-// second.
-const waiting = 32
+const (
+	// hashers is how many passwords are hashed at a time. Each takes 19 MiB, and the collector keeps as much again for
+	// a while: a storm of logins was seen at 90 MiB for the whole process, however many there were.
+	hashers = 2
 
-func newHasher(p HashParams, slots int) *hasher {
-	h := &hasher{params: p, slots: make(chan struct{}, slots), queue: make(chan struct{}, slots+waiting)}
+	// waiting is how many logins may wait for a slot. At some 25 ms a hash, the last of 32 behind two slots waits half
+	// a second.
+	waiting = 32
+)
+
+func newHasher(p HashParams) *hasher {
+	h := &hasher{params: p, slots: make(chan struct{}, hashers), queue: make(chan struct{}, hashers+waiting)}
 	h.dummy = encodeHash(p, make([]byte, 16), make([]byte, 32)) // no password is known to hash to zeros
 	return h
 }

@@ -22,6 +22,10 @@ import (
 // sessionPrefix differs from a token's in its fourth octet; both say what they are when they turn up in a file.
 const sessionPrefix = "nps_"
 
+// sessionLife is how long a session lasts: as long as Keystone's by default. Every OpenStack client logs in again by
+// itself, so a longer life saves nothing but gives a stolen session more time.
+const sessionLife = time.Hour
+
 // sessionBody is what is signed.
 type sessionBody struct {
 	ID         string   `json:"i"`
@@ -50,7 +54,7 @@ func (a *Access) Issue(p Principal, project string, methods ...string) (string, 
 		p.Project = other
 	}
 	at := now()
-	until := at.Add(a.opts.SessionLife)
+	until := at.Add(sessionLife)
 	if !p.Expires.IsZero() && p.Expires.Before(until) {
 		until = p.Expires
 	}

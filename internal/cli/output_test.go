@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,24 +85,25 @@ func TestProgress(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var b strings.Builder
-			now := time.Unix(0, 0)
-			p := &Progress{w: &b, terminal: tt.terminal, quiet: tt.quiet, now: func() time.Time { return now }}
-			step := 50_000_000
-			if tt.total < 0 {
-				step = 0
-			}
-			p.Begin("reading", tt.total)
-			p.Add(step) // too early to show
-			now = now.Add(lineInterval)
-			p.Add(step)
-			p.Add(0) // too early again
-			now = now.Add(lineInterval)
-			p.Add(2 * step)
-			p.End()
-			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
-				t.Errorf("progress (-want +got):\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var b strings.Builder
+				p := &Progress{w: &b, terminal: tt.terminal, quiet: tt.quiet}
+				step := 50_000_000
+				if tt.total < 0 {
+					step = 0
+				}
+				p.Begin("reading", tt.total)
+				p.Add(step) // too early to show
+				time.Sleep(lineInterval)
+				p.Add(step)
+				p.Add(0) // too early again
+				time.Sleep(lineInterval)
+				p.Add(2 * step)
+				p.End()
+				if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+					t.Errorf("progress (-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

@@ -17,7 +17,6 @@ type Progress struct {
 	w        io.Writer
 	terminal bool
 	quiet    bool
-	now      func() time.Time
 
 	mu          sync.Mutex // guards the following: net/http reads a body in its own goroutine, even after an early reply
 	phase       string
@@ -35,7 +34,7 @@ const (
 
 // NewProgress returns a progress that is shown on w, unless quiet.
 func NewProgress(w io.Writer, quiet bool) *Progress {
-	return &Progress{w: w, terminal: IsTerminal(w), quiet: quiet, now: time.Now}
+	return &Progress{w: w, terminal: IsTerminal(w), quiet: quiet}
 }
 
 // Begin starts a phase of total bytes. Short work shows nothing.
@@ -43,7 +42,7 @@ func (p *Progress) Begin(phase string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clearLocked()
-	p.phase, p.total, p.done, p.start = phase, total, 0, p.now()
+	p.phase, p.total, p.done, p.start = phase, total, 0, time.Now()
 	p.next = p.start.Add(p.interval())
 }
 
@@ -59,10 +58,10 @@ func (p *Progress) Add(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += int64(n)
-	if p.quiet || p.now().Before(p.next) {
+	if p.quiet || time.Now().Before(p.next) {
 		return
 	}
-	p.next = p.now().Add(p.interval())
+	p.next = time.Now().Add(p.interval())
 	if p.terminal {
 		p.shown = true
 		fmt.Fprintf(p.w, "\r%-10s %s\x1b[K", p.phase, p.bar())
@@ -108,7 +107,7 @@ func (p *Progress) amount() string {
 	case p.done > 0:
 		return Megabytes(p.done)
 	}
-	return fmt.Sprintf("%.0f s", p.now().Sub(p.start).Seconds())
+	return fmt.Sprintf("%.0f s", time.Since(p.start).Seconds())
 }
 
 func (p *Progress) percent() int64 { return min(100, p.done*100/p.total) }

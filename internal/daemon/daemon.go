@@ -34,7 +34,7 @@ const storeFile = "nameplane.db"
 // Options is all that a server is opened with.
 type Options struct {
 	Config  config.Config
-	Load    func() (config.Config, error) // reads the configuration again for Reload; nil: only the files that it names
+	Load    func() (config.Config, error) // reads the configuration again for Reload
 	Log     *slog.Logger
 	Level   *slog.LevelVar // of Log
 	Version string         // of the program

@@ -78,14 +78,10 @@ func (d *Daemon) designateSettings() designate.Settings {
 // JWTs, forwarding, following, transfers, and the log level. It logs the other settings that differ: they need a
 // restart. With a mistake in the configuration nothing changes.
 func (d *Daemon) Reload() {
-	next := d.cfg
-	if d.load != nil {
-		c, err := d.load()
-		if err != nil {
-			d.log.Error("configuration not reloaded, the old one stays", "error", err)
-			return
-		}
-		next = c
+	next, err := d.load()
+	if err != nil {
+		d.log.Error("configuration not reloaded, the old one stays", "error", err)
+		return
 	}
 	apply, err := d.prepare(next)
 	if err != nil {

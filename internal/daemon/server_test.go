@@ -73,7 +73,9 @@ func openServer(t *testing.T, change func(*config.Config)) *server {
 		t.Fatal(err)
 	}
 	h := &server{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
-	d, err := Open(t.Context(), Options{Config: c, Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Level: new(slog.LevelVar)})
+	load := func() (config.Config, error) { return c, nil }
+	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	d, err := Open(t.Context(), Options{Config: c, Load: load, Log: log, Level: new(slog.LevelVar)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxAppD is far above any descriptor, and small enough to be parsed at once.
-const maxAppD = 1 << 20
+// MaxAppD is the largest descriptor in bytes: far above any real one, and small enough to be parsed at once.
+const MaxAppD = 1 << 20
 
 // appD is what is read of a descriptor.
 type appD struct {
@@ -68,8 +68,8 @@ func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
 // ParseAppD reads the DNS rules of an application descriptor (MEC 010-2, appDNSRule), in JSON or YAML. What it does not
 // know it leaves alone. Errors in a rule are FieldErrors such as "appDNSRule[2].ipAddress".
 func ParseAppD(b []byte) ([]Rule, error) {
-	if len(b) > maxAppD {
-		return nil, fmt.Errorf("descriptor is larger than %d octets", maxAppD)
+	if len(b) > MaxAppD {
+		return nil, fmt.Errorf("descriptor is larger than %d octets", MaxAppD)
 	}
 	var d appD
 	var err error
