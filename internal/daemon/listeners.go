@@ -167,7 +167,7 @@ func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
 	opts := rules.Options{Log: d.log}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
-		d.callbacks = mec.NewCallbacks(mec.CallbackOptions{Networks: allowed, Extensions: c.EdgeGallery})
+		d.callbacks = mec.NewCallbacks(allowed, c.EdgeGallery)
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)
@@ -190,7 +190,7 @@ func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 
 func (d *Daemon) rulesAPI() mec.API {
 	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
-		Settings: mec.Settings{EdgeGallery: d.cfg.MEC.EdgeGallery}}
+		EdgeGallery: d.cfg.MEC.EdgeGallery}
 }
 
 // applications returns the API of applications: Mp1.

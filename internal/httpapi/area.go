@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nameplane/nameplane/internal/access"
 )
 
 // Area is a part of the paths, with those who may enter it. Who has no role in it is answered with 403 before any door sees
@@ -12,21 +14,22 @@ import (
 type Area struct {
 	Prefix string      // one path, or everything below when it ends with a slash
 	Roles  []string    // who may enter; an admin always may
-	Error  ErrorWriter // how the frame says no there; default Error
+	Error  ErrorWriter // how the frame says no there
 }
 
 // ErrorWriter answers with an error in the form that the clients of an area read.
 type ErrorWriter func(w http.ResponseWriter, r *http.Request, status int, message string)
 
 // projects is every path that is in no other area.
-var projects = Area{Prefix: "/", Roles: []string{RoleReader}, Error: Error}
+var projects = Area{Prefix: "/", Roles: []string{access.RoleReader}, Error: Error}
 
 // ManagementAreas are the areas of the listener that has all of management: besides projects, the platform's doors, and the one
 // path where any token may ask about itself.
 func ManagementAreas() []Area {
-	areas := []Area{{Prefix: loginPath, Roles: []string{RoleReader, RolePlatform, RoleApp}}}
+	any := []string{access.RoleReader, access.RolePlatform, access.RoleApp}
+	areas := []Area{{Prefix: loginPath, Roles: any, Error: Error}}
 	for _, p := range PlatformPaths {
-		areas = append(areas, Area{Prefix: p, Roles: []string{RolePlatform}, Error: Problem})
+		areas = append(areas, Area{Prefix: p, Roles: []string{access.RolePlatform}, Error: Problem})
 	}
 	return areas
 }
@@ -39,11 +42,11 @@ const ServerManagementPath = "/mep/dns_server_mgmt/v1/"
 
 // PlatformAreas are those of a listener that is for platforms only.
 func PlatformAreas() []Area {
-	return []Area{{Prefix: "/", Roles: []string{RolePlatform}, Error: Problem}}
+	return []Area{{Prefix: "/", Roles: []string{access.RolePlatform}, Error: Problem}}
 }
 
 // AppAreas are those of a listener that is for applications only.
-func AppAreas() []Area { return []Area{{Prefix: "/", Roles: []string{RoleApp}, Error: Problem}} }
+func AppAreas() []Area { return []Area{{Prefix: "/", Roles: []string{access.RoleApp}, Error: Problem}} }
 
 // areaOf is the area with the longest prefix of a path. One with dots in it is nowhere but in the area of all paths, which is
 // that of projects unless the listener has another: what a mux makes of it is not known here.
@@ -57,9 +60,6 @@ func (f *frame) areaOf(p string) Area {
 		if in && len(a.Prefix) >= len(found.Prefix) {
 			found = a
 		}
-	}
-	if found.Error == nil {
-		found.Error = Error
 	}
 	return found
 }

@@ -157,7 +157,7 @@ func TestProblems(t *testing.T) {
 }
 
 func TestMayActFor(t *testing.T) {
-	app := []string{httpapi.RoleApp}
+	app := []string{access.RoleApp}
 	tests := []struct {
 		name   string
 		caller httpapi.Caller
@@ -275,7 +275,7 @@ func TestByCertificate(t *testing.T) {
 
 // TestForeignPages sends what a browser sends for a page of another site, where no token would keep it out.
 func TestForeignPages(t *testing.T) {
-	anybody := httpapi.Anybody(httpapi.Caller{Who: "anybody", Roles: []string{httpapi.RolePlatform}})
+	anybody := httpapi.Anybody(httpapi.Caller{Who: "anybody", Roles: []string{access.RolePlatform}})
 	listeners := map[string]httpapi.Identify{"anybody": anybody, "certificate": httpapi.ByCertificate(nil)}
 	tests := []struct {
 		name, method, header, value string

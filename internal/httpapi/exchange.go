@@ -13,7 +13,6 @@ import (
 type exchange struct {
 	http.ResponseWriter
 	req     *http.Request
-	ctx     exchangeContext // of req
 	caller  Caller
 	area    Area
 	id      string
@@ -21,36 +20,22 @@ type exchange struct {
 	status  int // of the reply; 0 until it begins
 	octets  int64
 	control *http.ResponseController
-	stall   time.Duration
 	until   time.Time // the deadline of writes
 }
 
-// exchangeContext is the context of a request: one for all that doors ask of it, in place of one for each.
-type exchangeContext struct {
-	context.Context
-	x      *exchange
-	caller *Caller // nil when nobody was authenticated
-}
+// exchangeKey is the key of the exchange in the context of its request.
+type exchangeKey struct{}
 
-// Value implements context.Context.
-func (c *exchangeContext) Value(key any) any {
-	switch {
-	case key == exchangeKey:
-		return c.x
-	case key == requestIDKey:
-		return &c.x.id
-	case key == callerKey && c.caller != nil:
-		return c.caller
+// exchangeOf returns the exchange of the request of ctx. Outside the frame it is an empty one.
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
 	}
-	return c.Context.Value(key)
+	return &exchange{}
 }
 
 // NoteCaller puts who was found to call into the audit line of a request that came without a token: a login.
-func NoteCaller(ctx context.Context, c Caller) {
-	if x, ok := ctx.Value(exchangeKey).(*exchange); ok {
-		x.caller = c
-	}
-}
+func NoteCaller(ctx context.Context, c Caller) { exchangeOf(ctx).caller = c }
 
 // Unwrap lets http.ResponseController find the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
@@ -90,8 +75,8 @@ func (x *exchange) Write(b []byte) (n int, err error) {
 // extendWrite gives the peer another while to take what we send, unless it has nearly all of one. Recorders in tests have no
 // deadlines, which is well.
 func (x *exchange) extendWrite() {
-	until := time.Now().Add(x.stall)
-	if until.Sub(x.until) < x.stall/16 {
+	until := time.Now().Add(stall)
+	if until.Sub(x.until) < stall/16 {
 		return
 	}
 	x.until = until
@@ -110,26 +95,22 @@ func (x *exchange) finish() {
 type Limits struct {
 	Body   int64            // octets of a body; default 1 MiB
 	Bodies map[string]int64 // other bounds, by the path before which they hold: zone files are long
-	Login  int64            // octets of a body of somebody unknown; default 64 KiB
-
-	// Stall is how long a body may take to begin or go on, and a reply may wait for its reader; default 30s. A body must
-	// also come with at least Rate octets a second; default 16 KiB, what a bad mobile line still does. A fixed time for
-	// the whole body would be too long for small ones or too short for large ones.
-	Stall time.Duration
-	Rate  int64
 }
 
-func (l Limits) withDefaults() Limits {
-	l.Body = cmp.Or(l.Body, 1<<20)
-	l.Login = cmp.Or(l.Login, 64<<10)
-	l.Stall = cmp.Or(l.Stall, 30*time.Second)
-	l.Rate = cmp.Or(l.Rate, 16<<10)
-	return l
-}
+// loginBody bounds a body of somebody unknown, in bytes.
+const loginBody = 64 << 10
+
+// stall is how long a body may take to begin or go on, and a reply may wait for its reader. A body must also come with
+// at least bodyRate bytes a second, what a bad mobile line still does. A fixed time for the whole body would be too
+// long for small ones or too short for large ones.
+const (
+	stall    = 30 * time.Second
+	bodyRate = 16 << 10
+)
 
 // bodyLimit is the bound of the longest path that matches.
 func (l Limits) bodyLimit(path string) int64 {
-	limit, longest := l.Body, 0
+	limit, longest := cmp.Or(l.Body, 1<<20), 0
 	for prefix, n := range l.Bodies {
 		if len(prefix) > longest && strings.HasPrefix(path, prefix) {
 			limit, longest = n, len(prefix)
@@ -144,7 +125,7 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 	if x.req.ContentLength == 0 || x.req.Body == nil {
 		return true
 	}
-	limit := f.Limits.Login
+	limit := int64(loginBody)
 	if authenticated {
 		limit = f.Limits.bodyLimit(x.req.URL.Path)
 	}
@@ -152,7 +133,7 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 		x.area.Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
 		return false
 	}
-	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, limits: f.Limits, start: time.Now()}
+	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, start: time.Now()}
 	b.extend()
 	x.req.Body = b
 	return true
@@ -162,7 +143,6 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 type body struct {
 	from    io.ReadCloser
 	control *http.ResponseController
-	limits  Limits
 	start   time.Time
 	octets  int64
 }
@@ -178,9 +158,9 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) extend() {
-	earned := time.Duration(float64(b.octets) / float64(b.limits.Rate) * float64(time.Second))
-	until := b.start.Add(b.limits.Stall + earned)
-	if pause := time.Now().Add(b.limits.Stall); pause.Before(until) {
+	earned := time.Duration(float64(b.octets) / bodyRate * float64(time.Second))
+	until := b.start.Add(stall + earned)
+	if pause := time.Now().Add(stall); pause.Before(until) {
 		until = pause // what came fast does not buy hours of silence
 	}
 	_ = b.control.SetReadDeadline(until)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,8 +35,7 @@ type Frame struct {
 	// without credentials.
 	NoLogin bool
 
-	// Public are further paths that need no token: exact, or everything below when they end with a slash.
-	Public []string
+	Public []string // further paths that need no token
 
 	// PublicURL is how clients reach us, when that is not what they asked for: behind a proxy. Its host is accepted by the
 	// check against DNS rebinding.
@@ -55,26 +55,17 @@ const loginPath = "/v3/auth/tokens"
 
 // Wrap puts the frame around the doors.
 func (f Frame) Wrap(doors http.Handler) http.Handler {
-	if f.Log == nil {
-		f.Log = slog.New(slog.DiscardHandler)
-	}
+	f.Log = cmp.Or(f.Log, slog.New(slog.DiscardHandler))
 	if f.Identify == nil {
 		f.Identify = ByToken(f.Access)
 	}
 	f.Listener = cmp.Or(f.Listener, "http")
-	f.Limits = f.Limits.withDefaults()
 	fr := &frame{Frame: f, doors: doors, public: map[string]bool{}, host: hostOf(f.PublicURL)}
 	open := public
 	if f.NoLogin {
 		open = []string{healthPath}
 	}
-	for _, p := range open {
-		fr.public[p] = true
-	}
-	for _, p := range f.Public {
-		if strings.HasSuffix(p, "/") {
-			fr.below = append(fr.below, p)
-		}
+	for _, p := range slices.Concat(open, f.Public) {
 		fr.public[p] = true
 	}
 	return fr
@@ -84,7 +75,6 @@ type frame struct {
 	Frame
 	doors  http.Handler
 	public map[string]bool
-	below  []string
 	host   string // of PublicURL
 }
 
@@ -100,10 +90,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin gives the request its id. An id of the client's is not taken: what is in our log must be ours.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path)}
-	x.ctx = exchangeContext{Context: r.Context(), x: x}
-	x.req = r.WithContext(&x.ctx)
+	x.req = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	x.control = http.NewResponseController(w)
-	x.stall = f.Limits.Stall
 	h := w.Header()
 	h.Set("X-Openstack-Request-Id", x.id)
 	// For what a browser does with a reply: it is not guessed at, not kept, not framed and runs nothing. Doors with pages
@@ -139,7 +127,8 @@ func (f *frame) admit(x *exchange) bool {
 		f.challenge(x)
 		return false
 	case !x.area.mayEnter(x.caller):
-		x.area.Error(x, x.req, http.StatusForbidden, "this needs one of the roles "+strings.Join(slices.Concat(x.area.Roles, []string{RoleAdmin}), ", "))
+		x.area.Error(x, x.req, http.StatusForbidden,
+			"this needs one of the roles "+strings.Join(x.area.Roles, ", ")+", "+access.RoleAdmin)
 		return false
 	}
 	return f.limitBody(x, err == nil)
@@ -170,7 +159,7 @@ func (f *frame) authenticate(x *exchange) error {
 		}
 		return err
 	}
-	x.caller, x.ctx.caller = c, &c
+	x.caller = c
 	return nil
 }
 
@@ -191,13 +180,7 @@ func (f *frame) isPublic(r *http.Request) bool {
 	if r.Method == http.MethodPost {
 		return p == loginPath && !f.NoLogin
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	return f.public[p] || slices.ContainsFunc(f.below, func(b string) bool {
-		// The mux redirects unclean paths, but only after us: a path with dots must not pass for one below b.
-		return strings.HasPrefix(p, b) && !strings.Contains(p, "..")
-	})
+	return f.public[p] && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
 // end writes down what happened.
@@ -251,9 +234,6 @@ func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
 
 // ClientAddr is the address that a request came from; the zero Addr when it is not known.
 func ClientAddr(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
+	ap, _ := netip.ParseAddrPort(r.RemoteAddr) // zero when it is none
 	return ap.Addr()
 }

@@ -74,7 +74,7 @@ func (r rig) do(method, target, body string, header ...string) *httptest.Respons
 }
 
 func TestAuthentication(t *testing.T) {
-	r := newRig(t, func(f *httpapi.Frame) { f.Public = []string{"/ui/"} })
+	r := newRig(t, func(f *httpapi.Frame) { f.Public = []string{"/ui/app.js"} })
 	revoked, id := r.Token(t, "old", "admin", "member")
 	if err := r.Access.RevokeToken(t.Context(), accesstest.Actor, id); err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func TestAuthentication(t *testing.T) {
 		{"public", "GET", "/healthz", nil, 200, `"ok"`},
 		{"public with a bad token", "GET", "/healthz", []string{"X-Auth-Token", revoked}, 200, ""},
 		{"public is for reading", "POST", "/healthz", nil, 401, ""},
-		{"below a public path", "GET", "/ui/app.js", nil, 200, ""},
-		{"not below it", "GET", "/ui/../v2/x", nil, 401, ""},
+		{"another public path", "GET", "/ui/app.js", nil, 200, ""},
+		{"not below it", "GET", "/ui/app.js/x", nil, 401, ""},
 		{"nor in disguise", "GET", "/ui/%2e%2e/v2/x", nil, 401, ""},
 		{"metrics need a token", "GET", "/metrics", nil, 401, ""},
 		{"unknown path tells nothing", "GET", "/nowhere", nil, 401, ""},
@@ -183,7 +183,7 @@ func TestPanic(t *testing.T) {
 
 func TestBodyLimits(t *testing.T) {
 	r := newRig(t, func(f *httpapi.Frame) {
-		f.Limits = httpapi.Limits{Body: 100, Login: 10, Bodies: map[string]int64{"/v2/imp": 1000}}
+		f.Limits = httpapi.Limits{Body: 100, Bodies: map[string]int64{"/v2/imp": 1000}}
 	})
 	tests := []struct {
 		name, path string

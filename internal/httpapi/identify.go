@@ -61,7 +61,8 @@ func ByCertificate(names []string) Identify {
 		case len(names) > 0 && !slices.Contains(names, name):
 			return Caller{}, fmt.Errorf("certificate %x of %.64q is of no platform: %w", c.SerialNumber, name, access.ErrDenied)
 		}
-		return Caller{Who: "certificate " + name, ID: fmt.Sprintf("%x", c.SerialNumber), Roles: access.Roles(RolePlatform)}, nil
+		return Caller{Who: "certificate " + name, ID: fmt.Sprintf("%x", c.SerialNumber),
+			Roles: access.Roles(access.RolePlatform)}, nil
 	}
 }
 

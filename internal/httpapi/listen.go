@@ -45,9 +45,7 @@ const (
 
 // Listen binds the address. It refuses to listen without TLS where others could hear the tokens.
 func Listen(c ListenConfig, h http.Handler) (*Server, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.MaxConns = cmp.Or(c.MaxConns, 1024)
 	c.Name = cmp.Or(c.Name, "http")
 	addr, err := listenAddr(c.Addr)

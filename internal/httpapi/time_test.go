@@ -53,7 +53,7 @@ func inMemory(t *testing.T, limits httpapi.Limits, h http.HandlerFunc) (p pipes,
 
 // TestBodyTimes sends bodies at different speeds.
 func TestBodyTimes(t *testing.T) {
-	limits := httpapi.Limits{Stall: 30 * time.Second, Rate: 1000}
+	const rate = 16 << 10 // bytes a second that a body must have
 	tests := []struct {
 		name   string
 		pieces int
@@ -62,21 +62,21 @@ func TestBodyTimes(t *testing.T) {
 		ok     bool
 	}{
 		{"small and slow", 20, 1, time.Second, true},
-		{"slow for too long", 60, 100, time.Second, false},
+		{"slow for too long", 60, rate / 10, time.Second, false},
 		{"a trickle", 60, 1, time.Second, false},
-		{"fast enough for as long as it takes", 120, 1000, time.Second, true},
-		{"much, with pauses", 3, 30_000, 20 * time.Second, true},
-		{"much, and then silence", 3, 30_000, 31 * time.Second, false},
+		{"fast enough for as long as it takes", 120, rate, time.Second, true},
+		{"much, with pauses", 3, 30 * rate, 20 * time.Second, true},
+		{"much, and then silence", 3, 30 * rate, 31 * time.Second, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got error
-				p, token := inMemory(t, limits, func(_ http.ResponseWriter, r *http.Request) {
+				p, token := inMemory(t, httpapi.Limits{Body: 4 << 20}, func(_ http.ResponseWriter, r *http.Request) {
 					_, got = io.Copy(io.Discard, r.Body)
 				})
 				client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
-				req, err := http.NewRequest("POST", "http://localhost/x", &slow{tt.pieces, tt.octets, tt.every, 0})
+				req, err := http.NewRequest("POST", "http://localhost/x", &slow{pieces: tt.pieces, octets: tt.octets, every: tt.every})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,20 +97,25 @@ func TestBodyTimes(t *testing.T) {
 type slow struct {
 	pieces, octets int
 	every, waited  time.Duration
+	left           int // of the piece that has begun
 }
 
 func (s *slow) Read(p []byte) (int, error) {
-	if s.pieces == 0 {
-		return 0, io.EOF
+	if s.left == 0 {
+		if s.pieces == 0 {
+			return 0, io.EOF
+		}
+		if s.waited == 0 {
+			s.waited = time.Second
+		} else {
+			s.waited = s.every
+		}
+		time.Sleep(s.waited)
+		s.pieces, s.left = s.pieces-1, s.octets
 	}
-	if s.waited == 0 {
-		s.waited = time.Second
-	} else {
-		s.waited = s.every
-	}
-	time.Sleep(s.waited)
-	s.pieces--
-	return min(len(p), s.octets), nil
+	n := min(len(p), s.left)
+	s.left -= n
+	return n, nil
 }
 
 // TestUnreadBody leaves a body unread that never comes: the connection must not stay for ever.

@@ -46,7 +46,6 @@ func (k claimKey) id() string {
 // ledger collects what one edit claims and gives up. Only what it leaves behind is judged, so an edit can swap names.
 type ledger struct {
 	tx     *publish.Tx
-	limit  int
 	pages  map[claimKey]*page
 	order  []*page
 	judged func(claims int) // nil: nobody counts them
@@ -57,10 +56,6 @@ type page struct {
 	key      claimKey
 	was, now []claim
 	made     []claim // by this edit
-}
-
-func newLedger(tx *publish.Tx, limit int) *ledger {
-	return &ledger{tx: tx, limit: limit, pages: map[claimKey]*page{}}
 }
 
 func (l *ledger) page(k claimKey) (*page, error) {
@@ -113,7 +108,7 @@ func (l *ledger) settle() error {
 		})
 		same := len(p.now) == len(p.was) && (len(p.now) == 0 || reflect.DeepEqual(p.now, p.was))
 		if !same {
-			if err := p.judge(l.limit); err != nil {
+			if err := p.judge(); err != nil {
 				return err
 			}
 		}
@@ -142,15 +137,14 @@ func (l *ledger) settle() error {
 	return nil
 }
 
-func (p *page) judge(limit int) error {
-	if len(p.now) > limit && len(p.now) > len(p.was) {
-		return &LimitError{"claims on one name and type", limit}
+func (p *page) judge() error {
+	if len(p.now) > maxClaims && len(p.now) > len(p.was) {
+		return &LimitError{"claims on one name and type", maxClaims}
 	}
 	for _, c := range p.made {
 		for _, o := range p.now {
 			if !c.agrees(o) {
-				return &ConflictError{Zone: p.key.zone, Name: p.key.name, Type: p.key.typ, App: c.App, Rule: c.Rule,
-					OtherApp: o.App, OtherRule: o.Rule}
+				return &ConflictError{p.key.name, p.key.typ, c.App, o.App, o.Rule}
 			}
 		}
 	}

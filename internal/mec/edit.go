@@ -52,7 +52,7 @@ type appEdit struct {
 func (s *Service) commit(ctx context.Context, actor store.Actor, fn func(*edit) error) error {
 	var e *edit
 	err := s.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
-		e = &edit{s: s, tx: tx, claims: newLedger(tx, s.opts.ClaimsPerName), apps: map[string]*appEdit{}}
+		e = &edit{s: s, tx: tx, claims: &ledger{tx: tx, pages: map[claimKey]*page{}}, apps: map[string]*appEdit{}}
 		if err := fn(e); err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (e *edit) finishApp(id string, a *appEdit) error {
 	if a.old {
 		n--
 		err = e.tx.DeleteObject(store.KindMECApp, id)
-	} else if n++; n > e.s.opts.Apps {
-		err = &LimitError{"applications", e.s.opts.Apps}
+	} else if n++; n > maxApps {
+		err = &LimitError{"applications", maxApps}
 	} else {
 		err = e.tx.PutObject(store.KindMECApp, id, a.appRow)
 	}
@@ -202,8 +202,8 @@ func (e *edit) countRule(app string, by int) error {
 	}
 	a.Rules += by
 	a.dirty = true
-	if by > 0 && a.Rules > e.s.opts.RulesPerApp {
-		return &LimitError{"rules of an application", e.s.opts.RulesPerApp}
+	if by > 0 && a.Rules > maxRules {
+		return &LimitError{"rules of an application", maxRules}
 	}
 	return nil
 }

@@ -44,11 +44,11 @@ func absent(err error, format string, a ...any) error {
 // ConflictError says that a claim does not agree with what another owner claims for the same name and type. Its text
 // tells an application no more than it may know: that there is another one.
 type ConflictError struct {
-	Zone, Name dnsname.Name
-	Type       rr.Type
-	App, Rule  string // who could not have the name; empty for the platform
-	OtherApp   string // who has it; empty for the platform
-	OtherRule  string
+	Name      dnsname.Name
+	Type      rr.Type
+	App       string // who could not have the name; empty for the platform
+	OtherApp  string // who has it; empty for the platform
+	OtherRule string
 }
 
 func (e *ConflictError) Error() string {
@@ -94,6 +94,3 @@ func (e *GapError) Error() string {
 
 // ErrTaskRunning says that a task of the application must end first.
 var ErrTaskRunning = errors.New("a task of this application is still running")
-
-// ErrNoDelivery says that the service was given no way to deliver events.
-var ErrNoDelivery = errors.New("notifications are not configured")

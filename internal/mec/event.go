@@ -70,7 +70,7 @@ func (e *edit) event(kind EventKind, r Rule) error {
 	if err := e.tx.PutObject(store.KindMECEvent, eventID(e.feed.Last), row); err != nil {
 		return err
 	}
-	for n := 0; n < 2 && e.feed.Last-e.feed.First >= uint64(e.s.opts.Events); n++ {
+	for n := 0; n < 2 && e.feed.Last-e.feed.First >= e.s.keep; n++ {
 		if err := e.tx.DeleteObject(store.KindMECEvent, eventID(e.feed.First)); err != nil {
 			return err
 		}

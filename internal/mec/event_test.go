@@ -63,7 +63,8 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventGap(t *testing.T) {
-	g := start(t, mec.Options{Events: 4})
+	g := start(t, mec.Options{})
+	g.KeepEvents(4)
 	slow := g.Watch("", 1)
 	for i := range 10 {
 		g.create("app1", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i))

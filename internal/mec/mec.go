@@ -7,6 +7,7 @@
 package mec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,41 +24,27 @@ import (
 type Options struct {
 	Log *slog.Logger // default: none
 
-	// Limits, so that one application cannot fill the store for all.
-	Apps          int // applications; default 100,000
-	RulesPerApp   int // default 1,000
-	ClaimsPerName int // rules and records on one name and type; default 1,000, which still fit one message
-	Subscriptions int // per application; default 16
-	Tasks         int // per application, older ones are forgotten; default 16
-	Events        int // the feed keeps the newest; default 10,000
-
-	// Deliver brings an event to a subscription's callback. Without it there are no subscriptions. It is called for one
-	// event of a subscription at a time, in order, and again after an error.
+	// Deliver brings an event to a subscription's callback. Without it nothing is delivered. It is called for one event
+	// of a subscription at a time, in order, and again after an error.
 	Deliver func(context.Context, Subscription, Event) error
-
-	// Attempts is how often one event is tried before the subscription is given up; default 10, which with the pauses
-	// between them is about five minutes.
-	Attempts int
 }
 
-func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	for p, v := range map[*int]int{&o.Apps: 100_000, &o.RulesPerApp: 1_000, &o.ClaimsPerName: 1_000, &o.Subscriptions: 16,
-		&o.Tasks: 16, &o.Events: 10_000, &o.Attempts: 10} {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	return o
-}
+// Limits, so that one application cannot fill the store for all.
+const (
+	maxApps          = 100_000 // applications
+	maxRules         = 1_000   // per application
+	maxClaims        = 1_000   // rules and records on one name and type; that many still fit one message
+	maxSubscriptions = 16      // per application
+	maxTasks         = 16      // per application; older ones are forgotten
+	maxEvents        = 10_000  // the feed keeps the newest
+)
 
 // Service holds no rules in memory: every call reads the rows it needs, so ten thousand applications cost nothing
 // until they are asked for.
 type Service struct {
 	pub  *publish.Publisher
 	opts Options
+	keep uint64 // events of the feed: maxEvents, and fewer in tests
 
 	changed  signal // the feed has grown
 	expires  signal // a rule's end was written
@@ -73,7 +60,8 @@ var own = store.Actor{Who: "nameplane", Door: "mec"}
 // and tasks that were running are told as failed. The publisher must be running. A store that takes no changes is no
 // reason not to serve what it has: then Run does it later.
 func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Service, error) {
-	s := &Service{pub: pub, opts: opts.withDefaults()}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	s := &Service{pub: pub, opts: opts, keep: maxEvents}
 	if err := s.findInterrupted(); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ const (
 	deliverShare = 2                // of these for one application, so that its slow callbacks do not hold up all others
 	firstPause   = time.Second      // after a failure; doubles up to longestPause
 	longestPause = time.Minute
+	maxAttempts  = 10  // for one event, before the subscription is given up: with the pauses about five minutes
 	saveEvery    = 64  // deliveries; after a crash no more than these are made again
 	maxError     = 300 // octets of an error that are told
 )
@@ -92,7 +93,6 @@ func (p *post) newer(sub Subscription) Subscription {
 // runPost delivers until ctx ends.
 func (s *Service) runPost(ctx context.Context) error {
 	if s.opts.Deliver == nil {
-		<-ctx.Done()
 		return nil
 	}
 	var wg sync.WaitGroup
@@ -170,12 +170,10 @@ func (p *post) sort(after uint64, f feedRow, events []Event) (more bool) {
 	}
 	p.read = max(p.read, f.First-1)
 	for _, ev := range events {
-		for _, app := range []string{ev.Rule.App, ""} {
-			for _, b := range p.boxes[app] {
-				if b.sorted < ev.Seq {
-					b.queue = append(b.queue, ev.Seq)
-					b.sorted = ev.Seq
-				}
+		for _, b := range p.boxes[ev.Rule.App] {
+			if b.sorted < ev.Seq {
+				b.queue = append(b.queue, ev.Seq)
+				b.sorted = ev.Seq
 			}
 		}
 		p.read = ev.Seq
@@ -275,7 +273,7 @@ func (s *Service) deliverOne(ctx context.Context, b *box, seq uint64, slots chan
 		s.post.done(b, seq, func(sub *Subscription) { sub.Delivered, sub.Failures, sub.LastError = seq, 0, "" })
 		return true
 	}
-	sub, over := s.post.failed(b, err, s.opts.Attempts)
+	sub, over := s.post.failed(b, err)
 	if !over {
 		return sleep(ctx, min(firstPause<<min(sub.Failures-1, 10), longestPause))
 	}
@@ -327,12 +325,12 @@ func (p *post) done(b *box, seq uint64, note func(*Subscription)) {
 }
 
 // failed notes a failure, and tells whether it was one too many.
-func (p *post) failed(b *box, err error, attempts int) (Subscription, bool) {
+func (p *post) failed(b *box, err error) (Subscription, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b.sub.Failures++
 	b.sub.LastError = fmt.Sprintf("%.*s", maxError, err)
-	if b.sub.Failures >= attempts {
+	if b.sub.Failures >= maxAttempts {
 		b.sub.State = givenUp
 	}
 	return b.sub, b.sub.State == givenUp

@@ -127,17 +127,13 @@ func (s *Service) CreateRecords(ctx context.Context, actor store.Actor, records 
 }
 
 // ReplaceRecord changes a record, or returns store.ErrNotFound.
-func (s *Service) ReplaceRecord(ctx context.Context, actor store.Actor, r Record) (Record, error) {
-	err := s.writeRecords(ctx, actor, []Record{r}, func(r Record, exists bool) error {
+func (s *Service) ReplaceRecord(ctx context.Context, actor store.Actor, r Record) error {
+	return s.writeRecords(ctx, actor, []Record{r}, func(r Record, exists bool) error {
 		if !exists {
 			return fmt.Errorf("record %s %s in zone %s: %w", r.Name, r.Type, r.Zone, store.ErrNotFound)
 		}
 		return nil
 	})
-	if err != nil {
-		return Record{}, err
-	}
-	return s.Record(r.Zone, r.Name, r.Type)
 }
 
 func (s *Service) writeRecords(ctx context.Context, actor store.Actor, records []Record, check func(r Record, exists bool) error) error {
@@ -189,11 +185,11 @@ func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	return e.tx.PutObject(store.KindMECZone, id, n)
 }
 
-// DeleteRecord removes a record and returns what it was, or store.ErrNotFound. The zero zone is as for Record.
-func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName, n dnsname.Name, t rr.Type) (Record, error) {
-	var was Record
-	err := s.commit(ctx, actor, func(e *edit) (err error) {
-		if was, err = readRecord(e.tx.View, zoneName, n, t); err != nil {
+// DeleteRecord removes a record, or returns store.ErrNotFound. The zero zone is as for Record.
+func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName, n dnsname.Name, t rr.Type) error {
+	return s.commit(ctx, actor, func(e *edit) error {
+		was, err := readRecord(e.tx.View, zoneName, n, t)
+		if err != nil {
 			return err
 		}
 		e.tx.Note("delete record")
@@ -205,5 +201,4 @@ func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName,
 		}
 		return e.claims.drop(was.key(), claim{})
 	})
-	return was, err
 }

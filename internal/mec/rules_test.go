@@ -254,13 +254,13 @@ func TestSetStates(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	g := start(t, mec.Options{RulesPerApp: 3})
+	g := start(t, mec.Options{})
 	g.create("app1", "a a.example.com 192.0.2.1")
 	g.create("app1", "b b.example.com 192.0.2.2 INACTIVE")
 	g.create("app1", "c c.example.com 192.0.2.3")
 	g.create("app2", "x x.example.com 192.0.2.9")
 
-	// a and c swap their names, b keeps its state, d would be one too many if b went not; x is taken.
+	// a and c swap their names, b keeps its state; x is taken.
 	list := func(words ...string) (rules []mec.Rule) {
 		for _, w := range words {
 			rules = append(rules, rule(t, "", w))
@@ -272,12 +272,6 @@ func TestReplace(t *testing.T) {
 	g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
 	_, err = g.Replace(t.Context(), actor, "app1", list("a a.example.com 192.0.2.1", "a x.example.com 192.0.2.1"), nil)
 	wantField(t, err, "appDNSRule[1].dnsRuleId")
-	_, err = g.Replace(t.Context(), actor, "app1", list("1 a.example.com 192.0.2.1", "2 b.example.com 192.0.2.1", "3 c.example.com 192.0.2.1", "4 d.example.com 192.0.2.1"), nil)
-	var limit *mec.LimitError
-	if !errors.As(err, &limit) {
-		t.Errorf("four rules of three: %v", err)
-	}
-
 	got, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "c a.example.com 192.0.2.3", "b b.example.com 192.0.2.4"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +291,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	g := start(t, mec.Options{Apps: 2, RulesPerApp: 2, ClaimsPerName: 2})
+	g := start(t, mec.Options{})
 	want := func(err error, what string) {
 		t.Helper()
 		var l *mec.LimitError
@@ -305,19 +299,35 @@ func TestLimits(t *testing.T) {
 			t.Errorf("error %v, want the limit of %s", err, what)
 		}
 	}
-	g.create("app1", "a a.example.com 192.0.2.1")
-	g.create("app1", "b b.example.com 192.0.2.1")
+	replace := func(id string, n int) error {
+		var rules []mec.Rule
+		for i := range n {
+			rules = append(rules, rule(t, "", fmt.Sprintf("%s%d a.example.com 192.0.2.1", id, i)))
+		}
+		_, err := g.Replace(t.Context(), actor, "app1", rules, nil)
+		return err
+	}
+	want(replace("a", 1001), "rules")
+	for _, id := range []string{"a", "b"} { // the limit is for what remains
+		if err := replace(id, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
 	want(g.tryCreate("app1", "c c.example.com 192.0.2.1"), "rules")
-	g.create("app2", "a a.example.com 192.0.2.1")
-	want(g.tryCreate("app3", "c c.example.com 192.0.2.1"), "applications")
 	want(g.PutRecords(t.Context(), actor, []mec.Record{record(t, ". a.example.com A 30 192.0.2.1")}), "claims")
-	g.delete("app2", "a")
-	g.create("app3", "a a.example.com 192.0.2.1")
+	err := g.pub.Commit(t.Context(), actor, func(tx *publish.Tx) error { return tx.PutObject(store.KindMECState, "apps", 99_999) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.create("app2", "b b.example.com 192.0.2.1")
+	want(g.tryCreate("app3", "c c.example.com 192.0.2.1"), "applications")
+	g.delete("app2", "b")
+	g.create("app3", "b b.example.com 192.0.2.1")
 	apps, err := g.Apps("app1", 10)
 	if diff := cmp.Diff([]mec.App{{ID: "app3", Rules: 1}}, apps); err != nil || diff != "" {
 		t.Errorf("Apps: %v (-want +got):\n%s", err, diff)
 	}
-	if apps, _ := g.Apps("", 1); len(apps) != 1 || apps[0].ID != "app1" || apps[0].Rules != 2 {
+	if apps, _ := g.Apps("", 1); len(apps) != 1 || apps[0].ID != "app1" || apps[0].Rules != 1000 {
 		t.Errorf("Apps = %v", apps)
 	}
 }

@@ -24,7 +24,7 @@ const (
 // store keeps it under the names of these fields.
 type Subscription struct {
 	ID        string
-	App       string // empty: the platform's, for the events of all applications
+	App       string
 	Callback  string // http or https URI
 	State     SubscriptionState
 	Delivered uint64 // number of the last event delivered, or that was there before
@@ -55,15 +55,10 @@ func checkCallback(s string) error {
 	return nil
 }
 
-// Subscribe makes a subscription for the events after this moment. An empty app is the platform.
+// Subscribe makes a subscription for the events of an application after this moment.
 func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callback string) (Subscription, error) {
-	if s.opts.Deliver == nil {
-		return Subscription{}, ErrNoDelivery
-	}
-	if app != "" {
-		if err := CheckApp(app); err != nil {
-			return Subscription{}, err
-		}
+	if err := CheckApp(app); err != nil {
+		return Subscription{}, err
 	}
 	if err := checkCallback(callback); err != nil {
 		return Subscription{}, err
@@ -87,26 +82,15 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 	return sub, err
 }
 
-// countSubscription counts in the application's row. The platform has none: its own are counted when there is one more.
 func (e *edit) countSubscription(app string, by int) error {
-	n := 0
-	if app == "" {
-		err := e.tx.EachObject(store.KindMECSubscription.Of(""), func(string, []byte) (bool, error) { n++; return true, nil })
-		if err != nil {
-			return err
-		}
-		n += by
-	} else {
-		a, err := e.app(app)
-		if err != nil {
-			return err
-		}
-		a.Subscriptions += by
-		a.dirty = true
-		n = a.Subscriptions
+	a, err := e.app(app)
+	if err != nil {
+		return err
 	}
-	if by > 0 && n > e.s.opts.Subscriptions {
-		return &LimitError{"subscriptions", e.s.opts.Subscriptions}
+	a.Subscriptions += by
+	a.dirty = true
+	if by > 0 && a.Subscriptions > maxSubscriptions {
+		return &LimitError{"subscriptions", maxSubscriptions}
 	}
 	return nil
 }

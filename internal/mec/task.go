@@ -151,7 +151,7 @@ func (e *edit) checkConfig(app string, a *appEdit, kind TaskKind, name string) e
 }
 
 func (e *edit) beginTask(a *appEdit, t Task) error {
-	if err := e.dropTasks(a, len(a.Tasks)+1-e.s.opts.Tasks); err != nil {
+	if err := e.dropTasks(a, len(a.Tasks)+1-maxTasks); err != nil {
 		return err
 	}
 	a.Tasks, a.Running, a.dirty = append(a.Tasks, t.ID), t.ID, true

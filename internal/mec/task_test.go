@@ -42,7 +42,7 @@ func (g *rig) settle(task mec.Task, err error) mec.Task {
 
 func TestConfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := start(t, mec.Options{Tasks: 4})
+		g := start(t, mec.Options{})
 		_, err := g.configure("app1", mec.TaskUpdate, "demo")
 		wantIs(t, err, store.ErrNotFound)
 		end := g.settle(g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2"))
@@ -94,17 +94,17 @@ func TestConfigure(t *testing.T) {
 
 func TestConfigureNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := start(t, mec.Options{Tasks: 2})
+		g := start(t, mec.Options{})
 		first, err := g.configure("app1", mec.TaskCreate, "")
 		if end := g.settle(first, err); end.State != "SUCCESS" || end.Progress != 100 {
 			t.Errorf("without rules it ends as %+v", end)
 		}
-		for range 2 {
+		for range 16 {
 			g.settle(g.configure("app1", mec.TaskUpdate, ""))
 		}
-		_, err = g.Task(first.ID) // two are kept
+		_, err = g.Task(first.ID) // sixteen are kept
 		wantIs(t, err, store.ErrNotFound)
-		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 2 {
+		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 16 {
 			t.Errorf("Terminate = %+v, %v", n, err)
 		}
 		if left := g.rows(); left != "" {

@@ -51,7 +51,7 @@ func operations() []string {
 	add := func(method, pattern string) {
 		out = append(out, method+" "+parameter.ReplaceAllString(pattern, "00000000-0000-4000-8000-000000000001"))
 	}
-	for _, r := range (&designate.API{}).Routes() {
+	for _, r := range designate.Routes() {
 		add(r.Method, r.Pattern)
 	}
 	for _, r := range slices.Concat(mec.Mm5Routes(), mec.Mp1Routes()) {

@@ -2,6 +2,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -23,9 +24,7 @@ type API struct {
 
 // Register adds the door's paths to a mux that is inside the frame.
 func (a API) Register(mux *http.ServeMux) {
-	if a.Log == nil {
-		a.Log = slog.New(slog.DiscardHandler)
-	}
+	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	d := &door{API: a, backups: make(chan struct{}, 1)}
 	mux.HandleFunc("GET /access/v1/tokens", d.admin(d.listTokens))
 	mux.HandleFunc("POST /access/v1/tokens", d.admin(d.createToken))

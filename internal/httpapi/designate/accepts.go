@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"crypto/subtle"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -55,7 +56,7 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 	if err != nil {
 		return t, err
 	}
-	if !sameKey(r.Key, key) {
+	if subtle.ConstantTimeCompare([]byte(r.Key), []byte(key)) != 1 {
 		return t, &fault{status: http.StatusForbidden, kind: "invalid_key",
 			message: "Key does not match the transfer request"}
 	}

@@ -97,7 +97,7 @@ func (c *call) wire(zs zoneSet) wireRecordSet {
 // wireShown is wire with all that is known of an ALIAS. That changes without the set, so no entity tag counts it.
 func (c *call) wireShown(zs zoneSet) wireRecordSet {
 	w := c.linkedSet(zs)
-	if zs.set.Type == rr.TypeALIAS && c.api.Aliases != nil {
+	if zs.set.Type == rr.TypeALIAS {
 		if st, ok := c.api.Aliases.State(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name}); ok {
 			w.Alias = wireAlias(st, c.scope.caller.IsAdmin())
 		}
@@ -107,10 +107,8 @@ func (c *call) wireShown(zs zoneSet) wireRecordSet {
 
 // aliasStatus is the status and action of an ALIAS.
 func (a *API) aliasStatus(k alias.Key) (status, action string) {
-	if a.Aliases != nil {
-		if status, action, ok := a.Aliases.Status(k); ok {
-			return string(status), action
-		}
+	if status, action, ok := a.Aliases.Status(k); ok {
+		return string(status), action
 	}
 	return statusPending, alias.Create
 }
@@ -148,9 +146,6 @@ func (c *call) flatten() (reply, error) {
 	}
 	if zs.set.Type != rr.TypeALIAS {
 		return reply{}, badRequest("Only ALIAS recordsets can be flattened; this is %s", zs.set.Type)
-	}
-	if c.api.Aliases == nil {
-		return reply{}, badRequest("ALIAS recordsets are not flattened by this server")
 	}
 	wait, ok := c.api.Aliases.Refresh(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
 	switch {

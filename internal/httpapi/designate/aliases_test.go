@@ -60,8 +60,8 @@ func newAliasServer(t *testing.T) *aliasServer {
 	}
 	tracker := follow.New(follow.Options{Exchanger: net, Servers: []resolve.Server{at}, Changed: aliases.Changed})
 	aliases.SetTracker(tracker)
-	api := &designate.API{Publisher: pub, Aliases: aliases, Settings: designate.Settings{
-		Nameservers: []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1}}}}
+	api := &designate.API{Publisher: pub, Aliases: aliases, Peers: noPeers, Settings: complete(t, designate.Settings{
+		Nameservers: []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1}}})}
 	runs := []func(context.Context) error{tracker.Run, aliases.Run, api.Run, pub.Run}
 	var stops []func()
 	for _, run := range runs {

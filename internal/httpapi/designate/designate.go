@@ -3,6 +3,7 @@
 package designate
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -20,28 +21,24 @@ type API struct {
 	Publisher *publish.Publisher
 	Settings  Settings
 	Peers     Peers
-	Aliases   *alias.Service // flattens ALIAS record sets; nil: they stay PENDING
+	Aliases   *alias.Service // flattens ALIAS record sets
 	Log       *slog.Logger   // default: none
 
-	once     sync.Once
-	mux      *http.ServeMux
-	tasks    chan func(context.Context) // imports, run one at a time: each may need the memory of a whole zone
-	uploads  httpapi.Shares[string]     // zone files that are coming in, by project
-	settings Settings                   // with defaults
-	started  time.Time
-	damaged  sync.Map // damaged changes that were logged
+	once    sync.Once
+	mux     *http.ServeMux
+	tasks   chan func(context.Context) // imports, run one at a time: each may need the memory of a whole zone
+	uploads httpapi.Shares[string]     // zone files that are coming in, by project
+	started time.Time
+	damaged sync.Map // damaged changes that were logged
 }
 
 func (a *API) init() {
 	a.once.Do(func() {
-		a.settings = a.Settings.withDefaults()
-		a.mux = a.newMux()
+		a.mux = newMux()
 		a.uploads.Max = maxUploads
 		a.started = time.Now()
 		a.tasks = make(chan func(context.Context), maxUploads)
-		if a.Log == nil {
-			a.Log = slog.New(slog.DiscardHandler)
-		}
+		a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	})
 }
 
@@ -72,7 +69,7 @@ func (a *API) Run(ctx context.Context) error {
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	trimmed := withoutSlash(r)
-	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.settings, w: w, r: r}}, trimmed)
+	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.Settings, w: w, r: r}}, trimmed)
 	r.Pattern = trimmed.Pattern // for the metrics of the frame
 }
 

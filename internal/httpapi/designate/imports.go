@@ -74,8 +74,8 @@ func (in imported) sets() iter.Seq[zone.RecordSet] {
 var ttlLine = regexp.MustCompile(`(?m)^\$TTL[ \t]+(\d+)[ \t\r]*(;.*)?$`)
 
 // zoneOf is the zone that an SOA record and the $TTL above it begin. Without $TTL the SOA's own is the zone's.
-func zoneOf(soa zonefile.Record, head []byte, s *Settings) zone.Zone {
-	z := zone.Zone{Name: soa.Name, Kind: zone.Primary, Pool: s.PoolID, TTL: soa.TTL}
+func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
+	z := zone.Zone{Name: soa.Name, Kind: zone.Primary, Pool: poolID, TTL: soa.TTL}
 	if m := ttlLine.FindSubmatch(head); m != nil {
 		if n, err := strconv.ParseUint(string(m[1]), 10, 31); err == nil {
 			z.TTL = uint32(n)
@@ -115,7 +115,7 @@ func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 			err = fmt.Errorf("panic in an import: %v\n%s", v, debug.Stack())
 		}
 	}()
-	in, err := u.imported(c.settings)
+	in, err := u.imported()
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Peers connects the API to the state of other name servers. The zero value means that there are none.
+// Peers connects the API to the state of other name servers.
 type Peers struct {
-	Progress func(zone uuid.UUID) []transfer.Progress // of the secondaries; nil: there are none
-	Refresh  func(zone uuid.UUID, force bool)         // transfers a SECONDARY zone; nil: there are no such zones
+	Progress func(zone uuid.UUID) []transfer.Progress // of the secondaries
+	Refresh  func(zone uuid.UUID, force bool)         // transfers a SECONDARY zone
 	Copy     func(zone uuid.UUID) transfer.Copy       // the state of such a zone
 }
 
@@ -45,27 +45,24 @@ type copyState struct {
 // and in ERROR when one lacks it for longer than errorAfter. A SECONDARY zone is PENDING until its first transfer, and
 // in ERROR when it has expired.
 func (c *call) addState(z zone.Zone, w *wireZone) {
-	p := c.api.Peers
-	if p.Progress != nil {
-		for _, s := range p.Progress(z.ID) {
-			state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync,
-				Acknowledged: s.InSync || s.Acknowledged, Since: timestamp(s.Since),
-				NextAttempt: timestamp(s.Next), Problem: s.Problem}
-			if s.Has != 0 {
-				state.Serial = &s.Has
-			}
-			w.Secondaries = append(w.Secondaries, state)
-			switch {
-			case s.InSync:
-			case !s.Since.IsZero() && time.Since(s.Since) > errorAfter:
-				w.Status = statusError
-			case w.Status != statusError:
-				w.Status = statusPending
-			}
+	for _, s := range c.api.Peers.Progress(z.ID) {
+		state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync,
+			Acknowledged: s.InSync || s.Acknowledged, Since: timestamp(s.Since),
+			NextAttempt: timestamp(s.Next), Problem: s.Problem}
+		if s.Has != 0 {
+			state.Serial = &s.Has
+		}
+		w.Secondaries = append(w.Secondaries, state)
+		switch {
+		case s.InSync:
+		case !s.Since.IsZero() && time.Since(s.Since) > errorAfter:
+			w.Status = statusError
+		case w.Status != statusError:
+			w.Status = statusPending
 		}
 	}
-	if z.Kind == zone.Secondary && p.Copy != nil {
-		s := p.Copy(z.ID)
+	if z.Kind == zone.Secondary {
+		s := c.api.Peers.Copy(z.ID)
 		w.TransferredAt = timestamp(s.Transferred)
 		w.Copy = &copyState{timestamp(s.Checked), s.Expired, timestamp(s.Next), s.Problem}
 		switch {
@@ -99,14 +96,6 @@ func (c *call) zoneListing() listing[zone.Zone] {
 	return l
 }
 
-// checkSecondary checks whether a zone can be transferred from its masters.
-func (c *call) checkSecondary(z zone.Zone) error {
-	if z.Kind == zone.Secondary && c.api.Peers.Refresh == nil {
-		return badRequest("This server has no zones of type SECONDARY")
-	}
-	return c.checkMasters(z.Masters)
-}
-
 // checkMasters refuses host names, because a resolver could then choose the master. Only an administrator may name
 // private addresses: servers in the inner network may give this server a zone that they would not give to a tenant.
 func (c *call) checkMasters(masters []string) error {
@@ -126,7 +115,7 @@ func (c *call) checkMasters(masters []string) error {
 
 // refresh starts the transfer of a SECONDARY zone that is new or has other masters.
 func (c *call) refresh(z zone.Zone) {
-	if z.Kind == zone.Secondary && c.api.Peers.Refresh != nil {
+	if z.Kind == zone.Secondary {
 		c.api.Peers.Refresh(z.ID, false)
 	}
 }
@@ -138,7 +127,7 @@ func (c *call) fetchFromMasters() (reply, error) {
 		if err != nil {
 			return err
 		}
-		if z.Kind != zone.Secondary || c.api.Peers.Refresh == nil {
+		if z.Kind != zone.Secondary {
 			return badRequest("Can't XFR a non Secondary zone.")
 		}
 		c.api.Peers.Refresh(z.ID, true)

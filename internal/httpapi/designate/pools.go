@@ -17,7 +17,7 @@ type nsRecord struct {
 }
 
 func (c *call) pool() pool {
-	p := pool{resourceMeta: resourceMeta{ID: c.settings.PoolID.String()}, Name: c.settings.PoolName,
+	p := pool{resourceMeta: resourceMeta{ID: poolID.String()}, Name: "default",
 		Attributes: map[string]string{}, NSRecords: c.nsRecords()}
 	p.Links = &links{Self: c.url("/v2/pools/" + p.ID)}
 	return p
@@ -41,7 +41,7 @@ func (c *call) listPools() (reply, error) {
 
 func (c *call) showPool() (reply, error) {
 	id, err := c.id("id")
-	if err == nil && id != c.settings.PoolID {
+	if err == nil && id != poolID {
 		err = notFound("pool", "Pool")
 	}
 	return ok(c.pool()), err

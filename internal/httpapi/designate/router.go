@@ -3,7 +3,6 @@ package designate
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -15,15 +14,10 @@ type Route struct {
 	handle func(*call) (reply, error)
 }
 
-// Routes lists every operation that Handler serves.
-func (a *API) Routes() []Route {
-	return slices.Clone(routes())
-}
-
 // newMux returns a mux with all routes.
-func (a *API) newMux() *http.ServeMux {
+func newMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, route := range routes() {
+	for _, route := range Routes() {
 		pattern := route.Pattern
 		if pattern == "/" {
 			pattern = "/{$}"

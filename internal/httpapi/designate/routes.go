@@ -13,8 +13,8 @@ const (
 	remove = http.MethodDelete
 )
 
-// routes is the whole API.
-func routes() []Route {
+// Routes lists every operation of the API.
+func Routes() []Route {
 	return slices.Concat(versionRoutes, zoneRoutes, recordSetRoutes, extensionRoutes, taskRoutes, transferRoutes,
 		shareRoutes, tlds.routes(), blacklists.routes(), tsigKeys.routes(), serviceRoutes)
 }

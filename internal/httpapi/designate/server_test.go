@@ -2,6 +2,7 @@ package designate_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -16,13 +17,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/transfer"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -44,16 +48,17 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub, err := publish.Open(st, publish.Options{})
+	aliases := alias.New(alias.Options{})
+	pub, err := publish.Open(st, publish.Options{Derive: aliases.Derive})
+	if err == nil {
+		err = aliases.Open(pub)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if settings.Nameservers == nil {
-		settings.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
-			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
-	}
 	log := new(bytes.Buffer)
-	api := &designate.API{Publisher: pub, Settings: settings, Log: slog.New(slog.NewTextHandler(log, nil))}
+	api := &designate.API{Publisher: pub, Aliases: aliases, Peers: noPeers, Settings: complete(t, settings),
+		Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{pub.Run, api.Run} {
@@ -71,6 +76,41 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, stop: stop, log: log}
 }
 
+// noPeers are the other servers of a server that has none.
+var noPeers = designate.Peers{
+	Progress: func(uuid.UUID) []transfer.Progress { return nil },
+	Refresh:  func(uuid.UUID, bool) {},
+	Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{} },
+}
+
+// complete gives the settings that a test leaves open a value.
+func complete(t testing.TB, s designate.Settings) designate.Settings {
+	t.Helper()
+	if s.Nameservers == nil {
+		s.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
+			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
+	}
+	if s.Quotas == (designate.Quotas{}) {
+		s.Quotas = designate.DefaultQuotas()
+	}
+	s.DefaultTTL, s.MaxImport = designate.DefaultTTL, stdcmp.Or(s.MaxImport, designate.DefaultMaxImport)
+	if s.Spool == nil {
+		var err error
+		if s.Spool, err = os.OpenRoot(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Spool.Close() })
+	}
+	return s
+}
+
+// quotas are the default ones with a change.
+func quotas(change func(*designate.Quotas)) designate.Quotas {
+	q := designate.DefaultQuotas()
+	change(&q)
+	return q
+}
+
 // who are the callers of tests.
 var (
 	alice = httpapi.Caller{Who: "token alice", Project: "p1", Roles: []string{"member"}}
@@ -78,6 +118,16 @@ var (
 	bob   = httpapi.Caller{Who: "token bob", Project: "p2", Roles: []string{"member"}}
 	admin = httpapi.Caller{Who: "token admin", Project: "p0", Roles: []string{"admin"}}
 )
+
+// as is the handler inside a frame that takes every request for one of who, and lets callers without a role read: the
+// door has its own check.
+func as(who httpapi.Caller, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Error}},
+			Public: []string{r.URL.Path}, Limits: httpapi.Limits{Body: 1 << 30},
+			Identify: func(*http.Request) (httpapi.Caller, error) { return who, nil }}.Wrap(h).ServeHTTP(w, r)
+	})
+}
 
 // request is a call of a test: "METHOD /path", a body, and headers as "Name: value".
 type request struct {
@@ -102,9 +152,8 @@ func (s *server) do(r request) response {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
 	}
-	ctx := httpapi.WithRequestID(req.Context(), "req-11111111-2222-3333-4444-555555555555")
 	rec := httptest.NewRecorder()
-	s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(ctx, r.as)))
+	as(r.as, s.handler).ServeHTTP(rec, req)
 	res := response{ResponseRecorder: rec}
 	_ = json.Unmarshal(rec.Body.Bytes(), &res.json)
 	return res

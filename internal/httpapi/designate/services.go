@@ -31,7 +31,7 @@ func (c *call) service() serviceStatus {
 	}
 	s := serviceStatus{Hostname: host, ServiceName: "nameplane", Status: "UP", Stats: map[string]string{},
 		Capabilities: map[string]string{}, HeartbeatedAt: timestamp(time.Now())}
-	s.ID = uuid.NewSHA1(c.settings.PoolID, []byte(host)).String()
+	s.ID = uuid.NewSHA1(poolID, []byte(host)).String()
 	s.Links = &links{Self: c.url("/v2/service_statuses/" + s.ID)}
 	return s
 }

@@ -6,7 +6,7 @@ import "strings"
 func (c *call) movePool() (reply, error) {
 	_, err := viewed(c, c.ownZone)
 	if err == nil {
-		err = badRequest("There is one pool, %s, and the zone is in it.", c.settings.PoolID)
+		err = badRequest("There is one pool, %s, and the zone is in it.", poolID)
 	}
 	return reply{}, err
 }

@@ -71,7 +71,7 @@ func TestImportExport(t *testing.T) {
 }
 
 func TestImportFailures(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: designate.Quotas{ZoneRecordsets: 3}})
+	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.ZoneRecordsets = 3 })})
 	s.zoneOf(bob, "bob.test.")
 	soa := " 60 IN SOA ns1.example.net. a.example.org. 1 2 3 4 5\n"
 	tests := []struct{ name, file, message string }{

@@ -2,7 +2,6 @@ package designate
 
 import (
 	"crypto/rand"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net/http"
@@ -194,5 +193,3 @@ func (c *call) deleteTransferRequest() (reply, error) {
 	})
 	return noContent, err
 }
-
-func sameKey(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

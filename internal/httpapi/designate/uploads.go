@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -106,7 +105,7 @@ func (u *upload) read(r io.Reader, o zonefile.Options) error {
 }
 
 // imported is the zone of the file, with its records in order.
-func (u *upload) imported(s *Settings) (in imported, err error) {
+func (u *upload) imported() (in imported, err error) {
 	switch {
 	case u.bad != nil:
 		return in, badRequest("%v", u.bad)
@@ -123,22 +122,17 @@ func (u *upload) imported(s *Settings) (in imported, err error) {
 		return in, err
 	}
 	content, err := zonefile.NewContent(records.String())
-	return imported{zoneOf(*u.soa, u.head, s), content, u.lowest, u.aliases}, err
+	return imported{zoneOf(*u.soa, u.head), content, u.lowest, u.aliases}, err
 }
 
-// spoolFile is a file without a name in a folder, or in the system's folder for temporary files.
-func spoolFile(dir *os.Root) (f *os.File, err error) {
-	remove := os.Remove
-	if dir == nil {
-		f, err = os.CreateTemp("", "nameplane-import-*")
-	} else {
-		f, err = dir.OpenFile("import-"+uuid.NewString(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		remove = func(name string) error { return dir.Remove(filepath.Base(name)) }
-	}
+// spoolFile is a file without a name in a folder.
+func spoolFile(dir *os.Root) (*os.File, error) {
+	name := "import-" + uuid.NewString()
+	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := remove(f.Name()); err != nil {
+	if err := dir.Remove(name); err != nil {
 		_ = f.Close()
 		return nil, err
 	}

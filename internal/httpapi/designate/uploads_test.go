@@ -19,7 +19,7 @@ func (s *server) upload(who httpapi.Caller) (*io.PipeWriter, <-chan int) {
 	status := make(chan int, 1)
 	go func() {
 		rec := httptest.NewRecorder()
-		s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), who)))
+		as(who, s.handler).ServeHTTP(rec, req)
 		status <- rec.Code
 	}()
 	return w, status
@@ -71,7 +71,7 @@ func TestImportLeavesNoFiles(t *testing.T) {
 
 // A file with more records than the project may have is not read to its end.
 func TestImportStopsAtQuota(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: designate.Quotas{ZoneRecords: 3}})
+	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.ZoneRecords = 3 })})
 	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"), "more than 3 records") {
 		t.Errorf("import: %s", res.Body)
 	}
@@ -84,7 +84,7 @@ func TestImportReadsOn(t *testing.T) {
 	req := httptest.NewRequest("POST", "http://dns.test/v2/zones/tasks/imports", body)
 	req.Header.Set("Content-Type", "text/dns")
 	rec := httptest.NewRecorder()
-	s.handler.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), alice)))
+	as(alice, s.handler).ServeHTTP(rec, req)
 	if rec.Code != 202 || body.Len() > 0 {
 		t.Errorf("status %d with %d octets unread, want 202 and none", rec.Code, body.Len())
 	}

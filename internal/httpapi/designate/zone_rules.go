@@ -29,7 +29,7 @@ var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "seconda
 
 // newZone reads the body of a create request.
 func newZone(in *input, s *Settings) (zone.Zone, error) {
-	z := zone.Zone{Kind: zone.Primary, TTL: s.DefaultTTL, Pool: s.PoolID}
+	z := zone.Zone{Kind: zone.Primary, TTL: s.DefaultTTL, Pool: poolID}
 	in.require("name")
 	z.Name = in.hostname("name", false)
 	if t := in.text("type", 16); t != nil {
@@ -69,7 +69,7 @@ func checkNewZone(z zone.Zone, s *Settings) error {
 		return refuse("invalid_zone_name", "A zone cannot have the name of a wildcard")
 	case z.TTL < s.MinTTL:
 		return invalidTTL(s)
-	case z.Pool != s.PoolID:
+	case z.Pool != poolID:
 		return notFound("pool", "Pool")
 	case z.Kind == zone.Catalog:
 		return badRequest("This server takes zones of type PRIMARY and SECONDARY; %s is not supported yet", z.Kind)

@@ -68,7 +68,7 @@ func (c *call) createZone() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := c.checkSecondary(z); err != nil {
+	if err := c.checkMasters(z.Masters); err != nil {
 		return reply{}, err
 	}
 	z.Project = c.scope.project

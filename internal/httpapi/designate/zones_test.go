@@ -44,7 +44,7 @@ func TestZoneRules(t *testing.T) {
 		{"secondary without masters", `{"name":"e.example.org.","type":"SECONDARY"}`, 400, "invalid_object"},
 		{"secondary with email", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@example.org"}`, 400, "invalid_object"},
 		{"secondary with bad master", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:0"]}`, 400, "invalid_object"},
-		{"secondary of a host", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:53","ns.example.org"]}`, 400, "bad_request"},
+		{"secondary of a host", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:53","ns.example.org"]}`, 400, "invalid_object"},
 		{"catalog", `{"name":"e.example.org.","type":"CATALOG"}`, 400, "bad_request"},
 		{"other pool", `{"name":"e.example.org.","email":"a@example.org","pool_id":"00000000-0000-4000-8000-000000000000"}`, 404, "pool_not_found"},
 		{"read-only key", `{"name":"e.example.org.","email":"a@example.org","serial":1}`, 400, "invalid_object"},
@@ -161,7 +161,7 @@ func TestTLDsAndBlacklists(t *testing.T) {
 }
 
 func TestZoneQuota(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: designate.Quotas{Zones: 1}})
+	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.Zones = 1 })})
 	s.zone("a.example.org.")
 	body := `{"name":"b.example.org.","email":"a@example.org"}`
 	if res := s.as(alice, 413, "POST /v2/zones", body); res.str("type") != "over_quota" {

@@ -19,15 +19,11 @@ type API struct {
 	Access    *access.Access
 	Log       *slog.Logger // default: none
 	PublicURL string       // where clients find us; default: what they called us
-	Region    string       // in the catalog; default "RegionOne", the name that most installations have
 }
 
 // Register adds the door's paths to a mux that is inside the frame.
 func (a API) Register(mux *http.ServeMux) {
-	if a.Log == nil {
-		a.Log = slog.New(slog.DiscardHandler)
-	}
-	a.Region = cmp.Or(a.Region, "RegionOne")
+	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	mux.HandleFunc("GET /v3", a.version)
 	mux.HandleFunc("GET /v3/{$}", a.version)
 	mux.HandleFunc("POST /v3/auth/tokens", a.login)

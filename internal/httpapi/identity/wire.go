@@ -14,6 +14,9 @@ const (
 	domainName = "Default"
 )
 
+// region is that of all endpoints in the catalog: the name that most installations have.
+const region = "RegionOne"
+
 // timeLayout is Keystone's, with a zone letter, which Designate's has not.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
@@ -146,7 +149,7 @@ func (a API) catalog(r *http.Request) []service {
 	base := httpapi.BaseURL(r, a.PublicURL)
 	at := func(id, url string) (out []endpoint) {
 		for _, i := range []string{"public", "internal", "admin"} {
-			out = append(out, endpoint{id + "-" + i, i, a.Region, a.Region, url})
+			out = append(out, endpoint{id + "-" + i, i, region, region, url})
 		}
 		return out
 	}

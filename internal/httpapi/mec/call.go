@@ -53,7 +53,7 @@ func (c *call) dispatch(admit func(*call) error) (reply, error) {
 func (c *call) admitApp() error {
 	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the
 	// first.
-	if h := c.r.Header.Values("X-Appinstanceid"); c.Settings.EdgeGallery && (len(h) != 1 || h[0] != c.app) {
+	if h := c.r.Header.Values("X-Appinstanceid"); c.EdgeGallery && (len(h) != 1 || h[0] != c.app) {
 		return &mechttp.Fault{Status: http.StatusUnauthorized,
 			Detail: "the header X-AppinstanceID is not the application of the path"}
 	}

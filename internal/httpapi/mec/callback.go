@@ -25,16 +25,8 @@ import (
 // itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
 type Callbacks struct {
 	networks   []netip.Prefix
-	baseURL    string
 	extensions bool
 	client     *http.Client
-}
-
-// CallbackOptions of NewCallbacks.
-type CallbackOptions struct {
-	Networks   []netip.Prefix // where callbacks may be; none: nowhere
-	BaseURL    string         // of the listener of Mp1, for links; default: links are paths
-	Extensions bool           // as in Settings
 }
 
 // Errors that an application may read. It chose the name and port of the host, and must not learn from us what the name leads
@@ -52,9 +44,10 @@ const (
 	callbackReply = 4 << 10 // octets of a reply that are read, so that the connection can be used again
 )
 
-// NewCallbacks makes them. Deliver goes to the options of the Service, and the Callbacks to the API.
-func NewCallbacks(o CallbackOptions) *Callbacks {
-	c := &Callbacks{networks: o.Networks, baseURL: o.BaseURL, extensions: o.Extensions}
+// NewCallbacks returns Callbacks for the given networks. Notifications have the extensions of EdgeGallery when
+// edgeGallery is set. Deliver goes to the options of the Service, and the Callbacks to the API.
+func NewCallbacks(networks []netip.Prefix, edgeGallery bool) *Callbacks {
+	c := &Callbacks{networks: networks, extensions: edgeGallery}
 	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err == nil && !c.allowed(ap.Addr()) {
@@ -96,7 +89,8 @@ func (c *Callbacks) Check(uri string) error {
 // Deliver posts one notification; any status of success will do.
 func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.Event) error {
 	n := fromEvent(e, c.extensions)
-	n.Links = &notificationLinks{link{c.baseURL + mp1Bases[0] + "/applications/" + url.PathEscape(s.App) + "/subscriptions/" + s.ID}}
+	self := mp1Bases[0] + "/applications/" + url.PathEscape(s.App) + "/subscriptions/" + s.ID
+	n.Links = &notificationLinks{link{self}}
 	b, err := json.Marshal(n)
 	if err != nil {
 		return err

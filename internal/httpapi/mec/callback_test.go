@@ -18,7 +18,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func withCallbacks(t *testing.T, networks []netip.Prefix) *server {
 	t.Helper()
-	cb := mec.NewCallbacks(mec.CallbackOptions{Networks: networks, BaseURL: "https://mep.test"})
+	cb := mec.NewCallbacks(networks, false)
 	return startServer(t, mec.API{Callbacks: cb}, rules.Options{Deliver: cb.Deliver})
 }
 
@@ -64,7 +64,7 @@ func TestSubscriptions(t *testing.T) {
 			delete(n, "timeStamp")
 			id := one[len(all)+1:]
 			s.want(any(n), `{"notificationType":"DnsRuleChangeNotification","appInstanceId":"app1","changeType":"CREATED","sequence":2,
-				"dnsRule":`+rule1+`,"_links":{"subscription":{"href":"https://mep.test/mec_app_support/v2/applications/app1/subscriptions/`+id+`"}}}`)
+				"dnsRule":`+rule1+`,"_links":{"subscription":{"href":"/mec_app_support/v2/applications/app1/subscriptions/`+id+`"}}}`)
 
 			s.as(gateway, 404, "GET "+strings.Replace(one, "app1", "app2", 1), "")
 			s.as(app1, 405, "PUT "+one, "{}")
@@ -107,7 +107,7 @@ func TestBadSubscriptions(t *testing.T) {
 	}
 	s.as(app1, 201, "POST /applications/app1/subscriptions", subscribeTo("http://[::ffff:127.0.0.1]:1/"))
 	s.as(app1, 201, "POST /applications/app1/subscriptions", subscribeTo("https://callback.test/x?y=z"))
-	none := newServer(t, mec.Settings{})
+	none := newServer(t, mec.API{})
 	none.as(app1, 403, "POST /applications/app1/subscriptions", good)
 }
 
@@ -122,14 +122,14 @@ func TestDeliverElsewhere(t *testing.T) {
 	event := rules.Event{Seq: 1, Kind: "CREATED", Rule: rules.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := rules.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
 
-	outside := mec.NewCallbacks(mec.CallbackOptions{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	outside := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, false)
 	if err := outside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "none of the networks") || len(asked) != 0 {
 		t.Errorf("a callback outside the networks: %v, and %d requests", err, len(asked))
 	}
 	if err := outside.Deliver(t.Context(), sub, event); strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("an application is told what a name outside the networks leads to: %v", err)
 	}
-	inside := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
+	inside := mec.NewCallbacks(loopback, false)
 	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
 	}
@@ -147,7 +147,7 @@ func TestDeliverToOthers(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	cb := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
+	cb := mec.NewCallbacks(loopback, false)
 	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := rules.Subscription{Callback: "http://" + l.Addr().String()}
 	if err := cb.Deliver(t.Context(), sub, event); err == nil || strings.Contains(err.Error(), "secret") {
@@ -165,7 +165,7 @@ func TestDeliverNoProxy(t *testing.T) {
 	defer proxy.Close()
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
-	cb := mec.NewCallbacks(mec.CallbackOptions{Networks: loopback})
+	cb := mec.NewCallbacks(loopback, false)
 	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	// An address that the environment's proxy would be used for; nobody may be asked there.
 	if err := cb.Deliver(t.Context(), rules.Subscription{Callback: "http://192.0.2.1/"}, event); err == nil {

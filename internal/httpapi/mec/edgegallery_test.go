@@ -12,7 +12,7 @@ import (
 
 // TestEdgeGalleryRules walks through Mm5 of EdgeGallery 0.9, with its manners.
 func TestEdgeGalleryRules(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	const all = "/mepcfg/mec_app_config/v1/rules/app1/dns_rules"
 	made := s.as(platform, 200, "POST "+all, rule1)
 	rule := made.json.(map[string]any)
@@ -59,7 +59,7 @@ func descriptor(name string, dnsRules ...string) string {
 
 // TestEdgeGalleryTasks walks through Mm5 of EdgeGallery since 1.0.1.
 func TestEdgeGalleryTasks(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	const config = "/mepcfg/app_lcm/v1/applications/app1/appd_configuration"
 	const all = "/mep/config/app1/dns_rules"
 	expect := func(res response, result, phase string) string {
@@ -112,7 +112,7 @@ func TestEdgeGalleryOneTask(t *testing.T) {
 }
 
 func TestEdgeGalleryBadConfigurations(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	var many []string
 	for i := range 33 {
 		many = append(many, fmt.Sprintf(`{"dnsRuleId":"r%d","domainName":"n%d.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1"}`, i, i))
@@ -145,7 +145,7 @@ func TestEdgeGalleryBadConfigurations(t *testing.T) {
 }
 
 func TestEdgeGalleryTermination(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	s.rule("app1", rule1)
 	s.want(s.as(platform, 200, "GET /mepcfg/mec_platform_config/v1/capabilities", "").json, `[{"capabilityId":"dns",
 		"capabilityName":"DNS rules","status":"ACTIVE","version":"v1","consumers":[{"applicationInstanceId":"app1"}]}]`)

@@ -20,7 +20,7 @@ func (c *call) fault(err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		return &mechttp.Fault{Status: exists, Detail: c.conflictText(conflict)}
-	case errors.Is(err, rules.ErrTaskRunning), errors.Is(err, rules.ErrNoDelivery):
+	case errors.Is(err, rules.ErrTaskRunning):
 		return &mechttp.Fault{Status: http.StatusForbidden, Detail: err.Error()}
 	case errors.Is(err, store.ErrNotFound):
 		return &mechttp.Fault{Status: http.StatusNotFound, Detail: c.notFound()}

@@ -20,6 +20,12 @@ import (
 const (
 	heartbeat  = 15 * time.Second
 	streamLife = 15 * time.Minute
+)
+
+// How many streams there may be at the same time. The listener of Mm5 has fewer connections.
+const (
+	mp1Streams = 256
+	mm5Streams = 64
 	perApp     = 8
 )
 

@@ -26,9 +26,7 @@ type stream struct {
 // watch opens a stream as a caller.
 func (s *server) watch(t *testing.T, who httpapi.Caller, path string, headers ...string) *stream {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mux.ServeHTTP(w, r.WithContext(httpapi.WithCaller(r.Context(), who)))
-	}))
+	srv := httptest.NewServer(as(who, s.mux))
 	ctx, leave := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		leave()
@@ -106,7 +104,7 @@ func (s *stream) expect(want string) string {
 }
 
 func TestEventStreams(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	path := s.rule("app1", rule1)
 	own := s.watch(t, app1, "/applications/app1/dns_rules/events")
 	all := s.watch(t, platform, "/mep/config/events")
@@ -135,7 +133,7 @@ func TestEventStreams(t *testing.T) {
 
 // TestEventStreamsName wants a rule with the name of the stream to be within reach.
 func TestEventStreamsName(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	body := strings.Replace(rule1, `"r1"`, `"events"`, 1)
 	path := s.rule("app1", body)
 	s.want(s.as(app1, 200, "GET "+path, "", "Accept: application/json").json, body)
@@ -145,33 +143,33 @@ func TestEventStreamsName(t *testing.T) {
 }
 
 func TestEventGap(t *testing.T) {
-	s := startServer(t, mec.API{}, rules.Options{Events: 2})
+	s := newServer(t, mec.API{})
 	path := s.rule("app1", rule1)
-	for _, state := range []string{"INACTIVE", "ACTIVE", "INACTIVE"} {
-		s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", state, 1))
-	}
-	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 1")
-	if e := w.next(); e["event"] != "gap" || e["data"] != `{"after":1,"oldest":3}` {
+	s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", "INACTIVE", 1))
+	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 7") // of another store
+	if e := w.next(); e["event"] != "gap" || e["data"] != `{"after":7,"oldest":1}` {
 		t.Errorf("event %v, want the gap", e)
 	}
-	w.expect("UPDATED app1 r1 ACTIVE")
+	w.expect("CREATED app1 r1 ACTIVE")
 	w.expect("UPDATED app1 r1 INACTIVE")
 }
 
 // TestEventStreamsAreBounded opens as many as may be.
 func TestEventStreamsAreBounded(t *testing.T) {
-	s := newServer(t, mec.Settings{Streams: 10})
+	s := newServer(t, mec.API{})
 	for range 8 {
 		s.watch(t, app1, "/applications/app1/dns_rules/events")
 	}
 	if st := s.watch(t, app1, "/applications/app1/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests || st.res.Header.Get("Retry-After") == "" {
 		t.Errorf("the ninth stream of an application: %d", st.res.StatusCode)
 	}
-	for range 2 {
-		s.watch(t, app2, "/applications/app2/dns_rules/events")
+	for range 64 {
+		if st := s.watch(t, platform, "/mep/config/events"); st.res.StatusCode != http.StatusOK {
+			t.Fatalf("a stream of a platform: %d", st.res.StatusCode)
+		}
 	}
-	if st := s.watch(t, gateway, "/applications/app3/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("the eleventh stream: %d", st.res.StatusCode)
+	if st := s.watch(t, platform, "/mep/config/events"); st.res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the stream after the 64th: %d", st.res.StatusCode)
 	}
 }
 
@@ -192,11 +190,11 @@ func TestEventStreamsEnd(t *testing.T) {
 // TestHeartbeat listens to a silent stream for all of its life, in fake time.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, mec.Settings{})
+		s := newServer(t, mec.API{})
 		req := httptest.NewRequest("GET", "/mep/config/events", nil)
 		w := httptest.NewRecorder()
 		begin := time.Now()
-		s.mux.ServeHTTP(w, req.WithContext(httpapi.WithCaller(t.Context(), platform)))
+		as(platform, s.mux).ServeHTTP(w, req.WithContext(t.Context()))
 		if took := time.Since(begin); took != 15*time.Minute {
 			t.Errorf("the stream lived %v", took)
 		}

@@ -11,8 +11,8 @@ import (
 // FuzzBodies sends any bytes to every operation that has a body: never a panic, never a status of 500 or more, always a problem
 // document for an error.
 func FuzzBodies(f *testing.F) {
-	cb := mec.NewCallbacks(mec.CallbackOptions{})
-	s := startServer(f, mec.API{Callbacks: cb}, rules.Options{RulesPerApp: 8, Apps: 8})
+	cb := mec.NewCallbacks(nil, false)
+	s := startServer(f, mec.API{Callbacks: cb}, rules.Options{})
 	s.rule("app1", rule1)
 	var calls []string
 	path := strings.NewReplacer("{app}", "app1", "{rule}", "r1")

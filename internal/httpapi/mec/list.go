@@ -45,9 +45,6 @@ func (c *call) warn(list ...rules.Rule) {
 
 // revoke ends the tokens of an application, before what it has is removed: with them it could make new things meanwhile.
 func (c *call) revoke(app string) (int, error) {
-	if c.Revoke == nil {
-		return 0, nil
-	}
 	if err := rules.CheckApp(app); err != nil {
 		return 0, err
 	}

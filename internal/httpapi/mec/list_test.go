@@ -16,7 +16,7 @@ import (
 
 // TestListIfMatch lets two writers change all rules of an application: of those who read the same list, one does.
 func TestListIfMatch(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	const all = "/mep/config/app1/dns_rules"
 	tag := func(res response) string {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestTerminationRevokes(t *testing.T) {
 
 // A rule in a zone of the zones API is told as silenced by it, to those whose schema has room for it.
 func TestSilenced(t *testing.T) {
-	s := newServer(t, mec.Settings{})
+	s := newServer(t, mec.API{})
 	const all = "/mep/config/app1/dns_rules"
 	one := s.rule("app1", rule1)
 	s.rule("app1", strings.NewReplacer(`"r1"`, `"r3"`, "example.com", "example.org").Replace(rule1))

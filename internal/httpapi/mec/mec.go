@@ -18,27 +18,19 @@ import (
 // API is both doors over a Service. Each is registered with the mux of the listener it belongs to.
 type API struct {
 	Service   *rules.Service
-	Callbacks *Callbacks // the ones that the Service delivers with; nil: none
-	Settings  Settings
+	Callbacks *Callbacks   // the ones that the Service delivers with; nil: none
 	Log       *slog.Logger // default: none
 
-	// Revoke ends the tokens of an application that is terminated, and tells how many; nil: it has none.
+	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT changes the state alone and refuses every other difference,
+	// the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
+	// loadBalance and expiresAt. Without it Mp1 is what MEC 011 says.
+	EdgeGallery bool
+
+	// Revoke ends the tokens of an application that is terminated, and tells how many.
 	Revoke func(ctx context.Context, actor store.Actor, app string) (int, error)
 
 	// Done is closed when the server is about to stop, so that event streams end by themselves; nil: they do not.
 	Done <-chan struct{}
-}
-
-// Settings of the doors; the zero value is what MEC 011 says.
-type Settings struct {
-	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT changes the state alone and refuses every other difference,
-	// the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
-	// loadBalance and expiresAt.
-	EdgeGallery bool
-
-	// Streams is how many event streams there may be at the same time; default 256 on Mp1, of which one application may have
-	// 8, and 64 on Mm5, whose listener has fewer connections.
-	Streams int
 }
 
 // Limits of bodies, in octets: what EdgeGallery has, and for our own form room for every rule an application may have.
@@ -87,7 +79,7 @@ func Mm5Routes() []Route {
 
 // RegisterMp1 adds Mp1 to a mux that is inside the frame, at all its base paths.
 func (a API) RegisterMp1(mux *http.ServeMux) {
-	d := newDoor(a, "mp1", 256)
+	d := newDoor(a, "mp1", mp1Streams)
 	for _, base := range mp1Bases {
 		routes := Mp1Routes()
 		for i := range routes {
@@ -99,7 +91,7 @@ func (a API) RegisterMp1(mux *http.ServeMux) {
 
 // RegisterMm5 adds Mm5 to a mux that is inside the frame.
 func (a API) RegisterMm5(mux *http.ServeMux) {
-	newDoor(a, "mm5", 64).register(mux, Mm5Routes(), (*call).admitPlatform)
+	newDoor(a, "mm5", mm5Streams).register(mux, Mm5Routes(), (*call).admitPlatform)
 }
 
 // door is one of the two.
@@ -110,11 +102,9 @@ type door struct {
 	pace    pace
 }
 
-func newDoor(a API, name string, most int) *door {
-	if a.Log == nil {
-		a.Log = slog.New(slog.DiscardHandler)
-	}
-	return &door{API: a, name: name, streams: httpapi.Shares[string]{Max: cmp.Or(a.Settings.Streams, most)}}
+func newDoor(a API, name string, streams int) *door {
+	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
+	return &door{API: a, name: name, streams: httpapi.Shares[string]{Max: streams}}
 }
 
 // register adds routes to the mux, behind a check of the caller.

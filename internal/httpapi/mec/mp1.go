@@ -27,7 +27,7 @@ func (c *call) putOwnRule() (reply, error) {
 		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Wait: wait, Detail: fmt.Sprintf(
 			"this application has made more than %d changes in a short time", paceBurst)}
 	}
-	if c.Settings.EdgeGallery {
+	if c.EdgeGallery {
 		return c.update(stateOnly)
 	}
 	return c.update(func(old rules.Rule, in ruleInput) (change, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
@@ -37,9 +38,9 @@ var (
 	member   = httpapi.Caller{Who: "token ci", Project: "p1", Roles: []string{"member", "reader"}}
 )
 
-func newServer(t testing.TB, settings mec.Settings) *server {
+func newServer(t testing.TB, api mec.API) *server {
 	t.Helper()
-	return startServer(t, mec.API{Settings: settings}, rules.Options{})
+	return startServer(t, api, rules.Options{})
 }
 
 // startServer starts the doors with a service of the given options.
@@ -81,10 +82,20 @@ func openServer(t testing.TB, api mec.API, opts rules.Options) *server {
 	if api.Service, err = rules.Open(ctx, pub, opts); err != nil {
 		t.Fatal(err)
 	}
+	if api.Revoke == nil {
+		api.Revoke = func(context.Context, store.Actor, string) (int, error) { return 0, nil }
+	}
 	s := &server{t, http.NewServeMux(), api.Service, pub}
 	api.RegisterMp1(s.mux)
 	api.RegisterMm5(s.mux)
 	return s
+}
+
+// as is the handler inside a frame that takes every request for one of who.
+func as(who httpapi.Caller, h http.Handler) http.Handler {
+	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
+		Limits:   httpapi.Limits{Body: 1 << 30},
+		Identify: func(*http.Request) (httpapi.Caller, error) { return who, nil }}.Wrap(h)
 }
 
 type response struct {
@@ -104,7 +115,7 @@ func (s *server) do(who httpapi.Caller, call, body string, headers ...string) re
 		req.Header.Set("Content-Type", "application/json")
 	}
 	rec := httptest.NewRecorder()
-	s.mux.ServeHTTP(rec, req.WithContext(httpapi.WithCaller(req.Context(), who)))
+	as(who, s.mux).ServeHTTP(rec, req)
 	res := response{ResponseRecorder: rec}
 	_ = json.Unmarshal(rec.Body.Bytes(), &res.json)
 	return res

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	rules "github.com/nameplane/nameplane/internal/mec"
 )
 
@@ -46,7 +47,7 @@ func (c *call) subscribe() (reply, error) {
 	case in.App != nil && *in.App != c.app:
 		return reply{}, &rules.FieldError{Field: "appInstanceId", Msg: "is not the one of the path"}
 	case c.Callbacks == nil:
-		return reply{}, rules.ErrNoDelivery
+		return reply{}, &mechttp.Fault{Status: http.StatusForbidden, Detail: "notifications are not configured"}
 	}
 	if err := c.Callbacks.Check(val(in.Callback)); err != nil {
 		return reply{}, err

@@ -31,7 +31,7 @@ func fromRule(r rules.Rule, extensions bool) wireRule {
 }
 
 // extensions reports whether this door takes and shows what is not in ETSI's schema: to the platform always.
-func (c *call) extensions() bool { return c.name == "mm5" || c.Settings.EdgeGallery }
+func (c *call) extensions() bool { return c.name == "mm5" || c.EdgeGallery }
 
 // wire is a rule as this door shows it.
 func (c *call) wire(r rules.Rule) wireRule {

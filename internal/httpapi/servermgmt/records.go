@@ -228,8 +228,7 @@ func (c *call) replace() error {
 	case r.Type != t:
 		return &mec.FieldError{Field: "type", Msg: "is not the one of the path"}
 	}
-	_, err = c.Service.ReplaceRecord(c.r.Context(), c.actor(), r)
-	return c.done(err)
+	return c.done(c.Service.ReplaceRecord(c.r.Context(), c.actor(), r))
 }
 
 // remove deletes a record. A body, which EdgeGallery's client sends, says nothing.
@@ -238,8 +237,7 @@ func (c *call) remove() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Service.DeleteRecord(c.r.Context(), c.actor(), zone, name, t)
-	return c.done(err)
+	return c.done(c.Service.DeleteRecord(c.r.Context(), c.actor(), zone, name, t))
 }
 
 // zoneEntry is a zone in the list of zones.

@@ -3,6 +3,7 @@
 package servermgmt
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -54,9 +55,7 @@ func Routes() []Route {
 
 // Register adds the routes to a mux that is inside the frame.
 func (a API) Register(mux *http.ServeMux) {
-	if a.Log == nil {
-		a.Log = slog.New(slog.DiscardHandler)
-	}
+	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	pattern := func(r Route) (string, string) { return r.Method, r.Pattern }
 	mechttp.Register(mux, Routes(), pattern, func(w http.ResponseWriter, r *http.Request, route Route, err error) {
 		c := &call{a, w, r}

@@ -32,6 +32,13 @@ var (
 	app      = httpapi.Caller{Who: "token app1", App: "app1", Roles: []string{"app"}}
 )
 
+// as is the handler inside a frame that takes every request for one of who.
+func as(who httpapi.Caller, h http.Handler) http.Handler {
+	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
+		Public: []string{"/health"}, Limits: httpapi.Limits{Body: 1 << 30},
+		Identify: func(*http.Request) (httpapi.Caller, error) { return who, nil }}.Wrap(h)
+}
+
 func newServer(t testing.TB, api servermgmt.API) *server {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
@@ -71,7 +78,7 @@ func (s *server) do(who httpapi.Caller, call, body string, headers ...string) *h
 		req.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	s.mux.ServeHTTP(w, req.WithContext(httpapi.WithCaller(req.Context(), who)))
+	as(who, s.mux).ServeHTTP(w, req)
 	return w
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 )
@@ -76,7 +77,7 @@ func TestRoutes(t *testing.T) {
 	doors = append(doors, registered(t, apis+"explain/explain.go")...)
 	doors = append(doors, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
-	for _, route := range r.designate.Routes() {
+	for _, route := range designate.Routes() {
 		doors = append(doors, route.Method+" "+route.Pattern)
 		summaries[route.Method+" "+route.Pattern] = route.Description
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -33,6 +35,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
@@ -51,8 +54,16 @@ func newRig(t *testing.T) rig {
 		t.Fatal(err)
 	}
 	aliases.SetTracker(follow.New(follow.Options{Changed: aliases.Changed})) // which never runs, so that lookups never end
+	spool, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { spool.Close() })
 	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases, Peers: designate.Peers{Refresh: func(uuid.UUID, bool) {},
-		Copy: func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }}}
+		Progress: func(uuid.UUID) []transfer.Progress { return nil },
+		Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }},
+		Settings: designate.Settings{Nameservers: []designate.Nameserver{{Hostname: dnsname.MustParse(designate.DefaultNameserver), Priority: 1}},
+			DefaultTTL: designate.DefaultTTL, Quotas: designate.DefaultQuotas(), MaxImport: designate.DefaultMaxImport, Spool: spool}}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.designate.Run(ctx) }()
@@ -72,8 +83,8 @@ func newRig(t *testing.T) rig {
 	r.edge(t, mux)
 	r.explain(t, mux)
 	mux.Handle("/", r.designate.Handler())
-	areas := append(httpapi.ManagementAreas(), httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{httpapi.RoleApp}, Error: httpapi.Problem},
-		httpapi.Area{Prefix: "/mep/config", Roles: []string{httpapi.RolePlatform}, Error: httpapi.Problem})
+	areas := append(httpapi.ManagementAreas(), httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{access.RoleApp}, Error: httpapi.Problem},
+		httpapi.Area{Prefix: "/mep/config", Roles: []string{access.RolePlatform}, Error: httpapi.Problem})
 	r.handler = httpapi.Frame{Access: r.Access, Areas: areas, Public: []string{"/health"}}.Wrap(mux)
 	return r
 }
@@ -81,7 +92,7 @@ func newRig(t *testing.T) rig {
 // edge adds the doors for edge applications and platforms. Event streams end as soon as they have begun.
 func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	callbacks := mec.NewCallbacks(mec.CallbackOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	callbacks := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, false)
 	service, err := rules.Open(t.Context(), r.Pub, rules.Options{Deliver: callbacks.Deliver})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +107,8 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 			t.Error(err)
 		}
 	})
-	api := mec.API{Service: service, Callbacks: callbacks, Done: done}
+	api := mec.API{Service: service, Callbacks: callbacks, Done: done,
+		Revoke: func(context.Context, store.Actor, string) (int, error) { return 0, nil }}
 	api.RegisterMp1(mux)
 	api.RegisterMm5(mux)
 	servermgmt.API{Service: service}.Register(mux)
