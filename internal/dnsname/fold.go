@@ -15,6 +15,16 @@ var folded = func() (t [256]byte) {
 // below 'A', so a name in wire form can be folded byte by byte.
 func Lower(c byte) byte { return folded[c] }
 
+// AppendLower appends the lower case of a name in wire form, or of a part of one.
+func AppendLower(dst, name []byte) []byte {
+	at := len(dst)
+	dst = append(dst, name...)
+	for i, c := range dst[at:] {
+		dst[at+i] = folded[c]
+	}
+	return dst
+}
+
 // EqualFold reports whether two names in wire form differ only in case, if at all.
 func EqualFold(a, b []byte) bool {
 	if len(a) != len(b) {

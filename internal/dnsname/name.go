@@ -159,11 +159,7 @@ func FromWire(b []byte) (Name, int, error) {
 			break
 		}
 	}
-	w := make([]byte, n)
-	for i, c := range b[:n] {
-		w[i] = Lower(c) // length bytes are at most 63, below 'A'
-	}
-	return Name{string(w)}, n, nil
+	return Name{string(AppendLower(make([]byte, 0, MaxWire), b[:n]))}, n, nil
 }
 
 // FromCanonical takes a name that is already in canonical wire form, such as Wire returned.

@@ -156,7 +156,7 @@ func (h *house) content() (serial uint32, c content) {
 		serial = z.Serial
 		return v.Served(z, func(s rr.Set) error {
 			for _, d := range s.Data {
-				rec, err := rr.ToRR(s.Name, s.Type, s.TTL, d)
+				rec, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", s.Name, s.TTL, s.Type, rr.DataText(s.Type, d)))
 				if err != nil {
 					return err
 				}

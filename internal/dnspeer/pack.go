@@ -76,7 +76,7 @@ func (p *packer) put(labels, record string, apexPointer bool) bool {
 func (p *packer) putSet(labels string, r zone.Records, flush func() error) error {
 	for rest := r.Wire; rest != ""; {
 		n := 2 + wire.RecordFixed + int(rest[10])<<8 + int(rest[11])
-		if err := p.putOrFlush(labels, rest[:n], r.ApexPointer(), flush); err != nil {
+		if err := p.putOrFlush(labels, rest[:n], r.ApexPointer, flush); err != nil {
 			return err
 		}
 		rest = rest[n:]

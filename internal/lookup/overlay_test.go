@@ -96,7 +96,7 @@ func TestOverlayEdit(t *testing.T) {
 	z := overlay(t, ".", "app.example.com. 30 A 198.51.100.1")
 	b := z.Edit()
 	b.Put(set(t, "new.example.com. 30 A 198.51.100.2"))
-	b.Remove(dnsname.MustParse("app.example.com."), rr.TypeA)
+	b.Put(rr.Set{Name: dnsname.MustParse("app.example.com."), Type: rr.TypeA})
 	snap := zone.NewSnapshot(b.Done())
 	if got := ask(t, snap, dnsname.MustParse("app.example.com."), rr.TypeA); got.rcode != refused {
 		t.Errorf("a removed name is answered with %+v", got)

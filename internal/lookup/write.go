@@ -17,7 +17,6 @@ const (
 	dataAt   = 12
 
 	pointerMark = 0xc0 // the first octet of a pointer, and more than any label's length
-	maxPointer  = 0x3fff
 )
 
 func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, wire.Pointer(to)) }
@@ -32,13 +31,13 @@ func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
 	}
 	r.Msg = append(r.Msg, set.Wire...)
 	*section += set.Count
-	if owner == questionAt && !set.ApexPointer() {
+	if owner == questionAt && !set.ApexPointer {
 		return true // as it was stored
 	}
 	for b := r.Msg[from:]; len(b) > 0; {
 		end := dataAt + int(binary.BigEndian.Uint16(b[lengthAt:]))
 		pointer(b, owner)
-		if set.ApexPointer() {
+		if set.ApexPointer {
 			pointer(b[end-2:], apex)
 		}
 		b = b[end:]
@@ -66,15 +65,13 @@ func (r *Reply) rotate(set []byte, count int) {
 func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 	data := r.Msg[from+dataAt:]
 	tail := r.cur.at(apex)
-	if !set.ApexPointer() {
-		n := copyLower(r.target[:], data)
-		r.cur.set(r.target[:n], from+dataAt)
+	if !set.ApexPointer {
+		r.cur.set(dnsname.AppendLower(r.target[:0], data), from+dataAt)
 		return true
 	}
-	head := copyLower(r.target[:], data[:len(data)-2])
-	n := head + copy(r.target[head:], z.Apex().Wire())
-	r.cur.set(r.target[:n], from+dataAt)
-	r.cur.split(head, r.labelAt(tail))
+	head := dnsname.AppendLower(r.target[:0], data[:len(data)-2])
+	r.cur.set(append(head, z.Apex().Wire()...), from+dataAt)
+	r.cur.split(len(head), r.labelAt(tail))
 	return true
 }
 
@@ -82,19 +79,9 @@ func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 // the name that one could count on from there.
 func (r *Reply) labelAt(at int) int {
 	for r.Msg[at] >= pointerMark {
-		at = int(binary.BigEndian.Uint16(r.Msg[at:])) & maxPointer
+		at = int(binary.BigEndian.Uint16(r.Msg[at:])) & wire.MaxPointer
 	}
 	return at
-}
-
-func copyLower(dst, src []byte) int {
-	for i, c := range src {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		dst[i] = c
-	}
-	return len(src)
 }
 
 // redirect answers with a DNAME and the CNAME made of it (RFC 6672 §3.2).
@@ -110,7 +97,7 @@ func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 		return false
 	}
 	copy(r.target[:], r.cur.wire[:p.off])
-	n := p.off + copyLower(r.target[p.off:], []byte(target))
+	n := len(dnsname.AppendLower(r.target[:p.off], []byte(target)))
 	from := len(r.Msg)
 	if from+dataAt+n > r.Limit {
 		r.Truncated = true
@@ -179,7 +166,7 @@ func (r *Reply) refer(z *zone.Nodes, p place, apex int) {
 	for i := from; i < end; {
 		data := i + dataAt
 		i = data + int(binary.BigEndian.Uint16(r.Msg[i+lengthAt:]))
-		if !r.glue(z, p, apex, data, i, set.ApexPointer()) {
+		if !r.glue(z, p, apex, data, i, set.ApexPointer) {
 			return
 		}
 	}
@@ -189,7 +176,7 @@ func (r *Reply) refer(z *zone.Nodes, p place, apex int) {
 // reports false when the referral is truncated: addresses below the cut are part of it (RFC 9471 §2.1), others are
 // welcome where there is room.
 func (r *Reply) glue(z *zone.Nodes, p place, apex, from, end int, short bool) bool {
-	labels := copyLower(r.scratch[:], r.Msg[from:end])
+	labels := len(dnsname.AppendLower(r.scratch[:0], r.Msg[from:end]))
 	if short {
 		labels -= 2
 	} else if labels = inZone(r.scratch[:labels], z.Apex().Wire()); labels < 0 {
@@ -197,7 +184,7 @@ func (r *Reply) glue(z *zone.Nodes, p place, apex, from, end int, short bool) bo
 	}
 	ns := r.scratch[:labels]
 	node := z.Find(ns)
-	if !node.Found() || from > maxPointer {
+	if !node.Found() || from > wire.MaxPointer {
 		return true
 	}
 	below := isBelow(ns, r.cur.wire[p.off:apex])

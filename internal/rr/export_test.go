@@ -6,4 +6,5 @@ var (
 	ParseOther = parseOther
 	PlainText  = plainText
 	OtherText  = otherText
+	Unpack     = unpack
 )

@@ -58,12 +58,12 @@ func roundTrip(t *testing.T, typ rr.Type, data string) {
 	if again := rr.DataText(typ, back); again != text {
 		t.Fatalf("%s data %x: text %q, then %q", typ, data, text, again)
 	}
-	rec, err := rr.ToRR(dnsname.MustParse("example.org."), typ, 300, data)
+	rec, err := rr.Unpack(typ, data)
 	if err != nil {
-		t.Fatalf("ToRR(%s, %x): %v", typ, data, err)
+		t.Fatalf("Unpack(%s, %x): %v", typ, data, err)
 	}
 	if got, err := rr.FromRR(rec); err != nil || got != data {
-		t.Fatalf("FromRR(ToRR(%s, %x)) = %x, %v", typ, data, got, err)
+		t.Fatalf("FromRR(Unpack(%s, %x)) = %x, %v", typ, data, got, err)
 	}
 }
 

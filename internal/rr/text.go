@@ -229,17 +229,6 @@ func rdata(t Type, rec []byte) (string, error) {
 	return string(d), nil
 }
 
-// ToRR is the record that a message of the miekg/dns library carries.
-func ToRR(name dnsname.Name, t Type, ttl uint32, data string) (dns.RR, error) {
-	rec, err := unpack(t, data)
-	if err != nil {
-		return nil, err
-	}
-	rec.Header().Name = name.String()
-	rec.Header().Ttl = ttl
-	return rec, nil
-}
-
 func unpack(t Type, data string) (dns.RR, error) {
 	if len(data) > MaxData {
 		return nil, errLong

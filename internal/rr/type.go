@@ -30,7 +30,6 @@ const (
 	TypeDS    = Type(dns.TypeDS)
 	TypeRRSIG = Type(dns.TypeRRSIG)
 	TypeNSEC  = Type(dns.TypeNSEC)
-	TypeHINFO = Type(dns.TypeHINFO)
 	TypeTSIG  = Type(dns.TypeTSIG)
 	TypeIXFR  = Type(dns.TypeIXFR)
 	TypeAXFR  = Type(dns.TypeAXFR)

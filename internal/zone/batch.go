@@ -1,9 +1,6 @@
 package zone
 
-import (
-	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/rr"
-)
+import "github.com/nameplane/nameplane/internal/rr"
 
 // Batch changes Nodes: it makes the next value while the old one is served. A Batch is used by one goroutine.
 type Batch struct {
@@ -48,11 +45,6 @@ func (b *Batch) Put(s rr.Set) {
 		return
 	}
 	b.write(&d)
-}
-
-// Remove removes the record set of this name and type.
-func (b *Batch) Remove(name dnsname.Name, t rr.Type) {
-	b.Put(rr.Set{Name: name, Type: t})
 }
 
 // count counts a node that comes or goes, when it is a delegation or has a DNAME.

@@ -53,14 +53,11 @@ func (n Node) HasDNAME() bool { return n.b[0]&flagDNAME != 0 }
 
 // Records is a record set ready for a message.
 type Records struct {
-	Type  rr.Type
-	Count int
-	Wire  string // Count records; owners point to the question
-	apex  bool
+	Type        rr.Type
+	Count       int
+	Wire        string // Count records; owners point to the question
+	ApexPointer bool   // the last two octets of each record must be pointed to the zone's apex
 }
-
-// ApexPointer reports whether the last two octets of each record must be pointed to the zone's apex.
-func (r Records) ApexPointer() bool { return r.apex }
 
 // Find is the set of type t at this name.
 func (n Node) Find(t rr.Type) (Records, bool) {
@@ -194,7 +191,7 @@ func (d *draft) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(d.sets)))
 	for _, s := range d.sets {
 		size := uint64(len(s.Wire)) << 1
-		if s.apex {
+		if s.ApexPointer {
 			size |= setApexPointer
 		}
 		b = binary.LittleEndian.AppendUint16(b, uint16(s.Type))
@@ -209,7 +206,7 @@ func (d *draft) append(b []byte) []byte {
 func encode(apex dnsname.Name, s rr.Set) Records {
 	out := Records{Type: s.Type, Count: len(s.Data)}
 	suffix := apexSuffix(apex, s)
-	out.apex = suffix > 0
+	out.ApexPointer = suffix > 0
 	var b strings.Builder
 	b.Grow(size(s.Data))
 	for _, d := range s.Data {

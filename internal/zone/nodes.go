@@ -1,7 +1,7 @@
 package zone
 
 import (
-	"encoding/binary"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -28,7 +28,6 @@ type Nodes struct {
 type NegativeSOA struct {
 	Wire    string // one record; its owner must be pointed to the zone's apex
 	Pointer [2]int // where in Wire two more pointers to the apex stand (MNAME, RNAME); 0 for none
-	TTL     uint32
 }
 
 // NewNodes is a zone without records.
@@ -84,35 +83,29 @@ func (z *Nodes) setSOA(s rr.Set) {
 		return
 	}
 	data := s.Data[0]
-	_, m, err := dnsname.FromWire([]byte(data))
-	if err != nil {
+	soa, ok := ParseSOA(data)
+	if !ok {
 		return
 	}
-	_, r, err := dnsname.FromWire([]byte(data[m:]))
-	if err != nil || len(data) != m+r+20 {
-		return
+	z.serial = soa.Serial
+	short := ""
+	for i, n := range []dnsname.Name{soa.MName, soa.RName} {
+		size := len(n.Wire())
+		name, cut := z.shorten(n, data[:size])
+		data = data[size:]
+		if short += name; cut {
+			z.neg.Pointer[i] = recordHead + len(short) - 2
+		}
 	}
-	z.serial = binary.BigEndian.Uint32([]byte(data[m+r:]))
-	ttl := min(s.TTL, binary.BigEndian.Uint32([]byte(data[m+r+16:])))
-	neg := NegativeSOA{TTL: ttl}
-	mname, mptr := z.shorten(data[:m])
-	rname, rptr := z.shorten(data[m : m+r])
-	if mptr {
-		neg.Pointer[0] = recordHead + len(mname) - 2
-	}
-	if rptr {
-		neg.Pointer[1] = recordHead + len(mname) + len(rname) - 2
-	}
-	neg.Wire = string(wire.AppendRecord(nil, wire.HeaderSize, rr.TypeSOA, ttl, mname+rname+data[m+r:]))
-	z.neg = neg
+	ttl := min(s.TTL, soa.Minimum)
+	z.neg.Wire = string(wire.AppendRecord(nil, wire.HeaderSize, rr.TypeSOA, ttl, short+data))
 }
 
-// shorten replaces the apex at the end of a name by room for a pointer.
-func (z *Nodes) shorten(name string) (string, bool) {
-	n, _, err := dnsname.FromWire([]byte(name))
-	apex := z.apex.Wire()
-	if err != nil || z.apex.IsRoot() || !n.IsIn(z.apex) || name[len(name)-len(apex):] != apex {
-		return name, false
+// shorten replaces the apex at the end of a name by room for a pointer. text is n as it was written.
+func (z *Nodes) shorten(n dnsname.Name, text string) (string, bool) {
+	above, ok := strings.CutSuffix(text, z.apex.Wire())
+	if !ok || z.apex.IsRoot() || !n.IsIn(z.apex) {
+		return text, false
 	}
-	return name[:len(name)-len(apex)] + "\xc0\x00", true
+	return above + "\xc0\x00", true
 }

@@ -164,7 +164,7 @@ func TestGrowth(t *testing.T) {
 	}
 	b := z.Edit()
 	for i := range n {
-		b.Remove(name(i), rr.TypeA)
+		b.Put(rr.Set{Name: name(i), Type: rr.TypeA})
 	}
 	if z = b.Done(); z.Names() != 1 {
 		t.Fatalf("Names() = %d after removal, want 1", z.Names())

@@ -32,7 +32,7 @@ func TestNodesOfAllSizes(t *testing.T) {
 		for range 10 {
 			n, d := name(rnd.IntN(200)), textData(sizes[rnd.IntN(len(sizes))])
 			if rnd.IntN(4) == 0 {
-				b.Remove(n, rr.TypeTXT)
+				b.Put(rr.Set{Name: n, Type: rr.TypeTXT})
 				delete(want, n)
 				continue
 			}
