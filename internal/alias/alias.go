@@ -29,11 +29,11 @@ import (
 // Options of a Service; the zero value works.
 type Options struct {
 	Log *slog.Logger // default: none
-
-	// MaxAddrs is how many addresses of one family are taken over; default 20, as many as a record set may have. More are
-	// counted in the Record.
-	MaxAddrs int
 }
+
+// maxAddrs is how many addresses of one family are taken over: as many as a record set may have. More are counted in the
+// Record.
+const maxAddrs = 20
 
 // refreshEvery is how long to wait between two lookups of a target that somebody asked for: anybody who may change a zone
 // may ask, and others pay.
@@ -65,9 +65,6 @@ type Service struct {
 // New makes a Service without aliases.
 func New(opts Options) *Service {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	if opts.MaxAddrs <= 0 {
-		opts.MaxAddrs = 20
-	}
 	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), edits: map[*publish.Tx]*edit{}, index: newIndex(),
 		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
 		strikes: strikes{since: map[*entry]time.Time{}}}
@@ -89,9 +86,6 @@ func (s *Service) Open(p *publish.Publisher) error {
 			e.names = rec.deps()
 			s.index.depend(e, e.names)
 			s.followLocked(e, rec.outside())
-			if rec.cutElsewhere(s.opts.MaxAddrs) {
-				s.dirty[k] = true
-			}
 			return true, nil
 		})
 	})

@@ -2,13 +2,7 @@ package alias_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/nameplane/nameplane/internal/alias"
-	"github.com/nameplane/nameplane/internal/follow"
-	"github.com/nameplane/nameplane/internal/simnet"
 )
 
 // Which names exist decides what a wildcard stands for, whatever the type that makes one exist.
@@ -57,27 +51,6 @@ func TestMiddleGoes(t *testing.T) {
 		r.must(r.drop("a.example.net.", "ALIAS"))
 		for i := range 8 {
 			r.want(fmt.Sprintf("z%d.test.", i), "STALE nxdomain", "A 60 203.0.113.1")
-		}
-	})
-}
-
-// How many addresses are taken over is another number after a restart, and counts at once.
-func TestOtherCap(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		path, net := filepath.Join(t.TempDir(), "db"), simnet.New(1)
-		net.MustServer(resolver, "zone example.com.\nwww.example.com. 60 A 203.0.113.1, 203.0.113.2, 203.0.113.3")
-		for i, most := range []int{2, 1, 3} {
-			r := open(t, path, net, alias.Options{MaxAddrs: most}, follow.Options{})
-			if i == 0 {
-				r.zone("example.net.", "www.example.net. 60 A 203.0.113.1, 203.0.113.2, 203.0.113.3")
-				r.zone("example.org.", "a.example.org. 60 ALIAS www.example.net.", "b.example.org. 60 ALIAS www.example.com.")
-			}
-			want := "A 60 203.0.113.1 203.0.113.2 203.0.113.3"[:4+most*12]
-			r.wait(time.Second)
-			r.want("a.example.org.", "ACTIVE", want)
-			r.wait(100 * time.Second)
-			r.want("b.example.org.", "ACTIVE", want)
-			r.stop()
 		}
 	})
 }

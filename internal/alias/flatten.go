@@ -179,7 +179,7 @@ func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name, wait b
 		out = [2]outcome{}
 	}
 	rec.Chain = chainText(owner, target, links)
-	return rec.judge(w, out, bounds{f.s.opts.MaxAddrs, f.policy.StaleLimit}, f.tx.Now())
+	return rec.judge(w, out, f.policy.StaleLimit, f.tx.Now())
 }
 
 // outside is the outcome of a family that is looked up elsewhere. Where the way comes back to our zones, the addresses are

@@ -65,11 +65,12 @@ func ofWay(w *way, family int, now time.Time) outcome {
 	return outcome{known: true, answer: follow.NoData}
 }
 
-// judge is what becomes of a record when this is known of its target. It is pure, but for the order of Since.
-func (r Record) judge(w *way, outcomes [2]outcome, b bounds, now time.Time) Record {
+// judge is what becomes of a record when this is known of its target, and addresses may stay for the limit when nothing
+// newer comes; 0: for ever. It is pure, but for the order of Since.
+func (r Record) judge(w *way, outcomes [2]outcome, limit time.Duration, now time.Time) Record {
 	for i, o := range outcomes {
 		was := r.Families[i]
-		r.Families[i] = was.after(o, w, b.addrs, now).bounded(was, w, b.stale, now)
+		r.Families[i] = was.after(o, w, now).bounded(was, w, limit, now)
 	}
 	before := r.Status
 	r.status(w)
@@ -90,7 +91,7 @@ func (r Record) judge(w *way, outcomes [2]outcome, b bounds, now time.Time) Reco
 }
 
 // after is a family after an outcome. What was known before stays where that says nothing.
-func (f Family) after(o outcome, w *way, most int, now time.Time) Family {
+func (f Family) after(o outcome, w *way, now time.Time) Family {
 	if !o.known {
 		return f
 	}
@@ -104,8 +105,8 @@ func (f Family) after(o outcome, w *way, most int, now time.Time) Family {
 		f.Answer, f.Addrs, f.Found = o.answer, o.addrs, 0
 		f.TTL = uint32(w.ttl(o.ttl) / time.Second)
 		f.LastSuccess = o.last
-		if len(f.Addrs) > most {
-			f.Addrs, f.Found = f.Addrs[:most], len(f.Addrs)
+		if len(f.Addrs) > maxAddrs {
+			f.Addrs, f.Found = f.Addrs[:maxAddrs], len(f.Addrs)
 		}
 	case follow.NoData:
 		f.Answer, f.Addrs, f.TTL, f.Found = o.answer, nil, 0, 0

@@ -9,12 +9,6 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// bounds of what is taken over: how many addresses of a family, and for how long nothing newer need come; 0: for ever.
-type bounds struct {
-	addrs int
-	stale time.Duration
-}
-
 // bounded withdraws addresses for which nothing newer came for too long. The next success brings them back. It is counted from
 // the first lookup that failed, which is about when the TTL was over, as RFC 8767 §5 does, and not from the last success: that is
 // written to the store only when something changes, and a restart must not make it older than it was.

@@ -149,14 +149,6 @@ func (r Record) deps() []dnsname.Name {
 	return out
 }
 
-// cutElsewhere reports whether so many addresses are not what the record was cut at. Of an outside target those that were cut
-// off are not known before it is looked up, which brings them as a change.
-func (r Record) cutElsewhere(most int) bool {
-	return slices.ContainsFunc(r.Families[:], func(f Family) bool {
-		return len(f.Addrs) > most || r.Outside == "" && f.Found > 0 && len(f.Addrs) < most
-	})
-}
-
 // seed is what the tracker shall know of a family of the outside target from before.
 func (r Record) seed(family int) (follow.State, bool) {
 	f := r.Families[family]

@@ -11,6 +11,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -54,21 +55,11 @@ const (
 
 // withDefaults is o with the defaults in the place of zeros.
 func (o Options) withDefaults() Options {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
-	def(&o.Floor, DefaultFloor)
-	def(&o.Ceiling, DefaultCeiling)
-	def(&o.Timeout, 2*time.Second)
-	o.Ceiling = max(o.Ceiling, o.Floor)
-	if o.Parallel <= 0 {
-		o.Parallel = 16
-	}
-	if o.Rate <= 0 {
-		o.Rate = 100
-	}
+	o.Floor = cmp.Or(o.Floor, DefaultFloor)
+	o.Ceiling = max(cmp.Or(o.Ceiling, DefaultCeiling), o.Floor)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Second)
+	o.Parallel = cmp.Or(o.Parallel, 16)
+	o.Rate = cmp.Or(o.Rate, 100)
 	// A query over TCP waits for its turn within the time of the one that was cut off: no more may be before it than go in
 	// half of that.
 	o.Parallel = min(o.Parallel, max(1, int(float64(o.Rate)*o.Timeout.Seconds()/2)))
