@@ -55,7 +55,7 @@ type Publisher struct {
 	swapped atomic.Int64 // when snap was last replaced, unix nanoseconds
 	queue   chan *request
 	done    chan struct{} // closed when Run has ended
-	stats   *Stats
+	stats   *stats
 
 	versions versions
 

@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Stats counts commits for the metrics.
-type Stats struct {
+// stats counts commits for the metrics.
+type stats struct {
 	latency prometheus.Histogram
 	edits   atomic.Uint64
 	failed  atomic.Uint64
 }
 
-func newStats() *Stats {
-	return &Stats{latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+func newStats() *stats {
+	return &stats{latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "nameplane_commit_duration_seconds",
 		Help:    "Time from the start of a group commit until its edits were durable and served.",
 		Buckets: prometheus.ExponentialBuckets(0.000125, 2, 14), // one fast fdatasync up to a second

@@ -16,7 +16,7 @@ import (
 func Init(s Store) error {
 	var have []byte
 	err := s.View(func(r Reader) error {
-		have = append(have, r.Get(Meta, KeyFormat)...)
+		have = append(have, r.Get(Meta, keyFormat)...)
 		return nil
 	})
 	switch {
@@ -30,10 +30,10 @@ func Init(s Store) error {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	return s.Update(func(w Writer) error {
-		if err := w.Put(Meta, KeySecret, secret); err != nil {
+		if err := w.Put(Meta, keySecret, secret); err != nil {
 			return err
 		}
-		return w.Put(Meta, KeyFormat, []byte{Format})
+		return w.Put(Meta, keyFormat, []byte{Format})
 	})
 }
 

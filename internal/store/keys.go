@@ -12,8 +12,8 @@ import (
 
 // Keys of Meta.
 var (
-	KeyFormat = []byte("format") // one octet: Format
-	KeySecret = []byte("secret") // random octets that record set ids are made with
+	keyFormat = []byte("format") // one octet: Format
+	keySecret = []byte("secret") // random octets that record set ids are made with
 	KeyCommit = []byte("commit") // number of the last commit
 	KeySetNum = []byte("setnum") // number of the last record set made
 )
@@ -32,12 +32,12 @@ func zoneKey(name dnsname.Name) []byte {
 
 // SetKey is the key of a record set in Sets. Within a zone, keys are in canonical order of names, then of types.
 func SetKey(zone uuid.UUID, name dnsname.Name, t rr.Type) []byte {
-	return binary.BigEndian.AppendUint16(NameKey(zone, name), uint16(t))
+	return binary.BigEndian.AppendUint16(nameKey(zone, name), uint16(t))
 }
 
-// NameKey is the prefix of the keys of all record sets of a name, and of nothing else: the 0x00 at its end is no
+// nameKey is the prefix of the keys of all record sets of a name, and of nothing else: the 0x00 at its end is no
 // beginning of a label's key, so names below sort after it and never match it.
-func NameKey(zone uuid.UUID, name dnsname.Name) []byte {
+func nameKey(zone uuid.UUID, name dnsname.Name) []byte {
 	k := make([]byte, 0, 16+len(name.Wire())+3)
 	k = append(k, zone[:]...)
 	k = name.AppendKey(k)

@@ -21,7 +21,7 @@ type View struct {
 
 // NewView reads through r. The store must have been set up by Init.
 func NewView(r Reader) View {
-	return View{r, append([]byte(nil), r.Get(Meta, KeySecret)...)}
+	return View{r, append([]byte(nil), r.Get(Meta, keySecret)...)}
 }
 
 // absent says what is not there. It makes its words when they are read, which is seldom: a change looks for quotas that
@@ -117,7 +117,7 @@ func (v View) set(key, value []byte) (zone.RecordSet, error) {
 // RecordSetsAt is every set of a name.
 func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, error) {
 	var out []zone.RecordSet
-	err := v.sets(NameKey(zoneID, n), func(s zone.RecordSet) (bool, error) {
+	err := v.sets(nameKey(zoneID, n), func(s zone.RecordSet) (bool, error) {
 		out = append(out, s)
 		return true, nil
 	})

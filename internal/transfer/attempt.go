@@ -62,7 +62,7 @@ func (a *attempt) run(ctx context.Context) (gone bool, err error) {
 	}
 	// Serials of other masters say nothing about what our copy has.
 	a.force = a.force || a.state.Masters != "" && a.state.Masters != strings.Join(a.zone.Masters, " ")
-	looking, cancel := context.WithTimeout(ctx, a.opts.MaxTime)
+	looking, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	var errs []error
 	for _, text := range a.zone.Masters {

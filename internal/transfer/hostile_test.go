@@ -116,7 +116,7 @@ func TestRefreshGivesUp(t *testing.T) {
 		synctest.Wait() // nobody reads what is written now
 		g.fetch = func(ctx context.Context, _ request) (*copied, error) { <-ctx.Done(); return nil, ctx.Err() }
 		g.Refresh(g.zone.ID, true)
-		time.Sleep(g.opts.MaxTime + time.Second)
+		time.Sleep(longestLook + time.Second)
 		if s := g.State(g.zone.ID); !strings.Contains(s.Problem, context.DeadlineExceeded.Error()) {
 			t.Errorf("problem %q", s.Problem)
 		}

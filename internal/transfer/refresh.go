@@ -17,9 +17,8 @@ import (
 
 // RefresherOptions say how masters are asked.
 type RefresherOptions struct {
-	Log     *slog.Logger  // default: none
-	MaxZone int           // bytes of the largest zone that is taken; default DefaultMaxZone
-	MaxTime time.Duration // for one look at the masters of a zone, with all that is transferred; default 1h
+	Log     *slog.Logger // default: none
+	MaxZone int          // bytes of the largest zone that is taken; default DefaultMaxZone
 }
 
 // DefaultMaxZone is the default of RefresherOptions.MaxZone.
@@ -63,6 +62,7 @@ type Copy struct {
 
 const (
 	parallelZones = 16
+	longestLook   = time.Hour // at the masters of a zone, with all that is transferred
 
 	// The timers of an SOA are taken within these bounds: a master's mistake must neither keep us busy nor keep a zone old.
 	shortestRefresh = 5 * time.Second
@@ -79,7 +79,6 @@ const (
 func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) *Refresher {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.MaxZone = cmp.Or(opts.MaxZone, DefaultMaxZone)
-	opts.MaxTime = cmp.Or(opts.MaxTime, time.Hour)
 	return &Refresher{opts: opts, pub: pub, work: newWorkers(parallelZones), stat: newRefreshStats(),
 		keys: keys, ask: keys.Ask, fetch: fetch, zones: map[uuid.UUID]*watched{}}
 }

@@ -11,6 +11,10 @@ import (
 // can ask for.
 const maxMade = 2048
 
+// maxGenerate bounds the records that all $GENERATE lines of a file and its includes make: every address of a /16 once, the
+// largest reverse zone that such lines are written for. Without a bound, a line of forty octets fills the memory.
+const maxGenerate = 65536
+
 // generate reads BIND's `$GENERATE start-stop[/step] record`, where $ or ${offset[,width[,base]]} in the record stands
 // for the number, $$ and \$ for a dollar sign.
 func (f *file) generate(e entry, w *words) *fault {
@@ -19,8 +23,8 @@ func (f *file) generate(e entry, w *words) *fault {
 	if !ok {
 		return &fault{off: off, reason: fmt.Sprintf("%s is not a range of $GENERATE", show(word)), hint: "a range is start-stop or start-stop/step, with 0 <= start <= stop"}
 	}
-	if n := (stop-start)/step + 1; int64(f.o.MaxGenerate-f.generated) < n {
-		return &fault{off: off, reason: fmt.Sprintf("$GENERATE would make more than %d records in this file", f.o.MaxGenerate)}
+	if n := (stop-start)/step + 1; int64(maxGenerate-f.generated) < n {
+		return &fault{off: off, reason: fmt.Sprintf("$GENERATE would make more than %d records in this file", maxGenerate)}
 	}
 	template := bytes.TrimLeft(e.text[w.at:], " \t")
 	if len(template) == 0 {

@@ -45,11 +45,6 @@ type Options struct {
 	// nil: $INCLUDE is an error.
 	Include fs.FS
 
-	// MaxGenerate bounds the records that all $GENERATE lines of a file and its includes make. Default 65536: every
-	// address of a /16 once, the largest reverse zone that such lines are written for. Without a bound, a line of forty
-	// octets fills the memory.
-	MaxGenerate int
-
 	MaxRecords int // bound on all records; 0 is none
 
 	// ReviveAlias reads comments that Write made of ALIAS records as such. The addresses that follow them are read too.
@@ -90,9 +85,6 @@ const (
 // Parse calls fn with each record of r, in order and as it is read, so that a file of any size needs little memory.
 // Mistakes are *Error, and so is what fn returns, with the line of its record. Records outside the origin are for fn to judge.
 func Parse(r io.Reader, o Options, fn func(Record) error) error {
-	if o.MaxGenerate == 0 {
-		o.MaxGenerate = 65536
-	}
 	p := &parser{o: o, fn: fn}
 	f := &file{
 		parser: p, path: path.Base(o.File), name: o.File, origin: o.Origin,
