@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Config is everything that can be configured. Example documents each setting. It holds no secrets, only the names of
@@ -104,10 +104,10 @@ func Default() Config {
 		Data: "data",
 		Log:  Log{Format: "text", Level: "info"},
 		DNS: DNS{
-			Listen:  []string{dnsserver.DefaultListen},
-			UDPSize: dnsserver.DefaultUDPSize,
-			RRL:     RRL{Enabled: true, Responses: dnsserver.DefaultResponses, Exempt: []string{}},
-			TCP:     TCP{MaxConnections: dnsserver.DefaultMaxConns, MaxPerClient: dnsserver.DefaultMaxPerClient},
+			Listen:  []string{":53"},
+			UDPSize: wire.UDPSize,
+			RRL:     RRL{Enabled: true, Responses: 1000, Exempt: []string{}},
+			TCP:     TCP{MaxConnections: 4096, MaxPerClient: 128},
 		},
 		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxImport: designate.DefaultMaxImport},
 		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}},
@@ -133,10 +133,11 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	c, set, err := parse(path, b)
-	if err != nil {
-		return Config{}, err
-	}
+	return Parse(path, b)
+}
+
+// relativeTo makes paths relative to a directory: that of the data only when the file has it.
+func (c *Config) relativeTo(dir string, data bool) {
 	files := []*string{&c.DNS.CookieSecretFile, &c.Forward.TLSCA}
 	for _, t := range []*TLS{&c.HTTP.TLS, &c.Apps.TLS, &c.MEP.TLS} {
 		files = append(files, &t.Cert, &t.Key, &t.ClientCA)
@@ -144,15 +145,14 @@ func Load(path string) (Config, error) {
 	for i := range c.Apps.JWT {
 		files = append(files, &c.Apps.JWT[i].Keys)
 	}
-	if set["data"] != nil {
+	if data {
 		files = append(files, &c.Data)
 	}
 	for _, f := range files {
 		if *f != "" && !filepath.IsAbs(*f) {
-			*f = filepath.Join(filepath.Dir(path), *f)
+			*f = filepath.Join(dir, *f)
 		}
 	}
-	return c, nil
 }
 
 // CookieSecret reads the secret of DNS cookies; without a file it returns zeros, for a random one.

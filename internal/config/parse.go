@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,35 +19,30 @@ import (
 // Parse decodes the text of a file over the defaults. Its error has one line for each mistake, with its position and
 // what was probably meant.
 func Parse(file string, text []byte) (Config, error) {
-	c, _, err := parse(file, text)
-	return c, err
-}
-
-// parse is Parse, and returns the settings that the file has.
-func parse(file string, text []byte) (Config, map[string]*yaml.Node, error) {
 	c := Default()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return c, nil, nil // nothing but comments: the defaults
+		return c, nil // nothing but comments: the defaults
 	} else if err != nil {
-		return Config{}, nil, place(file, err)
+		return Config{}, place(file, err)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Config{}, nil, fmt.Errorf("%s:1: holds more than one document: remove the line of --- and what follows it", file)
+		return Config{}, fmt.Errorf("%s:1: holds more than one document: remove the line of --- and what follows it", file)
 	}
 	w := walk{file: file, at: map[string]*yaml.Node{}}
 	w.mapping(doc.Content[0], reflect.TypeFor[Config](), "")
 	if w.errs != nil {
-		return Config{}, nil, errors.Join(w.errs...)
+		return Config{}, errors.Join(w.errs...)
 	}
 	if err := doc.Decode(&c); err != nil {
-		return Config{}, nil, place(file, err)
+		return Config{}, place(file, err)
 	}
 	for _, p := range c.problems() {
 		w.fail(w.find(p.key), p.key, p.reason)
 	}
-	return c, w.at, errors.Join(w.errs...)
+	c.relativeTo(filepath.Dir(file), w.at["data"] != nil)
+	return c, errors.Join(w.errs...)
 }
 
 // walk compares a file with the type that it fills, and records the position of each setting.

@@ -86,7 +86,8 @@ func (v *checker) dns(d DNS) {
 		v.address(fmt.Sprintf("dns.listen[%d]", i), a)
 	}
 	v.need(512 <= d.UDPSize && d.UDPSize <= 4096, "dns.udp_size", "must be from 512 to 4096")
-	v.need(len(d.Version) <= 255, "dns.version", "must be at most 255 bytes")
+	// So the largest question with all options fits a reply of 512 bytes.
+	v.need(len(d.Version) <= 200, "dns.version", "must be at most 200 bytes")
 	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 bytes")
 	v.atLeast("dns.rrl.responses", d.RRL.Responses, 1)
 	v.networks("dns.rrl.exempt", d.RRL.Exempt)

@@ -166,9 +166,7 @@ func (d *Daemon) openDNS() error {
 		if err != nil {
 			return err
 		}
-		if d.forwarder, err = forward.New(c); err != nil {
-			return fmt.Errorf("forward: %w", err)
-		}
+		d.forwarder = forward.New(c)
 	}
 	c, err := d.dnsConfig()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/config"
-	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
@@ -33,13 +32,13 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
-	var forwarding dnsserver.ForwardConfig
+	var forwarder dnsserver.Forwarder
 	if d.forwarder != nil { // a nil *Forwarder would be a Forwarder
-		forwarding.By = d.forwarder
+		forwarder = d.forwarder
 	}
 	return dnsserver.Config{
-		Forward: forwarding,
-		Peers:   dnsserver.PeersConfig{By: d.peers},
+		Forward: forwarder,
+		Peers:   d.peers,
 		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Stale: d.following.aliases.Stale,
 		Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize,
 		RRL:     dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Exempt: c.RRL.ExemptNetworks()},
@@ -53,10 +52,7 @@ func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	roots, err := c.Roots()
 	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Roots: roots, Log: d.log,
-		Cache: forward.CacheConfig{Size: int(c.CacheSize), MaxStale: c.MaxStale}}
-	if c.AskPrivate {
-		f.Private = []dnsname.Name{}
-	}
+		CacheSize: int(c.CacheSize), MaxStale: c.MaxStale, AskPrivate: c.AskPrivate}
 	if len(f.Upstreams) == 0 {
 		f.Upstreams, f.Clients = d.cfg.Forward.Servers(), nil
 	}
@@ -124,11 +120,7 @@ func (d *Daemon) prepare(next config.Config) (apply func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, func() {
-			if err := d.forwarder.SetConfig(c); err != nil { // config has checked it
-				d.log.Error("forwarding stays as it was", "error", err)
-			}
-		})
+		steps = append(steps, func() { d.forwarder.SetConfig(c) })
 	}
 	return func() {
 		for _, step := range steps {

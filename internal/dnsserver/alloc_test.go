@@ -57,7 +57,7 @@ var forwardQueries = []struct {
 
 // TestNoAllocsForwarding: so does an answer that others have given before.
 func TestNoAllocsForwarding(t *testing.T) {
-	h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{knows: upstream, cached: true}}})
+	h := newHandler(t, Config{Forward: &fake{knows: upstream, cached: true}})
 	out := make([]byte, h.settings.udpSize)
 	for _, tt := range forwardQueries {
 		in := packed(t, tt.query)
@@ -75,7 +75,7 @@ func TestNoAllocsForwarding(t *testing.T) {
 }
 
 func BenchmarkForward(b *testing.B) {
-	h := newHandler(b, Config{RRL: RRLConfig{Off: true}, Forward: ForwardConfig{By: &fake{knows: upstream, cached: true}}})
+	h := newHandler(b, Config{RRL: RRLConfig{Off: true}, Forward: &fake{knows: upstream, cached: true}})
 	out := make([]byte, h.settings.udpSize)
 	for _, tt := range forwardQueries {
 		in := packed(b, tt.query)

@@ -1,11 +1,13 @@
 package dnsserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"syscall"
 )
@@ -112,7 +114,7 @@ func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) err
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return controlUDP(c, at.Addr(), wildcard)
 	}}
-	n := s.cfg.Workers
+	n := cmp.Or(s.cfg.workers, runtime.GOMAXPROCS(0))
 	var shared *net.UDPConn
 	for i := range n {
 		count := first

@@ -118,11 +118,11 @@ func (t *connTable) remove(c *conn) {
 	t.forgetLocked(c)
 }
 
-// idle notes that a connection waits for its next message, and returns for how long it may.
-func (t *connTable) idle(c *conn) time.Duration {
+// idle notes that a connection waits for its next message, and returns for how long it may: d, or less when most
+// connections are in use.
+func (t *connTable) idle(c *conn, d time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := t.cfg.IdleTimeout
 	if 4*len(t.all) > 3*t.cfg.MaxConns {
 		d /= 4
 	}

@@ -20,9 +20,6 @@ const (
 
 	minUDPSize = 512 // RFC 6891 §6.2.3: a smaller value counts as this
 	flagDO     = 1 << 15
-
-	// maxNSID keeps the largest question with all options below minUDPSize.
-	maxNSID = 128
 )
 
 // edns is the OPT record of a query.

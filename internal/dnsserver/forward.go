@@ -2,7 +2,6 @@ package dnsserver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -28,20 +27,9 @@ type Forwarder interface {
 	Exchange(ctx context.Context, q forward.Question, msg []byte) forward.Reply
 }
 
-// ForwardConfig says who looks for names that are not ours, and how many queries may wait for it. Beyond that they get
-// SERVFAIL, so that upstreams that hang take no memory from the zones.
-type ForwardConfig struct {
-	By           Forwarder // nil: such names are REFUSED
-	MaxQueries   int       // that wait at a time; default 2048, or 40,000 a second with upstreams that take 50 ms
-	MaxPerClient int       // of one IPv4 address or IPv6 /64; default a quarter of all
-	MaxPerConn   int       // of one TCP connection, which is not read beyond that; default 64
-}
-
-func (c *ForwardConfig) complete() {
-	c.MaxQueries = cmp.Or(c.MaxQueries, 2048)
-	c.MaxPerClient = cmp.Or(c.MaxPerClient, (c.MaxQueries+3)/4)
-	c.MaxPerConn = cmp.Or(c.MaxPerConn, 64)
-}
+// maxForwarded is how many queries may wait for the Forwarder: 40,000 a second with upstreams that take 50 ms. Beyond that
+// they get SERVFAIL, so that upstreams that hang take no memory from the zones.
+const maxForwarded = 2048
 
 // usualReply is the room for replies that are not written in place. Larger ones are asked for again, with more of it.
 const usualReply = 4096
@@ -125,7 +113,7 @@ func (h *handler) chainLeaves() bool {
 		return false
 	}
 	target, ok := wire.AppendName(f.target[:0], r.Msg, last.Data)
-	if !ok || !h.isElsewhere(foldName(target)) {
+	if !ok || !h.isElsewhere(dnsname.AppendLower(target[:0], target)) {
 		return false // the chain is a loop, or too long
 	}
 	r.Msg, r.Authorities, r.Additionals = r.Msg[:last.Next], 0, 0 // a delegation to which the chain has led

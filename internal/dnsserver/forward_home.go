@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/lookup"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/wire"
@@ -22,7 +23,7 @@ func (h *handler) comeHome(at, answers int) bool {
 			continue
 		}
 		target, ok := wire.AppendName(f.home[:0], r.Msg, record.Data)
-		if !ok || h.isElsewhere(foldName(target)) {
+		if !ok || h.isElsewhere(dnsname.AppendLower(target[:0], target)) {
 			continue
 		}
 		for answers < r.Answers { // with the signatures of the CNAME

@@ -52,7 +52,7 @@ func TestForwardComesHome(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/cached=%v/tcp=%v", tt.name, cached, tcp), func(t *testing.T) {
 					key := "in.example.net. " + dns.TypeToString[tt.query.Question[0].Qtype]
 					f := &fake{cached: cached, knows: map[string]found{key: {answers: tt.says, ad: true}}}
-					h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+					h := newHandler(t, Config{Forward: f})
 					from := stranger
 					from.tcp = tcp
 					m := unpacked(t, settle(h, packed(t, tt.query), from))
@@ -69,7 +69,7 @@ func TestForwardComesHome(t *testing.T) {
 func TestForwardComesHomeLarge(t *testing.T) {
 	f := &fake{cached: true, knows: map[string]found{"in.example.net. A": {answers: []string{"in.example.net. 60 CNAME big.example.org."}},
 		"in.example.net. TXT": {answers: []string{"in.example.net. 60 CNAME huge.example.org."}}}}
-	h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+	h := newHandler(t, Config{Forward: f})
 	for _, tt := range []struct {
 		qtype uint16
 		tcp   bool

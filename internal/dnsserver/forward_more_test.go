@@ -50,7 +50,7 @@ func TestForwardDSOfApex(t *testing.T) {
 	} {
 		for _, cached := range []bool{true, false} {
 			f := &fake{knows: tt.knows, cached: cached, denies: netip.MustParsePrefix("192.0.2.0/24")}
-			h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+			h := newHandler(t, Config{Forward: f})
 			m := unpacked(t, settle(h, packed(t, tt.query), tt.from))
 			if diff := cmp.Diff(tt.want, answeredBy(m)); diff != "" {
 				t.Errorf("%s, cached %v (-want +got):\n%s", tt.name, cached, diff)
@@ -65,11 +65,11 @@ func TestForwardDSOfApex(t *testing.T) {
 // TestForwardMadeUpNames: no number of names that are not ours gets a network more answers than ten names would.
 func TestForwardMadeUpNames(t *testing.T) {
 	for _, cached := range []bool{true, false} {
-		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2, Slip: 1}, Forward: ForwardConfig{By: &fake{cached: cached}}})
+		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2}, Forward: &fake{cached: cached}})
 		sent := 0
 		for i := range 100 {
-			m := unpacked(t, settle(h, packed(t, desired(fmt.Sprintf("n%d.example.net.", i), dns.TypeA)), stranger))
-			if !m.Truncated {
+			out := settle(h, packed(t, desired(fmt.Sprintf("n%d.example.net.", i), dns.TypeA)), stranger)
+			if len(out) > 0 && !unpacked(t, out).Truncated {
 				sent++
 			}
 		}
@@ -87,7 +87,7 @@ type again struct {
 
 func (a *again) Exchange(ctx context.Context, _ forward.Question, msg []byte) forward.Reply {
 	if a.calls++; a.calls == 1 {
-		time.Sleep(forward.MaxTimeout / 2)
+		time.Sleep(forward.Timeout / 2)
 		return forward.Reply{Msg: msg, Truncated: true, EDE: wire.EDENone}
 	}
 	<-ctx.Done()
@@ -98,7 +98,7 @@ func (a *again) Exchange(ctx context.Context, _ forward.Question, msg []byte) fo
 func TestForwardAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &again{}
-		h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+		h := newHandler(t, Config{Forward: f})
 		begin := time.Now()
 		over := stranger
 		over.tcp = true
@@ -118,7 +118,7 @@ func TestForwardDelegated(t *testing.T) {
 		"out.example.org.":   false,
 	} {
 		f := &fake{knows: upstream}
-		h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+		h := newHandler(t, Config{Forward: f})
 		h.forwards.rest.Delegated = !want // of the query before
 		settle(h, packed(t, desired(name, dns.TypeA)), stranger)
 		if f.times() != 1 || f.asked[0].Delegated != want {

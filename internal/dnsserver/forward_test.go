@@ -154,7 +154,7 @@ func TestForward(t *testing.T) {
 			for _, tcp := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/cached=%v/tcp=%v", tt.name, cached, tcp), func(t *testing.T) {
 					f := &fake{knows: upstream, cached: cached, denies: netip.MustParsePrefix("192.0.2.0/24")}
-					h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+					h := newHandler(t, Config{Forward: f})
 					from := tt.from
 					from.tcp = tcp
 					m := unpacked(t, settle(h, packed(t, tt.query), from))
@@ -182,7 +182,7 @@ func TestForwardPassesBits(t *testing.T) {
 			q := desired(name, dns.TypeA)
 			q.CheckingDisabled = tt.cd
 			q.SetEdns0(1232, tt.do)
-			m := unpacked(t, settle(newHandler(t, Config{Forward: ForwardConfig{By: f}}), packed(t, q), stranger))
+			m := unpacked(t, settle(newHandler(t, Config{Forward: f}), packed(t, q), stranger))
 			if f.times() != 1 || f.asked[0].DO != tt.do || f.asked[0].CD != tt.cd || f.asked[0].Type != rr.TypeA {
 				t.Errorf("%s with DO %v, CD %v: the forwarder was asked %+v", name, tt.do, tt.cd, f.asked)
 			}
@@ -200,7 +200,7 @@ func TestForwardTruncates(t *testing.T) {
 		"www.example.net. MX": {answers: addresses("www.example.net.", 400)}, // more than usualReply
 	}
 	for _, cached := range []bool{true, false} {
-		h := newHandler(t, Config{Forward: ForwardConfig{By: &fake{knows: big, cached: cached}}})
+		h := newHandler(t, Config{Forward: &fake{knows: big, cached: cached}})
 		for _, name := range []string{"www.example.net.", "out.example.org."} {
 			for _, tt := range []struct {
 				qtype uint16
@@ -229,7 +229,7 @@ func TestForwardTruncates(t *testing.T) {
 // TestForwardPointsBack: the rest of a chain is not larger for being one.
 func TestForwardPointsBack(t *testing.T) {
 	f := &fake{knows: map[string]found{"www.example.net. A": {answers: addresses("www.example.net.", 25)}}, cached: true}
-	h := newHandler(t, Config{Forward: ForwardConfig{By: f}})
+	h := newHandler(t, Config{Forward: f})
 	out := settle(h, packed(t, desired("out.example.org.", dns.TypeA)), stranger)
 	if m := unpacked(t, out); m.Truncated || len(m.Answer) != 26 {
 		t.Errorf("25 addresses at the end of a chain: %d records in %d octets, truncated %v", len(m.Answer), len(out), m.Truncated)
@@ -248,7 +248,7 @@ func TestForwardLongChain(t *testing.T) {
 	b.Put(rr.NewSet(dnsname.MustParse(long+"example.org."), rr.TypeCNAME, 300, d))
 	zones := zone.NewSnapshot(b.Done())
 	f := &fake{}
-	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
+	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: f})
 	q := desired(long+"example.org.", dns.TypeA)
 	q.Id = dns.TypeCNAME
 	if m := unpacked(t, settle(h, packed(t, q), stranger)); !m.Truncated || len(m.Answer) != 0 || f.times() != 0 {
@@ -278,7 +278,7 @@ func TestForwardBesideOverlay(t *testing.T) {
 	}
 	zones := testZones(t).With([]*zone.Nodes{l.Done()}, nil)
 	f := &fake{knows: upstream}
-	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
+	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: f})
 	ask := func(name string, qtype uint16) *dns.Msg {
 		return unpacked(t, settle(h, packed(t, desired(name, qtype)), stranger))
 	}
@@ -311,7 +311,7 @@ func TestForwardBesideOverlay(t *testing.T) {
 func TestForwardZonesChange(t *testing.T) {
 	f := &fake{knows: upstream, hold: make(chan struct{}), begun: make(chan string, 1)}
 	zones := testZones(t)
-	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: ForwardConfig{By: f}})
+	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: f})
 	reply := make(chan []byte)
 	in := packed(t, withOPT(desired("x.away.example.org.", dns.TypeA), 1232))
 	go func() { reply <- settle(h, in, stranger) }()

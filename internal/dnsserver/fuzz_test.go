@@ -95,7 +95,7 @@ func FuzzUDP(f *testing.F) {
 	}
 	var handlers []*handler
 	for _, by := range []Forwarder{nil, &fake{knows: upstream}, &fake{knows: upstream, cached: true}} {
-		handlers = append(handlers, newHandler(f, Config{Version: "1", NSID: "ns1", RRL: RRLConfig{Off: true}, Forward: ForwardConfig{By: by}}))
+		handlers = append(handlers, newHandler(f, Config{Version: "1", NSID: "ns1", RRL: RRLConfig{Off: true}, Forward: by}))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for i, h := range handlers {
@@ -156,11 +156,7 @@ func FuzzTCP(f *testing.F) {
 		f.Add(append(framed, framed...))
 	}
 	// The forwarder knows all at once, so that replies come in order.
-	server, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Forward: ForwardConfig{By: &fake{knows: upstream, cached: true}}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	server.settings.snapshot = newHandler(f, Config{}).settings.snapshot
+	server := listening(f, Config{Forward: &fake{knows: upstream, cached: true}})
 	f.Cleanup(server.Close)
 	at := net.TCPAddrFromAddrPort(server.Addrs()[0])
 	f.Fuzz(func(t *testing.T, in []byte) {

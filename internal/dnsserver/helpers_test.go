@@ -1,8 +1,10 @@
 package dnsserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -77,16 +80,28 @@ func testZones(tb testing.TB) *zone.Snapshot {
 	return zone.NewSnapshot(b.Done())
 }
 
-// newHandler is a handler as a UDP socket has it.
-func newHandler(tb testing.TB, cfg Config) *handler {
+// usual is cfg with the zone of the tests on loopback, and the daemon's values where a test has none of its own.
+func usual(tb testing.TB, cfg Config) Config {
 	tb.Helper()
+	if cfg.Listen == nil {
+		cfg.Listen = []string{"127.0.0.1:0"}
+	}
 	if cfg.Snapshot == nil {
 		zones := testZones(tb)
 		cfg.Snapshot = func() *zone.Snapshot { return zones }
 	}
-	if err := cfg.complete(); err != nil {
-		tb.Fatal(err)
-	}
+	cfg.UDPSize = cmp.Or(cfg.UDPSize, wire.UDPSize)
+	cfg.RRL.Responses = cmp.Or(cfg.RRL.Responses, 1000)
+	cfg.TCP.MaxConns = cmp.Or(cfg.TCP.MaxConns, 4096)
+	cfg.TCP.MaxPerClient = cmp.Or(cfg.TCP.MaxPerClient, 128)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	return cfg
+}
+
+// newHandler is a handler as a UDP socket has it.
+func newHandler(tb testing.TB, cfg Config) *handler {
+	tb.Helper()
+	cfg = usual(tb, cfg)
 	h := &handler{
 		settings: cfg.settings(),
 		count:    &counters{},
@@ -139,17 +154,7 @@ func withOPT(m *dns.Msg, size uint16, options ...dns.EDNS0) *dns.Msg {
 // start runs a server until the test ends, and returns the addresses it listens on. stop ends it early.
 func start(t *testing.T, cfg Config) (addrs []string, stop func()) {
 	t.Helper()
-	if cfg.Listen == nil {
-		cfg.Listen = []string{"127.0.0.1:0"}
-	}
-	if cfg.Snapshot == nil {
-		zones := testZones(t)
-		cfg.Snapshot = func() *zone.Snapshot { return zones }
-	}
-	s, err := Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listening(t, cfg)
 	for _, a := range s.Addrs() {
 		addrs = append(addrs, a.String())
 	}

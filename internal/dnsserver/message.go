@@ -68,14 +68,6 @@ func (q *query) readQuestion(scratch *[dnsname.MaxWire + 1]byte) bool {
 	return true
 }
 
-// foldName makes a name lower-case, where it is.
-func foldName(name []byte) []byte {
-	for i, c := range name {
-		name[i] = dnsname.Lower(c)
-	}
-	return name
-}
-
 // Sections after the question.
 const (
 	sectionAnswer = iota

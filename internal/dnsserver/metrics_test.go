@@ -7,8 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -41,11 +39,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 }
 
 func TestMetrics(t *testing.T) {
-	zones := testZones(t)
-	s, err := Listen(Config{Listen: []string{"127.0.0.1:0", "[::1]:0"}, Workers: 2, Snapshot: func() *zone.Snapshot { return zones }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listening(t, Config{Listen: []string{"127.0.0.1:0", "[::1]:0"}, workers: 2})
 	stop := run(t, s)
 	v4, v6 := s.Addrs()[0].String(), s.Addrs()[1].String()
 	exchange(t, "udp", v4, question("www.example.org.", dns.TypeA))

@@ -2,7 +2,6 @@ package dnsserver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"net/netip"
 
@@ -18,17 +17,9 @@ type Peers interface {
 	Serve(ctx context.Context, m PeerMessage) error
 }
 
-// PeersConfig says who speaks with other servers, and how many messages may be on its hands. Beyond that they get SERVFAIL.
-type PeersConfig struct {
-	By           Peers // nil: transfers are REFUSED, signatures are of unknown keys, the rest is NOTIMP
-	MaxMessages  int   // at a time; default 1024: most wait for their turn to transfer, which costs little
-	MaxPerClient int   // of one IPv4 address or IPv6 /64; default a quarter of all
-}
-
-func (c *PeersConfig) complete() {
-	c.MaxMessages = cmp.Or(c.MaxMessages, 1024)
-	c.MaxPerClient = cmp.Or(c.MaxPerClient, (c.MaxMessages+3)/4)
-}
+// maxMessages is how many messages Peers may have on its hands: most wait for their turn to transfer, which costs little.
+// Beyond that they get SERVFAIL.
+const maxMessages = 1024
 
 // PeerMessage is a message for Peers. Its header and question are well formed, it has as many records as it says, and a TSIG
 // is the last of them.
@@ -60,10 +51,10 @@ type peering struct {
 	*waiting
 }
 
-func newPeering(c PeersConfig, s *settings) *peering {
+func newPeering(by Peers, s *settings) *peering {
 	plain := *s
 	plain.waiting, plain.peers = nil, nil
-	return &peering{c.By, &plain, newWaiting(ForwardConfig{MaxQueries: c.MaxMessages, MaxPerClient: c.MaxPerClient}, &plain)}
+	return &peering{by, &plain, newWaiting(nil, maxMessages, &plain)}
 }
 
 // Opcodes that servers use among themselves (RFC 1996 §4.5, RFC 2136 §1.3).

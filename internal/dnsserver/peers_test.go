@@ -59,9 +59,9 @@ func TestWhatIsForPeers(t *testing.T) {
 		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeBadVers},
 	}
 	const mark = dns.RcodeYXDomain // no other reply has it
-	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+	addrs, _ := start(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		return m.Send(peerReply(m.Wire, mark))
-	})}})
+	})})
 	plain, _ := start(t, Config{})
 	for _, tt := range tests {
 		for _, network := range []string{"udp", "tcp"} {
@@ -106,7 +106,7 @@ func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
 	if _, err := c.Write(message); err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, maxUDPSize)
+	b := make([]byte, wire.MaxSize)
 	n, err := c.Read(b)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
 // messages come in order.
 func TestPeersLetOthersPass(t *testing.T) {
 	sent, step := make(chan struct{}), make(chan struct{})
-	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(ctx context.Context, m PeerMessage) error {
+	addrs, _ := start(t, Config{Peers: peer(func(ctx context.Context, m PeerMessage) error {
 		if m.From != netip.MustParseAddr("127.0.0.1") || m.TCP == (m.Limit != wire.MaxSize) {
 			t.Errorf("from %v, at most %d octets", m.From, m.Limit)
 		}
@@ -130,7 +130,7 @@ func TestPeersLetOthersPass(t *testing.T) {
 			<-step
 		}
 		return nil
-	})}})
+	})})
 	c := dialTCP(t, addrs[0])
 	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
 	for i := range 3 {
@@ -152,19 +152,22 @@ func TestPeersLetOthersPass(t *testing.T) {
 // TestPeersBounds: more than may be at a time get SERVFAIL, and those that are done make room.
 func TestPeersBounds(t *testing.T) {
 	hold, begun := make(chan struct{}), make(chan struct{}, 9)
-	addrs, _ := start(t, Config{Peers: PeersConfig{MaxMessages: 2, MaxPerClient: 2, By: peer(func(_ context.Context, m PeerMessage) error {
+	s := listening(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		begun <- struct{}{}
 		<-hold
 		return m.Send(peerReply(m.Wire, dns.RcodeYXDomain))
-	})}})
+	})})
+	s.settings.peers.most, s.settings.peers.perClient = 2, 2
+	run(t, s)
+	addr := s.Addrs()[0].String()
 	notify := packed(t, new(dns.Msg).SetNotify("example.org."))
-	a, b := dialTCP(t, addrs[0]), dialTCP(t, addrs[0])
+	a, b := dialTCP(t, addr), dialTCP(t, addr)
 	writeFramed(t, a, notify)
 	writeFramed(t, b, notify)
 	<-begun
 	<-begun
 	for _, network := range []string{"tcp", "udp"} {
-		if r := exchangeRaw(t, network, addrs[0], notify); r.Rcode != wire.RcodeServFail {
+		if r := exchangeRaw(t, network, addr, notify); r.Rcode != wire.RcodeServFail {
 			t.Errorf("%s: %v", network, r)
 		}
 	}
@@ -182,12 +185,12 @@ func TestPeersBounds(t *testing.T) {
 
 // TestPeersBrokenOff: a client must not take half a transfer for the whole.
 func TestPeersBrokenOff(t *testing.T) {
-	addrs, _ := start(t, Config{Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+	addrs, _ := start(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		if err := m.Send(peerReply(m.Wire, 0)); err != nil {
 			return err
 		}
 		return errors.New("no more")
-	})}})
+	})})
 	c := dialTCP(t, addrs[0])
 	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
 	closed(t, drained(c))
@@ -205,11 +208,11 @@ func drained(c net.Conn) net.Conn {
 // TestPeersEnd: the end of the server ends what is under way.
 func TestPeersEnd(t *testing.T) {
 	begun := make(chan struct{})
-	addrs, stop := start(t, Config{Peers: PeersConfig{By: peer(func(ctx context.Context, m PeerMessage) error {
+	addrs, stop := start(t, Config{Peers: peer(func(ctx context.Context, m PeerMessage) error {
 		close(begun)
 		<-ctx.Done()
 		return ctx.Err()
-	})}})
+	})})
 	c := dialTCP(t, addrs[0])
 	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
 	<-begun
@@ -219,7 +222,7 @@ func TestPeersEnd(t *testing.T) {
 
 // TestPeersAnswer: what is asked through Answer is answered as if it had come by itself, with room to spare.
 func TestPeersAnswer(t *testing.T) {
-	h := newHandler(t, Config{Peers: PeersConfig{By: peer(nil)}})
+	h := newHandler(t, Config{Peers: peer(nil)})
 	from := client{addr: stranger.addr}
 	for _, name := range []string{"www", "nowhere", "big", "huge"} {
 		for _, reserve := range []int{0, 100, 400} {
@@ -242,7 +245,7 @@ func TestPeersAnswer(t *testing.T) {
 // TestPeersSlowReader: who does not read a transfer is cut off, and whoever sends it is told.
 func TestPeersSlowReader(t *testing.T) {
 	ended := make(chan error, 1)
-	addrs, _ := start(t, Config{TCP: TCPConfig{WriteTimeout: 100 * time.Millisecond}, Peers: PeersConfig{By: peer(func(_ context.Context, m PeerMessage) error {
+	s := listening(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		message := append(peerReply(m.Wire, 0), make([]byte, 60000)...)
 		for range 10_000 { // more than any socket holds
 			if err := m.Send(message); err != nil {
@@ -252,8 +255,10 @@ func TestPeersSlowReader(t *testing.T) {
 		}
 		ended <- nil
 		return nil
-	})}})
-	c := dialTCP(t, addrs[0])
+	})})
+	s.times.write = 100 * time.Millisecond
+	run(t, s)
+	c := dialTCP(t, s.Addrs()[0].String())
 	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))
 	select {
 	case err := <-ended:

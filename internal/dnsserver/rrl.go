@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"net/netip"
@@ -23,11 +22,7 @@ import (
 // what makes a reflector: 1,000 answers of 500 octets are 4 Mbit/s.
 type RRLConfig struct {
 	Off       bool
-	Responses int            // a second, for each name that exists; default 1000
-	Negative  int            // a second, for each zone: NXDOMAIN, NODATA, referrals and wildcards; default half of Responses
-	Errors    int            // a second, of everything else; default a fifth of Responses
-	Slip      int            // every n-th limited answer is sent empty with TC, so that real clients come by TCP; default 2, negative for none
-	Window    time.Duration  // how much of the rate may come at once; default 1s
+	Responses int            // a second, for each name that exists
 	Exempt    []netip.Prefix // networks that are never limited
 	loopback  bool           // limit loopback too; for tests
 }
@@ -49,10 +44,15 @@ const (
 
 // Classes of answers with a rate of their own.
 const (
-	rateResponses = iota
-	rateNegative
-	rateErrors
+	rateResponses = iota // for each name that exists
+	rateNegative         // for each zone, half of Responses: NXDOMAIN, NODATA, referrals and wildcards
+	rateErrors           // of everything else, a fifth of Responses
 	numRates
+)
+
+const (
+	limitWindow = time.Second // how much of the rate may come at once
+	slipEvery   = 2           // every n-th limited answer is sent empty with TC, so that real clients come by TCP
 )
 
 // forwardedNames is how many names that are not ours a network may ask for at the full rate of one.
@@ -74,9 +74,7 @@ const limitRow = 1 << 13
 type limiter struct {
 	seed   maphash.Seed
 	cost   [numRates]int64 // nanoseconds that an answer fills
-	window int64
-	slip   uint32
-	count  uint32 // limited answers
+	count  uint32          // limited answers
 	exempt []netip.Prefix
 	all    bool // loopback too
 	rows   [2][limitRow]int64
@@ -89,13 +87,8 @@ func newLimiter(c RRLConfig, sockets int) *limiter {
 		return nil
 	}
 	l := &limiter{seed: maphash.MakeSeed(), exempt: c.Exempt, all: c.loopback}
-	l.window = int64(cmp.Or(c.Window, time.Second))
-	r := cmp.Or(c.Responses, DefaultResponses)
-	for class, rate := range [numRates]int{r, cmp.Or(c.Negative, max(1, r/2)), cmp.Or(c.Errors, max(1, r/5))} {
-		l.cost[class] = int64(time.Second) * int64(sockets) / int64(rate)
-	}
-	if slip := cmp.Or(c.Slip, 2); slip > 0 {
-		l.slip = uint32(slip)
+	for class, part := range [numRates]int{1, 2, 5} {
+		l.cost[class] = int64(time.Second) * int64(sockets) / int64(max(1, c.Responses/part))
 	}
 	return l
 }
@@ -123,7 +116,7 @@ func (l *limiter) check(now int64, addr netip.Addr, name []byte, r *lookup.Reply
 		return limitSend
 	}
 	l.count++
-	if l.slip > 0 && l.count%l.slip == 0 {
+	if l.count%slipEvery == 0 {
 		return limitSlip
 	}
 	return limitDrop
@@ -134,7 +127,7 @@ func (l *limiter) take(now int64, hash uint64, cost int64) bool {
 	a := &l.rows[0][hash%limitRow]
 	b := &l.rows[1][hash>>32%limitRow]
 	full := max(min(*a, *b), now) + cost
-	if full-now > max(l.window, cost) {
+	if full-now > max(int64(limitWindow), cost) {
 		return false
 	}
 	*a, *b = max(*a, full), max(*b, full)

@@ -13,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
-
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // someReply is a reply to a client, by its port, from one of our addresses.
@@ -163,14 +161,11 @@ type batchRig struct {
 
 func newBatchRig(t *testing.T, listen string) *batchRig {
 	t.Helper()
-	zones := testZones(t)
-	cfg := Config{Listen: []string{listen}, Workers: 1, RRL: RRLConfig{Off: true}, Snapshot: func() *zone.Snapshot { return zones }}
-	s, err := Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := Config{Listen: []string{listen}, workers: 1, RRL: RRLConfig{Off: true}}
+	s := listening(t, cfg)
 	t.Cleanup(s.Close)
 	r := &batchRig{socket: s.udp[0], handler: newHandler(t, cfg), port: s.Addrs()[0].Port()}
+	var err error
 	if r.batch, err = newBatch(r.socket, r.handler.settings.udpSize); err != nil {
 		t.Fatal(err)
 	}

@@ -2,41 +2,37 @@
 package dnsserver
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Config says where and how to serve. The zero value of each field is safe.
+// Config says where and how to serve.
 type Config struct {
-	Listen   []string              // addresses with ports; without a host, all addresses of both families; default DefaultListen
-	Snapshot func() *zone.Snapshot // the zones; nil, or a nil Snapshot, answers SERVFAIL
+	Listen   []string              // addresses with ports; without a host, all addresses of both families
+	Snapshot func() *zone.Snapshot // the zones; a nil Snapshot answers SERVFAIL
 	Stale    StaleFunc             // default: no records are stale
 	Version  string                // shown to those who ask version.bind in class CH; default hidden
 	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                   // largest reply over UDP; default DefaultUDPSize, which no usual path fragments
-	Workers  int                   // sockets for each address; default one for each CPU in use
+	UDPSize  int                   // largest reply over UDP
 	RRL      RRLConfig
 	TCP      TCPConfig
-	Forward  ForwardConfig
-	Peers    PeersConfig
-	Cookies  [16]byte // secret of DNS cookies; servers behind one address share it; default random
+	Forward  Forwarder // finds names that are not ours; nil: they are REFUSED
+	Peers    Peers     // nil: transfers are REFUSED, signatures are of unknown keys, the rest is NOTIMP
+	Cookies  [16]byte  // secret of DNS cookies; servers behind one address share it; default random
 	Log      *slog.Logger
 
+	workers  int  // sockets for each address, for tests; default one for each CPU in use
 	portable bool // serve UDP as on systems without recvmmsg; for tests
 }
 
@@ -66,40 +62,30 @@ type Server struct {
 	counters []*counters
 	tcpCount [2]*counters // IPv4, IPv6
 	conns    *connTable
-	grace    time.Duration // graceTime, but for tests
-	patience time.Duration // forwardTime, but for tests
-	works    sync.Pool     // of *tcpWork, so that idle connections need none
-	replies  sync.Pool     // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
+	times    times
+	works    sync.Pool // of *tcpWork, so that idle connections need none
+	replies  sync.Pool // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
 }
 
-// Defaults of the Config.
-const (
-	DefaultListen       = ":53"
-	DefaultUDPSize      = wire.UDPSize
-	DefaultResponses    = 1000
-	DefaultMaxConns     = 4096
-	DefaultMaxPerClient = 128
-)
+// times are how long others are waited for; tests change them.
+type times struct {
+	idle    time.Duration // between messages of a TCP client; a quarter of it when most connections are in use
+	read    time.Duration // from the first octet of a message to its last
+	write   time.Duration // for a client to take its replies
+	grace   time.Duration // for TCP clients to take their replies after the end was called
+	forward time.Duration // for the forwarder then
+}
 
-const (
-	maxUDPSize = 4096
-	maxVersion = 200 // fits a reply of 512 octets with all options
+// usualTimes has little for the forwarder at the end: most upstreams answer far sooner, and clients ask again. An end need
+// not wait for upstreams that are dead.
+var usualTimes = times{10 * time.Second, 5 * time.Second, 5 * time.Second, 3 * time.Second, time.Second}
 
-	// drainTime is how long messages are still read after the end was called: those that had arrived by then.
-	drainTime = 50 * time.Millisecond
-	// graceTime is how long TCP clients have to take their replies after that.
-	graceTime = 3 * time.Second
-	// forwardTime is how long the forwarder has after the end was called. Most upstreams answer far sooner, and clients ask
-	// again: an end need not wait for upstreams that are dead.
-	forwardTime = time.Second
-)
+// drainTime is how long messages are still read after the end was called: those that had arrived by then.
+const drainTime = 50 * time.Millisecond
 
 // Listen binds every socket, so that the process can drop its privileges before Run.
 func Listen(cfg Config) (*Server, error) {
-	if err := cfg.complete(); err != nil {
-		return nil, err
-	}
-	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), grace: graceTime, patience: forwardTime}
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), times: usualTimes}
 	s.works.New = newTCPWork
 	s.replies.New = func() any { return new([writeBuffer]byte) }
 	s.settings = cfg.settings()
@@ -115,13 +101,15 @@ func Listen(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// settings needs a complete Config.
 func (c *Config) settings() *settings {
-	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), c.Stale, nil, nil}
-	if c.Forward.By != nil {
-		s.waiting = newWaiting(c.Forward, s)
+	if c.Cookies == [16]byte{} {
+		rand.Read(c.Cookies[:])
 	}
-	if c.Peers.By != nil {
+	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), c.Stale, nil, nil}
+	if c.Forward != nil {
+		s.waiting = newWaiting(c.Forward, maxForwarded, s)
+	}
+	if c.Peers != nil {
 		s.peers = newPeering(c.Peers, s)
 	}
 	return s
@@ -141,40 +129,6 @@ func (s *settings) finish() {
 	if s.peers != nil {
 		s.peers.finish()
 	}
-}
-
-// complete checks the Config and fills in what was left out.
-func (c *Config) complete() error {
-	if len(c.Listen) == 0 {
-		c.Listen = []string{DefaultListen}
-	}
-	if c.Snapshot == nil {
-		c.Snapshot = func() *zone.Snapshot { return nil }
-	}
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if c.Cookies == [16]byte{} {
-		rand.Read(c.Cookies[:])
-	}
-	c.UDPSize = cmp.Or(c.UDPSize, DefaultUDPSize)
-	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
-	c.TCP.complete()
-	c.Forward.complete()
-	c.Peers.complete()
-	switch {
-	case c.UDPSize < minUDPSize || c.UDPSize > maxUDPSize:
-		return fmt.Errorf("UDP size %d is not between %d and %d", c.UDPSize, minUDPSize, maxUDPSize)
-	case len(c.NSID) > maxNSID:
-		return fmt.Errorf("NSID has %d octets; at most %d fit every reply", len(c.NSID), maxNSID)
-	case len(c.Version) > maxVersion:
-		return fmt.Errorf("version has %d octets; at most %d fit every reply", len(c.Version), maxVersion)
-	case c.Workers < 0:
-		return fmt.Errorf("%d workers cannot serve", c.Workers)
-	case c.RRL.Responses < 0 || c.RRL.Negative < 0 || c.RRL.Errors < 0 || c.RRL.Window < 0:
-		return errors.New("a rate limit is negative; to have none, switch it off")
-	case c.Forward.MaxQueries < 0 || c.Forward.MaxPerClient < 0 || c.Forward.MaxPerConn < 0:
-		return errors.New("a bound of the queries that wait is negative; to forward none, name no forwarder")
-	}
-	return nil
 }
 
 // Addrs are the addresses bound, with the ports that were chosen where 0 was asked. UDP and TCP are the same.
@@ -204,7 +158,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		s.drain()
-		s.settings.endAfter(s.patience)
+		s.settings.endAfter(s.times.forward)
 		return nil
 	})
 	return g.Wait()

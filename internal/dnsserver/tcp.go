@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,19 +15,8 @@ import (
 
 // TCPConfig limits what connections may take.
 type TCPConfig struct {
-	MaxConns     int           // in all; default DefaultMaxConns. When they are used up, the one that was idle longest makes room
-	MaxPerClient int           // for one IPv4 address or IPv6 /64; default DefaultMaxPerClient. Beyond it the newest is refused
-	IdleTimeout  time.Duration // between messages; default 10s, a quarter of it when most connections are in use
-	ReadTimeout  time.Duration // from the first octet of a message to its last; default 5s
-	WriteTimeout time.Duration // for the client to take its replies; default 5s
-}
-
-func (c *TCPConfig) complete() {
-	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
-	c.MaxPerClient = cmp.Or(c.MaxPerClient, DefaultMaxPerClient)
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, 10*time.Second)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
+	MaxConns     int // in all; when they are used up, the one that was idle longest makes room
+	MaxPerClient int // for one IPv4 address or IPv6 /64; beyond it the newest is refused
 }
 
 const (
@@ -41,6 +29,8 @@ const (
 	startBuffer = 4 << 10
 	// writeBuffer holds the replies to pipelined queries until they are sent together, and one more of any size.
 	writeBuffer = 128 << 10
+
+	maxPerConn = 64 // queries of one connection that wait for the forwarder or for Peers; it is not read beyond that
 
 	acceptPause = 100 * time.Millisecond // after a failed accept: file descriptors may come free
 )
@@ -104,7 +94,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 		open.Go(c.serve)
 	}
 	l.Close()
-	closing := time.AfterFunc(s.grace, s.conns.closeAll)
+	closing := time.AfterFunc(s.times.grace, s.conns.closeAll)
 	open.Wait()
 	closing.Stop()
 	return nil
@@ -112,8 +102,8 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 
 func newConn(nc *net.TCPConn, s *Server) *conn {
 	c := &conn{net: nc, server: s}
-	if s.cfg.Forward.By != nil || s.cfg.Peers.By != nil {
-		c.forwards = make(chan struct{}, s.cfg.Forward.MaxPerConn)
+	if s.cfg.Forward != nil || s.cfg.Peers != nil {
+		c.forwards = make(chan struct{}, maxPerConn)
 	}
 	return c
 }
@@ -148,7 +138,7 @@ func (c *conn) serve() {
 	defer c.net.Close()
 	defer c.waiters.Wait()
 	for {
-		idle := c.server.conns.idle(c)
+		idle := c.server.conns.idle(c, c.server.times.idle)
 		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
 		n, err := c.net.Read(c.first[:])
 		if n == 0 || err != nil {
@@ -180,7 +170,7 @@ func (c *conn) work(w *tcpWork) error {
 		}
 		if n > 0 || started.IsZero() {
 			started = time.Now()
-			c.server.conns.wait(c, started.Add(c.server.cfg.TCP.ReadTimeout))
+			c.server.conns.wait(c, started.Add(c.server.times.read))
 		}
 		if len(w.in) == cap(w.in) {
 			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+wire.MaxSize)), w.in...)
@@ -271,7 +261,7 @@ func (c *conn) flush(w *tcpWork) error {
 // write sends octets; c.writing is held. A client that does not take them in time is cut off, so that the kernel lets go
 // of them too, and so does everything that has more to send.
 func (c *conn) write(b []byte) error {
-	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
+	c.net.SetWriteDeadline(time.Now().Add(c.server.times.write))
 	_, err := c.net.Write(b)
 	if err != nil {
 		c.cut()

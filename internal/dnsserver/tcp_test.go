@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 func dialTCP(t *testing.T, addr string) *net.TCPConn {
@@ -135,18 +133,20 @@ func TestSlowClients(t *testing.T) {
 	const short, long = 50 * time.Millisecond, time.Hour
 	query := framed(packed(t, question("www.example.org.", dns.TypeA)))
 	tests := []struct {
-		name string
-		cfg  TCPConfig
-		in   []byte
+		name       string
+		idle, read time.Duration
+		in         []byte
 	}{
-		{"says nothing", TCPConfig{IdleTimeout: short, ReadTimeout: long}, nil},
-		{"half a length", TCPConfig{IdleTimeout: long, ReadTimeout: short}, query[:1]},
-		{"half a message", TCPConfig{IdleTimeout: long, ReadTimeout: short}, query[:10]},
+		{"says nothing", short, long, nil},
+		{"half a length", long, short, query[:1]},
+		{"half a message", long, short, query[:10]},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			addrs, _ := start(t, Config{TCP: tt.cfg})
-			c := dialTCP(t, addrs[0])
+			s := listening(t, Config{})
+			s.times.idle, s.times.read = tt.idle, tt.read
+			run(t, s)
+			c := dialTCP(t, s.Addrs()[0].String())
 			c.Write(tt.in)
 			closed(t, c)
 		})
@@ -155,8 +155,10 @@ func TestSlowClients(t *testing.T) {
 
 // TestSlowReader: a client that asks and does not read is cut off.
 func TestSlowReader(t *testing.T) {
-	addrs, _ := start(t, Config{TCP: TCPConfig{WriteTimeout: 50 * time.Millisecond}})
-	c := dialTCP(t, addrs[0])
+	s := listening(t, Config{})
+	s.times.write = 50 * time.Millisecond
+	run(t, s)
+	c := dialTCP(t, s.Addrs()[0].String())
 	c.SetReadBuffer(4096)
 	q := framed(packed(t, question("huge.example.org.", dns.TypeTXT)))
 	for {
@@ -196,11 +198,7 @@ func TestMaxPerClient(t *testing.T) {
 
 // TestMaxConns: when all are used, the longest idle makes room.
 func TestMaxConns(t *testing.T) {
-	zones := testZones(t)
-	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones }, TCP: TCPConfig{MaxConns: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listening(t, Config{TCP: TCPConfig{MaxConns: 2}})
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	q := packed(t, question("www.example.org.", dns.TypeA))
@@ -226,12 +224,8 @@ func TestMaxConns(t *testing.T) {
 
 // TestMaxConnsHalfMessages: half a message does not hold a connection against others, and holds no room for replies.
 func TestMaxConnsHalfMessages(t *testing.T) {
-	zones := testZones(t)
-	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones },
-		TCP: TCPConfig{MaxConns: 2, ReadTimeout: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listening(t, Config{TCP: TCPConfig{MaxConns: 2}})
+	s.times.read = time.Hour
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	q := framed(packed(t, question("www.example.org.", dns.TypeA)))
@@ -251,7 +245,7 @@ func TestMaxConnsHalfMessages(t *testing.T) {
 
 // TestMaxConnsSlowReaders: clients that do not read make room when none is idle, and those that are being answered do not.
 func TestMaxConnsSlowReaders(t *testing.T) {
-	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9, IdleTimeout: time.Second})
+	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9})
 	add := func() (*conn, bool) {
 		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
 		ok := table.add(c)
@@ -260,7 +254,7 @@ func TestMaxConnsSlowReaders(t *testing.T) {
 	slow, _ := add()
 	quick, _ := add()
 	for _, c := range []*conn{slow, quick} {
-		table.idle(c)
+		table.idle(c, time.Second)
 		table.busy(c)
 	}
 	if _, ok := add(); ok {
@@ -296,14 +290,14 @@ func waitIdle(t *testing.T, s *Server) {
 
 // TestIdleTimeoutShrinks: the fuller the table, the less patience.
 func TestIdleTimeoutShrinks(t *testing.T) {
-	table := newConnTable(TCPConfig{MaxConns: 4, MaxPerClient: 4, IdleTimeout: 8 * time.Second})
+	table := newConnTable(TCPConfig{MaxConns: 4, MaxPerClient: 4})
 	want := []time.Duration{8 * time.Second, 8 * time.Second, 8 * time.Second, 2 * time.Second}
 	for i, d := range want {
 		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
 		if !table.add(c) {
 			t.Fatalf("connection %d was refused", i)
 		}
-		if got := table.idle(c); got != d {
+		if got := table.idle(c, 8*time.Second); got != d {
 			t.Errorf("with %d connections the idle timeout is %v, want %v", i+1, got, d)
 		}
 	}
@@ -322,12 +316,8 @@ func TestIPv6ClientIsANetwork(t *testing.T) {
 
 // TestShutdownWithIdleClients: idle connections do not hold up the end.
 func TestShutdownWithIdleClients(t *testing.T) {
-	zones := testZones(t)
-	s, err := Listen(Config{Listen: []string{"127.0.0.1:0"}, Snapshot: func() *zone.Snapshot { return zones }, TCP: TCPConfig{IdleTimeout: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.grace = time.Hour
+	s := listening(t, Config{})
+	s.times.idle, s.times.grace = time.Hour, time.Hour
 	stop := run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	writeFramed(t, c, packed(t, question("www.example.org.", dns.TypeA)))

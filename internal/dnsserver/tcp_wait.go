@@ -48,7 +48,7 @@ func (c *conn) send(message []byte) error {
 	binary.BigEndian.PutUint16(length[:], uint16(len(message)))
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.TCP.WriteTimeout))
+	c.net.SetWriteDeadline(time.Now().Add(c.server.times.write))
 	_, err := (&net.Buffers{length[:], message}).WriteTo(c.net)
 	if err != nil {
 		c.cut()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 // TestForwardOutOfOrder: what must wait on a connection is overtaken by what need not (RFC 7766 §6.2.1.1).
 func TestForwardOutOfOrder(t *testing.T) {
 	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f}})
+	addrs, _ := start(t, Config{Forward: f})
 	c := dialTCP(t, addrs[0])
 	var all []byte
 	const n = 20
@@ -47,33 +48,36 @@ func TestForwardOutOfOrder(t *testing.T) {
 // for which there is no room among them.
 func TestForwardPerConn(t *testing.T) {
 	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f, MaxPerConn: 2, MaxPerClient: 3}})
-	c := dialTCP(t, addrs[0])
+	s := listening(t, Config{Forward: f})
+	s.settings.waiting.perClient = maxPerConn + 1
+	run(t, s)
+	addr := s.Addrs()[0].String()
+	c := dialTCP(t, addr)
 	var all []byte
-	const n = 50
+	const n = 2 * maxPerConn
 	for i := range n {
 		all = append(all, framed(packed(t, identified(2*i, desired("www.example.org.", dns.TypeA))))...)
 		all = append(all, framed(packed(t, identified(2*i+1, desired("www.example.net.", dns.TypeA))))...)
 	}
 	go c.Write(all)
-	for i := range 3 { // what was answered before the third wait is not held back by it
+	for i := range maxPerConn + 1 { // what was answered before the wait of one too many is not held back by it
 		if m := readFramed(t, c); int(m.Id) != 2*i {
 			t.Fatalf("reply %d is %v", i, m)
 		}
 	}
-	f.began(t, 2)
-	other := dialTCP(t, addrs[0]) // of the same client: one more may wait, the next may not
+	f.began(t, maxPerConn)
+	other := dialTCP(t, addr) // of the same client: one more may wait, the next may not
 	writeFramed(t, other, packed(t, desired("www.example.net.", dns.TypeA)))
 	f.began(t, 1)
 	writeFramed(t, other, packed(t, identified(9, desired("www.example.net.", dns.TypeA))))
 	if m := readFramed(t, other); m.Rcode != dns.RcodeServerFailure || m.Id != 9 {
-		t.Errorf("a fourth query of a client that may have three got %v", m)
+		t.Errorf("one query more than a client may have got %v", m)
 	}
-	if n := f.times(); n != 3 {
-		t.Errorf("%d queries wait, want 2 of the first connection and 1 of the other", n)
+	if n := f.times(); n != maxPerConn+1 {
+		t.Errorf("%d queries wait, want %d of the first connection and 1 of the other", n, maxPerConn)
 	}
 	close(f.hold)
-	for range 2*n - 3 {
+	for range 2*n - maxPerConn - 1 {
 		if m := readFramed(t, c); len(m.Answer) == 0 {
 			t.Fatalf("reply is %v", m)
 		}
@@ -104,18 +108,24 @@ func TestFrame(t *testing.T) {
 // TestForwardNoRoomOnConn: that there is no room is said in the place of the answer.
 func TestForwardNoRoomOnConn(t *testing.T) {
 	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f, MaxPerConn: 1, MaxQueries: 1}})
-	first := dialTCP(t, addrs[0])
+	s := listening(t, Config{Forward: f})
+	s.settings.waiting.most = 1
+	run(t, s)
+	addr := s.Addrs()[0].String()
+	first := dialTCP(t, addr)
 	writeFramed(t, first, packed(t, desired("www.example.net.", dns.TypeA)))
 	f.began(t, 1)
-	c := dialTCP(t, addrs[0])
+	c := dialTCP(t, addr)
+	names := slices.Repeat([]string{"www.example.net."}, 2*maxPerConn) // which are no share of the connection
+	names[0], names[len(names)-1] = "www.example.org.", "www.example.org."
 	var all []byte
-	for i, name := range []string{"www.example.org.", "www.example.net.", "www.example.net.", "www.example.org."} {
+	for i, name := range names {
 		all = append(all, framed(packed(t, identified(i, desired(name, dns.TypeA))))...)
 	}
 	c.Write(all)
-	for i, rcode := range []int{dns.RcodeSuccess, dns.RcodeServerFailure, dns.RcodeServerFailure, dns.RcodeSuccess} {
-		if m := readFramed(t, c); int(m.Id) != i || m.Rcode != rcode || m.Question[0].Name == "" {
+	for i, name := range names {
+		ours := name == "www.example.org."
+		if m := readFramed(t, c); int(m.Id) != i || m.Question[0].Name != name || (m.Rcode == dns.RcodeSuccess) != ours {
 			t.Errorf("reply %d is %v", i, m)
 		}
 	}
@@ -128,7 +138,8 @@ func TestForwardNoRoomOnConn(t *testing.T) {
 func TestForwardAfterHalfClose(t *testing.T) {
 	for _, half := range []bool{true, false} {
 		f := holding(t)
-		s := listening(t, Config{Forward: ForwardConfig{By: f}, TCP: TCPConfig{IdleTimeout: time.Hour}})
+		s := listening(t, Config{Forward: f})
+		s.times.idle = time.Hour
 		run(t, s)
 		c := dialTCP(t, s.Addrs()[0].String())
 		writeFramed(t, c, packed(t, desired("www.example.net.", dns.TypeA)))
@@ -172,7 +183,8 @@ func TestForwardSlowReader(t *testing.T) {
 		large.answers = append(large.answers, fmt.Sprintf("www.example.net. 60 TXT %03d%s", i, strings.Repeat("x", 250)))
 	}
 	f := &fake{knows: map[string]found{"www.example.net. TXT": large}}
-	s := listening(t, Config{Forward: ForwardConfig{By: f}, TCP: TCPConfig{WriteTimeout: 50 * time.Millisecond}})
+	s := listening(t, Config{Forward: f})
+	s.times.write = 50 * time.Millisecond
 	stop := run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	c.SetReadBuffer(4096)
@@ -190,7 +202,8 @@ func TestForwardSlowReader(t *testing.T) {
 
 // TestForwardLateReply: when a reply cannot be sent in time the connection is closed, so that its reader ends too.
 func TestForwardLateReply(t *testing.T) {
-	s := listening(t, Config{Forward: ForwardConfig{By: &fake{}}, TCP: TCPConfig{WriteTimeout: -1}})
+	s := listening(t, Config{Forward: &fake{}})
+	s.times.write = -1
 	defer s.Close()
 	dialTCP(t, s.Addrs()[0].String())
 	accepted, err := s.tcp[0].AcceptTCP()
@@ -210,19 +223,19 @@ func TestForwardLateReply(t *testing.T) {
 
 // TestForwardHoldsConn: a connection that we owe replies is busy; once it has them it is idle.
 func TestForwardHoldsConn(t *testing.T) {
-	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9, IdleTimeout: time.Second})
+	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9})
 	add := func() (*conn, bool) {
 		c := &conn{net: new(net.TCPConn), from: client{addr: stranger.addr}}
 		return c, table.add(c)
 	}
 	waits, _ := add()
-	table.idle(waits)
+	table.idle(waits, time.Second)
 	table.busy(waits)
 	table.hold(waits)
 	table.hold(waits)
-	table.idle(waits)
+	table.idle(waits, time.Second)
 	idle, _ := add()
-	table.idle(idle)
+	table.idle(idle, time.Second)
 	next, ok := add()
 	if !ok || waits.place.evicted || !idle.place.evicted {
 		t.Errorf("a new connection was taken: %v; the one that waits evicted: %v; the idle one: %v", ok, waits.place.evicted, idle.place.evicted)
@@ -246,7 +259,7 @@ func TestForwardHoldsConn(t *testing.T) {
 // TestForwardThenNotDNS: octets behind a query that waits are judged as ever.
 func TestForwardThenNotDNS(t *testing.T) {
 	f := holding(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: f}})
+	addrs, _ := start(t, Config{Forward: f})
 	c := dialTCP(t, addrs[0])
 	response := packed(t, question("www.example.org.", dns.TypeA))
 	response[2] |= 0x80

@@ -98,10 +98,7 @@ func newForwarder(t *testing.T, clients string, addrs ...string) *forward.Forwar
 		}
 		cfg.Upstreams = append(cfg.Upstreams, s)
 	}
-	f, err := forward.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := forward.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
@@ -119,7 +116,7 @@ func newForwarder(t *testing.T, clients string, addrs ...string) *forward.Forwar
 func TestForwardReal(t *testing.T) {
 	for _, loop := range loops {
 		r := newResolver(t)
-		addrs, _ := start(t, Config{portable: loop.portable, Forward: ForwardConfig{By: newForwarder(t, "127.0.0.0/8", r.addr)}})
+		addrs, _ := start(t, Config{portable: loop.portable, Forward: newForwarder(t, "127.0.0.0/8", r.addr)})
 		for _, tt := range forwardCases {
 			if tt.from == denied || tt.want.Summary.Rcode == "SERVFAIL" || tt.want.Summary.EDE == wire.EDEStale {
 				continue // the upstream of this test is alive
@@ -143,7 +140,7 @@ func TestForwardReal(t *testing.T) {
 // TestForwardRealTruncated: an answer that is too large for the upstream's datagrams and ours comes over TCP on both sides.
 func TestForwardRealTruncated(t *testing.T) {
 	r := newResolver(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: newForwarder(t, "127.0.0.0/8", r.addr)}})
+	addrs, _ := start(t, Config{Forward: newForwarder(t, "127.0.0.0/8", r.addr)})
 	for _, name := range []string{"big.example.net.", "big.away.example.org."} {
 		if m := exchange(t, "udp", addrs[0], desired(name, dns.TypeA)); !m.Truncated {
 			t.Errorf("%s over UDP: %v", name, m)
@@ -158,7 +155,7 @@ func TestForwardRealTruncated(t *testing.T) {
 // TestForwardRealDead: the death of the upstream is told, except of names that it has told before.
 func TestForwardRealDead(t *testing.T) {
 	r := newResolver(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: newForwarder(t, "127.0.0.0/8", r.addr)}})
+	addrs, _ := start(t, Config{Forward: newForwarder(t, "127.0.0.0/8", r.addr)})
 	known := withOPT(desired("www.example.net.", dns.TypeA), 1232)
 	exchange(t, "udp", addrs[0], known)
 	r.stop()
@@ -178,7 +175,7 @@ func TestForwardRealDead(t *testing.T) {
 // TestForwardRealStrangers: the upstream gets no packet for clients of other networks.
 func TestForwardRealStrangers(t *testing.T) {
 	r := newResolver(t)
-	addrs, _ := start(t, Config{Forward: ForwardConfig{By: newForwarder(t, "192.0.2.0/24", r.addr)}})
+	addrs, _ := start(t, Config{Forward: newForwarder(t, "192.0.2.0/24", r.addr)})
 	for _, network := range []string{"udp", "tcp"} {
 		for _, tt := range []struct{ name, want string }{{"www.example.net.", "REFUSED"}, {"out.example.org.", "NOERROR"}} {
 			m := exchange(t, network, addrs[0], desired(tt.name, dns.TypeA))

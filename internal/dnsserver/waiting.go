@@ -15,8 +15,8 @@ import (
 // One goroutine for each, because that is what a wait costs: the memory for the reply is taken only when there is one.
 type waiting struct {
 	forwarder Forwarder
-	most      int // queries at a time
-	perClient int
+	most      int       // queries at a time
+	perClient int       // of one IPv4 address or IPv6 /64
 	handlers  sync.Pool // of *handler
 	ctx       context.Context
 	cancel    context.CancelFunc // ends all waiting
@@ -47,8 +47,8 @@ type replier interface {
 	release()
 }
 
-func newWaiting(c ForwardConfig, s *settings) *waiting {
-	w := &waiting{forwarder: c.By, most: c.MaxQueries, perClient: c.MaxPerClient, clients: map[netip.Addr]int{}}
+func newWaiting(by Forwarder, most int, s *settings) *waiting {
+	w := &waiting{forwarder: by, most: most, perClient: most / 4, clients: map[netip.Addr]int{}}
 	w.handlers.New = func() any { return &handler{settings: s} }
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
@@ -129,8 +129,9 @@ func (w *waiting) wait(p *pending) {
 	p.count.observe(time.Since(p.arrived), 1)
 }
 
-// mostWait is how long a query waits at most. The forwarder ends sooner by itself, and has stale answers to give then.
-const mostWait = forward.MaxTimeout + 50*time.Millisecond
+// mostWait is how long a query waits at most: with what a reply takes besides, below the 2.5s that clients are promised.
+// The forwarder ends sooner by itself, and has stale answers to give then.
+const mostWait = forward.Timeout + 450*time.Millisecond
 
 // ask gives large replies the room they want only when they are there: few are, and the others would all hold it while
 // they wait. One that was not kept has to be found again, but not in more time than there is for all.

@@ -12,7 +12,6 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/wire"
-	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // holding is a fake whose upstream does not answer before hold is closed.
@@ -21,14 +20,9 @@ func holding(t *testing.T) *fake {
 }
 
 // listening is a server that is not run yet.
-func listening(t *testing.T, cfg Config) *Server {
+func listening(t testing.TB, cfg Config) *Server {
 	t.Helper()
-	zones := testZones(t)
-	cfg.Snapshot = func() *zone.Snapshot { return zones }
-	if cfg.Listen == nil {
-		cfg.Listen = []string{"127.0.0.1:0"}
-	}
-	s, err := Listen(cfg)
+	s, err := Listen(usual(t, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +63,7 @@ func TestForwardDelaysNobody(t *testing.T) {
 		} {
 			t.Run(loop.name+"/"+tt.listen, func(t *testing.T) {
 				f := holding(t)
-				addrs, _ := start(t, Config{Listen: []string{tt.listen}, Workers: 1, portable: loop.portable, Forward: ForwardConfig{By: f}})
+				addrs, _ := start(t, Config{Listen: []string{tt.listen}, workers: 1, portable: loop.portable, Forward: f})
 				port := netip.MustParseAddrPort(addrs[0]).Port()
 				to, other := netip.AddrPortFrom(mustAddr(tt.server), port), netip.AddrPortFrom(mustAddr(tt.other), port)
 				c := udpClient(t, tt.client)
@@ -103,7 +97,8 @@ func TestForwardBounds(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
 			f := holding(t)
-			s := listening(t, Config{Workers: 1, portable: loop.portable, Forward: ForwardConfig{By: f, MaxQueries: 3, MaxPerClient: 2}})
+			s := listening(t, Config{workers: 1, portable: loop.portable, Forward: f})
+			s.settings.waiting.most, s.settings.waiting.perClient = 3, 2
 			stop := run(t, s)
 			over := summary{"SERVFAIL", "rd ra ", "www.example.net.", 0, true, wire.EDENetworkError}
 			var clients []*net.UDPConn
@@ -151,7 +146,7 @@ func TestForwardBounds(t *testing.T) {
 
 // TestForwardWeight: large queries count for the memory that they hold.
 func TestForwardWeight(t *testing.T) {
-	w := newWaiting(ForwardConfig{By: &fake{}, MaxQueries: 100, MaxPerClient: 40}, nil)
+	w := newWaiting(&fake{}, 160, nil)
 	large, small := weight(make([]byte, wire.MaxSize)), weight(make([]byte, 100))
 	if !w.take(stranger.addr, large) || w.take(stranger.addr, large) || !w.take(stranger.addr, small) {
 		t.Errorf("a query of %d octets weighs %d, one of 100 %d", wire.MaxSize, large, small)
@@ -164,7 +159,7 @@ func TestForwardWeight(t *testing.T) {
 // TestForwardRefusesStrangers: who may not have names looked for makes no upstream hear of them, on either transport.
 func TestForwardRefusesStrangers(t *testing.T) {
 	f := &fake{knows: upstream, denies: netip.MustParsePrefix("127.0.0.0/8")}
-	s := listening(t, Config{Forward: ForwardConfig{By: f}})
+	s := listening(t, Config{Forward: f})
 	stop := run(t, s)
 	want := summary{"REFUSED", "rd ", "www.example.net.", 0, true, wire.EDENotAuthoritative}
 	for _, network := range []string{"udp", "tcp"} {
@@ -186,7 +181,7 @@ func TestForwardRefusesStrangers(t *testing.T) {
 func TestForwardNoResponses(t *testing.T) {
 	for _, loop := range loops {
 		f := &fake{knows: upstream}
-		addrs, stop := start(t, Config{Workers: 1, portable: loop.portable, Forward: ForwardConfig{By: f}})
+		addrs, stop := start(t, Config{workers: 1, portable: loop.portable, Forward: f})
 		c := udpClient(t, "127.0.0.1:0")
 		response := identified(7, desired("www.example.net.", dns.TypeA))
 		response.Response = true
@@ -209,10 +204,10 @@ func TestForwardShutdown(t *testing.T) {
 			for _, soon := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/%s/soon=%v", loop.name, network, soon), func(t *testing.T) {
 					f := holding(t)
-					s := listening(t, Config{portable: loop.portable, Forward: ForwardConfig{By: f}})
-					s.grace, s.patience = time.Hour, 2*drainTime // sockets that are no longer read must stay open
+					s := listening(t, Config{portable: loop.portable, Forward: f})
+					s.times.grace, s.times.forward = time.Hour, 2*drainTime // sockets that are no longer read must stay open
 					if soon {
-						s.patience = time.Hour
+						s.times.forward = time.Hour
 					}
 					shutDown(t, s, f, network, soon)
 				})
@@ -251,11 +246,18 @@ func shutDown(t *testing.T, s *Server, f *fake, network string, soon bool) {
 func TestForwardRateLimit(t *testing.T) {
 	for _, cached := range []bool{true, false} {
 		f := &fake{knows: upstream, cached: cached}
-		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2, Errors: 1, Slip: 1}, Forward: ForwardConfig{By: f}})
+		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2}, Forward: f})
 		q := withOPT(withAD(desired("www.example.net.", dns.TypeA)), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
 		var m *dns.Msg
 		for i := range 4 {
-			m = unpacked(t, settle(h, packed(t, q), stranger))
+			out := settle(h, packed(t, q), stranger)
+			if i == 2 { // of the limited ones every second is sent, empty
+				if len(out) > 0 {
+					t.Errorf("cached %v: the first limited answer was sent", cached)
+				}
+				continue
+			}
+			m = unpacked(t, out)
 			if limited := i >= 2; m.Truncated != limited || (len(m.Answer) == 0) != limited || m.AuthenticatedData == limited || m.Rcode != 0 {
 				t.Errorf("answer %d, cached %v: %v", i, cached, m)
 			}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// patience is how long an upstream is waited for before another is asked as well: longer than a resolver takes for most
-	// names, and short enough for four more attempts within the default timeout.
+	// names, and short enough for four more attempts within the timeout.
 	patience = 450 * time.Millisecond
 	// maxAttempts bounds the messages sent for one question.
 	maxAttempts = 6
@@ -154,6 +154,6 @@ func (f *Forwarder) try(ctx context.Context, a *asking, u *upstream) outcome {
 		}
 		return outcome{from: u, ede: wire.EDENetworkError}
 	}
-	e, ede := newEntry(a.question, reply, &a.state.cfg.Cache)
+	e, ede := newEntry(a.question, reply)
 	return outcome{from: u, entry: e, ede: ede}
 }

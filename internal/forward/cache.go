@@ -47,10 +47,10 @@ type slot struct {
 	recheck      time.Time // until then it is given though stale
 }
 
-func newCache(size int) *cache {
+func newCache() *cache {
 	c := &cache{seed: maphash.MakeSeed()}
 	for i := range c.shards {
-		c.shards[i] = shard{slots: map[uint64]*slot{}, limit: size / numShards}
+		c.shards[i].slots = map[uint64]*slot{}
 	}
 	return c
 }

@@ -15,7 +15,7 @@ import (
 // again and again stays in it.
 func TestCacheBound(t *testing.T) {
 	const size = 64 << 10
-	f, n := start(t, forward.Config{Cache: forward.CacheConfig{Size: size}}, replies(t, 0, "--\n"+soa))
+	f, n := start(t, forward.Config{CacheSize: size}, replies(t, 0, "--\n"+soa))
 	popular := []string{"a.example.org.", "b.example.org.", "c.example.org."}
 	for i := range 1000 {
 		ask(t, f, fmt.Sprintf("n%d.example.org.", i), dns.TypeA)

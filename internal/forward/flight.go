@@ -32,7 +32,7 @@ func (f *Forwarder) Cached(q Question, now time.Time, msg []byte) (Reply, bool) 
 		return r, true
 	}
 	var buf [maxKey]byte
-	e, stale := f.cache.find(q.appendKey(buf[:0]), now, s.cfg.Cache.MaxStale)
+	e, stale := f.cache.find(q.appendKey(buf[:0]), now, s.cfg.MaxStale)
 	switch {
 	case e == nil:
 		return Reply{}, false
@@ -43,7 +43,7 @@ func (f *Forwarder) Cached(q Question, now time.Time, msg []byte) (Reply, bool) 
 }
 
 // Exchange is Cached, and asks upstreams if it must. It returns when there is a reply or ctx ends, and in any case within
-// MaxTimeout: a failure is a Reply of SERVFAIL with an extended error.
+// Timeout: a failure is a Reply of SERVFAIL with an extended error.
 func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply {
 	if r, ok := f.Cached(q, time.Now(), msg); ok {
 		return r
@@ -69,7 +69,7 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 func (f *Forwarder) rejected(q Question, msg []byte) Reply {
 	var buf [maxKey]byte
 	now := time.Now()
-	if e := f.cache.postpone(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.Cache.MaxStale); e != nil {
+	if e := f.cache.postpone(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.MaxStale); e != nil {
 		return e.appendStale(msg)
 	}
 	return failure(wire.RcodeServFail, wire.EDENetworkError).appendTo(msg, now)
@@ -95,7 +95,7 @@ func (f *Forwarder) join(q Question) *flight {
 		f.metrics.joined.Add(1)
 		return fl
 	}
-	if f.closed || len(f.flights) >= s.cfg.MaxInFlight {
+	if f.closed || len(f.flights) >= maxInFlight {
 		return nil
 	}
 	fl := &flight{done: make(chan struct{})}
@@ -108,14 +108,14 @@ func (f *Forwarder) join(q Question) *flight {
 
 // fly asks, remembers, and tells those who wait. It is nobody's in particular: one of them may go without the others.
 func (f *Forwarder) fly(fl *flight, s *state, key string, q Question) {
-	ctx, cancel := context.WithTimeout(f.ctx, s.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(f.ctx, Timeout)
 	defer cancel()
 	e := f.ask(ctx, s, &q)
 	e.key, e.stored = key, time.Now()
 	fl.entry = e
 	if !e.isAnswer() {
 		e.life = failureLife
-		if old := f.cache.postpone(key, e.stored, s.cfg.Cache.MaxStale); old != nil && !isDNSSECError(e.ede) {
+		if old := f.cache.postpone(key, e.stored, s.cfg.MaxStale); old != nil && !isDNSSECError(e.ede) {
 			fl.entry, fl.stale = old, true
 		}
 	}

@@ -72,29 +72,25 @@ func TestTTLs(t *testing.T) {
 
 // TestLifetimes says for how long each kind of answer is remembered.
 func TestLifetimes(t *testing.T) {
-	bounds := forward.CacheConfig{MinTTL: 10 * time.Second, MaxTTL: 100 * time.Second, MaxNegative: 50 * time.Second}
 	tests := []struct {
 		name  string
-		cache forward.CacheConfig
 		rcode int
 		text  string
 		life  time.Duration
 	}{
-		{"the least TTL", forward.CacheConfig{}, 0, "www.example.org. 300 IN CNAME a.test.\na.test. 20 IN A 192.0.2.1", 20 * time.Second},
-		{"TTL 0", forward.CacheConfig{}, 0, "www.example.org. 0 IN A 192.0.2.1", 0},
-		{"floor", bounds, 0, "www.example.org. 1 IN A 192.0.2.1", 10 * time.Second},
-		{"ceiling", bounds, 0, "www.example.org. 86400 IN A 192.0.2.1", 100 * time.Second},
-		{"negative: MINIMUM", forward.CacheConfig{}, dns.RcodeNameError, "--\n" + soa, 300 * time.Second},
-		{"negative: TTL", forward.CacheConfig{}, 0, "--\nexample.org. 20 IN SOA a. b. 1 2 3 4 300", 20 * time.Second},
-		{"negative: ceiling", bounds, 0, "--\n" + soa, 50 * time.Second},
-		{"negative: default ceiling", forward.CacheConfig{}, 0, "--\nexample.org. 86400 IN SOA a. b. 1 2 3 4 86400", time.Hour},
-		{"negative: no SOA", forward.CacheConfig{}, dns.RcodeNameError, "", 0},
-		{"failure", forward.CacheConfig{}, dns.RcodeServerFailure, "", time.Second},
+		{"the least TTL", 0, "www.example.org. 300 IN CNAME a.test.\na.test. 20 IN A 192.0.2.1", 20 * time.Second},
+		{"TTL 0", 0, "www.example.org. 0 IN A 192.0.2.1", 0},
+		{"ceiling", 0, "www.example.org. 604800 IN A 192.0.2.1", 24 * time.Hour},
+		{"negative: MINIMUM", dns.RcodeNameError, "--\n" + soa, 300 * time.Second},
+		{"negative: TTL", 0, "--\nexample.org. 20 IN SOA a. b. 1 2 3 4 300", 20 * time.Second},
+		{"negative: ceiling", 0, "--\nexample.org. 86400 IN SOA a. b. 1 2 3 4 86400", time.Hour},
+		{"negative: no SOA", dns.RcodeNameError, "", 0},
+		{"failure", dns.RcodeServerFailure, "", time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, n := start(t, forward.Config{Cache: tt.cache}, replies(t, tt.rcode, tt.text))
+				f, n := start(t, forward.Config{}, replies(t, tt.rcode, tt.text))
 				asked := func() bool {
 					ask(t, f, "www.example.org.", dns.TypeA)
 					return len(n.history()) > 0
@@ -134,12 +130,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keepsOld is a cache that gives answers up to a day after their TTL.
-var keepsOld = forward.CacheConfig{MaxStale: 24 * time.Hour}
+// keepsOld gives answers up to a day after their TTL.
+var keepsOld = forward.Config{MaxStale: 24 * time.Hour}
 
 func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, 0, address))
+		f, n := start(t, keepsOld, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
 		n.set(server(1), replies(t, dns.RcodeServerFailure, ""))
 		time.Sleep(300 * time.Second)
@@ -163,7 +159,7 @@ func TestStale(t *testing.T) {
 // TestStaleNotValidated: what was validated when it came is not so for ever.
 func TestStaleNotValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{Cache: keepsOld}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
+		f, n := start(t, keepsOld, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 			r, err := replies(t, 0, address)(ctx, q)
 			r.AuthenticatedData = true
 			return r, err
@@ -181,23 +177,21 @@ func TestStaleNotValidated(t *testing.T) {
 // TestStaleWithoutRoom: who fills the room for questions does not take from others what was known.
 func TestStaleWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{MaxInFlight: 1, Cache: keepsOld}, replies(t, 0, address))
+		f, n := start(t, keepsOld, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
 		n.set(server(1), silent)
 		time.Sleep(300 * time.Second)
-		var other sync.WaitGroup
-		other.Go(func() { ask(t, f, "other.example.org.", dns.TypeA) })
-		synctest.Wait()
+		wait := fill(t, f, mostInFlight)
 		n.history()
 		took(t, 0, func() { check(t, f, n, stale()) })
-		other.Wait()
+		wait()
 	})
 }
 
 // TestStaleFailure: a failure is not an answer, and is not given when its time has passed.
 func TestStaleFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, dns.RcodeServerFailure, ""))
+		f, n := start(t, keepsOld, replies(t, dns.RcodeServerFailure, ""))
 		for range 3 {
 			check(t, f, n, failed(wire.EDENoReachable), "192.0.2.1")
 			time.Sleep(time.Second)
@@ -207,7 +201,7 @@ func TestStaleFailure(t *testing.T) {
 
 func TestStaleEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{Cache: forward.CacheConfig{MaxStale: time.Minute}}, replies(t, 0, address))
+		f, n := start(t, forward.Config{MaxStale: time.Minute}, replies(t, 0, address))
 		check(t, f, n, positive(0), "192.0.2.1")
 		n.set(server(1), broken)
 		time.Sleep(350 * time.Second)
@@ -220,12 +214,12 @@ func TestStaleEnds(t *testing.T) {
 // TestNotStale has cases where an old answer is not the better one.
 func TestNotStale(t *testing.T) {
 	tests := []struct {
-		name  string
-		cache forward.CacheConfig
-		then  handler
-		want  answer
+		name string
+		cfg  forward.Config
+		then handler
+		want answer
 	}{
-		{"switched off", forward.CacheConfig{}, broken, failed(wire.EDENetworkError)},
+		{"switched off", forward.Config{}, broken, failed(wire.EDENetworkError)},
 		{"bogus", keepsOld, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
 		{"gone", keepsOld, replies(t, dns.RcodeNameError, "--\n"+soa),
 			answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}},
@@ -233,7 +227,7 @@ func TestNotStale(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, n := start(t, forward.Config{Cache: tt.cache}, replies(t, 0, address))
+				f, n := start(t, tt.cfg, replies(t, 0, address))
 				check(t, f, n, positive(0), "192.0.2.1")
 				n.set(server(1), tt.then)
 				time.Sleep(300 * time.Second)
@@ -245,7 +239,7 @@ func TestNotStale(t *testing.T) {
 
 func TestStaleNXDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{Cache: keepsOld}, replies(t, dns.RcodeNameError, "--\n"+soa))
+		f, n := start(t, keepsOld, replies(t, dns.RcodeNameError, "--\n"+soa))
 		ask(t, f, "www.example.org.", dns.TypeA)
 		n.history()
 		n.set(server(1), broken)
@@ -293,18 +287,28 @@ func TestImpatientClient(t *testing.T) {
 	})
 }
 
+// mostInFlight is how many questions may wait for upstreams at one time.
+const mostInFlight = 1024
+
+// fill asks n questions at once, and returns when all of them wait for upstreams. wait returns when they have ended.
+func fill(t *testing.T, f *forward.Forwarder, n int) (wait func()) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { ask(t, f, fmt.Sprintf("n%d.example.org.", i), dns.TypeA) })
+	}
+	synctest.Wait()
+	return all.Wait
+}
+
 func TestInFlightBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, n := start(t, forward.Config{MaxInFlight: 2}, silent)
-		var all sync.WaitGroup
-		for i := range 2 {
-			all.Go(func() { ask(t, f, fmt.Sprintf("n%d.example.org.", i), dns.TypeA) })
-		}
-		synctest.Wait()
+		f, n := start(t, forward.Config{}, silent)
+		wait := fill(t, f, mostInFlight)
 		n.history()
 		took(t, 0, func() { check(t, f, n, failed(wire.EDENetworkError)) })
 		took(t, 2*time.Second, func() { ask(t, f, "n1.example.org.", dns.TypeA) }) // joins, so it needs no room
-		all.Wait()
+		wait()
 		n.set(server(1), replies(t, 0, address))
 		time.Sleep(5 * time.Second)
 		n.history()
@@ -316,10 +320,7 @@ func TestInFlightBound(t *testing.T) {
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{t: t, servers: map[resolveServer]handler{server(1): after(time.Second, replies(t, 0, address))}}
-		f, err := forward.New(forward.Config{Upstreams: []resolveServer{server(1)}, Exchanger: n})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := forward.New(forward.Config{Upstreams: []resolveServer{server(1)}, Exchanger: n})
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended atomic.Bool
 		go func() {

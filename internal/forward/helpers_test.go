@@ -150,10 +150,7 @@ func start(t testing.TB, cfg forward.Config, handlers ...handler) (*forward.Forw
 
 func run(t testing.TB, cfg forward.Config) *forward.Forwarder {
 	t.Helper()
-	f, err := forward.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := forward.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- f.Run(ctx) }()

@@ -17,9 +17,9 @@ var specialZones = []string{
 	"_dns.resolver.arpa", // RFC 9462 §6.4: it would be the upstream's, for which our clients are strangers
 }
 
-// PrivateZones are the zones that every site has for itself: those of RFC 6303, RFC 7793 and RFC 8375. Unless the upstreams
+// privateZones are the zones that every site has for itself: those of RFC 6303, RFC 7793 and RFC 8375. Unless the upstreams
 // belong to the site, they cannot know them.
-func PrivateZones() []dnsname.Name {
+func privateZones() []string {
 	v6 := ".0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa"
 	zones := []string{
 		"home.arpa", "10.in-addr.arpa", "168.192.in-addr.arpa", "0.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa",
@@ -33,11 +33,7 @@ func PrivateZones() []dnsname.Name {
 	for i := 64; i < 128; i++ {
 		zones = append(zones, fmt.Sprintf("%d.100.in-addr.arpa", i))
 	}
-	out := make([]dnsname.Name, len(zones))
-	for i, z := range zones {
-		out[i] = dnsname.MustParse(z)
-	}
-	return out
+	return zones
 }
 
 // localZones are the zones that are answered here, by their names in wire form. They are empty, but for the addresses of
@@ -57,19 +53,20 @@ const (
 	localHost              // it means the same everywhere
 )
 
-func newLocalZones(private []dnsname.Name) localZones {
+func newLocalZones(askPrivate bool) localZones {
 	l := localZones{zones: map[string]localKind{}, tops: map[string]bool{}}
-	add := func(n dnsname.Name, kind localKind) {
-		l.zones[n.Wire()] = kind
-		l.tops[n.Wire()[top([]byte(n.Wire())):]] = true
+	add := func(kind localKind, names ...string) {
+		for _, s := range names {
+			wire := dnsname.MustParse(s).Wire()
+			l.zones[wire] = kind
+			l.tops[wire[top([]byte(wire)):]] = true
+		}
 	}
-	for _, n := range private {
-		add(n, localPrivate)
+	if !askPrivate {
+		add(localPrivate, privateZones()...)
 	}
-	for _, s := range specialZones {
-		add(dnsname.MustParse(s), localSpecial)
-	}
-	add(dnsname.MustParse("localhost"), localHost) // RFC 6761 §6.3
+	add(localSpecial, specialZones...)
+	add(localHost, "localhost") // RFC 6761 §6.3
 	return l
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/wire"
@@ -24,49 +23,46 @@ func TestLocalNames(t *testing.T) {
 	}
 	refused := answer{Rcode: "REFUSED", EDE: wire.EDENotSupported}
 	asked := answer{Rcode: "NXDOMAIN", EDE: wire.EDENone}
-	private := []dnsname.Name{dnsname.MustParse("corp.test.")}
 	tests := []struct {
 		name    string
 		qtype   uint16
-		private []dnsname.Name
+		private bool // asked upstream
 		want    answer
 	}{
-		{"localhost.", dns.TypeA, nil, found("localhost. 10800 IN A 127.0.0.1")},
-		{"localhost.", dns.TypeAAAA, nil, found("localhost. 10800 IN AAAA ::1")},
-		{"a.b.localhost.", dns.TypeA, nil, found("a.b.localhost. 10800 IN A 127.0.0.1")},
-		{"a.b.localhost.", dns.TypeMX, nil, negative("NOERROR", "localhost.")},
-		{"invalid.", dns.TypeA, nil, negative("NOERROR", "invalid.")},
-		{"a.invalid.", dns.TypeA, nil, negative("NXDOMAIN", "invalid.")},
-		{"a.b.onion.", dns.TypeA, nil, negative("NXDOMAIN", "onion.")},
-		{"a.alt.", dns.TypeA, nil, negative("NXDOMAIN", "alt.")},
-		{"_dns.resolver.arpa.", dns.TypeSVCB, nil, negative("NOERROR", "_dns.resolver.arpa.")},
-		{"onion.", dns.TypeDS, nil, asked},
-		{"a.onion.", dns.TypeDS, nil, negative("NXDOMAIN", "onion.")},
-		{"notonion.", dns.TypeA, nil, asked},
-		{"onion.test.", dns.TypeA, nil, asked},
-		{"www.local.", dns.TypeA, nil, asked},
-		{".", dns.TypeSOA, nil, asked},
-		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "10.in-addr.arpa.")},
-		{"1.2.31.172.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "31.172.in-addr.arpa.")},
-		{"1.2.32.172.in-addr.arpa.", dns.TypePTR, nil, asked},
-		{"1.2.127.100.in-addr.arpa.", dns.TypePTR, nil, negative("NXDOMAIN", "127.100.in-addr.arpa.")},
-		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.", dns.TypePTR, nil,
+		{"localhost.", dns.TypeA, false, found("localhost. 10800 IN A 127.0.0.1")},
+		{"localhost.", dns.TypeAAAA, false, found("localhost. 10800 IN AAAA ::1")},
+		{"a.b.localhost.", dns.TypeA, false, found("a.b.localhost. 10800 IN A 127.0.0.1")},
+		{"a.b.localhost.", dns.TypeMX, false, negative("NOERROR", "localhost.")},
+		{"invalid.", dns.TypeA, false, negative("NOERROR", "invalid.")},
+		{"a.invalid.", dns.TypeA, false, negative("NXDOMAIN", "invalid.")},
+		{"a.b.onion.", dns.TypeA, false, negative("NXDOMAIN", "onion.")},
+		{"a.alt.", dns.TypeA, false, negative("NXDOMAIN", "alt.")},
+		{"_dns.resolver.arpa.", dns.TypeSVCB, false, negative("NOERROR", "_dns.resolver.arpa.")},
+		{"onion.", dns.TypeDS, false, asked},
+		{"a.onion.", dns.TypeDS, false, negative("NXDOMAIN", "onion.")},
+		{"notonion.", dns.TypeA, false, asked},
+		{"onion.test.", dns.TypeA, false, asked},
+		{"www.local.", dns.TypeA, false, asked},
+		{".", dns.TypeSOA, false, asked},
+		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, false, negative("NXDOMAIN", "10.in-addr.arpa.")},
+		{"1.2.31.172.in-addr.arpa.", dns.TypePTR, false, negative("NXDOMAIN", "31.172.in-addr.arpa.")},
+		{"1.2.32.172.in-addr.arpa.", dns.TypePTR, false, asked},
+		{"1.2.127.100.in-addr.arpa.", dns.TypePTR, false, negative("NXDOMAIN", "127.100.in-addr.arpa.")},
+		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.", dns.TypePTR, false,
 			negative("NOERROR", "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.")},
-		{"printer.home.arpa.", dns.TypeA, nil, negative("NXDOMAIN", "home.arpa.")},
-		{"home.arpa.", dns.TypeDS, nil, asked},
-		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, []dnsname.Name{}, asked},
-		{"a.onion.", dns.TypeA, []dnsname.Name{}, negative("NXDOMAIN", "onion.")},
-		{"www.corp.test.", dns.TypeA, private, negative("NXDOMAIN", "corp.test.")},
-		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, private, asked},
-		{"www.example.org.", dns.TypeANY, nil, refused},
-		{"example.org.", dns.TypeAXFR, nil, refused},
-		{"example.org.", dns.TypeIXFR, nil, refused},
-		{"example.org.", dns.TypeOPT, nil, refused},
-		{"example.org.", dns.TypeNone, nil, refused},
+		{"printer.home.arpa.", dns.TypeA, false, negative("NXDOMAIN", "home.arpa.")},
+		{"home.arpa.", dns.TypeDS, false, asked},
+		{"1.2.0.10.in-addr.arpa.", dns.TypePTR, true, asked},
+		{"a.onion.", dns.TypeA, true, negative("NXDOMAIN", "onion.")},
+		{"www.example.org.", dns.TypeANY, false, refused},
+		{"example.org.", dns.TypeAXFR, false, refused},
+		{"example.org.", dns.TypeIXFR, false, refused},
+		{"example.org.", dns.TypeOPT, false, refused},
+		{"example.org.", dns.TypeNone, false, refused},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+dns.TypeToString[tt.qtype], func(t *testing.T) {
-			f, n := start(t, forward.Config{Private: tt.private}, replies(t, dns.RcodeNameError, ""))
+			f, n := start(t, forward.Config{AskPrivate: tt.private}, replies(t, dns.RcodeNameError, ""))
 			if diff := cmp.Diff(tt.want, ask(t, f, tt.name, tt.qtype)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -15,7 +15,7 @@ import (
 // Of the reply it takes only what answers the question: the chain of CNAMEs from the name that was asked for, the records
 // at its end, or the SOA that says there are none, and for those who want it, the DNSSEC records for these. Everything
 // else, however well meant, would be somebody's word on names that nobody asked about.
-func newEntry(q *Question, reply *dns.Msg, cfg *CacheConfig) (*entry, int) {
+func newEntry(q *Question, reply *dns.Msg) (*entry, int) {
 	ede := extendedError(reply)
 	switch reply.Rcode {
 	case wire.RcodeNoError, wire.RcodeNXDomain, wire.RcodeYXDomain:
@@ -24,7 +24,7 @@ func newEntry(q *Question, reply *dns.Msg, cfg *CacheConfig) (*entry, int) {
 	default:
 		return nil, ede
 	}
-	s := &scrubber{reply: reply, cfg: cfg, want: uint16(q.Type), do: q.DO, cur: reply.Question[0].Name, life: maxTTL}
+	s := &scrubber{reply: reply, want: uint16(q.Type), do: q.DO, cur: reply.Question[0].Name, life: maxTTL}
 	s.index()
 	s.follow()
 	s.negative()
@@ -54,7 +54,6 @@ func extendedError(reply *dns.Msg) int {
 // scrubber picks an answer out of a reply.
 type scrubber struct {
 	reply *dns.Msg
-	cfg   *CacheConfig
 	want  uint16
 	do    bool
 
@@ -175,17 +174,17 @@ func (s *scrubber) takeDNAME() {
 // put appends to the answer, with its owner in the spelling that the message has already.
 func (s *scrubber) put(r dns.RR, owner string) {
 	r.Header().Name = owner
-	s.bound(r, s.cfg.MinTTL, s.cfg.MaxTTL)
+	s.bound(r, maxTTL)
 	s.answer = append(s.answer, r)
 }
 
-// bound brings a record's TTL between two, and the lifetime of the answer to no more than it.
-func (s *scrubber) bound(r dns.RR, floor, ceiling time.Duration) {
+// bound brings a record's TTL to a ceiling at most, and the lifetime of the answer to no more than it.
+func (s *scrubber) bound(r dns.RR, ceiling time.Duration) {
 	h := r.Header()
 	if h.Ttl > 1<<31-1 {
 		h.Ttl = 0 // RFC 2181 §8
 	}
-	ttl := min(max(time.Duration(h.Ttl)*time.Second, floor), ceiling)
+	ttl := min(time.Duration(h.Ttl)*time.Second, ceiling)
 	h.Ttl = uint32(ttl / time.Second)
 	s.life = min(s.life, ttl)
 }
@@ -198,7 +197,7 @@ func (s *scrubber) negative() {
 			if ok && soa.Hdr.Class == wire.ClassIN && dns.IsSubDomain(soa.Hdr.Name, s.cur) {
 				// RFC 2308 §5: the lesser of the SOA's TTL and its MINIMUM.
 				soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)
-				s.bound(soa, 0, s.cfg.MaxNegative)
+				s.bound(soa, maxNegative)
 				s.authority = append(s.authority, soa)
 				s.addSigner(soa.Hdr.Name)
 				s.denied = true
@@ -211,7 +210,7 @@ func (s *scrubber) negative() {
 	}
 	for _, r := range s.reply.Ns {
 		if s.isProof(r) {
-			s.bound(r, 0, s.cfg.MaxTTL)
+			s.bound(r, maxTTL)
 			s.authority = append(s.authority, r)
 		}
 	}
