@@ -103,39 +103,18 @@ type PortInput struct {
 	Port     int32
 }
 
-// RuleError is what is wrong with one rule, for its owner.
-type RuleError struct {
-	Index  int
-	Field  string // below spec.egress[Index]; empty for all of it
-	Reason string
-}
-
-func (e *RuleError) Error() string {
-	field := fmt.Sprintf("spec.egress[%d]", e.Index)
-	if e.Field != "" {
-		field += "." + e.Field
-	}
-	return field + ": " + e.Reason
-}
-
-// TooManyError says that a firewall has more rules than there are priorities.
-type TooManyError struct{ Rules int }
-
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("spec.egress: %d rules, of which at most %d can be ordered; nothing of this change is applied", e.Rules, MaxRules)
-}
-
 // ParseFirewall reads the rules of a namespace. A bad rule does not take the others with it: it is left out, and told. Too many
 // rules are refused whole, because rules that are missing at the end would change what the others mean: then there is no
-// Firewall, and one TooManyError.
+// Firewall, and one error.
 func ParseFirewall(namespace string, in []RuleInput) (Firewall, []error) {
 	f := Firewall{Namespace: namespace}
 	if len(in) > MaxRules {
-		return Firewall{}, []error{&TooManyError{len(in)}}
+		const text = "spec.egress: %d rules, of which at most %d can be ordered; nothing of this change is applied"
+		return Firewall{}, []error{fmt.Errorf(text, len(in), MaxRules)}
 	}
 	var errs []error
 	for i, r := range in {
-		rule, err := ParseRule(i, r)
+		rule, err := parseRule(i, r)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -145,12 +124,12 @@ func ParseFirewall(namespace string, in []RuleInput) (Firewall, []error) {
 	return f, errs
 }
 
-// ParseRule reads one rule. It is stricter than the schema of the custom resource, whose patterns let "AllowX" and "TCPX" pass.
-// Errors are of type *RuleError.
-func ParseRule(index int, in RuleInput) (Rule, error) {
+// parseRule reads one rule. It is stricter than the schema of the custom resource, whose patterns let "AllowX" and "TCPX"
+// pass. Errors are for the owner of the rule, and begin with the field.
+func parseRule(index int, in RuleInput) (Rule, error) {
 	r := Rule{Index: index}
 	fail := func(field, format string, args ...any) (Rule, error) {
-		return Rule{}, &RuleError{index, field, fmt.Sprintf(format, args...)}
+		return Rule{}, fmt.Errorf("spec.egress[%d].%s: %s", index, field, fmt.Sprintf(format, args...))
 	}
 	var ok bool
 	if r.Action, ok = actions[in.Type]; !ok {

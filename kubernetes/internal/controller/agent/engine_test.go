@@ -413,7 +413,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestMessage(t *testing.T) {
-	bad := []error{&enforce.RuleError{Index: 1, Field: "type", Reason: "no"}}
+	bad := []error{errors.New("spec.egress[1].type: no")}
 	tests := []struct {
 		bad    []error
 		failed error
