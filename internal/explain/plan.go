@@ -7,7 +7,6 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
-	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -68,9 +67,9 @@ func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
 	}
 	c := safeat.Change{Start: start, Zone: safeat.Seconds(longest(f))}
 	c.Set = safeat.Link{Owner: f.Zone, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start, Denial: DenialOf(f, f.Zone)}
-	c.Parent = safeat.Link{TTL: safeat.Seconds(parent.TTL), Seen: start, Left: safeat.LeftNew}
-	if ds, ok := dsTTL(f); ok {
-		c.DS = &safeat.Link{Owner: f.Zone, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds), Seen: start}
+	c.Parent = safeat.Link{TTL: safeat.Seconds(parent.TTL), Seen: start}
+	if ds := dsOf(f); ds != nil && len(ds.Keys) > 0 {
+		c.DS = &safeat.Link{Owner: f.Zone, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds.TTL), Seen: start}
 	}
 	return safeat.MakePlan(c), true
 }
@@ -100,18 +99,4 @@ func longest(f *Facts) uint32 {
 		}
 	}
 	return ttl
-}
-
-// dsTTL is the TTL of the DS of the zone, if it has one.
-func dsTTL(f *Facts) (ttl uint32, ok bool) {
-	for _, r := range f.Secure {
-		i := slices.IndexFunc(r.Zones, func(z secure.Zone) bool { return z.Name == f.Zone })
-		if i < 0 {
-			continue
-		}
-		for _, ds := range r.Zones[i].DS {
-			ttl, ok = max(ttl, ds.TTL), true
-		}
-	}
-	return ttl, ok
 }

@@ -39,7 +39,7 @@ func (s *span) note(name string, d time.Duration, assumed bool) {
 }
 
 // keep is how long a resolver keeps what has ttl, or instead of an unknown ttl, what is likely.
-func (c Clamps) keep(name string, ttl TTL, instead, limit TTL) span {
+func keep(name string, ttl, instead, limit TTL) span {
 	var s span
 	switch {
 	case ttl.known:
@@ -51,51 +51,37 @@ func (c Clamps) keep(name string, ttl TTL, instead, limit TTL) span {
 	default:
 		s.likely, s.worst, s.unknown = 1<<62, 1<<62, true
 	}
-	if !limit.known {
-		limit, c.Assumed = Seconds(uint32(week/time.Second)), true
+	assumed := !limit.known
+	if assumed {
+		limit = Seconds(uint32(week / time.Second))
 	}
 	if s.likely > limit.duration() {
 		s.likely = limit.duration()
-		s.note("clamp", s.likely, c.Assumed)
+		s.note("clamp", s.likely, assumed)
 	}
-	if c.Assumed {
-		s.worst = min(s.worst, max(week, s.likely))
-	} else {
-		s.worst = min(s.worst, limit.duration())
-	}
+	s.worst = min(s.worst, limit.duration())
 	return s
 }
 
 // keepVersion is how long a resolver keeps v of l; instead is taken for the TTL of data when it is not known.
 func (c Clamps) keepVersion(l Link, v Version, instead TTL) span {
 	if !v.Absent {
-		return c.keep("ttl", v.TTL, instead, c.Positive)
+		return keep("ttl", v.TTL, instead, c.Positive)
 	}
-	s := c.keep("negativeTTL", l.Denial.TTL, Seconds(uint32(unreadDenial/time.Second)), c.Negative)
-	if v.Unasked && l.Denial.Ranges == RangesNone {
-		return span{inputs: []Input{{Name: "unasked", Value: "true"}}}
-	}
+	s := keep("negativeTTL", l.Denial.TTL, Seconds(uint32(unreadDenial/time.Second)), c.Negative)
 	if l.Denial.Ranges == RangesNone {
 		return s
 	}
 	nsec := c.keepRange(l)
 	if l.Denial.Ranges == RangesUnknown {
 		// Most zones have none that matter, so only the worst case counts them.
-		if v.Unasked {
-			s.likely = 0
-		}
 		if nsec.worst > s.likely {
 			s.note("nsecTTL", 0, true)
 		}
 		s.worst = max(s.worst, nsec.worst)
 		return s
 	}
-	if v.Unasked || nsec.likely > s.likely {
-		nsec.worst = max(nsec.worst, s.worst)
-		return nsec
-	}
-	s.worst = max(s.worst, nsec.worst)
-	return s
+	return longer(nsec, s)
 }
 
 // keepRange is how long a resolver may deny names by an NSEC record that it has. Zones older than RFC 9077 give these a
@@ -109,7 +95,7 @@ func (c Clamps) keepRange(l Link) span {
 	if !instead.known {
 		instead = Seconds(uint32(unreadDenial / time.Second))
 	}
-	return c.keep("nsecTTL", l.Denial.NSEC, instead, limit)
+	return keep("nsecTTL", l.Denial.NSEC, instead, limit)
 }
 
 // versions are those that caches may still hold; of a link of which nothing is known, all that is possible.

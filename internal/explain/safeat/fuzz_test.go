@@ -50,11 +50,11 @@ func (b *bites) link() safeat.Link {
 		Owner: dnsname.MustParse(owners[b.next()%4]), Type: rr.Type(b.next()),
 		Role: []safeat.Role{safeat.Data, safeat.ParentNS, safeat.ChildNS, safeat.DS, "?"}[b.next()%5],
 		TTL:  b.ttl(), Seen: b.time(), Unchanged: b.bool(), Divided: b.bool(),
-		Denial: safeat.Denial{TTL: b.ttl(), NSEC: b.ttl(), Ranges: []safeat.Ranges{"", safeat.RangesNone, safeat.RangesNSEC, "?"}[b.next()%4]},
-		Left:   []safeat.Left{"", safeat.LeftNew, safeat.LeftOld, safeat.LeftSilent, "?"}[b.next()%5],
+		Denial:  safeat.Denial{TTL: b.ttl(), NSEC: b.ttl(), Ranges: []safeat.Ranges{"", safeat.RangesNone, safeat.RangesNSEC, "?"}[b.next()%4]},
+		LeftNew: b.bool(),
 	}
 	for range b.next() % 4 {
-		l.Before = append(l.Before, safeat.Version{Until: b.time(), TTL: b.ttl(), Absent: b.bool(), Unasked: b.bool()})
+		l.Before = append(l.Before, safeat.Version{Until: b.time(), TTL: b.ttl(), Absent: b.bool()})
 	}
 	return l
 }
@@ -66,7 +66,7 @@ func (b *bites) facts() safeat.Facts {
 	}
 	states := []safeat.State{safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Failed, safeat.Filtered, safeat.Silent, "?"}
 	for range b.next() % 4 {
-		r := safeat.Resolver{Name: "r", Single: b.bool(), Clamps: safeat.Clamps{Positive: b.ttl(), Negative: b.ttl(), Assumed: b.bool()}}
+		r := safeat.Resolver{Name: "r", Clamps: safeat.Clamps{Positive: b.ttl(), Negative: b.ttl()}}
 		for range b.next() % 5 {
 			r.Samples = append(r.Samples, safeat.Sample{Link: int(b.next()%5) - 1, State: states[b.next()%8], Left: b.number(), Seen: b.time()})
 		}

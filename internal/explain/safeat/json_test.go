@@ -14,7 +14,7 @@ func TestTTLText(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got safeat.Clamps
-		if err := json.Unmarshal(text, &got); err != nil || got.Positive != ttl || got.Negative.Known() {
+		if err := json.Unmarshal(text, &got); err != nil || got.Positive != ttl || got.Negative != (safeat.TTL{}) {
 			t.Errorf("%s is read as %+v, %v, want %+v", text, got, err, ttl)
 		}
 	}

@@ -66,20 +66,15 @@ func newModel(seed uint64) *model {
 		for range 1 + m.rnd.IntN(3) {
 			until = until.Add(-time.Duration(m.rnd.IntN(int(m.ttl())*1000+1000)) * time.Millisecond)
 			v := safeat.Version{Until: until, TTL: m.know(m.ttl()), Absent: m.rnd.IntN(3) == 0}
-			v.Unasked = v.Absent && m.rnd.IntN(3) == 0
 			l.Before = append(l.Before, v)
 		}
 		m.facts.Links, m.nsec = append(m.facts.Links, l), append(m.nsec, nsec)
 	}
 	for i := range 1 + m.rnd.IntN(4) {
-		r := safeat.Resolver{Name: fmt.Sprint("r", i), Single: m.rnd.IntN(2) == 0}
+		r := safeat.Resolver{Name: fmt.Sprint("r", i)}
 		r.Clamps = safeat.Clamps{Positive: m.know(1 + min(m.ttl(), 604799)), Negative: m.know(1 + min(m.ttl(), 604799))}
-		n := 1
-		if !r.Single {
-			n += m.rnd.IntN(3)
-		}
 		m.facts.Resolvers = append(m.facts.Resolvers, r)
-		m.caches = append(m.caches, m.fill(r.Clamps, n))
+		m.caches = append(m.caches, m.fill(r.Clamps, 1+m.rnd.IntN(3)))
 	}
 	m.sample()
 	return m
@@ -126,7 +121,7 @@ func (m *model) ask(k *cache, i int, at time.Time) {
 	}
 	e := &k.entries[i]
 	switch {
-	case v.Absent && v.Unasked, e.state != "" && e.shown().After(at), m.nsec[i] && k.ranges[i].Add(time.Second).After(at):
+	case e.state != "" && e.shown().After(at), m.nsec[i] && k.ranges[i].Add(time.Second).After(at):
 	case v.Absent:
 		*e = entry{safeat.Negative, arrives.Add(time.Duration(min(m.seconds(l.Denial.TTL), k.neg)) * time.Second)}
 	default:

@@ -26,7 +26,7 @@ type Change struct {
 	Action Action
 	Set    Link // as it is served now; Before are older versions that caches may still hold
 
-	Parent Link  // for nameservers: the parent's NS set; its Left says what the old servers will do
+	Parent Link  // for nameservers: the parent's NS set
 	DS     *Link // for nameservers: the DS that the keys at the new servers do not match, if there is one
 	Zone   TTL   // for nameservers: the longest TTL in the zone, of its DNSKEY set and negative answers, too
 
@@ -210,8 +210,8 @@ func (p *planner) create() {
 // both sets of servers answer alike for as long as the old set may be in a cache.
 func (p *planner) nameservers() {
 	child, parent := p.Set, p.Parent
-	child.Role, child.Left = ChildNS, parent.Left
-	parent.Owner, parent.Type, parent.Role = child.Owner, rr.TypeNS, ParentNS
+	child.Role, child.LeftNew = ChildNS, true
+	parent.Owner, parent.Type, parent.Role, parent.LeftNew = child.Owner, rr.TypeNS, ParentNS, true
 	p.step(Prepare, "Load the zone into the new servers, and compare all of its records with the old ones by asking both.")
 	child, low := p.lower(child)
 	child.Unchanged = !low && len(child.Before) == 0

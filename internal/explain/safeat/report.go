@@ -187,12 +187,10 @@ func (f Facts) part(r Resolver) Part {
 // bounds are the bounds that one link sets for r.
 func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 	var out []Bound
-	looked := false // into the link's cache entry
 	for _, s := range r.Samples {
 		if s.Link != i {
 			continue
 		}
-		looked = looked || s.State == Old || s.State == Negative || s.State == Current
 		if s.State == Stale {
 			p.cannot("it serves the old " + l.String() + " because it cannot reach the zone's servers")
 		}
@@ -208,9 +206,6 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 	if l.Divided {
 		p.cannot("a server of the zone still gives the old " + l.String() + ", which any cache may fetch again")
 	}
-	if looked && r.Single && p.Caches <= 1 {
-		return append(out, f.hidden(i, l, r)...)
-	}
 	unseen, unknown := l.unseen(r.Clamps, f.instead(i), f.late(i))
 	if unknown {
 		p.cannot("for how long the old " + l.String() + " may be kept is not known")
@@ -219,27 +214,6 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 	if b, ok := f.lengthened(i, r, out); ok {
 		out = append(out, b)
 	}
-	return out
-}
-
-// hidden are the bounds of ranges in a cache that was looked into: when the older answer that was seen has gone, a range
-// may deny the name for longer. A cache with the new answer has fetched it, so it has no such range.
-func (f Facts) hidden(i int, l Link, r Resolver) []Bound {
-	current := func(s Sample) bool { return s.Link == i && s.State == Current }
-	if l.Denial.Ranges == RangesNone || slices.ContainsFunc(r.Samples, current) {
-		return nil
-	}
-	var absent []Version
-	for _, v := range l.versions() {
-		if v.Absent {
-			v.Unasked = true // what was asked was seen
-			absent = append(absent, v)
-		}
-	}
-	if l.Before = absent; len(absent) == 0 {
-		return nil
-	}
-	out, _ := l.unseen(r.Clamps, TTL{}, f.late(i))
 	return out
 }
 

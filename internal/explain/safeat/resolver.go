@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
 // stateOf is the state of a resolver: the worst that it was seen in. One that filters was not seen to be late.
@@ -51,29 +49,16 @@ func (f Facts) caches(samples []Sample) int {
 func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 	var out []Bound
 	for i, l := range f.Links {
-		if l.Role != ParentNS && l.Role != ChildNS || l.Left == LeftNew {
+		if l.Role != ParentNS && l.Role != ChildNS || l.LeftNew {
 			continue
 		}
 		for _, b := range per[i] {
-			d := b
-			d.Inputs = append(slices.Clone(b.Inputs), Input{"left", string(l.Left), l.Left == LeftUnknown})
-			if l.Left == LeftSilent {
-				d.At, d.Latest = b.At.Add(failure), b.Latest.Add(failure)
-				d.Inputs = append(d.Inputs, Input{"failure", strconv.Itoa(int(failure / time.Second)), false})
-				d.Because = fmt.Sprintf("until %s resolvers ask servers that no longer answer, and may remember that for %s", stamp(b.At), words.Length(failure))
-				out = append(out, d)
-				continue
-			}
-			more := f.afterLeft(r, l)
-			d.Latest = b.Latest.Add(max(more.worst, failure)) // silence may be what they answer
-			d.Inputs = append(d.Inputs, more.inputs...)
-			d.Because = fmt.Sprintf("what the servers that were left do is not known; their answers are asked for until %s", stamp(b.At))
-			d.Assumed = true
-			if l.Left == LeftOld {
-				d.At, d.Latest, d.Assumed = b.At.Add(more.likely), b.Latest.Add(more.worst), b.Assumed || more.assumed
-				d.Because = fmt.Sprintf("until %s resolvers ask the servers that were left, and keep their old answers for up to %s", stamp(b.At), words.Length(more.likely))
-			}
-			out = append(out, d)
+			worst, inputs := f.afterLeft(r, l)
+			b.Latest = b.Latest.Add(max(worst, failure)) // silence may be what they answer
+			b.Inputs = slices.Concat(b.Inputs, []Input{{"left", "", true}}, inputs)
+			b.Because = fmt.Sprintf("what the servers that were left do is not known; their answers are asked for until %s", stamp(b.At))
+			b.Assumed = true
+			out = append(out, b)
 		}
 	}
 	return out
@@ -81,7 +66,7 @@ func (f Facts) delegations(r Resolver, per [][]Bound) []Bound {
 
 // afterLeft is how long answers of left servers are kept: their own NS set, which a resolver takes over the parent's when
 // it asks them at the last moment, and then the data.
-func (f Facts) afterLeft(r Resolver, ns Link) span {
+func (f Facts) afterLeft(r Resolver, ns Link) (worst time.Duration, inputs []Input) {
 	var sets, data span
 	for i, l := range f.Links {
 		if l.Owner == ns.Owner && l.Role == ChildNS && ns.Role == ParentNS {
@@ -92,10 +77,8 @@ func (f Facts) afterLeft(r Resolver, ns Link) span {
 		}
 	}
 	const slack = 2 * (tick + flight) // both are fetched in turn
-	return span{
-		likely: sets.likely + data.likely + slack, worst: sets.worst + data.worst + slack, assumed: sets.assumed || data.assumed,
-		inputs: []Input{{"childNS", strconv.Itoa(int(sets.likely / time.Second)), sets.assumed}, {"data", strconv.Itoa(int(data.likely / time.Second)), data.assumed}, slackOf(slack)},
-	}
+	return sets.worst + data.worst + slack, []Input{{"childNS", strconv.Itoa(int(sets.likely / time.Second)), sets.assumed},
+		{"data", strconv.Itoa(int(data.likely / time.Second)), data.assumed}, slackOf(slack)}
 }
 
 // longest is how long r may keep any version of a link, that of today among them, as left servers may have it.

@@ -39,9 +39,6 @@ type TTL struct {
 // Seconds is a TTL that is known.
 func Seconds(s uint32) TTL { return TTL{s, true} }
 
-// Known reports whether t is known.
-func (t TTL) Known() bool { return t.known }
-
 func (t TTL) duration() time.Duration { return time.Duration(t.seconds) * time.Second }
 
 // NegativeTTL is how long a zone lets "does not exist" be kept: the lesser of the TTL of the SOA that comes with the answer
@@ -76,15 +73,14 @@ type Link struct {
 	// Divided says that a server of the zone still serves an older version, so that caches may fetch it again.
 	Divided bool
 	Denial  Denial // of the zone that has the set; for DS and parent NS, the parent
-	Left    Left   // of NS links only
+	LeftNew bool   // of NS links only: servers that are no longer named serve the new set and data; false: not known
 }
 
 // Version is what a link was until it changed: to other data, or to another TTL.
 type Version struct {
-	Until   time.Time // zero: not known, so not later than the link is known in its new form
-	TTL     TTL
-	Absent  bool // there was no such record; the zone's Denial counts instead of TTL
-	Unasked bool // with Absent: nobody can have asked for the name, as with a random one
+	Until  time.Time // zero: not known, so not later than the link is known in its new form
+	TTL    TTL
+	Absent bool // there was no such record; the zone's Denial counts instead of TTL
 }
 
 // Denial is how a zone says that something does not exist.
@@ -104,31 +100,16 @@ const (
 	RangesNSEC    Ranges = "nsec"
 )
 
-// Left tells what servers do that a delegation no longer names.
-type Left string
-
-// What servers that were left do.
-const (
-	LeftUnknown Left = ""
-	LeftNew     Left = "new"    // serve the new NS set and the new data
-	LeftOld     Left = "old"    // serve what they always did
-	LeftSilent  Left = "silent" // refuse, fail, or do not answer
-)
-
 // Resolver is one recursive service, and what it was seen to hold.
 type Resolver struct {
 	Name    string
 	Addr    netip.Addr
 	Clamps  Clamps
-	Single  bool // known to be one cache; a public address hardly ever is
 	Samples []Sample
 }
 
 // Clamps are the longest times that a resolver keeps things.
-type Clamps struct {
-	Positive, Negative TTL
-	Assumed            bool // taken from its software's defaults, say, and not from its configuration or measured
-}
+type Clamps struct{ Positive, Negative TTL }
 
 // Sample is one answer of a resolver about one link.
 type Sample struct {

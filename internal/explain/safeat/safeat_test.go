@@ -32,10 +32,9 @@ func denied(l safeat.Link, d safeat.Denial) safeat.Link {
 func TestUnseen(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return t0.Add(-d) }
 	absent := safeat.Version{Until: t0, Absent: true}
-	unasked := safeat.Version{Until: t0, Absent: true, Unasked: true}
-	ns := func(role safeat.Role, ttl uint32, left safeat.Left) safeat.Link {
+	ns := func(role safeat.Role, ttl uint32, leftNew bool) safeat.Link {
 		l := data("example.com", ttl, was(t0, ttl))
-		l.Type, l.Role, l.Left = rr.TypeNS, role, left
+		l.Type, l.Role, l.LeftNew = rr.TypeNS, role, leftNew
 		return l
 	}
 	ds := data("example.com", 86400, was(t0, 86400))
@@ -63,19 +62,13 @@ func TestUnseen(t *testing.T) {
 			safeat.Denial{TTL: safeat.NegativeTTL(300, 3600), Ranges: safeat.RangesNone})}, 5 * time.Minute, 0, false},
 		{"a new name in a zone whose SOA was not read", []safeat.Link{denied(data("new.example.com", 60, absent),
 			safeat.Denial{Ranges: safeat.RangesNone})}, 3 * time.Hour, 604800 * time.Second, true},
-		{"a new name that nobody asked for", []safeat.Link{data("new.example.com", 60, unasked)}, 0, 0, false},
-		{"the same in a zone with NSEC", []safeat.Link{denied(data("new.example.com", 60, unasked),
-			safeat.Denial{TTL: safeat.Seconds(3600), NSEC: safeat.Seconds(3600), Ranges: safeat.RangesNSEC})}, time.Hour, 0, false},
 		{"NSEC records with a longer TTL than the SOA", []safeat.Link{denied(data("new.example.com", 60, absent),
 			safeat.Denial{TTL: safeat.Seconds(300), NSEC: safeat.Seconds(3600), Ranges: safeat.RangesNSEC})}, time.Hour, 0, false},
 		{"the slowest link of a chain", []safeat.Link{data("www.example.com", 300, was(t0, 300)), data("edge.example.net", 60, was(t0, 7200))}, 2 * time.Hour, 0, false},
-		{"nameservers in com, the child's TTL is 300", []safeat.Link{ns(safeat.ParentNS, 172800, safeat.LeftNew), ns(safeat.ChildNS, 300, safeat.LeftNew)}, 48 * time.Hour, 0, false},
-		{"the old servers go on", []safeat.Link{ns(safeat.ParentNS, 172800, safeat.LeftOld), ns(safeat.ChildNS, 300, safeat.LeftOld), same},
-			172800*time.Second + 600*time.Second + 2*slack, 0, false},
-		{"the old servers fall silent", []safeat.Link{ns(safeat.ParentNS, 172800, safeat.LeftSilent)}, 48*time.Hour + 5*time.Minute, 0, false},
-		{"what the old servers do is not known", []safeat.Link{ns(safeat.ParentNS, 172800, safeat.LeftUnknown), ns(safeat.ChildNS, 300, safeat.LeftUnknown), same},
+		{"nameservers in com, the child's TTL is 300", []safeat.Link{ns(safeat.ParentNS, 172800, true), ns(safeat.ChildNS, 300, true)}, 48 * time.Hour, 0, false},
+		{"what the old servers do is not known", []safeat.Link{ns(safeat.ParentNS, 172800, false), ns(safeat.ChildNS, 300, false), same},
 			48 * time.Hour, 172800*time.Second + 600*time.Second + 2*slack, true},
-		{"nor what data they had", []safeat.Link{ns(safeat.ParentNS, 172800, safeat.LeftUnknown)}, 48 * time.Hour, 48*time.Hour + 5*time.Minute, true},
+		{"nor what data they had", []safeat.Link{ns(safeat.ParentNS, 172800, false)}, 48 * time.Hour, 48*time.Hour + 5*time.Minute, true},
 		{"a DS in com", []safeat.Link{ds}, 24 * time.Hour, 0, false},
 	}
 	for _, tt := range tests {
@@ -97,9 +90,7 @@ func sample(state safeat.State, left uint32, after time.Duration) safeat.Sample 
 }
 
 func TestResolver(t *testing.T) {
-	unbound := safeat.Clamps{Positive: safeat.Seconds(86400), Negative: safeat.Seconds(3600), Assumed: true}
-	measured := unbound
-	measured.Assumed = false
+	measured := safeat.Clamps{Positive: safeat.Seconds(86400), Negative: safeat.Seconds(3600)}
 	long := data("www.example.com", 300, was(t0, 1000000))
 	tests := []struct {
 		name   string
@@ -110,19 +101,17 @@ func TestResolver(t *testing.T) {
 		caches int
 		cannot bool
 	}{
-		{"one cache with the new answer", long, safeat.Resolver{Single: true, Samples: []safeat.Sample{sample(safeat.Current, 200, 0)}}, safeat.Current, 0, 1, false},
-		{"one cache with the old one", long, safeat.Resolver{Single: true, Samples: []safeat.Sample{sample(safeat.Old, 200, 0)}}, safeat.Old, 201 * time.Second, 1, false},
-		{"one cache that denies it", long, safeat.Resolver{Single: true, Samples: []safeat.Sample{sample(safeat.Negative, 599, 0)}}, safeat.Negative, 600 * time.Second, 1, false},
 		{"several caches: those not seen count", long, safeat.Resolver{Clamps: measured, Samples: []safeat.Sample{sample(safeat.Current, 200, 0)}}, safeat.Current, 86402 * time.Second, 1, false},
-		{"a TTL that goes up shows two caches", long, safeat.Resolver{Single: true, Clamps: measured, Samples: []safeat.Sample{
+		{"an older answer is seen", long, safeat.Resolver{Clamps: measured, Samples: []safeat.Sample{sample(safeat.Old, 200, 0)}}, safeat.Old, 86402 * time.Second, 1, false},
+		{"a denial is seen", long, safeat.Resolver{Clamps: measured, Samples: []safeat.Sample{sample(safeat.Negative, 599, 0)}}, safeat.Negative, 86402 * time.Second, 1, false},
+		{"a TTL that goes up shows two caches", long, safeat.Resolver{Clamps: measured, Samples: []safeat.Sample{
 			sample(safeat.Old, 200, 0), sample(safeat.Old, 250, time.Second), sample(safeat.Old, 198, 2*time.Second)}}, safeat.Old, 86402 * time.Second, 2, false},
-		{"an entry that was renewed does not", long, safeat.Resolver{Single: true, Samples: []safeat.Sample{
-			sample(safeat.Old, 2, 0), sample(safeat.Current, 300, 4*time.Second)}}, safeat.Old, 3 * time.Second, 1, false},
+		{"an entry that was renewed does not", long, safeat.Resolver{Clamps: measured, Samples: []safeat.Sample{
+			sample(safeat.Old, 2, 0), sample(safeat.Current, 300, 4*time.Second)}}, safeat.Old, 86402 * time.Second, 1, false},
 		{"not seen, with its limit", long, safeat.Resolver{Clamps: measured}, safeat.Silent, 86402 * time.Second, 0, false},
-		{"a limit of its software", long, safeat.Resolver{Clamps: unbound}, safeat.Silent, 86402 * time.Second, 0, false},
-		{"it fails", data("www.example.com", 300, was(t0, 60)), safeat.Resolver{Single: true, Samples: []safeat.Sample{sample(safeat.Failed, 0, 0)}}, safeat.Failed, 301 * time.Second, 0, false},
+		{"it fails", data("www.example.com", 300, was(t0, 60)), safeat.Resolver{Samples: []safeat.Sample{sample(safeat.Failed, 0, 0)}}, safeat.Failed, 301 * time.Second, 0, false},
 		{"it filters", long, safeat.Resolver{Samples: []safeat.Sample{sample(safeat.Filtered, 0, 0)}}, safeat.Filtered, 604802 * time.Second, 0, false},
-		{"it serves stale answers", long, safeat.Resolver{Single: true, Samples: []safeat.Sample{sample(safeat.Stale, 30, 0)}}, safeat.Stale, 604802 * time.Second, 0, true},
+		{"it serves stale answers", long, safeat.Resolver{Samples: []safeat.Sample{sample(safeat.Stale, 30, 0)}}, safeat.Stale, 604802 * time.Second, 0, true},
 		{"it keeps things longer than it may", data("www.example.com", 300, was(t0, 300)), safeat.Resolver{Samples: []safeat.Sample{sample(safeat.Old, 3600, -time.Minute)}}, safeat.Old, 3602 * time.Second, 1, false},
 	}
 	for _, tt := range tests {
@@ -168,14 +157,17 @@ func TestFetchedAfterTheChange(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	f := safeat.Facts{Now: t0, Links: []safeat.Link{data("www.example.com", 300, was(t0, 3600))}}
-	f.Resolvers = []safeat.Resolver{{Name: "lab", Single: true, Samples: []safeat.Sample{sample(safeat.Old, 1400, 0)}}}
+	f.Resolvers = []safeat.Resolver{{Name: "lab", Samples: []safeat.Sample{sample(safeat.Old, 1400, 0)}}}
 	b, err := json.Marshal(safeat.Compute(f).Resolvers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"name":"lab","state":"old","safeAt":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","heldUntil":"2026-01-01T12:23:21Z",` +
-		`"likelyUntil":"2026-01-01T12:23:20Z","assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21 UTC; all behind it is new by 2026-01-01 12:23:21 UTC.",` +
-		`"bounds":[{"at":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","link":"www.example.com A",` +
+	want := `[{"name":"lab","state":"old","safeAt":"2026-01-01T13:00:02Z","atLatest":"2026-01-01T13:00:02Z","heldUntil":"2026-01-01T12:23:21Z",` +
+		`"likelyUntil":"2026-01-01T12:23:20Z","assumed":false,"cachesSeen":1,"summary":"lab: was seen with an older answer that goes by 2026-01-01 12:23:21 UTC; all behind it is new by 2026-01-01 13:00:02 UTC.",` +
+		`"bounds":[{"at":"2026-01-01T13:00:02Z","atLatest":"2026-01-01T13:00:02Z","link":"www.example.com A",` +
+		`"because":"a cache may have learned an older www.example.com A until 2026-01-01 12:00:00 UTC, and keep it for 1 h","assumed":false,` +
+		`"inputs":[{"name":"changed","value":"2026-01-01 12:00:00 UTC","assumed":false},{"name":"ttl","value":"3600","assumed":false},{"name":"slack","value":"2","assumed":false}]},` +
+		`{"at":"2026-01-01T12:23:21Z","atLatest":"2026-01-01T12:23:21Z","link":"www.example.com A",` +
 		`"because":"a cache held an older www.example.com A, for 23 min 20 s after 2026-01-01 12:00:00 UTC","assumed":false,` +
 		`"inputs":[{"name":"seen","value":"2026-01-01 12:00:00 UTC","assumed":false},{"name":"remaining","value":"1400","assumed":false},{"name":"slack","value":"1","assumed":false}]}]}]`
 	if diff := cmp.Diff(want, string(b)); diff != "" {
