@@ -56,6 +56,12 @@ var (
 	errOneQuestion = errors.New("a query has one question")
 )
 
+// IsUnreadable reports whether an Exchanger failed because the reply that came is no DNS message.
+func IsUnreadable(err error) bool {
+	var syntax *dns.Error
+	return errors.Is(err, errMalformed) || errors.As(err, &syntax)
+}
+
 // Exchange implements Exchanger. Without an OPT record in the query it adds one that asks for replies of 1232 octets, unless c
 // is AsIs. The question of the reply is in the case in which the server wrote it.
 func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*dns.Msg, error) {
@@ -106,11 +112,7 @@ func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	if q.IsEdns0() == nil && !c.AsIs {
 		q.SetEdns0(wire.UDPSize, false)
 	}
-	wire, err := q.Pack()
-	if err != nil {
-		return nil, err
-	}
-	return wire, nil
+	return q.Pack()
 }
 
 func (c *Client) exchange(ctx context.Context, server Server, wire []byte) (*dns.Msg, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,13 +58,14 @@ type waiter struct {
 func (c *Client) exchangeStream(ctx context.Context, server Server, wire []byte) (*dns.Msg, error) {
 	for {
 		s := c.acquire(server)
-		before := s.served()
+		before, _ := s.counts()
 		reply, err := s.exchange(ctx, wire)
 		c.release(s)
 		// A server closes connections when it likes: idle ones, of which we may learn only now, and some after each reply,
 		// whatever else was asked (RFC 7766 §6.2.4). Each turn uses up a connection that was good for something, and one
 		// that was not is the end.
-		if err == nil || before == 0 && s.answered() == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
+		_, matched := s.counts()
+		if err == nil || before == 0 && matched == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
 			return reply, err
 		}
 		c.remove(s)
@@ -100,13 +102,8 @@ func (c *Client) release(s *stream) {
 func (c *Client) remove(s *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := c.streams[s.server]
-	for i, other := range all {
-		if other == s {
-			c.streams[s.server] = append(all[:i:i], all[i+1:]...)
-		}
-	}
-	if len(c.streams[s.server]) == 0 {
+	left := slices.DeleteFunc(slices.Clone(c.streams[s.server]), func(other *stream) bool { return other == s })
+	if c.streams[s.server] = left; len(left) == 0 {
 		delete(c.streams, s.server)
 	}
 }
@@ -241,18 +238,11 @@ func (s *stream) fail(err error) {
 	s.waiting = nil
 }
 
-// served is how many messages have come.
-func (s *stream) served() int {
+// counts are how many messages have come, and how many of these somebody waited for.
+func (s *stream) counts() (replies, matched int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.replies
-}
-
-// answered is how many queries have got their reply.
-func (s *stream) answered() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.matched
+	return s.replies, s.matched
 }
 
 func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
@@ -294,7 +284,7 @@ func (s *stream) register(wire []byte) (*waiter, int, error) {
 	if s.waiting[id] != nil {
 		return nil, 0, errFull
 	}
-	w := &waiter{query: append([]byte(nil), wire...), done: make(chan struct{})}
+	w := &waiter{query: slices.Clone(wire), done: make(chan struct{})}
 	binary.BigEndian.PutUint16(w.query, id)
 	s.waiting[id] = w
 	return w, s.replies, nil
