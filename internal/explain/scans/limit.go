@@ -1,17 +1,13 @@
 package scans
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
-	"github.com/nameplane/nameplane/internal/rr"
 	"golang.org/x/time/rate"
 )
 
@@ -32,7 +28,7 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 		}
 	}
 	for _, e := range r.Expect {
-		if err := expectation(e); err != nil {
+		if _, err := explain.ParseExpect(e); err != nil {
 			return dnsname.Name{}, fmt.Errorf("%w: expect %q: %w", ErrRequest, e, err)
 		}
 	}
@@ -44,29 +40,6 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 		return dnsname.Name{}, fmt.Errorf("%w: %s", ErrPrivate, name)
 	}
 	return name, nil
-}
-
-// expectation finds out whether a text is "A=192.0.2.1".
-func expectation(text string) error {
-	word, data, ok := strings.Cut(text, "=")
-	if !ok {
-		return errors.New("must be TYPE=DATA")
-	}
-	var t rr.Type
-	if err := t.UnmarshalText([]byte(word)); err != nil {
-		return err
-	}
-	addr, err := netip.ParseAddr(data)
-	switch {
-	case !t.IsData():
-		return fmt.Errorf("%s is no type of records", t)
-	case t == rr.TypeA && (err != nil || !addr.Is4()):
-		return errors.New("must be an IPv4 address")
-	case t == rr.TypeAAAA && (err != nil || addr.Is4()):
-		return errors.New("must be an IPv6 address")
-	}
-	_, err = explain.ParseExpect(text)
-	return err
 }
 
 // special are the names that are not of the public DNS (RFC 6761 and its registry, RFC 6303), and those that people use as if they
