@@ -24,24 +24,12 @@ type path struct {
 // patience is how long a server on a connection works on a query that it has no reply to.
 const patience = 10 * time.Second
 
-type clientKey struct{}
-
-// From is ctx for queries that come from an address; servers may have views for some. Without it they come from 127.0.0.1, as
-// they do on sockets.
-func From(ctx context.Context, client netip.Addr) context.Context {
-	return context.WithValue(ctx, clientKey{}, client)
-}
-
-func clientOf(ctx context.Context) netip.Addr {
-	if a, ok := ctx.Value(clientKey{}).(netip.Addr); ok {
-		return a
-	}
-	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
-}
+// loopback is where queries come from that do not come over a socket.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // Dial opens a connection in memory to a server, over "udp" or "tcp"; it fits the Dial of a resolve.Client. There is no
 // TLS. Over UDP each Write is a datagram.
-func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, err
@@ -57,7 +45,7 @@ func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, errUnreachable
 	}
 	ours, theirs := net.Pipe()
-	go (&conn{net: n, path: path{tr, addr, clientOf(ctx)}, pipe: ours}).serve(context.Background())
+	go (&conn{net: n, path: path{tr, addr, loopback}, pipe: ours}).serve(context.Background())
 	return theirs, nil
 }
 

@@ -179,7 +179,7 @@ func readFramed(r io.Reader, buf []byte) ([]byte, error) {
 func (n *Net) ServeConn(ctx context.Context, c net.Conn, to netip.AddrPort) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
-	client := clientOf(ctx)
+	client := loopback
 	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		client = a.Addr().Unmap()
 	}

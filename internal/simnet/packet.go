@@ -52,7 +52,7 @@ func (s *socket) WriteTo(wire []byte, to net.Addr) (int, error) {
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
 		defer cancel()
-		p, err := s.net.send(ctx, path{resolve.UDP, addr, clientOf(s.ctx)}, query)
+		p, err := s.net.send(ctx, path{resolve.UDP, addr, loopback}, query)
 		if err != nil {
 			return
 		}

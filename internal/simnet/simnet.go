@@ -145,7 +145,7 @@ func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Ms
 	if server.Once {
 		exchange = n.once
 	}
-	reply, err := exchange(ctx, path{server.Transport, server.Addr, clientOf(ctx)}, query)
+	reply, err := exchange(ctx, path{server.Transport, server.Addr, loopback}, query)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", server, err)
 	}
