@@ -56,7 +56,7 @@ const (
 )
 
 func (s Sample) said(codes ...uint16) bool {
-	return slices.ContainsFunc(s.Errors, func(e EDE) bool { return slices.Contains(codes, e.Code) })
+	return slices.ContainsFunc(s.Errors, func(e iterate.EDE) bool { return slices.Contains(codes, e.Code) })
 }
 
 // SaysStale reports whether the resolver says that its answer has expired.

@@ -148,7 +148,7 @@ func TestAssessCodes(t *testing.T) {
 		f := direct()
 		f.Caches = []explain.Cache{gave(20, newWeb)}
 		s := &f.Caches[0].Samples[0]
-		s.Rcode, s.Errors = tt.rcode, []explain.EDE{{Code: tt.code}}
+		s.Rcode, s.Errors = tt.rcode, []iterate.EDE{{Code: tt.code}}
 		if got := explain.Assess(f)[0].Answers[0].State; got != tt.want {
 			t.Errorf("%q with code %d: %s, want %s", tt.rcode, tt.code, got, tt.want)
 		}

@@ -226,15 +226,9 @@ type Sample struct {
 	Rcode    string           `json:"rcode,omitempty"`
 	Sets     []Set            `json:"sets,omitempty"`
 	SOA      *SOA             `json:"soa,omitempty"`
-	Errors   []EDE            `json:"errors,omitempty"`
+	Errors   []iterate.EDE    `json:"errors,omitempty"`
 	NSID     string           `json:"nsid,omitempty"`
 	Evidence []int            `json:"evidence,omitempty"`
-}
-
-// EDE is an extended error (RFC 8914).
-type EDE struct {
-	Code uint16 `json:"code"`
-	Text string `json:"text,omitempty"`
 }
 
 // PastDS is what the zone above had of the keys of a zone. Without Keys it had none.

@@ -6,6 +6,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // alpha makes the first resolver one with the given samples.
@@ -25,7 +26,7 @@ func noCaches(f *explain.Facts) {
 
 func says(s explain.Sample, codes ...uint16) explain.Sample {
 	for _, c := range codes {
-		s.Errors = append(s.Errors, explain.EDE{Code: c})
+		s.Errors = append(s.Errors, iterate.EDE{Code: c})
 	}
 	return s
 }

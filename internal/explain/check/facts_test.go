@@ -178,7 +178,7 @@ func sample(state safeat.State, left uint32) explain.Sample {
 	case safeat.Filtered:
 		s.Sets = []explain.Set{set("www.example.org", rr.TypeA, left, "0.0.0.0")}
 	case safeat.Stale:
-		s.Sets, s.Errors = []explain.Set{set("www.example.org", rr.TypeA, left, web)}, []explain.EDE{{Code: 3}}
+		s.Sets, s.Errors = []explain.Set{set("www.example.org", rr.TypeA, left, web)}, []iterate.EDE{{Code: 3}}
 	case safeat.Current:
 		s.Sets = []explain.Set{set("www.example.org", rr.TypeA, left, web)}
 	case safeat.Old:

@@ -66,7 +66,7 @@ const tries = 2
 func (r *run) send(q iterate.Query, timeout time.Duration, out *reply) {
 	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
-	e := iterate.Ask(ctx, r.exchanger, r.facts.At, q)
+	e := iterate.Ask(ctx, r.Exchanger, r.facts.At, q)
 	r.budget.Release()
 	e.Try = len(out.ids) + 1
 	if e.Class.Transport() && r.ctx.Err() != nil {

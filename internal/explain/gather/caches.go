@@ -266,11 +266,7 @@ func tellsAll(q iterate.Question, v *iterate.View) bool {
 func (s *sampler) keep(q iterate.Question, p reply, recurse, unchecked bool) {
 	out := explain.Sample{Question: q, At: p.last.At + p.last.RTT, Recurse: recurse, NoCheck: unchecked, Evidence: p.ids}
 	if v := p.view; v != nil {
-		out.Rcode, out.Sets, out.NSID = v.Rcode, setsOf(v.Answer), v.NSID
-		for _, e := range v.EDE {
-			out.Errors = append(out.Errors, explain.EDE{Code: e.Code, Text: e.Text})
-		}
-		out.SOA = soaOf(v.Authority)
+		out.Rcode, out.Sets, out.NSID, out.Errors, out.SOA = v.Rcode, setsOf(v.Answer), v.NSID, v.EDE, soaOf(v.Authority)
 	}
 	s.Samples = append(s.Samples, out)
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Gatherer asks. The zero Gatherer asks the servers of the public DNS, and neither registries nor resolvers.
+// Gatherer asks.
 type Gatherer struct {
-	Exchanger resolve.Exchanger // default: a resolve.Client that sends queries as they are
+	Exchanger resolve.Exchanger // a resolve.Client must be AsIs
 	Stray     resolve.Exchanger // sends the question to Options.Unused; default: Exchanger
 	Registry  Registry          // nil: registries are not asked
 	Prober    *probe.Prober     // nil: the conduct of servers is not looked into; its Before is not called
 	Resolvers []resolvers.Resolver
-	Hints     []iterate.Host        // root servers; default: those of the public DNS
-	Anchors   []secure.Anchor       // trust anchors of DNSSEC; default: those of the public DNS
+	Hints     []iterate.Host        // root servers
+	Anchors   []secure.Anchor       // trust anchors of DNSSEC
 	Route     func(netip.Addr) bool // whether this machine has a way to an address, found out without sending anything; nil: it has
 	Options   Options
 	Progress  func(Event) // is called from one goroutine at a time; may be nil

@@ -1,20 +1,10 @@
 package gather
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/explain"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
-
-// inOrder orders exchanges by time; those of one moment have an order, too, so that what was asked at the same time is always
-// written the same way.
-func inOrder(a, b iterate.Exchange) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), a.Server.Compare(b.Server), a.Question.Name.Compare(b.Question.Name),
-		cmp.Compare(a.Question.Type, b.Question.Type), cmp.Compare(a.Transport, b.Transport), cmp.Compare(a.Try, b.Try), a.Zone.Compare(b.Zone),
-		slices.Compare(a.Reply, b.Reply))
-}
 
 // order puts the exchanges into the facts, in the order of time, and has all evidence point there.
 func (r *run) order() {
@@ -24,7 +14,7 @@ func (r *run) order() {
 	for i := range ids {
 		ids[i] = i
 	}
-	slices.SortStableFunc(ids, func(a, b int) int { return inOrder(r.exchanges[a], r.exchanges[b]) })
+	slices.SortStableFunc(ids, func(a, b int) int { return r.exchanges[a].Compare(r.exchanges[b]) })
 	place := make([]int, len(ids))
 	r.facts.Exchanges, r.facts.Queries = nil, r.queriesLocked()
 	for at, id := range ids {

@@ -32,7 +32,7 @@ func (r *run) records() []record {
 		}
 		out = append(out, rec)
 	}
-	slices.SortStableFunc(out, func(a, b record) int { return inOrder(a.Exchange, b.Exchange) })
+	slices.SortStableFunc(out, func(a, b record) int { return a.Compare(b.Exchange) })
 	return out
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/explain"
-	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // HasRoute reports whether this machine has a way to an address. Nothing is sent: the system looks for the way when a UDP socket is
@@ -48,11 +47,8 @@ func (r *run) routes() {
 
 // route is whether there is a way to a root server of a family, if there are any.
 func (r *run) route(v4 bool) explain.Fact {
-	hints, out := r.Hints, explain.Unasked
-	if len(hints) == 0 {
-		hints = iterate.RootHints()
-	}
-	for _, h := range hints {
+	out := explain.Unasked
+	for _, h := range r.Hints {
 		for _, a := range h.Addrs() {
 			switch {
 			case a.Unmap().Is4() != v4:

@@ -24,18 +24,17 @@ import (
 // run is the gathering of one Facts. Steps follow each other; within a step questions are asked at the same time.
 type run struct {
 	*Gatherer
-	opts      Options
-	exchanger resolve.Exchanger
-	facts     *explain.Facts
-	types     []rr.Type
-	label     string // nobody has a record of it
-	trace     *iterate.Trace
-	whole     iterate.Class // what the whole name led to; empty: not tried
-	caller    context.Context
-	ctx       context.Context // ends when the time is up, too
-	stop      context.CancelFunc
-	budget    *resolve.Budget // of queries to authorities
-	working   sync.WaitGroup  // registries, which are slow, are asked meanwhile
+	opts    Options
+	facts   *explain.Facts
+	types   []rr.Type
+	label   string // nobody has a record of it
+	trace   *iterate.Trace
+	whole   iterate.Class // what the whole name led to; empty: not tried
+	caller  context.Context
+	ctx     context.Context // ends when the time is up, too
+	stop    context.CancelFunc
+	budget  *resolve.Budget // of queries to authorities
+	working sync.WaitGroup  // registries, which are slow, are asked meanwhile
 
 	plans      []plan
 	probes     map[netip.Addr][]probed
@@ -109,11 +108,8 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 		return nil, &InputError{err}
 	}
 	opts := g.Options.withDefaults(kind)
-	r := &run{Gatherer: g, opts: opts, exchanger: g.Exchanger, types: types, caller: ctx, budget: resolve.NewBudget(opts.MaxQueries, opts.Rate, opts.Pace),
+	r := &run{Gatherer: g, opts: opts, types: types, caller: ctx, budget: resolve.NewBudget(opts.MaxQueries, opts.Rate, opts.Pace),
 		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
-	if r.exchanger == nil {
-		r.exchanger = &resolve.Client{AsIs: true}
-	}
 	now := time.Now().Round(0)
 	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))
 	suffix := registry.SuffixOf(name)
@@ -347,8 +343,8 @@ func (r *run) validate() {
 	r.mu.Lock()
 	exchanges := slices.Clone(r.exchanges)
 	r.mu.Unlock()
-	slices.SortStableFunc(exchanges, inOrder)
+	slices.SortStableFunc(exchanges, iterate.Exchange.Compare)
 	trace := *r.trace
 	trace.Exchanges = exchanges
-	r.facts.Secure = secure.ValidateTypes(&trace, r.types, r.Anchors, r.facts.At)
+	r.facts.Secure = secure.Validate(&trace, r.types, r.Anchors, r.facts.At)
 }

@@ -319,7 +319,7 @@ func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
 		r.refused()
 		return iterate.Unknown
 	}
-	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Fast: true, NoDNSSEC: true, RootAddrs: 1,
+	it := iterate.Iterator{Exchanger: r.Exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, Fast: true, NoDNSSEC: true, RootAddrs: 1,
 		Family: r.opts.family(), Budget: r.budget.Part(queries), MaxTime: lookUpTime, Timeouts: r.opts.Timeouts[:1]}}
 	trace, err := it.Run(r.ctx, q)
 	if err != nil {

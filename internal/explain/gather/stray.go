@@ -22,7 +22,7 @@ func (r *run) stray() {
 	}
 	by := r.Stray
 	if by == nil {
-		by = r.exchanger
+		by = r.Exchanger
 	}
 	r.working.Go(func() {
 		if r.budget.Acquire(r.ctx, a) != nil {

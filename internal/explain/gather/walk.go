@@ -24,7 +24,7 @@ func (r *run) walk() error {
 	case explain.Analyze:
 		roots = 0 // all
 	}
-	it := iterate.Iterator{Exchanger: r.exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: roots, Family: r.opts.family(),
+	it := iterate.Iterator{Exchanger: r.Exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, RootAddrs: roots, Family: r.opts.family(),
 		Budget: r.budget.Part(share), MaxTime: r.opts.MaxTime * 2 / 3, Timeouts: r.opts.Timeouts}}
 	trace, err := it.Run(r.caller, iterate.Question{Name: r.facts.Name, Type: r.types[0]})
 	if err != nil {

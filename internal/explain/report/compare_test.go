@@ -31,7 +31,7 @@ func late() (*explain.Facts, []explain.Finding) {
 		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"), Samples: sample(0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"})},
 		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: sample(1, explain.Sample{Sets: []explain.Set{old}, Rcode: "NOERROR"})},
 		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: sample(2, explain.Sample{Recurse: true, Rcode: "NOERROR", SOA: &explain.SOA{Owner: f.Zone, TTL: 300}})},
-		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17}}})},
+		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []iterate.EDE{{Code: 17}}})},
 	}
 	for i, c := range f.Caches {
 		transport := []string{"udp", "udp", "tcp", "tls"}[i]
@@ -98,7 +98,7 @@ func TestCompareWords(t *testing.T) {
 	f, findings := late()
 	stale := findings[0]
 	stale.ID, stale.Severity = "TTL08", explain.Warning
-	held := func(errors ...explain.EDE) *explain.Facts {
+	held := func(errors ...iterate.EDE) *explain.Facts {
 		g := *f
 		g.Caches = append([]explain.Cache(nil), f.Caches[:2]...)
 		g.Caches[1].Samples = []explain.Sample{g.Caches[1].Samples[0]}
@@ -113,8 +113,8 @@ func TestCompareWords(t *testing.T) {
 	}{
 		{"two are late", f, findings, "but 2 of 3 resolvers still have an older answer. Everyone sees the new one by "},
 		{"one is late", held(), findings[:1], "but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
-		{"one is late, and one cannot reach the servers", held(explain.EDE{Code: 3}), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
-		{"one cannot reach the servers", held(explain.EDE{Code: 3}), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
+		{"one is late, and one cannot reach the servers", held(iterate.EDE{Code: 3}), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
+		{"one cannot reach the servers", held(iterate.EDE{Code: 3}), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
 		{"one filters", f, findings[1:], "Working: www.example.org is the same at the resolvers that do not filter it as at its authority. Worst problem: Delos"},
 	} {
 		if r := report.Make(test.facts, test.findings); !strings.Contains(r.Summary, test.want) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // edeTexts are the extended errors (RFC 8914 and its registry) as people say them.
@@ -42,7 +42,7 @@ var edeTexts = map[uint16]string{
 	30: "it does not take this type",
 }
 
-func edeText(e explain.EDE) string {
+func edeText(e iterate.EDE) string {
 	text := fmt.Sprintf("%s (extended error %d)", cmp.Or(edeTexts[e.Code], "an error that has no name"), e.Code)
 	if e.Text != "" {
 		text += fmt.Sprintf(": %q", e.Text)

@@ -202,7 +202,7 @@ func TestCaches(t *testing.T) {
 	f.Caches = []explain.Cache{
 		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), Samples: []explain.Sample{{Question: q, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"}}},
 		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
-		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, Rcode: "NXDOMAIN", Errors: []explain.EDE{{Code: 17, Text: "ads"}}}}},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, Rcode: "NXDOMAIN", Errors: []iterate.EDE{{Code: 17, Text: "ads"}}}}},
 		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), NotAsked: "the authority has no such name"},
 		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true, Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -33,10 +34,7 @@ type Config struct {
 	Resolvers  string // file of the resolvers to compare with; empty: the built-in list, or those of the lab
 	NoRegistry bool   // do not ask registries
 	PublicOnly bool   // never send to addresses that are not public. Not with Lab
-
-	Log    *slog.Logger
-	Dial   gather.Dial   // default: the system's. Not with Lab
-	Listen gather.Listen // default: the system's. Not with Lab
+	Log        *slog.Logger
 }
 
 // NoLabError reports that no lab runs in a directory.
@@ -49,12 +47,11 @@ func Open(c Config) (gather.Gatherer, *resolvers.List, error) {
 	if c.Lab != "" {
 		return openLab(c)
 	}
-	return openPublic(c)
+	return openPublic(c, new(net.Dialer).DialContext, listen)
 }
 
 // openPublic returns a gatherer for the public DNS.
-func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
-	dial, listen := c.sockets()
+func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gatherer, list *resolvers.List, err error) {
 	stray := gather.Only(dial, netip.AddrPortFrom(unused, 53)) // the one address that is asked and not public
 	if c.PublicOnly {
 		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
@@ -63,6 +60,8 @@ func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
 		Stray:     &resolve.Client{Dial: stray, AsIs: true},
 		Prober:    &probe.Prober{Dial: dial, Listen: listen},
+		Hints:     iterate.RootHints(),
+		Anchors:   secure.RootAnchors(),
 		Route:     gather.HasRoute,
 		Options:   gather.Options{Unused: unused},
 	}
@@ -86,17 +85,8 @@ func openPublic(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	return g, list, err
 }
 
-func (c Config) sockets() (gather.Dial, gather.Listen) {
-	dial, listen := c.Dial, c.Listen
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	if listen == nil {
-		listen = func(ctx context.Context, network string) (net.PacketConn, error) {
-			return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
-		}
-	}
-	return dial, listen
+func listen(ctx context.Context, network string) (net.PacketConn, error) {
+	return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
 }
 
 // openLab returns a gatherer that reaches the servers of a lab and nothing else.

@@ -52,7 +52,7 @@ func TestAsksUnusedAddress(t *testing.T) {
 	listen := func(context.Context, string) (net.PacketConn, error) {
 		return nil, errors.New("the test opens nothing")
 	}
-	g, _, err := Open(Config{PublicOnly: true, Dial: dial, Listen: listen})
+	g, _, err := openPublic(Config{PublicOnly: true}, dial, listen)
 	if err != nil {
 		t.Fatal(err)
 	}

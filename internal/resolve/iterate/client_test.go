@@ -24,7 +24,7 @@ func TestClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(time.Minute) // until the client has closed its connections
 				client := &resolve.Client{Dial: internet(map[string]string{"192.0.2.21": tt.do}).Dial}
-				trace, err := (&iterate.Iterator{Exchanger: client, Options: iterate.Options{Hints: hints()}}).Run(t.Context(), question(www))
+				trace, err := (&iterate.Iterator{Exchanger: client, Options: bounded(iterate.Options{})}).Run(t.Context(), question(www))
 				if err != nil {
 					t.Fatal(err)
 				}

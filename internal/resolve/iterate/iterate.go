@@ -23,7 +23,7 @@ import (
 
 // Iterator walks from the root to names.
 type Iterator struct {
-	Exchanger resolve.Exchanger // default: a resolve.Client, which must be AsIs to try servers without EDNS
+	Exchanger resolve.Exchanger // a resolve.Client must be AsIs to try servers without EDNS
 	Options   Options
 }
 
@@ -121,13 +121,8 @@ type verdict struct {
 }
 
 func newRun(it *Iterator, q Question) *run {
-	opts := it.Options.withDefaults()
-	r := &run{opts: opts, exchanger: it.Exchanger, q: q, began: time.Now(),
-		asked: map[askKey]*result{}, cookies: map[netip.Addr]string{}, wasted: map[netip.Addr]time.Duration{}, ended: map[string]bool{}}
-	if r.exchanger == nil {
-		r.exchanger = &resolve.Client{AsIs: true}
-	}
-	return r
+	return &run{opts: it.Options, exchanger: it.Exchanger, q: q, began: time.Now(), asked: map[askKey]*result{},
+		cookies: map[netip.Addr]string{}, wasted: map[netip.Addr]time.Duration{}, ended: map[string]bool{}}
 }
 
 // pass goes the whole way, as far as it is known.

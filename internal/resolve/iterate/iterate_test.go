@@ -2,6 +2,7 @@ package iterate_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -9,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/simnet"
 )
@@ -96,11 +99,18 @@ func question(s string) iterate.Question {
 	return q
 }
 
+// bounded are options with what they do not have of hints and limits.
+func bounded(o iterate.Options) iterate.Options {
+	o.Hints, o.Probe, o.MaxTime = hints(), stdcmp.Or(o.Probe, "probe"), stdcmp.Or(o.MaxTime, 20*time.Second)
+	o.Budget = stdcmp.Or(o.Budget, resolve.NewBudget(400, 10, nil))
+	o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
+	return o
+}
+
 // walk runs a question, and sees that its trace survives JSON.
 func walk(t *testing.T, net *simnet.Net, q string, opts iterate.Options) *iterate.Trace {
 	t.Helper()
-	opts.Hints = hints()
-	trace, err := (&iterate.Iterator{Exchanger: net, Options: opts}).Run(t.Context(), question(q))
+	trace, err := (&iterate.Iterator{Exchanger: net, Options: bounded(opts)}).Run(t.Context(), question(q))
 	if err != nil {
 		t.Fatal(err)
 	}

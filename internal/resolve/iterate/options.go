@@ -1,8 +1,6 @@
 package iterate
 
 import (
-	"cmp"
-	"crypto/rand"
 	"net/netip"
 	"strings"
 	"time"
@@ -11,17 +9,18 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Options are the limits and ways of a walk. The zero Options are the defaults.
+// Options are the limits and ways of a walk.
 type Options struct {
-	Hints     []Host          // the root servers to begin with; default: RootHints
-	NoDNSSEC  bool            // do not ask for signatures
-	Fast      bool            // be content with one good reply to each question
-	Family    Family          // leave out addresses of the other one; default: none
-	RootAddrs int             // so many addresses of root servers are asked; default: all
-	Probe     string          // the label of names that are asked for to find wildcards; default: a random one
-	MaxTime   time.Duration   // of a walk in all; default 20 s
-	Budget    *resolve.Budget // default: 400 queries, 10 a second to one server
-	Timeouts  []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
+	Hints    []Host          // the root servers to begin with
+	Budget   *resolve.Budget // of queries
+	MaxTime  time.Duration   // of the walk in all
+	Timeouts []time.Duration // of the tries of a query
+	Probe    string          // the label of names that are asked for to find wildcards; nobody has a record of it
+
+	NoDNSSEC  bool   // do not ask for signatures
+	Fast      bool   // be content with one good reply to each question
+	Family    Family // leave out addresses of the other one; default: none
+	RootAddrs int    // so many addresses of root servers are asked; default: all
 }
 
 // Bounds of every walk.
@@ -41,23 +40,6 @@ const (
 )
 
 func (f Family) has(a netip.Addr) bool { return f == "" || a.Is4() == (f == IPv4Only) }
-
-func (o Options) withDefaults() Options {
-	o.MaxTime = cmp.Or(o.MaxTime, 20*time.Second)
-	if o.Budget == nil {
-		o.Budget = resolve.NewBudget(400, 10, nil)
-	}
-	if len(o.Timeouts) == 0 {
-		o.Timeouts = []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}
-	}
-	if o.Probe == "" {
-		o.Probe = "probe-" + strings.ToLower(rand.Text()[:12])
-	}
-	if len(o.Hints) == 0 {
-		o.Hints = RootHints()
-	}
-	return o
-}
 
 // rootHints are the addresses of the root servers as IANA lists them.
 const rootHints = `

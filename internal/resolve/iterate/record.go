@@ -29,7 +29,7 @@ func (r *run) exchanges() []Exchange {
 	for _, res := range r.asked {
 		out = append(out, res.exchanges...)
 	}
-	slices.SortFunc(out, Exchange.compare)
+	slices.SortFunc(out, Exchange.Compare)
 	return out
 }
 

@@ -67,6 +67,6 @@ func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR)
 	if i < 0 {
 		return append(sets, set)
 	}
-	sets[i].From = union(sets[i].From, set.From)
+	sets[i].From = Union(sets[i].From, set.From)
 	return sets
 }

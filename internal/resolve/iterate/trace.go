@@ -59,9 +59,7 @@ type Host struct {
 
 // Addrs are all addresses of a host.
 func (h Host) Addrs() []netip.Addr {
-	all := slices.Concat(h.Glue, h.Found)
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all)
+	return Union(h.Glue, h.Found)
 }
 
 // Link is one alias of a chain.
@@ -120,10 +118,11 @@ func (e Exchange) Message() (*dns.Msg, error) {
 	return m, nil
 }
 
-// compare orders exchanges by time. Those of one moment have an order too, so that a trace is always written the same way.
-func (e Exchange) compare(f Exchange) int {
+// Compare orders exchanges by time. Those of one moment have an order too, so that a trace is always written the same way.
+func (e Exchange) Compare(f Exchange) int {
 	return cmp.Or(cmp.Compare(e.At, f.At), e.Server.Compare(f.Server), e.Question.Name.Compare(f.Question.Name),
-		cmp.Compare(e.Question.Type, f.Question.Type), cmp.Compare(e.Try, f.Try), e.Zone.Compare(f.Zone))
+		cmp.Compare(e.Question.Type, f.Question.Type), cmp.Compare(e.Transport, f.Transport), cmp.Compare(e.Try, f.Try),
+		e.Zone.Compare(f.Zone), slices.Compare(e.Reply, f.Reply))
 }
 
 // Health is how well a server was to be reached.
@@ -173,10 +172,6 @@ func (t *Trace) Zone(name dnsname.Name) *Zone {
 	}
 	return &t.Zones[i]
 }
-
-// IsProbe reports whether a question was put to find wildcards: nobody has a record of that name, so that an answer is what a
-// wildcard made, and a denial shows how the zone denies.
-func (t *Trace) IsProbe(q Question) bool { return t.Probe != "" && q.Name.Label() == t.Probe }
 
 // Question is what a server is asked; "example.org. A" as text.
 type Question struct {

@@ -36,8 +36,8 @@ type View struct {
 
 // EDE is an Extended DNS Error (RFC 8914).
 type EDE struct {
-	Code uint16
-	Text string
+	Code uint16 `json:"code"`
+	Text string `json:"text,omitempty"`
 }
 
 // Record is one record of a reply. Unlike those of an rr.Set, each has a TTL of its own, as servers may send it.

@@ -85,7 +85,7 @@ func (r *run) refer(parent *zone, cut dnsname.Name, replies []verdict) *zone {
 			h := z.host(ns)
 			// What the parent has no authority over, it cannot know (RFC 2181 §5.4.1).
 			if ns.IsIn(parent.name) {
-				h.glue = union(h.glue, addresses(ns, v.reply.Extra))
+				h.glue = Union(h.glue, addresses(ns, v.reply.Extra))
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (r *run) learn(z *zone, replies []verdict) (news bool) {
 			news = news || z.hosts[ns] == nil
 			h := z.host(ns)
 			if z.name.IsRoot() { // priming: the hints may be old (RFC 9609 §3.3)
-				h.own = union(h.own, addresses(ns, v.reply.Extra))
+				h.own = Union(h.own, addresses(ns, v.reply.Extra))
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (r *run) addressesIn(z *zone, name dnsname.Name) (out []netip.Addr) {
 	for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		for _, v := range r.askOne(z, r.addrs(z), Question{name, rr.Type(t)}) {
 			if v.class == Answer {
-				out = union(out, addresses(name, v.reply.Answer))
+				out = Union(out, addresses(name, v.reply.Answer))
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func (r *run) find(name dnsname.Name) (f found) {
 			if _, alias := aliasOf(q, v.reply.Answer); alias {
 				return found{problem: "is an alias"} // RFC 2181 §10.3
 			}
-			f.addrs = union(f.addrs, addresses(name, v.reply.Answer))
+			f.addrs = Union(f.addrs, addresses(name, v.reply.Answer))
 		}
 	}
 	if len(f.addrs) > 0 {
@@ -286,7 +286,8 @@ func (r *run) find(name dnsname.Name) (f found) {
 	return f
 }
 
-func union(a, b []netip.Addr) []netip.Addr {
+// Union returns the addresses of both lists, each once, in order.
+func Union(a, b []netip.Addr) []netip.Addr {
 	out := slices.Concat(a, b)
 	slices.SortFunc(out, netip.Addr.Compare)
 	return slices.Compact(out)

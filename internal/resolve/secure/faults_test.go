@@ -293,12 +293,12 @@ func TestUnknown(t *testing.T) {
 		for _, q := range []string{"www.example.test. A", "nope.example.test. A", "far.example.test. A"} {
 			trace, anchors := story{}.trace(t, q)
 			now := time.Now()
-			want := secure.Validate(trace, anchors, now).State
+			want := validate(trace, anchors, now).State
 			for i := range trace.Exchanges {
 				for _, until := range []int{i + 1, len(trace.Exchanges)} { // one is missing, or all from there on
 					cut := *trace
 					cut.Exchanges = append(append([]iterate.Exchange(nil), trace.Exchanges[:i]...), trace.Exchanges[until:]...)
-					r := secure.Validate(&cut, anchors, now)
+					r := validate(&cut, anchors, now)
 					if r.State != want && r.State != secure.Unknown {
 						t.Errorf("without %v to %v: %s", trace.Exchanges[i].Question, trace.Exchanges[i].Server, summary(r))
 					}
@@ -311,7 +311,7 @@ func TestUnknown(t *testing.T) {
 			}
 			plain := *trace
 			plain.DNSSEC = false
-			for i, r := range []secure.Result{secure.Validate(&plain, anchors, now), secure.Validate(trace, []secure.Anchor{}, now)} {
+			for i, r := range []secure.Result{validate(&plain, anchors, now), validate(trace, []secure.Anchor{}, now)} {
 				if r.State != secure.Unknown || r.Zones[0].State != secure.Unknown {
 					t.Errorf("%d: %s", i, summary(r))
 				}
@@ -329,7 +329,7 @@ func TestPlain(t *testing.T) {
 				e.EDNS = false
 			}
 		}
-		if r := secure.Validate(trace, anchors, time.Now()); r.State != secure.Unknown {
+		if r := validate(trace, anchors, time.Now()); r.State != secure.Unknown {
 			t.Errorf("%s", summary(r))
 		}
 	})
@@ -351,7 +351,7 @@ func TestRootAnchors(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		trace, _ := story{}.trace(t, "www.example.test. A")
-		if r := secure.Validate(trace, nil, time.Now()); r.Zones[0].Cause != secure.NoKey || r.State != secure.Bogus {
+		if r := validate(trace, secure.RootAnchors(), time.Now()); r.Zones[0].Cause != secure.NoKey || r.State != secure.Bogus {
 			t.Errorf("another root: %s", summary(r))
 		}
 	})

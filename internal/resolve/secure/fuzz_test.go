@@ -27,7 +27,7 @@ func FuzzValidate(f *testing.F) {
 		{story{how: signing{nsec3: true, optOut: true}}, "x.wild.example.test. TXT"},
 	} {
 		trace, anchors := s.story.trace(f, s.q)
-		seeds = append(seeds, made{trace, anchors, secure.Validate(trace, anchors, bubble).State})
+		seeds = append(seeds, made{trace, anchors, validate(trace, anchors, bubble).State})
 	}
 	for i := range seeds {
 		f.Add(uint8(i), []byte{0, 12, 1, 9, 60, 255, 17, 200, 3})
@@ -45,7 +45,7 @@ func FuzzValidate(f *testing.F) {
 			e.Reply = append([]byte(nil), e.Reply...)
 			e.Reply[int(edits[1])*len(e.Reply)/256] ^= edits[2]
 		}
-		r := secure.Validate(&trace, m.anchors, bubble)
+		r := validate(&trace, m.anchors, bubble)
 		if _, err := json.Marshal(r); err != nil {
 			t.Fatal(err)
 		}
@@ -58,6 +58,6 @@ func FuzzValidate(f *testing.F) {
 func BenchmarkValidate(b *testing.B) {
 	trace, anchors := story{}.trace(b, "www.example.test. A")
 	for b.Loop() {
-		secure.Validate(trace, anchors, bubble)
+		validate(trace, anchors, bubble)
 	}
 }

@@ -31,7 +31,7 @@ func crowd(z *signed, seed byte, keys, sigs int) {
 func TestCrowd(t *testing.T) {
 	s := story{damage: func(z *signed) { crowd(z, 1, 600, 300) }, damage2: func(z *signed) { crowd(z, 2, 600, 300) }}
 	trace, anchors := s.trace(t, "www.example.test. A")
-	r := secure.Validate(trace, anchors, bubble)
+	r := validate(trace, anchors, bubble)
 	z := zoneOf(r, "example.test.")
 	if r.State == secure.Secure || len(z.Keys) < 64 || len(z.Keys) > 256 || len(z.Signatures) > 100 {
 		t.Errorf("%s; %d keys and %d signatures are shown", r.State, len(z.Keys), len(z.Signatures))

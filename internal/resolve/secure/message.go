@@ -126,9 +126,3 @@ func keysOf(s *set) (out []*dns.DNSKEY) {
 
 // some are as many records about keys as are looked at.
 func some(records []dns.RR) []dns.RR { return records[:min(len(records), maxKeys)] }
-
-func union(a []netip.Addr, b ...netip.Addr) []netip.Addr {
-	out := slices.Concat(a, b)
-	slices.SortFunc(out, netip.Addr.Compare)
-	return slices.Compact(out)
-}

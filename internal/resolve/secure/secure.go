@@ -11,17 +11,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Validate follows the chain of trust through what a trace has of it, as of now. Without anchors (nil) those of the root of
-// the public DNS are taken.
-func Validate(trace *iterate.Trace, anchors []Anchor, now time.Time) Result {
-	return ValidateTypes(trace, []rr.Type{trace.Question.Type}, anchors, now)[0]
-}
-
-// ValidateTypes is Validate for several types of the name that a trace is about. What they share is done once.
-func ValidateTypes(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now time.Time) (out []Result) {
-	if anchors == nil {
-		anchors = RootAnchors()
-	}
+// Validate follows the chain of trust through what a trace has of it, as of now, for some types of the name that the trace is
+// about. What they share is done once.
+func Validate(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now time.Time) (out []Result) {
 	shared := validation{now: now, anchors: map[dnsname.Name][]*dns.DS{}, hashes: map[hashKey]string{}, tags: map[*dns.DNSKEY]uint16{},
 		verified: map[verified]bool{}, work: new(int)}
 	for _, a := range anchors {

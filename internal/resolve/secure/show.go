@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // showDS shows a DS record, and who has it.
@@ -13,7 +15,7 @@ func (z *zone) showDS(d *dns.DS, from []netip.Addr) {
 	digest := strings.ToUpper(d.Digest)
 	for i, o := range z.shown.DS {
 		if o.KeyTag == d.KeyTag && o.Algorithm == d.Algorithm && o.DigestType == d.DigestType && o.Digest == digest {
-			z.shown.DS[i].From = union(o.From, from...)
+			z.shown.DS[i].From = iterate.Union(o.From, from)
 			return
 		}
 	}
@@ -31,7 +33,7 @@ func (z *zone) showSet(k keySet, j judgement) {
 	own.KeyTags = slices.Compact(own.KeyTags)
 	for i, o := range z.shown.KeySets {
 		if slices.Equal(o.KeyTags, own.KeyTags) && o.State == own.State && o.Cause == own.Cause {
-			z.shown.KeySets[i].From = union(o.From, k.from)
+			z.shown.KeySets[i].From = iterate.Union(o.From, []netip.Addr{k.from})
 			return
 		}
 	}
@@ -48,7 +50,7 @@ func (v *validation) showKeys(z *zone, sets []keySet) {
 		own := Key{KeyTag: k.KeyTag(), Algorithm: k.Algorithm, Flags: k.Flags, Bits: bits(k), SEP: k.Flags&dns.SEP != 0, Revoked: k.Flags&dns.REVOKE != 0}
 		for _, s := range sets {
 			if slices.ContainsFunc(keysOf(s.set), func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }) {
-				own.From = union(own.From, s.from)
+				own.From = iterate.Union(own.From, []netip.Addr{s.from})
 			}
 		}
 		z.shown.Keys = append(z.shown.Keys, own)

@@ -61,7 +61,7 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 	}
 	k := s.key(sig)
 	if i, ok := seen[k]; ok {
-		z.shown.Signatures[i].From = union(z.shown.Signatures[i].From, from)
+		z.shown.Signatures[i].From = iterate.Union(z.shown.Signatures[i].From, []netip.Addr{from})
 		return
 	}
 	if len(z.shown.Signatures) >= maxShown {

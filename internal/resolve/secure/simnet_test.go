@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/simnet"
@@ -39,12 +40,13 @@ func TestSimnet(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				hints := []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}
-				trace, err := (&iterate.Iterator{Exchanger: net, Options: iterate.Options{Hints: hints}}).Run(t.Context(), question(tt.q))
+				opts := iterate.Options{Hints: []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}, Probe: "probe",
+					Budget: resolve.NewBudget(400, 10, nil), MaxTime: 20 * time.Second, Timeouts: []time.Duration{2 * time.Second}}
+				trace, err := (&iterate.Iterator{Exchanger: net, Options: opts}).Run(t.Context(), question(tt.q))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := summary(secure.Validate(trace, []secure.Anchor{anchor}, time.Now())); strings.TrimSpace(got) != tt.want {
+				if got := summary(validate(trace, []secure.Anchor{anchor}, time.Now())); strings.TrimSpace(got) != tt.want {
 					t.Errorf("got  %s\nwant %s", got, tt.want)
 				}
 			})
