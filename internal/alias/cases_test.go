@@ -557,13 +557,12 @@ func TestRefreshOfNothingNew(t *testing.T) {
 func TestCase63Restart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const aliases, targets = 10_000, 50
-		var script strings.Builder
-		script.WriteString("zone example.net.\n")
+		script := "zone example.net.\n"
 		for i := range targets {
-			fmt.Fprintf(&script, "t%d.example.net. 300 A 203.0.113.%d\nt%d.example.net. 300 AAAA 2001:db8::%d\n", i, i+1, i, i+1)
+			script += fmt.Sprintf("t%d.example.net. 300 A 203.0.113.%d\nt%d.example.net. 300 AAAA 2001:db8::%d\n", i, i+1, i, i+1)
 		}
 		net := simnet.New(1)
-		net.MustServer(resolver, script.String())
+		net.MustServer(resolver, script)
 		path := t.TempDir() + "/db"
 		r := open(t, path, net, alias.Options{}, follow.Options{})
 		z := r.zone("example.org.")
