@@ -82,7 +82,7 @@ func TestStaleLimitRestart(t *testing.T) {
 			if r != nil {
 				r.stop()
 			}
-			r = open(t, path, net, alias.Options{}, follow.Options{Rand: func() float64 { return 0 }})
+			r = open(t, path, net, alias.Options{}, follow.Options{})
 			r.SetPolicy(alias.Policy{StaleLimit: 24 * time.Hour})
 			r.wait(0)
 		}
@@ -136,7 +136,7 @@ func TestZonesOfAll(t *testing.T) {
 			if r != nil {
 				r.stop()
 			}
-			r = open(t, path, net, alias.Options{}, follow.Options{Rand: func() float64 { return 0 }})
+			r = open(t, path, net, alias.Options{}, follow.Options{})
 			r.SetPolicy(alias.Policy{AllZones: all})
 			r.wait(time.Second)
 		}

@@ -131,10 +131,10 @@ func start(t *testing.T, script string) *rig {
 	t.Helper()
 	net := simnet.New(1)
 	net.MustServer(resolver, script)
-	return open(t, filepath.Join(t.TempDir(), "db"), net, alias.Options{}, follow.Options{Rand: func() float64 { return 0 }})
+	return open(t, filepath.Join(t.TempDir(), "db"), net, alias.Options{}, follow.Options{})
 }
 
-// open opens a service on a store that may be there already.
+// open opens a service on a store that may be there already. Without a Rand the lookups of each run come at the same moments.
 func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo follow.Options) *rig {
 	t.Helper()
 	st, err := boltstore.Open(path, boltstore.Options{})
@@ -149,6 +149,9 @@ func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo fol
 		t.Fatal(err)
 	}
 	fo.Exchanger, fo.Changed = net, r.Changed
+	if fo.Rand == nil {
+		fo.Rand = func() float64 { return 0 }
+	}
 	srv, err := resolve.ParseServer(resolver)
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestStories(t *testing.T) {
 func play(t *testing.T, a *txtar.Archive) string {
 	net := simnet.New(1)
 	path := filepath.Join(t.TempDir(), "db")
-	opts := follow.Options{Rand: func() float64 { return 0 }}
+	opts := follow.Options{}
 	var r *rig
 	for _, f := range a.Files {
 		lines := strings.Split(strings.TrimSpace(string(f.Data)), "\n")
