@@ -76,7 +76,6 @@ type Result struct {
 	RTT       time.Duration
 	Sent      int            // how often
 	From      netip.AddrPort // where the reply came from
-	Size      int            // of the reply in octets
 	Reply     []byte         // with id 0; empty if there was none, or none that can be read
 }
 
@@ -208,7 +207,7 @@ func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Result 
 		name = dnsname.Root // it was one of ours
 	}
 	p := Result{Kind: t.kind, Transport: g.transport, Name: name, Type: rr.Type(q.Qtype), EDNS: g.query.IsEdns0() != nil,
-		At: g.at, RTT: g.rtt, Sent: g.sent, From: g.from, Size: len(g.wire)}
+		At: g.at, RTT: g.rtt, Sent: g.sent, From: g.from}
 	if g.msg != nil {
 		p.Reply = slices.Clone(g.wire)
 		p.Reply[0], p.Reply[1] = 0, 0

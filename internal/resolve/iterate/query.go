@@ -85,7 +85,7 @@ func subnet(p netip.Prefix) *dns.EDNS0_SUBNET {
 
 // newCookie is a client cookie in hex (RFC 7873 §4.1).
 func newCookie() string {
-	var b [clientCookie / 2]byte
+	var b [8]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }

@@ -7,17 +7,10 @@ import (
 
 // trace is the record of the run.
 func (r *run) trace() *Trace {
-	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), DNSSEC: !r.opts.NoDNSSEC, Probe: r.opts.Probe,
-		Result: r.result, Chain: r.chain, Notes: r.notes}
+	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), DNSSEC: !r.opts.NoDNSSEC, Result: r.result, Chain: r.chain, Notes: r.notes,
+		Exchanges: r.exchanges()}
 	for _, z := range r.order {
 		t.Zones = append(t.Zones, z.record())
-	}
-	t.Exchanges = r.exchanges()
-	for _, e := range t.Exchanges {
-		t.Took = max(t.Took, e.At+e.RTT)
-		if e.Try > 0 {
-			t.Queries++
-		}
 	}
 	maps.Copy(r.limits, r.ended)
 	t.Unfinished = slices.Sorted(maps.Keys(r.limits))

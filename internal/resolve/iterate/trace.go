@@ -16,16 +16,13 @@ import (
 
 // Trace is the record of a walk: plain data that others judge.
 type Trace struct {
-	Question Question      `json:"question"`
-	Began    time.Time     `json:"began"`
-	Took     time.Duration `json:"took"`   // until the last reply
-	DNSSEC   bool          `json:"dnssec"` // DO was set
-	Probe    string        `json:"probe"`  // the first label of names that were asked for to find wildcards
-	Result   Class         `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
-	Chain    []Link        `json:"chain"`
-	Zones    []Zone        `json:"zones"` // a zone comes behind its parent
-	Notes    []Note        `json:"notes"`
-	Queries  int           `json:"queries"`
+	Question Question  `json:"question"`
+	Began    time.Time `json:"began"`
+	DNSSEC   bool      `json:"dnssec"` // DO was set
+	Result   Class     `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
+	Chain    []Link    `json:"chain"`
+	Zones    []Zone    `json:"zones"` // a zone comes behind its parent
+	Notes    []Note    `json:"notes"`
 	// Unfinished says which limits kept the walk from being complete. What is missing then is unknown, not wrong.
 	Unfinished []string   `json:"unfinished"`
 	Exchanges  []Exchange `json:"exchanges"` // in the order of time

@@ -16,17 +16,13 @@ import (
 
 // View is a reply in the terms of package rr, for those who read evidence and do not know the library that parses messages.
 type View struct {
-	Rcode                  string // its mnemonic, with EDNS the extended one; RCODEnnn if it has none
-	AA, TC, RD, RA, AD, CD bool
+	Rcode  string // its mnemonic, with EDNS the extended one; RCODEnnn if it has none
+	RD, AD bool
 
-	EDNS    bool // the reply has an OPT record
-	Version uint8
-	UDPSize uint16
-	DO      bool
-	NSID    string // as text if it is printable, else in hex
-	Cookie  bool   // the server gave one of its own, not only ours back
-	EDE     []EDE
-	ECS     netip.Prefix // the answer is for this subnet: its length is the scope; invalid without the option
+	EDNS bool   // the reply has an OPT record
+	NSID string // as text if it is printable, else in hex
+	EDE  []EDE
+	ECS  netip.Prefix // the answer is for this subnet: its length is the scope; invalid without the option
 
 	Case bool // the question came back in the case that it was sent in
 	Size int  // in octets, as packed here: about what the server sent
@@ -67,8 +63,7 @@ func (e Exchange) View() (View, error) {
 	if m == nil {
 		return View{}, fmt.Errorf("view of %v to %v: there is no reply", e.Server, e.Question)
 	}
-	v := View{Rcode: wire.RcodeText(m.Rcode), AA: m.Authoritative, TC: m.Truncated, RD: m.RecursionDesired, RA: m.RecursionAvailable,
-		AD: m.AuthenticatedData, CD: m.CheckingDisabled, Size: len(e.Reply),
+	v := View{Rcode: wire.RcodeText(m.Rcode), RD: m.RecursionDesired, AD: m.AuthenticatedData, Size: len(e.Reply),
 		Case: len(m.Question) == 1 && bytes.HasPrefix(e.Reply[wire.HeaderSize:], mixCase(e.Question.Name))}
 	v.readOPT(m.IsEdns0())
 	for _, s := range []struct {
@@ -86,13 +81,11 @@ func (v *View) readOPT(opt *dns.OPT) {
 	if opt == nil {
 		return
 	}
-	v.EDNS, v.Version, v.UDPSize, v.DO = true, opt.Version(), opt.UDPSize(), opt.Do()
+	v.EDNS = true
 	for _, o := range opt.Option {
 		switch o := o.(type) {
 		case *dns.EDNS0_NSID:
 			v.NSID = readable(o.Nsid)
-		case *dns.EDNS0_COOKIE:
-			v.Cookie = len(o.Cookie) > clientCookie
 		case *dns.EDNS0_EDE:
 			v.EDE = append(v.EDE, EDE{o.InfoCode, o.ExtraText})
 		case *dns.EDNS0_SUBNET:
@@ -102,9 +95,6 @@ func (v *View) readOPT(opt *dns.OPT) {
 		}
 	}
 }
-
-// clientCookie is the length of our part of a cookie in hex (RFC 7873 §4).
-const clientCookie = 16
 
 // readable is an NSID: any octets, mostly a host name.
 func readable(nsid string) string {
