@@ -127,8 +127,8 @@ func computable(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA || t 
 
 const typeHTTPS = rr.Type(65)
 
-// Said is the data that an answer has for its question: of the type asked for, or the alias in its place.
-func (a Answer) Said() []string { return said(a.Question, a.Sets) }
+// said is the data that an answer has for its question: of the type asked for, or the alias in its place.
+func (a Answer) said() []string { return said(a.Question, a.Sets) }
 
 func said(q iterate.Question, sets []Set) (out []string) {
 	for _, s := range sets {
@@ -149,7 +149,7 @@ func said(q iterate.Question, sets []Set) (out []string) {
 // rotates reports whether a server was seen to give other data the next time.
 func rotates(a Answer) bool {
 	return slices.ContainsFunc(a.Others, func(sets []Set) bool {
-		now, then := a.Said(), said(a.Question, sets)
+		now, then := a.said(), said(a.Question, sets)
 		return len(now) > 0 && len(then) > 0 && !slices.Equal(now, then)
 	})
 }
@@ -158,7 +158,7 @@ func rotates(a Answer) bool {
 func byPlace(answers []Answer) bool {
 	for i, a := range answers {
 		for _, b := range answers[i+1:] {
-			if a.Server == b.Server && a.Subnet != b.Subnet && a.Class == b.Class && !slices.Equal(a.Said(), b.Said()) {
+			if a.Server == b.Server && a.Subnet != b.Subnet && a.Class == b.Class && !slices.Equal(a.said(), b.said()) {
 				return true
 			}
 		}
@@ -180,7 +180,7 @@ func strange(answers []Answer) bool {
 		}
 	}
 	return slices.ContainsFunc(answers, func(a Answer) bool {
-		return !rotates(a) && !slices.ContainsFunc(a.Said(), func(d string) bool { return pool[d] })
+		return !rotates(a) && !slices.ContainsFunc(a.said(), func(d string) bool { return pool[d] })
 	})
 }
 
@@ -212,7 +212,7 @@ func overlap(groups []Group) bool {
 // group puts together who says the same, what most say first.
 func group(answers []Answer) (out []Group) {
 	for _, a := range answers {
-		data := a.Said()
+		data := a.said()
 		i := slices.IndexFunc(out, func(g Group) bool { return g.Class == a.Class && slices.Equal(g.Data, data) })
 		if i < 0 {
 			i = len(out)

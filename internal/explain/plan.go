@@ -34,7 +34,7 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 		return safeat.Plan{}, false // the domain is not delegated, and the zone is the registry's
 	}
 	l := safeat.Link{Owner: f.Name, Type: f.Outcomes[i].Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}
-	return safeat.MakePlan(safeat.Change{Action: safeat.Create, Set: l, Start: start}), true
+	return safeat.MakePlan(safeat.Change{Create: true, Set: l, Start: start}), true
 }
 
 func has(o Outcome) bool { return o.Result == iterate.Answer }

@@ -160,7 +160,7 @@ func (l *lookup) whois(ctx context.Context, server, query string) (string, error
 
 // talk sends a line and reads until the server closes, the time is up, or there is more than anyone needs.
 func (c *Client) talk(ctx context.Context, server, query string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout())
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := c.dial(ctx, "tcp", server)
 	if err != nil {

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,7 +97,7 @@ func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (
 }
 
 func (c *Client) get(ctx context.Context, address string, limit int64) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout())
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -135,8 +134,6 @@ func asking(host string, err error) error {
 	}
 	return fmt.Errorf("ask %s: %w", host, err)
 }
-
-func (c *Client) timeout() time.Duration { return cmp.Or(c.Timeout, 10*time.Second) }
 
 // retryAfter is how long a server wants to be left alone (RFC 9110 §10.2.3).
 func retryAfter(h http.Header) time.Duration {

@@ -32,9 +32,7 @@ type Client struct {
 	Bootstrap string // URL of the list of RDAP servers (RFC 9224); default: IANA's
 	WhoisRoot string // host:port of the server that knows the servers of all top-level domains; default: IANA's
 
-	Timeout time.Duration // of one question to one server; default 10 s
-	MaxTime time.Duration // of a lookup in all; default 30 s
-	Log     *slog.Logger  // gets each question to a server, and nothing of the replies; default: none
+	Log *slog.Logger // gets each question to a server, and nothing of the replies; default: none
 
 	once      sync.Once // makes the following
 	http      *http.Client
@@ -42,6 +40,11 @@ type Client struct {
 	bootstrap bootstrap
 	roots     whoisRoots
 }
+
+const (
+	timeout = 10 * time.Second // of one question to one server
+	maxTime = 30 * time.Second // of a lookup in all
+)
 
 // The names of IANA's servers.
 const (
@@ -68,7 +71,7 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, e
 		l.Why = "Nobody was asked: this is a suffix under which others register, not a domain that somebody registered."
 	default:
 		l.Domain, l.Unicode, l.Suffix = suffix.Domain.String(), unicodeOf(suffix.Domain), suffix.Public.String()
-		bounded, cancel := context.WithTimeout(ctx, cmp.Or(c.MaxTime, 30*time.Second))
+		bounded, cancel := context.WithTimeout(ctx, maxTime)
 		defer cancel()
 		l.run(bounded)
 	}

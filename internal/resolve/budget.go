@@ -47,14 +47,14 @@ func (b *Budget) Turn(ctx context.Context, server netip.Addr) error {
 	if !b.take() {
 		return ErrBudget
 	}
-	if err := b.own.Wait(ctx, server); err != nil {
+	if err := b.own.wait(ctx, server); err != nil {
 		return err
 	}
 	if b.shared == nil {
 		return nil
 	}
 	// The run asks for a turn among all at its own pace: if it asked for all turns at once, other runs would wait for them.
-	return b.shared.Wait(ctx, server)
+	return b.shared.wait(ctx, server)
 }
 
 // Acquire is Turn, and then waits until less than the most queries are on their way. Release must follow if there is no error.

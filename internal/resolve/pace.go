@@ -31,8 +31,8 @@ const maxLanes = 4096
 // crowded is how long to wait where there are as many lanes as may be, all in use.
 const crowded = 100 * time.Millisecond
 
-// Wait waits for leave to send one query to a server. Its error is that of ctx, and then nothing may be sent.
-func (p *Pace) Wait(ctx context.Context, server netip.Addr) error {
+// wait waits for leave to send one query to a server. Its error is that of ctx, and then nothing may be sent.
+func (p *Pace) wait(ctx context.Context, server netip.Addr) error {
 	l, err := p.enter(ctx, server.Unmap())
 	if err != nil {
 		return err

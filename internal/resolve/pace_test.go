@@ -26,7 +26,7 @@ func TestPace(t *testing.T) {
 		for i := range 6 {
 			for j := range 3 {
 				all.Go(func() {
-					if err := p.Wait(t.Context(), paced); err != nil {
+					if err := p.wait(t.Context(), paced); err != nil {
 						t.Error(err)
 					}
 					mu.Lock()
@@ -37,7 +37,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 		other := time.Now()
-		if err := p.Wait(t.Context(), netip.MustParseAddr("192.0.2.54")); err != nil || time.Since(other) > 0 {
+		if err := p.wait(t.Context(), netip.MustParseAddr("192.0.2.54")); err != nil || time.Since(other) > 0 {
 			t.Errorf("another server: %v after %v", err, time.Since(other))
 		}
 		all.Wait()
@@ -59,7 +59,7 @@ func TestPace(t *testing.T) {
 func TestPaceGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := &Pace{Rate: 1}, time.Now()
-		if err := p.Wait(t.Context(), paced); err != nil {
+		if err := p.wait(t.Context(), paced); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -67,22 +67,22 @@ func TestPaceGivenUp(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				defer cancel()
-				if err := p.Wait(ctx, paced); !errors.Is(err, context.DeadlineExceeded) {
+				if err := p.wait(ctx, paced); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("after its time was up: %v", err)
 				}
 			})
 		}
 		synctest.Wait()
-		if err := p.Wait(t.Context(), paced); err != nil || time.Since(began) != time.Second {
+		if err := p.wait(t.Context(), paced); err != nil || time.Since(began) != time.Second {
 			t.Errorf("the one who waited: %v after %v, want 1s", err, time.Since(began))
 		}
 		all.Wait()
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.Wait(over, paced); !errors.Is(err, context.Canceled) {
+		if err := p.wait(over, paced); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a context that is over: %v", err)
 		}
-		if err := p.Wait(t.Context(), paced); err != nil || time.Since(began) != 2*time.Second {
+		if err := p.wait(t.Context(), paced); err != nil || time.Since(began) != 2*time.Second {
 			t.Errorf("after that: %v after %v, want 2s", err, time.Since(began))
 		}
 	})
@@ -93,7 +93,7 @@ func TestPaceBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pace{Rate: 1}
 		for i := range 3 * maxLanes {
-			if err := p.Wait(t.Context(), netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})); err != nil {
+			if err := p.wait(t.Context(), netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})); err != nil {
 				t.Fatal(err)
 			}
 		}

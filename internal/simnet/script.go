@@ -16,8 +16,8 @@ import (
 // command is what a line of a script does. It runs with the server's lock held.
 type command func(*Server)
 
-// Script does the commands of a script, one a line; empty lines and those that begin with # do nothing.
-func (s *Server) Script(text string) error {
+// script does the commands of a script, one a line; empty lines and those that begin with # do nothing.
+func (s *Server) script(text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {

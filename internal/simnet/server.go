@@ -75,9 +75,6 @@ func newServer(n *Net, addr netip.AddrPort) *Server {
 		manner: manner{ttls: map[key][]uint32{}}}
 }
 
-// Addr is where the server is.
-func (s *Server) Addr() resolve.Server { return resolve.Server{Addr: s.addr} }
-
 // speaks reports whether the server takes queries over a transport.
 func (s *Server) speaks(tr resolve.Transport) bool {
 	s.mu.Lock()

@@ -52,7 +52,6 @@ type Query struct {
 	Transport resolve.Transport
 	Name      dnsname.Name
 	Type      rr.Type
-	RD        bool // wants the server to ask others
 }
 
 func (q Query) String() string {
@@ -78,7 +77,7 @@ func (n *Net) Server(addr, script string) (*Server, error) {
 		n.servers[at.Addr] = s
 	}
 	n.mu.Unlock()
-	return s, s.Script(script)
+	return s, s.script(script)
 }
 
 // MustServer is Server for what is constant in a test.
@@ -229,7 +228,7 @@ func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error
 	if s == nil {
 		return packet{}, errUnreachable
 	}
-	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype), query.RecursionDesired})
+	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype)})
 	return s.serve(ctx, way, name, query)
 }
 

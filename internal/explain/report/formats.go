@@ -25,9 +25,9 @@ func (r *Report) Write(w io.Writer, format string, o TextOptions) error {
 	case "json":
 		return r.JSON(w)
 	case "markdown":
-		return r.Markdown(w)
+		return r.markdown(w)
 	case "junit":
-		return r.JUnit(w)
+		return r.junit(w)
 	case Calendar:
 		return r.Calendar(w)
 	}
@@ -66,9 +66,9 @@ type failure struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the report for continuous integration: a check is a test, and one that could not be made is skipped. Notices
+// junit writes the report for continuous integration: a check is a test, and one that could not be made is skipped. Notices
 // are no failures.
-func (r *Report) JUnit(w io.Writer) error {
+func (r *Report) junit(w io.Writer) error {
 	s := suite{Name: fmt.Sprintf("nameplane %s %s", r.Kind, words.Name(r.Target)), Tests: len(r.Findings), Time: fmt.Sprintf("%.3f", r.Took.Seconds()),
 		Stamp: r.At.Format("2006-01-02T15:04:05")}
 	for _, f := range r.Findings {

@@ -21,8 +21,8 @@ type document struct {
 	r *Report
 }
 
-// Markdown writes the report for a ticket or a page, in the order of Text.
-func (r *Report) Markdown(w io.Writer) error {
+// markdown writes the report for a ticket or a page, in the order of Text.
+func (r *Report) markdown(w io.Writer) error {
 	d := &document{r: r}
 	fmt.Fprintf(d, "# %s: %s\n\n%s\n", md(words.Name(r.Target)), r.Verdict, md(r.Summary))
 	d.steps()

@@ -96,7 +96,7 @@ func FuzzCompute(f *testing.F) {
 				}
 			}
 		}
-		c := safeat.Change{Action: []safeat.Action{safeat.Replace, safeat.Create}[b.next()%2], Set: b.link(), Parent: b.link(),
+		c := safeat.Change{Create: b.bool(), Set: b.link(), Parent: b.link(),
 			Zone: b.ttl(), Start: t0}
 		if b.bool() {
 			ds := b.link()

@@ -11,19 +11,10 @@ import (
 // lowTTL is the TTL to change a record with: five minutes are short enough to wait for, and no load worth speaking of.
 const lowTTL = 300
 
-// Action is what a change does to a record set.
-type Action string
-
-// Actions.
-const (
-	Replace Action = ""
-	Create  Action = "create"
-)
-
 // Change is what somebody is about to do. The role of Set says of which kind it is: a record, or the nameservers of a zone
 // (ChildNS).
 type Change struct {
-	Action Action
+	Create bool // Set does not exist yet
 	Set    Link // as it is served now; Before are older versions that caches may still hold
 
 	Parent Link  // for nameservers: the parent's NS set
@@ -76,7 +67,7 @@ func MakePlan(c Change) Plan {
 	switch {
 	case c.Set.Role == ChildNS || c.Set.Role == ParentNS:
 		p.nameservers()
-	case c.Action == Create:
+	case c.Create:
 		p.create()
 	default:
 		p.record()

@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 		{"the TTL is low already", safeat.Change{Set: data("www.example.com", 60)}, "0s change\n2m0s confirm\n"},
 		{"it was lowered an hour ago", safeat.Change{Set: recent}, "0s wait\n1h1m0s change\n1h7m0s confirm\n"},
 		{"the TTL is not known", safeat.Change{Set: unknown}, "0s lower\n0s wait?\n168h1m0s change\n168h7m0s confirm\n168h7m0s raise\n"},
-		{"a record comes, negative TTL 600", safeat.Change{Set: data("new.example.com", 60), Action: safeat.Create},
+		{"a record comes, negative TTL 600", safeat.Change{Set: data("new.example.com", 60), Create: true},
 			"0s lower\n0s wait\n11m0s change\n17m0s confirm\n17m0s raise\n"},
 		{"nameservers", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 86400), Parent: safeat.Link{TTL: safeat.Seconds(172800)}, Zone: safeat.Seconds(3600)},
 			"0s prepare\n0s lower\n0s wait\n24h1m0s change\n72h2m0s confirm\n72h2m0s retire\n72h2m0s raise\n"},

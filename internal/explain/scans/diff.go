@@ -17,8 +17,6 @@ type Change struct {
 	After  string `json:"after"`
 }
 
-func (c Change) String() string { return fmt.Sprintf("%s: %s, was %s", c.What, c.After, c.Before) }
-
 // Diff are the changes from one look at a name to a later one. What one of them did not see did not change.
 func Diff(before, after *explain.Facts) (out []Change) {
 	a, b := explain.PastOf(before), explain.PastOf(after)

@@ -25,7 +25,9 @@ func testFan(net *simnet.Net, width int, scripts ...string) *fan {
 	p.near = func(string, netip.AddrPort) uint64 { return 0 }
 	var addrs []netip.AddrPort
 	for i, s := range scripts {
-		addrs = append(addrs, net.MustServer(fmt.Sprintf("10.0.0.%d", i+1), s).Addr().Addr)
+		pod := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		net.MustServer(pod.String(), s)
+		addrs = append(addrs, netip.AddrPortFrom(pod, 53))
 	}
 	p.set(addrs, time.Now())
 	return &fan{client: net, pods: p, width: func(dnsname.Name) int { return width }, home: dnsname.Name.String}
