@@ -90,6 +90,15 @@ func (l *List) Find(what string) (Resolver, bool) {
 	return l.Resolvers[i], true
 }
 
+// String tells the list and its date, as reports show it.
+func (l *List) String() string {
+	date := "of no date"
+	if l.Date != "" {
+		date = "of " + l.Date
+	}
+	return fmt.Sprintf("%d resolvers (%s, %s)", len(l.Resolvers), l.Name, date)
+}
+
 //go:embed public.txt
 var public string
 

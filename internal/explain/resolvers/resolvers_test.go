@@ -13,8 +13,11 @@ import (
 
 func TestLoad(t *testing.T) {
 	l := resolvers.Load()
-	if l.Date == "" || len(l.Resolvers) < 28 {
-		t.Errorf("%d resolvers of %q", len(l.Resolvers), l.Date)
+	if l.Date == "" || !strings.Contains(l.String(), l.Date) {
+		t.Errorf("the date is not shown: %s", l)
+	}
+	if len(l.Resolvers) < 28 {
+		t.Errorf("%s", l)
 	}
 	seen := map[netip.Addr]string{}
 	voters, regions := 0, map[string]int{}
@@ -87,6 +90,9 @@ func TestLoadFile(t *testing.T) {
 	office, guest := l.Resolvers[0], l.Resolvers[1]
 	if office.ID != "office" || !office.Vote || office.MaxTTL != 600 || office.MaxNegativeTTL != 60 || guest.Vote || !guest.Filter || l.Date != "" {
 		t.Errorf("%+v", l)
+	}
+	if got, want := l.String(), "2 resolvers ("+path+", of no date)"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 	if _, err := resolvers.LoadFile(path + "x"); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("err = %v", err)
