@@ -45,7 +45,7 @@ func (p *Pace) wait(ctx context.Context, server netip.Addr) error {
 		return ctx.Err()
 	}
 	if len(l.sent) >= cmp.Or(p.Rate, 10) {
-		if err := sleep(ctx, time.Until(l.sent[0].Add(time.Second))); err != nil {
+		if err := Sleep(ctx, time.Until(l.sent[0].Add(time.Second))); err != nil {
 			return err
 		}
 		l.sent = slices.Delete(l.sent, 0, 1)
@@ -60,7 +60,7 @@ func (p *Pace) enter(ctx context.Context, server netip.Addr) (*lane, error) {
 		if l := p.tryEnter(server); l != nil {
 			return l, nil
 		}
-		_ = sleep(ctx, crowded) // the loop sees why
+		_ = Sleep(ctx, crowded) // the loop sees why
 	}
 	return nil, ctx.Err()
 }
@@ -101,7 +101,11 @@ func (p *Pace) sweepLocked(now time.Time) {
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or for the end of ctx, whose error it returns then.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

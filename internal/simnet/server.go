@@ -109,7 +109,7 @@ func (s *Server) serve(ctx context.Context, way path, name dnsname.Name, msg *dn
 		<-ctx.Done()
 		return packet{}, ctx.Err()
 	}
-	if err := sleep(ctx, wait); err != nil {
+	if err := resolve.Sleep(ctx, wait); err != nil {
 		return packet{}, err
 	}
 	if fault == unreachable {

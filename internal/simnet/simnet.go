@@ -231,18 +231,3 @@ func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error
 	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype)})
 	return s.serve(ctx, way, name, query)
 }
-
-// sleep waits for d, or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

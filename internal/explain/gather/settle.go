@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
 )
@@ -97,14 +98,7 @@ func (r *run) pause(until time.Duration) bool {
 		return false
 	}
 	r.tell(StageSettle, r.facts.Zone.String(), 0, 0)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.ctx.Done():
-		return false
-	}
+	return resolve.Sleep(r.ctx, wait) == nil
 }
 
 // questions are those about the names of the chain that a server is asked.
