@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/explain/source"
 	explainapi "github.com/nameplane/nameplane/internal/httpapi/explain"
-	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
@@ -36,7 +34,7 @@ func (d *Daemon) openExplain() error {
 	// One pace for all scans: to a server that several scans ask they are one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
 	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{PerClient: c.PerClient,
-		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Parse: parseTarget, Domain: domainOf})
+		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Parse: parseTarget})
 	if err != nil {
 		return err
 	}
@@ -74,10 +72,6 @@ func scanWith(base gather.Gatherer) scans.Looker {
 func parseTarget(input string) (dnsname.Name, error) {
 	name, _, err := gather.ParseInput(input)
 	return name, err
-}
-
-func domainOf(n dnsname.Name) dnsname.Name {
-	return cmp.Or(registry.SuffixOf(n).Domain, n)
 }
 
 // register adds the API to mux.

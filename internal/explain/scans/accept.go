@@ -1,6 +1,7 @@
 package scans
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -94,12 +96,12 @@ func (s *Service) admit(client string, name dnsname.Name, now time.Time) error {
 	if wait := s.clients.wait(client, now); wait > 0 {
 		return &BusyError{"you have asked for too many scans", wait}
 	}
-	domain := s.opts.Domain(name)
+	domain := cmp.Or(registry.SuffixOf(name).Domain, name) // that is registered
 	if wait := s.targets.wait(domain, now); wait > 0 {
 		return &BusyError{fmt.Sprintf("%s, with all names in it, has been scanned too often", domain), wait}
 	}
 	s.clients.take(client, now)
-	s.targets.take(s.opts.Domain(name), now)
+	s.targets.take(domain, now)
 	return nil
 }
 

@@ -88,8 +88,6 @@ type Options struct {
 	Public    bool          // anybody may ask: names that are private are refused
 
 	Parse func(input string) (dnsname.Name, error) // required: what was typed, as a name
-	// Domain is the registrable domain of a name, by which targets are counted; default: the name.
-	Domain func(dnsname.Name) dnsname.Name
 }
 
 // Defaults of the Options.
@@ -108,9 +106,6 @@ func (o *Options) defaults() {
 	o.Keep = cmp.Or(o.Keep, DefaultKeep)
 	o.KeepAll = cmp.Or(o.KeepAll, 5000)
 	o.MaxTime = cmp.Or(o.MaxTime, time.Minute)
-	if o.Domain == nil {
-		o.Domain = func(n dnsname.Name) dnsname.Name { return n }
-	}
 }
 
 // Errors of Start.
