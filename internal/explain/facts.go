@@ -2,6 +2,7 @@ package explain
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -57,6 +58,15 @@ type Facts struct {
 	Change    bool               `json:"change,omitempty"`    // the asker is about to change the records, or has done so
 	Past      []Past             `json:"past,omitempty"`      // what earlier looks have seen, the latest first
 	Exchanges []iterate.Exchange `json:"exchanges,omitempty"` // evidence: everything that was asked, in the order of time
+}
+
+// ZoneAt returns the zone with a name, or nil if the walk did not find it.
+func (f *Facts) ZoneAt(name dnsname.Name) *iterate.Zone {
+	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == name })
+	if i < 0 || name.IsZero() {
+		return nil
+	}
+	return &f.Zones[i]
 }
 
 // Vantage is from where was asked.

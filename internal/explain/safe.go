@@ -233,11 +233,11 @@ func dsOf(f *Facts) *PastDS {
 
 // nsSets are the NS sets of the zone: all that any server of the parent gives, and of the child, in canonical order.
 func nsSets(f *Facts) (parent, child iterate.NSSet, ok bool) {
-	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == f.Zone })
-	if i < 0 || len(f.Zones[i].ParentNS) == 0 {
+	z := f.ZoneAt(f.Zone)
+	if z == nil || len(z.ParentNS) == 0 {
 		return parent, child, false
 	}
-	parent.NS, parent.TTL = iterate.Join(f.Zones[i].ParentNS)
-	child.NS, child.TTL = iterate.Join(f.Zones[i].ChildNS)
+	parent.NS, parent.TTL = iterate.Join(z.ParentNS)
+	child.NS, child.TTL = iterate.Join(z.ChildNS)
 	return parent, child, true
 }

@@ -36,7 +36,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 		return suffixThere(f)
 	}
 	domain := text(f.Domain)
-	if z := zoneAt(f, f.Domain); z != nil {
+	if z := f.ZoneAt(f.Domain); z != nil {
 		ns, _ := iterate.Join(z.ParentNS)
 		if len(ns) == 0 {
 			return pass(domain, "%s is a zone, on the servers of %s.", domain, text(z.Parent))
@@ -94,7 +94,7 @@ func suffixThere(f *explain.Facts) []explain.Finding {
 	}
 	name := text(f.Name)
 	parent, evidence := denied(f, f.Name)
-	z := zoneAt(f, f.Name)
+	z := f.ZoneAt(f.Name)
 	switch {
 	case z != nil:
 		ns, _ := iterate.Join(z.ParentNS)

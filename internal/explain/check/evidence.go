@@ -32,13 +32,13 @@ func (c Check) shown(f *explain.Facts, subject string) (out []int) {
 func zoneOf(f *explain.Facts, subject string) *iterate.Zone {
 	for _, z := range judged(f) {
 		if text(z.Name) == subject {
-			return zoneAt(f, z.Name)
+			return f.ZoneAt(z.Name)
 		}
 	}
-	if z := zoneAt(f, f.Zone); z != nil && own(f, z.Name) {
+	if z := f.ZoneAt(f.Zone); z != nil && own(f, z.Name) {
 		return z
 	}
-	return zoneAt(f, f.Domain)
+	return f.ZoneAt(f.Domain)
 }
 
 // tells is which exchanges show what a check goes by; nil if none does, as with what registries say.

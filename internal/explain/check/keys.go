@@ -167,7 +167,7 @@ func checkedAlike(f *explain.Facts) []explain.Finding {
 }
 
 func planDS(f *explain.Facts) []explain.Finding {
-	z := zoneAt(f, f.Zone)
+	z := f.ZoneAt(f.Zone)
 	if len(f.PlanNS) == 0 || z == nil {
 		return nil
 	}

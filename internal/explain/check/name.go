@@ -17,10 +17,10 @@ import (
 func undelegated(f *explain.Facts) bool {
 	if f.Domain.IsZero() { // nobody can register it; it may have records without being a zone
 		parent, _ := denied(f, f.Name)
-		return !f.Name.IsZero() && zoneAt(f, f.Name) == nil && !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
+		return !f.Name.IsZero() && f.ZoneAt(f.Name) == nil && !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
 	}
 	parent, _ := denied(f, f.Domain)
-	return zoneAt(f, f.Domain) == nil && !parent.IsZero()
+	return f.ZoneAt(f.Domain) == nil && !parent.IsZero()
 }
 
 // loops reports whether the aliases go in a circle, of which NAM05 tells.
@@ -307,7 +307,7 @@ func targetRegistered(f *explain.Facts) []explain.Finding {
 		parent, evidence := denied(f, h.Domain)
 		r, ok := registrationOf(f, h.Domain)
 		switch {
-		case zoneAt(f, h.Domain) != nil || ok && r.State == registry.Registered:
+		case f.ZoneAt(h.Domain) != nil || ok && r.State == registry.Registered:
 			all = append(all, pass(domain, "%s, which %s leads to, is registered.", domain, text(f.Name))...)
 		case ok && r.State == registry.Free && !parent.IsZero():
 			x := fail("", explain.DNSHost, domain, "%s leads to %s, but the domain %s is not registered: anyone can register it and answer for your name.", text(h.From), text(h.To), domain)

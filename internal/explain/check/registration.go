@@ -54,7 +54,7 @@ func registered(f *explain.Facts) []explain.Finding {
 		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Registered:
 		return pass(domain, "%s is registered%s", domain, sentence(naming(" at %s", r.Registrar.Name)))
-	case zoneAt(f, f.Domain) != nil:
+	case f.ZoneAt(f.Domain) != nil:
 		return pass(domain, "%s is delegated, and so is registered.", domain)
 	case ok && r.State == registry.Free && !parent.IsZero():
 		x := fail("", explain.You, domain, "%s is not registered, or a letter is off: the registry does not know it, and %s does not have it.", domain, text(parent))
@@ -72,7 +72,7 @@ func noTLD(f *explain.Facts) string {
 		domain = f.Name
 	}
 	zone, _ := denied(f, domain)
-	if domain.IsZero() || zone.IsZero() || !zone.IsRoot() || zoneAt(f, domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+	if domain.IsZero() || zone.IsZero() || !zone.IsRoot() || f.ZoneAt(domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
 		return o.Result == iterate.NXDomain
 	}) {
 		return ""
@@ -202,7 +202,7 @@ func locked(f *explain.Facts) []explain.Finding {
 
 func registryNS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
-		z := zoneAt(f, f.Domain)
+		z := f.ZoneAt(f.Domain)
 		if z == nil {
 			return nil // DEL01 tells
 		}
@@ -231,7 +231,7 @@ func registryNS(f *explain.Facts) []explain.Finding {
 func registryDS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		z, ok := securedZone(f, f.Domain)
-		if zoneAt(f, f.Domain) == nil {
+		if f.ZoneAt(f.Domain) == nil {
 			return nil // DEL01 tells
 		}
 		if !r.DNSSEC.Known || !ok || len(z.DS) == 0 && z.Cause != secure.NoDS {

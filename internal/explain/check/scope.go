@@ -40,14 +40,6 @@ func who(f *explain.Facts, zone dnsname.Name, mine explain.Actor) explain.Actor 
 	return explain.Target
 }
 
-func zoneAt(f *explain.Facts, name dnsname.Name) *iterate.Zone {
-	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == name })
-	if i < 0 || name.IsZero() {
-		return nil
-	}
-	return &f.Zones[i]
-}
-
 // listed are the servers of a zone that the delegation or the zone lists.
 func listed(f *explain.Facts, zone dnsname.Name) []explain.Server {
 	return only(f.Servers, func(s explain.Server) bool {

@@ -273,7 +273,7 @@ func mname(f *explain.Facts) []explain.Finding {
 
 // primaryOf is what is known of the primary server: it was looked up for itself, or as one of the nameservers.
 func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
-	z := zoneAt(f, f.Zone)
+	z := f.ZoneAt(f.Zone)
 	if f.Primary != nil || z == nil {
 		return f.Primary
 	}
@@ -337,7 +337,7 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	}
 	zone := text(f.Zone)
 	most, what := uint32(0), ""
-	if z := zoneAt(f, f.Zone); z != nil {
+	if z := f.ZoneAt(f.Zone); z != nil {
 		if ns, ttl := iterate.Join(z.ChildNS); len(ns) > 0 {
 			most, what = ttl, "NS"
 		}

@@ -154,7 +154,7 @@ func nsChanged(f *explain.Facts, now []dnsname.Name) bool {
 }
 
 func parentTTL(f *explain.Facts) []explain.Finding {
-	zone, z := text(f.Zone), zoneAt(f, f.Zone)
+	zone, z := text(f.Zone), f.ZoneAt(f.Zone)
 	if z == nil {
 		return nil
 	}

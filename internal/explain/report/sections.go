@@ -16,17 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// zoneOf is the zone that a report is about; nil if it was not found.
-func zoneOf(f *explain.Facts) *iterate.Zone {
-	i := slices.IndexFunc(f.Zones, func(z iterate.Zone) bool { return z.Name == f.Zone })
-	if i < 0 || f.Zone.IsZero() {
-		return nil
-	}
-	return &f.Zones[i]
-}
-
 func delegationOf(f *explain.Facts) *Delegation {
-	z := zoneOf(f)
+	z := f.ZoneAt(f.Zone)
 	if z == nil || z.Hidden && len(z.ChildNS) == 0 {
 		return nil
 	}
@@ -54,7 +45,7 @@ func delegationOf(f *explain.Facts) *Delegation {
 
 // plannedOf are the nameservers that are to come, and whether they know the zone already.
 func plannedOf(f *explain.Facts) (out []Nameserver) {
-	z := zoneOf(f)
+	z := f.ZoneAt(f.Zone)
 	for _, n := range f.PlanNS {
 		row := Nameserver{Name: n, Parent: explain.Unknown, Child: explain.Unknown}
 		if z != nil {
