@@ -196,14 +196,22 @@ func (k *TSIGKey) Usable() bool { return len(k.Secret) > 0 && k.hash() != nil }
 // the one before it (RFC 8945 §5.3). The client signs first and verifies then, the server the other way round. The key must be
 // usable.
 type TSIGChain struct {
-	Key     TSIGKey
-	signed  int    // messages with a TSIG record so far
-	prior   []byte // MAC of the last of them
-	between []byte // messages since then, which the next MAC covers too
+	Key    TSIGKey
+	signed int       // messages with a TSIG record so far
+	next   hash.Hash // has read the MAC of the last of them, and the messages since then; nil: nothing
 }
 
-// Unsigned takes a message of an answer that has no TSIG record.
-func (c *TSIGChain) Unsigned(msg []byte) { c.between = append(c.between, msg...) }
+// Unsigned takes a message of an answer that has no TSIG record. The next MAC covers it. The message is not kept: there
+// may be 99 of 64 KiB each (RFC 8945 §5.3.1).
+func (c *TSIGChain) Unsigned(msg []byte) { c.mac().Write(msg) }
+
+// mac returns the hash of the next MAC.
+func (c *TSIGChain) mac() hash.Hash {
+	if c.next == nil {
+		c.next = hmac.New(c.Key.hash(), c.Key.Secret)
+	}
+	return c.next
+}
 
 // Size is how many bytes Sign appends, other data not counted.
 func (c *TSIGChain) Size() int {
@@ -244,16 +252,16 @@ func (c *TSIGChain) Verify(msg []byte, t *TSIG, now time.Time) uint16 {
 	return TSIGNoError
 }
 
-func (c *TSIGChain) step(mac []byte) { c.signed, c.prior, c.between = c.signed+1, mac, nil }
+// step goes on to the message after the one that has this MAC.
+func (c *TSIGChain) step(mac []byte) {
+	c.signed, c.next = c.signed+1, nil
+	c.mac().Write(binary.BigEndian.AppendUint16(nil, uint16(len(mac))))
+	c.mac().Write(mac)
+}
 
-// sum returns the MAC of the next message.
+// sum returns the MAC of the next message. The caller calls step next.
 func (c *TSIGChain) sum(t *TSIG, msg []byte) []byte {
-	m := hmac.New(c.Key.hash(), c.Key.Secret)
-	if c.signed > 0 {
-		m.Write(binary.BigEndian.AppendUint16(nil, uint16(len(c.prior))))
-		m.Write(c.prior)
-	}
-	m.Write(c.between)
+	m := c.mac()
 	m.Write(msg)
 	m.Write(t.variables(c.signed > 1))
 	return m.Sum(nil)

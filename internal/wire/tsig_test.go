@@ -69,6 +69,20 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestUnsignedIsNotKept: a peer may send 99 messages of 64 KiB before one that is signed.
+func TestUnsignedIsNotKept(t *testing.T) {
+	c := wire.TSIGChain{Key: key}
+	message := make([]byte, wire.MaxSize)
+	c.Unsigned(message)
+	if n := testing.AllocsPerRun(1, func() {
+		for range 98 {
+			c.Unsigned(message)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for messages without a signature", n)
+	}
+}
+
 func TestVerifyErrors(t *testing.T) {
 	now := time.Now()
 	tests := []struct {
