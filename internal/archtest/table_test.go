@@ -21,6 +21,7 @@ var layers = []layer{
 	{"nouns", "values without I/O, goroutines or logging", map[string][]string{
 		"internal/dnsname":            {},
 		"internal/rr":                 {"internal/dnsname"},
+		"internal/specialaddr":        {},
 		"internal/wire":               {"internal/dnsname", "internal/rr"},
 		"internal/zone":               {"internal/dnsname", "internal/rr", "internal/wire"},
 		"kubernetes/api/crds":         {},
@@ -104,6 +105,7 @@ var tests = []string{
 	"deploy",
 	"internal/access/accesstest",
 	"internal/archtest",
+	"internal/specialaddr/specialaddrtest",
 	"internal/store/storetest",
 	"kubernetes/bench/egress",
 	"kubernetes/test/cluster",
