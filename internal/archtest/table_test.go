@@ -30,6 +30,7 @@ var layers = []layer{
 		"kubernetes/api/v1alpha1":     {},
 	}},
 	{"mechanisms", "one job each, which knows nothing of what users ask for", map[string][]string{
+		"internal/budget":          {},
 		"internal/forward":         {"internal/resolve"},
 		"internal/lookup":          {},
 		"internal/registry":        {},

@@ -1,0 +1,172 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+)
+
+// withLive returns a budget of 800 MiB for the process, and so 400 MiB for work, on a heap that a test sets.
+func withLive(live *int64) *Budget {
+	b := New(800 << 20)
+	b.live = func() int64 { return *live }
+	return b
+}
+
+// taken is a Take that runs beside the test.
+type taken struct {
+	cancel  context.CancelFunc
+	done    bool
+	err     error
+	release func()
+}
+
+func start(b *Budget, owner string, n int64) *taken {
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &taken{cancel: cancel}
+	go func() {
+		x.release, x.err = b.Take(ctx, owner, n)
+		x.done = true
+	}()
+	synctest.Wait()
+	return x
+}
+
+func TestTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live int64
+		b := withLive(&live)
+		big := start(b, "p1", 300<<20)
+		other := start(b, "p2", 100<<20) // 400 MiB would leave nothing for small work
+		request := start(b, "p3", 10<<10)
+		if !big.done || other.done || !request.done {
+			t.Fatalf("300 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done, other.done, request.done)
+		}
+		big.release()
+		big.release() // once
+		synctest.Wait()
+		if !other.done || b.used != 100<<20+10<<10 {
+			t.Fatalf("the next in line waits, with %d bytes in use", b.used)
+		}
+		other.release()
+		request.release()
+		if b.used != 0 || len(b.owners) != 0 {
+			t.Errorf("%d bytes of %v are in use at the end", b.used, b.owners)
+		}
+	})
+}
+
+// TestTakeShare: an owner that holds a quarter waits, and others pass it.
+func TestTakeShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live int64
+		b := withLive(&live)
+		var mine []*taken
+		for range 20 {
+			mine = append(mine, start(b, "hostile", 16<<20))
+		}
+		n := 0
+		for _, x := range mine {
+			if x.done {
+				n++
+			}
+		}
+		if n != 6 { // 96 MiB of 100
+			t.Errorf("one owner has %d shares of 16 MiB", n)
+		}
+		if victim := start(b, "victim", 16<<20); !victim.done {
+			t.Error("another owner waits behind it")
+		} else {
+			victim.release()
+		}
+		for _, x := range mine {
+			x.cancel()
+		}
+		synctest.Wait()
+		for _, x := range mine {
+			if x.err == nil {
+				x.release()
+			} else if !errors.Is(x.err, context.Canceled) {
+				t.Error(x.err)
+			}
+		}
+		if b.used != 0 || len(b.line) != 0 {
+			t.Errorf("%d bytes in use, %d in line", b.used, len(b.line))
+		}
+	})
+}
+
+// TestTakeLive: what is served leaves less for work, and a collection that finds less in use lets it go on.
+func TestTakeLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := int64(650 << 20)
+		b := withLive(&live)
+		if b.Full() != true {
+			t.Error("650 of 800 MiB are not full")
+		}
+		x := start(b, "p", 100<<20)
+		if x.done {
+			t.Fatal("100 MiB beside 650 MiB of 800 MiB")
+		}
+		live = 500 << 20
+		time.Sleep(2 * time.Second)
+		if !x.done || x.err != nil || b.Full() {
+			t.Errorf("after a collection: %v, %v, full %v", x.done, x.err, b.Full())
+		}
+		x.release()
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	b := New(800 << 20)
+	_, err := b.Take(t.Context(), "p", 351<<20)
+	e, ok := errors.AsType[*TooLargeError](err)
+	if !ok || !strings.Contains(err.Error(), "raise the memory limit of the server, which is 800 MiB, to 803 MiB") {
+		t.Fatalf("Take = %v", err)
+	}
+	if err := New(limitFor(e.Need)).Fits(e.Need); err != nil {
+		t.Errorf("with the limit that the error asks for: %v", err)
+	}
+	var none *Budget
+	if release, err := none.Take(t.Context(), "p", 1<<40); err != nil || none.Full() {
+		t.Errorf("without a limit: %v", err)
+	} else {
+		release()
+	}
+}
+
+func TestGroupLimit(t *testing.T) {
+	const unlimited = "9223372036854771712\n"
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  int64
+	}{
+		{"another system", nil, 0},
+		{"no group", map[string]string{"proc/meminfo": "MemTotal:       2048 kB\nMemFree: 1 kB\n"}, 2 << 20},
+		{"version 2", map[string]string{"proc/self/cgroup": "0::/kube/pod/box\n", "sys/fs/cgroup/kube/pod/box/memory.max": "max\n",
+			"sys/fs/cgroup/kube/pod/memory.max": "1073741824\n", "sys/fs/cgroup/kube/memory.max": "max\n"}, 1 << 30},
+		{"version 2 in a container", map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1000\n",
+			"proc/meminfo": "MemTotal: 2048 kB\n"}, 1000},
+		{"version 1", map[string]string{"proc/self/cgroup": "5:cpu:/x\n4:memory:/a/b\n0::/\n",
+			"sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "3000\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": unlimited,
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": unlimited}, 3000},
+		{"version 1 in a container", map[string]string{"proc/self/cgroup": "4:memory:/docker/abc\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n"}, 3000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := fstest.MapFS{}
+			for path, text := range tt.files {
+				root[path] = &fstest.MapFile{Data: []byte(text)}
+			}
+			if got := groupLimit(root); got != tt.want {
+				t.Errorf("limit %d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package budget
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// Limit returns the memory limit of the process, in bytes: GOMEMLIMIT, or else nine tenths of what the control group, or
+// the machine, has. Then it becomes the limit of the garbage collector, too. The tenth is for memory that Go does not
+// count: pages of the store's file that are being written, and the kernel's own.
+func Limit() int64 {
+	if n := debug.SetMemoryLimit(-1); n != math.MaxInt64 {
+		return n
+	}
+	n := groupLimit(os.DirFS("/"))
+	if n == 0 {
+		return 0
+	}
+	n -= n / 10
+	debug.SetMemoryLimit(n)
+	return n
+}
+
+// groupLimit returns the smallest limit of the control groups that the process is in and of the machine; 0 when none is
+// known. Version 2 has one tree of groups, version 1 has one for memory. The path of a group is that of its namespace,
+// which a container may see under a shorter one, so the groups above it count as well.
+func groupLimit(root fs.FS) int64 {
+	limit := machine(root)
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent: another system
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		dir, file := "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		switch {
+		case parts[0] == "0" && parts[1] == "":
+			dir, file = "sys/fs/cgroup", "memory.max"
+		case parts[1] != "memory":
+			continue
+		}
+		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
+			text, _ := fs.ReadFile(root, path.Join(dir, at, file))
+			limit = smaller(limit, string(text))
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
+
+// machine returns the memory of the machine.
+func machine(root fs.FS) int64 {
+	text, _ := fs.ReadFile(root, "proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemTotal:")
+	if kb := strings.Fields(rest); len(kb) > 0 {
+		if n, err := strconv.ParseInt(kb[0], 10, 64); err == nil {
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// smaller returns the smaller of a limit, where 0 is none, and a limit in text, where anything but a number is none.
+func smaller(limit int64, text string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n <= 0 || limit > 0 && limit < n {
+		return limit
+	}
+	return n
+}
