@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/daemon"
@@ -110,7 +111,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	log, level := daemon.NewLogger(cfg.Log)
 	debug.SetGCPercent(gcPercent)
 	d, err := daemon.Open(c.Context(), daemon.Options{Config: cfg, Load: f.load, Log: log, Level: level,
-		Version: thisBuild(debug.ReadBuildInfo()).Version})
+		Version: thisBuild(debug.ReadBuildInfo()).Version, Memory: budget.Limit()})
 	if err != nil {
 		return startFailure(err)
 	}

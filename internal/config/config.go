@@ -91,10 +91,10 @@ type Journal struct {
 
 // Designate holds the defaults and limits of zones created through the API.
 type Designate struct {
-	Nameservers []string         `yaml:"nameservers"`
-	DefaultTTL  uint32           `yaml:"default_ttl"`
-	MinTTL      uint32           `yaml:"min_ttl"`
-	Quotas      designate.Quotas `yaml:"quotas"`
+	Nameservers []string       `yaml:"nameservers"`
+	DefaultTTL  uint32         `yaml:"default_ttl"`
+	MinTTL      uint32         `yaml:"min_ttl"`
+	Quotas      publish.Quotas `yaml:"quotas"`
 }
 
 // Default returns the configuration of a server without a file. A value that a package has a default for is the
@@ -123,7 +123,7 @@ func Default() Config {
 			PerTarget: scans.DefaultPerTarget, Keep: scans.DefaultKeep},
 		Journal: Journal{Changes: publish.DefaultJournalLimit},
 		Designate: Designate{Nameservers: []string{designate.DefaultNameserver}, DefaultTTL: designate.DefaultTTL,
-			Quotas: designate.DefaultQuotas()},
+			Quotas: publish.DefaultQuotas()},
 	}
 }
 

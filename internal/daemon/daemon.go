@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnspeer"
 	"github.com/nameplane/nameplane/internal/dnsserver"
@@ -38,6 +39,7 @@ type Options struct {
 	Log     *slog.Logger
 	Level   *slog.LevelVar // of Log
 	Version string         // of the program
+	Memory  int64          // limit of the process, in bytes; 0: none
 }
 
 // Daemon is a server with its store opened and all its listeners bound.
@@ -49,6 +51,7 @@ type Daemon struct {
 	version    string
 	data       *os.Root // the data directory
 	store      *boltstore.Store
+	budget     *budget.Budget // of memory
 	publisher  *publish.Publisher
 	access     *access.Access
 	designate  *designate.API
@@ -70,7 +73,7 @@ type Daemon struct {
 
 // Open opens the store and binds every listener. The caller calls Run, which also closes the server.
 func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
-	d := &Daemon{cfg: o.Config, load: o.Load, log: o.Log, level: o.Level, version: o.Version,
+	d := &Daemon{cfg: o.Config, load: o.Load, log: o.Log, level: o.Level, version: o.Version, budget: budget.New(o.Memory),
 		stopping: make(chan struct{}), committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -107,7 +110,7 @@ func (d *Daemon) openStore() (err error) {
 		return fmt.Errorf("store file %s: %w", d.storePath(), err)
 	}
 	d.following = newFollowing(d)
-	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log,
+	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log, Quotas: d.cfg.Designate.Quotas, Full: d.budget.Full,
 		JournalLimit: d.cfg.Journal.Changes, Committed: d.changed,
 		Derive: d.following.aliases.Derive})
 	if err != nil {

@@ -29,6 +29,9 @@ const (
 	batchBody    = 1 << 20
 )
 
+// importsPath is where zone files are sent.
+const importsPath = "/v2/zones/tasks/imports"
+
 // mepConns is the limit of connections of edge platforms, which are few.
 const mepConns = 256
 
@@ -84,9 +87,9 @@ func (d *Daemon) listen(name, addr string, t config.TLS, conns int, h http.Handl
 func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	c := d.cfg.HTTP
 	bodies := platformBodies()
-	bodies["/v2/zones/tasks/imports"] = int64(c.MaxImport)
+	bodies[importsPath] = int64(c.MaxImport)
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
-		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies}}
+		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies, Budget: d.budget, Streamed: importsPath}}
 }
 
 // appsFrame is the frame of Mp1.
@@ -96,7 +99,7 @@ func (d *Daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 		identify = httpapi.Anybody(httpapi.Caller{Who: "any application", Roles: access.Roles(access.RoleApp), AnyApp: true})
 	}
 	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(), NoLogin: true,
-		Identify: identify, Limits: httpapi.Limits{Body: appBody}}
+		Identify: identify, Limits: httpapi.Limits{Body: appBody, Budget: d.budget}}
 }
 
 // mepFrame is the frame of Mm5 and the management of server records.
@@ -110,7 +113,7 @@ func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	}
 	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
 		Public: []string{healthPath}, Identify: identify,
-		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies()}}
+		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies(), Budget: d.budget}}
 }
 
 // platformBodies returns the limits of bodies by path.
@@ -126,7 +129,7 @@ func platformBodies() map[string]int64 {
 // management returns every API of an operator.
 func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log,
-		Settings: d.designateSettings(), Peers: d.designatePeers()}
+		Settings: d.designateSettings(), Peers: d.designatePeers(), Budget: d.budget}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))

@@ -25,13 +25,13 @@ func replyHead(msg []byte) []byte {
 	return head
 }
 
-// malformed answers what cannot be read.
-func (c *conversation) malformed() error {
+// bare answers a message that was not read with nothing but a code.
+func (c *conversation) bare(rcode uint16) error {
 	if len(c.m.Wire) < wire.HeaderSize {
 		return nil
 	}
 	msg := append([]byte(nil), c.m.Wire[:wire.HeaderSize]...)
-	binary.BigEndian.PutUint16(msg[2:], wire.FlagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags|dns.RcodeFormatError)
+	binary.BigEndian.PutUint16(msg[2:], wire.FlagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags|rcode)
 	clear(msg[4:])
 	return c.m.Send(msg)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -32,6 +33,7 @@ type Config struct {
 	// Notified is told that a master of a SECONDARY zone has something new; nil: there are no such zones.
 	Notified func(zone uuid.UUID, from netip.Addr)
 	Log      *slog.Logger // default: none
+	Budget   *budget.Budget
 }
 
 const (
@@ -83,13 +85,17 @@ type conversation struct {
 // Serve implements dnsserver.Peers.
 func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 	c := &conversation{Server: s, ctx: ctx, m: m}
+	release, err := s.takeMemory(ctx, m)
+	if err != nil {
+		return c.bare(dns.RcodeServerFailure)
+	}
+	defer release()
 	sig, ok := wire.ReadTSIG(m.Wire)
 	if !ok || c.q.Unpack(m.Wire) != nil || len(c.q.Question) != 1 {
-		return c.malformed()
+		return c.bare(dns.RcodeFormatError)
 	}
-	var err error
 	if c.name, err = dnsname.Parse(c.q.Question[0].Name); err != nil {
-		return c.malformed()
+		return c.bare(dns.RcodeFormatError)
 	}
 	c.opt = c.q.IsEdns0()
 	c.head = replyHead(m.Wire)
@@ -109,6 +115,17 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 		return c.ixfr()
 	}
 	return c.ordinary(sig)
+}
+
+// messageMemory is what a message takes for each of its bytes, from its records to the commit of an update: a record of
+// eleven bytes may become a record set of its own.
+const messageMemory = 64
+
+// takeMemory waits for the memory that a message takes.
+func (s *Server) takeMemory(ctx context.Context, m dnsserver.PeerMessage) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.cfg.Budget.Take(ctx, m.From.String(), int64(len(m.Wire))*messageMemory)
 }
 
 // session is the exchange with a peer that has signed its message.

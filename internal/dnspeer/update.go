@@ -72,6 +72,8 @@ func (c *conversation) rcodeOf(err error) int {
 		rcode = dns.RcodeRefused
 	} else if _, ok := errors.AsType[*zone.InvalidError](err); ok {
 		rcode = dns.RcodeRefused
+	} else if _, ok := errors.AsType[*publish.QuotaError](err); ok {
+		rcode = dns.RcodeRefused
 	} else if errors.Is(err, store.ErrNotFound) {
 		rcode = dns.RcodeNotAuth
 	} else {

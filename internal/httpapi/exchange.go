@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/budget"
 )
 
 // exchange is one request and its reply. It is the ResponseWriter that doors get.
@@ -21,6 +23,7 @@ type exchange struct {
 	octets  int64
 	control *http.ResponseController
 	until   time.Time // the deadline of writes
+	release func()    // gives back the memory for the body; nil: there is none
 }
 
 // exchangeKey is the key of the exchange in the context of its request.
@@ -89,12 +92,19 @@ func (x *exchange) finish() {
 		x.status = http.StatusOK
 	}
 	x.extendWrite()
+	if x.release != nil {
+		x.release()
+	}
 }
 
 // Limits bound what a request may take; zero values are the defaults.
 type Limits struct {
 	Body   int64            // octets of a body; default 1 MiB
 	Bodies map[string]int64 // other bounds, by the path before which they hold: zone files are long
+
+	// Budget is the memory that bodies take. Bodies of the path Streamed take their share of it in their handler.
+	Budget   *budget.Budget
+	Streamed string
 }
 
 // loginBody bounds a body of somebody unknown, in bytes.
@@ -133,9 +143,43 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 		x.area.Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
 		return false
 	}
+	if !f.takeBody(x, limit) {
+		return false
+	}
 	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, start: time.Now()}
 	b.extend()
 	x.req.Body = b
+	return true
+}
+
+// Memory for a body: bodyMemory bytes for each of its own, measured on batches of record sets, from JSON to the commit.
+// A request waits for it no longer than bodyPatience.
+const (
+	bodyMemory   = 16
+	bodyPatience = 10 * time.Second
+)
+
+// takeBody waits for the memory that a body and its handling take.
+func (f *frame) takeBody(x *exchange, limit int64) bool {
+	if f.Limits.Streamed != "" && strings.HasPrefix(x.req.URL.Path, f.Limits.Streamed) {
+		return true
+	}
+	if n := x.req.ContentLength; n >= 0 {
+		limit = n
+	}
+	owner := x.caller.Project
+	if owner == "" {
+		owner = ClientAddr(x.req).String()
+	}
+	ctx, cancel := context.WithTimeout(x.req.Context(), bodyPatience)
+	defer cancel()
+	var err error
+	if x.release, err = f.Limits.Budget.Take(ctx, owner, limit*bodyMemory); err != nil {
+		x.Header().Set("Retry-After", "10")
+		x.area.Error(x, x.req, http.StatusServiceUnavailable, "the server has no memory for this request now: "+
+			"too many large ones are being handled; try again later, or send a smaller one")
+		return false
+	}
 	return true
 }
 

@@ -308,7 +308,7 @@ func TestApplyRefuses(t *testing.T) {
 	replica, st := copyOf(t, original, publish.Options{})
 	newZone(t, p, "example.org.")
 	newZone(t, p, "example.net.")
-	if err := commit(t, p, func(tx *publish.Tx) error { return tx.PutObject(store.KindQuota, "p", 1) }); err != nil {
+	if err := commit(t, p, func(tx *publish.Tx) error { return tx.PutObject(store.KindQuota, "q", 1) }); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(b []byte, want string) {

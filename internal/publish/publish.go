@@ -39,6 +39,12 @@ type Options struct {
 	// fail, when the store refuses. Without it the rows of groups are not recorded.
 	BeforeDurable func(*Group) error
 
+	// Quotas are for projects that have none of their own; the zero value is no limit.
+	Quotas Quotas
+
+	// Full, when set, reports whether zones may not grow because the memory of the process is full.
+	Full func() bool
+
 	// Committed, when set, is called with the changes of each group once it is served, before Commit returns to the
 	// callers.
 	Committed func([]store.Change)
@@ -60,6 +66,7 @@ type Publisher struct {
 	versions versions
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
+	owned   map[string]int    // zones of each project, for their quota; nil: not counted; only the committer touches it
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -88,6 +95,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 	}
 	opts.JournalLimit = cmp.Or(opts.JournalLimit, DefaultJournalLimit)
 	opts.JournalSets = cmp.Or(opts.JournalSets, 10_000)
+	opts.Quotas = cmp.Or(opts.Quotas, unlimited)
 	if err := store.Init(st); err != nil {
 		return nil, err
 	}

@@ -190,6 +190,7 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 	e.tally(before, -1)
 	e.tally(after, +1)
+	e.widen(before, after)
 	e.freshWhole = e.derives
 	if e.count+len(e.sets) < limit {
 		e.note(store.SetChange{Before: before, After: after})

@@ -16,6 +16,7 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	e.names[cmp.Or(after, before).Name] = true
 	e.tally(before, -1)
 	e.tally(after, +1)
+	e.widen(before, after)
 	if e.derives {
 		e.fresh = append(e.fresh, store.SetChange{Before: before, After: after})
 	}
@@ -69,6 +70,11 @@ func (e *zoneEdit) tally(s *zone.RecordSet, by int) {
 	}
 	e.zone.Sets += by
 	e.zone.Records += by * len(s.Data)
+	n := len(s.Name.Wire())
+	for _, d := range s.Data {
+		n += len(d)
+	}
+	e.zone.Bytes = max(0, e.zone.Bytes+by*n) // a zone of an older program has them not counted
 }
 
 // finish checks what an edit leaves behind, steps serials and writes the journal.
@@ -93,6 +99,9 @@ func (tx *Tx) finish() error {
 // settle ends the edit of one zone. It may be called again after more changes.
 func (tx *Tx) settle(e *zoneEdit) error {
 	if err := tx.check(e); err != nil {
+		return err
+	}
+	if err := tx.checkQuotas(e); err != nil {
 		return err
 	}
 	if gone := func(c store.SetChange) bool { return c.Before == nil && c.After == nil }; slices.ContainsFunc(e.sets, gone) {

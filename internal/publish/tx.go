@@ -26,6 +26,7 @@ type Tx struct {
 	actor  store.Actor
 	now    time.Time
 	note   string
+	lifted bool   // quotas do not hold
 	group  uint64 // number of the group
 	commit uint64 // number in the commit log; 0 until it is needed
 
@@ -50,6 +51,7 @@ type zoneEdit struct {
 	names   map[dnsname.Name]bool // whose sets must be checked
 	served  []rr.Set              // what changes on the wire; no data: removed
 	count   int                   // sets changed, when sets itself is not kept
+	widest  int                   // records of the largest set that got more of them
 
 	fresh      []store.SetChange // what Derive has not been told yet; nothing when there is no Derive
 	freshWhole bool
@@ -141,7 +143,7 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	if z.ID == uuid.Nil {
 		z.ID = uuid.New()
 	}
-	z.Created, z.Updated, z.Version, z.Sets, z.Records = tx.now, time.Time{}, 1, 0, 0
+	z.Created, z.Updated, z.Version, z.Sets, z.Records, z.Bytes = tx.now, time.Time{}, 1, 0, 0, 0
 	e := tx.begin(&zoneEdit{zone: z, created: true, reload: true})
 	if err := tx.edit.PutZone(e.zone); err != nil {
 		return z, err

@@ -44,7 +44,7 @@ func encodeZone(z zone.Zone) []byte {
 	for _, k := range slices.Sorted(maps.Keys(z.Attributes)) {
 		b = appendString(appendString(b, k), z.Attributes[k])
 	}
-	return b
+	return binary.AppendUvarint(b, uint64(z.Bytes))
 }
 
 func appendString(b []byte, s string) []byte {
@@ -76,6 +76,9 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 		}
 		k := r.string()
 		z.Attributes[k] = r.string()
+	}
+	if len(r.b) > 0 { // a row of an older program ends here
+		z.Bytes = int(r.uvarint())
 	}
 	if r.bad || err != nil {
 		return zone.Zone{}, bad

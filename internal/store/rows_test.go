@@ -19,7 +19,7 @@ func TestZoneRow(t *testing.T) {
 		{ID: uuid.New(), Name: dnsname.MustParse(`a\.b.example.org.`), Kind: zone.Primary},
 		{ID: uuid.New(), Name: dnsname.Root, Project: "p", Kind: zone.Secondary, Email: "a@example.org", TTL: 1<<32 - 1,
 			Serial: 1<<32 - 1, Description: &text, Pool: uuid.New(), Masters: []string{"192.0.2.1:53", ""},
-			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9},
+			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9, Bytes: 99},
 	} {
 		row := encodeZone(z)
 		got, err := decodeZone(z.ID[:], row)
@@ -27,7 +27,9 @@ func TestZoneRow(t *testing.T) {
 			t.Errorf("decodeZone(encodeZone): %v (-want +got)\n%s", err, diff)
 		}
 		for n := range row {
-			if _, err := decodeZone(z.ID[:], row[:n]); err == nil {
+			got, err := decodeZone(z.ID[:], row[:n])
+			older := n == len(row)-1 && got.Records == z.Records && got.Bytes == 0 // without the last field
+			if err == nil && !older {
 				t.Errorf("a row cut to %d of %d octets was read", n, len(row))
 			}
 		}

@@ -41,6 +41,7 @@ type Zone struct {
 	Updated     time.Time // zero while never updated
 	Sets        int       // record sets, managed ones included
 	Records     int       // records in them
+	Bytes       int       // of their names and data
 }
 
 // RecordSet is a record set as its owner wrote it.

@@ -45,8 +45,6 @@ type Options struct {
 	// nil: $INCLUDE is an error.
 	Include fs.FS
 
-	MaxRecords int // bound on all records; 0 is none
-
 	// ReviveAlias reads comments that Write made of ALIAS records as such. The addresses that follow them are read too.
 	ReviveAlias bool
 }
@@ -97,7 +95,6 @@ func Parse(r io.Reader, o Options, fn func(Record) error) error {
 type parser struct {
 	o         Options
 	fn        func(Record) error
-	records   int
 	generated int
 	files     int
 }
@@ -165,9 +162,6 @@ func (f *file) fail(e entry, bad *fault) error {
 }
 
 func (f *file) emit(rec Record) *fault {
-	if f.records++; f.o.MaxRecords > 0 && f.records > f.o.MaxRecords {
-		return &fault{reason: fmt.Sprintf("the file has more than %d records", f.o.MaxRecords)}
-	}
 	rec.File = f.name
 	if err := f.fn(rec); err != nil {
 		return &fault{reason: err.Error(), err: err}

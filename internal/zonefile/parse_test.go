@@ -73,11 +73,6 @@ func TestParseOptions(t *testing.T) {
 			t.Errorf("Parse(%q) = %q, %v", empty, got, err)
 		}
 	}
-	o.MaxRecords = 2
-	_, err = list(strings.NewReader("a A 192.0.2.1\na A 192.0.2.2\n\na A 192.0.2.3\n"), o)
-	if want := "4:1: the file has more than 2 records"; err == nil || err.Error() != want {
-		t.Errorf("Parse = %v, want %s", err, want)
-	}
 }
 
 func TestParseBroken(t *testing.T) {

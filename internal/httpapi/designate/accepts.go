@@ -82,9 +82,6 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 // would not know.
 func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	z.Project = c.scope.project
-	if err := c.zoneQuota(tx.View, z); err != nil {
-		return err
-	}
 	if err := unshare(tx, z.ID); err != nil {
 		return err
 	}

@@ -141,9 +141,8 @@ func (c *call) changedSets(sets []changed) []wireRecordSet {
 // applyAll applies the changes in order. The error of an item says which one it is.
 func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]changed, error) {
 	out := make([]changed, 0, len(items))
-	var g growth
 	for i, ch := range items {
-		set, err := c.applyOne(tx, z, ch, &g)
+		set, err := c.applyOne(tx, z, ch)
 		if err != nil {
 			return nil, itemFault(i, c, err)
 		}
@@ -161,7 +160,7 @@ func itemFault(i int, c *call, err error) error {
 }
 
 // applyOne applies one change, and returns the record set that it left or deleted.
-func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (zoneSet, error) {
+func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change) (zoneSet, error) {
 	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
 	exists := err == nil && !was.Hidden
 	if was.Hidden {
@@ -178,26 +177,18 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change, g *growth) (zone
 		return zs, store.ErrChanged
 	}
 	if ch.action == "delete" {
-		return zs, c.applyDelete(tx, zs, g)
+		if err := c.mayChange(zs.set); err != nil {
+			return zs, err
+		}
+		return zs, tx.DeleteSet(z.ID, ch.name, ch.typ)
 	}
 	next := was
 	next.Name, next.Type = ch.name, ch.typ
 	ch.values.apply(&next)
-	g.records += len(next.Data) - len(was.Data)
 	if exists && ch.action != "create" {
-		zs.set, err = c.changeSet(tx, zs, next, *g)
+		zs.set, err = c.changeSet(tx, zs, next)
 	} else {
-		g.sets++
-		zs.set, err = c.addSet(tx, z, next, *g)
+		zs.set, err = c.addSet(tx, z, next)
 	}
 	return zs, err
-}
-
-func (c *call) applyDelete(tx *publish.Tx, zs zoneSet, g *growth) error {
-	if err := c.mayChange(zs.set); err != nil {
-		return err
-	}
-	g.sets--
-	g.records -= len(zs.set.Data)
-	return tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
 }

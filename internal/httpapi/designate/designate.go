@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/publish"
 )
@@ -23,6 +24,7 @@ type API struct {
 	Peers     Peers
 	Aliases   *alias.Service // flattens ALIAS record sets
 	Log       *slog.Logger   // default: none
+	Budget    *budget.Budget // of the memory that imports take
 
 	once    sync.Once
 	mux     *http.ServeMux

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -67,6 +69,7 @@ var known = []struct {
 	{store.ErrNotFound, http.StatusNotFound, "not_found"},
 	{store.ErrExists, http.StatusConflict, "duplicate"},
 	{store.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
+	{publish.ErrMemory, http.StatusServiceUnavailable, "service_unavailable"},
 	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
 }
@@ -78,6 +81,8 @@ func (c *call) asFault(err error) *fault {
 	var place *zone.PlacementError
 	var bad *zone.InvalidError
 	var large *http.MaxBytesError
+	var quota *publish.QuotaError
+	var memory *budget.TooLargeError
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -89,7 +94,12 @@ func (c *call) asFault(err error) *fault {
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
 			message: fmt.Sprintf("The body is larger than %d octets.", large.Limit)}
 	}
-	if errors.Is(err, store.ErrUnavailable) {
+	switch {
+	case errors.As(err, &quota):
+		return &fault{status: http.StatusRequestEntityTooLarge, kind: "over_quota", message: quota.Error()}
+	case errors.As(err, &memory):
+		return &fault{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: memory.Error()}
+	case errors.Is(err, store.ErrUnavailable):
 		return c.unavailable(err)
 	}
 	for _, k := range known {

@@ -56,12 +56,12 @@ func (c *call) createExport() (reply, error) {
 		if err != nil {
 			return err
 		}
-		q, err := c.quotasOf(tx.View, z.Project)
+		q, err := c.api.Publisher.QuotasOf(tx.View, z.Project)
 		if err != nil {
 			return err
 		}
-		if err := within("api_export_size", z.Sets, q.APIExportSize); err != nil {
-			return err
+		if q.APIExportSize >= 0 && z.Sets > q.APIExportSize {
+			return &publish.QuotaError{Resource: "api_export_size", N: z.Sets, Most: q.APIExportSize}
 		}
 		t = task{resourceMeta: newMeta(tx), Status: statusComplete, ZoneID: new(z.ID.String()),
 			ProjectID: c.scope.project, Version: 1}

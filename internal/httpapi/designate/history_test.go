@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -177,7 +178,7 @@ func TestHistory(t *testing.T) {
 
 // A change that was too large to keep ends the history.
 func TestHistoryEnds(t *testing.T) {
-	s := newServer(t, designate.Settings{})
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = -1 }), nil)
 	z := s.zone("example.org.")
 	first := s.serial(z)
 	var gone []string

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -33,7 +34,7 @@ func (c *call) createImport() (reply, error) {
 		return tx.PutObject(store.KindZoneImport, t.ID, t)
 	})
 	if err != nil {
-		_ = u.records.Close()
+		_ = u.stage.Close()
 		return reply{}, err
 	}
 	c.enqueue(t, u)
@@ -47,7 +48,7 @@ func (t *task) fail(err error) {
 // imported is a zone as a file tells it.
 type imported struct {
 	zone    zone.Zone
-	content *zonefile.Content
+	stage   *zonefile.Stage
 	lowest  uint32 // TTL
 	aliases map[dnsname.Name]bool
 }
@@ -55,7 +56,7 @@ type imported struct {
 // sets walks the record sets of the file. One that has the zone's TTL follows it from now on.
 func (in imported) sets() iter.Seq[zone.RecordSet] {
 	return func(yield func(zone.RecordSet) bool) {
-		for set := range in.content.All() {
+		for set := range in.stage.Sets() {
 			if in.aliases[set.Name] && (set.Type == rr.TypeA || set.Type == rr.TypeAAAA) {
 				continue // made of the ALIAS, which makes them again
 			}
@@ -103,14 +104,14 @@ func (c *call) enqueue(t task, u *upload) {
 	case <-patience.C:
 	case <-c.r.Context().Done():
 	}
-	_ = u.records.Close()
+	_ = u.stage.Close()
 	run.finishImport(run.r.Context(), t, refuse("busy", "too many imports are waiting; try again later"))
 }
 
 // runImport commits the zone of a file that came in. A panic ends this import, not the server.
 func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 	defer func() {
-		_ = u.records.Close()
+		_ = u.stage.Close()
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic in an import: %v\n%s", v, debug.Stack())
 		}
@@ -120,34 +121,54 @@ func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 		return err
 	}
 	in.zone.Attributes, in.zone.Project = u.attributes, c.scope.project
+	release, err := c.takeImport(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer release()
 	return c.importZone(ctx, t, in, isTrue(c.r.URL.Query().Get("replace")))
 }
 
-// mostRecords is how many records a zone of the caller's may have; 0 is any number. A file with more is not read on: a
-// quota bounds the memory that an import takes, too.
-func (c *call) mostRecords() (most int, err error) {
-	if c.scope.caller.IsAdmin() {
-		return 0, nil
+// takeImport waits for the memory that the commit of a file takes, and the zone that it replaces.
+func (c *call) takeImport(ctx context.Context, in imported) (release func(), err error) {
+	records, bytes := in.stage.Records(), in.stage.Bytes()
+	have, err := viewed(c, func(v store.View) (zone.Zone, error) { return v.ZoneByName(in.zone.Name) })
+	if err == nil {
+		records, bytes = records+have.Records, bytes+int64(have.Bytes)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
 	}
-	err = c.view(func(v store.View) error {
-		q, err := c.quotasOf(v, c.scope.project)
-		if q.ZoneRecords >= 0 {
-			most = max(1, q.ZoneRecords)
-		}
-		return err
-	})
-	return most, err
+	ctx, cancel := context.WithTimeout(ctx, memoryPatience)
+	defer cancel()
+	return c.api.Budget.Take(ctx, c.scope.project, budget.ZoneBytes(records, bytes))
+}
+
+// memoryPatience is how long work waits for its share of the memory.
+const memoryPatience = time.Minute
+
+// zoneQuotas returns the quotas of a zone that the caller imports. Administrators have none.
+func (c *call) zoneQuotas() (publish.Quotas, error) {
+	if c.scope.caller.IsAdmin() {
+		return publish.Quotas{ZoneRecords: -1}, nil
+	}
+	return viewed(c, func(v store.View) (publish.Quotas, error) { return c.api.Publisher.QuotasOf(v, c.scope.project) })
 }
 
 // importZone commits a zone with the news that its import is complete.
 func (c *call) importZone(ctx context.Context, t *task, file imported, replace bool) error {
 	return c.api.Publisher.CommitAlone(ctx, c.actor(), func(tx *publish.Tx) error {
 		tx.Note("import")
+		if c.scope.caller.IsAdmin() {
+			tx.LiftQuotas()
+		}
 		z, err := c.importTarget(tx, file, replace)
 		if err != nil {
 			return err
 		}
-		if err := tx.ReplaceSorted(z.ID, file.content.Sets(), file.sets()); err != nil {
+		if err := tx.ReplaceSorted(z.ID, file.stage.Records(), file.sets()); err != nil {
+			return err
+		}
+		if err := file.stage.Err(); err != nil {
 			return err
 		}
 		done := *t
@@ -159,9 +180,6 @@ func (c *call) importZone(ctx context.Context, t *task, file imported, replace b
 // importTarget is the zone that the file goes into: a new one, or the one that it replaces.
 func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Zone, error) {
 	z := file.zone
-	if err := c.importQuota(tx.View, file); err != nil {
-		return z, err
-	}
 	if min(file.lowest, z.TTL) < c.settings.MinTTL {
 		return z, invalidTTL(c.settings)
 	}
@@ -176,7 +194,7 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	if err := checkNewZone(z, c.settings); err != nil {
 		return z, err
 	}
-	if err := c.mayCreate(tx.View, z); err != nil && !c.exempt(err) {
+	if err := c.mayCreate(tx.View, z); err != nil {
 		return z, err
 	}
 	var apex []zone.RecordSet
@@ -189,27 +207,6 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	}
 	z, err = tx.CreateZone(z, apex...)
 	return z, zoneExists(z, err)
-}
-
-// exempt lets administrators import beyond their quota.
-func (c *call) exempt(err error) bool {
-	var f *fault
-	return errors.As(err, &f) && f.kind == "over_quota" && c.scope.caller.IsAdmin()
-}
-
-func (c *call) importQuota(v store.View, file imported) error {
-	if c.scope.caller.IsAdmin() {
-		return nil
-	}
-	sets, records := 0, 0
-	for s := range file.sets() {
-		sets++
-		if err := c.recordQuota(v, zone.Zone{Project: file.zone.Project}, s, growth{}); err != nil {
-			return err
-		}
-		records += len(s.Data)
-	}
-	return c.recordQuota(v, zone.Zone{Project: file.zone.Project}, zone.RecordSet{}, growth{sets, records})
 }
 
 // finishImport notes why an import failed. One that succeeded has noted it itself.

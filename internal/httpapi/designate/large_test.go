@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 // longText is a TXT record of about n octets.
@@ -42,7 +43,7 @@ func (s *server) walk(call, list, field string) (pages [][]string) {
 
 // A page of large things is shorter than asked for, and the pages together have all of them once.
 func TestLargePages(t *testing.T) {
-	s := newServer(t, designate.Settings{})
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = -1 }), nil)
 	z := s.zone("example.org.")
 	for i := range 3 {
 		s.largeSets(z, string(rune('a'+i)), 300)

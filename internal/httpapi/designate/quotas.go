@@ -3,9 +3,7 @@ package designate
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
-	"net/http"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
@@ -13,24 +11,6 @@ import (
 
 // quotaKeys are the quotas by their names on the wire.
 var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size"}
-
-// within refuses n things where most are allowed; -1 is no limit.
-func within(resource string, n, most int) error {
-	if most < 0 || n <= most {
-		return nil
-	}
-	return &fault{status: http.StatusRequestEntityTooLarge, kind: "over_quota",
-		message: fmt.Sprintf("Quota exceeded for %s: %d would be more than %d", resource, n, most)}
-}
-
-// quotasOf returns the project's own quotas over the defaults.
-func (c *call) quotasOf(v store.View, project string) (Quotas, error) {
-	q := c.settings.Quotas
-	if err := v.Object(store.KindQuota, project, &q); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return q, err
-	}
-	return q, nil
-}
 
 // quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
 func (c *call) quotaProject() (string, error) {
@@ -46,7 +26,7 @@ func (c *call) showQuotas() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	q, err := viewed(c, func(v store.View) (Quotas, error) { return c.quotasOf(v, project) })
+	q, err := viewed(c, func(v store.View) (publish.Quotas, error) { return c.api.Publisher.QuotasOf(v, project) })
 	return ok(q), err
 }
 
@@ -108,7 +88,9 @@ func (c *call) deleteQuotas() (reply, error) {
 
 // showLimits are the project's quotas under the names of the old limits, and what no quota changes.
 func (c *call) showLimits() (reply, error) {
-	q, err := viewed(c, func(v store.View) (Quotas, error) { return c.quotasOf(v, c.scope.project) })
+	q, err := viewed(c, func(v store.View) (publish.Quotas, error) {
+		return c.api.Publisher.QuotasOf(v, c.scope.project)
+	})
 	return ok(map[string]any{
 		"max_page_limit": maxLimit, "max_recordset_name_length": 255, "max_recordset_records": q.RecordsetRecords,
 		"max_zone_name_length": 255, "max_zone_records": q.ZoneRecords, "max_zone_recordsets": q.ZoneRecordsets,

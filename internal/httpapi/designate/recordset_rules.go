@@ -168,26 +168,3 @@ func (c *call) mayChange(s zone.RecordSet) error {
 	}
 	return nil
 }
-
-// growth is the number of record sets and records that an edit adds to a zone.
-type growth struct{ sets, records int }
-
-// recordQuota checks the sizes after an edit against the quotas of the zone's project.
-func (c *call) recordQuota(v store.View, z zone.Zone, s zone.RecordSet, g growth) error {
-	q, err := c.quotasOf(v, z.Project)
-	if err != nil {
-		return err
-	}
-	if err := within("recordset_records", len(s.Data), q.RecordsetRecords); err != nil {
-		return err
-	}
-	if g.sets > 0 {
-		if err := within("zone_recordsets", z.Sets+g.sets, q.ZoneRecordsets); err != nil {
-			return err
-		}
-	}
-	if g.records > 0 {
-		return within("zone_records", z.Records+g.records, q.ZoneRecords)
-	}
-	return nil
-}

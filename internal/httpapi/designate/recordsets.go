@@ -49,7 +49,7 @@ func (c *call) createRecordSet() (reply, error) {
 		if zs.zone, err = c.zone(tx.View); err != nil {
 			return err
 		}
-		zs.set, err = c.addSet(tx, zs.zone, s, growth{1, len(s.Data)})
+		zs.set, err = c.addSet(tx, zs.zone, s)
 		return err
 	})
 	if err != nil {
@@ -60,16 +60,13 @@ func (c *call) createRecordSet() (reply, error) {
 	return rep, nil
 }
 
-// addSet creates a record set inside a commit. g is the growth of the whole commit.
-func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet, g growth) (zone.RecordSet, error) {
+// addSet creates a record set inside a commit.
+func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet) (zone.RecordSet, error) {
 	s.Zone = z.ID
 	if err := uncover(tx, s); err != nil {
 		return s, err
 	}
 	if err := c.mayAdd(tx.View, z, s); err != nil {
-		return s, err
-	}
-	if err := c.recordQuota(tx.View, z, s, g); err != nil {
 		return s, err
 	}
 	s, err := tx.CreateSet(s)
@@ -114,7 +111,7 @@ func (c *call) updateRecordSet() (reply, error) {
 		}
 		next := zs.set
 		values.apply(&next)
-		zs.set, err = c.changeSet(tx, zs, next, growth{0, len(next.Data) - len(zs.set.Data)})
+		zs.set, err = c.changeSet(tx, zs, next)
 		return err
 	})
 	if err != nil {
@@ -123,15 +120,12 @@ func (c *call) updateRecordSet() (reply, error) {
 	return c.setReply(http.StatusOK, zs), nil
 }
 
-// changeSet updates a record set to next inside a commit. g is the growth of the whole commit.
-func (c *call) changeSet(tx *publish.Tx, zs zoneSet, next zone.RecordSet, g growth) (zone.RecordSet, error) {
+// changeSet updates a record set to next inside a commit.
+func (c *call) changeSet(tx *publish.Tx, zs zoneSet, next zone.RecordSet) (zone.RecordSet, error) {
 	if err := c.mayChange(zs.set); err != nil {
 		return zs.set, err
 	}
 	if err := c.mayHold(next); err != nil {
-		return zs.set, err
-	}
-	if err := c.recordQuota(tx.View, zs.zone, next, g); err != nil {
 		return zs.set, err
 	}
 	return tx.UpdateSet(next)

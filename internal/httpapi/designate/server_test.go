@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
@@ -43,13 +44,18 @@ type server struct {
 }
 
 func newServer(t testing.TB, settings designate.Settings) *server {
+	return newLimitedServer(t, settings, publish.DefaultQuotas(), nil)
+}
+
+// newLimitedServer is newServer with default quotas, and a budget of memory.
+func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quotas, b *budget.Budget) *server {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	aliases := alias.New(alias.Options{})
-	pub, err := publish.Open(st, publish.Options{Derive: aliases.Derive})
+	pub, err := publish.Open(st, publish.Options{Derive: aliases.Derive, Quotas: q})
 	if err == nil {
 		err = aliases.Open(pub)
 	}
@@ -58,7 +64,7 @@ func newServer(t testing.TB, settings designate.Settings) *server {
 	}
 	log := new(bytes.Buffer)
 	api := &designate.API{Publisher: pub, Aliases: aliases, Peers: noPeers, Settings: complete(t, settings),
-		Log: slog.New(slog.NewTextHandler(log, nil))}
+		Budget: b, Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{pub.Run, api.Run} {
@@ -90,9 +96,6 @@ func complete(t testing.TB, s designate.Settings) designate.Settings {
 		s.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
 			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
 	}
-	if s.Quotas == (designate.Quotas{}) {
-		s.Quotas = designate.DefaultQuotas()
-	}
 	s.DefaultTTL, s.MaxImport = designate.DefaultTTL, stdcmp.Or(s.MaxImport, designate.DefaultMaxImport)
 	if s.Spool == nil {
 		var err error
@@ -105,8 +108,8 @@ func complete(t testing.TB, s designate.Settings) designate.Settings {
 }
 
 // quotas are the default ones with a change.
-func quotas(change func(*designate.Quotas)) designate.Quotas {
-	q := designate.DefaultQuotas()
+func quotas(change func(*publish.Quotas)) publish.Quotas {
+	q := publish.DefaultQuotas()
 	change(&q)
 	return q
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 // imports sends a zone file and waits until its import is over.
@@ -71,7 +72,7 @@ func TestImportExport(t *testing.T) {
 }
 
 func TestImportFailures(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.ZoneRecordsets = 3 })})
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecordsets = 3 }), nil)
 	s.zoneOf(bob, "bob.test.")
 	soa := " 60 IN SOA ns1.example.net. a.example.org. 1 2 3 4 5\n"
 	tests := []struct{ name, file, message string }{

@@ -3,17 +3,17 @@ package designate
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 
-	"github.com/google/uuid"
-
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zonefile"
@@ -23,6 +23,10 @@ import (
 // and their records wait in files: a zone takes many times its file in memory while it is committed, which Run does one
 // after the other. A client may send slowly, so no project gets all places.
 const (
+	uploadBytes = 2 << 20 // memory for reading one: of zonefile.Stage and buffers
+	jsonCopies  = 5       // of a body in JSON while it is decoded
+	stagedBytes = 13      // of zonefile.Stage for a record, besides its name and data
+
 	maxUploads        = 16 // at a time, and the same number may wait for Run
 	maxProjectUploads = 4
 
@@ -32,7 +36,7 @@ const (
 
 // upload is a zone file that came in.
 type upload struct {
-	records    *os.File // in the form of zonefile.AppendKept
+	stage      *zonefile.Stage // its records
 	attributes map[string]string
 	head       []byte // of the file
 	soa        *zonefile.Record
@@ -41,44 +45,70 @@ type upload struct {
 	aliases    map[dnsname.Name]bool // revived: their addresses are not the file's own
 }
 
-// receive reads the zone file of the request, and keeps its records in a file without a name, which is gone when it is
-// closed or we are.
+// receive reads the zone file of the request, and stages its records on disk.
 func (c *call) receive() (*upload, error) {
 	if !c.api.uploads.Take(c.scope.project, maxProjectUploads) {
-		return nil, &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
-			message: "Too many zone files are being sent; try again later."}
+		return nil, tooMany()
 	}
 	defer c.api.uploads.Return(c.scope.project)
+	release, err := c.takeUpload()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	body, attributes, err := c.importBody()
 	if err != nil {
 		return nil, err
 	}
-	most, err := c.mostRecords()
-	if err != nil {
-		return nil, err
-	}
-	f, err := spoolFile(c.settings.Spool)
+	stage, err := zonefile.NewStage(c.settings.Spool)
 	if err != nil {
 		return nil, noRoom(err)
 	}
-	u := &upload{records: f, attributes: attributes, lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
-	if err := u.read(bodyReader{body}, zonefile.Options{DefaultTTL: c.settings.DefaultTTL, MaxRecords: most,
-		ReviveAlias: isTrue(c.r.URL.Query().Get("revive_alias"))}); err != nil {
-		_ = f.Close()
+	u := &upload{stage: stage, attributes: attributes, lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
+	if err := c.read(u, bodyReader{body}); err != nil {
+		_ = stage.Close()
 		return nil, err
 	}
 	return u, nil
 }
 
+func tooMany() *fault {
+	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
+		message: "Too many zone files are being sent; try again later."}
+}
+
+// takeUpload waits for the memory that reading the body takes.
+func (c *call) takeUpload() (release func(), err error) {
+	n := int64(uploadBytes)
+	if c.wantMedia("application/json") == nil {
+		size := c.jsonLimit()
+		if c.r.ContentLength >= 0 {
+			size = min(size, c.r.ContentLength)
+		}
+		n += size * jsonCopies
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), memoryPatience)
+	defer cancel()
+	release, err = c.api.Budget.Take(ctx, c.scope.project, n)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, tooMany()
+	}
+	return release, err
+}
+
 // read reads a zone file. What is wrong with the file is kept, for the import to fail with; an error is the request's
 // or the disk's.
-func (u *upload) read(r io.Reader, o zonefile.Options) error {
+func (c *call) read(u *upload, r io.Reader) error {
+	q, err := c.zoneQuotas()
+	if err != nil {
+		return err
+	}
+	o := zonefile.Options{DefaultTTL: c.settings.DefaultTTL, ReviveAlias: isTrue(c.r.URL.Query().Get("revive_alias"))}
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, _ := in.Peek(4096) // what is wrong with it, Parse will tell
+	head, _ := in.Peek(4096) // Parse reports what is wrong with it
 	u.head = bytes.Clone(head)
-	out := bufio.NewWriterSize(u.records, 256<<10)
-	var b []byte
-	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
+	var disk error
+	err = zonefile.Parse(in, o, func(rec zonefile.Record) error {
 		if rec.Type == rr.TypeSOA && u.soa == nil {
 			u.soa = new(rec)
 		}
@@ -86,12 +116,13 @@ func (u *upload) read(r io.Reader, o zonefile.Options) error {
 			u.aliases[rec.Name] = true
 		}
 		u.lowest = min(u.lowest, rec.TTL)
-		b = zonefile.AppendKept(b[:0], rec)
-		_, err := out.Write(b)
-		return err
+		if disk = u.stage.Add(rec); disk != nil {
+			return disk
+		}
+		return c.mayRead(u.stage, q)
 	})
-	if full := out.Flush(); full != nil { // Flush returns the error of any Write before it
-		return noRoom(full)
+	if disk != nil {
+		return noRoom(disk)
 	}
 	if err == nil {
 		return nil
@@ -104,6 +135,18 @@ func (u *upload) read(r io.Reader, o zonefile.Options) error {
 	return nil
 }
 
+// mayRead refuses a file as soon as it has more records than the project may have in a zone, or than the server has
+// memory for: the rest of it is not staged.
+func (c *call) mayRead(s *zonefile.Stage, q publish.Quotas) error {
+	if n, most := s.Records(), q.ZoneRecords; most >= 0 && n > most {
+		return &publish.QuotaError{Resource: "zone_records", N: n, Most: most}
+	}
+	if n, most := s.Bytes(), q.ZoneBytes(); most >= 0 && n > int64(most)+int64(s.Records()*stagedBytes) {
+		return &publish.QuotaError{Resource: "bytes of a zone", N: int(n), Most: most}
+	}
+	return c.api.Budget.Fits(budget.ZoneBytes(s.Records(), s.Bytes()))
+}
+
 // imported is the zone of the file, with its records in order.
 func (u *upload) imported() (in imported, err error) {
 	switch {
@@ -112,31 +155,7 @@ func (u *upload) imported() (in imported, err error) {
 	case u.soa == nil:
 		return in, badRequest("the zone file has no SOA record")
 	}
-	size, err := u.records.Seek(0, io.SeekEnd)
-	if err != nil {
-		return in, err
-	}
-	var records strings.Builder
-	records.Grow(int(size))
-	if _, err := io.Copy(&records, io.NewSectionReader(u.records, 0, size)); err != nil {
-		return in, err
-	}
-	content, err := zonefile.NewContent(records.String())
-	return imported{zoneOf(*u.soa, u.head), content, u.lowest, u.aliases}, err
-}
-
-// spoolFile is a file without a name in a folder.
-func spoolFile(dir *os.Root) (*os.File, error) {
-	name := "import-" + uuid.NewString()
-	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := dir.Remove(name); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return imported{zoneOf(*u.soa, u.head), u.stage, u.lowest, u.aliases}, nil
 }
 
 // noRoom is 503 where a full or read-only disk keeps a file from being written.
@@ -147,6 +166,8 @@ func noRoom(err error) error {
 	return fmt.Errorf("keep the zone file: %w", err)
 }
 
+func (c *call) jsonLimit() int64 { return min(c.settings.MaxImport, maxJSONImport) }
+
 // importBody is the zone file of a request: the body itself, or a string in a JSON object.
 func (c *call) importBody() (io.Reader, map[string]string, error) {
 	if c.wantMedia("text/dns") == nil {
@@ -156,7 +177,7 @@ func (c *call) importBody() (io.Reader, map[string]string, error) {
 		return nil, nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
 			message: "Content-type must be text/dns or application/json"}
 	}
-	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, min(c.settings.MaxImport, maxJSONImport)))
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.jsonLimit()))
 	if err != nil {
 		return nil, nil, readError(err)
 	}

@@ -1,14 +1,17 @@
 package designate_test
 
 import (
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 // upload sends a zone file of alice's piece by piece and returns where to write, and the reply's status.
@@ -71,8 +74,8 @@ func TestImportLeavesNoFiles(t *testing.T) {
 
 // A file with more records than the project may have is not read to its end.
 func TestImportStopsAtQuota(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.ZoneRecords = 3 })})
-	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"), "more than 3 records") {
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = 3 }), nil)
+	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"), "Quota exceeded for zone_records: 4 would be more than 3") {
 		t.Errorf("import: %s", res.Body)
 	}
 }
@@ -87,5 +90,36 @@ func TestImportReadsOn(t *testing.T) {
 	as(alice, s.handler).ServeHTTP(rec, req)
 	if rec.Code != 202 || body.Len() > 0 {
 		t.Errorf("status %d with %d octets unread, want 202 and none", rec.Code, body.Len())
+	}
+}
+
+// TestImportBomb sends a file that the memory of the server could not hold. It is refused while it is read, with a way
+// out, and the import of another project goes on.
+func TestImportBomb(t *testing.T) {
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords, q.ZoneRecordsets = -1, -1 }),
+		budget.New(64<<20))
+	var file strings.Builder
+	file.WriteString("$ORIGIN bomb.test.\n$TTL 300\n@ SOA ns1.example.net. a.bomb.test. 1 2 3 4 5\n@ NS ns1.example.net.\n")
+	for i := range 40_000 {
+		fmt.Fprintf(&file, "h%d A 192.0.2.1\n", i)
+	}
+	res := s.imports(alice, file.String(), "")
+	if m := res.str("message"); res.str("status") != "ERROR" || !strings.Contains(m, "raise the memory limit of the server, which is 64 MiB") {
+		t.Errorf("import of a bomb: %s", res.Body)
+	}
+	if res := s.imports(bob, zoneText, ""); res.str("status") != "COMPLETE" {
+		t.Errorf("bob's import: %s", res.Body)
+	}
+}
+
+// TestImportOfLargeRecords: few records can be large, so a quota of records limits their bytes as well.
+func TestImportOfLargeRecords(t *testing.T) {
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = 100 }), nil)
+	file := zoneText
+	for i := range 10 {
+		file += fmt.Sprintf("t%d TXT%s\n", i, strings.Repeat(` "`+strings.Repeat("x", 250)+`"`, 100))
+	}
+	if res := s.imports(alice, file, ""); !strings.Contains(res.str("message"), "Quota exceeded for bytes of a zone") {
+		t.Errorf("import: %s", res.Body)
 	}
 }

@@ -221,34 +221,16 @@ func isEmail(s string) bool {
 	return ok
 }
 
-// mayCreate checks a new zone against the quota, the reserved names and the zones above and below it.
+// mayCreate checks a new zone against the reserved names and the zones above and below it.
 func (c *call) mayCreate(v store.View, z zone.Zone) error {
 	for _, rule := range []func(store.View, zone.Zone) error{
-		c.zoneQuota, checkTLDs, checkBlacklists, c.checkParent, checkChildren,
+		checkTLDs, checkBlacklists, c.checkParent, checkChildren,
 	} {
 		if err := rule(v, z); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *call) zoneQuota(v store.View, z zone.Zone) error {
-	quotas, err := c.quotasOf(v, z.Project)
-	if err != nil || quotas.Zones < 0 {
-		return err
-	}
-	n := 0
-	err = v.Zones(func(o zone.Zone) (bool, error) {
-		if o.Project == z.Project {
-			n++
-		}
-		return n <= quotas.Zones, nil
-	})
-	if err != nil {
-		return err
-	}
-	return within("zones", n+1, quotas.Zones)
 }
 
 // checkTLDs refuses a zone outside the configured top-level domains, if there are any.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 func TestZoneRules(t *testing.T) {
@@ -161,7 +162,7 @@ func TestTLDsAndBlacklists(t *testing.T) {
 }
 
 func TestZoneQuota(t *testing.T) {
-	s := newServer(t, designate.Settings{Quotas: quotas(func(q *designate.Quotas) { q.Zones = 1 })})
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.Zones = 1 }), nil)
 	s.zone("a.example.org.")
 	body := `{"name":"b.example.org.","email":"a@example.org"}`
 	if res := s.as(alice, 413, "POST /v2/zones", body); res.str("type") != "over_quota" {

@@ -49,7 +49,7 @@ type rig struct {
 func newRig(t *testing.T) rig {
 	t.Helper()
 	aliases := alias.New(alias.Options{})
-	r := rig{Rig: accesstest.OpenWith(t, nil, publish.Options{Derive: aliases.Derive})}
+	r := rig{Rig: accesstest.OpenWith(t, nil, publish.Options{Derive: aliases.Derive, Quotas: publish.DefaultQuotas()})}
 	if err := aliases.Open(r.Pub); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func newRig(t *testing.T) rig {
 		Progress: func(uuid.UUID) []transfer.Progress { return nil },
 		Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }},
 		Settings: designate.Settings{Nameservers: []designate.Nameserver{{Hostname: dnsname.MustParse(designate.DefaultNameserver), Priority: 1}},
-			DefaultTTL: designate.DefaultTTL, Quotas: designate.DefaultQuotas(), MaxImport: designate.DefaultMaxImport, Spool: spool}}
+			DefaultTTL: designate.DefaultTTL, MaxImport: designate.DefaultMaxImport, Spool: spool}}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.designate.Run(ctx) }()

@@ -1,0 +1,277 @@
+package zonefile
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"container/heap"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+)
+
+// Stage keeps the records of a whole zone on disk and returns them in canonical order. It needs about 1.5 MiB of memory
+// while records are added, and 16 KiB for each MiB of them while they are read, whatever the size of the zone.
+//
+// Records are collected in runs of runSize bytes. Each run is sorted and written; reading merges the runs.
+type Stage struct {
+	f       *os.File
+	run     []byte // records of the run that is being collected
+	order   []int  // where each of them begins in run
+	ends    []int64
+	records int
+	bytes   int64
+	err     error
+}
+
+// Sizes of a run, and of the buffer that it is read through.
+const (
+	runSize  = 1 << 20
+	readRun  = 16 << 10
+	writeRun = 64 << 10
+)
+
+// NewStage returns an empty Stage. Its file is in dir and has no name, so that it is gone when the Stage is closed or the
+// process ends.
+func NewStage(dir *os.Root) (*Stage, error) {
+	name := "stage-" + rand.Text()
+	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := dir.Remove(name); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &Stage{f: f}, nil
+}
+
+// Close frees the file.
+func (s *Stage) Close() error { return s.f.Close() }
+
+// Records returns the number of records.
+func (s *Stage) Records() int { return s.records }
+
+// Bytes returns the size of the records: of their names and data, and of ten bytes for each.
+func (s *Stage) Bytes() int64 { return s.bytes }
+
+// Err returns the error that ended the last walk over Sets early. A caller that commits the sets must check it before the
+// commit ends: otherwise the missing ones would be deleted.
+func (s *Stage) Err() error { return s.err }
+
+// Add adds a record. It must not be called after Sets.
+func (s *Stage) Add(r Record) error {
+	from := len(s.run)
+	s.run = appendStaged(s.run, r)
+	s.order = append(s.order, from)
+	s.records++
+	s.bytes += int64(len(s.run) - from)
+	if len(s.run) < runSize {
+		return nil
+	}
+	return s.flush()
+}
+
+// appendStaged appends a record in the form that cursor reads:
+//
+//	key length 2, key, TTL 4, data length 2, data
+//
+// The key is that of the name, a 0x00 and the type, so that its order is that of names, then of types, and the key of a
+// name with its types comes before those of the names below.
+func appendStaged(b []byte, r Record) []byte {
+	from := len(b)
+	b = append(b, 0, 0)
+	b = append(r.Name.AppendKey(b), 0)
+	b = binary.BigEndian.AppendUint16(b, uint16(r.Type))
+	binary.BigEndian.PutUint16(b[from:], uint16(len(b)-from-2))
+	b = binary.BigEndian.AppendUint32(b, r.TTL)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(r.Data)))
+	return append(b, r.Data...)
+}
+
+const keyTail = 3 // 0x00 and the type behind the key of the name
+
+// flush writes the run that is being collected.
+func (s *Stage) flush() error {
+	if len(s.order) == 0 {
+		return nil
+	}
+	key := func(at int) []byte { return s.run[at+2 : at+2+int(binary.BigEndian.Uint16(s.run[at:]))] }
+	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(bytes.Compare(key(a), key(b)), cmp.Compare(a, b)) })
+	out := bufio.NewWriterSize(s.f, writeRun)
+	for _, at := range s.order {
+		data := at + 2 + len(key(at)) + 6
+		end := data + int(binary.BigEndian.Uint16(s.run[data-2:]))
+		_, _ = out.Write(s.run[at:end]) // Flush returns the error
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, s.bytes)
+	s.run, s.order = s.run[:0], s.order[:0]
+	return nil
+}
+
+var errStage = errors.New("the staged records of the zone are damaged")
+
+// Sets walks the record sets in canonical order of their names, then by type. The data of a set is as in rr.Set. Of
+// several TTLs in one set, which RFC 2181 §5.2 forbids, the smallest is taken. When the walk is over, the caller checks
+// Err.
+func (s *Stage) Sets() iter.Seq[rr.Set] {
+	return func(yield func(rr.Set) bool) { s.err = s.walk(yield) }
+}
+
+func (s *Stage) walk(yield func(rr.Set) bool) error {
+	m, err := s.open()
+	if err != nil {
+		return err
+	}
+	var set rr.Set
+	var key []byte
+	n := 0
+	for ; len(m) > 0; n++ {
+		c := m[0]
+		if !bytes.Equal(c.key, key) {
+			if n > 0 && !yield(normal(set)) {
+				return nil
+			}
+			if set, err = c.begin(key, set.Name); err != nil {
+				return err
+			}
+			key = append(key[:0], c.key...)
+		}
+		set.TTL, set.Data = min(set.TTL, c.ttl), append(set.Data, string(c.data))
+		if err := m.advance(); err != nil {
+			return err
+		}
+	}
+	if n != s.records {
+		return errStage
+	}
+	if n > 0 {
+		yield(normal(set))
+	}
+	return nil
+}
+
+func normal(s rr.Set) rr.Set {
+	if len(s.Data) > 1 {
+		s.Data = rr.Normal(s.Type, s.Data)
+	}
+	return s
+}
+
+// open begins to read all runs.
+func (s *Stage) open() (merge, error) {
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	s.run, s.order = nil, nil // the memory is not needed any longer
+	var m merge
+	from := int64(0)
+	for i, end := range s.ends {
+		c := &cursor{run: i, in: bufio.NewReaderSize(io.NewSectionReader(s.f, from, end-from), readRun)}
+		if err := c.next(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errStage, err)
+		}
+		m = append(m, c)
+		from = end
+	}
+	heap.Init(&m)
+	return m, nil
+}
+
+// cursor is at one record of a run.
+type cursor struct {
+	run  int
+	in   *bufio.Reader
+	buf  []byte
+	key  []byte
+	ttl  uint32
+	data []byte
+}
+
+// next reads the next record. It returns io.EOF at the end of the run.
+func (c *cursor) next() error {
+	head, err := c.in.Peek(2)
+	if len(head) == 0 && err != nil {
+		return err
+	}
+	if len(head) < 2 {
+		return errStage
+	}
+	key := int(binary.BigEndian.Uint16(head))
+	if c.buf, err = c.read(c.buf[:0], 2+key+6); err != nil {
+		return err
+	}
+	c.ttl = binary.BigEndian.Uint32(c.buf[2+key:])
+	if c.buf, err = c.read(c.buf, int(binary.BigEndian.Uint16(c.buf[2+key+4:]))); err != nil {
+		return err
+	}
+	c.key, c.data = c.buf[2:2+key], c.buf[2+key+6:]
+	return nil
+}
+
+// read appends the next n bytes to b.
+func (c *cursor) read(b []byte, n int) ([]byte, error) {
+	from := len(b)
+	b = slices.Grow(b, n)[:from+n]
+	if _, err := io.ReadFull(c.in, b[from:]); err != nil {
+		return b, fmt.Errorf("%w: %w", errStage, err)
+	}
+	return b, nil
+}
+
+// begin returns the set of the record without its data. A name that is the one before is not built again.
+func (c *cursor) begin(before []byte, last dnsname.Name) (rr.Set, error) {
+	if len(c.key) < keyTail {
+		return rr.Set{}, errStage
+	}
+	name := c.key[:len(c.key)-keyTail]
+	s := rr.Set{Name: last, Type: rr.Type(binary.BigEndian.Uint16(c.key[len(c.key)-2:])), TTL: rr.MaxTTL}
+	if len(before) < keyTail || !bytes.Equal(before[:len(before)-keyTail], name) {
+		var ok bool
+		if s.Name, ok = dnsname.FromKey(name); !ok {
+			return s, errStage
+		}
+	}
+	return s, nil
+}
+
+// merge is a heap of the runs by their next records.
+type merge []*cursor
+
+func (m merge) Len() int      { return len(m) }
+func (m merge) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
+func (m *merge) Push(x any)   { *m = append(*m, x.(*cursor)) }
+func (m *merge) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
+	return last
+}
+
+// Less keeps records of one set in the order in which they were added.
+func (m merge) Less(i, j int) bool {
+	return cmp.Or(bytes.Compare(m[i].key, m[j].key), cmp.Compare(m[i].run, m[j].run)) < 0
+}
+
+// advance goes to the next record of all runs.
+func (m *merge) advance() error {
+	switch err := (*m)[0].next(); {
+	case err == nil:
+		heap.Fix(m, 0)
+	case errors.Is(err, io.EOF) && !errors.Is(err, errStage):
+		heap.Pop(m)
+	default:
+		return err
+	}
+	return nil
+}
