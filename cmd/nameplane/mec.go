@@ -44,6 +44,7 @@ type ruleReply struct {
 	Balance  bool    `json:"loadBalance,omitempty"`
 	Expires  string  `json:"expiresAt,omitempty"`
 	Silenced string  `json:"silencedBy,omitempty"`
+	Grant    string  `json:"grantedDomain,omitempty"`
 }
 
 // cells are the columns of a table of rules, after that of the application.

@@ -83,8 +83,12 @@ func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 	}
 	rules := make([]ruleReply, 0, len(parsed))
 	for _, r := range parsed {
-		rules = append(rules, ruleReply{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL,
-			State: string(r.State), Balance: r.LoadBalance})
+		rule := ruleReply{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL,
+			State: string(r.State), Balance: r.LoadBalance}
+		if !r.Grant.IsZero() {
+			rule.Grant = r.Grant.String()
+		}
+		rules = append(rules, rule)
 	}
 	return rules, nil
 }

@@ -28,6 +28,7 @@ type appDRule struct {
 	Addr     scalar `json:"ipAddress" yaml:"ipAddress"`
 	TTL      scalar `json:"ttl" yaml:"ttl"`
 	State    scalar `json:"state" yaml:"state"`
+	Grant    scalar `json:"grantedDomain" yaml:"grantedDomain"`
 }
 
 // scalar is a value of any type, so that a wrong one can be told together with its place.
@@ -108,12 +109,14 @@ func (w appDRule) rule() (Rule, error) {
 	for _, f := range []struct {
 		name string
 		scalar
-	}{{"dnsRuleId", w.ID}, {"domainName", w.Domain}, {"ipAddressType", w.AddrType}, {"ipAddress", w.Addr}, {"ttl", w.TTL}, {"state", w.State}} {
+	}{{"dnsRuleId", w.ID}, {"domainName", w.Domain}, {"ipAddressType", w.AddrType}, {"ipAddress", w.Addr}, {"ttl", w.TTL},
+		{"state", w.State}, {"grantedDomain", w.Grant}} {
 		if f.wrong {
 			return Rule{}, fieldErr(f.name, "is neither text nor a number")
 		}
 	}
-	d := Draft{ID: w.ID.text, Domain: w.Domain.text, AddrType: w.AddrType.text, Addr: w.Addr.text, State: w.State.text}
+	d := Draft{ID: w.ID.text, Domain: w.Domain.text, AddrType: w.AddrType.text, Addr: w.Addr.text, State: w.State.text,
+		Grant: w.Grant.text}
 	if w.TTL.given {
 		ttl, err := strconv.ParseInt(w.TTL.text, 10, 64)
 		if err != nil || !w.TTL.number {

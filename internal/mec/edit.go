@@ -50,6 +50,9 @@ type appEdit struct {
 
 // commit runs fn and finishes what it began, in one commit, then wakes those who wait for such changes.
 func (s *Service) commit(ctx context.Context, actor store.Actor, fn func(*edit) error) error {
+	if err := s.listNames(ctx); err != nil {
+		return err
+	}
 	var e *edit
 	err := s.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
 		e = &edit{s: s, tx: tx, claims: &ledger{tx: tx, pages: map[claimKey]*page{}}, apps: map[string]*appEdit{}}
@@ -176,6 +179,9 @@ func (e *edit) putRule(was *Rule, r Rule) (Rule, error) {
 	if err := e.claim(r); err != nil {
 		return r, err
 	}
+	if err := e.moveNames(was, &r); err != nil {
+		return r, err
+	}
 	if err := e.tx.PutObject(store.KindMECRule.Of(r.App), r.ID, r.row()); err != nil {
 		return r, err
 	}
@@ -187,6 +193,9 @@ func (e *edit) deleteRule(r Rule, kind EventKind) error {
 		return err
 	}
 	if err := e.release(r); err != nil {
+		return err
+	}
+	if err := e.moveNames(&r, nil); err != nil {
 		return err
 	}
 	if err := e.tx.DeleteObject(store.KindMECRule.Of(r.App), r.ID); err != nil {

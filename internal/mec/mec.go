@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,6 +47,8 @@ type Service struct {
 	opts Options
 	keep uint64 // events of the feed: maxEvents, and fewer in tests
 
+	listed atomic.Bool // the store has the rows of KindMECName
+
 	changed  signal // the feed has grown
 	expires  signal // a rule's end was written
 	jobs     jobs
@@ -65,7 +68,7 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Service, 
 	if err := s.findInterrupted(); err != nil {
 		return nil, err
 	}
-	for _, end := range []func(context.Context) error{s.expire, s.failInterrupted} {
+	for _, end := range []func(context.Context) error{s.listNames, s.expire, s.failInterrupted} {
 		if err := end(ctx); errors.Is(err, store.ErrUnavailable) {
 			s.opts.Log.Warn("rules that have expired, or tasks that were interrupted, are not ended yet", "error", err)
 		} else if err != nil {

@@ -164,6 +164,9 @@ func (e *edit) putRecord(r Record, exists bool) error {
 		if err := e.countRecord(r.Zone, 1); err != nil {
 			return err
 		}
+		if err := e.tx.PutObject(store.KindMECName, r.nameRow(), 1); err != nil {
+			return err
+		}
 	}
 	row := recordRow{r.TTL, r.Addrs, r.LoadBalance, e.tx.Now()}
 	if err := e.tx.PutObject(kindRecords(r.Zone), recordID(r.Name, r.Type), row); err != nil {
@@ -194,6 +197,9 @@ func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName,
 		}
 		e.tx.Note("delete record")
 		if err := e.tx.DeleteObject(kindRecords(was.Zone), recordID(n, t)); err != nil {
+			return err
+		}
+		if err := e.tx.DeleteObject(store.KindMECName, was.nameRow()); err != nil {
 			return err
 		}
 		if err := e.countRecord(was.Zone, -1); err != nil {

@@ -38,6 +38,10 @@ type Rule struct {
 	LoadBalance bool
 	ExpiresAt   time.Time // when the rule removes itself; zero: never
 
+	// Grant is the domain in which the platform lets the application choose the rule's name, address and TTL. Zero, the
+	// default: the application changes the state only.
+	Grant dnsname.Name
+
 	Version int // steps with every change; what follows is set by the Service
 	Created time.Time
 	Updated time.Time // zero while never updated
@@ -90,6 +94,7 @@ type Draft struct {
 	State       string // may be empty, see Rule.State
 	LoadBalance bool
 	ExpiresAt   time.Time
+	Grant       string // grantedDomain; may be empty
 }
 
 // ParseRule checks a draft and makes a rule of it, of no application yet. Errors are FieldErrors with MEC 011's names.
@@ -117,7 +122,27 @@ func ParseRule(d Draft) (Rule, error) {
 	if r.ExpiresAt, err = parseExpiry(d.ExpiresAt); err != nil {
 		return Rule{}, err
 	}
+	if r.Grant, err = parseGrant(d.Grant, r.Name); err != nil {
+		return Rule{}, err
+	}
 	return r, nil
+}
+
+// parseGrant reads the domain that the platform grants with a rule for a name; empty is none.
+func parseGrant(s string, name dnsname.Name) (dnsname.Name, error) {
+	if s == "" {
+		return dnsname.Name{}, nil
+	}
+	grant, err := parseDomain("grantedDomain", s)
+	switch {
+	case err != nil:
+		return grant, err
+	case grant.IsWildcard():
+		return grant, fieldErr("grantedDomain", "%s is a wildcard: give the domain above it", grant)
+	case !name.IsIn(grant):
+		return grant, fieldErr("grantedDomain", "%s does not contain the domainName %s", grant, name)
+	}
+	return grant, nil
 }
 
 // parseExpiry brings a time into the form in which it is stored and compared. A zone can push the last hours of the year
@@ -221,13 +246,15 @@ type ruleRow struct {
 	Created time.Time  `json:"c,omitzero"`
 	Updated time.Time  `json:"u,omitzero"`
 	Wire    []byte     `json:"n"` // the name
+	Grant   []byte     `json:"g,omitempty"`
 }
 
 func (r Rule) row() ruleRow {
-	return ruleRow{r.Domain, r.Addr, r.TTL, r.State, r.LoadBalance, r.ExpiresAt, r.Version, r.Created, r.Updated, []byte(r.Name.Wire())}
+	return ruleRow{r.Domain, r.Addr, r.TTL, r.State, r.LoadBalance, r.ExpiresAt, r.Version, r.Created, r.Updated,
+		[]byte(r.Name.Wire()), []byte(r.Grant.Wire())}
 }
 
 func (w ruleRow) rule(app, id string) Rule {
 	return Rule{App: app, ID: id, Domain: w.Domain, Name: dnsname.FromCanonical(string(w.Wire)), Addr: w.Addr, TTL: w.TTL, State: w.State,
-		LoadBalance: w.Balance, ExpiresAt: w.Expires, Version: w.Version, Created: w.Created, Updated: w.Updated}
+		LoadBalance: w.Balance, ExpiresAt: w.Expires, Grant: dnsname.FromCanonical(string(w.Grant)), Version: w.Version, Created: w.Created, Updated: w.Updated}
 }

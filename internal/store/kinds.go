@@ -33,6 +33,7 @@ const (
 	KindMECConfig       Kind = "mecconfig"
 	KindMECEvent        Kind = "mecevent"
 	KindMECExpiry       Kind = "mecexpiry"
+	KindMECName         Kind = "mecname"    // names of rules and records, in the order of names
 	KindMECRecord       Kind = "mecrecord"  // of a zone
 	KindMECRule         Kind = "mecrule"    // of an application
 	KindMECRunning      Kind = "mecrunning" // finds the tasks that a crash interrupted without reading all tasks
@@ -52,7 +53,7 @@ var _ = map[Kind]bool{
 	KindSecondary: true, KindAlias: true, KindScan: true, KindFacts: true,
 
 	KindMECApp: true, KindMECAppName: true, KindMECClaims: true, KindMECConfig: true, KindMECEvent: true,
-	KindMECExpiry: true, KindMECRecord: true, KindMECRule: true, KindMECRunning: true, KindMECState: true,
+	KindMECExpiry: true, KindMECName: true, KindMECRecord: true, KindMECRule: true, KindMECRunning: true, KindMECState: true,
 	KindMECSubscription: true, KindMECTask: true, KindMECZone: true,
 }
 

@@ -44,7 +44,8 @@ func TestConformance(t *testing.T) {
 			token := s.appToken(app)
 			name := fmt.Sprintf("b%d.example.org", i)
 			sample := rule("DnsRule1", name, "146.241.7.3", `,"ttl":300,"state":"ACTIVE"`)
-			s.want(201, "POST "+s.MEP+"/mep/config/"+app+"/dns_rules", rule("DnsRule1", name, "192.0.2.1", `,"ttl":300`))
+			s.want(201, "POST "+s.MEP+"/mep/config/"+app+"/dns_rules", rule("DnsRule1", name, "192.0.2.1",
+				`,"ttl":300,"grantedDomain":"`+name+`"`))
 			all := s.Apps + base + "/applications/" + app + "/dns_rules"
 			one := all + "/DnsRule1"
 			object := func(body string) map[string]any {

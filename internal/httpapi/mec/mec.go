@@ -21,9 +21,9 @@ type API struct {
 	Callbacks *Callbacks   // the ones that the Service delivers with; nil: none
 	Log       *slog.Logger // default: none
 
-	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT changes the state alone and refuses every other difference,
-	// the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
-	// loadBalance and expiresAt. Without it Mp1 is what MEC 011 says.
+	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT may have the state alone and refuses every other difference
+	// with 400, the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
+	// loadBalance, expiresAt and grantedDomain. Without it Mp1 is what MEC 011 says.
 	EdgeGallery bool
 
 	// Revoke ends the tokens of an application that is terminated, and tells how many.

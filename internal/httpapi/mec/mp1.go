@@ -21,7 +21,8 @@ func (c *call) showRule() (reply, error) {
 	return c.unlessHeld(c.told(http.StatusOK, r)), err
 }
 
-// putOwnRule changes a rule as the settings allow an application to.
+// putOwnRule changes a rule as the platform lets the application. MEC 011 has the state as the attribute that a PUT may
+// update: the default. A rule with a grant is the application's to change, as long as its name stays in that domain.
 func (c *call) putOwnRule() (reply, error) {
 	if wait, ok := c.pace.take(c.app, time.Now()); !ok {
 		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Wait: wait, Detail: fmt.Sprintf(
@@ -37,14 +38,39 @@ func (c *call) putOwnRule() (reply, error) {
 		if _, err := rules.ParseState(val(in.State)); err != nil {
 			return nil, err
 		}
-		whole, err := whole(old, in)
-		// A client does not remove by omission what it cannot see.
+		whole, err := whole(old, in) // in any case: every member that MEC 011 requires must be there
+		if err != nil {
+			return nil, err
+		}
+		state, err := stateOnly(old, in)
 		return func(old rules.Rule) (rules.Rule, error) {
-			r, err := whole(old)
-			r.LoadBalance, r.ExpiresAt = old.LoadBalance, old.ExpiresAt
-			return r, err
+			if old.Grant.IsZero() {
+				r, err := state(old)
+				return r, notGranted(err)
+			}
+			return granted(whole, old)
 		}, err
 	})
+}
+
+// notGranted returns the error for an application that has changed more than the state, which MEC 011 answers with 403.
+func notGranted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &mechttp.Fault{Status: http.StatusForbidden, Detail: err.Error() +
+		"; the platform can let the application change the rule with grantedDomain on Mm5"}
+}
+
+// granted changes a rule that the platform granted. The members that the application cannot see stay as they are.
+func granted(whole change, old rules.Rule) (rules.Rule, error) {
+	r, err := whole(old)
+	if err == nil && !r.Name.IsIn(old.Grant) {
+		err = &mechttp.Fault{Status: http.StatusForbidden, Detail: fmt.Sprintf(
+			"domainName: %s is not in %s, the domain that the platform granted", r.Name, old.Grant)}
+	}
+	r.LoadBalance, r.ExpiresAt, r.Grant = old.LoadBalance, old.ExpiresAt, old.Grant
+	return r, err
 }
 
 // change is a parsed body: it makes the next rule of the one that is there, inside the commit.
@@ -57,7 +83,7 @@ func (c *call) update(parse func(rules.Rule, ruleInput) (change, error)) (reply,
 	var next change
 	bad := c.decode(&in)
 	if !c.extensions() { // members that are not known here are passed over
-		in.LoadBalance, in.ExpiresAt = nil, nil
+		in.LoadBalance, in.ExpiresAt, in.Grant = nil, nil, nil
 	}
 	id := c.ruleID()
 	old, err := c.Service.Rule(c.app, id)
@@ -117,6 +143,8 @@ func stateOnly(old rules.Rule, in ruleInput) (change, error) {
 
 			"loadBalance": in.LoadBalance != nil && said.LoadBalance != old.LoadBalance,
 			"expiresAt":   in.ExpiresAt != nil && !said.ExpiresAt.Equal(old.ExpiresAt),
+
+			"grantedDomain": in.Grant != nil && said.Grant != old.Grant,
 		} {
 			if differs {
 				return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}

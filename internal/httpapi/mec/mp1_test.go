@@ -180,22 +180,75 @@ func TestBadRules(t *testing.T) {
 // TestGoodRules are kept and shown as they were given.
 func TestGoodRules(t *testing.T) {
 	s := newServer(t, mec.API{})
-	path := s.rule("app1", rule1)
+	s.rule("app1", rule1)
+	const path = "/mep/config/app1/dns_rules/r1"
 	label := strings.Repeat("a", 63)
 	for _, domain := range []string{"WWW.Example.COM", "www.example.com.", "b\u00fccher.example", label + ".example",
 		strings.Repeat(label+".", 3) + strings.Repeat("a", 61), "*.app.example", "_x.example"} {
 		body := strings.Replace(rule1, "www.example.com", domain, 1)
-		s.want(s.as(app1, 200, "PUT "+path, body).json, body)
+		s.want(s.as(platform, 200, "PUT "+path, body).json, body)
 	}
 	for _, ttl := range []string{"0", "1", "2147483648", "4294967295"} {
 		body := strings.Replace(rule1, "30", ttl, 1)
-		s.want(s.as(app1, 200, "PUT "+path, body).json, body)
+		s.want(s.as(platform, 200, "PUT "+path, body).json, body)
 	}
 	without := strings.Replace(rule1, `"ttl":30,`, "", 1)
-	s.want(s.as(app1, 200, "PUT "+path, without).json, without)
-	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "30", "null", 1)).json, without)
+	s.want(s.as(platform, 200, "PUT "+path, without).json, without)
+	s.want(s.as(platform, 200, "PUT "+path, strings.Replace(rule1, "30", "null", 1)).json, without)
 	more := strings.Replace(rule1, `"ttl"`, `"priority":1,"x":{"y":[]},"ttl"`, 1)
-	s.want(s.as(app1, 200, "PUT "+path, more, "Content-Type: application/json; charset=utf-8").json, rule1)
+	s.want(s.as(platform, 200, "PUT "+path, more, "Content-Type: application/json; charset=utf-8").json, rule1)
+}
+
+// granting is a rule with a grantedDomain.
+func granting(rule, domain string) string {
+	return strings.Replace(rule, `"ttl"`, `"grantedDomain":"`+domain+`","ttl"`, 1)
+}
+
+// TestOwnState wants an application to switch its rules, and to change nothing else that the platform did not grant.
+func TestOwnState(t *testing.T) {
+	s := newServer(t, mec.API{})
+	path := s.rule("app1", rule1)
+	off := strings.Replace(rule1, `"ACTIVE"`, `"INACTIVE"`, 1)
+	for field, change := range map[string][2]string{"domainName": {"www.example.com", "*.com"}, "ipAddress": {"192.0.2.1", "192.0.2.2"},
+		"ttl": {"30", "31"}} {
+		res := s.as(app1, 403, "PUT "+path, strings.Replace(off, change[0], change[1], 1))
+		if !strings.HasPrefix(res.detail(), field+": ") || !strings.Contains(res.detail(), "grantedDomain") {
+			t.Errorf("detail %q does not name %s and the way out", res.detail(), field)
+		}
+	}
+	s.as(app1, 403, "PUT "+path, strings.Replace(strings.Replace(rule1, "192.0.2.1", "2001:db8::1", 1), "IP_V4", "IP_V6", 1))
+	s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
+	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(off, "www.example.com", "WWW.example.com.", 1)).json, off)
+	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(rule1, `"ttl":30,`, "", 1)).json, rule1)
+	s.as(app1, 403, "PUT "+path, granting(strings.Replace(rule1, "192.0.2.1", "192.0.2.2", 1), "example.com"))
+	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, rule1)
+}
+
+// TestGrant wants a rule with a granted domain to be the application's to change, in that domain only, and the grant to be
+// the platform's.
+func TestGrant(t *testing.T) {
+	s := newServer(t, mec.API{})
+	path := s.rule("app1", granting(rule1, "example.com."))
+	shown := func(rule string) {
+		t.Helper()
+		s.want(s.as(app1, 200, "GET "+path, "").json, rule)
+		s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, granting(rule, "example.com."))
+	}
+	shown(rule1)
+	moved := strings.NewReplacer("www.example.com", "*.www.example.com", "192.0.2.1", "192.0.2.2", "30", "60").Replace(rule1)
+	s.want(s.as(app1, 200, "PUT "+path, moved).json, moved)
+	shown(moved)
+	for _, name := range []string{"www.example.org", "*.com", "com", "notexample.com", "www.example.com.evil.test"} {
+		res := s.as(app1, 403, "PUT "+path, strings.Replace(rule1, "www.example.com", name, 1))
+		if !strings.HasPrefix(res.detail(), "domainName: ") {
+			t.Errorf("detail %q", res.detail())
+		}
+	}
+	s.want(s.as(app1, 200, "PUT "+path, granting(rule1, "com.")).json, rule1) // what it cannot see it does not change
+	shown(rule1)
+	s.as(platform, 400, "PUT /mep/config/app1/dns_rules/r1", granting(rule1, "example.org"))
+	s.as(platform, 200, "PUT /mep/config/app1/dns_rules/r1", rule1)
+	s.as(app1, 403, "PUT "+path, moved)
 }
 
 func TestStateOnly(t *testing.T) {
@@ -258,7 +311,7 @@ func TestExtensions(t *testing.T) {
 func TestConflict(t *testing.T) {
 	s := newServer(t, mec.API{})
 	s.rule("app1", rule1)
-	theirs := s.rule("app2", rule1)
+	theirs := s.rule("app2", granting(rule1, "example.com"))
 	if got := s.as(app2, 409, "PUT "+theirs, strings.Replace(rule1, "192.0.2.1", "192.0.2.2", 1)).detail(); strings.Contains(got, "app1") ||
 		!strings.Contains(got, "another application") {
 		t.Errorf("an application is told %q", got)

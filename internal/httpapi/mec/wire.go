@@ -14,9 +14,10 @@ type wireRule struct {
 	Addr        string     `json:"ipAddress"`
 	TTL         *uint32    `json:"ttl,omitempty"`
 	State       string     `json:"state"`
-	LoadBalance bool       `json:"loadBalance,omitempty"` // ours
-	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`   // ours
-	SilencedBy  string     `json:"silencedBy,omitempty"`  // ours: the zone that is asked before the rule
+	LoadBalance bool       `json:"loadBalance,omitempty"`   // ours
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`     // ours
+	SilencedBy  string     `json:"silencedBy,omitempty"`    // ours: the zone that is asked before the rule
+	Grant       string     `json:"grantedDomain,omitempty"` // ours: where the application may choose the name
 }
 
 func fromRule(r rules.Rule, extensions bool) wireRule {
@@ -25,6 +26,9 @@ func fromRule(r rules.Rule, extensions bool) wireRule {
 		w.LoadBalance = r.LoadBalance
 		if !r.ExpiresAt.IsZero() {
 			w.ExpiresAt = &r.ExpiresAt
+		}
+		if !r.Grant.IsZero() {
+			w.Grant = r.Grant.String()
 		}
 	}
 	return w
@@ -60,6 +64,7 @@ type ruleInput struct {
 	State       *string `json:"state"`
 	LoadBalance *bool   `json:"loadBalance"`
 	ExpiresAt   *string `json:"expiresAt"`
+	Grant       *string `json:"grantedDomain"`
 }
 
 // onlyState reports whether nothing else is said.
@@ -70,7 +75,7 @@ func (in ruleInput) onlyState() bool {
 // rule is a whole rule as a client wrote it.
 func (in ruleInput) rule() (rules.Rule, error) {
 	d := rules.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
-		State: val(in.State), LoadBalance: val(in.LoadBalance)}
+		State: val(in.State), LoadBalance: val(in.LoadBalance), Grant: val(in.Grant)}
 	if in.ExpiresAt != nil {
 		t, err := time.Parse(time.RFC3339, *in.ExpiresAt)
 		if err != nil {
