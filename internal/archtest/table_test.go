@@ -124,6 +124,7 @@ var tests = []string{
 	"test/docs",
 	"test/explain",
 	"test/explain/real",
+	"test/hostile",
 	"test/mec",
 	"test/need",
 	"test/peers",

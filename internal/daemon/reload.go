@@ -62,7 +62,8 @@ func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 func (d *Daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,
-		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data}
+		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data,
+		Forwards: len(d.cfg.Forward.Upstreams) > 0}
 	for i, n := range c.NameserverNames() {
 		s.Nameservers = append(s.Nameservers, designate.Nameserver{Hostname: n, Priority: i + 1})
 	}

@@ -48,6 +48,16 @@ func SuffixOf(name dnsname.Name) Suffix {
 	return s
 }
 
+// IsSuffix reports whether name is a suffix below which registries register names for the public, or is above one. Suffixes
+// of firms, the private part of the list, do not count: each is the registered name of one owner.
+func IsSuffix(name dnsname.Name) bool {
+	if s := SuffixOf(name); s.Listed && s.Domain.IsZero() {
+		return true
+	}
+	child, err := name.Child("x") // "*.kawasaki.jp." is on the list, and "kawasaki.jp." is not
+	return err == nil && SuffixOf(child).Listed && SuffixOf(child).Domain.IsZero()
+}
+
 // below is the part of name with one label more than suffix; the zero Name if it has none.
 func below(name, suffix dnsname.Name) dnsname.Name {
 	if name.NumLabels() <= suffix.NumLabels() {

@@ -44,6 +44,17 @@ func TestSuffixOf(t *testing.T) {
 	}
 }
 
+func TestIsSuffix(t *testing.T) {
+	for name, want := range map[string]bool{"com": true, "co.uk": true, "kawasaki.jp": true, "x.kawasaki.jp": true, "example.ck": true,
+		"in-addr.arpa": true, "xn--55qx5d.cn": true, "公司.cn": true,
+		"example.com": false, "example.co.uk": false, "city.kawasaki.jp": false, "www.example.ck": false, "github.io": false,
+		"compute.amazonaws.com": false, "example.test": false, `a\.co.uk`: false, ".": false} {
+		if got := registry.IsSuffix(dnsname.MustParse(name)); got != want {
+			t.Errorf("IsSuffix(%s) = %v, want %v", name, got, want)
+		}
+	}
+}
+
 func text(n dnsname.Name) string {
 	if n.IsZero() {
 		return ""

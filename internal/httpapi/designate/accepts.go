@@ -81,10 +81,28 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 // takeOver changes the owner of a zone to the caller's project. It ends the shares of the zone, of which the new owner
 // would not know.
 func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
+	from := z.Project
 	z.Project = c.scope.project
+	if err := c.checkNeighbours(tx.View, z, from); err != nil {
+		return err
+	}
 	if err := unshare(tx, z.ID); err != nil {
 		return err
 	}
 	_, err := tx.UpdateZone(z)
 	return err
+}
+
+// checkNeighbours refuses to take over a zone above a zone of another project: the old owner would keep names in it that
+// the new owner does not see. It also refuses a zone below a third project's zone, whose owner has not agreed to a new
+// neighbour. The zone that an owner gives away may be below another one of this owner, and administrators may do both.
+func (c *call) checkNeighbours(v store.View, z zone.Zone, from string) error {
+	if c.scope.caller.IsAdmin() {
+		return nil
+	}
+	parent, found := parentZone(v, z.Name)
+	if found && parent.Project != from && parent.Project != z.Project && !sharedWith(v, parent.ID, z.Project) {
+		return illegalChild("Unable to take over a subzone of another project's zone; an administrator can")
+	}
+	return checkChildren(v, z)
 }

@@ -18,6 +18,9 @@ type Settings struct {
 	MinTTL      uint32       // smallest TTL that is accepted
 	MaxImport   int64        // bytes of an imported zone file
 
+	// Forwards says that the server resolves other names for its clients: a new zone takes a name from them.
+	Forwards bool
+
 	// Spool is the folder where zone files wait to be imported. It is open, because a server that has dropped root may
 	// not be able to open it.
 	Spool *os.Root

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,7 +223,7 @@ func isEmail(s string) bool {
 // mayCreate checks a new zone against the reserved names and the zones above and below it.
 func (c *call) mayCreate(v store.View, z zone.Zone) error {
 	for _, rule := range []func(store.View, zone.Zone) error{
-		checkTLDs, checkBlacklists, c.checkParent, checkChildren,
+		checkTLDs, c.checkBlacklists, checkParent, checkChildren, c.checkReserved,
 	} {
 		if err := rule(v, z); err != nil {
 			return err
@@ -233,60 +232,27 @@ func (c *call) mayCreate(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkTLDs refuses a zone outside the configured top-level domains, if there are any.
-func checkTLDs(v store.View, z zone.Zone) error {
-	tlds, err := store.ObjectsOf[tld](v, store.KindTLD)
-	if err != nil || len(tlds) == 0 {
-		return err
-	}
-	below := false
-	for _, t := range tlds {
-		tld, err := dnsname.Parse(t.Name + ".") // compare names, not text: a label from a zone file may contain a dot
-		if err != nil {
-			return err
-		}
-		if z.Name == tld {
-			return refuse("invalid_zone_name", "Zone name cannot be the same as a TLD")
-		}
-		below = below || z.Name.IsIn(tld)
-	}
-	if !below {
-		return refuse("invalid_zone_name", "Invalid TLD: %s is below none of those that are configured", z.Name)
-	}
-	return nil
-}
-
-// checkBlacklists refuses names that a pattern matches. Case is ignored, as in names.
-func checkBlacklists(v store.View, z zone.Zone) error {
-	lists, err := store.ObjectsOf[blacklist](v, store.KindBlacklist)
-	if err != nil {
-		return err
-	}
-	for _, b := range lists {
-		if re, err := regexp.Compile("(?i)" + b.Pattern); err == nil && re.MatchString(z.Name.String()) {
-			return refuse("invalid_zone_name", "Blacklisted zone name")
-		}
-	}
-	return nil
-}
-
 // checkParent refuses a zone inside a zone of another project, unless that zone is shared with this project and the new
 // zone hides none of its records.
-func (c *call) checkParent(v store.View, z zone.Zone) error {
-	for n := z.Name.Parent(); !n.IsZero(); n = n.Parent() {
-		parent, err := v.ZoneByName(n)
-		if err != nil || parent.Kind == zone.Overlay {
-			continue
-		}
-		switch {
-		case parent.Project == z.Project:
-			return nil
-		case sharedWith(v, parent.ID, z.Project):
-			return hidesNothing(v, parent, z)
-		}
-		return illegalChild("Unable to create subzone in another project's zone")
+func checkParent(v store.View, z zone.Zone) error {
+	parent, found := parentZone(v, z.Name)
+	switch {
+	case !found || parent.Project == z.Project:
+		return nil
+	case sharedWith(v, parent.ID, z.Project):
+		return hidesNothing(v, parent, z)
 	}
-	return nil
+	return illegalChild("Unable to create subzone in another project's zone")
+}
+
+// parentZone returns the next zone above a name.
+func parentZone(v store.View, n dnsname.Name) (zone.Zone, bool) {
+	for n = n.Parent(); !n.IsZero(); n = n.Parent() {
+		if z, err := v.ZoneByName(n); err == nil && z.Kind != zone.Overlay {
+			return z, true
+		}
+	}
+	return zone.Zone{}, false
 }
 
 func illegalChild(message string) *fault {

@@ -1,0 +1,100 @@
+package designate
+
+import (
+	"regexp"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// arpa is the domain of reverse zones and of other infrastructure of the internet (RFC 3172).
+var arpa = dnsname.MustParse("arpa.")
+
+// tldsAbove reports how the TLDs that administrators have listed apply to a name: whether it is one of them, whether it
+// is below one, and whether names that are below none are refused. TLDs in arpa open that part of it to tenants and
+// refuse nothing: a list of all other TLDs would have to come with them.
+func tldsAbove(v store.View, n dnsname.Name) (same, below, closed bool, err error) {
+	err = store.EachOf(v, store.KindTLD, "", func(_ string, t tld) (bool, error) {
+		name, err := dnsname.Parse(t.Name + ".") // compare names, not text: a label from a zone file may contain a dot
+		same = same || n == name
+		below = below || n != name && n.IsIn(name)
+		closed = closed || !name.IsIn(arpa)
+		return true, err
+	})
+	return same, below, closed, err
+}
+
+// checkTLDs refuses a zone outside the configured top-level domains, if there are any.
+func checkTLDs(v store.View, z zone.Zone) error {
+	same, below, closed, err := tldsAbove(v, z.Name)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return refuse("invalid_zone_name", "Zone name cannot be the same as a TLD")
+	case closed && !below:
+		return refuse("invalid_zone_name", "Invalid TLD: %s is below none of those that are configured", z.Name)
+	}
+	return nil
+}
+
+// checkBlacklists refuses names that a pattern matches, except to administrators. Case is ignored, as in names.
+func (c *call) checkBlacklists(v store.View, z zone.Zone) error {
+	if c.scope.caller.IsAdmin() {
+		return nil
+	}
+	lists, err := store.ObjectsOf[blacklist](v, store.KindBlacklist)
+	if err != nil {
+		return err
+	}
+	for _, b := range lists {
+		if re, err := regexp.Compile("(?i)" + b.Pattern); err == nil && re.MatchString(z.Name.String()) {
+			return refuse("invalid_zone_name", "Blacklisted zone name")
+		}
+	}
+	return nil
+}
+
+// checkReserved refuses zones of tenants that would take names from others who have no zone here: from the platform's edge
+// applications, from the public below a suffix of a registry, from the owner of an address, and, on a server that forwards,
+// from its clients. Administrators may create such zones, also for a project.
+//
+// A zone below an existing one takes nothing: the server answers for its name already. Names of the platform are an
+// exception, because overlays may be longer than that zone.
+func (c *call) checkReserved(v store.View, z zone.Zone) error {
+	if c.scope.caller.IsAdmin() {
+		return nil
+	}
+	used, err := mec.UsesNames(v, z.Name)
+	if err != nil {
+		return err
+	}
+	if used {
+		return reserved(z, "is, contains or is below a name that the edge platform uses")
+	}
+	if _, found := parentZone(v, z.Name); found {
+		return nil
+	}
+	_, below, _, err := tldsAbove(v, z.Name)
+	switch {
+	case err != nil:
+		return err
+	case registry.IsSuffix(z.Name):
+		return reserved(z, "is a public suffix, below which a registry registers names for everybody")
+	case below:
+		return nil
+	case z.Name.IsIn(arpa):
+		return reserved(z, "is in arpa, and no TLD of this server allows it")
+	case c.settings.Forwards:
+		return reserved(z, "is a name that this server resolves for its clients, and no TLD of this server allows it")
+	}
+	return nil
+}
+
+// reserved returns the error for a name that only administrators may create a zone for.
+func reserved(z zone.Zone, why string) error {
+	return refuse("invalid_zone_name", "%s %s. An administrator can create the zone for this project", z.Name, why)
+}
