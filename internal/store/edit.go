@@ -16,7 +16,7 @@ import (
 func Init(s Store) error {
 	var have []byte
 	err := s.View(func(r Reader) error {
-		have = append(have, r.Get(Meta, keyFormat)...)
+		have = append(have, r.Get(Meta, KeyFormat)...)
 		return nil
 	})
 	switch {
@@ -33,7 +33,7 @@ func Init(s Store) error {
 		if err := w.Put(Meta, keySecret, secret); err != nil {
 			return err
 		}
-		return w.Put(Meta, keyFormat, []byte{Format})
+		return w.Put(Meta, KeyFormat, []byte{Format})
 	})
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -12,14 +13,14 @@ import (
 
 // Keys of Meta.
 var (
-	keyFormat = []byte("format") // one octet: Format
+	KeyFormat = []byte("format") // one octet: Format
 	keySecret = []byte("secret") // random octets that record set ids are made with
 	KeyCommit = []byte("commit") // number of the last commit
 	KeySetNum = []byte("setnum") // number of the last record set made
 )
 
-// Format is the version of the rows. A store of a later format is refused.
-const Format = 1
+// Format is the version of the rows: 2 since they have checksums. A store of a later format is refused.
+const Format = 2
 
 // zoneKey is the key of a zone in Names: in canonical order. The root's own key would be empty, which no store takes; no
 // other name's begins with 0x00.
@@ -66,6 +67,19 @@ func JournalKey(zone uuid.UUID, commit uint64) []byte {
 // ObjectKey is the key of an object in Objects.
 func ObjectKey(kind Kind, id string) []byte {
 	return append(append([]byte(kind), 0), id...)
+}
+
+// KeyText names a row for a person. The key may be damaged.
+func KeyText(t Table, key []byte) string {
+	switch zone, name, typ, ok := parseSetKey(key); {
+	case t == Sets && ok:
+		return fmt.Sprintf("record set %s %s of zone %s", name, typ, zone)
+	case t == Zones && len(key) == 16:
+		return "zone " + uuid.UUID(key).String()
+	case t == Journal && len(key) == 24:
+		return fmt.Sprintf("change %d of zone %s", binary.BigEndian.Uint64(key[16:]), uuid.UUID(key[:16]))
+	}
+	return fmt.Sprintf("row %q of table %s", key, t)
 }
 
 // setID makes the id of the record set with a number: the number in front, so that ids sort by creation and lead

@@ -5,54 +5,67 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
 
+// checked is what a check of a file has found.
+type checked struct {
+	empty bool // a new file: nothing is in it
+	plain bool // a store of an earlier build: its rows have no checksums
+	torn  bool // one meta page is damaged
+	rows  int
+
+	history error // damage that concerns the table Journal alone
+}
+
 // checkFile reads every page in use and says whether bbolt can be let at them: bbolt trusts its file, and follows
-// a bad offset into a panic, a bus error, or another page's data. The pages hold no checksums, so a changed byte
-// inside a value goes unnoticed; everything that bbolt follows is checked. Reading is by ReadAt, where a bad sector
-// is an error and not a signal, and leaves the file in the page cache for the load that follows: bbolt's mapping
-// has no read-ahead. The figure for 200 MB is in bench_test.go.
+// a bad offset into a panic, a bus error, or another page's data. It also verifies the checksums of all rows and tables.
+// Reading is by ReadAt, where a bad sector is an error and not a signal, and leaves the file in the page cache for the
+// load that follows: bbolt's mapping has no read-ahead. The figures are in docs/designs/011-plain-bbolt.md.
 //
 // An empty file is a new one: it has nothing to lose, and is what a crash right after creation leaves.
-func checkFile(f *os.File) (isNew bool, err error) {
+func checkFile(f *os.File) (checked, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return false, err
+		return checked{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return false, fmt.Errorf("open %s: not a regular file", f.Name())
+		return checked{}, fmt.Errorf("open %s: not a regular file", f.Name())
 	}
 	if info.Size() == 0 {
-		return true, nil
+		return checked{empty: true}, nil
 	}
-	damaged := func(err error) error { return &store.DamagedError{Path: f.Name(), Err: err} }
-	m, err := readMeta(f)
-	if err != nil {
-		return false, damaged(err)
+	m, torn, err := readMeta(f)
+	if err == nil {
+		var found checked
+		if found, err = checkPages(f, m); err == nil {
+			found.torn = torn
+			return found, nil
+		}
 	}
-	if err := checkPages(f, uint64(info.Size()), m); err != nil {
-		return false, damaged(err)
-	}
-	return false, nil
+	return checked{}, &store.DamagedError{Path: f.Name(), Err: err}
 }
 
 // checkPages checks all pages that a meta page leads to.
-func checkPages(f *os.File, size uint64, m meta) error {
-	if need := m.pages * m.pageSize; size < need {
-		return fmt.Errorf("truncated: %d bytes of at least %d", size, need)
+func checkPages(f *os.File, m meta) (checked, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return checked{}, err
+	}
+	if size, need := uint64(info.Size()), m.pages*m.pageSize; size < need {
+		return checked{}, fmt.Errorf("truncated: %d bytes of at least %d", size, need)
 	}
 	readAhead(f, int64(m.pages*m.pageSize))
 	c := &checker{f: f, meta: m, used: make([]uint64, m.pages/64+1)}
 	c.use(0, 1) // the two meta pages
-	if err := c.tree(m.root, span{}); err != nil {
-		return err
+	if err := c.tree(m.root, span{}, &c.root); err != nil {
+		return checked{}, err
 	}
-	return c.freelist()
+	return c.result()
 }
 
 // The layout of a bbolt file, in the byte order of the machine. Page header: id 8, flags 2, count 2, overflow 4.
@@ -75,69 +88,109 @@ const (
 
 var order = binary.NativeEndian
 
-// meta is what the newest intact meta page says.
-type meta struct {
-	pageSize, root, freelist, pages, txid uint64
-}
-
-// readMeta finds the meta page that bbolt would use. When the first is torn the page size is unknown, and bbolt
-// looks for the second at every size.
-func readMeta(f *os.File) (meta, error) {
-	first, err := readMetaAt(f, 0)
-	if err == nil {
-		if second, err := readMetaAt(f, int64(first.pageSize)); err == nil && second.txid > first.txid {
-			return second, nil
-		}
-		return first, nil
-	}
-	for size := int64(1024); size <= 1<<16; size *= 2 {
-		if second, err := readMetaAt(f, size); err == nil && int64(second.pageSize) == size {
-			return second, nil
-		}
-	}
-	return meta{}, err
-}
-
-func readMetaAt(f *os.File, off int64) (meta, error) {
-	buf := make([]byte, headerSize+metaSize)
-	if _, err := f.ReadAt(buf, off); errors.Is(err, io.EOF) {
-		return meta{}, errors.New("truncated: it ends inside its first pages")
-	} else if err != nil {
-		return meta{}, err
-	}
-	return parseMeta(buf)
-}
-
-// parseMeta reads a meta page.
-func parseMeta(page []byte) (meta, error) {
-	b := page[headerSize:]
-	if order.Uint32(b) != magic {
-		return meta{}, errors.New("it is not a store: the magic number is missing")
-	}
-	if v := order.Uint32(b[4:]); v != version {
-		return meta{}, fmt.Errorf("it has file format %d, this program reads %d", v, version)
-	}
-	sum := fnv.New64a()
-	_, _ = sum.Write(b[:56])
-	if sum.Sum64() != order.Uint64(b[56:]) {
-		return meta{}, errors.New("the checksum of the first pages is wrong")
-	}
-	m := meta{pageSize: uint64(order.Uint32(b[8:])), root: order.Uint64(b[16:]), freelist: order.Uint64(b[32:]),
-		pages: order.Uint64(b[40:]), txid: order.Uint64(b[48:])}
-	if m.pageSize < 1024 || m.pageSize > 1<<16 || m.pageSize&(m.pageSize-1) != 0 || m.pages > 1<<46 {
-		return meta{}, fmt.Errorf("page size %d, pages %d", m.pageSize, m.pages)
-	}
-	return m, nil
-}
-
 // span is the range of keys that a page may hold: from low on and before high; nil: no limit.
 type span struct{ low, high []byte }
 
+// tableCheck is what the check has found in one table, or in the root of all tables.
+type tableCheck struct {
+	name     store.Table // empty: the root
+	seed     uint32
+	sequence uint64 // the sum over the rows, as the bucket has it
+	sum      uint64 // the sum over the rows that were found
+	rows     int
+	broken   error    // a page that bbolt must not follow
+	bad      []string // what is wrong beside that; the first few
+	badCount int
+}
+
+// maxBad is how many damaged rows of a table are reported one by one.
+const maxBad = 5
+
+func (t *tableCheck) report(err error) {
+	if t.badCount++; len(t.bad) < maxBad {
+		t.bad = append(t.bad, err.Error())
+	}
+}
+
+// damage returns what is wrong with the table, or nil.
+func (t *tableCheck) damage() error {
+	if t.broken != nil {
+		return t.broken
+	}
+	if t.badCount == 0 && t.sum != t.sequence {
+		return fmt.Errorf("table %s: the sum over its %d rows is wrong: rows are missing or out of date", t.name, t.rows)
+	}
+	if t.badCount == 0 {
+		return nil
+	}
+	more := ""
+	if n := t.badCount - len(t.bad); n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return fmt.Errorf("%s%s", strings.Join(t.bad, ", "), more)
+}
+
 type checker struct {
-	f    *os.File
-	meta meta
-	used []uint64 // one bit per page
-	bufs [][]byte // page buffers to use again
+	f      *os.File
+	meta   meta
+	used   []uint64 // one bit per page
+	bufs   [][]byte // page buffers to use again
+	root   tableCheck
+	tables []*tableCheck
+	plain  bool
+}
+
+// result says what the check of all tables means.
+func (c *checker) result() (checked, error) {
+	found := checked{empty: len(c.tables) == 0 && c.meta.txid <= 1, plain: c.plain}
+	if found.empty {
+		return found, nil // bbolt made the file, and the tables were not made yet
+	}
+	var damage []error
+	for _, t := range c.tables {
+		found.rows += t.rows
+	}
+	for _, t := range c.tables {
+		// An earlier build that crashed early has all rows in its log, that of the format too.
+		if found.rows == 0 && t.name == store.Meta && hasMark(t.sequence, c.meta.txid) {
+			c.plain, found.plain = true, true
+		}
+	}
+	for _, name := range store.Tables {
+		if !c.plain && !slices.ContainsFunc(c.tables, func(t *tableCheck) bool { return t.name == name }) {
+			damage = append(damage, fmt.Errorf("table %s is missing", name))
+		}
+	}
+	for _, t := range append(c.tables, &c.root) {
+		err := t.damage()
+		if found.plain {
+			err = t.broken // the rest is about checksums, which it does not have
+		}
+		switch {
+		case err == nil:
+		case t.name == store.Journal:
+			found.history = err
+		default:
+			damage = append(damage, err)
+		}
+	}
+	if len(damage) == 0 && found.history == nil {
+		damage = append(damage, c.freelist())
+	}
+	return found, join(damage)
+}
+
+// join returns the errors that are not nil as one of one line.
+func join(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	text := make([]string, len(errs))
+	for i, err := range errs {
+		text[i] = err.Error()
+	}
+	return errors.New(strings.Join(text, "; "))
 }
 
 // use marks pages first to last and says whether none of them was marked.
@@ -179,13 +232,13 @@ func (c *checker) read(id uint64) ([]byte, error) {
 	return buf, nil
 }
 
-// tree checks page id and all below it. It ends because no page may be used twice.
-func (c *checker) tree(id uint64, keys span) error {
+// tree checks page id of table t and all below it. It ends because no page may be used twice.
+func (c *checker) tree(id uint64, keys span, t *tableCheck) error {
 	buf, err := c.read(id)
 	if err != nil {
 		return err
 	}
-	err = c.page(id, buf, keys)
+	err = c.page(id, buf, keys, t)
 	if uint64(len(buf)) == c.meta.pageSize {
 		c.bufs = append(c.bufs, buf)
 	}
@@ -203,7 +256,7 @@ func (c *checker) buffer() []byte {
 }
 
 // page checks the elements of one branch or leaf, which may be inline in a page with that id.
-func (c *checker) page(id uint64, buf []byte, keys span) error {
+func (c *checker) page(id uint64, buf []byte, keys span, t *tableCheck) error {
 	flags, count := order.Uint16(buf[8:]), int(order.Uint16(buf[10:]))
 	if flags != flagBranch && flags != flagLeaf {
 		return fmt.Errorf("page %d: not a page of a table (type %#x)", id, flags)
@@ -225,43 +278,79 @@ func (c *checker) page(id uint64, buf []byte, keys span) error {
 		if (low != nil && cmp < 0) || (i > 0 && cmp == 0) || (keys.high != nil && bytes.Compare(e.key, keys.high) >= 0) {
 			return fmt.Errorf("page %d: key %d is out of order", id, i)
 		}
+		if i == 0 && low != nil && cmp != 0 {
+			// bbolt finds everything here, and would lose the page when it writes it: it looks for it by its first key.
+			t.report(fmt.Errorf("page %d: its first key is not the one that leads to it", id))
+		}
 		if i > 0 && flags == flagBranch {
-			if err := c.tree(last.page, span{last.key, e.key}); err != nil {
+			if err := c.tree(last.page, span{last.key, e.key}, t); err != nil {
 				return err
 			}
 		}
-		if err := c.bucket(id, e); err != nil {
-			return err
+		if flags == flagLeaf {
+			if err := c.leaf(id, e, t); err != nil {
+				return err
+			}
 		}
 		last = e
 	}
 	if flags == flagBranch {
-		return c.tree(last.page, span{last.key, keys.high})
+		return c.tree(last.page, span{last.key, keys.high}, t)
 	}
 	return nil
 }
 
-// bucket checks the table that an element stands for, if it does.
-func (c *checker) bucket(id uint64, e element) error {
-	if !e.bucket {
+// leaf checks a row of a table, or in the root of all tables a table.
+func (c *checker) leaf(id uint64, e element, t *tableCheck) error {
+	if e.flags > bucketElement || (e.flags == bucketElement) != (t == &c.root) {
+		return fmt.Errorf("page %d: %q has type %#x", id, e.key, e.flags)
+	}
+	if t == &c.root {
+		return c.table(id, e)
+	}
+	if t.name == store.Meta && string(e.key) == string(store.KeyFormat) && len(e.value) == 1 && e.value[0] == plainFormat {
+		c.plain = true
+	}
+	t.rows++
+	if _, ok := unseal(t.seed, e.key, e.value); !ok {
+		t.report(badRow(t.name, e.key))
 		return nil
+	}
+	t.sum += share(e.value)
+	return nil
+}
+
+// table checks the table that an element of the root stands for. A page of the table that cannot be followed is kept in
+// its tableCheck, so that the other tables are checked too.
+func (c *checker) table(id uint64, e element) error {
+	t := &tableCheck{name: store.Table(e.key)}
+	if !slices.Contains(store.Tables, t.name) {
+		return fmt.Errorf("page %d: there is no table %q", id, e.key)
 	}
 	if len(e.value) < bucketHeader {
 		return fmt.Errorf("page %d: table %q has no root", id, e.key)
 	}
+	t.seed, t.sequence = seedOf(t.name), order.Uint64(e.value[8:])
+	c.tables = append(c.tables, t)
 	if root := order.Uint64(e.value); root != 0 {
-		return c.tree(root, span{})
+		t.broken = c.tree(root, span{}, t)
+		return nil
 	}
-	if len(e.value) < bucketHeader+headerSize {
+	inline := e.value[bucketHeader:]
+	if len(inline) < headerSize {
 		return fmt.Errorf("page %d: table %q has no page", id, e.key)
 	}
-	return c.page(id, e.value[bucketHeader:], span{})
+	if order.Uint64(inline) != 0 || order.Uint32(inline[12:]) != 0 || order.Uint16(inline[8:]) != flagLeaf {
+		return fmt.Errorf("page %d: the page of table %q is damaged", id, e.key) // bbolt would free another page for it
+	}
+	t.broken = c.page(id, inline, span{}, t)
+	return nil
 }
 
 type element struct {
 	key, value []byte
 	page       uint64 // of a branch
-	bucket     bool   // of a leaf
+	flags      uint32 // of a leaf
 }
 
 func elementAt(buf []byte, i int, flags uint16) (element, error) {
@@ -273,7 +362,7 @@ func elementAt(buf []byte, i int, flags uint16) (element, error) {
 		pos, ksize = int(order.Uint32(b)), int(order.Uint32(b[4:]))
 		e.page = order.Uint64(b[8:])
 	} else {
-		e.bucket = order.Uint32(b)&bucketElement != 0
+		e.flags = order.Uint32(b)
 		pos, ksize, vsize = int(order.Uint32(b[4:])), int(order.Uint32(b[8:])), int(order.Uint32(b[12:]))
 	}
 	start := at + pos

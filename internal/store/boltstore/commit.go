@@ -3,6 +3,7 @@ package boltstore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 
 	bolt "go.etcd.io/bbolt"
@@ -30,13 +31,16 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 	defer s.write.Unlock()
 	tx, err := s.beginUpdate()
 	if err != nil {
+		s.noteRefusal(err)
 		return err
 	}
 	dirty, err := s.fill(tx, fn)
 	if err != nil || !dirty {
 		return err // without a write there is nothing to make durable: save the two syncs
 	}
-	return s.finish(tx)
+	err = s.finish(tx)
+	s.noteRefusal(err)
+	return err
 }
 
 // beginUpdate starts a write transaction, after it has finished what a failed commit left to do.
@@ -46,6 +50,15 @@ func (s *Store) beginUpdate() (*bolt.Tx, error) {
 	}
 	if s.doubt != 0 {
 		if err := s.undo(); err != nil {
+			return nil, err
+		}
+	}
+	if s.readOnly {
+		f, err := os.OpenFile(s.path, os.O_RDWR, 0)
+		if err != nil {
+			return nil, s.unavailable(err)
+		}
+		if err := errors.Join(f.Close(), s.reopen()); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +75,7 @@ func (s *Store) beginUpdate() (*bolt.Tx, error) {
 // fill runs the caller's function and reports whether it wrote anything. Unless the caller must commit, fill has ended
 // the transaction: also when fn panics or ends the goroutine.
 func (s *Store) fill(tx *bolt.Tx, fn func(store.Writer) error) (dirty bool, err error) {
-	w, done := newWriter(tx), false
+	w, done := newWriter(s, tx), false
 	defer func() {
 		if dirty = w.dirty; !done || err != nil || !dirty {
 			_ = tx.Rollback()
@@ -81,6 +94,7 @@ func (s *Store) finish(tx *bolt.Tx) error {
 	id := tx.ID()
 	err := s.guarded(func() error { return s.commit(tx) })
 	if err == nil {
+		s.wrote = true
 		return nil
 	}
 	if d := (*store.DamagedError)(nil); errors.As(err, &d) {
@@ -114,14 +128,13 @@ func (s *Store) visible(id int) bool {
 	return tx.ID() == id
 }
 
-// undo takes back a commit that failed after its meta page was written. To bbolt a blank meta page is a torn write: it
-// falls back to the other one, which is the commit before. Until the blank page is on the disk, a power cut can leave
-// either of the two, so no Update may pass.
+// undo takes back a commit that failed after its meta page was written, by writing the commit before into that meta page
+// too. Until that is on the disk, a power cut can leave either of the two commits, so no Update may pass.
 func (s *Store) undo() error {
-	size := s.db.Info().PageSize
-	_, err := s.file.WriteAt(make([]byte, size), int64(s.doubt%2)*int64(size))
-	if err == nil {
-		err = s.file.Sync()
+	slot := s.doubt % 2
+	before, err := readMetaAt(s.file, int64(1-slot)*int64(s.db.Info().PageSize))
+	if before.slot = 1 - slot; err == nil {
+		err = before.mirror(s.file)
 	}
 	if err != nil {
 		return s.unavailable(fmt.Errorf("undo a failed commit: %w", err))

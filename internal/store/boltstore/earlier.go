@@ -68,12 +68,15 @@ func logState(f *os.File) (found, inUse bool) {
 func checkMark(db *bolt.DB) error {
 	return db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(store.Meta))
-		if b == nil || b.Sequence()>>32 != uint64(tx.ID())>>32+1 {
+		if b == nil || !hasMark(b.Sequence(), uint64(tx.ID())) {
 			return nil
 		}
 		return logInUse(db.Path())
 	})
 }
+
+// hasMark reports whether the sequence number of the bucket Meta says that a log is in use.
+func hasMark(sequence, txid uint64) bool { return sequence>>32 == txid>>32+1 }
 
 func logInUse(path string) error {
 	return fmt.Errorf("an earlier build of nameplane did not stop in order and left the newest changes of %s in %s: "+

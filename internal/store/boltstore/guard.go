@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -66,6 +67,18 @@ func (s *Store) fileSize() int {
 	return int(info.Size())
 }
 
+// damaged returns the error for a panic of bbolt or a row without its checksum, and notes it.
 func (s *Store) damaged(cause any) *store.DamagedError {
-	return &store.DamagedError{Path: s.path, Err: fmt.Errorf("reading a page: %v", cause)}
+	err := fmt.Errorf("reading a page: %v", cause)
+	if row := (*rowError)(nil); errors.As(asError(cause), &row) {
+		err = row
+	}
+	d := &store.DamagedError{Path: s.path, Err: err}
+	s.noteDamage(d)
+	return d
+}
+
+func asError(v any) error {
+	err, _ := v.(error)
+	return err
 }

@@ -48,9 +48,10 @@ func (s *Store) openFile() error {
 		o.InitialMmapSize = 0
 		err = s.openWith(o)
 	}
-	if errors.Is(err, syscall.EROFS) {
+	if s.readOnly = false; errors.Is(err, syscall.EROFS) {
 		o.ReadOnly = true
 		if rerr := s.openWith(o); !errors.Is(rerr, os.ErrNotExist) {
+			s.readOnly = rerr == nil
 			return rerr
 		}
 	}
@@ -58,7 +59,7 @@ func (s *Store) openFile() error {
 }
 
 func (s *Store) openWith(o *bolt.Options) (err error) {
-	isNew := false
+	var found checked
 	var file *os.File
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)
@@ -70,10 +71,13 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		if err := lock(f, !o.ReadOnly, s.opts.LockTimeout); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
+		if err := checkReplaced(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 		if err := checkLog(f.Name()); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if isNew, err = checkFile(f); err != nil {
+		if found, err = checkFile(f); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		file = f
@@ -91,19 +95,46 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	if err != nil {
 		return describe(s.path, err)
 	}
-	if isNew {
+	if found.empty && !o.ReadOnly {
 		// The file itself is on the disk; its name must be, too.
 		if err := syncDir(filepath.Dir(s.path)); err != nil {
 			return errors.Join(fmt.Errorf("open store %s: %w", s.path, err), db.Close())
 		}
 	}
-	if err := checkMark(db); err != nil {
-		return describe(s.path, errors.Join(err, db.Close()))
+	if found.plain {
+		if err := checkMark(db); err != nil {
+			return describe(s.path, errors.Join(err, db.Close()))
+		}
 	}
 	if !o.ReadOnly {
 		removeLog(s.path)
 	}
-	s.db, s.file = db, file
+	s.db, s.file, s.plain, s.wrote = db, file, found.plain, false
+	s.report(found)
+	return nil
+}
+
+// report notes what the check has found that does not keep the store from being opened.
+func (s *Store) report(found checked) {
+	if found.torn {
+		s.noteDamage(&store.DamagedError{Path: s.path, Err: errors.New(tornMeta)})
+	}
+	if found.history != nil {
+		d := &store.DamagedError{Path: s.path, Err: fmt.Errorf("the history of zones: %w", found.history)}
+		s.noteDamage(d)
+		s.stuck = fmt.Errorf("%w: %w", store.ErrUnavailable, d)
+	}
+}
+
+// checkReplaced refuses a file that another server has replaced while this one waited for its lock.
+func checkReplaced(f *os.File) error {
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(f.Name()); err != nil || !os.SameFile(mine, now) {
+		return fmt.Errorf("another nameplane serve has just replaced %s; start again", f.Name())
+	}
 	return nil
 }
 

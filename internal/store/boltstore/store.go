@@ -2,9 +2,11 @@
 package boltstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -22,6 +24,8 @@ type Options struct {
 	// LockTimeout is how long Open waits for another process to let go of the file; default 2s, which covers a
 	// restart where the old process is still closing, and is short enough for a person to wait for.
 	LockTimeout time.Duration
+
+	Log *slog.Logger // default: none
 }
 
 // Store is a store.Store in one bbolt file. Besides what the contract says: after a fault in the middle of a commit
@@ -31,16 +35,20 @@ type Store struct {
 	path string
 	opts Options
 
-	dead atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: nothing may call it again
+	dead  atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: nothing may call it again
+	state state
 
-	write  sync.Mutex // held by Update and Close; guards what follows
-	stuck  error      // why Updates are refused until the file is opened again
-	doubt  int        // transaction that failed but is visible, and must be undone before the next one; 0: none
-	closed bool
+	write    sync.Mutex // held by Update and Close; guards what follows
+	stuck    error      // why Updates are refused until the file is opened again
+	doubt    int        // transaction that failed but is visible, and must be undone before the next one; 0: none
+	readOnly bool       // the file is on a read-only file system
+	wrote    bool       // there was a commit since the file was opened
+	closed   bool
 
-	mu   sync.RWMutex // guards db and file; reopen, which replaces them, holds write too, so Update reads them without mu
-	db   *bolt.DB
-	file *os.File // db's own descriptor
+	mu    sync.RWMutex // guards what follows; reopen, which replaces it, holds write too, so Update reads it without mu
+	db    *bolt.DB
+	file  *os.File // db's own descriptor
+	plain bool     // a store of an earlier build, which could not be upgraded: its rows have no checksums
 
 	commit func(*bolt.Tx) error // (*bolt.Tx).Commit; tests put failures here that no file system gives on demand
 }
@@ -48,24 +56,39 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open opens the store in the file at path, and creates it when there is none. Open reports a file that is not an
-// intact store as *store.DamagedError and leaves it as it is. On a read-only file system the store can be read only.
+// intact store as *store.DamagedError and leaves it as it is. Damage of the table Journal alone does not concern what is
+// served: then the store can be read only. On a read-only file system, too, it can be read only, until a later Update
+// finds that the file can be written.
+//
+// Open upgrades a store of an earlier build. When the disk does not let it, the store can be read only.
 func Open(path string, opts Options) (*Store, error) {
-	if opts.LockTimeout == 0 {
-		opts.LockTimeout = 2 * time.Second
-	}
+	opts.LockTimeout = cmp.Or(opts.LockTimeout, 2*time.Second)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	s := &Store{path: path, opts: opts, commit: (*bolt.Tx).Commit}
 	if err := s.openFile(); err != nil {
 		return nil, err
 	}
+	if s.plain {
+		if err := s.upgrade(); err != nil {
+			return nil, err
+		}
+	}
+	if s.stuck != nil {
+		s.noteRefusal(s.stuck)
+		return s, nil
+	}
 	if err := s.makeTables(); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if s.readOnly {
+		s.noteRefusal(s.onReadOnly())
 	}
 	return s, nil
 }
 
 // View implements store.Store.
 func (s *Store) View(fn func(store.Reader) error) error {
-	return s.view(func(tx *bolt.Tx) error { return fn(newReader(tx)) })
+	return s.view(func(tx *bolt.Tx) error { return fn(newReader(s, tx)) })
 }
 
 // Backup implements store.Store. bbolt reads the pages from the file, not through the mapping, so a backup does not
@@ -113,7 +136,19 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.db.Close()
+	return errors.Join(s.mirrorMeta(), s.db.Close())
+}
+
+// mirrorMeta writes the newest commit into both meta pages, so that the damage of one does not lose it.
+func (s *Store) mirrorMeta() error {
+	if !s.wrote || s.stuck != nil || s.doubt != 0 {
+		return nil
+	}
+	m, _, err := readMeta(s.file)
+	if err != nil {
+		return err
+	}
+	return m.mirror(s.file)
 }
 
 func (s *Store) view(fn func(*bolt.Tx) error) (err error) {
@@ -143,12 +178,16 @@ func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
 	defer s.guardAll(debug.SetPanicOnFault(true), &err)
 	tx, err = s.db.Begin(writable)
 	if errors.Is(err, bolterrors.ErrDatabaseReadOnly) {
-		return nil, s.unavailable(errors.New("it is on a read-only file system"))
+		return nil, s.onReadOnly()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", s.path, err)
 	}
 	return tx, nil
+}
+
+func (s *Store) onReadOnly() error {
+	return s.unavailable(errors.New("it is on a read-only file system"))
 }
 
 func (s *Store) makeTables() error {

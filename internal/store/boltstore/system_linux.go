@@ -21,6 +21,12 @@ func dropMapped(start, size uintptr) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, size, unix.MADV_DONTNEED)
 }
 
+// dropCached takes the pages of a file out of the page cache, so that the next read is of the disk. Pages that wait to be
+// written stay.
+func dropCached(f *os.File) {
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // advice: a scrub then reads what is cached
+}
+
 // holder says which process has the lock of f.
 func holder(f *os.File) string {
 	info, err := f.Stat()

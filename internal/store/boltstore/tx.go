@@ -11,6 +11,7 @@ import (
 
 // reader is a store.Reader on a bbolt transaction.
 type reader struct {
+	s       *Store
 	tx      *bolt.Tx
 	buckets map[store.Table]*table // bbolt searches its root for each request; a transaction needs it once
 }
@@ -18,15 +19,26 @@ type reader struct {
 // table is a bucket, and a cursor for Get: bbolt makes a new one for each request, which grows as it descends.
 type table struct {
 	*bolt.Bucket
-	at *bolt.Cursor
+	at   *bolt.Cursor
+	s    *Store
+	name store.Table
+	seed uint32 // of checksums
 }
 
-func newReader(tx *bolt.Tx) *reader {
-	return &reader{tx: tx, buckets: make(map[store.Table]*table, len(store.Tables))}
+func newReader(s *Store, tx *bolt.Tx) *reader {
+	return &reader{s: s, tx: tx, buckets: make(map[store.Table]*table, len(store.Tables))}
 }
 
 func (r *reader) Get(t store.Table, key []byte) []byte {
 	b := r.table(t)
+	if row := b.find(key); row != nil {
+		return b.value(key, row)
+	}
+	return nil
+}
+
+// find returns the row of a key with its checksum, or nil.
+func (b *table) find(key []byte) []byte {
 	if b.at == nil {
 		b.at = b.Cursor()
 	}
@@ -36,37 +48,54 @@ func (r *reader) Get(t store.Table, key []byte) []byte {
 	return nil
 }
 
+// value returns the value in a row. It panics with a fault when the row does not have its checksum. In Journal such a row
+// has an empty value, which is none of a change: the history of a zone lists it as damaged, and the rows behind it.
+func (b *table) value(key, row []byte) []byte {
+	if b.s.plain {
+		return row
+	}
+	value, ok := unseal(b.seed, key, row)
+	if ok {
+		return value
+	}
+	err := badRow(b.name, key)
+	if b.name != store.Journal {
+		panic(&fault{err})
+	}
+	b.s.noteDamage(&store.DamagedError{Path: b.s.path, Err: err})
+	return []byte{}
+}
+
 func (r *reader) Scan(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
 	if bytes.Compare(from, prefix) < 0 {
 		from = prefix
 	}
-	c := r.bucket(t).Cursor()
-	k, v := seek(c, from)
-	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, v) {
-		k, v = next(c)
+	b := r.table(t)
+	c := b.Cursor()
+	k, row := seek(c, from)
+	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, b.value(k, row)) {
+		k, row = next(c)
 	}
 }
 
 func (r *reader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
-	b := r.bucket(t)
+	b := r.table(t)
 	c := b.Cursor()
-	var k, v []byte
+	var k, row []byte
 	switch {
 	case from != nil && bytes.HasPrefix(from, prefix):
-		if k, v = seek(c, from); k == nil || !bytes.Equal(k, from) {
-			k, v = before(b, c, from)
+		if k, row = seek(c, from); k == nil || !bytes.Equal(k, from) {
+			k, row = before(b.Bucket, c, from)
 		}
 	case from != nil && bytes.Compare(from, prefix) < 0:
 		return
 	default:
-		k, v = before(b, c, successor(prefix))
+		k, row = before(b.Bucket, c, successor(prefix))
 	}
-	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, v) {
-		k, v = prev(b, c, k)
+	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, b.value(k, row)) {
+		k, row = prev(b.Bucket, c, k)
 	}
 }
-
-func (r *reader) bucket(t store.Table) *bolt.Bucket { return r.table(t).Bucket }
 
 // table finds a table. Open made all of them, so a missing one is a mistake in the program.
 func (r *reader) table(t store.Table) *table {
@@ -77,7 +106,7 @@ func (r *reader) table(t store.Table) *table {
 			panic(fmt.Sprintf("boltstore: no table %q", t))
 		}
 		b.FillPercent = fillPercent(t)
-		found = &table{Bucket: b}
+		found = &table{Bucket: b, s: r.s, name: t, seed: seedOf(t)}
 		r.buckets[t] = found
 	}
 	return found

@@ -27,16 +27,17 @@ type writer struct {
 
 // written is what a transaction has done to a table.
 type written struct {
+	sum      uint64            // what was added to the sum over the table's rows
 	last     []byte            // the key put last
 	disorder int               // how often a key was put that comes before the last one
-	kept     map[string][]byte // what bbolt has not got yet, where a value of nil is a delete; nil: it has everything
+	kept     map[string][]byte // rows that bbolt has not got yet, where nil is a delete; nil: it has everything
 }
 
 // maxDisorder is how often keys may come out of order before they are kept: imports begin with a few that do.
 const maxDisorder = 16
 
-func newWriter(tx *bolt.Tx) *writer {
-	w := &writer{reader: newReader(tx), tables: make(map[store.Table]*written, len(store.Tables))}
+func newWriter(s *Store, tx *bolt.Tx) *writer {
+	w := &writer{reader: newReader(s, tx), tables: make(map[store.Table]*written, len(store.Tables))}
 	for _, t := range store.Tables {
 		w.tables[t] = &written{}
 	}
@@ -49,24 +50,24 @@ func (w *writer) Put(t store.Table, key, value []byte) error {
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrKeyRequired)
 	case len(key) > bolt.MaxKeySize:
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrKeyTooLarge)
-	case len(value) > bolt.MaxValueSize:
+	case len(value) > bolt.MaxValueSize-sumSize:
 		return fmt.Errorf("put into %s: %w", t, bolterrors.ErrValueTooLarge)
 	}
 	w.dirty = true
 	done := w.tables[t]
-	// bbolt keeps the value until the commit, and callers reuse their buffers. Never nil: that would read as absent.
-	value = append(make([]byte, 0, len(value)), value...)
+	// bbolt keeps the row until the commit, and callers reuse their buffers.
+	row := seal(w.table(t).seed, key, value)
 	if done.kept == nil {
 		if bytes.Compare(key, done.last) < 0 {
 			done.disorder++
 		}
 		if done.disorder <= maxDisorder {
 			done.last = append(done.last[:0], key...)
-			return put(w.bucket(t), key, value)
+			return w.write(t, key, row)
 		}
 		done.kept = map[string][]byte{}
 	}
-	done.kept[string(key)] = value
+	done.kept[string(key)] = row
 	return nil
 }
 
@@ -76,13 +77,33 @@ func (w *writer) Delete(t store.Table, key []byte) error {
 		kept[string(key)] = nil
 		return nil
 	}
-	return del(w.bucket(t), key)
+	return w.write(t, key, nil)
+}
+
+// write gives bbolt a row, or a delete when row is nil, and keeps the sum over the table's rows.
+func (w *writer) write(t store.Table, key, row []byte) error {
+	b, done := w.table(t), w.tables[t]
+	if old := b.find(key); old != nil {
+		if _, ok := unseal(b.seed, key, old); !ok {
+			panic(&fault{badRow(t, key)}) // nobody knows its share of the sum
+		}
+		done.sum -= share(old)
+	} else if row == nil {
+		return nil
+	}
+	if row == nil {
+		return del(b.Bucket, key)
+	}
+	done.sum += share(row)
+	return put(b.Bucket, key, row)
 }
 
 func (w *writer) Get(t store.Table, key []byte) []byte {
 	if kept := w.tables[t].kept; kept != nil {
-		if value, ok := kept[string(key)]; ok {
-			return value
+		if row, ok := kept[string(key)]; ok && row != nil {
+			return w.table(t).value(key, row)
+		} else if ok {
+			return nil
 		}
 	}
 	return w.reader.Get(t, key)
@@ -98,11 +119,15 @@ func (w *writer) ScanBack(t store.Table, prefix, from []byte, fn func(key, value
 	w.reader.ScanBack(t, prefix, from, fn)
 }
 
-// flush gives bbolt all that was kept.
+// flush gives bbolt all that was kept, and the sums over the rows.
 func (w *writer) flush() error {
 	var errs []error
 	for _, t := range store.Tables {
 		errs = append(errs, w.flushTable(t))
+		if sum := w.tables[t].sum; sum != 0 {
+			b := w.table(t)
+			errs = append(errs, setSequence(b.Bucket, b.Sequence()+sum))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -112,19 +137,12 @@ func (w *writer) flushTable(t store.Table) error {
 	if kept == nil {
 		return nil
 	}
-	b := w.bucket(t)
 	for _, key := range slices.Sorted(maps.Keys(kept)) {
-		var err error
-		if value := kept[key]; value != nil {
-			err = put(b, []byte(key), value)
-		} else {
-			err = del(b, []byte(key))
-		}
-		if err != nil {
+		if err := w.write(t, []byte(key), kept[key]); err != nil {
 			return fmt.Errorf("write to %s: %w", t, err)
 		}
 	}
-	*w.tables[t] = written{}
+	*w.tables[t] = written{sum: w.tables[t].sum}
 	return nil
 }
 
@@ -143,4 +161,9 @@ func put(b *bolt.Bucket, key, value []byte) error {
 func del(b *bolt.Bucket, key []byte) error {
 	defer trap()
 	return b.Delete(key)
+}
+
+func setSequence(b *bolt.Bucket, n uint64) error {
+	defer trap()
+	return b.SetSequence(n)
 }

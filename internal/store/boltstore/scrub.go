@@ -1,0 +1,87 @@
+package boltstore
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// errPlain says that a file cannot be verified.
+var errPlain = errors.New("it is of an earlier build, whose rows have no checksums: start this build on it once")
+
+// Scrub reads the whole file from the disk, verifies every page and the checksums of all rows and tables, and returns the
+// number of rows. Damage is a *store.DamagedError. The store stays in use meanwhile.
+func (s *Store) Scrub() (rows int, err error) {
+	// Between two commits the meta page and the transaction are of the same moment. The transaction keeps the pages of
+	// that moment from being written again.
+	s.write.Lock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	m, torn, err := readMeta(s.file)
+	tx, beginErr := s.begin(false)
+	s.write.Unlock()
+	if beginErr != nil {
+		return 0, beginErr
+	}
+	defer func() { _ = tx.Rollback() }()
+	dropMapped(s.db.Info().Data, uintptr(tx.Size()))
+	dropCached(s.file)
+	var found checked
+	if err == nil {
+		found, err = checkPages(s.file, m)
+	}
+	found.torn = torn
+	return found.rows, s.scrubbed(found, err)
+}
+
+// scrubbed returns the outcome of a check as one error, and notes damage.
+func (s *Store) scrubbed(found checked, err error) error {
+	if err == nil {
+		err = found.err()
+	}
+	if err == nil {
+		return nil
+	}
+	d := &store.DamagedError{Path: s.path, Err: err}
+	s.noteDamage(d)
+	return d
+}
+
+// err returns what a check has found that does not keep the store from being opened.
+func (c checked) err() error {
+	switch {
+	case c.plain:
+		return errPlain
+	case c.history != nil:
+		return c.history
+	case c.torn:
+		return errors.New(tornMeta)
+	}
+	return nil
+}
+
+// Check verifies the store or backup in the file at path, which no server may be using, as Scrub does. It writes
+// nothing.
+func Check(path string) (rows int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if err := lock(f, false, 2*time.Second); err != nil {
+		return 0, err
+	}
+	found, err := checkFile(f)
+	if err == nil && found.empty {
+		err = errors.New("it is empty")
+	}
+	if err == nil {
+		err = found.err()
+	}
+	if err != nil && !errors.As(err, new(*store.DamagedError)) {
+		err = &store.DamagedError{Path: path, Err: err}
+	}
+	return found.rows, err
+}
