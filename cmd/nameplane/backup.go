@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,8 @@ The copy is a store itself. To restore it, stop the server, put the copy in plac
 nameplane.db in its data folder, and start the server.
 
 FILE is readable by its owner only, is written whole or not at all, and is not
-overwritten without --force. The command needs a token with the role admin.`,
+overwritten without --force. It is verified as nameplane scrub FILE does before it gets
+its name. The command needs a token with the role admin.`,
 		Example: `  nameplane backup nameplane-$(date +%F).db`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +42,11 @@ overwritten without --force. The command needs a token with the role admin.`,
 					return 0, err
 				}
 				req.Header.Set("Accept", "application/octet-stream")
-				return cl.download(req, w)
+				size, err := cl.download(req, w)
+				if err != nil {
+					return size, err
+				}
+				return size, verify(w.(*os.File).Name())
 			})
 			if err != nil {
 				return err

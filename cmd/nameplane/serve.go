@@ -155,8 +155,8 @@ const gcPercent = 300
 
 // startFailure adds a hint to the error of a server that cannot start.
 func startFailure(err error) error {
-	if damaged, ok := errors.AsType[*store.DamagedError](err); ok {
-		return &cli.Failure{Code: cli.ExitError, Text: damaged.Error(), Err: err}
+	if errors.As(err, new(*store.DamagedError)) {
+		return damaged(err)
 	}
 	if e, ok := errors.AsType[*source.NoLabError](err); ok {
 		return &cli.Failure{Code: cli.ExitError, Text: err.Error(), Err: err,

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -84,12 +86,13 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 		d.openStore,
 		func() error { return d.openAccess(ctx) },
 		func() error { return d.openRules(ctx) },
-		d.openExplain, d.openDNS, d.openListeners, d.writeAddresses,
+		d.openExplain, d.openDNS, d.openListeners,
 	} {
 		if err := open(); err != nil {
 			return nil, err
 		}
 	}
+	d.writeAddresses()
 	return d, dropRoot(d.log, d.cfg.User, d.cfg.Data)
 }
 
@@ -103,7 +106,7 @@ func (d *Daemon) openStore() (err error) {
 	if err := d.emptied(); err != nil {
 		return err
 	}
-	if d.store, err = boltstore.Open(d.storePath(), boltstore.Options{}); err != nil {
+	if d.store, err = boltstore.Open(d.storePath(), boltstore.Options{Log: d.log}); err != nil {
 		return err
 	}
 	if err := store.Init(d.store); err != nil {
@@ -159,7 +162,18 @@ func (d *Daemon) openAccess(ctx context.Context) (err error) {
 	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log}); err != nil {
 		return d.unreadable(err)
 	}
-	return d.access.EnsureAdmin(ctx, d.cfg.Data)
+	err = d.access.EnsureAdmin(ctx, d.cfg.Data)
+	if err != nil && d.Zones() > 0 && refusedByDisk(err) {
+		d.log.Error("there is no administrator, and the disk does not take a new token", "error", err)
+		return nil
+	}
+	return err
+}
+
+// refusedByDisk reports whether a write failed because the disk is full or read-only.
+func refusedByDisk(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+		errors.Is(err, syscall.EROFS)
 }
 
 // openDNS binds every DNS address, and opens the forwarder if upstreams are configured.
@@ -181,7 +195,7 @@ func (d *Daemon) openDNS() error {
 
 func (d *Daemon) checks() []httpapi.Check {
 	return []httpapi.Check{
-		{Name: "store", OK: d.publisher.Check},
+		{Name: "store", OK: d.checkStore},
 		{Name: "dns", OK: func() error {
 			if len(d.dns.Addrs()) == 0 {
 				return errors.New("no DNS address is bound")
@@ -189,6 +203,17 @@ func (d *Daemon) checks() []httpapi.Check {
 			return nil
 		}},
 	}
+}
+
+// checkStore reports a store that cannot be read, and as degraded one that takes no changes or is damaged.
+func (d *Daemon) checkStore() error {
+	if err := d.publisher.Check(); err != nil {
+		return err
+	}
+	if err := cmp.Or(d.store.Damage(), d.store.Refusal()); err != nil {
+		return fmt.Errorf("%w: %w", httpapi.ErrDegraded, err)
+	}
+	return nil
 }
 
 // Endpoints says where the server listens. It is written to addresses.json in the data directory, for programs that
@@ -223,16 +248,20 @@ func urlOf(s *httpapi.Server, t config.TLS) string {
 	return "http://" + s.Addr().String()
 }
 
-func (d *Daemon) writeAddresses() error {
-	b, err := json.Marshal(d.Endpoints())
-	if err != nil {
-		return err
-	}
+// writeAddresses writes addresses.json. A server that cannot write it serves all the same.
+func (d *Daemon) writeAddresses() {
 	path := filepath.Join(d.cfg.Data, "addresses.json")
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
-		return err
+	b, err := json.Marshal(d.Endpoints())
+	if err == nil {
+		err = os.WriteFile(path+".new", append(b, '\n'), 0o600)
 	}
-	return os.Rename(path+".new", path)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".new") // a full disk leaves an empty one
+		d.log.Warn("cannot write the addresses", "error", err)
+	}
 }
 
 // Run serves until ctx ends: then the listeners close and finish what they have accepted, and the last commits are
@@ -256,9 +285,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.following.run(ctx, d.ownAddresses()) })
 	for _, run := range []func(context.Context) error{d.designate.Run, d.access.Run, d.rules.Run, d.explaining.run,
 		d.notifier.Run, d.refresher.Run} {
-		g.Go(func() error { return run(ctx) })
+		g.Go(func() error { return d.serveOn(run(ctx)) })
 	}
 	return g.Wait()
+}
+
+// serveOn keeps a part that stopped because of a damaged store from ending the server: DNS is served from memory.
+func (d *Daemon) serveOn(err error) error {
+	if errors.As(err, new(*store.DamagedError)) {
+		d.log.Error("a part of the server has stopped; DNS is still served", "error", err)
+		return nil
+	}
+	return err
 }
 
 func (d *Daemon) close() {

@@ -136,7 +136,7 @@ func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry(m), promhttp.HandlerOpts{}))
 	mux.Handle("GET /openapi.json", openapi.Handler(d.version))
 	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
-	admin.API{Access: d.access, Backup: d.publisher.Backup, Log: d.log}.Register(mux)
+	admin.API{Access: d.access, Backup: d.publisher.Backup, Scrub: d.store.Scrub, Log: d.log}.Register(mux)
 	d.rulesAPI().RegisterMm5(mux)
 	servermgmt.API{Service: d.rules, Log: d.log}.Register(mux)
 	d.explaining.register(d, mux)
@@ -148,7 +148,13 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
-			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }))
+			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_writable",
+			Help: "1 while the store takes changes; 0 after it refused one, until it has taken the next."}, func() float64 {
+			return one(d.store.Refusal() == nil)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_damaged",
+			Help: "1 after damage of the store's file was found."}, func() float64 { return one(d.store.Damage() != nil) }))
 	reg.MustRegister(d.publisher.Collectors()...)
 	reg.MustRegister(m.Collectors()...)
 	reg.MustRegister(d.following.aliases.Collectors()...)
@@ -163,6 +169,14 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 		reg.MustRegister(d.forwarder.Collectors()...)
 	}
 	return reg
+}
+
+// one returns 1 for true and 0 for false.
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // openRules opens the service behind the APIs of applications and platforms.

@@ -33,7 +33,9 @@ func dropRoot(log *slog.Logger, name, dir string) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("user %s: %w", u.Username, err)
 	}
-	if err := giveTo(dir, uid, gid); err != nil {
+	if err := giveTo(dir, uid, gid); errors.Is(err, syscall.EROFS) {
+		log.Warn("the data directory is on a read-only file system and keeps its owner", "dir", dir)
+	} else if err != nil {
 		return fmt.Errorf("give %s to user %s: %w", dir, u.Username, err)
 	}
 	// Groups come first: an ordinary user may not change them.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -305,6 +306,10 @@ func TestReadyz(t *testing.T) {
 	err = errors.New("/a/path")
 	if code, body := ask(); code != 503 || body != `{"status":"failing","checks":{"dns":"failing","store":"ok"}}` {
 		t.Errorf("not ready: %d %s", code, body)
+	}
+	err = fmt.Errorf("%w: /a/path", httpapi.ErrDegraded)
+	if code, body := ask(); code != 200 || body != `{"status":"degraded","checks":{"dns":"degraded","store":"ok"}}` {
+		t.Errorf("degraded: %d %s", code, body)
 	}
 }
 

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+	"errors"
 	"log/slog"
 	"net/http"
 )
@@ -21,16 +23,25 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// Readyz answers 200 when every check passes, else 503, with the state of each by name. Why one fails is only logged:
-// anybody may ask here.
+// ErrDegraded marks the error of a check that must not take the server out of service: it answers queries, and an
+// operator has to act.
+var ErrDegraded = errors.New("degraded")
+
+// Readyz answers 200 when every check passes or is degraded, else 503, with the state of each by name. The reason is only
+// logged: anybody may ask here.
 func Readyz(log *slog.Logger, checks ...Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out, status := readiness{"ok", map[string]string{}}, http.StatusOK
+		out, failed, status := readiness{"ok", map[string]string{}}, "", http.StatusOK
 		for _, c := range checks {
 			out.Checks[c.Name] = "ok"
-			if err := c.OK(); err != nil {
+			switch err := c.OK(); {
+			case errors.Is(err, ErrDegraded):
+				log.Warn("degraded", "check", c.Name, "error", err)
+				out.Checks[c.Name], out.Status = "degraded", cmp.Or(failed, "degraded")
+			case err != nil:
 				log.Warn("not ready", "check", c.Name, "error", err)
-				out.Status, out.Checks[c.Name], status = "failing", "failing", http.StatusServiceUnavailable
+				failed, status = "failing", http.StatusServiceUnavailable
+				out.Checks[c.Name], out.Status = failed, failed
 			}
 		}
 		JSON(w, status, out)

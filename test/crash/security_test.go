@@ -45,7 +45,7 @@ func operations() []string {
 		"GET /v3/auth/tokens", "DELETE /v3/auth/tokens", "GET /v3/auth/catalog", "GET /v3/auth/projects", "GET /v3/projects",
 		"GET /v3/projects/x", "GET /access/v1/tokens", "POST /access/v1/tokens", "DELETE /access/v1/tokens/x",
 		"GET /access/v1/users", "POST /access/v1/users", "PATCH /access/v1/users/x", "DELETE /access/v1/users/x",
-		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup",
+		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup", "POST /admin/v1/scrub",
 		"GET /nothing/here", "PUT /", "DELETE /healthz", "GET //metrics", "GET /healthz/../metrics", "GET /v3/../v2/zones"}
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
 	add := func(method, pattern string) {

@@ -1,9 +1,10 @@
-// Package admin lets an admin manage tokens, users and projects, and fetch a backup. The command line stands on it.
+// Package admin lets an admin manage tokens, users and projects, fetch a backup, and scrub the store. The command line stands on it.
 package admin
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,8 +19,9 @@ import (
 // API is the admin door.
 type API struct {
 	Access *access.Access
-	Backup func(io.Writer) error // writes a consistent copy of the store
-	Log    *slog.Logger          // default: none
+	Backup func(io.Writer) error      // writes a consistent copy of the store
+	Scrub  func() (rows int, _ error) // verifies the store
+	Log    *slog.Logger               // default: none
 }
 
 // Register adds the door's paths to a mux that is inside the frame.
@@ -37,11 +39,12 @@ func (a API) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /access/v1/projects", d.admin(d.createProject))
 	mux.HandleFunc("DELETE /access/v1/projects/{id}", d.admin(d.deleteProject))
 	mux.HandleFunc("GET /admin/v1/backup", d.admin(d.backup))
+	mux.HandleFunc("POST /admin/v1/scrub", d.admin(d.scrub))
 }
 
 type door struct {
 	API
-	backups chan struct{} // one place: a backup keeps old pages of the store from being reused
+	backups chan struct{} // one place: a backup or scrub keeps old pages of the store from being reused
 }
 
 // admin lets admins through to a handler, and answers with its error.
@@ -128,14 +131,44 @@ func (d *door) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// backup streams a copy of the store. One that breaks off is cut off, so that no client takes it for a whole one.
-func (d *door) backup(w http.ResponseWriter, r *http.Request) error {
+// enter reports whether the caller may read the whole store now.
+func (d *door) enter() bool {
 	select {
 	case d.backups <- struct{}{}:
-		defer func() { <-d.backups }()
+		return true
 	default:
+		return false
+	}
+}
+
+func (d *door) leave() { <-d.backups }
+
+// scrub verifies the store. Damage is the outcome of a scrub and no failure of the request.
+func (d *door) scrub(w http.ResponseWriter, r *http.Request) error {
+	if !d.enter() {
 		return access.ErrBusy
 	}
+	defer d.leave()
+	var out struct {
+		Rows   int    `json:"rows"`
+		Damage string `json:"damage"`
+	}
+	var err error
+	if out.Rows, err = d.Scrub(); errors.As(err, new(*store.DamagedError)) {
+		out.Damage = err.Error()
+	} else if err != nil {
+		return err
+	}
+	httpapi.JSON(w, http.StatusOK, out)
+	return nil
+}
+
+// backup streams a copy of the store. One that breaks off is cut off, so that no client takes it for a whole one.
+func (d *door) backup(w http.ResponseWriter, r *http.Request) error {
+	if !d.enter() {
+		return access.ErrBusy
+	}
+	defer d.leave()
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="nameplane.backup"`)
 	if err := d.Backup(w); err != nil {

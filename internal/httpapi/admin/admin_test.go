@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
@@ -34,7 +35,8 @@ func newRig(t testing.TB, backup func(io.Writer) error) rig {
 		backup = r.Pub.Backup
 	}
 	mux := http.NewServeMux()
-	admin.API{Access: r.Access, Backup: backup, Log: logger}.Register(mux)
+	scrub := func() (int, error) { return 3, &store.DamagedError{Path: "x", Err: errors.New("a row")} }
+	admin.API{Access: r.Access, Backup: backup, Scrub: scrub, Log: logger}.Register(mux)
 	r.handler = httpapi.Frame{Access: r.Access, Log: logger}.Wrap(mux)
 	return r
 }
@@ -202,6 +204,20 @@ func TestBackup(t *testing.T) {
 	member, _ := r.Token(t, "m", "admin", "member")
 	if code, _ := r.do(member, "GET", "/admin/v1/backup", ""); code != 403 {
 		t.Errorf("backup by a member: %d, want 403", code)
+	}
+}
+
+// TestScrub checks that damage is the outcome of a scrub, and that only an admin may ask for it.
+func TestScrub(t *testing.T) {
+	r := newRig(t, nil)
+	code, body := r.do(r.Admin, "POST", "/admin/v1/scrub", "")
+	want := `{"rows":3,"damage":"store file x is damaged`
+	if code != 200 || !strings.HasPrefix(body, want) {
+		t.Errorf("scrub: %d %s, want 200 %s", code, body, want)
+	}
+	member, _ := r.Token(t, "m", "admin", "member")
+	if code, _ := r.do(member, "POST", "/admin/v1/scrub", ""); code != 403 {
+		t.Errorf("scrub by a member: %d, want 403", code)
 	}
 }
 

@@ -86,6 +86,7 @@ func (k *talk) operation() {
 	k.say(200, "showVersion", turn{})
 	k.say(200, "metrics", turn{})
 	k.say(200, "backup", turn{})
+	k.say(200, "scrub", turn{})
 }
 
 // accounts manages a project with its user and tokens, logs in by every method, and returns the project's id.

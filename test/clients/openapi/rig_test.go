@@ -79,7 +79,7 @@ func newRig(t *testing.T) rig {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.NewRegistry(), promhttp.HandlerOpts{}))
 	mux.Handle("GET /openapi.json", openapi.Handler("v1.2.3"))
 	identity.API{Access: r.Access}.Register(mux)
-	admin.API{Access: r.Access, Backup: r.Pub.Backup}.Register(mux)
+	admin.API{Access: r.Access, Backup: r.Pub.Backup, Scrub: func() (int, error) { return 12, nil }}.Register(mux)
 	r.edge(t, mux)
 	r.explain(t, mux)
 	mux.Handle("/", r.designate.Handler())
