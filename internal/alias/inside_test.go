@@ -3,6 +3,7 @@ package alias_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -322,11 +323,14 @@ func TestReplacedZone(t *testing.T) {
 		const flat = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
 		replace := func(lines ...string) {
 			t.Helper()
-			sets := []zone.RecordSet{r.set("example.org. 0 SOA ns.example.org. host.example.org. 1 3600 600 86400 60", true), r.set("example.org. 0 NS ns.example.org.", true)}
+			sets := []zone.RecordSet{r.set("example.org. 0 NS ns.example.org.", true),
+				r.set("example.org. 0 SOA ns.example.org. host.example.org. 1 3600 600 86400 60", true)}
 			for _, l := range lines {
 				sets = append(sets, r.set(l, false))
 			}
-			r.must(r.pub.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }))
+			r.must(r.pub.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error {
+				return tx.ReplaceSorted(z.ID, len(sets), slices.Values(sets))
+			}))
 		}
 		replace("a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 60 A 203.0.113.1, 203.0.113.2", "c.example.org. 300 ALIAS cdn.example.net.", "t.example.org. 60 A 203.0.113.5")
 		r.want("a.example.org.", "ACTIVE", flat)

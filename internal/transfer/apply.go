@@ -9,10 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/budget"
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
 // errMoved says that a zone is not what it was when the transfer began.
@@ -22,29 +27,65 @@ var errMoved = errors.New("the zone was changed meanwhile")
 // would take more time than all the rest.
 const manySets = 10_000
 
-// apply makes what came the content of the zone, in one commit.
-func apply(ctx context.Context, pub *publish.Publisher, z zone.Zone, c *copied, from string) error {
-	actor := store.Actor{Who: "master " + from, Project: z.Project, Door: "transfer"}
-	commit := pub.Commit
-	if c.whole != nil && len(c.whole)+z.Sets > manySets {
-		commit = pub.CommitAlone
+// readBytes is the memory of a transfer while it is read: of zonefile.Stage, a message and buffers.
+const readBytes = 2 << 20
+
+// memory returns what the commit of a transfer takes. The sets that a whole zone replaces are read too.
+func (c *copied) memory(z zone.Zone) int64 {
+	records, bytes := c.to.Records(), c.to.Bytes()
+	if c.whole {
+		records, bytes = records+z.Records, bytes+int64(z.Bytes)
 	}
+	return budget.ZoneBytes(records, bytes)
+}
+
+// fits refuses a transfer that is too large for the quotas of the zone's project or for the memory, while it is read. The
+// commit checks the quotas again; a zone that was beyond them before may stay so.
+func (a *attempt) fits(c *copied) error {
+	var gone zone.Zone
+	if !c.whole {
+		gone = a.zone // a difference may remove all of it first
+	}
+	for _, n := range []struct {
+		resource        string
+		come, was, most int
+	}{
+		{"zone_records", c.to.Records() - gone.Records, a.zone.Records, a.quotas.ZoneRecords},
+		{"bytes of a zone", c.data - gone.Bytes, a.zone.Bytes, a.quotas.ZoneBytes()},
+	} {
+		if n.most >= 0 && n.come > max(n.most, n.was) {
+			return &publish.QuotaError{Resource: n.resource, N: n.come, Most: n.most}
+		}
+	}
+	return a.opts.Budget.Fits(c.memory(a.zone))
+}
+
+// apply makes what came the content of the zone, in one commit.
+func (a *attempt) apply(ctx context.Context, c *copied, from string) error {
+	release, err := a.opts.Budget.Take(ctx, a.zone.Project, c.memory(a.zone))
+	if err != nil {
+		return err
+	}
+	defer release()
+	what, edit, touched := "the difference to serial", c.change, c.to.Records()
+	if c.whole {
+		what, edit, touched = "serial", c.replace, touched+a.zone.Sets
+	}
+	commit := a.pub.Commit
+	if touched > manySets {
+		commit = a.pub.CommitAlone
+	}
+	actor := store.Actor{Who: "master " + from, Project: a.zone.Project, Door: "transfer"}
 	return commit(ctx, actor, func(tx *publish.Tx) error {
-		now, err := tx.Zone(z.ID)
+		z, err := tx.Zone(a.id)
 		if err != nil {
 			return err
 		}
-		if now.Kind != zone.Secondary || now.Serial != z.Serial || !slices.Equal(now.Masters, z.Masters) {
+		if z.Kind != zone.Secondary || z.Serial != a.zone.Serial || !slices.Equal(z.Masters, a.zone.Masters) {
 			return errMoved
 		}
-		if c.whole != nil {
-			tx.Note("transferred serial %d from %s", c.serial, from)
-			err = tx.ReplaceSets(z.ID, c.sets())
-		} else {
-			tx.Note("transferred the difference to serial %d from %s", c.serial, from)
-			err = c.change(tx, z)
-		}
-		if err != nil {
+		tx.Note("transferred %s %d from %s", what, c.serial, from)
+		if err := errors.Join(edit(tx, a.id), c.to.Err()); err != nil {
 			return err
 		}
 		at := time.Now().UTC()
@@ -52,87 +93,96 @@ func apply(ctx context.Context, pub *publish.Publisher, z zone.Zone, c *copied, 
 	})
 }
 
-// sets is the whole zone.
-func (c *copied) sets() []zone.RecordSet {
-	out := make([]zone.RecordSet, 0, len(c.whole))
-	for _, s := range c.whole {
-		out = append(out, *s)
-	}
-	return out
+// replace makes what came all of the zone.
+func (c *copied) replace(tx *publish.Tx, id uuid.UUID) error {
+	return tx.ReplaceSorted(id, c.to.Records(), func(yield func(zone.RecordSet) bool) {
+		for s := range c.to.Sets() {
+			ttl := s.TTL
+			if !yield(zone.RecordSet{Name: s.Name, Type: s.Type, TTL: &ttl, Data: s.Data, Managed: c.managed(s.Name, s.Type)}) {
+				return
+			}
+		}
+	})
+}
+
+// managed reports whether a set is one of the two that every zone has.
+func (c *copied) managed(n dnsname.Name, t rr.Type) bool {
+	return n == c.apex && (t == rr.TypeSOA || t == rr.TypeNS)
 }
 
 // changing is a set that a difference changes, with its records by rr.DataKey: a master may send millions for one set, and all
 // other changes wait meanwhile.
 type changing struct {
 	zone.RecordSet
-	data map[string]string
+	there bool
+	data  map[string]string
 }
 
-// change applies a difference. What it removes must be there: else our copy is not what the master takes it for.
-func (c *copied) change(tx *publish.Tx, z zone.Zone) error {
-	soa := c.soa
-	sets := map[owner]*changing{soa.owner: {zone.RecordSet{Zone: z.ID, Name: soa.name, Type: soa.typ, TTL: &soa.ttl, Managed: true},
-		map[string]string{soa.data: soa.data}}}
-	for _, r := range c.steps {
-		if r.typ == rr.TypeALIAS {
-			continue
-		}
-		s, err := c.set(tx, z, sets, r.owner)
-		if err != nil {
-			return err
-		}
-		key := rr.DataKey(r.typ, r.data)
-		_, there := s.data[key]
-		switch {
-		case r.remove && !there:
-			return fmt.Errorf("the difference removes a record that is not there: %s %s", r.name, r.typ)
-		case r.remove:
-			delete(s.data, key)
-			continue
-		case !there:
-			s.data[key] = r.data
-		}
-		s.TTL = new(r.ttl)
+// change applies a difference, set by set: steps of different sets may be made in any order. What it removes must be there:
+// else our copy is not what the master takes it for.
+func (c *copied) change(tx *publish.Tx, id uuid.UUID) error {
+	s, err := c.set(tx, id, c.soa)
+	if err != nil {
+		return err
 	}
-	for o, s := range sets {
-		s.Data = slices.Collect(maps.Values(s.data)) // in no order, which the edit puts right
-		if err := put(tx, o, &s.RecordSet); err != nil {
+	s.TTL, s.data = &c.soa.TTL, map[string]string{c.soa.Data: c.soa.Data}
+	for r := range c.to.All() {
+		if r.Name != s.Name || r.Type != s.Type {
+			if err := s.put(tx); err != nil {
+				return err
+			}
+			if s, err = c.set(tx, id, r); err != nil {
+				return err
+			}
+		}
+		if err := s.change(r); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.put(tx)
 }
 
-// set is a set of the zone as far as the difference has come.
-func (c *copied) set(tx *publish.Tx, z zone.Zone, sets map[owner]*changing, o owner) (*changing, error) {
-	if s := sets[o]; s != nil {
-		return s, nil
-	}
-	s, err := tx.RecordSet(z.ID, o.name, o.typ)
+// set is a set of the zone before it is changed.
+func (c *copied) set(tx *publish.Tx, id uuid.UUID, r zonefile.Record) (*changing, error) {
+	s, err := tx.RecordSet(id, r.Name, r.Type)
+	there := err == nil
 	if errors.Is(err, store.ErrNotFound) {
-		s, err = zone.RecordSet{Zone: z.ID, Name: o.name, Type: o.typ, Managed: o.name == c.apex && o.typ == rr.TypeNS}, nil
+		s, err = zone.RecordSet{Zone: id, Name: r.Name, Type: r.Type, Managed: c.managed(r.Name, r.Type)}, nil
 	}
-	w := &changing{s, make(map[string]string, len(s.Data))}
+	w := &changing{s, there, make(map[string]string, len(s.Data))}
 	for _, d := range s.Data {
-		w.data[rr.DataKey(o.typ, d)] = d
+		w.data[rr.DataKey(r.Type, d)] = d
 	}
-	sets[o] = w
 	return w, err
 }
 
-func put(tx *publish.Tx, o owner, s *zone.RecordSet) error {
-	_, err := tx.RecordSet(s.Zone, o.name, o.typ)
+// change adds or removes a record.
+func (s *changing) change(r zonefile.Record) error {
+	key := rr.DataKey(r.Type, r.Data)
+	_, there := s.data[key]
 	switch {
-	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return err
-	case err != nil && len(s.Data) == 0:
+	case r.TTL&removed != 0 && !there:
+		return fmt.Errorf("the difference removes a record that is not there: %s %s", r.Name, r.Type)
+	case r.TTL&removed != 0:
+		delete(s.data, key)
 		return nil
-	case err != nil:
-		_, err = tx.CreateSet(*s)
-	case len(s.Data) == 0:
-		err = tx.DeleteSet(s.Zone, o.name, o.typ)
-	default:
-		_, err = tx.UpdateSet(*s)
+	case !there:
+		s.data[key] = r.Data
+	}
+	s.TTL = new(r.TTL)
+	return nil
+}
+
+// put writes the set as the difference leaves it.
+func (s *changing) put(tx *publish.Tx) (err error) {
+	s.Data = slices.Collect(maps.Values(s.data)) // in no order, which the edit puts right
+	switch {
+	case !s.there && len(s.Data) > 0:
+		_, err = tx.CreateSet(s.RecordSet)
+	case s.there && len(s.Data) == 0:
+		err = tx.DeleteSet(s.Zone, s.Name, s.Type)
+	case s.there:
+		_, err = tx.UpdateSet(s.RecordSet)
 	}
 	return err
 }

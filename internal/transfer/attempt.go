@@ -16,17 +16,21 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// attempt is one look at the masters of a zone.
+// attempt brings one zone up to date. It asks the masters of the zone one after the other, each in a turn of its own, until
+// one has the zone.
 type attempt struct {
 	*Refresher
 	id    uuid.UUID
 	force bool
+	at    int     // which master is next
+	errs  []error // of the masters before
 
-	zone  zone.Zone
-	key   Key
-	state publish.Secondary
-	has   bool     // there is a copy
-	soa   zone.SOA // of it
+	zone   zone.Zone
+	quotas publish.Quotas
+	key    Key
+	state  publish.Secondary
+	has    bool     // there is a copy
+	soa    zone.SOA // of it
 }
 
 // load reads what we have.
@@ -36,6 +40,9 @@ func (a *attempt) load() (err error) {
 	}
 	return a.pub.View(func(v store.View) (err error) {
 		if a.zone, err = v.Zone(a.id); err != nil {
+			return err
+		}
+		if a.quotas, err = a.pub.QuotasOf(v, a.zone.Project); err != nil {
 			return err
 		}
 		if a.state, err = publish.SecondaryOf(v, a.id); err != nil {
@@ -52,36 +59,64 @@ func (a *attempt) load() (err error) {
 	})
 }
 
-// run asks the masters one after the other until one has brought our copy up to date. It reports true when there is nothing to
-// be copied any more.
-func (a *attempt) run(ctx context.Context) (gone bool, err error) {
-	if err := a.load(); errors.Is(err, store.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary {
-		return true, nil
-	} else if err != nil {
-		return false, err
+var errGone = errors.New("there is nothing to be copied any more")
+
+// run asks the master whose turn it is. The attempt goes on with the turn that it returns, or ends when that is nil.
+func (a *attempt) run(ctx context.Context, t turn) (*turn, error) {
+	err := a.load()
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary:
+		return nil, errGone
+	case err != nil:
+		return nil, err
+	case a.at >= len(a.zone.Masters):
+		return nil, a.failed(ctx)
+	}
+	next, m, err := a.turn()
+	if next != t {
+		return &next, nil // the zone has other masters, or another owner, since it came into the line
 	}
 	// Serials of other masters say nothing about what our copy has.
 	a.force = a.force || a.state.Masters != "" && a.state.Masters != strings.Join(a.zone.Masters, " ")
-	looking, cancel := context.WithTimeout(ctx, longestLook)
-	defer cancel()
-	var errs []error
-	for _, text := range a.zone.Masters {
-		m, err := ParseMaster(text)
-		if err == nil {
-			err = a.from(looking, m)
-		}
-		if err == nil {
-			return false, a.load()
-		}
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", text, err))
+	if err == nil {
+		asking, cancel := context.WithTimeout(ctx, longestLook)
+		err = a.from(asking, m)
+		cancel()
 	}
-	err = errors.Join(errs...)
+	if err == nil {
+		return nil, a.load()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.zone.Masters[a.at], err))
+	if a.at++; a.at == len(a.zone.Masters) {
+		return nil, a.failed(ctx)
+	}
+	next, _, _ = a.turn() // the error is that of its run
+	return &next, nil
+}
+
+// turn returns the turn in which the zone asks its next master, and that master.
+func (a *attempt) turn() (turn, netip.AddrPort, error) {
+	t := turn{zone: a.zone.ID, project: a.zone.Project}
+	if a.at >= len(a.zone.Masters) {
+		return t, netip.AddrPort{}, nil
+	}
+	m, err := ParseMaster(a.zone.Masters[a.at])
+	t.master = SourceOf(m.Addr())
+	return t, m, err
+}
+
+// failed ends an attempt in which no master has brought the zone up to date.
+func (a *attempt) failed(ctx context.Context) error {
+	if len(a.zone.Masters) == 0 {
+		a.errs = append(a.errs, errors.New("the zone has no masters"))
+	}
+	err := errors.Join(a.errs...)
 	a.stat.failed.Inc()
 	a.opts.Log.Warn("zone not refreshed", "zone", a.zone.Name.String(), "error", err)
-	return false, errors.Join(err, a.expire(ctx))
+	return errors.Join(err, a.expire(ctx))
 }
 
 // from brings our copy up to date with one master.
@@ -106,23 +141,43 @@ func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
 // transfer takes the zone, or the difference to the serial that we have.
 func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) error {
 	start := time.Now()
-	c, err := a.fetch(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, limit: a.opts.MaxZone})
+	to, err := a.spools.begin(a.id, a.zone.Project)
+	if err != nil {
+		return err
+	}
+	defer to.end()
+	c, err := a.read(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, to: to, check: a.fits})
 	if err != nil {
 		return err
 	}
 	if c.count == 1 {
 		return a.confirm(ctx)
 	}
-	if err := apply(ctx, a.pub, a.zone, c, m.String()); err != nil {
+	if err := a.apply(ctx, c, m.String()); err != nil {
 		return err
 	}
 	kind := "ixfr"
-	if c.whole != nil {
+	if c.whole {
 		kind = "axfr"
 	}
 	a.stat.done.WithLabelValues(kind).Inc()
 	a.opts.Log.Info("zone transferred", "zone", a.zone.Name.String(), "kind", kind, "serial", c.serial, "master", m.String(), "took", time.Since(start))
 	return nil
+}
+
+// read reads a transfer. The memory for that is free again before the commit takes its own, so that no two transfers wait for
+// each other.
+func (a *attempt) read(ctx context.Context, r request) (*copied, error) {
+	release, err := a.opts.Budget.Take(ctx, a.zone.Project, readBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	c, err := a.fetch(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.to.Flush()
 }
 
 // expires is when our copy is too old to be served.

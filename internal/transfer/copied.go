@@ -8,41 +8,29 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
-	"github.com/nameplane/nameplane/internal/wire"
-	"github.com/nameplane/nameplane/internal/zone"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// owner is what a record set is found by.
-type owner struct {
-	name dnsname.Name
-	typ  rr.Type
-}
-
-// record is a record that a difference adds or removes.
-type record struct {
-	owner
-	ttl    uint32
-	data   string
-	remove bool
-}
-
-// copied is a zone, or a difference, on its way in.
+// copied is a zone, or a difference, as it comes in. Its records go to a spool at once: a zone of a million names takes as
+// much memory while it is read as one of ten.
 type copied struct {
-	apex dnsname.Name
-	has  *uint32 // our serial, when a difference was asked for
-	done bool
+	apex  dnsname.Name
+	has   *uint32 // our serial, when a difference was asked for
+	to    *spool
+	check func(*copied) error // is called with every record, and ends the transfer with its error; nil: none
+	done  bool
 
-	// Names are counted as they are kept: a message can have thousands of pointers to one long name.
-	size, limit int // octets; 0: no limit
-
-	soa    record // the newest
+	soa    zonefile.Record // the newest
 	serial uint32
-	count  int
-	whole  map[owner]*zone.RecordSet // all of the zone; nil for a difference
-	steps  []record                  // the difference, without SOAs
-	adding bool                      // the part of it that comes in adds records
-	at     uint32                    // serial of the SOA that began it
+	count  int    // of records that came
+	data   int    // bytes of what the spool has of these
+	whole  bool   // all of the zone is coming, not a difference
+	adding bool   // the part of the difference that comes in adds records
+	at     uint32 // serial of the SOA that began it
 }
+
+// removed marks a record in the spool of a difference that takes it away. No TTL has this bit (RFC 2181 §8).
+const removed = 1 << 31
 
 var errOrder = errors.New("the transfer is not in order")
 
@@ -63,20 +51,29 @@ func (c *copied) add(rec dns.RR) error {
 			return errOrder
 		}
 		c.soa, c.serial = r, soa.Serial
+		return nil
 	case c.count == 2 && isSOA && c.has != nil && soa.Serial == *c.has && soa.Serial != c.serial:
 		c.at = soa.Serial
+		return nil
 	case c.count == 2:
-		c.whole = map[owner]*zone.RecordSet{}
-		return c.addWhole(r, soa)
-	case c.whole != nil:
-		return c.addWhole(r, soa)
+		c.whole = true
+		if err := c.put(c.soa); err != nil {
+			return err
+		}
+	}
+	switch {
+	case isSOA && c.whole:
+		c.done = true
+		if soa.Serial != c.serial {
+			return errOrder
+		}
+		return nil
 	case isSOA:
 		return c.turn(soa.Serial)
-	default:
-		r.remove = !c.adding
-		c.steps = append(c.steps, r)
+	case !c.whole && !c.adding:
+		r.TTL |= removed
 	}
-	return nil
+	return c.put(r)
 }
 
 // turn is at an SOA inside a difference: it ends what was removed or added, and says which state comes next.
@@ -94,44 +91,35 @@ func (c *copied) turn(serial uint32) error {
 	return nil
 }
 
-func (c *copied) addWhole(r record, soa *dns.SOA) error {
-	if soa != nil {
-		if soa.Serial != c.serial {
-			return errOrder
-		}
-		c.done = true
-		r = c.soa
-	}
-	if r.typ == rr.TypeALIAS {
+// put keeps a record.
+func (c *copied) put(r zonefile.Record) error {
+	if r.Type == rr.TypeALIAS {
 		return nil // a number for private use; here it is something else than there
 	}
-	s := c.whole[r.owner]
-	if s == nil {
-		s = &zone.RecordSet{Name: r.name, Type: r.typ, TTL: new(r.ttl), Managed: r.name == c.apex && (r.typ == rr.TypeSOA || r.typ == rr.TypeNS)}
-		c.whole[r.owner] = s
+	c.data += len(r.Data)
+	if err := c.to.put(r); err != nil {
+		return err
 	}
-	*s.TTL = min(*s.TTL, r.ttl) // RFC 2181 §5.2: they should be the same
-	s.Data = append(s.Data, r.data)
-	return nil
+	if c.check == nil {
+		return nil
+	}
+	return c.check(c)
 }
 
 // read checks that a record can be in the zone.
-func (c *copied) read(rec dns.RR) (record, error) {
+func (c *copied) read(rec dns.RR) (zonefile.Record, error) {
 	h := rec.Header()
 	name, err := dnsname.Parse(h.Name)
 	if err != nil {
-		return record{}, err
+		return zonefile.Record{}, err
 	}
 	t := rr.Type(h.Rrtype)
 	if !name.IsIn(c.apex) || h.Class != dns.ClassINET || !t.IsData() || t == rr.TypeSOA && name != c.apex {
-		return record{}, fmt.Errorf("the transfer has a record that cannot be in the zone: %s %s", h.Name, t)
+		return zonefile.Record{}, refuse("the transfer has a record that cannot be in the zone: %s %s", h.Name, t)
 	}
 	data, err := rr.FromRR(rec)
 	if err != nil {
-		return record{}, fmt.Errorf("%s: %w", h.Name, err)
+		return zonefile.Record{}, fmt.Errorf("%s: %w", h.Name, err)
 	}
-	if c.size += len(name.Wire()) + wire.RecordFixed + len(data); c.limit > 0 && c.size > c.limit {
-		return record{}, fmt.Errorf("the zone has more than %d octets, which is the limit (transfer.max_zone)", c.limit)
-	}
-	return record{owner: owner{name, t}, ttl: min(h.Ttl, rr.MaxTTL), data: data}, nil
+	return zonefile.Record{Name: name, Type: t, TTL: min(h.Ttl, rr.MaxTTL), Data: data}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -22,16 +24,16 @@ type request struct {
 	zone   dnsname.Name
 	key    Key     // the zero Key for none
 	has    *uint32 // serial of our copy: only the difference is wanted; nil: all of it
-	limit  int     // octets
+	to     *spool
+	check  func(*copied) error // of copied
 }
 
 const (
-	dialTime  = 5 * time.Second
-	stallTime = 30 * time.Second // between two messages; a master may first have to compute a difference
+	dialTime = 5 * time.Second
 
-	// Who sends drop by drop holds a place that other zones wait for. A transfer has graceTime, and a second more for each
-	// slowest octets that have come.
-	graceTime = time.Minute
+	// A transfer holds a slot that other zones wait for. A master may be silent for stallTime, because it may first have
+	// to compute a difference; each slowest bytes that it sends buy it a second more, up to stallTime again.
+	stallTime = 10 * time.Second
 	slowest   = 8 << 10
 )
 
@@ -44,21 +46,27 @@ func fetch(ctx context.Context, r request) (*copied, error) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	return r.over(conn)
+}
+
+// over asks for the zone on a connection and reads the answer.
+func (r request) over(conn net.Conn) (*copied, error) {
 	v, err := r.ask(conn)
 	if err != nil {
 		return nil, err
 	}
-	c := &copied{apex: r.zone, has: r.has, limit: r.limit}
-	start := time.Now()
-	for total := 0; !c.done; {
-		raw, err := readMessage(conn, start.Add(graceTime+time.Duration(total/slowest)*time.Second))
+	c := &copied{apex: r.zone, has: r.has, to: r.to, check: r.check}
+	in := &paced{conn: conn, end: time.Now().Add(stallTime)}
+	var buf []byte
+	for !c.done {
+		raw, err := in.message(buf)
 		if err != nil {
 			return nil, err
 		}
-		total += len(raw)
 		if err := c.take(raw, v); err != nil {
 			return nil, err
 		}
+		buf = raw
 	}
 	return c, v.end()
 }
@@ -85,40 +93,73 @@ func (r request) ask(conn net.Conn) (*verifier, error) {
 	return v, err
 }
 
-// readMessage waits for the next message, but not beyond end.
-func readMessage(conn net.Conn, end time.Time) ([]byte, error) {
-	if stalled := time.Now().Add(stallTime); stalled.Before(end) {
-		end = stalled
-	}
-	conn.SetDeadline(end)
-	var length [2]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
-		return nil, err
-	}
-	raw := make([]byte, binary.BigEndian.Uint16(length[:]))
-	_, err := io.ReadFull(conn, raw)
-	return raw, err
+// paced reads from a connection whose other end must send at least slowest bytes a second.
+type paced struct {
+	conn net.Conn
+	end  time.Time // when it is too slow
 }
 
-// take reads one message of a transfer.
+// Read implements io.Reader.
+func (p *paced) Read(b []byte) (int, error) {
+	p.conn.SetReadDeadline(p.end)
+	n, err := p.conn.Read(b)
+	p.end = p.end.Add(time.Duration(n) * time.Second / slowest)
+	if most := time.Now().Add(stallTime); p.end.After(most) {
+		p.end = most
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("the master sends less than %d bytes a second: %w", slowest, err)
+	}
+	return n, err
+}
+
+// message reads the next message. It uses the room of buf.
+func (p *paced) message(buf []byte) ([]byte, error) {
+	var length [2]byte
+	if _, err := io.ReadFull(p, length[:]); err != nil {
+		return nil, err
+	}
+	n := int(binary.BigEndian.Uint16(length[:]))
+	buf = slices.Grow(buf[:0], n)[:n]
+	_, err := io.ReadFull(p, buf)
+	return buf, err
+}
+
+var errMalformed = errors.New("a message of the transfer is malformed")
+
+// take reads one message of a transfer, record by record: as values, the records of one message can take a hundred
+// times its size.
 func (c *copied) take(raw []byte, v *verifier) error {
-	m := new(dns.Msg)
-	if err := m.Unpack(raw); err != nil {
+	if len(raw) < wire.HeaderSize {
+		return errMalformed
+	}
+	if err := v.verify(raw); err != nil {
 		return err
 	}
-	if err := v.verify(raw, m); err != nil {
-		return err
+	flags := binary.BigEndian.Uint16(raw[2:])
+	if rcode := int(flags & 0xF); flags&wire.FlagQR == 0 || rcode != dns.RcodeSuccess {
+		return fmt.Errorf("the transfer was answered with %s", wire.RcodeText(rcode))
 	}
-	if !m.Response || m.Rcode != dns.RcodeSuccess {
-		return fmt.Errorf("the transfer was answered with %s", wire.RcodeText(m.Rcode))
+	at, ok := wire.HeaderSize, true
+	for range binary.BigEndian.Uint16(raw[4:]) {
+		if at, ok = wire.SkipName(raw, at); !ok {
+			return errMalformed
+		}
+		at += 4 // type and class
 	}
-	for _, rec := range m.Answer {
+	answers := binary.BigEndian.Uint16(raw[6:])
+	if answers == 0 {
+		return errors.New("a message of the transfer has no records")
+	}
+	for range answers {
+		rec, next, err := dns.UnpackRR(raw, at)
+		if err != nil {
+			return err
+		}
 		if err := c.add(rec); err != nil {
 			return err
 		}
-	}
-	if len(m.Answer) == 0 {
-		return errors.New("a message of the transfer has no records")
+		at = next
 	}
 	if c.count == 1 && c.has != nil && int32(c.serial-*c.has) <= 0 { // RFC 1982: there is nothing newer
 		c.done = true
@@ -139,8 +180,9 @@ const maxUnsigned = 99
 
 var errUnsigned = errors.New("the answer is not signed, and the question was")
 
-func (v *verifier) verify(raw []byte, m *dns.Msg) error {
-	if m.Id != v.id {
+// verify checks a message, which has at least a header.
+func (v *verifier) verify(raw []byte) error {
+	if binary.BigEndian.Uint16(raw) != v.id {
 		return errors.New("the answer is to another question")
 	}
 	if v.chain == nil {

@@ -3,21 +3,27 @@ package transfer
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
 // listening answers each query over TCP with messages, which are given its ID.
@@ -58,6 +64,27 @@ func answer(conn net.Conn, messages [][]byte) {
 	}
 }
 
+// testSpool returns a spool of its own.
+func testSpool(t *testing.T, most int) *spool {
+	t.Helper()
+	s, err := newSpools(testRoot(t, t.TempDir()), most).begin(dnsID(1), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+func testRoot(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
 // A zone is as large as it is here, and not as it was on the way: pointers make a kilobyte of two octets.
 func TestFetchCountsNames(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("a", 60)+".", 3) + apexName
@@ -77,33 +104,135 @@ func TestFetchCountsNames(t *testing.T) {
 		limit int
 		want  bool
 	}{{10 * len(wire), false}, {100 * len(wire), true}} {
-		_, err := fetch(t.Context(), request{master: at, zone: dnsname.MustParse(apexName), limit: tt.limit})
+		_, err := fetch(t.Context(), request{master: at, zone: dnsname.MustParse(apexName), to: testSpool(t, tt.limit)})
 		if got := err == nil; got != tt.want || err != nil && !strings.Contains(err.Error(), "transfer.max_zone") {
 			t.Errorf("%d octets on the way, limit %d: %v", len(wire), tt.limit, err)
 		}
 	}
 }
 
-// deadlines is a connection that only remembers how long it would wait.
-type deadlines struct {
-	net.Conn
-	last time.Time
+// TestSpoolsOfProject: the transfers of a project that run at once share one limit, which those of others do not touch.
+func TestSpoolsOfProject(t *testing.T) {
+	all := newSpools(testRoot(t, t.TempDir()), 1000)
+	begin := func(n byte, project string) *spool {
+		s, err := all.begin(dnsID(n), project)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	r := zonefile.Record{Name: dnsname.MustParse(apexName), Type: rr.TypeTXT, Data: strings.Repeat("x", 500)}
+	first, second, other := begin(1, "p"), begin(2, "p"), begin(3, "q")
+	if err := first.put(r); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.put(r); !ours(err) {
+		t.Errorf("more than the limit in two transfers of one project: %v", err)
+	}
+	if err := other.put(r); err != nil {
+		t.Errorf("another project: %v", err)
+	}
+	first.end()
+	second.end()
+	if err := begin(2, "p").put(r); err != nil {
+		t.Errorf("after the others have ended: %v", err)
+	}
 }
 
-func (d *deadlines) SetDeadline(t time.Time) error { d.last = t; return nil }
-func (d *deadlines) Read([]byte) (int, error)      { return 0, io.EOF }
+// TestPace: a master that stalls or trickles loses its slot soon, and one that sends at the slowest rate keeps it.
+func TestPace(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		size  int // sent each second
+		ends  bool
+		bound time.Duration
+	}{{"silent", 0, true, stallTime}, {"drop by drop", 10, true, stallTime + time.Second}, {"slow", slowest, false, 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, theirs := net.Pipe()
+				start := time.Now()
+				var sender sync.WaitGroup
+				defer sender.Wait()
+				defer near.Close()
+				sender.Go(func() {
+					defer theirs.Close()
+					for range 60 {
+						time.Sleep(time.Second)
+						if _, err := theirs.Write(make([]byte, tt.size)); err != nil {
+							return
+						}
+					}
+				})
+				n, err := io.Copy(io.Discard, &paced{conn: near, end: start.Add(stallTime)})
+				took := time.Since(start)
+				if ended := errors.Is(err, os.ErrDeadlineExceeded); ended != tt.ends || ended && took > tt.bound {
+					t.Errorf("ended after %v and %d bytes with %v", took, n, err)
+				}
+			})
+		})
+	}
+}
 
-// A master has half a minute for a message, and for all of them no longer than their size deserves.
-func TestFetchEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d deadlines
-		for _, end := range []time.Duration{time.Hour, 10 * time.Second} {
-			readMessage(&d, time.Now().Add(end))
-			if got := time.Until(d.last); got != min(end, stallTime) {
-				t.Errorf("waits %v for a message of a transfer that has %v left", got, end)
-			}
+// endless is a master that never comes to the end of its zone. It counts what it could send.
+func endless(conn net.Conn) (sent int) {
+	var length [2]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return 0
+	}
+	query := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(conn, query); err != nil {
+		return 0
+	}
+	for i := 0; ; {
+		m := new(dns.Msg)
+		m.Id, m.Response = binary.BigEndian.Uint16(query), true
+		if i == 0 {
+			m.Answer = []dns.RR{mustRR(soaText(1))}
 		}
-	})
+		for range 100 {
+			m.Answer = append(m.Answer, mustRR(a(fmt.Sprintf("h%d", i), "192.0.2.1")))
+			i++
+		}
+		raw, err := m.Pack()
+		if err != nil {
+			return sent
+		}
+		n, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(raw))), raw...))
+		if sent += n; err != nil {
+			return sent
+		}
+	}
+}
+
+// TestEndless: a transfer without end stops at the first bound, while it is read, and the owner of the zone reads which.
+func TestEndless(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		quota  int // records
+		budget int64
+		size   int
+		want   string
+	}{
+		{"quota", 1000, 0, 1 << 30, "zone_records"},
+		{"memory", -1, 4 << 20, 1 << 30, "memory"},
+		{"size", -1, 0, 64 << 10, "transfer.max_zone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			near, far := net.Pipe()
+			sent := make(chan int)
+			go func() { sent <- endless(far) }()
+			at := attempt{Refresher: &Refresher{opts: RefresherOptions{Budget: budget.New(tt.budget)}},
+				quotas: publish.Quotas{ZoneRecords: tt.quota}}
+			_, err := request{zone: dnsname.MustParse(apexName), to: testSpool(t, tt.size), check: at.fits}.over(near)
+			near.Close()
+			if !ours(err) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want one about %s", err, tt.want)
+			}
+			if n := <-sent; n > 1<<20 {
+				t.Errorf("read %d bytes", n)
+			}
+		})
+	}
 }
 
 // A look at masters that never comes to its end is given up, and what is wrong is told.

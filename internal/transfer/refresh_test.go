@@ -113,7 +113,7 @@ func (m *master) fetch(_ context.Context, r request) (*copied, error) {
 		}
 	}
 	m.kinds = append(m.kinds, kind)
-	c := &copied{apex: r.zone, has: r.has}
+	c := &copied{apex: r.zone, has: r.has, to: r.to, check: r.check}
 	for _, s := range append(lines, soaText(m.serial)) {
 		if err := c.add(mustRR(s)); err != nil {
 			return nil, err
@@ -152,11 +152,11 @@ func (g *rig) start(m *master, create bool) {
 	commits, stopCommits := context.WithCancel(context.Background())
 	ended, committed := make(chan error), make(chan error)
 	go func() { committed <- pub.Run(commits) }()
-	g.Refresher = NewRefresher(pub, NewKeyring(pub), RefresherOptions{})
+	g.Refresher = NewRefresher(pub, NewKeyring(pub), RefresherOptions{Spool: testRoot(g.t, filepath.Dir(g.path))})
 	g.ask, g.fetch = m.ask, m.fetch
 	if create {
 		err := pub.Commit(ctx, store.Actor{}, func(tx *publish.Tx) (err error) {
-			g.zone, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(apexName), Kind: zone.Secondary, Masters: []string{"192.0.2.1"}})
+			g.zone, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(apexName), Project: "p", Kind: zone.Secondary, Masters: []string{"192.0.2.1"}})
 			return err
 		})
 		if err != nil {

@@ -99,6 +99,13 @@ func appendStaged(b []byte, r Record) []byte {
 
 const keyTail = 3 // 0x00 and the type behind the key of the name
 
+// Flush writes all records to the disk and gives the memory back. A Stage that waits to be read needs none.
+func (s *Stage) Flush() error {
+	err := s.flush()
+	s.run, s.order = nil, nil
+	return err
+}
+
 // flush writes the run that is being collected.
 func (s *Stage) flush() error {
 	if len(s.order) == 0 {
@@ -126,38 +133,55 @@ var errStage = errors.New("the staged records of the zone are damaged")
 // several TTLs in one set, which RFC 2181 §5.2 forbids, the smallest is taken. When the walk is over, the caller checks
 // Err.
 func (s *Stage) Sets() iter.Seq[rr.Set] {
-	return func(yield func(rr.Set) bool) { s.err = s.walk(yield) }
+	return func(yield func(rr.Set) bool) {
+		var set rr.Set
+		for r := range s.All() {
+			if len(set.Data) == 0 || r.Name != set.Name || r.Type != set.Type {
+				if len(set.Data) > 0 && !yield(normal(set)) {
+					return
+				}
+				set = rr.Set{Name: r.Name, Type: r.Type, TTL: r.TTL}
+			}
+			set.TTL, set.Data = min(set.TTL, r.TTL), append(set.Data, r.Data)
+		}
+		if len(set.Data) > 0 && s.err == nil {
+			yield(normal(set))
+		}
+	}
 }
 
-func (s *Stage) walk(yield func(rr.Set) bool) error {
+// All walks the records in the order of Sets, those of one set in the order in which they were added. When the walk is
+// over, the caller checks Err.
+func (s *Stage) All() iter.Seq[Record] {
+	return func(yield func(Record) bool) { s.err = s.walk(yield) }
+}
+
+func (s *Stage) walk(yield func(Record) bool) error {
 	m, err := s.open()
 	if err != nil {
 		return err
 	}
-	var set rr.Set
+	var r Record
 	var key []byte
 	n := 0
 	for ; len(m) > 0; n++ {
 		c := m[0]
 		if !bytes.Equal(c.key, key) {
-			if n > 0 && !yield(normal(set)) {
-				return nil
-			}
-			if set, err = c.begin(key, set.Name); err != nil {
+			if r.Name, r.Type, err = c.owner(key, r.Name); err != nil {
 				return err
 			}
 			key = append(key[:0], c.key...)
 		}
-		set.TTL, set.Data = min(set.TTL, c.ttl), append(set.Data, string(c.data))
+		r.TTL, r.Data = c.ttl, string(c.data)
+		if !yield(r) {
+			return nil
+		}
 		if err := m.advance(); err != nil {
 			return err
 		}
 	}
 	if n != s.records {
 		return errStage
-	}
-	if n > 0 {
-		yield(normal(set))
 	}
 	return nil
 }
@@ -171,10 +195,9 @@ func normal(s rr.Set) rr.Set {
 
 // open begins to read all runs.
 func (s *Stage) open() (merge, error) {
-	if err := s.flush(); err != nil {
+	if err := s.Flush(); err != nil {
 		return nil, err
 	}
-	s.run, s.order = nil, nil // the memory is not needed any longer
 	var m merge
 	from := int64(0)
 	for i, end := range s.ends {
@@ -230,20 +253,19 @@ func (c *cursor) read(b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// begin returns the set of the record without its data. A name that is the one before is not built again.
-func (c *cursor) begin(before []byte, last dnsname.Name) (rr.Set, error) {
+// owner returns the name and type of the record. A name that is the one before is not built again.
+func (c *cursor) owner(before []byte, last dnsname.Name) (dnsname.Name, rr.Type, error) {
 	if len(c.key) < keyTail {
-		return rr.Set{}, errStage
+		return last, 0, errStage
 	}
-	name := c.key[:len(c.key)-keyTail]
-	s := rr.Set{Name: last, Type: rr.Type(binary.BigEndian.Uint16(c.key[len(c.key)-2:])), TTL: rr.MaxTTL}
+	name, t := c.key[:len(c.key)-keyTail], rr.Type(binary.BigEndian.Uint16(c.key[len(c.key)-2:]))
 	if len(before) < keyTail || !bytes.Equal(before[:len(before)-keyTail], name) {
 		var ok bool
-		if s.Name, ok = dnsname.FromKey(name); !ok {
-			return s, errStage
+		if last, ok = dnsname.FromKey(name); !ok {
+			return last, t, errStage
 		}
 	}
-	return s, nil
+	return last, t, nil
 }
 
 // merge is a heap of the runs by their next records.

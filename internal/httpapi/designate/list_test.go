@@ -181,13 +181,13 @@ func (s *server) bulk(name string, n int) string {
 		}
 		sets, err := tx.RecordSetsAt(z.ID, apex)
 		for i := range n {
-			owner, _ := apex.Child(fmt.Sprintf("h%07d", i*7919%n))
+			owner, _ := apex.Child(fmt.Sprintf("h%07d", i))
 			sets = append(sets, zone.RecordSet{Name: owner, Type: rr.TypeA, Data: []string{"\xc0\x00\x02\x01"}})
 		}
 		if err != nil {
 			return err
 		}
-		return tx.ReplaceSets(z.ID, sets)
+		return tx.ReplaceSorted(z.ID, len(sets), slices.Values(sets))
 	})
 	if err != nil {
 		s.t.Fatal(err)

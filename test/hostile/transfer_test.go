@@ -1,0 +1,282 @@
+package hostile
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
+)
+
+// master is a name server with every zone that it is asked for. Transfers get what give sends.
+type master struct {
+	addr   string
+	serial atomic.Uint32
+	give   func(m *master, conn *dns.Conn, query *dns.Msg)
+
+	begun, ended atomic.Int32 // transfers; one has ended when the connection is closed
+}
+
+// newMaster starts a master at an address of the loopback network. A server counts the transfers from one address.
+func newMaster(t *testing.T, ip string, give func(*master, *dns.Conn, *dns.Msg)) *master {
+	t.Helper()
+	m := &master{give: give}
+	m.serial.Store(1)
+	tcp, udp := listenBoth(t, ip)
+	m.addr = tcp.Addr().String()
+	t.Cleanup(func() { tcp.Close() })
+	questions := &dns.Server{PacketConn: udp, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		r := new(dns.Msg).SetReply(q)
+		r.Authoritative = true
+		r.Answer = []dns.RR{m.soa(q)}
+		_ = w.WriteMsg(r) // the server asks again
+	})}
+	go questions.ActivateAndServe()
+	t.Cleanup(func() { udp.Close() })
+	go func() {
+		for {
+			conn, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			go m.transfer(&dns.Conn{Conn: conn})
+		}
+	}()
+	return m
+}
+
+func listenBoth(t *testing.T, ip string) (net.Listener, net.PacketConn) {
+	t.Helper()
+	for range 100 {
+		tcp, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err == nil {
+			return tcp, udp
+		}
+		tcp.Close()
+	}
+	t.Fatalf("no port of %s is free for both UDP and TCP", ip)
+	return nil, nil
+}
+
+func (m *master) transfer(conn *dns.Conn) {
+	defer conn.Close()
+	q, err := conn.ReadMsg()
+	if err != nil {
+		return
+	}
+	m.begun.Add(1)
+	m.give(m, conn, q)
+	_, _ = conn.Read(make([]byte, 1)) // until the other side closes
+	m.ended.Add(1)
+}
+
+func record(text string) dns.RR {
+	r, err := dns.NewRR(text)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func (m *master) soa(q *dns.Msg) dns.RR {
+	return record(fmt.Sprintf("%s 60 IN SOA ns.test. host.test. %d 3600 3600 86400 60", q.Question[0].Name, m.serial.Load()))
+}
+
+// whole answers with a zone of one address, which ends in the serial.
+func whole(m *master, conn *dns.Conn, q *dns.Msg) {
+	name := q.Question[0].Name
+	r := new(dns.Msg).SetReply(q)
+	r.Answer = []dns.RR{m.soa(q), record(name + " 60 IN NS ns.test."),
+		record(fmt.Sprintf("www.%s 60 IN A 192.0.2.%d", name, m.serial.Load())), m.soa(q)}
+	_ = conn.WriteMsg(r)
+}
+
+// endless answers with a zone that has no end.
+func endless(m *master, conn *dns.Conn, q *dns.Msg) {
+	name := q.Question[0].Name
+	r := new(dns.Msg).SetReply(q)
+	r.Compress = true
+	r.Answer = []dns.RR{m.soa(q), record(name + " 60 IN NS ns.test.")}
+	for i := 0; ; {
+		for range 500 {
+			r.Answer = append(r.Answer, &dns.A{Hdr: dns.RR_Header{Name: fmt.Sprintf("h%d.%s", i, name), Rrtype: dns.TypeA,
+				Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 1)})
+			i++
+		}
+		if conn.WriteMsg(r) != nil {
+			return
+		}
+		r.Answer = nil
+	}
+}
+
+// silent answers with the beginning of a zone, and then with nothing.
+func silent(m *master, conn *dns.Conn, q *dns.Msg) {
+	r := new(dns.Msg).SetReply(q)
+	r.Answer = []dns.RR{m.soa(q), record(q.Question[0].Name + " 60 IN NS ns.test.")}
+	_ = conn.WriteMsg(r)
+}
+
+// tenants is a server with SECONDARY zones of several projects. An administrator makes them, who alone may name masters on
+// loopback addresses.
+type tenants struct {
+	*server.Server
+	t *testing.T
+}
+
+// secondary makes a SECONDARY zone of a project, and returns its path.
+func (s tenants) secondary(project, name string, m *master) string {
+	s.t.Helper()
+	var z struct{ ID string }
+	s.Must(http.MethodPost, "/v2/zones", map[string]any{"name": name, "type": "SECONDARY", "masters": []string{m.addr}}, &z,
+		"X-Auth-Sudo-Project-Id: "+project)
+	return "/v2/zones/" + z.ID
+}
+
+// copied is what an administrator reads of a SECONDARY zone.
+type copied struct {
+	Status string
+	Serial uint32
+	Copy   struct{ Problem string }
+}
+
+func (s tenants) read(path string) (z copied) {
+	s.t.Helper()
+	s.Must(http.MethodGet, path, nil, &z, "X-Auth-All-Projects: true")
+	return z
+}
+
+// arrives waits until a zone was transferred with a serial.
+func (s tenants) arrives(path string, serial uint32) {
+	s.t.Helper()
+	server.Eventually(s.t, "a transfer from an honest master", func() bool {
+		s.memory(256 << 20)
+		z := s.read(path)
+		return z.Status == "ACTIVE" && z.Serial == serial
+	})
+}
+
+// memory fails when the server has had more memory than most at any time. It ends the server then: the test must not take the
+// memory of the machine.
+func (s tenants) memory(most int) {
+	s.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kb, err := strconv.Atoi(strings.Fields(rest + " 0")[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if kb<<10 > most {
+		s.End(syscall.SIGKILL)
+		s.t.Fatalf("the server has taken %d MiB, more than %d MiB", kb>>10, most>>20)
+	}
+}
+
+// TestEndlessTransfers: sixteen zones of a tenant have a master that never comes to the end. Each transfer ends at the quota
+// while it is read, memory stays small, and the zone of another tenant comes through.
+func TestEndlessTransfers(t *testing.T) {
+	s := tenants{server.Start(t, server.Options{}), t}
+	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": 50000}`, nil, "X-Auth-All-Projects: true")
+	bad, good := newMaster(t, "127.0.0.2", endless), newMaster(t, "127.0.0.3", whole)
+	var zones []string
+	for i := range 16 {
+		zones = append(zones, s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad))
+	}
+	s.arrives(s.secondary("victim", "good.test.", good), 1)
+	for _, path := range zones {
+		server.Eventually(t, "an endless transfer is given up because of the quota", func() bool {
+			s.memory(256 << 20)
+			return strings.Contains(s.read(path).Copy.Problem, "zone_records")
+		})
+	}
+}
+
+// TestEndlessTransfersWithoutQuota: with no quota the memory of the server is the bound.
+func TestEndlessTransfersWithoutQuota(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "200MiB")
+	s := tenants{server.Start(t, server.Options{}), t}
+	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": -1, "zone_recordsets": -1}`, nil, "X-Auth-All-Projects: true")
+	bad := newMaster(t, "127.0.0.2", endless)
+	var zones []string
+	for i := range 16 {
+		zones = append(zones, s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad))
+	}
+	for _, path := range zones {
+		server.Eventually(t, "an endless transfer is given up because of the memory", func() bool {
+			s.memory(256 << 20)
+			return strings.Contains(s.read(path).Copy.Problem, "of memory")
+		})
+	}
+}
+
+// TestStalledTransfers: the twenty zones of a tenant have a master that falls silent. They hold no more than a quarter of the
+// slots, the zone of another tenant comes through before any of them is given up, and then they are.
+func TestStalledTransfers(t *testing.T) {
+	s := tenants{server.Start(t, server.Options{}), t}
+	bad, good := newMaster(t, "127.0.0.2", silent), newMaster(t, "127.0.0.3", whole)
+	for i := range 20 {
+		s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad)
+	}
+	server.Eventually(t, "the tenant has all slots that it can get", func() bool { return bad.begun.Load() >= 16 })
+	s.arrives(s.secondary("victim", "good.test.", good), 1)
+	if begun, ended := bad.begun.Load(), bad.ended.Load(); begun != 16 || ended != 0 {
+		t.Errorf("%d transfers of a stalled master began and %d have ended; want 16 that still run", begun, ended)
+	}
+	server.Eventually(t, "stalled transfers are given up", func() bool { return bad.ended.Load() >= 16 })
+}
+
+// TestKilledTransfer: the server is killed in the middle of a transfer. After the restart it serves what it had, transfers
+// other zones, and does not begin that one again, even when its owner asks for it.
+func TestKilledTransfer(t *testing.T) {
+	s := tenants{server.Start(t, server.Options{}), t}
+	bad := newMaster(t, "127.0.0.2", func(m *master, conn *dns.Conn, q *dns.Msg) {
+		if m.serial.Load() == 1 {
+			whole(m, conn, q)
+		} else {
+			silent(m, conn, q)
+		}
+	})
+	good := newMaster(t, "127.0.0.3", whole)
+	zone, other := s.secondary("attacker", "bad.test.", bad), s.secondary("victim", "good.test.", good)
+	s.arrives(zone, 1)
+	s.arrives(other, 1)
+	fetch := func(path string) {
+		t.Helper()
+		s.Must(http.MethodPost, path+"/tasks/xfr", nil, nil, "X-Auth-All-Projects: true")
+	}
+	for kills := 1; kills <= 2; kills++ {
+		before := bad.begun.Load()
+		bad.serial.Store(2)
+		if kills == 1 {
+			fetch(zone)
+			server.Eventually(t, "the transfer has begun", func() bool { return bad.begun.Load() > before })
+		}
+		begun := bad.begun.Load()
+		s.Restart() // kill -9
+		good.serial.Add(1)
+		fetch(zone)
+		fetch(other)
+		s.arrives(other, good.serial.Load())
+		if z := s.read(zone); bad.begun.Load() != begun || z.Serial != 1 || !strings.Contains(z.Copy.Problem, "ended while it transferred") {
+			t.Errorf("kill %d: the transfer was begun %d times more; the zone is %+v", kills, bad.begun.Load()-begun, z)
+		}
+		if r := s.Ask("www.bad.test", dns.TypeA); len(r.Answer) != 1 {
+			t.Errorf("kill %d: the copy from before is not served: %v", kills, r)
+		}
+	}
+}
