@@ -43,12 +43,17 @@ type copyState struct {
 
 // addState adds the state of a zone at other servers. The zone is PENDING until all secondaries have the newest serial,
 // and in ERROR when one lacks it for longer than errorAfter. A SECONDARY zone is PENDING until its first transfer, and
-// in ERROR when it has expired.
+// in ERROR when it has expired. Why another server does not have the zone is for administrators: it can tell an open port
+// from a closed one.
 func (c *call) addState(z zone.Zone, w *wireZone) {
+	admin := c.scope.caller.IsAdmin()
 	for _, s := range c.api.Peers.Progress(z.ID) {
 		state := secondaryState{Address: s.Secondary.Addr.String(), InSync: s.InSync,
 			Acknowledged: s.InSync || s.Acknowledged, Since: timestamp(s.Since),
 			NextAttempt: timestamp(s.Next), Problem: s.Problem}
+		if s.Problem != "" && !admin {
+			state.Problem = "the server does not have the newest serial; an administrator of this server can see the details"
+		}
 		if s.Has != 0 {
 			state.Serial = &s.Has
 		}
@@ -64,7 +69,10 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 	if z.Kind == zone.Secondary {
 		s := c.api.Peers.Copy(z.ID)
 		w.TransferredAt = timestamp(s.Transferred)
-		w.Copy = &copyState{timestamp(s.Checked), s.Expired, timestamp(s.Next), s.Problem}
+		w.Copy = &copyState{timestamp(s.Checked), s.Expired, timestamp(s.Next), s.Reason}
+		if admin {
+			w.Copy.Problem = s.Problem
+		}
 		switch {
 		case s.Expired:
 			w.Status = statusError
@@ -97,12 +105,16 @@ func (c *call) zoneListing() listing[zone.Zone] {
 }
 
 // checkMasters refuses host names, because a resolver could then choose the master. Only an administrator may name
-// private addresses: servers in the inner network may give this server a zone that they would not give to a tenant.
+// private addresses: servers in the inner network may give this server a zone that they would not give to a tenant. Only
+// an administrator may name other ports than 53, which are services that this server has no reason to talk to.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
 		if err != nil {
 			return invalid(problem{[]any{"masters", i}, err.Error(), "format", "ip"})
+		}
+		if at.Port() != 53 && !c.scope.caller.IsAdmin() {
+			return forbidden("The master %s is not on port 53; only an administrator may name another port.", m)
 		}
 		a := at.Addr()
 		inner := a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
