@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/wire"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -31,7 +32,7 @@ func (c *conversation) axfr() error {
 	if !c.m.TCP {
 		return c.reply(dns.RcodeFormatError, wire.EDENone) // RFC 5936 §4.2
 	}
-	return c.transferring("axfr", func() error { return c.sendZone(n) })
+	return c.transferring("axfr", z, func() error { return c.sendZone(n) })
 }
 
 // sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: whoever reads slowly has an old state,
@@ -92,20 +93,27 @@ func (s *stream) flush() error {
 
 // mayTransfer reports whether the peer may have a zone.
 func (c *conversation) mayTransfer(z zone.Zone) bool {
+	return c.mayTransferAll() || c.signed != nil && c.signed.key.For(z)
+}
+
+// mayTransferAll reports whether the peer may have every zone: it is the operator's.
+func (c *conversation) mayTransferAll() bool {
 	r := c.rules.Load()
-	if slices.ContainsFunc(r.Networks, func(p netip.Prefix) bool { return p.Contains(c.m.From) }) {
-		return true
-	}
-	return c.signed != nil && (slices.Contains(r.Keys, c.signed.key.Name) || c.signed.key.For(z))
+	return slices.ContainsFunc(r.Networks, func(p netip.Prefix) bool { return p.Contains(c.m.From) }) ||
+		c.signed != nil && slices.Contains(r.Keys, c.signed.key.Name)
 }
 
 // transferring runs a transfer when there is room for it.
-func (c *conversation) transferring(kind string, fn func() error) error {
-	if !c.slots.take(c.ctx, c.m.From, patience) {
+func (c *conversation) transferring(kind string, z zone.Zone, fn func() error) error {
+	by := parties{client: transfer.SourceOf(c.m.From)}
+	if !c.mayTransferAll() {
+		by.project = z.Project
+	}
+	if !c.slots.take(c.ctx, by, patience) {
 		c.stat.transfer(kind, "over_bound")
 		return c.reply(dns.RcodeServerFailure, wire.EDENone)
 	}
-	defer c.slots.give(c.m.From)
+	defer c.slots.give(by)
 	ctx, cancel := context.WithTimeoutCause(c.ctx, longest, errSlow)
 	defer cancel()
 	c.ctx = ctx

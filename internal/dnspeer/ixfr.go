@@ -53,9 +53,9 @@ func (c *conversation) ixfr() error {
 	case !c.m.TCP:
 		return c.ixfrUDP(n, diffs, ok)
 	case !ok || len(diffs) == 0:
-		return c.transferring("axfr", func() error { return c.sendZone(n) })
+		return c.transferring("axfr", z, func() error { return c.sendZone(n) })
 	}
-	return c.transferring("ixfr", func() error {
+	return c.transferring("ixfr", z, func() error {
 		s := c.newStream()
 		if err := s.putDifferences(c.name, diffs, s.flush); err != nil {
 			return err

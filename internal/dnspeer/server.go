@@ -38,7 +38,6 @@ type Config struct {
 
 const (
 	maxTransfers = 32               // at once; those beyond wait for patience, then get SERVFAIL
-	maxPerClient = 8                // of these for one address
 	patience     = 10 * time.Second // for a slot
 	longest      = time.Hour        // time for one transfer, however slow its reader
 )
@@ -62,7 +61,7 @@ var _ dnsserver.Peers = (*Server)(nil)
 // New starts nothing.
 func New(c Config) *Server {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: c, slots: newSlots(maxTransfers, maxPerClient), stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(maxTransfers), stat: newStats()}
 	s.SetRules(c.Rules)
 	return s
 }
