@@ -188,16 +188,25 @@ func (a *attempt) expires() time.Time {
 // confirm notes that our copy is the newest. Not every time: nobody needs to know it so well, and each time is a write.
 func (a *attempt) confirm(ctx context.Context) error {
 	now := time.Now().UTC()
-	if !a.state.Expired && now.Sub(a.state.Checked) < time.Duration(a.soa.Expire)*time.Second/20 {
+	age := now.Sub(a.state.Checked) // negative if the clock was set back
+	if !a.state.Expired && 0 <= age && age < time.Duration(a.soa.Expire)*time.Second/20 {
 		return nil
 	}
 	a.state.Checked, a.state.Expired = now, false
 	return a.note(ctx, "confirmed by a master")
 }
 
-// expire takes our copy out of service when it is too old (RFC 1035 §3.3.13).
+// expire takes our copy out of service when it is too old (RFC 1035 §3.3.13). After the clock was set back, its age is
+// counted from now on: else it could be served for years.
 func (a *attempt) expire(ctx context.Context) error {
-	if !a.has || a.state.Expired || time.Now().Before(a.expires()) {
+	now := time.Now().UTC()
+	switch {
+	case !a.has || a.state.Expired:
+		return nil
+	case a.state.Checked.After(now):
+		a.state.Checked = now
+		return a.note(ctx, "the clock was set back")
+	case now.Before(a.expires()):
 		return nil
 	}
 	a.opts.Log.Error("zone expired: no master was heard of for too long", "zone", a.zone.Name.String(), "since", a.state.Checked)

@@ -324,6 +324,27 @@ func TestExpire(t *testing.T) {
 	})
 }
 
+// A clock that was years ahead when the copy was made and was set back since does not keep the copy in service.
+func TestExpireAfterClockIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(1, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		m.setDown(true)
+		ahead := time.Now().AddDate(10, 0, 0)
+		if err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+			return tx.SetSecondary(g.zone.ID, publish.Secondary{Checked: ahead, Transferred: ahead})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1200 * time.Second)
+		if s := g.State(g.zone.ID); g.served() != 0 || !s.Expired {
+			t.Errorf("after its time: serial %d, %+v", g.served(), s)
+		}
+	})
+}
+
 // Nobody who sends NOTIFY in a master's name makes us ask it all the time.
 func TestRefreshIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
