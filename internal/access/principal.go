@@ -10,14 +10,15 @@ import (
 )
 
 // The roles. A reader sees its project, a member changes it, an admin acts for all projects; each has the rights of those
-// before it. The other two have nothing to do with projects, and none of these rights: a platform manages the rules of edge
-// applications, an app is one application instance and sees its own rules only.
+// before it. The other three have nothing to do with projects, and none of these rights: a platform manages the rules of
+// edge applications, an app is one application instance and sees its own rules only, metrics reads /metrics.
 const (
 	RoleReader   = "reader"
 	RoleMember   = "member"
 	RoleAdmin    = "admin"
 	RolePlatform = "platform"
 	RoleApp      = "app"
+	RoleMetrics  = "metrics"
 )
 
 // Roles is a role with those it includes, greatest first; none for a word that is no role.
@@ -27,7 +28,7 @@ func Roles(role string) []string {
 		return []string{RoleAdmin, RoleMember, RoleReader}
 	case RoleMember:
 		return []string{RoleMember, RoleReader}
-	case RoleReader, RolePlatform, RoleApp:
+	case RoleReader, RolePlatform, RoleApp, RoleMetrics:
 		return []string{role}
 	}
 	return nil
@@ -61,7 +62,8 @@ type Principal struct {
 	Issued  time.Time // of the session or token
 	Expires time.Time // zero: never
 
-	generation int // of the user, see User
+	generation int      // of the user or token, see endAll
+	parents    []string // of the session, see sessionBody
 }
 
 // Who names the principal in the journal and in the log.
@@ -97,7 +99,7 @@ func checkUserRole(role string) error {
 func checkTokenRole(role, app string) error {
 	switch {
 	case Roles(role) == nil:
-		return &zone.InvalidError{Field: "role", Reason: "must be one of reader, member, admin, platform, app"}
+		return &zone.InvalidError{Field: "role", Reason: "must be one of reader, member, admin, platform, app, metrics"}
 	case role == RoleApp && app == "":
 		return &zone.InvalidError{Field: "app", Reason: "must be the id of an application instance when the role is app"}
 	case role != RoleApp && app != "":

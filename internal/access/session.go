@@ -6,12 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Sessions are what OpenStack clients get for a password or a token. They are signed, not remembered: opening one writes
@@ -26,9 +29,14 @@ const sessionPrefix = "nps_"
 // itself, so a longer life saves nothing but gives a stolen session more time.
 const sessionLife = time.Hour
 
+// maxParents bounds how many sessions may be opened each with the one before, and so the length of a session's text.
+// OpenStack clients open one or two.
+const maxParents = 16
+
 // sessionBody is what is signed.
 type sessionBody struct {
 	ID         string   `json:"i"`
+	Parents    []string `json:"a,omitempty"` // the session that opened this one, the one that opened that, and so on
 	Kind       Kind     `json:"k"`
 	Subject    string   `json:"s"`
 	Generation int      `json:"g,omitempty"`
@@ -39,8 +47,9 @@ type sessionBody struct {
 }
 
 // Issue opens a session of a principal for a project, by id or name; its own when that is empty. Only an admin may act for
-// another project; for others ErrDenied is returned. A session opened with another one ends with that one. Who has no rights
-// in projects gets none: a session could do nothing, and would outlive what opened it in somebody's cache.
+// another project; for others ErrDenied is returned. A session opened with another one ends with that one, because it
+// carries the ids of those before it. A principal without rights in projects gets no session: it could do nothing, and
+// would outlive what opened it in somebody's cache.
 func (a *Access) Issue(p Principal, project string, methods ...string) (string, Principal, error) {
 	b := a.book.Load()
 	if !ofProjects(p.Role) {
@@ -53,13 +62,21 @@ func (a *Access) Issue(p Principal, project string, methods ...string) (string, 
 		}
 		p.Project = other
 	}
+	if p.Session != "" {
+		if len(p.parents) == maxParents {
+			return "", p, &zone.InvalidError{Field: "auth.identity.token", Reason: fmt.Sprintf(
+				"is a session opened through %d others: log in with the password or the token", maxParents)}
+		}
+		p.parents = append([]string{p.Session}, p.parents...)
+	}
 	at := now()
 	until := at.Add(sessionLife)
 	if !p.Expires.IsZero() && p.Expires.Before(until) {
 		until = p.Expires
 	}
 	p.Session, p.Methods, p.Issued, p.Expires = random(tokenIDSize), methods, at, until
-	body, err := json.Marshal(sessionBody{p.Session, p.Kind, p.ID, p.generation, p.Project.ID, methods, at.Unix(), until.Unix()})
+	body, err := json.Marshal(sessionBody{p.Session, p.parents, p.Kind, p.ID, p.generation, p.Project.ID, methods, at.Unix(),
+		until.Unix()})
 	if err != nil {
 		return "", p, err
 	}
@@ -83,8 +100,8 @@ func (a *Access) session(s string) (Principal, error) {
 	if time.Now().Unix() >= body.Expires {
 		return Principal{}, fmt.Errorf("session %s has expired: %w", body.ID, ErrDenied)
 	}
-	if _, ok := b.ended[body.ID]; ok {
-		return Principal{}, fmt.Errorf("session %s was ended: %w", body.ID, ErrDenied)
+	if b.hasEnded(body) {
+		return Principal{}, fmt.Errorf("session %s, or one that it was opened with, was ended: %w", body.ID, ErrDenied)
 	}
 	p, err := b.subject(body)
 	if err != nil {
@@ -97,7 +114,7 @@ func (a *Access) session(s string) (Principal, error) {
 		}
 		p.Project = other
 	}
-	p.Session, p.Methods = body.ID, body.Methods
+	p.Session, p.parents, p.Methods = body.ID, body.Parents, body.Methods
 	p.Issued, p.Expires = time.Unix(body.Issued, 0).UTC(), time.Unix(body.Expires, 0).UTC()
 	return p, nil
 }
@@ -119,10 +136,16 @@ func (b *book) open(s string) (body sessionBody, err error) {
 	return body, nil
 }
 
+// hasEnded reports whether a session, or one that it was opened with, was ended.
+func (b *book) hasEnded(body sessionBody) bool {
+	ended := func(id string) bool { _, ok := b.ended[id]; return ok }
+	return ended(body.ID) || slices.ContainsFunc(body.Parents, ended)
+}
+
 // subject is the token or user of a session, as it is now.
 func (b *book) subject(body sessionBody) (Principal, error) {
 	if body.Kind == kindToken {
-		if t := b.tokens[body.Subject]; t != nil {
+		if t := b.tokens[body.Subject]; t != nil && t.Generation == body.Generation {
 			return b.tokenPrincipal(t)
 		}
 	} else if u, ok := b.users[body.Subject]; ok && u.Generation == body.Generation {
@@ -131,37 +154,78 @@ func (b *book) subject(body sessionBody) (Principal, error) {
 	return Principal{}, fmt.Errorf("session %s: its %s is gone or has changed: %w", body.ID, body.Kind, ErrDenied)
 }
 
-// Bounds on how many ended sessions are remembered, and so on what users can make every change here cost. One alone must
-// not reach the bound of all: nobody else could end a session then.
+// Bounds on how many ended sessions are remembered, and so on what users can make every change here cost.
 const (
 	maxEnded     = 10_000
 	maxEndedEach = 500
 )
 
-// EndSession ends one session before its time. It is written down, so that a restart does not bring it back, until the
-// session would have ended by itself.
+// EndSession ends one session before its time, and those that were opened with it. It is written down, so that a restart
+// does not bring it back, until the session would have ended by itself.
+//
+// At a bound it ends all sessions of the user or token instead, which needs no memory. To refuse would let the thief of
+// a session open and end as many others, after which nobody could end the stolen one.
 func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		rows, err := store.ObjectsOf[endedRow](tx.View, store.KindEndedSession)
 		if err != nil {
 			return err
 		}
-		all, own := 0, 0
-		for _, r := range rows {
-			if r.Until.Before(time.Now()) {
-				if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil {
-					return err
-				}
-				continue
-			}
-			all++
-			if r.Subject == p.ID {
-				own++
-			}
+		at := time.Now()
+		past := func(r endedRow) bool { return r.Until.Before(at) }
+		if err := forgetEnded(tx, rows, past); err != nil {
+			return err
 		}
-		if all >= maxEnded || own >= maxEndedEach {
-			return ErrBusy
+		rows = slices.DeleteFunc(rows, past)
+		own := func(r endedRow) bool { return r.Subject == p.ID }
+		if len(rows) < maxEnded && count(rows, own) < maxEndedEach {
+			return tx.PutObject(store.KindEndedSession, p.Session, endedRow{p.Session, p.Expires, p.ID})
 		}
-		return tx.PutObject(store.KindEndedSession, p.Session, endedRow{p.Session, p.Expires, p.ID})
+		if err := forgetEnded(tx, rows, own); err != nil {
+			return err
+		}
+		return endAll(tx, p)
 	})
+}
+
+func count(rows []endedRow, which func(endedRow) bool) (n int) {
+	for _, r := range rows {
+		if which(r) {
+			n++
+		}
+	}
+	return n
+}
+
+func forgetEnded(tx *publish.Tx, rows []endedRow, which func(endedRow) bool) error {
+	for _, r := range rows {
+		if !which(r) {
+			continue
+		}
+		if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAll ends all sessions of a user or token. Those who have the password or the token log in again.
+func endAll(tx *publish.Tx, p Principal) (err error) {
+	if p.Kind == kindToken {
+		var t tokenRow
+		if err = tx.Object(store.KindToken, p.ID, &t); err == nil {
+			t.Generation++
+			err = tx.PutObject(store.KindToken, p.ID, t)
+		}
+	} else {
+		var u userRow
+		if err = tx.Object(store.KindUser, p.ID, &u); err == nil {
+			u.Generation++
+			err = tx.PutObject(store.KindUser, p.ID, u)
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) { // deleted at this moment, and its sessions with it
+		return nil
+	}
+	return err
 }

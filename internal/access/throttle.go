@@ -17,9 +17,8 @@ type throttle struct {
 }
 
 type throttled struct {
-	failures int
+	failures int // attempts that failed, or whose result is not known yet
 	last     time.Time
-	until    time.Time
 }
 
 // maxThrottled bounds the memory: some 100 bytes each.
@@ -29,30 +28,41 @@ const maxThrottled = 16384
 func (t *throttle) wait(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(0, time.Until(t.entries[key].until))
+	return max(0, time.Until(t.until(t.entries[key])))
 }
 
-// failed notes a failure of key.
-func (t *throttle) failed(key string) {
+// attempt counts an attempt of key as a failure, or returns how long key must wait before the next attempt. An attempt is
+// counted before its result is known: otherwise all attempts that run at the same time would be free.
+func (t *throttle) attempt(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.entries == nil {
-		t.entries = map[string]throttled{}
-	}
 	at := time.Now()
 	e := t.entries[key]
-	if t.staleLocked(e, at) {
-		e = throttled{}
+	if wait := t.until(e).Sub(at); wait > 0 {
+		return wait
 	}
-	e.failures++
-	e.last = at
-	if over := e.failures - t.free; over >= 0 {
-		e.until = at.Add(min(t.longest, t.first<<min(over, 20)))
+	if at.Sub(e.last) > t.longest {
+		e.failures = 0
+	}
+	if t.entries == nil {
+		t.entries = map[string]throttled{}
 	}
 	if len(t.entries) >= maxThrottled {
 		t.makeRoomLocked(at)
 	}
-	t.entries[key] = e
+	t.entries[key] = throttled{e.failures + 1, at}
+	return 0
+}
+
+// undo takes back one attempt that did not fail. The failures of others with the same key stay counted.
+func (t *throttle) undo(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.entries[key]; e.failures > 1 {
+		t.entries[key] = throttled{e.failures - 1, e.last}
+	} else {
+		delete(t.entries, key)
+	}
 }
 
 // succeeded forgets the failures of key.
@@ -62,8 +72,13 @@ func (t *throttle) succeeded(key string) {
 	delete(t.entries, key)
 }
 
-func (t *throttle) staleLocked(e throttled, at time.Time) bool {
-	return at.After(e.until) && at.Sub(e.last) > t.longest
+// until returns when the wait of an entry ends.
+func (t *throttle) until(e throttled) time.Time {
+	over := e.failures - t.free
+	if over < 0 {
+		return e.last
+	}
+	return e.last.Add(min(t.longest, t.first<<min(over, 20)))
 }
 
 // makeRoomLocked looks at some entries, in the map's own random order, and drops the stale ones, or else the one whose
@@ -76,11 +91,11 @@ func (t *throttle) makeRoomLocked(at time.Time) {
 		if looked++; looked > 32 {
 			break
 		}
-		if t.staleLocked(e, at) {
+		if until := t.until(e); at.Sub(e.last) > t.longest {
 			delete(t.entries, k)
 			room = true
-		} else if victim == "" || e.until.Before(first) {
-			victim, first = k, e.until
+		} else if victim == "" || until.Before(first) {
+			victim, first = k, until
 		}
 	}
 	if !room {

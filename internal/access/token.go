@@ -28,6 +28,8 @@ type Token struct {
 	Expires  time.Time // zero: never
 	Revoked  time.Time // zero: not
 	LastUsed time.Time // to some minutes; zero: never
+
+	Generation int `json:",omitempty"` // see endAll: sessions of an earlier one are void
 }
 
 func (t Token) live(at time.Time) bool {
@@ -225,7 +227,7 @@ func (b *book) tokenPrincipal(t *tokenEntry) (Principal, error) {
 		t.used.Store(s) // not more than once a second: the cores share this line
 	}
 	return Principal{Kind: kindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role, App: t.App,
-		Issued: t.Created, Expires: t.Expires}, nil
+		Issued: t.Created, Expires: t.Expires, generation: t.Generation}, nil
 }
 
 func hashSecret(secret string) []byte {

@@ -21,7 +21,7 @@ type User struct {
 	Role       string
 	Created    time.Time
 	Changed    time.Time // when the password was set
-	Generation int       // steps with each new password: sessions of an earlier one are void
+	Generation int       // steps with each new password, and see endAll: sessions of an earlier one are void
 }
 
 // userRow is a user in the store.
@@ -168,25 +168,46 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		u.Password, key = a.hasher.dummy, "?"+user
 	}
 	addr := network(from)
+	// Refuse clients that must wait before they take a place in the queue for a slot.
 	if wait := max(a.logins.wait(key), a.addrs.wait(addr)); wait > 0 {
 		return Principal{}, &ThrottledError{wait}
 	}
-	ok, err := false, error(nil)
-	if len(password) <= maxPassword {
-		ok, err = a.hasher.check(ctx, password, u.Password)
-	}
+	done, err := a.hasher.take(ctx)
 	if err != nil {
 		return Principal{}, err
 	}
-	if !ok || !known {
-		a.logins.failed(key)
-		if addr != "" {
-			a.addrs.failed(addr)
+	defer done()
+	if wait := a.attempt(key, addr); wait > 0 {
+		return Principal{}, &ThrottledError{wait}
+	}
+	ok := false
+	if len(password) <= maxPassword {
+		if ok, err = checkPassword(password, u.Password); err != nil {
+			return Principal{}, err
 		}
+	}
+	if !ok || !known {
 		return Principal{}, fmt.Errorf("user %.64q: wrong name or password: %w", user, ErrDenied)
 	}
 	a.logins.succeeded(key)
+	a.addrs.undo(addr)
 	return b.userPrincipal(u), nil
+}
+
+// attempt counts a login before its password is hashed, or returns how long to wait. It is called with a slot of the
+// hasher, so at most two logins at a time are counted without a result, and a user who opens many sessions at once with
+// the right password is not throttled.
+func (a *Access) attempt(key, addr string) time.Duration {
+	if addr != "" {
+		if wait := a.addrs.attempt(addr); wait > 0 {
+			return wait
+		}
+	}
+	wait := a.logins.attempt(key)
+	if wait > 0 {
+		a.addrs.undo(addr)
+	}
+	return wait
 }
 
 // network is what failures of an address are counted by: itself, or the /64 that one IPv6 client has all of; empty when
