@@ -38,6 +38,7 @@ type house struct {
 	pub  *publish.Publisher
 	zone zone.Zone
 	told []uuid.UUID
+	cfg  dnspeer.Config
 }
 
 var secret = base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two octets!!!"))
@@ -62,7 +63,7 @@ func newHouse(t testing.TB, cfg dnspeer.Config, opts publish.Options) *house {
 	cfg.Publisher = pub
 	cfg.Notified = func(z uuid.UUID, _ netip.Addr) { h.told = append(h.told, z) }
 	cfg.Keys = transfer.NewKeyring(cfg.Publisher)
-	h.Server = dnspeer.New(cfg)
+	h.cfg, h.Server = cfg, dnspeer.New(cfg)
 	return h
 }
 

@@ -54,6 +54,8 @@ type Server struct {
 	rules atomic.Pointer[Rules]
 	slots *slots
 	stat  *stats
+
+	replays *replays
 }
 
 var _ dnsserver.Peers = (*Server)(nil)
@@ -61,7 +63,7 @@ var _ dnsserver.Peers = (*Server)(nil)
 // New starts nothing.
 func New(c Config) *Server {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: c, slots: newSlots(maxTransfers), stat: newStats()}
+	s := &Server{cfg: c, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now())}
 	s.SetRules(c.Rules)
 	return s
 }
@@ -107,7 +109,7 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 	case c.q.Opcode == dns.OpcodeNotify:
 		return c.notify()
 	case c.q.Opcode == dns.OpcodeUpdate:
-		return c.update()
+		return c.update(sig)
 	case c.q.Question[0].Qtype == dns.TypeAXFR:
 		return c.axfr()
 	case c.q.Question[0].Qtype == dns.TypeIXFR:
@@ -156,15 +158,22 @@ func (c *conversation) authenticate(sig *wire.TSIG) (bool, error) {
 	}
 	msg := c.plain(dns.RcodeNotAuth, wire.EDENone)
 	switch code {
-	case wire.TSIGBadTime: // RFC 8945 §5.2.3: the client's time, so that it can verify the reply, and ours as other data
-		other := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))[2:]
-		return true, c.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: code, Other: other}))
+	case wire.TSIGBadTime:
+		return true, c.badTime(s, sig, now)
 	case wire.TSIGBadTrunc:
 		return true, c.m.Send(s.Sign(msg, wire.TSIG{Time: uint64(now.Unix()), Error: code}))
 	}
 	// RFC 8945 §5.3.2: neither an unknown key nor a wrong one can sign the reply.
 	refusal := wire.TSIG{Key: sig.Key, Algorithm: sig.Algorithm, Time: sig.Time, Fudge: sig.Fudge, ID: sig.ID, Error: code}
 	return true, c.m.Send(refusal.Append(msg))
+}
+
+// badTime answers that a message was not signed at a time that can be taken. RFC 8945 §5.2.3: the reply has the client's
+// time, so that the client can verify it, and ours as other data.
+func (c *conversation) badTime(s *session, sig *wire.TSIG, now time.Time) error {
+	other := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))[2:]
+	msg := c.plain(dns.RcodeNotAuth, wire.EDENone)
+	return c.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: wire.TSIGBadTime, Other: other}))
 }
 
 // ordinary answers a query that is signed but asks nothing special, such as a secondary's for the SOA.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -17,7 +18,18 @@ import (
 )
 
 // update makes a dynamic update (RFC 2136). Nobody may who does not sign with a key that is for the zone.
-func (c *conversation) update() error {
+func (c *conversation) update(sig *wire.TSIG) error {
+	if c.signed != nil {
+		now := time.Now()
+		if v := c.replays.begin(sig, now); v != fresh {
+			c.stat.signatures.WithLabelValues("replay").Inc()
+			if v == underway {
+				return nil
+			}
+			return c.badTime(c.signed, sig, now)
+		}
+		defer c.replays.end(sig)
+	}
 	rcode := c.tryUpdate()
 	c.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
 	ede := wire.EDENone

@@ -38,8 +38,11 @@ func TSIGErrorText(code uint16) string {
 const (
 	tsigBeforeMAC = 6 + 2 + 2 // time signed, fudge, MAC size
 	tsigAfterMAC  = 2 + 2 + 2 // original id, error, other length
-	tsigFudge     = 300       // seconds that clocks may differ (RFC 8945 §10)
 )
+
+// TSIGFudge is how many seconds clocks may differ (RFC 8945 §10). A message that asks for more gets no more: its signer
+// decides how long others may replay it, and need not be careful.
+const TSIGFudge = 300
 
 // TSIG is a TSIG record.
 type TSIG struct {
@@ -220,7 +223,7 @@ func (c *TSIGChain) Size() int {
 
 // Sign appends the TSIG record of the next message. The caller gives its time, and perhaps an error and other data.
 func (c *TSIGChain) Sign(msg []byte, t TSIG) []byte {
-	t.Key, t.Algorithm, t.Fudge, t.ID = c.Key.Name, c.Key.Algorithm, tsigFudge, binary.BigEndian.Uint16(msg)
+	t.Key, t.Algorithm, t.Fudge, t.ID = c.Key.Name, c.Key.Algorithm, TSIGFudge, binary.BigEndian.Uint16(msg)
 	t.MAC = c.sum(&t, msg)
 	c.step(t.MAC)
 	return t.Append(msg)
@@ -241,10 +244,11 @@ func (c *TSIGChain) Verify(msg []byte, t *TSIG, now time.Time) uint16 {
 	binary.BigEndian.PutUint16(head[10:], binary.BigEndian.Uint16(head[10:])-1)
 	sum := c.sum(t, head)
 	c.step(t.MAC)
+	fudge := min(int64(t.Fudge), TSIGFudge)
 	switch late := now.Unix() - int64(t.Time); {
 	case !hmac.Equal(sum[:len(t.MAC)], t.MAC):
 		return TSIGBadSig
-	case late > int64(t.Fudge) || -late > int64(t.Fudge):
+	case late > fudge || -late > fudge:
 		return TSIGBadTime
 	case len(t.MAC) < full:
 		return TSIGBadTrunc // no peer of ours has a reason to
