@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -270,7 +271,8 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("the policy that closes everything: %+v", p)
 	}
 	in, out := map[string]string{}, []string{}
-	for name, p := range c.policies {
+	for _, name := range slices.Sorted(maps.Keys(c.policies)) {
+		p := c.policies[name]
 		if name == "nothing" {
 			continue
 		}
@@ -299,7 +301,7 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	want := map[string]string{"dns-udp/UDP": "all", "dns-tcp/TCP": "all", "apps/TCP": "map[nameplane/applications:true]",
-		"http/TCP": "map[nameplane/platform:true]", "mep/TCP": "map[nameplane/platform:true]"}
+		"http/TCP": "map[nameplane/metrics:true]map[nameplane/platform:true]", "mep/TCP": "map[nameplane/platform:true]"}
 	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("who may come in (-want +got):\n%s", diff)
 	}

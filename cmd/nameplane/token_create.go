@@ -19,7 +19,8 @@ token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment i
 With --app the token is that of an edge application instance: on the address that the
 server has for applications (serve --apps) it shows and switches the rules of that
 instance, and it is good for nothing else. A token with the role platform is for who
-manages the rules of all instances, a MEP or MEPM.`
+manages the rules of all instances, a MEP or MEPM. A token with the role metrics reads
+/metrics and nothing else; give it to Prometheus.`
 
 func newTokenCreate(conn *connection) *cobra.Command {
 	var out cli.Format
@@ -32,6 +33,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
   nameplane token create dashboards --project web --role reader
   nameplane token create camera --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
   nameplane token create mepm --role platform
+  (umask 077; nameplane token create prometheus --role metrics > prometheus.token)
   (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +62,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
 	}
 	out.AddFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` that the token acts for (default: that of the token in use)")
-	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member, admin, or platform")
+	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member, admin, platform, or metrics")
 	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token is for")
 	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token ends: 90d, 12h, 2027-01-31 (default: never)")
 	return c
@@ -94,6 +96,8 @@ func (t account) purpose() string {
 		return fmt.Sprintf("that of application instance %s and %s", t.App, ends)
 	case t.Role == "platform":
 		return fmt.Sprintf("for a platform and %s", ends)
+	case t.Role == "metrics":
+		return fmt.Sprintf("for reading metrics and %s", ends)
 	}
 	return fmt.Sprintf("a %s of project %s and %s", t.Role, t.ProjectName, ends)
 }

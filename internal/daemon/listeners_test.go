@@ -31,7 +31,8 @@ func TestListeners(t *testing.T) {
 	at := h.Endpoints()
 	urls := map[string]string{"http": at.HTTP, "apps": at.Apps, "mep": at.MEP}
 	tokens := map[string]string{"admin": h.admin, "platform": h.token("platform", ""), "app-1": h.token("app", "app-1"),
-		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""), "nobody": ""}
+		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""),
+		"metrics": h.token("metrics", ""), "nobody": ""}
 	const mp1, mm5, mgmt, zones = "/mec_app_support/v1/applications/app-1/dns_rules", "/mep/config/app-1/dns_rules", "/mep/dns_server_mgmt/v1/rrecord", "/v2/zones"
 	tests := []struct {
 		listener, method, path, who string
@@ -54,7 +55,10 @@ func TestListeners(t *testing.T) {
 		{"http", "GET", mm5, "platform", 200}, {"http", "GET", mgmt, "platform", 200}, {"http", "GET", mm5, "reader", 403},
 		{"http", "GET", mm5, "app-1", 403}, {"http", "GET", mp1, "app-1", 403}, {"http", "GET", mp1, "admin", 404},
 		{"http", "GET", zones, "admin", 200}, {"http", "GET", zones, "reader", 200}, {"http", "GET", zones, "platform", 403},
-		{"http", "GET", zones, "app-1", 403}, {"http", "GET", "/metrics", "reader", 200}, {"http", "GET", "/metrics", "app-1", 403},
+		{"http", "GET", zones, "app-1", 403}, {"http", "GET", zones, "metrics", 403}, {"http", "GET", mm5, "metrics", 403},
+		{"http", "GET", "/metrics", "reader", 403}, {"http", "GET", "/metrics", "app-1", 403}, {"http", "GET", "/metrics", "platform", 403},
+		{"http", "GET", "/metrics", "metrics", 200}, {"http", "GET", "/metrics", "nobody", 401},
+		{"apps", "GET", mp1, "metrics", 403}, {"mep", "GET", mm5, "metrics", 403},
 		{"http", "GET", "/health", "nobody", 200}, {"http", "POST", "/health", "nobody", 401},
 	}
 	for _, tt := range tests {

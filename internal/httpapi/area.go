@@ -23,11 +23,13 @@ type ErrorWriter func(w http.ResponseWriter, r *http.Request, status int, messag
 // projects is every path that is in no other area.
 var projects = Area{Prefix: "/", Roles: []string{access.RoleReader}, Error: Error}
 
-// ManagementAreas are the areas of the listener that has all of management: besides projects, the platform's doors, and the one
-// path where any token may ask about itself.
+// ManagementAreas are the areas of the listener that has all of management: besides projects, the platform's doors, the
+// metrics, and the one path where any token may ask about itself. Metrics tell how much all projects together hold and who
+// asks for it, so no role of a project reads them.
 func ManagementAreas() []Area {
-	any := []string{access.RoleReader, access.RolePlatform, access.RoleApp}
-	areas := []Area{{Prefix: loginPath, Roles: any, Error: Error}}
+	any := []string{access.RoleReader, access.RolePlatform, access.RoleApp, access.RoleMetrics}
+	areas := []Area{{Prefix: loginPath, Roles: any, Error: Error},
+		{Prefix: "/metrics", Roles: []string{access.RoleMetrics}, Error: Error}}
 	for _, p := range PlatformPaths {
 		areas = append(areas, Area{Prefix: p, Roles: []string{access.RolePlatform}, Error: Problem})
 	}

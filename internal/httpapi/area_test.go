@@ -47,7 +47,7 @@ func send(h http.Handler, method, path, token string, change ...func(*http.Reque
 func TestAreas(t *testing.T) {
 	r := accesstest.Open(t, nil)
 	tokens := map[string]string{"admin": r.Admin, "app": r.App(t, "app-1"), "nobody": ""}
-	for _, role := range []string{"reader", "member", "platform"} {
+	for _, role := range []string{"reader", "member", "platform", "metrics"} {
 		tokens[role], _ = r.Token(t, role, "admin", role)
 	}
 	listeners := map[string]httpapi.Frame{
@@ -63,10 +63,11 @@ func TestAreas(t *testing.T) {
 		{"http", "GET", "/v2/zones", projects},
 		{"http", "POST", "/v2/zones", projects},
 		{"http", "GET", "/v2", projects},
-		{"http", "GET", "/metrics", projects},
+		{"http", "GET", "/metrics", "admin metrics"},
+		{"http", "GET", "/metrics/", projects},
 		{"http", "GET", "/access/v1/tokens", projects},
 		{"http", "GET", "/v3/projects", projects},
-		{"http", "GET", "/v3/auth/tokens", projects + " platform app"},
+		{"http", "GET", "/v3/auth/tokens", projects + " platform app metrics"},
 		{"http", "GET", "/v3/auth/tokens/", projects},
 		{"http", "GET", "/v3/auth/catalog", projects},
 		{"http", "GET", "/mep/config/a/dns_rules", "admin platform"},
@@ -79,8 +80,8 @@ func TestAreas(t *testing.T) {
 		{"http", "GET", "/mep/config//../v2/zones", projects},
 		{"http", "GET", "/mep%2Fconfig/a/dns_rules", "admin platform"},
 		{"http", "GET", "/applications/a/dns_rules", projects},
-		{"http", "GET", "/healthz", projects + " platform app nobody"},
-		{"http", "POST", "/v3/auth/tokens", projects + " platform app nobody"},
+		{"http", "GET", "/healthz", projects + " platform app metrics nobody"},
+		{"http", "POST", "/v3/auth/tokens", projects + " platform app metrics nobody"},
 		{"apps", "GET", "/applications/a/dns_rules", "admin app"},
 		{"apps", "PUT", "/mec_app_support/v1/applications/a/dns_rules/r", "admin app"},
 		{"apps", "GET", "/v2/zones", "admin app"},
@@ -88,12 +89,12 @@ func TestAreas(t *testing.T) {
 		{"apps", "GET", "/applications/%2e%2e/dns_rules", "admin app"},
 		{"apps", "GET", "/applications/a/../b/dns_rules", "admin app"},
 		{"apps", "POST", "/v3/auth/tokens", "admin app"},
-		{"apps", "GET", "/healthz", projects + " platform app nobody"},
+		{"apps", "GET", "/healthz", projects + " platform app metrics nobody"},
 		{"mep", "GET", "/mep/config/a/dns_rules", "admin platform"},
 		{"mep", "PUT", "/mep/dns_server_mgmt/v1/rrecord", "admin platform"},
 		{"mep", "POST", "/v3/auth/tokens", "admin platform"},
 		{"mep", "DELETE", "/mep/config/a/dns_rules/%2e%2e", "admin platform"},
-		{"mep", "GET", "/healthz", projects + " platform app nobody"},
+		{"mep", "GET", "/healthz", projects + " platform app metrics nobody"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.listener+" "+tt.method+" "+tt.path, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestServed(t *testing.T) {
 // TestRoles asks for every operation with each role: who has less than the document says must be refused, others not.
 func TestRoles(t *testing.T) {
 	r := newRig(t)
-	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3, "platform": 3, "app": 3}
+	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3, "platform": 3, "app": 3, "metrics": 3}
 	for _, role := range []string{"", "reader", "member"} {
 		token := ""
 		if role != "" {
