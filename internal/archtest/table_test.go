@@ -22,6 +22,7 @@ var layers = []layer{
 		"internal/dnsname":            {},
 		"internal/rr":                 {"internal/dnsname"},
 		"internal/specialaddr":        {},
+		"internal/strictjson":         {"internal/zone"},
 		"internal/wire":               {"internal/dnsname", "internal/rr"},
 		"internal/zone":               {"internal/dnsname", "internal/rr", "internal/wire"},
 		"kubernetes/api/crds":         {},

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
 // MaxAppD is the largest descriptor in bytes: far above any real one, and small enough to be parsed at once.
@@ -77,12 +79,15 @@ func ParseAppD(b []byte) ([]Rule, error) {
 	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) == 0 {
 		return nil, errors.New("descriptor is empty")
 	} else if trimmed[0] == '{' {
-		err = json.Unmarshal(b, &d)
+		err = strictjson.Unmarshal(b, &d)
 	} else {
 		err = yaml.Unmarshal(b, &d)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("descriptor is neither JSON nor YAML with a list appDNSRule: %w", err)
+	}
+	if d.Rules != nil && d.Spelt != nil {
+		return nil, errors.New("descriptor has both appDNSRule and appDnsRule: keep one of them")
 	}
 	if d.Rules == nil {
 		d.Rules = d.Spelt

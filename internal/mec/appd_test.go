@@ -61,6 +61,10 @@ func TestParseAppDRefuses(t *testing.T) {
 		{wrap(`"dnsRuleId":"r"`), "appDNSRule[0].domainName"},
 		{"appDNSRule:\n- dnsRuleId: r\n  domainName: [a]\n", "appDNSRule[0].domainName"},
 		{"appDNSRule:\n- dnsRuleId: r\n  domainName: a.example\n  ipAddressType: IP_V4\n  ipAddress: 192.0.2.1\n  ttl: '?'\n", "appDNSRule[0].ttl"},
+		{wrap(good + `,"ttl":30,"ttl":31`), ""}, {wrap(good + `,"ipaddress":"192.0.2.2"`), ""}, // twice: others may read the first
+		{`{"appDNSRule":[],"appDNSRule":[{` + good + `}]}`, ""}, {`{"appDNSRule":[],"appDnsRule":[{` + good + `}]}`, ""},
+		{"appDNSRule: []\nappDNSRule: []\n", ""}, {"appDNSRule: []\nappDnsRule: []\n", ""},
+		{"appDNSRule:\n- {dnsRuleId: r, domainName: a.example, ipAddressType: IP_V4, ipAddress: 192.0.2.1, ttl: 30, ttl: 31}\n", ""},
 		{"", ""}, {" \n", ""}, {"[]", ""}, {`{"appDNSRule":{}}`, ""}, {`{"appDNSRule":[`, ""}, {"a: [", ""}, {"just text", ""},
 		{"{}", ""}, {`{"appDNSRule": null}`, ""}, {"apiVersion: v1\nkind: ConfigMap\n", ""},
 		{strings.Repeat(" ", 1<<20) + "{}", ""},

@@ -13,6 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/strictjson"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -85,10 +86,11 @@ func decode(r *http.Request, into any) error {
 			return &zone.InvalidError{Field: "body", Reason: "has a key that is not known: " + k}
 		}
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return &zone.InvalidError{Field: "body", Reason: "has a value of the wrong type"}
+	err = strictjson.Unmarshal(raw, into)
+	if invalid := (*zone.InvalidError)(nil); err != nil && !errors.As(err, &invalid) {
+		return &zone.InvalidError{Field: strictjson.Whole, Reason: "has a value of the wrong type"}
 	}
-	return nil
+	return err
 }
 
 type project struct {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
 // maxBody is the largest body in bytes, except for imports: a batch of about ten thousand record sets.
@@ -59,11 +61,8 @@ func parseInput(resource string, b []byte) (*input, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, refuse("empty_request_body", "Request body is empty")
 	}
-	if !utf8.Valid(b) {
-		return nil, refuse("invalid_json", "The body is not UTF-8")
-	}
 	in := &input{resource: resource}
-	if err := json.Unmarshal(b, &in.fields); err != nil {
+	if err := strictjson.Unmarshal(b, &in.fields); err != nil {
 		if t, ok := err.(*json.UnmarshalTypeError); ok {
 			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
 		}

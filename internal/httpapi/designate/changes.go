@@ -75,12 +75,11 @@ func readChanges(in *input) ([]change, error) {
 	}
 	items := make([]change, 0, len(raw))
 	for i, r := range raw {
-		item, err := parseInput("change", r)
-		if err != nil {
+		item := &input{resource: "change", path: []any{"changes", i}}
+		if json.Unmarshal(r, &item.fields) != nil || item.fields == nil {
 			in.noteItem("changes", i, "it is not an object", "type", "object")
 			continue
 		}
-		item.path = []any{"changes", i}
 		items = append(items, readChange(item))
 		in.problems = append(in.problems, item.problems...)
 	}

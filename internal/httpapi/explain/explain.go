@@ -24,6 +24,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
 // base is where the door is.
@@ -141,7 +142,7 @@ func decode(r *http.Request) (req scans.Request, err error) {
 			return req, fmt.Errorf("%w: the body has a key that is not known: %s", scans.ErrRequest, k)
 		}
 	}
-	if err := json.Unmarshal(raw, &req); err != nil {
+	if err := strictjson.Unmarshal(raw, &req); err != nil {
 		return req, fmt.Errorf("%w: %w", scans.ErrRequest, err)
 	}
 	return req, nil

@@ -143,7 +143,7 @@ func TestStrangers(t *testing.T) {
 	if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"printer.local"}`); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a private name: %d", res.StatusCode)
 	}
-	for _, body := range []string{"", "[]", `{"kind":"scan"}`, `{"kind":"scan","target":7}`, `{"kind":"scan","target":"a.test","colour":1}`, `{"kind":"scan","target":"a.test"} x`} {
+	for _, body := range []string{"", "[]", `{"kind":"scan"}`, `{"kind":"scan","target":7}`, `{"kind":"scan","target":"a.test","colour":1}`, `{"kind":"scan","target":"a.test"} x`, `{"kind":"scan","target":"printer.local","target":"a.test"}`} {
 		if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", body); res.StatusCode != http.StatusBadRequest {
 			t.Errorf("%q: %d", body, res.StatusCode)
 		}

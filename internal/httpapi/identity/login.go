@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/strictjson"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -75,13 +75,17 @@ func invalid(field, reason string) error { return &zone.InvalidError{Field: fiel
 
 // decodeLogin reads a login. Its errors are *zone.InvalidError, access.ErrDenied, or those of the reader.
 func decodeLogin(r io.Reader) (login, error) {
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return login{}, err
+	}
 	var b loginBody
-	if err := json.NewDecoder(r).Decode(&b); err != nil {
-		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+	if err := strictjson.Unmarshal(raw, &b); err != nil {
+		if twice := (*zone.InvalidError)(nil); errors.As(err, &twice) {
 			return login{}, err
 		}
 		// The decoder's own words can quote the body, and so a password.
-		return login{}, invalid("body", "must be JSON of the form {\"auth\": {\"identity\": ...}}")
+		return login{}, invalid(strictjson.Whole, "must be JSON of the form {\"auth\": {\"identity\": ...}}")
 	}
 	if b.Auth == nil {
 		return login{}, invalid("auth", "is missing")

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/strictjson"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // Read returns the body of a request, which must be JSON of at most limit bytes.
@@ -46,31 +46,26 @@ func fromPage(r *http.Request) bool {
 }
 
 // Whole is the field of an error about the whole body.
-const Whole = "body"
-
-// maxDepth bounds nested arrays and objects; the deepest body of these APIs has four.
-const maxDepth = 16
+const Whole = strictjson.Whole
 
 // Decode decodes JSON into a wire type. It ignores members that the type does not have, as MEC 009 requires: clients of
-// newer versions of the standard send more. It refuses a member that occurs twice, because a gateway that checked the
-// request may have read the other one.
+// newer versions of the standard send more.
 func Decode(b []byte, into any) error {
-	if !utf8.Valid(b) {
-		return &mec.FieldError{Field: Whole, Msg: "is not UTF-8"}
-	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		return &mec.FieldError{Field: Whole, Msg: "is empty"}
 	}
-	if err := json.Unmarshal(b, into); err != nil {
-		var typ *json.UnmarshalTypeError
-		if errors.As(err, &typ) {
-			return &mec.FieldError{Field: fieldOf(typ), Msg: "must be " + kindOf(typ.Type) + ", not " + article(typ.Value)}
-		}
-		return &mec.FieldError{Field: Whole, Msg: "is not JSON: " + err.Error()}
+	err := strictjson.Unmarshal(b, into)
+	var typ *json.UnmarshalTypeError
+	var invalid *zone.InvalidError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &invalid):
+		return &mec.FieldError{Field: invalid.Field, Msg: invalid.Reason}
+	case errors.As(err, &typ):
+		return &mec.FieldError{Field: fieldOf(typ), Msg: "must be " + kindOf(typ.Type) + ", not " + article(typ.Value)}
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // ignored members may hold numbers that do not fit a float64
-	return checkMembers(d, "", 0)
+	return &mec.FieldError{Field: Whole, Msg: "is not JSON: " + err.Error()}
 }
 
 func fieldOf(e *json.UnmarshalTypeError) string {
@@ -101,43 +96,6 @@ func article(value string) string {
 		return "an " + value
 	}
 	return "a " + value
-}
-
-// checkMembers reads valid JSON and refuses members that occur twice and values that are nested too deeply.
-func checkMembers(d *json.Decoder, path string, depth int) error {
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	open, compound := t.(json.Delim)
-	if !compound {
-		return nil
-	}
-	if depth == maxDepth {
-		return &mec.FieldError{Field: Whole, Msg: fmt.Sprintf("has more than %d arrays and objects in each other", maxDepth)}
-	}
-	seen := map[string]bool{}
-	for i := 0; d.More(); i++ {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if open == '{' {
-			key, err := d.Token()
-			if err != nil {
-				return err
-			}
-			at = strings.TrimPrefix(path+"."+key.(string), ".")
-			// encoding/json ignores case, and the letters that Unicode folds with upper or lower case.
-			folded := strings.ToLower(strings.ToUpper(key.(string)))
-			if seen[folded] {
-				return &mec.FieldError{Field: at, Msg: "is there twice"}
-			}
-			seen[folded] = true
-		}
-		if err := checkMembers(d, at, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token()
-	return err
 }
 
 // Within is mec.In for an element of a list that was decoded as a body of its own.
