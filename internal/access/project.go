@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -86,11 +87,8 @@ func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string
 }
 
 func unused(tx *publish.Tx, id string) error {
-	err := tx.Zones(func(z zone.Zone) (bool, error) {
-		if z.Project == id {
-			return false, fmt.Errorf("zone %s: %w", z.Name, ErrInUse)
-		}
-		return true, nil
+	err := tx.ZonesOf(id, dnsname.Root, func(z zone.Zone) (bool, error) {
+		return false, fmt.Errorf("zone %s: %w", z.Name, ErrInUse)
 	})
 	if err != nil {
 		return err

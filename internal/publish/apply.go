@@ -87,7 +87,6 @@ func stateOf(v store.View, id uuid.UUID) (s zoneState, err error) {
 // follow adds to tx what rows that were just replayed change of a zone's answers.
 func (tx *Tx) follow(before zoneState, id uuid.UUID, sets map[store.SetRef]bool) error {
 	delete(tx.p.journal, id) // counted again when an edit needs it
-	tx.p.owned = nil
 	after, err := stateOf(tx.View, id)
 	if err != nil {
 		return err

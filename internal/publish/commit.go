@@ -100,7 +100,6 @@ func (p *Publisher) another(g *Group) *request {
 func (p *Publisher) fail(g *Group, err error) {
 	p.stats.failed.Add(1)
 	clear(p.journal) // the group was counted
-	p.owned = nil
 	for _, r := range g.edits {
 		r.err = err
 	}
@@ -136,7 +135,6 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 		now: time.Now().UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
 		p.countJournal(r.tx.changes)
-		p.countOwned(r.tx)
 		return nil
 	}
 	if errors.Is(r.err, store.ErrUnavailable) || r.alone {

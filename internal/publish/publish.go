@@ -66,7 +66,6 @@ type Publisher struct {
 	versions versions
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
-	owned   map[string]int    // zones of each project, for their quota; nil: not counted; only the committer touches it
 
 	mu     sync.Mutex // guards closed
 	closed bool

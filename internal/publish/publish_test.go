@@ -382,7 +382,7 @@ func TestDeleteZone(t *testing.T) {
 		if v.CountChanges(z.ID) != 0 {
 			t.Error("a deleted zone has a history")
 		}
-		return v.RecordSetsByAge(nil, false, func(s zone.RecordSet) (bool, error) {
+		return v.RecordSetsByAge(map[uuid.UUID]zone.Zone{z.ID: z}, nil, false, 0, func(s zone.RecordSet) (bool, error) {
 			t.Errorf("left behind: %s %s", s.Name, s.Type)
 			return true, nil
 		})

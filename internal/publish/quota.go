@@ -96,7 +96,7 @@ func (tx *Tx) checkQuotas(e *zoneEdit) error {
 	}
 	owned := 0
 	if e.zone.Project != was.Project || e.created {
-		if owned, err = tx.ownedBy(e.zone.Project); err != nil {
+		if owned, err = tx.CountZones(e.zone.Project); err != nil {
 			return err
 		}
 	}
@@ -132,56 +132,4 @@ func (e *zoneEdit) widen(before, after *zone.RecordSet) {
 		return
 	}
 	e.widest = max(e.widest, len(after.Data))
-}
-
-// ownedBy returns the number of zones of a project as this edit leaves them.
-func (tx *Tx) ownedBy(project string) (int, error) {
-	if tx.p.owned == nil {
-		owned := map[string]int{}
-		err := tx.Zones(func(z zone.Zone) (bool, error) {
-			owned[ownerOf(z)]++
-			return true, nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		// The walk has seen this edit, which countOwned adds once more when it has succeeded.
-		tx.eachOwner(func(owner string, by int) { owned[owner] -= by })
-		tx.p.owned = owned
-	}
-	n := tx.p.owned[project]
-	tx.eachOwner(func(owner string, by int) {
-		if owner == project {
-			n += by
-		}
-	})
-	return n, nil
-}
-
-// ownerOf returns the project that a zone counts for.
-func ownerOf(z zone.Zone) string {
-	if z.Kind == zone.Overlay {
-		return ""
-	}
-	return z.Project
-}
-
-// eachOwner calls fn with each zone that a project got (1) or lost (-1) by this edit.
-func (tx *Tx) eachOwner(fn func(owner string, by int)) {
-	for _, e := range tx.order {
-		if !e.created {
-			fn(ownerOf(e.before), -1)
-		}
-		if !e.deleted {
-			fn(ownerOf(e.zone), +1)
-		}
-	}
-}
-
-// countOwned notes how many zones each project has after an edit that succeeded.
-func (p *Publisher) countOwned(tx *Tx) {
-	if p.owned == nil {
-		return // counted when it is needed
-	}
-	tx.eachOwner(func(owner string, by int) { p.owned[owner] += by })
 }

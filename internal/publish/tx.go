@@ -190,6 +190,9 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	}
 	if next.Project != e.zone.Project {
 		e.freshWhole = e.derives // what may be believed of a zone depends on whose it is
+		if err := tx.edit.MoveZone(e.zone, next.Project); err != nil {
+			return z, err
+		}
 	}
 	next.Version++
 	next.Updated = tx.now

@@ -23,7 +23,7 @@ func Init(s Store) error {
 	case err != nil:
 		return err
 	case len(have) == 1 && have[0] <= Format:
-		return nil
+		return indexOwners(s)
 	case len(have) > 0:
 		return fmt.Errorf("the store has format %x and this program knows up to %d: use a newer nameplane", have, Format)
 	}
@@ -31,6 +31,9 @@ func Init(s Store) error {
 	_, _ = rand.Read(secret) // it never fails
 	return s.Update(func(w Writer) error {
 		if err := w.Put(Meta, keySecret, secret); err != nil {
+			return err
+		}
+		if err := w.Put(Meta, keyOwners, []byte{1}); err != nil {
 			return err
 		}
 		return w.Put(Meta, KeyFormat, []byte{Format})
@@ -118,19 +121,25 @@ func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
 	return last + 1, e.put(Meta, key, number(last+n))
 }
 
-// PutZone writes a zone's row and its name.
+// PutZone writes a zone's row and, for a new zone, its name and owner. MoveZone changes the owner.
 func (e *Edit) PutZone(z zone.Zone) error {
 	name := zoneKey(z.Name)
 	if e.w.Get(Names, name) == nil {
 		if err := e.put(Names, name, z.ID[:]); err != nil {
 			return err
 		}
+		if err := e.own(z); err != nil {
+			return err
+		}
 	}
 	return e.put(Zones, z.ID[:], encodeZone(z))
 }
 
-// DeleteZone removes a zone's row and name. Its record sets and journal are the caller's to remove.
+// DeleteZone removes a zone's row, name and owner. Its record sets and journal are the caller's to remove.
 func (e *Edit) DeleteZone(z zone.Zone) error {
+	if err := e.disown(z); err != nil {
+		return err
+	}
 	if err := e.delete(Names, zoneKey(z.Name)); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ var (
 	keySecret = []byte("secret") // random octets that record set ids are made with
 	KeyCommit = []byte("commit") // number of the last commit
 	KeySetNum = []byte("setnum") // number of the last record set made
+	keyOwners = []byte("owners") // present when the rows of owner.go are complete
 )
 
 // Format is the version of the rows: 2 since they have checksums. A store of a later format is refused.

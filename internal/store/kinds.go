@@ -21,9 +21,15 @@ const (
 	KindTransferAccept  Kind = "zone_transfer_accept"
 	KindShare           Kind = "share of"    // of a zone
 	KindSharedWith      Kind = "shared with" // a project
+	KindOwned           Kind = "owned"       // lists the objects of one kind of a project; their rows are under their kind
+	KindZoneRequest     Kind = "requestof"   // id of the transfer request that offers a zone
+
+	KindZoneOf    Kind = "zone of"    // a project, by the key of its name: the zone's id
+	KindZoneCount Kind = "zone count" // of a project
 
 	KindSecondary Kind = "secondary"
 	KindAlias     Kind = "alias"
+	KindAliasDue  Kind = "aliasdue" // names whose ALIAS record sets are still to be flattened again
 	KindScan      Kind = "explainscan"
 	KindFacts     Kind = "explainfacts" // apart from scans: a list of scans does not read them
 
@@ -48,9 +54,10 @@ var _ = map[Kind]bool{
 	KindToken: true, KindUser: true, KindProject: true, KindSessionKey: true, KindEndedSession: true,
 
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
-	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true,
+	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true, KindOwned: true,
+	KindZoneRequest: true, KindZoneOf: true, KindZoneCount: true,
 
-	KindSecondary: true, KindAlias: true, KindScan: true, KindFacts: true,
+	KindSecondary: true, KindAlias: true, KindAliasDue: true, KindScan: true, KindFacts: true,
 
 	KindMECApp: true, KindMECAppName: true, KindMECClaims: true, KindMECConfig: true, KindMECEvent: true,
 	KindMECExpiry: true, KindMECName: true, KindMECRecord: true, KindMECRule: true, KindMECRunning: true, KindMECState: true,
@@ -59,7 +66,7 @@ var _ = map[Kind]bool{
 
 // Of returns the kind of those objects of k that belong to an owner. They can be listed without reading the others.
 func (k Kind) Of(owner string) Kind {
-	if k == KindShare || k == KindSharedWith {
+	if k == KindShare || k == KindSharedWith || k == KindZoneOf {
 		return k + " " + Kind(owner)
 	}
 	return k + "\x00" + Kind(owner)

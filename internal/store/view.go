@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -72,7 +73,11 @@ func (v View) Zones(fn func(zone.Zone) (bool, error)) error {
 // ZonesBelow walks the zones at or below a name in canonical order.
 func (v View) ZonesBelow(n dnsname.Name, fn func(zone.Zone) (bool, error)) error {
 	var err error
-	v.r.Scan(Names, n.AppendKey(nil), nil, func(_, id []byte) bool {
+	v.r.Scan(Names, n.AppendKey(nil), nil, func(key, id []byte) bool {
+		if len(id) != 16 {
+			err = fmt.Errorf("zone name %x: %w", key, errRow)
+			return false
+		}
 		var z zone.Zone
 		if z, err = v.Zone(uuid.UUID(id)); err != nil {
 			return false
@@ -143,9 +148,14 @@ type walk struct {
 	table        Table  // Sets: by name and type; SetIDs: by age
 	prefix, from []byte // of keys, as in Scan
 	skip         []byte // the key of the one set that is left out; nil: none
-	zone         []byte // with SetIDs, the id of the only zone; nil: all zones
 	back         bool
+
+	of   func(zone uuid.UUID) bool // with SetIDs, the zones whose sets are read; nil: all
+	pass int                       // with SetIDs, how many sets of other zones may be passed over
 }
+
+// ErrFar says that a walk by age came by too many record sets of other zones.
+var ErrFar = errors.New("too many record sets of other zones lie between")
 
 func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
 	scan := v.r.Scan
@@ -153,13 +163,17 @@ func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
 		scan = v.r.ScanBack
 	}
 	var err error
+	passed := 0
 	scan(o.table, o.prefix, o.from, func(key, value []byte) bool {
 		if o.skip != nil && bytes.Equal(key, o.skip) {
 			return true
 		}
 		if o.table == SetIDs {
-			if !bytes.HasPrefix(value, o.zone) {
-				return true
+			if o.of != nil && len(value) >= 16 && !o.of(uuid.UUID(value[:16])) {
+				if passed++; passed > o.pass {
+					err = ErrFar
+				}
+				return err == nil
 			}
 			key, value = value, v.r.Get(Sets, value)
 		}
@@ -205,29 +219,21 @@ func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
 	return err
 }
 
-// RecordSetsByAge walks the sets of all zones by age, oldest first (newest first when back), starting after the set
-// with id after (nil: at the beginning). Ids sort by creation, so this is the order of both.
-func (v View) RecordSetsByAge(after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
-	return v.walk(byAge(after, back), fn)
-}
-
-func byAge(after *uuid.UUID, back bool) walk {
-	o := walk{table: SetIDs, back: back}
+// RecordSetsByAge walks the sets of some zones by age, oldest first (newest first when back), starting after the set
+// with id after (nil: at the beginning). Ids sort by creation, so this is the order of both. Sets of other zones lie
+// between them: it reads none of these, passes over so many of them, and then returns ErrFar.
+func (v View) RecordSetsByAge(zones map[uuid.UUID]zone.Zone, after *uuid.UUID, back bool, pass int,
+	fn func(zone.RecordSet) (bool, error)) error {
+	o := walk{table: SetIDs, back: back, pass: pass}
+	o.of = func(id uuid.UUID) bool { _, ok := zones[id]; return ok }
 	if after != nil {
 		o.from = number(setNumber(*after))
 		o.skip = o.from
-	}
-	return o
-}
-
-// ZoneSetsByAge is RecordSetsByAge for one zone. It passes over the sets of other zones without reading them, and
-// begins at the zone's SOA, which is its oldest set.
-func (v View) ZoneSetsByAge(z zone.Zone, after *uuid.UUID, back bool, fn func(zone.RecordSet) (bool, error)) error {
-	o := byAge(after, back)
-	o.zone = z.ID[:]
-	if after == nil && !back {
-		if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil {
-			o.from = number(setNumber(soa.ID))
+	} else if len(zones) == 1 && !back {
+		for _, z := range zones { // its SOA is its oldest set
+			if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil {
+				o.from = number(setNumber(soa.ID))
+			}
 		}
 	}
 	return v.walk(o, fn)

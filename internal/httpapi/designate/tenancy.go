@@ -2,9 +2,11 @@ package designate
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -69,22 +71,37 @@ func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
 	return z, shared, err
 }
 
-// visibleZones returns the zones that the caller may see, sorted by name.
+// visibleZones returns the zones that the caller may see, sorted by name. It reads no other zones, unless the caller acts
+// for every project.
 func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 	var out []zone.Zone
-	shared := map[string]bool{}
-	err := v.EachObject(sharedWithKind(c.scope.project), func(id string, _ []byte) (bool, error) {
-		shared[id] = true
-		return true, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = v.Zones(func(z zone.Zone) (bool, error) {
-		if c.owns(z) || len(shared) > 0 && shared[z.ID.String()] {
+	add := func(z zone.Zone) (bool, error) {
+		if z.Kind != zone.Overlay {
 			out = append(out, z)
 		}
 		return true, nil
+	}
+	if c.scope.all {
+		err := v.Zones(add)
+		return out, err
+	}
+	if err := v.ZonesOf(c.scope.project, dnsname.Root, add); err != nil {
+		return nil, err
+	}
+	own := len(out)
+	err := v.EachObject(sharedWithKind(c.scope.project), func(id string, _ []byte) (bool, error) {
+		zoneID, err := uuid.Parse(id)
+		if err != nil {
+			return false, err
+		}
+		z, err := v.Zone(zoneID)
+		if err != nil {
+			return false, err
+		}
+		return add(z)
 	})
+	if len(out) > own {
+		slices.SortFunc(out, func(a, b zone.Zone) int { return a.Name.Compare(b.Name) })
+	}
 	return out, err
 }

@@ -269,10 +269,18 @@ func hidesNothing(v store.View, parent, z zone.Zone) error {
 	})
 }
 
+// maxBelow is how many zones there may be below a new zone: all of them are read while other changes wait.
+const maxBelow = 1000
+
 // checkChildren refuses a zone above a zone of another project. Records of an outer zone that the new zone hides stay
 // in the store and are served again when the new zone is deleted: the most specific zone answers.
 func checkChildren(v store.View, z zone.Zone) error {
+	below := 0
 	return v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
+		if below++; below > maxBelow {
+			return false, &fault{status: http.StatusRequestEntityTooLarge, kind: "over_quota",
+				message: fmt.Sprintf("More than %d zones are below %s; create a zone before the zones below it", maxBelow, z.Name)}
+		}
 		if o.Project != z.Project && o.Name != z.Name && o.Kind != zone.Overlay {
 			return false, &fault{status: http.StatusForbidden, kind: "illegal_parent",
 				message: "Unable to create zone because another project owns a subzone of it"}
@@ -283,8 +291,8 @@ func checkChildren(v store.View, z zone.Zone) error {
 
 // mayDelete refuses to delete a zone that has zones below it or is shared.
 func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
-	err := v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
-		if o.ID == z.ID || o.Project != z.Project {
+	err := v.ZonesOf(z.Project, z.Name, func(o zone.Zone) (bool, error) {
+		if o.ID == z.ID {
 			return true, nil
 		}
 		return false, refuse("zone_has_sub_zone", "Please delete any subzones before deleting this zone")

@@ -47,7 +47,9 @@ func plainStore(t *testing.T, path string, sets int) rows {
 				return err
 			}
 		}
-		return errors.Join(put(store.Meta, "format", "\x01"), put(store.Meta, "secret", strings.Repeat("s", 32)))
+		// With owners, so that store.Init does not take the rows of this test for zones.
+		return errors.Join(put(store.Meta, "format", "\x01"), put(store.Meta, "secret", strings.Repeat("s", 32)),
+			put(store.Meta, "owners", "\x01"))
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/zone"
+)
+
+// Two kinds of rows say which zones a project has: KindZoneOf lists them by name, and KindZoneCount has their number.
+// So a list and a quota of one project cost the same, however many zones other projects have.
+
+// own adds a zone to the list of its project.
+func (e *Edit) own(z zone.Zone) error {
+	if err := e.PutObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)), z.ID); err != nil {
+		return err
+	}
+	return e.countZone(z.Project, 1)
+}
+
+// disown removes a zone from the list of its project.
+func (e *Edit) disown(z zone.Zone) error {
+	err := e.DeleteObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)))
+	if errors.Is(err, ErrNotFound) {
+		return nil // Init could not write the list of a store of an earlier build
+	}
+	if err != nil {
+		return err
+	}
+	return e.countZone(z.Project, -1)
+}
+
+// MoveZone makes project the owner of a zone in the lists of zones. The zone's own row is the caller's to write.
+func (e *Edit) MoveZone(z zone.Zone, project string) error {
+	if err := e.disown(z); err != nil {
+		return err
+	}
+	z.Project = project
+	return e.own(z)
+}
+
+func (e *Edit) countZone(project string, by int) error {
+	n, err := e.CountZones(project)
+	if err != nil {
+		return err
+	}
+	if n += by; n <= 0 {
+		return e.delete(Objects, ObjectKey(KindZoneCount, project))
+	}
+	return e.PutObject(KindZoneCount, project, n)
+}
+
+// CountZones returns how many zones a project has.
+func (v View) CountZones(project string) (n int, err error) {
+	err = v.Object(KindZoneCount, project, &n)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return n, err
+}
+
+// ZonesOf walks the zones of a project at or below a name, in canonical order of their names, until fn returns false or
+// an error. It reads no other zones.
+func (v View) ZonesOf(project string, below dnsname.Name, fn func(zone.Zone) (bool, error)) error {
+	var err error
+	v.r.Scan(Objects, ObjectKey(KindZoneOf.Of(project), string(below.AppendKey(nil))), nil, func(_, value []byte) bool {
+		var id uuid.UUID
+		if err = json.Unmarshal(value, &id); err != nil {
+			return false
+		}
+		var z zone.Zone
+		if z, err = v.Zone(id); err != nil {
+			return false
+		}
+		var more bool
+		more, err = fn(z)
+		return more && err == nil
+	})
+	return err
+}
+
+// indexOwners writes the rows of this file for a store of an earlier build. A store that takes no changes now keeps
+// without them: it serves queries, and the next start writes them.
+func indexOwners(s Store) error {
+	missing := false
+	err := s.View(func(r Reader) error {
+		missing = r.Get(Meta, keyOwners) == nil
+		return nil
+	})
+	if err != nil || !missing {
+		return err
+	}
+	err = s.Update(func(w Writer) error {
+		e := NewEdit(w)
+		e.Bulk()
+		counts := map[string]int{}
+		err := e.Zones(func(z zone.Zone) (bool, error) {
+			counts[z.Project]++
+			return true, e.PutObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)), z.ID)
+		})
+		for project, n := range counts {
+			if err == nil {
+				err = e.PutObject(KindZoneCount, project, n)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return w.Put(Meta, keyOwners, []byte{1})
+	})
+	if errors.Is(err, ErrUnavailable) {
+		return nil
+	}
+	return err
+}

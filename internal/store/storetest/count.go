@@ -1,0 +1,62 @@
+package storetest
+
+import (
+	"sync/atomic"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// Counted is a store that counts the rows that are read from it: the work that a list or a commit is, whatever machine
+// does it.
+type Counted struct {
+	store.Store
+	rows atomic.Int64
+}
+
+// Count counts the reads of a store.
+func Count(s store.Store) *Counted { return &Counted{Store: s} }
+
+// Rows returns how many rows were read since it was last called.
+func (c *Counted) Rows() int { return int(c.rows.Swap(0)) }
+
+// View implements store.Store.
+func (c *Counted) View(fn func(store.Reader) error) error {
+	return c.Store.View(func(r store.Reader) error { return fn(countedReader{r, &c.rows}) })
+}
+
+// Update implements store.Store.
+func (c *Counted) Update(fn func(store.Writer) error) error {
+	return c.Store.Update(func(w store.Writer) error { return fn(countedWriter{w, countedReader{w, &c.rows}}) })
+}
+
+type countedReader struct {
+	r    store.Reader
+	rows *atomic.Int64
+}
+
+// Get implements store.Reader.
+func (c countedReader) Get(t store.Table, key []byte) []byte {
+	c.rows.Add(1)
+	return c.r.Get(t, key)
+}
+
+// Scan implements store.Reader.
+func (c countedReader) Scan(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
+	c.r.Scan(t, prefix, from, func(key, value []byte) bool { c.rows.Add(1); return fn(key, value) })
+}
+
+// ScanBack implements store.Reader.
+func (c countedReader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
+	c.r.ScanBack(t, prefix, from, func(key, value []byte) bool { c.rows.Add(1); return fn(key, value) })
+}
+
+type countedWriter struct {
+	w store.Writer
+	countedReader
+}
+
+// Put implements store.Writer.
+func (c countedWriter) Put(t store.Table, key, value []byte) error { return c.w.Put(t, key, value) }
+
+// Delete implements store.Writer.
+func (c countedWriter) Delete(t store.Table, key []byte) error { return c.w.Delete(t, key) }
