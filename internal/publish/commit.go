@@ -30,6 +30,9 @@ func (p *Publisher) commit(r *request) {
 		case !errors.Is(err, errNothing):
 			p.fail(g, err)
 		}
+		if r.alone {
+			p.charge(r, g.start)
+		}
 		g.release()
 		r = g.next
 	}
@@ -82,17 +85,13 @@ func (p *Publisher) another(g *Group) *request {
 	if len(g.edits) == groupLimit || g.edits[0].alone {
 		return nil
 	}
-	select {
-	case r := <-p.queue:
-		if r.alone {
-			g.next = r
-			return nil
-		}
-		g.edits = append(g.edits, r)
-		return r
-	default:
+	r := p.nextEdit()
+	if r == nil || r.alone {
+		g.next = r
 		return nil
 	}
+	g.edits = append(g.edits, r)
+	return r
 }
 
 // fail gives the callers of a group the error of the store. An edit that was refused gets it too: the reason may have
@@ -127,12 +126,15 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
 	}
+	begin := time.Now()
 	edit := store.NewEdit(w)
 	if r.alone {
 		edit.Bulk()
+	} else {
+		defer p.charge(r, begin)
 	}
 	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor,
-		now: time.Now().UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
+		now: begin.UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
 		p.countJournal(r.tx.changes)
 		return nil
@@ -182,9 +184,13 @@ func (p *Publisher) serve(g *Group) {
 				n = &serving{nodes: now.ZoneOf(z.zone.Name)}
 				working[z.zone.Name] = n
 			}
+			begin := time.Now()
 			if err := p.next(n, z); err != nil {
 				// This program has just written the rows: if it cannot read them, it must not go on.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
+			}
+			if z.reload && !r.alone {
+				p.charge(r, begin)
 			}
 		}
 		for _, kind := range r.tx.objects {

@@ -66,6 +66,7 @@ type Publisher struct {
 	versions versions
 
 	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
+	pace    pace
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -210,15 +211,23 @@ func (p *Publisher) submit(r *request) error {
 func (p *Publisher) Run(ctx context.Context) error {
 	defer close(p.done)
 	for {
+		if r := p.nextEdit(); r != nil {
+			p.commit(r)
+			continue
+		}
 		select {
 		case r := <-p.queue:
-			p.commit(r)
+			if !p.pace.hold(r, time.Now()) {
+				p.commit(r)
+			}
+		case <-p.pace.wait():
 		case <-ctx.Done():
 			p.mu.Lock()
 			p.closed = true
 			p.mu.Unlock()
-			for len(p.queue) > 0 { // only Run takes from it
-				p.commit(<-p.queue)
+			p.pace.off = true
+			for r := p.nextEdit(); r != nil; r = p.nextEdit() { // only Run takes from the queue
+				p.commit(r)
 			}
 			return nil
 		}
