@@ -23,7 +23,8 @@ type transferAccept struct {
 
 var transferAccepts = resource[transferAccept, *transferAccept]{
 	kind: store.KindTransferAccept, title: "ZoneTransferAccept", path: "/v2/zones/tasks/transfer_accepts",
-	owner:   func(t transferAccept) string { return t.ProjectID },
+	owners:  func(t transferAccept) []string { return []string{t.ProjectID} },
+	ended:   func(transferAccept) bool { return true },
 	present: func(c *call, t *transferAccept) { t.Links.Zone = c.url("/v2/zones/" + t.ZoneID) },
 	listing: newListing("transfer_accepts", map[string]func(transferAccept) string{
 		"status": func(t transferAccept) string { return t.Status },
@@ -71,11 +72,11 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 		return t, err
 	}
 	r.Status, r.UpdatedAt = statusComplete, timestamp(tx.Now())
-	if err := tx.PutObject(store.KindTransferRequest, r.ID, r); err != nil {
+	if err := transferRequests.keep(tx, r); err != nil {
 		return t, err
 	}
 	t = transferAccept{newMeta(tx), r.ID, r.ZoneID, c.scope.project, key, statusComplete}
-	return t, tx.PutObject(store.KindTransferAccept, t.ID, t)
+	return t, transferAccepts.keep(tx, t)
 }
 
 // takeOver changes the owner of a zone to the caller's project. It ends the shares of the zone, of which the new owner

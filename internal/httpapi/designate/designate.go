@@ -5,6 +5,7 @@ package designate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
 )
 
 // API serves the zones of a Publisher.
@@ -52,14 +54,19 @@ func (a *API) Handler() http.Handler {
 }
 
 // Run imports the zone files that requests have uploaded, until ctx ends. It marks imports that an earlier process did
-// not finish as failed.
+// not finish as failed, and deletes finished tasks and requests whose time is over.
 func (a *API) Run(ctx context.Context) error {
 	a.init()
-	if err := a.failLeftImports(ctx); err != nil {
+	if err := served(a.failLeftImports(ctx)); err != nil {
 		return err
 	}
+	a.tidy(ctx)
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
 	for {
 		select {
+		case <-tidy.C:
+			a.tidy(ctx)
 		case task := <-a.tasks:
 			task(ctx)
 			debug.FreeOSMemory() // the import may have held a zone file of a million records in memory
@@ -67,6 +74,14 @@ func (a *API) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// served drops the errors of a store that takes no changes, and of a server that ends: zones are served nevertheless.
+func served(err error) error {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {

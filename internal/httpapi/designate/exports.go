@@ -34,7 +34,8 @@ var (
 func tasks(kind store.Kind, name, title string) resource[task, *task] {
 	return resource[task, *task]{
 		kind: kind, title: title, path: "/v2/zones/tasks/" + name,
-		owner: func(t task) string { return t.ProjectID },
+		owners: func(t task) []string { return []string{t.ProjectID} },
+		ended:  func(t task) bool { return t.Status != statusPending },
 		present: func(_ *call, t *task) {
 			if t.Location != nil {
 				t.Links.Export = t.Links.Self + "/export"
@@ -66,7 +67,7 @@ func (c *call) createExport() (reply, error) {
 		t = task{resourceMeta: newMeta(tx), Status: statusComplete, ZoneID: new(z.ID.String()),
 			ProjectID: c.scope.project, Version: 1}
 		t.Location = new("designate://v2/zones/tasks/exports/" + t.ID + "/export")
-		return tx.PutObject(store.KindZoneExport, t.ID, t)
+		return exportTasks.keep(tx, t)
 	})
 	return exportTasks.created(c, http.StatusAccepted, t), err
 }

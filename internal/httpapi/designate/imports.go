@@ -31,7 +31,7 @@ func (c *call) createImport() (reply, error) {
 	t := task{Status: statusPending, ProjectID: c.scope.project, Version: 1}
 	err = c.commit(func(tx *publish.Tx) error {
 		t.resourceMeta = newMeta(tx)
-		return tx.PutObject(store.KindZoneImport, t.ID, t)
+		return importTasks.keep(tx, t)
 	})
 	if err != nil {
 		_ = u.stage.Close()
@@ -173,7 +173,7 @@ func (c *call) importZone(ctx context.Context, t *task, file imported, replace b
 		}
 		done := *t
 		done.ZoneID, done.Status, done.UpdatedAt = new(z.ID.String()), statusComplete, timestamp(tx.Now())
-		return tx.PutObject(store.KindZoneImport, t.ID, done)
+		return importTasks.keep(tx, done)
 	})
 }
 
@@ -218,7 +218,7 @@ func (c *call) finishImport(ctx context.Context, t task, err error) {
 	t.fail(errors.New(f.message))
 	err = c.api.Publisher.Commit(context.WithoutCancel(ctx), c.actor(), func(tx *publish.Tx) error {
 		t.UpdatedAt = timestamp(tx.Now())
-		return tx.PutObject(store.KindZoneImport, t.ID, t)
+		return importTasks.keep(tx, t)
 	})
 	if err != nil {
 		c.api.Log.Error("import failed, and so did noting it", "import", t.ID, "reason", f.message, "err", err)
@@ -227,20 +227,25 @@ func (c *call) finishImport(ctx context.Context, t task, err error) {
 
 // failLeftImports ends the imports that a process before this one did not finish.
 func (a *API) failLeftImports(ctx context.Context) error {
-	actor := store.Actor{Who: "nameplane", Door: "designate"}
-	err := a.Publisher.Commit(ctx, actor, func(tx *publish.Tx) error {
-		all, err := store.ObjectsOf[task](tx.View, store.KindZoneImport)
-		for _, t := range all {
-			if err != nil || t.Status != statusPending || time.Time(t.CreatedAt).After(a.started) {
-				continue
+	var left []task
+	err := a.Publisher.View(func(v store.View) error {
+		return store.EachOf(v, store.KindZoneImport, "", func(_ string, t task) (bool, error) {
+			if t.Status == statusPending && !time.Time(t.CreatedAt).After(a.started) {
+				left = append(left, t)
 			}
-			t.fail(errors.New("the server was restarted before the import was finished"))
-			err = tx.PutObject(store.KindZoneImport, t.ID, t)
-		}
-		return err
+			return true, nil
+		})
 	})
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
-		return nil // the zones are served nevertheless
+	if err != nil || len(left) == 0 {
+		return err
 	}
-	return err
+	return a.Publisher.Commit(ctx, ownActor, func(tx *publish.Tx) error {
+		for _, t := range left {
+			t.fail(errors.New("the server was restarted before the import was finished"))
+			if err := importTasks.keep(tx, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

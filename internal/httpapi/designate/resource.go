@@ -19,8 +19,9 @@ type resourceMeta struct {
 	Links     *links    `json:"links,omitempty"`
 }
 
+// newMeta returns the fields of a new resource. Ids of version 7 sort by age (RFC 9562, section 5.7).
 func newMeta(tx *publish.Tx) resourceMeta {
-	return resourceMeta{ID: uuid.NewString(), CreatedAt: timestamp(tx.Now())}
+	return resourceMeta{ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: timestamp(tx.Now())}
 }
 
 func (m *resourceMeta) meta() *resourceMeta { return m }
@@ -37,8 +38,12 @@ type resource[T any, P object[T]] struct {
 	title   string     // in messages
 	path    string
 	listing listing[T]
-	owner   func(T) string // the project that sees the object; nil: see above
 	present func(*call, P) // changes a linked object to what the caller sees; nil: nothing is changed
+
+	// For objects of projects, see owned.go:
+	owners func(T) []string // the projects that see the object; nil: see above
+	ended  func(T) bool     // reports whether the object is finished, and expires
+	zone   func(T) string   // the zone that may have one such object that is not finished; nil: any number
 
 	// For create and update:
 	keys []string // of the fields that can be changed
@@ -61,13 +66,15 @@ func (res resource[T, P]) created(c *call, status int, item T) reply {
 }
 
 func (res resource[T, P]) sees(c *call, item T) bool {
-	return res.owner == nil || c.scope.all || res.owner(item) == c.scope.project
+	return res.owners == nil || c.scope.all || slices.Contains(res.owners(item), c.scope.project)
 }
 
 func (res resource[T, P]) list(c *call) (reply, error) {
 	return res.listing.list(c, func(v store.View) ([]T, error) {
-		all, err := store.ObjectsOf[T](v, res.kind)
-		return slices.DeleteFunc(all, func(item T) bool { return !res.sees(c, item) }), err
+		if res.owners != nil && !c.scope.all {
+			return res.of(v, c.scope.project)
+		}
+		return store.ObjectsOf[T](v, res.kind)
 	}, res.link)
 }
 
@@ -154,7 +161,7 @@ func (res resource[T, P]) remove(c *call) (reply, error) {
 		if err != nil {
 			return err
 		}
-		return tx.DeleteObject(res.kind, P(&item).meta().ID)
+		return res.drop(tx, item)
 	})
 	return noContent, err
 }

@@ -78,7 +78,7 @@ var taskRoutes = []Route{
 var transferRoutes = []Route{
 	{post, "/v2/zones/{zone_id}/tasks/transfer_requests", "Offer a zone to another project",
 		needMember, (*call).createTransferRequest},
-	{get, "/v2/zones/tasks/transfer_requests", "List transfer requests", needReader, (*call).listTransferRequests},
+	{get, "/v2/zones/tasks/transfer_requests", "List transfer requests", needReader, transferRequests.list},
 	{get, "/v2/zones/tasks/transfer_requests/{id}", "Show a transfer request", needReader, (*call).showTransferRequest},
 	{patch, "/v2/zones/tasks/transfer_requests/{id}", "Change a transfer request",
 		needMember, (*call).updateTransferRequest},

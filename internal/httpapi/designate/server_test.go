@@ -27,6 +27,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/store/storetest"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
@@ -39,6 +40,7 @@ type server struct {
 	api     *designate.API
 	pub     *publish.Publisher
 	st      store.Store
+	reads   *storetest.Counted
 	stop    func()        // from then on the store takes no changes
 	log     *bytes.Buffer // of the API
 }
@@ -54,8 +56,9 @@ func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quota
 	if err != nil {
 		t.Fatal(err)
 	}
+	reads := storetest.Count(st)
 	aliases := alias.New(alias.Options{})
-	pub, err := publish.Open(st, publish.Options{Derive: aliases.Derive, Quotas: q})
+	pub, err := publish.Open(reads, publish.Options{Derive: aliases.Derive, Quotas: q})
 	if err == nil {
 		err = aliases.Open(pub)
 	}
@@ -67,7 +70,7 @@ func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quota
 		Budget: b, Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{pub.Run, api.Run} {
+	for _, run := range []func(context.Context) error{pub.Run, aliases.Run, api.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -79,7 +82,7 @@ func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quota
 		stop()
 		st.Close()
 	})
-	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, stop: stop, log: log}
+	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, reads: reads, stop: stop, log: log}
 }
 
 // noPeers are the other servers of a server that has none.

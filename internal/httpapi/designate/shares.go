@@ -112,12 +112,23 @@ func (c *call) createShare() (reply, error) {
 	return created(s, s.Links.Self), err
 }
 
+// maxShares bounds the shares of a zone: all of them end in one commit with the zone, or with its owner.
+const maxShares = 1000
+
 func putShare(tx *publish.Tx, z zone.Zone, s share) error {
 	if s.TargetProjectID == z.Project {
 		return badRequest("Cannot share the zone with the zone owner.")
 	}
 	if sharedWith(tx.View, z.ID, s.TargetProjectID) {
 		return duplicate("shared_zone", "Duplicate Shared Zone")
+	}
+	n := 0
+	err := tx.EachObject(shareKind(z.ID), func(string, []byte) (bool, error) { n++; return true, nil })
+	if err != nil {
+		return err
+	}
+	if n >= maxShares {
+		return &publish.QuotaError{Resource: "shares of a zone", N: n + 1, Most: maxShares}
 	}
 	for _, key := range []func() (store.Kind, string){s.key, s.targetKey} {
 		kind, id := key()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -25,9 +24,18 @@ type transferRequest struct {
 	Status          string  `json:"status"`
 }
 
-// transferRequests has no owner: the handlers below decide who sees a request, which may be offered to another project.
+// transferRequests are listed for their owner, and for the project that the zone is offered to. The handlers below
+// decide who else sees a request.
 var transferRequests = resource[transferRequest, *transferRequest]{
-	path: "/v2/zones/tasks/transfer_requests",
+	kind: store.KindTransferRequest, title: "ZoneTransferRequest", path: "/v2/zones/tasks/transfer_requests",
+	owners: func(t transferRequest) []string {
+		if t.TargetProjectID == nil || *t.TargetProjectID == t.ProjectID {
+			return []string{t.ProjectID}
+		}
+		return []string{t.ProjectID, *t.TargetProjectID}
+	},
+	ended: func(t transferRequest) bool { return t.Status != statusActive },
+	zone:  func(t transferRequest) string { return t.ZoneID },
 	present: func(c *call, t *transferRequest) { // only the owner sees the owner and the key
 		if !c.scope.all && t.ProjectID != c.scope.project {
 			t.ProjectID, t.Key = "", ""
@@ -93,37 +101,31 @@ func (c *call) createTransferRequest() (reply, error) {
 }
 
 func putTransferRequest(tx *publish.Tx, t transferRequest) error {
-	all, err := store.ObjectsOf[transferRequest](tx.View, store.KindTransferRequest)
-	for _, o := range all {
-		if o.ZoneID == t.ZoneID && o.Status == statusActive {
-			return duplicate("zone_transfer_request", "The zone has a transfer request already")
-		}
+	err := tx.Object(store.KindZoneRequest, t.ZoneID, new(string))
+	if err == nil {
+		return duplicate("zone_transfer_request", "The zone has a transfer request already")
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return transferRequests.keep(tx, t)
+}
+
+// dropTransferRequest deletes the transfer request that offers a zone which is being deleted.
+func dropTransferRequest(tx *publish.Tx, zoneID uuid.UUID) error {
+	var id string
+	var t transferRequest
+	err := tx.Object(store.KindZoneRequest, zoneID.String(), &id)
+	if err == nil {
+		err = tx.Object(store.KindTransferRequest, id, &t)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return tx.PutObject(store.KindTransferRequest, t.ID, t)
-}
-
-// dropTransferRequests deletes the transfer requests of a zone that is being deleted.
-func dropTransferRequests(tx *publish.Tx, zoneID uuid.UUID) error {
-	all, err := store.ObjectsOf[transferRequest](tx.View, store.KindTransferRequest)
-	for _, t := range all {
-		if err == nil && t.ZoneID == zoneID.String() {
-			err = tx.DeleteObject(store.KindTransferRequest, t.ID)
-		}
-	}
-	return err
-}
-
-func (c *call) listTransferRequests() (reply, error) {
-	return transferRequests.listing.list(c, func(v store.View) ([]transferRequest, error) {
-		all, err := store.ObjectsOf[transferRequest](v, store.KindTransferRequest)
-		return slices.DeleteFunc(all, func(t transferRequest) bool {
-			offered := t.TargetProjectID != nil && *t.TargetProjectID == c.scope.project
-			return !c.scope.all && t.ProjectID != c.scope.project && !offered
-		}), err
-	}, transferRequests.link)
+	return transferRequests.drop(tx, t)
 }
 
 // transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller.
@@ -186,10 +188,11 @@ func (c *call) deleteTransferRequest() (reply, error) {
 		return reply{}, err
 	}
 	err = c.commit(func(tx *publish.Tx) error {
-		if _, err := c.transferRequest(tx.View, id.String(), true); err != nil {
+		t, err := c.transferRequest(tx.View, id.String(), true)
+		if err != nil {
 			return err
 		}
-		return tx.DeleteObject(store.KindTransferRequest, id.String())
+		return transferRequests.drop(tx, t)
 	})
 	return noContent, err
 }

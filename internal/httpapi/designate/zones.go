@@ -229,12 +229,12 @@ func (c *call) dropZone(find func(store.View) (zone.Zone, bool, error)) (z zone.
 	return z, shared, err
 }
 
-// removeZone deletes a zone with its shares and transfer requests.
+// removeZone deletes a zone with its shares and its transfer request.
 func removeZone(tx *publish.Tx, id uuid.UUID) error {
 	if err := unshare(tx, id); err != nil {
 		return err
 	}
-	if err := dropTransferRequests(tx, id); err != nil {
+	if err := dropTransferRequest(tx, id); err != nil {
 		return err
 	}
 	return tx.DeleteZone(id)
