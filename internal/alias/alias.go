@@ -49,6 +49,7 @@ type Service struct {
 	stale     staleNames
 
 	edits map[*publish.Tx]*edit // whose outcome is not known; only the committer uses it
+	marks int                   // number of the last due row; only the committer uses it
 
 	mu       sync.Mutex // guards the following
 	tracker  *follow.Tracker
@@ -56,8 +57,10 @@ type Service struct {
 	epoch    int // steps with tracker and policy
 	index    index
 	targets  map[dnsname.Name]bool // the tracker reported a change of them
+	due      map[dueName]int       // left to Run by edits, with the number in the row of each
 	dirty    map[Key]bool          // to be flattened again
 	asked    map[dnsname.Name]time.Time
+	swept    time.Time            // when asked was last cleared of what is too old
 	followed map[dnsname.Name]int // by how many
 	strikes  strikes
 }
@@ -66,7 +69,7 @@ type Service struct {
 func New(opts Options) *Service {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), edits: map[*publish.Tx]*edit{}, index: newIndex(),
-		targets: map[dnsname.Name]bool{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
+		targets: map[dnsname.Name]bool{}, due: map[dueName]int{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
 		strikes: strikes{since: map[*entry]time.Time{}}}
 }
 
@@ -76,6 +79,9 @@ func (s *Service) Open(p *publish.Publisher) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.View(func(v store.View) error {
+		if err := s.openDue(v); err != nil {
+			return err
+		}
 		return v.EachObject(store.KindAlias, func(id string, value []byte) (bool, error) {
 			k, rec, err := readRecord(id, value)
 			if err != nil {
@@ -208,43 +214,60 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// maxBatch is how many aliases one commit flattens, but for those of one zone, which are always flattened together: a target's
-// change is one step of each zone's serial. Others wait for the commit, some 75 ms for this many.
-const maxBatch = 1000
+// maxBatch is how many aliases one commit of Run flattens, also when all are of one zone: others wait for the commit, some
+// 7 ms for this many. Between two commits Run waits for as long as the last one took, so that others have half of the time.
+const maxBatch = 100
 
-// flattenDue flattens what lookups changed, in few commits.
+// flattenDue flattens what lookups and edits left to be done, in steps.
 func (s *Service) flattenDue(ctx context.Context) error {
-	keys := s.takeDue()
+	keys, due := s.takeDue()
 	for len(keys) > 0 {
+		begin := time.Now()
 		n := min(maxBatch, len(keys))
-		for n < len(keys) && keys[n].Zone == keys[n-1].Zone {
-			n++
-		}
 		if err := s.commit(ctx, keys[:n]); err != nil {
-			s.mu.Lock()
-			for _, k := range keys {
-				s.dirty[k] = true
-			}
-			s.mu.Unlock()
+			s.putBack(keys, due)
 			return err
 		}
-		keys = keys[n:]
+		if keys = keys[n:]; len(keys) == 0 {
+			break
+		}
+		select {
+		case <-time.After(time.Since(begin)):
+		case <-ctx.Done():
+		}
+	}
+	if err := s.finish(ctx, due); err != nil {
+		s.putBack(nil, due)
+		return err
 	}
 	return nil
 }
 
-// takeDue are the aliases to flatten, those of a zone together.
-func (s *Service) takeDue() []Key {
+// takeDue returns the aliases to flatten, those of a zone together, and the due names that they are all of.
+func (s *Service) takeDue() ([]Key, map[dueName]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := s.dirty
+	keys, due := s.dirty, s.due
 	for name := range s.targets {
 		for e := range s.index.byName[name] {
-			due[e.key] = true
+			keys[e.key] = true
 		}
 	}
-	s.dirty, s.targets = map[Key]bool{}, map[dnsname.Name]bool{}
-	return slices.SortedFunc(maps.Keys(due), Key.compare)
+	s.expand(due, keys)
+	s.dirty, s.targets, s.due = map[Key]bool{}, map[dnsname.Name]bool{}, map[dueName]int{}
+	return slices.SortedFunc(maps.Keys(keys), Key.compare), due
+}
+
+// putBack keeps what could not be done for the next time.
+func (s *Service) putBack(keys []Key, due map[dueName]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		s.dirty[k] = true
+	}
+	for n, mark := range due {
+		s.due[n] = max(s.due[n], mark)
+	}
 }
 
 // actor is who flattens when nobody asked for it.

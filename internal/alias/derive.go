@@ -17,20 +17,21 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	if s.publisher == nil {
 		return nil // not open yet
 	}
-	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, tops: map[dnsname.Name]bool{}}
+	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, followers: map[Key]bool{}, tops: map[dnsname.Name]bool{}, room: maxInEdit}
 	if ed := s.edits[tx]; ed != nil {
-		d.own = ed.own
+		d.own, d.room = ed.own, maxInEdit-ed.followed
 	}
 	for _, c := range changed {
 		if err := d.zone(c); err != nil {
 			return err
 		}
 	}
-	d.addBelow()
-	if len(d.keys) == 0 {
-		return nil
+	if err := d.addBelow(); err != nil || len(d.keys)+len(d.followers) == 0 {
+		return err
 	}
 	f := s.flattener(tx)
+	f.edit.followed += len(d.followers)
+	maps.Copy(d.keys, d.followers)
 	for _, k := range slices.SortedFunc(maps.Keys(d.keys), Key.compare) { // so that equal edits make equal changes
 		if err := f.flatten(k); err != nil {
 			return err
@@ -41,11 +42,13 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 
 // derivation gathers the aliases that an edit concerns.
 type derivation struct {
-	s    *Service
-	tx   *publish.Tx
-	own  map[Key]bool // of edit
-	keys map[Key]bool
-	tops map[dnsname.Name]bool // of below
+	s         *Service
+	tx        *publish.Tx
+	own       map[Key]bool          // of edit
+	keys      map[Key]bool          // whose own record set or zone changed
+	followers map[Key]bool          // that depend on a name that changed
+	room      int                   // for followers
+	tops      map[dnsname.Name]bool // of below
 }
 
 func (d *derivation) zone(c publish.Changed) error {
@@ -86,15 +89,20 @@ func (d *derivation) set(z zone.Zone, ch store.SetChange) error {
 	if !d.s.any() {
 		return nil
 	}
-	return d.around(z, s, ch.Before == nil || ch.After == nil)
+	return d.around(z, s, ch.Before == nil || ch.After == nil || ch.Before.Hidden != ch.After.Hidden)
 }
 
 // around adds the aliases whose way leads by a record set that changed, or came or went.
 func (d *derivation) around(z zone.Zone, s *zone.RecordSet, came bool) error {
-	for n := s.Name; !n.IsZero(); n = n.Parent() { // a name above it may exist by it alone
-		d.at(n)
-		if n == z.Name {
-			break
+	if err := d.at(s.Name); err != nil {
+		return err
+	}
+	if came { // a name above it may exist by it alone, except the apex
+		for n := s.Name; n != z.Name && n.Parent() != z.Name; {
+			n = n.Parent()
+			if err := d.at(n); err != nil {
+				return err
+			}
 		}
 	}
 	if s.Type == rr.TypeSOA && came || s.Type == rr.TypeDNAME || s.Type == rr.TypeNS && s.Name != z.Name {
@@ -128,36 +136,44 @@ func (d *derivation) wildcards(z zone.Zone, n dnsname.Name) error {
 	return nil
 }
 
-func (d *derivation) at(n dnsname.Name) {
+// at adds what depends on a name, or leaves it to Run if that is too much for one edit.
+func (d *derivation) at(n dnsname.Name) error {
 	d.s.mu.Lock()
-	defer d.s.mu.Unlock()
-	for e := range d.s.index.byName[n] {
-		d.keys[e.key] = true
+	entries := d.s.index.byName[n]
+	fits := len(d.followers)+len(entries) <= d.room
+	if fits {
+		for e := range entries {
+			d.followers[e.key] = true
+		}
 	}
+	d.s.mu.Unlock()
+	if fits {
+		return nil
+	}
+	return d.postpone(dueName{name: n})
 }
 
 // below has what depends on a name or on one below it added, by addBelow.
 func (d *derivation) below(n dnsname.Name) { d.tops[n] = true }
 
-// addBelow looks at every name that something depends on, which takes its time, so once for all of an edit.
-func (d *derivation) addBelow() {
-	if len(d.tops) == 0 {
-		return
-	}
-	d.s.mu.Lock()
-	defer d.s.mu.Unlock()
-	for name, entries := range d.s.index.byName {
-		top := name
-		for !top.IsZero() && !d.tops[top] {
-			top = top.Parent()
-		}
-		if top.IsZero() {
-			continue
-		}
-		for e := range entries {
-			d.keys[e.key] = true
+// addBelow is at for the names of below and all names below them.
+func (d *derivation) addBelow() error {
+	for _, n := range slices.SortedFunc(maps.Keys(d.tops), dnsname.Name.Compare) { // the room goes to the same ones each time
+		found := map[Key]bool{}
+		visits := maxVisits
+		d.s.mu.Lock()
+		fits := d.s.index.below(n, &visits, func(e *entry) bool {
+			found[e.key] = true
+			return len(d.followers)+len(found) <= d.room
+		})
+		d.s.mu.Unlock()
+		if fits {
+			maps.Copy(d.followers, found)
+		} else if err := d.postpone(dueName{n, true}); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // ofZone adds the aliases in a zone.

@@ -1,6 +1,7 @@
 package alias
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,9 +16,10 @@ import (
 // its group must know them. The outcome of the edit takes away the names that are not needed. So there may be too many
 // names here for a moment, and never too few.
 type index struct {
-	entries map[Key]*entry
-	byName  map[dnsname.Name]map[*entry]struct{}
-	byZone  map[uuid.UUID]map[dnsname.Name]struct{}
+	entries  map[Key]*entry
+	byName   map[dnsname.Name]map[*entry]struct{}
+	children map[dnsname.Name]map[dnsname.Name]struct{} // the names of byName, and those above them, by their parents
+	byZone   map[uuid.UUID]map[dnsname.Name]struct{}
 }
 
 // entry is an ALIAS.
@@ -32,7 +34,7 @@ type entry struct {
 
 func newIndex() index {
 	return index{entries: map[Key]*entry{}, byName: map[dnsname.Name]map[*entry]struct{}{},
-		byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}}
+		children: map[dnsname.Name]map[dnsname.Name]struct{}{}, byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}}
 }
 
 func (x *index) entry(k Key) *entry {
@@ -57,9 +59,53 @@ func (x *index) depend(e *entry, names []dnsname.Name) {
 		e.deps = append(slices.Clip(e.deps), n)
 		if x.byName[n] == nil {
 			x.byName[n] = map[*entry]struct{}{}
+			x.plant(n)
 		}
 		x.byName[n][e] = struct{}{}
 	}
+}
+
+// plant adds a name to the tree of names.
+func (x *index) plant(n dnsname.Name) {
+	for ; !n.IsRoot(); n = n.Parent() {
+		up := n.Parent()
+		if _, ok := x.children[up][n]; ok {
+			return
+		}
+		if x.children[up] == nil {
+			x.children[up] = map[dnsname.Name]struct{}{}
+		}
+		x.children[up][n] = struct{}{}
+	}
+}
+
+// prune takes a name out of the tree, and those above it that are there for it alone.
+func (x *index) prune(n dnsname.Name) {
+	for ; !n.IsRoot() && len(x.byName[n]) == 0 && len(x.children[n]) == 0; n = n.Parent() {
+		up := n.Parent()
+		if delete(x.children[up], n); len(x.children[up]) == 0 {
+			delete(x.children, up)
+		}
+	}
+}
+
+// below calls fn with every ALIAS that depends on a name or on one below it, until fn returns false, and returns false
+// then. It visits at most so many names, and returns false if there are more.
+func (x *index) below(n dnsname.Name, visits *int, fn func(*entry) bool) bool {
+	if *visits--; *visits < 0 {
+		return false
+	}
+	for e := range x.byName[n] {
+		if !fn(e) {
+			return false
+		}
+	}
+	for child := range x.children[n] {
+		if !x.below(child, visits, fn) {
+			return false
+		}
+	}
+	return true
 }
 
 // only makes an ALIAS depend on the given names and no others.
@@ -70,6 +116,7 @@ func (x *index) only(e *entry, names []dnsname.Name) {
 		}
 		if delete(x.byName[n], e); len(x.byName[n]) == 0 {
 			delete(x.byName, n)
+			x.prune(n)
 		}
 	}
 	e.deps = slices.DeleteFunc(e.deps, func(n dnsname.Name) bool { return !slices.Contains(names, n) })
@@ -93,8 +140,10 @@ func (s *Service) any() bool {
 
 // edit is what one edit of the publisher makes of aliases.
 type edit struct {
-	own  map[Key]bool // whose record sets it has written: these give no reason to flatten again
-	made map[Key]made
+	own      map[Key]bool // whose record sets it has written: these give no reason to flatten again
+	made     map[Key]made
+	followed int             // ALIAS that it flattened because of what they depend on
+	due      map[dueName]int // the rows of due.go that it has written
 }
 
 // made is what an edit makes of an ALIAS.
@@ -109,7 +158,7 @@ type made struct {
 func (s *Service) edit(tx *publish.Tx) *edit {
 	ed := s.edits[tx]
 	if ed == nil {
-		ed = &edit{own: map[Key]bool{}, made: map[Key]made{}}
+		ed = &edit{own: map[Key]bool{}, made: map[Key]made{}, due: map[dueName]int{}}
 		s.edits[tx] = ed
 		tx.OnDone(func(committed bool) {
 			delete(s.edits, tx)
@@ -159,6 +208,10 @@ func (s *Service) done(ed *edit, committed bool) {
 		default:
 			s.index.only(e, e.names)
 		}
+	}
+	if committed && len(ed.due) > 0 {
+		maps.Copy(s.due, ed.due)
+		s.nudge()
 	}
 }
 

@@ -40,17 +40,24 @@ type rig struct {
 	tracker *follow.Tracker
 	store   *flaky
 	stop    func() // ends everything, as a clean stop does
+	path    string // of the store
 
-	mu  sync.Mutex // guards log
-	log []string   // of commits
+	mu        sync.Mutex // guards the following
+	log       []string   // of commits
+	flattened []int      // record sets made of ALIAS that each commit changed
 }
 
 // note writes down what a commit changed on the wire.
 func (r *rig) note(changes []store.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	flattened := 0
+	defer func() { r.flattened = append(r.flattened, flattened) }()
 	for _, c := range changes {
 		for _, s := range c.Sets {
+			if s.After != nil && s.After.Hidden {
+				flattened++
+			}
 			set, verb := s.After, "serves"
 			if set == nil {
 				set, verb = s.Before, "serves no more"
@@ -141,7 +148,7 @@ func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo fol
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}}
+	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}, path: path}
 	if r.pub, err = publish.Open(r.store, publish.Options{Derive: r.Derive, Committed: r.note}); err != nil {
 		t.Fatal(err)
 	}

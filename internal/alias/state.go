@@ -1,6 +1,7 @@
 package alias
 
 import (
+	"maps"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -86,10 +87,9 @@ func (s *Service) refreshLocked(target dnsname.Name, now time.Time) (wait time.D
 	if wait := s.asked[target].Add(refreshEvery).Sub(now); wait > 0 {
 		return wait
 	}
-	for name, at := range s.asked { // so that it does not grow
-		if now.Sub(at) > refreshEvery {
-			delete(s.asked, name)
-		}
+	if now.Sub(s.swept) > refreshEvery {
+		s.swept = now
+		maps.DeleteFunc(s.asked, func(_ dnsname.Name, at time.Time) bool { return now.Sub(at) > refreshEvery })
 	}
 	s.asked[target] = now
 	if s.tracker != nil {

@@ -1,0 +1,160 @@
+package alias_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/follow"
+	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/store"
+)
+
+// followers makes a zone of n ALIAS that all have one target.
+func (r *rig) followers(n int, apex, target string) {
+	r.t.Helper()
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("a%d.%s 300 ALIAS %s", i, apex, target)
+	}
+	r.zone(apex, lines...)
+	r.wait(0)
+}
+
+// flattenedBy returns how many record sets of ALIAS each commit since the last call changed.
+func (r *rig) flattenedBy() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.flattened
+	r.flattened = nil
+	return out
+}
+
+// all checks the addresses of the ALIAS of followers.
+func (r *rig) all(n int, apex, rows string) {
+	r.t.Helper()
+	wrong := 0
+	for i := range n {
+		if r.rows(fmt.Sprintf("a%d.%s", i, apex)) != rows {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		r.t.Errorf("%d of %d ALIAS do not have %s", wrong, n, rows)
+	}
+}
+
+// One tenant lets very many ALIAS follow one name. An edit flattens a hundred of them at most. More are flattened by
+// commits of a hundred, also when all are of one zone, and wherever the target is.
+func TestFanOutIsBounded(t *testing.T) {
+	for _, n := range []int{100, 250} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, "zone far.test.\nfar.test. 60 A 203.0.113.1")
+				r.zone("example.net.", "www.example.net. 60 A 203.0.113.1", "*.wild.example.net. 60 A 203.0.113.1",
+					"c.example.net. 60 CNAME www.example.net.")
+				r.followers(n, "at.example.", "www.example.net.")
+				r.followers(n, "via.example.", "c.example.net.")
+				r.followers(n, "below.example.", "x.y.wild.example.net.")
+				r.followers(n, "far.example.", "far.test.")
+				steps := []struct {
+					what, apex string
+					do         func() error
+				}{
+					{"the target changes", "at.example.", func() error { return r.put("www.example.net. 60 A 203.0.113.2") }},
+					{"a name on the way changes", "via.example.", func() error {
+						return r.put("c.example.net. 60 CNAME at.example.net.", "at.example.net. 60 A 203.0.113.2")
+					}},
+					{"a wildcard changes", "below.example.", func() error { return r.put("*.wild.example.net. 60 A 203.0.113.2") }},
+					{"a name elsewhere changes", "far.example.", func() error {
+						r.do(r.net.MustServer(resolver, ""), "set far.test. 60 A 203.0.113.2")
+						return nil
+					}},
+				}
+				r.flattenedBy()
+				for _, s := range steps {
+					r.must(s.do())
+					r.wait(2 * time.Minute)
+					r.all(n, s.apex, "A 60 203.0.113.2")
+				}
+				if most := slices.Max(r.flattenedBy()); most > 100 {
+					t.Errorf("a commit flattened %d ALIAS", most)
+				}
+			})
+		})
+	}
+}
+
+// A hundred ALIAS follow a name in the same commit.
+func TestHundredFollowInOneCommit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1")
+		r.followers(100, "example.org.", "www.example.net.")
+		r.flattenedBy()
+		r.must(r.put("www.example.net. 60 A 203.0.113.2"))
+		if got := r.flattenedBy(); !slices.Equal(got, []int{100}) {
+			t.Errorf("the commits flattened %v ALIAS, want 100 in one", got)
+		}
+	})
+}
+
+// What an edit has left to later commits is done after a crash.
+func TestFanOutSurvivesCrash(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1")
+		r.followers(250, "example.org.", "www.example.net.")
+		first := true
+		r.store.on(func() { r.store.breaks(!first); first = false })
+		r.must(r.put("www.example.net. 60 A 203.0.113.2"))
+		r.wait(0)
+		r.stop()
+		again := open(t, r.path, r.net, alias.Options{}, follow.Options{Rand: func() float64 { return 0 }})
+		again.wait(time.Second)
+		again.all(250, "example.org.", "A 60 203.0.113.2")
+		left := 0
+		again.must(again.pub.View(func(v store.View) error {
+			return v.EachObject(store.KindAliasDue, func(string, []byte) (bool, error) { left++; return true, nil })
+		}))
+		if left > 0 {
+			t.Errorf("%d names are still due", left)
+		}
+	})
+}
+
+// A change beside the target of many ALIAS flattens none of them.
+func TestUnrelatedChangeFlattensNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		r.zone("example.net.", "example.net. 60 A 203.0.113.1", "b.example.net. 60 A 203.0.113.1")
+		r.followers(250, "example.org.", "example.net.")
+		commits := r.store.commits()
+		r.must(r.put("b.example.net. 60 A 203.0.113.2"))
+		r.must(r.put("new.b.example.net. 60 A 203.0.113.2"))
+		r.zone("other.example.")
+		r.wait(time.Second)
+		if n := r.store.commits() - commits; n != 3 {
+			t.Errorf("three changes beside the target took %d commits", n)
+		}
+	})
+}
+
+// The zone of the targets is deleted together with what follows it, in bounded steps.
+func TestFanOutOfDeletedZone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, "")
+		net := r.zone("example.net.", "www.example.net. 60 A 203.0.113.1")
+		r.followers(250, "example.org.", "www.example.net.")
+		r.must(r.commit(func(tx *publish.Tx) error { return tx.DeleteZone(net.ID) }))
+		r.wait(time.Minute)
+		for _, owner := range []string{"a0.example.org.", "a249.example.org."} {
+			if got := r.status(owner); !strings.HasPrefix(got, "STALE") {
+				t.Errorf("%s is %s", owner, got)
+			}
+		}
+	})
+}
