@@ -231,7 +231,7 @@ func (e *edit) claim(r Rule) error {
 		return nil
 	}
 	e.timed = true
-	return e.tx.PutObject(store.KindMECExpiry, expiryID(r), expiryRow{r.App, r.ID})
+	return e.tx.PutObject(store.KindMECExpiry, expiryID(r), expiryRow{App: r.App, Rule: r.ID})
 }
 
 // release takes that back.

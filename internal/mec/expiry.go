@@ -5,20 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// expiryRow leads from a time to the rule that ends then.
+// expiryRow leads from a time to the rule that ends then, or to the task that is deleted then.
 type expiryRow struct {
 	App  string `json:"a"`
-	Rule string `json:"r"`
+	Rule string `json:"r,omitempty"`
+	Task string `json:"t,omitempty"`
+
+	id string // of the row
 }
+
+// keepTask is how long a task is kept after its end.
+const keepTask = 7 * 24 * time.Hour
 
 // expiryID sorts by time. NUL is in no id, so two rules never share one.
 func expiryID(r Rule) string {
 	return fmt.Sprintf("%016x\x00%s\x00%s", uint64(r.ExpiresAt.UnixMicro()), r.App, r.ID)
+}
+
+func taskExpiryID(t Task) string {
+	return fmt.Sprintf("%016x\x00\x00%s", uint64(t.Ended.Add(keepTask).UnixMicro()), t.ID)
 }
 
 // expiryBatch is how many rules one commit ends, so that other edits need not wait for thousands.
@@ -36,7 +47,7 @@ func (s *Service) due(now time.Time) (rows []expiryRow, next time.Time, err erro
 				next = at
 				return false, nil
 			}
-			var row expiryRow
+			row := expiryRow{id: id}
 			if err := json.Unmarshal(value, &row); err != nil {
 				return false, err
 			}
@@ -47,7 +58,7 @@ func (s *Service) due(now time.Time) (rows []expiryRow, next time.Time, err erro
 	return rows, next, err
 }
 
-// expire removes the rules whose time has come.
+// expire removes the rules and tasks whose time has come.
 func (s *Service) expire(ctx context.Context) error {
 	for {
 		rows, _, err := s.due(time.Now())
@@ -57,6 +68,12 @@ func (s *Service) expire(ctx context.Context) error {
 		err = s.commit(ctx, own, func(e *edit) error {
 			e.tx.Note("rules have expired")
 			for _, row := range rows {
+				if row.Task != "" {
+					if err := e.forgetTask(row); err != nil {
+						return err
+					}
+					continue
+				}
 				r, err := readRule(e.tx.View, row.App, row.Rule)
 				if errors.Is(err, store.ErrNotFound) {
 					continue // deleted in the meantime
@@ -80,6 +97,32 @@ func (s *Service) expire(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// forgetTask deletes a task whose time is over, if it still exists.
+func (e *edit) forgetTask(row expiryRow) error {
+	if err := e.forget(store.KindMECExpiry, row.id); err != nil {
+		return err
+	}
+	if err := e.forget(store.KindMECTask, row.Task); err != nil {
+		return err
+	}
+	a, err := e.app(row.App)
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(a.Tasks, row.Task); i >= 0 {
+		a.Tasks, a.dirty = slices.Delete(a.Tasks, i, i+1), true
+	}
+	return nil
+}
+
+// forget deletes an object that may be gone already.
+func (e *edit) forget(kind store.Kind, id string) error {
+	if err := e.tx.DeleteObject(kind, id); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // Timers run on the monotonic clock and rules end by the wall clock: lookAgain is how late a rule may end after somebody

@@ -165,6 +165,13 @@ func (e *edit) beginTask(a *appEdit, t Task) error {
 func (e *edit) dropTasks(a *appEdit, n int) error {
 	for ; n > 0 && len(a.Tasks) > 0; n-- {
 		id := a.Tasks[0]
+		var t Task
+		if err := e.tx.Object(store.KindMECTask, id, &t); err != nil {
+			return err
+		}
+		if err := e.forget(store.KindMECExpiry, taskExpiryID(t)); err != nil {
+			return err
+		}
 		if err := e.tx.DeleteObject(store.KindMECTask, id); err != nil {
 			return err
 		}
@@ -195,6 +202,9 @@ func (e *edit) endTask(id string, state TaskState, detail string) error {
 	}
 	a.Running, a.dirty = "", true
 	if err := e.tx.DeleteObject(store.KindMECRunning, id); err != nil {
+		return err
+	}
+	if err := e.tx.PutObject(store.KindMECExpiry, taskExpiryID(t), expiryRow{App: t.App, Task: id}); err != nil {
 		return err
 	}
 	return e.tx.PutObject(store.KindMECTask, id, t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -175,6 +176,30 @@ func TestManyTasks(t *testing.T) {
 		synctest.Wait()
 		for i := range 40 {
 			g.wantAnswer(fmt.Sprintf("n%d.example.com.", i), rr.TypeA, "30 192.0.2.1")
+		}
+		g.stop()
+	})
+}
+
+// A task that has ended is kept for a week. The rules that it made stay.
+func TestTaskExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, mec.Options{})
+		end := g.settle(g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1"))
+		time.Sleep(7*24*time.Hour - time.Minute)
+		if _, err := g.Task(end.ID); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		_, err := g.Task(end.ID)
+		wantIs(t, err, store.ErrNotFound)
+		g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
+		if _, err := g.Terminate(t.Context(), actor, "app1"); err != nil {
+			t.Error(err)
+		}
+		if left := g.rows(); left != "" {
+			t.Errorf("left:\n%s", left)
 		}
 		g.stop()
 	})
