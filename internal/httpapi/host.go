@@ -55,8 +55,11 @@ func BaseURL(r *http.Request, public string) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	host := r.Host
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !plainHost(host) {
+	if plainHost(r.Host) {
+		return scheme + "://" + r.Host
+	}
+	host := "localhost"
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		host = local.String()
 	}
 	return scheme + "://" + host
