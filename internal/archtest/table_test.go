@@ -110,6 +110,7 @@ var tests = []string{
 	"internal/specialaddr/specialaddrtest",
 	"internal/store/storetest",
 	"kubernetes/bench/egress",
+	"kubernetes/test/authority",
 	"kubernetes/test/cluster",
 	"kubernetes/test/deploy",
 	"kubernetes/test/egress",

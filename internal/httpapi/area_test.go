@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
@@ -245,6 +246,11 @@ func shown(name string) func(*http.Request) {
 }
 
 func TestByCertificate(t *testing.T) {
+	twoNames := func(r *http.Request) {
+		shown("mepm")(r)
+		cn := asn1.ObjectIdentifier{2, 5, 4, 3}
+		r.TLS.VerifiedChains[0][0].Subject.Names = []pkix.AttributeTypeAndValue{{Type: cn, Value: "shop"}, {Type: cn, Value: "mepm"}}
+	}
 	unverified := func(r *http.Request) {
 		shown("mepm")(r)
 		r.TLS.VerifiedChains = nil
@@ -259,6 +265,7 @@ func TestByCertificate(t *testing.T) {
 		{"one of the names", []string{"meo", "mepm"}, shown("mepm"), 200},
 		{"none of the names", []string{"meo", "mepm-2"}, shown("mepm"), 401},
 		{"without a name", nil, shown(""), 401},
+		{"two common names", []string{"mepm"}, twoNames, 401},
 		{"not verified", nil, unverified, 401},
 		{"TLS without one", nil, func(r *http.Request) { r.TLS = &tls.ConnectionState{} }, 401},
 		{"no TLS", nil, func(*http.Request) {}, 401},

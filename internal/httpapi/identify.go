@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,6 +44,9 @@ func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 	}
 }
 
+// commonName is the type of a common name in a subject (RFC 5280 appendix A.1).
+var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
+
 // ByCertificate takes whoever has a client certificate, which the listener has verified, for a platform of the name in it. With
 // names, it must be one of them: the CA may have certificates for others than platforms.
 func ByCertificate(names []string) Identify {
@@ -55,7 +59,15 @@ func ByCertificate(names []string) Identify {
 		}
 		c := r.TLS.VerifiedChains[0][0]
 		name := c.Subject.CommonName
+		common := 0
+		for _, a := range c.Subject.Names {
+			if a.Type.Equal(commonName) {
+				common++
+			}
+		}
 		switch {
+		case common > 1: // Go takes the last one; the CA may have checked another
+			return Caller{}, fmt.Errorf("certificate %x has %d common names: %w", c.SerialNumber, common, access.ErrDenied)
 		case name == "":
 			return Caller{}, fmt.Errorf("certificate %x has no common name: %w", c.SerialNumber, access.ErrDenied)
 		case len(names) > 0 && !slices.Contains(names, name):

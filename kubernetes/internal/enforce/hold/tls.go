@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,9 @@ const (
 	AgentName  = "nameplane-egress-agent"
 	PluginName = "nameplane-coredns"
 )
+
+// commonName is the type of a common name in a subject (RFC 5280 appendix A.1).
+var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
 // Files are where one side finds its certificate, its key, and the authority that must have signed the other side's. They are
 // read again for each connection, so that they can be renewed in place.
@@ -80,9 +84,19 @@ func (f Files) Server() (*tls.Config, error) {
 	}}, nil
 }
 
-// verify holds the name of a client against those that may connect. That an authority signed it is checked before.
+// verify compares the name of a client with those that may connect. Its caller has verified the signature of the authority. A
+// certificate with several common names is refused: programs do not agree on which of them is the name of its owner.
 func (f Files) verify(cs tls.ConnectionState) error {
 	leaf := cs.PeerCertificates[0]
+	names := 0
+	for _, a := range leaf.Subject.Names {
+		if a.Type.Equal(commonName) {
+			names++
+		}
+	}
+	if names > 1 {
+		return fmt.Errorf("the certificate has %d common names; issue one with at most one", names)
+	}
 	if slices.ContainsFunc(f.Peers, func(name string) bool { return leaf.VerifyHostname(name) == nil }) {
 		return nil
 	}

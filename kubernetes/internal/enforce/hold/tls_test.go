@@ -2,86 +2,28 @@ package hold
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nameplane/nameplane/kubernetes/test/authority"
 )
 
-// authority signs certificates into files.
-type authority struct {
-	t    testing.TB
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := &authority{t: t, dir: t.TempDir()}
-	a.cert, a.key = a.make("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	return a
-}
-
-func (a *authority) make(name string, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.Subject = pkix.Name{CommonName: name}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.write(name+".crt", "CERTIFICATE", der)
-	a.write(name+".key", "PRIVATE KEY", private)
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key
-}
-
-func (a *authority) write(file, kind string, der []byte) {
-	a.t.Helper()
-	if err := os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-}
-
-// files are those of a side that has a certificate of a name, and expects one of peer.
-func (a *authority) files(name, peer string) Files {
-	a.t.Helper()
-	a.make(name, &x509.Certificate{DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, a.cert, a.key)
-	at := func(s string) string { return filepath.Join(a.dir, s) }
-	return Files{Cert: at(name + ".crt"), Key: at(name + ".key"), CA: at("ca.crt"), Peers: []string{peer}}
+// files returns those of a side that has a certificate of a name, and expects one of peer.
+func files(a *authority.Authority, name, peer string) Files {
+	cert, key := a.Issue(name, pkix.Name{CommonName: name}, name)
+	return Files{Cert: cert, Key: key, CA: a.CA(), Peers: []string{peer}}
 }
 
 // TestTLS: who may speak with an agent, and with whom a plugin speaks.
 func TestTLS(t *testing.T) {
-	ours, others := newAuthority(t), newAuthority(t)
-	server := ours.files(AgentName, PluginName)
+	ours, others := authority.New(t), authority.New(t)
+	server := files(ours, AgentName, PluginName)
 	conf, err := server.Server()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +42,7 @@ func TestTLS(t *testing.T) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 
 	changed := func(change func(*tls.Config)) Dial {
-		cert, pool, err := ours.files(PluginName, AgentName).load()
+		cert, pool, err := files(ours, PluginName, AgentName).load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,18 +52,22 @@ func TestTLS(t *testing.T) {
 			return (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", endpoint)
 		}
 	}
-	mixed := ours.files(PluginName, AgentName)
-	mixed.CA = filepath.Join(others.dir, "ca.crt")
+	mixed := files(ours, PluginName, AgentName)
+	mixed.CA = others.CA()
+	twoNames := files(ours, PluginName, AgentName)
+	twoNames.Cert, twoNames.Key = ours.Issue("two-names", pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
+		{Type: commonName, Value: "shop"}, {Type: commonName, Value: PluginName}}}, PluginName)
 	tests := []struct {
 		name string
 		dial Dial
 		ok   bool
 	}{
-		{"plugin", ours.files(PluginName, AgentName).Dial, true},
-		{"certificate of another name", ours.files("kubelet", AgentName).Dial, false},
-		{"certificate of another authority", others.files(PluginName, AgentName).Dial, false},
+		{"plugin", files(ours, PluginName, AgentName).Dial, true},
+		{"certificate of another name", files(ours, "kubelet", AgentName).Dial, false},
+		{"certificate of another authority", files(others, PluginName, AgentName).Dial, false},
+		{"certificate with two common names", twoNames.Dial, false},
 		{"agent of another authority", mixed.Dial, false},
-		{"agent of another name", ours.files(PluginName, "other").Dial, false},
+		{"agent of another name", files(ours, PluginName, "other").Dial, false},
 		{"plugin of the test", changed(func(*tls.Config) {}), true},
 		{"no certificate", changed(func(c *tls.Config) { c.Certificates = nil }), false},
 		{"TLS 1.2", changed(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), false},
@@ -141,8 +87,8 @@ func TestTLS(t *testing.T) {
 
 // TestRenewedFiles: certificates that are replaced in place are used without a restart.
 func TestRenewedFiles(t *testing.T) {
-	a := newAuthority(t)
-	conf, err := a.files(AgentName, PluginName).Server()
+	a := authority.New(t)
+	conf, err := files(a, AgentName, PluginName).Server()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +104,7 @@ func TestRenewedFiles(t *testing.T) {
 		return leaf.SerialNumber.String()
 	}
 	was := serial()
-	a.files(AgentName, PluginName)
+	files(a, AgentName, PluginName)
 	if serial() == was {
 		t.Error("the old certificate is still in use")
 	}

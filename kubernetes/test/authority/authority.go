@@ -1,0 +1,78 @@
+// Package authority makes certificates for tests.
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates and writes them into files of a folder that goes with the test.
+type Authority struct {
+	t    testing.TB
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// New returns an authority with a key of its own.
+func New(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{t: t, dir: t.TempDir()}
+	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a.cert, a.key = a.sign("ca", ca)
+	return a
+}
+
+// CA returns the file with the certificate of the authority.
+func (a *Authority) CA() string { return filepath.Join(a.dir, "ca.crt") }
+
+// Issue signs a certificate for a host name, for servers and clients, and returns the files of it and its key. A second
+// certificate with the same base replaces the files.
+func (a *Authority) Issue(base string, subject pkix.Name, host string) (cert, key string) {
+	a.t.Helper()
+	a.sign(base, &x509.Certificate{Subject: subject, DNSNames: []string{host},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
+	return filepath.Join(a.dir, base+".crt"), filepath.Join(a.dir, base+".key")
+}
+
+// sign completes a certificate, signs it, and writes it and its key. The first one signs itself.
+func (a *Authority) sign(base string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	c.SerialNumber = big.NewInt(time.Now().UnixNano())
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{base + ".crt": {Type: "CERTIFICATE", Bytes: der}, base + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return cert, key
+}
