@@ -14,6 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -25,6 +26,7 @@ import (
 	dnsv1alpha1 "github.com/nameplane/nameplane/kubernetes/api/dns/v1alpha1"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
+	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 )
 
@@ -95,6 +97,14 @@ func scheme() (*runtime.Scheme, error) {
 	types := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme,
 		apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme)
 	return s, types.AddToScheme(s)
+}
+
+// needNamespace refuses what is not the name of a namespace. An empty one would stand for all of them.
+func needNamespace(c *cobra.Command, flag, name string) error {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return cli.Usage(c, "--%s %q: it is the name of a namespace, such as %s", flag, name, egress.DefaultNamespace)
+	}
+	return nil
 }
 
 // run runs what setup adds to a manager until the command is told to stop. The namespace is that of the DNSNameResolvers, and

@@ -92,6 +92,12 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
 		return cli.Usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
 	}
+	if err := needNamespace(c, "dns-name-resolver-namespace", q.Resolvers); err != nil {
+		return err
+	}
+	if f.timeout <= 0 {
+		return cli.Usage(c, "--timeout %s: it is longer than 0s", f.timeout)
+	}
 	if q.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
 		return cli.Usage(c, "--cluster-subnets %s", err)
 	}

@@ -103,6 +103,13 @@ func TestNotUnderstood(t *testing.T) {
 		{"argument", []string{"manager", "now"}, cli.ExitUsage, `unexpected argument "now"`},
 		{"flag", []string{"manager", "--fast"}, cli.ExitUsage, "unknown flag: --fast"},
 		{"format", []string{"manager", "--log-format", "xml"}, cli.ExitUsage, "--log-format xml: it is text or json"},
+		{"no namespace", []string{"manager", "--namespace", ""}, cli.ExitUsage, `--namespace "": it is the name of a namespace, such as ovn-kubernetes`},
+		{"no namespace of objects", []string{"resolver", "--dns-name-resolver-namespace", ""}, cli.ExitUsage, `--dns-name-resolver-namespace "": it is`},
+		{"no namespace of CoreDNS", []string{"resolver", "--coredns-namespace", ""}, cli.ExitUsage, `--coredns-namespace "": it is`},
+		{"no service", []string{"resolver", "--coredns-service-name", ""}, cli.ExitUsage, "--coredns-service-name is empty"},
+		{"no port", []string{"resolver", "--coredns-port", "0"}, cli.ExitUsage, "--coredns-port 0: it is from 1"},
+		{"rate of zero", []string{"resolver", "--rate", "0"}, cli.ExitUsage, "--rate 0: it is 1 or more lookups a second"},
+		{"negative rate", []string{"resolver", "--rate", "-5"}, cli.ExitUsage, "--rate -5: it is 1 or more lookups a second"},
 		{"cluster", []string{"manager"}, cli.ExitUnknown, "no cluster: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

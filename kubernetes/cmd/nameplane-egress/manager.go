@@ -34,6 +34,9 @@ func newManagerCommand() *cobra.Command {
 		Example: `  nameplane-egress manager --kubeconfig admin.conf
   nameplane-egress manager --namespace openshift-ovn-kubernetes`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := needNamespace(c, "namespace", o.Namespace); err != nil {
+				return err
+			}
 			opts := ctrl.Options{Cache: manager.Cache(o), LeaderElection: elect, LeaderElectionID: manager.LeaderElectionID}
 			o.Metrics = metrics.Registry
 			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, log *slog.Logger) error {

@@ -35,9 +35,8 @@ func newResolverCommand() *cobra.Command {
 		Example: `  nameplane-egress resolver --coredns-namespace openshift-dns --coredns-service-name dns-default
   nameplane-egress resolver --kubeconfig admin.conf --server 10.96.0.10:53`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var err error
-			if o.Servers, err = parseServers(servers); err != nil {
-				return cli.Usage(c, "--server %s", err)
+			if err := resolverOptions(c, &o, servers); err != nil {
+				return err
 			}
 			opts := ctrl.Options{Cache: resolver.Cache(o), LeaderElection: elect, LeaderElectionID: resolver.LeaderElectionID}
 			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
@@ -53,6 +52,28 @@ func newResolverCommand() *cobra.Command {
 	fl.IntVar(&o.Rate, "rate", 5000, "begin at most so many lookups a second")
 	fl.BoolVar(&elect, "leader-elect", true, "work only while holding the lease "+resolver.LeaderElectionID)
 	return c
+}
+
+// resolverOptions parses the servers, and refuses values with which nothing would be looked up.
+func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (err error) {
+	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
+		return err
+	}
+	if o.Servers, err = parseServers(servers); err != nil {
+		return cli.Usage(c, "--server %s", err)
+	}
+	if err := needNamespace(c, "coredns-namespace", o.ServiceNamespace); err != nil {
+		return err
+	}
+	switch {
+	case o.ServiceName == "":
+		return cli.Usage(c, "--coredns-service-name is empty: it is the name of the service of CoreDNS, such as kube-dns")
+	case o.Port == 0:
+		return cli.Usage(c, "--coredns-port 0: it is from 1 to 65535")
+	case o.Rate <= 0:
+		return cli.Usage(c, "--rate %d: it is 1 or more lookups a second", o.Rate)
+	}
+	return nil
 }
 
 func parseServers(list []string) ([]netip.AddrPort, error) {
