@@ -26,9 +26,9 @@ func text(t *testing.T, file string) string {
 }
 
 var (
-	helpFlag    = regexp.MustCompile(`(?m)^ +(?:-[a-z], | {4})--([a-z-]+)[ \n](.*)$`)
+	helpFlag    = regexp.MustCompile(`(?m)^ +(?:-[a-z], | {4})--([a-z0-9-]+)[ \n](.*)$`)
 	helpDefault = regexp.MustCompile(`\(default "?([^")]+)"?\)$`)
-	rowFlags    = regexp.MustCompile("(?m)^\\| ((?:`--[a-z-]+`(?:, )?)+) \\| (.*?) \\| .* \\|$")
+	rowFlags    = regexp.MustCompile("(?m)^\\| ((?:`--[a-z0-9-]+`(?:, )?)+) \\| (.*?) \\| .* \\|$")
 )
 
 // flagsOf are the flags of a command with their defaults, as its help has them, which a test of the command compares with the program.
@@ -95,8 +95,8 @@ func TestEgressFlags(t *testing.T) {
 }
 
 var (
-	property  = regexp.MustCompile(`(?m)^\t"([A-Za-z_]+)": +(?:plain\(|number\(|\{)`)
-	rowOption = regexp.MustCompile("(?m)^\\| `([A-Za-z_]+)[ `]")
+	property  = regexp.MustCompile(`(?m)^\t"([A-Za-z0-9_]+)": +(?:plain\(|number\(|\{)`)
+	rowOption = regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_]+)[ `]")
 )
 
 func sorted(found [][]string) []string {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nameplane/nameplane/internal/cli"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
@@ -31,6 +33,9 @@ With --listen, CoreDNS with the plugin ocp_dnsnameresolver tells it of new addre
 before the answer goes to the pod, and learns when the switch has them. Both sides
 show certificates; that of the other side must have one of the names given.
 
+Some addresses are opened for no name, whoever asks: those of nodes, pods and services,
+of cloud metadata, and special ones such as loopback. --refuse and --permit change that.
+
 Rows are those of OVN-Kubernetes, whose egress firewall it takes the place of. Do not
 run both. Where OVN-Kubernetes keeps the port groups of namespaces, give
 --manage-port-groups=false.
@@ -45,6 +50,9 @@ type agentFlags struct {
 	cluster  clusterFlags
 	subnets  []string
 	prefixes []string
+	refuse   []string
+	permit   []string
+	nat64    []string
 	listen   string
 	stream   hold.Files
 	nb       hold.Files // without peers
@@ -83,12 +91,15 @@ func newAgentCommand() *cobra.Command {
 	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
 	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
+	fl.StringSliceVar(&f.refuse, "refuse", nil, "`NETWORK`s that no name may open, beside those that none ever may; give what refuse has in the Corefile")
+	fl.StringSliceVar(&f.permit, "permit", nil, "`NETWORK`s that names may open after all, or the words nodes and services; give what permit has in the Corefile")
+	fl.StringSliceVar(&f.nat64, "nat64", nil, "`PREFIX`es of the network's own NAT64, whose addresses are judged by the IPv4 address inside; give what nat64 has in the Corefile")
 	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true, "make the port groups of namespaces and keep the ports of their pods in them")
 	fl.BoolVar(&o.NB.Stock, "stock-acls", false, "make one ACL of a rule by name also where the cluster has IPv4 and IPv6, as OVN-Kubernetes does, and no guards: OVN then takes longer for every new address, and first packets next to a refused address are lost")
 	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour, "how long connections may outlive the address they were made to; 0 turns it off")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
 	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "report to EgressFirewallDNSNames what is programmed")
-	fl.StringVar(&f.listen, "listen", "", "`ADDR`ess for CoreDNS; without it there is no stream")
+	fl.StringVar(&f.listen, "listen", "", "`ADDR`ess of this node for CoreDNS; without it there is no stream")
 	addStreamFlags(fl, &f.stream)
 	fl.StringSliceVar(&f.stream.Peers, "plugin-name", []string{hold.PluginName}, "`NAME`s of which the certificate of those who connect must have one")
 	return c
@@ -103,6 +114,15 @@ func addStreamFlags(fl *pflag.FlagSet, f *hold.Files) {
 
 // options fills in what needs parsing or opening.
 func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
+	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
+		return err
+	}
+	if o.Zone == "" {
+		return cli.Usage(c, "--zone is empty: it is the name of the zone, such as that of the node")
+	}
+	if err := f.policy(c, o); err != nil {
+		return err
+	}
 	if o.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
 		return cli.Usage(c, "--cluster-subnets %s", err)
 	}
@@ -129,9 +149,33 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	return f.openStream(c, o)
 }
 
+// policy reads which addresses names may not open.
+func (f *agentFlags) policy(c *cobra.Command, o *agent.Options) (err error) {
+	if o.Refuse, err = parseNetworks(f.refuse); err != nil {
+		return cli.Usage(c, "--refuse %s", err)
+	}
+	o.PermitNodes, o.PermitServices = slices.Contains(f.permit, "nodes"), slices.Contains(f.permit, "services")
+	nets := slices.DeleteFunc(slices.Clone(f.permit), func(s string) bool { return s == "nodes" || s == "services" })
+	if o.Permit, err = parseNetworks(nets); err != nil {
+		return cli.Usage(c, "--permit %s, or nodes, or services", err)
+	}
+	for _, s := range f.nat64 {
+		p, err := specialaddr.ParseNAT64(s)
+		if err != nil {
+			return cli.Usage(c, "--nat64: %s", err)
+		}
+		o.NAT64 = append(o.NAT64, p)
+	}
+	return nil
+}
+
 func (f *agentFlags) openStream(c *cobra.Command, o *agent.Options) (err error) {
 	if f.listen == "" {
 		return nil
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if addr, _ := netip.ParseAddr(host); err != nil || host == "" || addr.IsUnspecified() {
+		return cli.Usage(c, "--listen %s: it is one address of this node and a port, such as 192.0.2.10:9500, not all addresses", f.listen)
 	}
 	if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
 		return cli.Usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: whoever may connect can open the firewall")
@@ -156,6 +200,22 @@ func parsePrefixes(list []string) ([]netip.Prefix, error) {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: it is a prefix such as 10.128.0.0/14", s)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// parseNetworks takes prefixes and single addresses.
+func parseNetworks(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if a, err2 := netip.ParseAddr(s); err2 == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: it is a network such as 192.0.2.0/24, or an address", s)
 		}
 		out = append(out, p.Masked())
 	}

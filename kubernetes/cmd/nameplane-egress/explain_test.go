@@ -105,6 +105,8 @@ func TestAgentAndExplainNotUnderstood(t *testing.T) {
 		{[]string{"explain", "shop", "192.0.2.0/24"}, cli.ExitUsage, `"192.0.2.0/24" is neither an address nor a name: it is a network`},
 		{[]string{"explain", "", "example.com"}, cli.ExitUsage, `"" is not the name of a namespace`},
 		{[]string{"explain", "Shop", "example.com"}, cli.ExitUsage, `"Shop" is not the name of a namespace`},
+		{[]string{"explain", "shop", "example.com", "--dns-name-resolver-namespace", ""}, cli.ExitUsage, `--dns-name-resolver-namespace "": it is the name of a namespace`},
+		{[]string{"explain", "shop", "example.com", "--timeout", "0"}, cli.ExitUsage, "--timeout 0s: it is longer than 0s"},
 		{[]string{"explain", "shop", "example.com", "--protocol", "icmp"}, cli.ExitUsage, "--protocol icmp"},
 		{[]string{"explain", "shop", "example.com", "-o", "yaml"}, cli.ExitUsage, `invalid argument "yaml" for "-o, --output" flag`},
 		{[]string{"explain", "shop", "example.com", "--agents", "127.0.0.1:1"}, cli.ExitUsage, "--agents needs --tls-cert"},
@@ -113,10 +115,18 @@ func TestAgentAndExplainNotUnderstood(t *testing.T) {
 		{[]string{"agent", "--nb", "ssl:127.0.0.1:1"}, cli.ExitError, "--nb-cert, --nb-key, --nb-ca: "},
 		{[]string{"agent", "--cluster-subnets", "10.0.0.0"}, cli.ExitUsage, "--cluster-subnets 10.0.0.0: it is a prefix"},
 		{[]string{"agent", "--cluster-subnets", ""}, cli.ExitUsage, "--cluster-subnets is empty"},
+		{[]string{"agent", "--zone", ""}, cli.ExitUsage, "--zone is empty"},
+		{[]string{"agent", "--dns-name-resolver-namespace", ""}, cli.ExitUsage, `--dns-name-resolver-namespace "": it is the name of a namespace`},
+		{[]string{"agent", "--refuse", "nodes"}, cli.ExitUsage, "--refuse nodes: it is a network"},
+		{[]string{"agent", "--permit", "nodes,x"}, cli.ExitUsage, "--permit x: it is a network such as 192.0.2.0/24, or an address, or nodes, or services"},
+		{[]string{"agent", "--listen", ":9500"}, cli.ExitUsage, "--listen :9500: it is one address of this node"},
+		{[]string{"agent", "--listen", "0.0.0.0:9500"}, cli.ExitUsage, "--listen 0.0.0.0:9500: it is one address of this node"},
+		{[]string{"agent", "--listen", "[::]:9500"}, cli.ExitUsage, "--listen [::]:9500: it is one address of this node"},
+		{[]string{"agent", "--listen", "192.0.2.10"}, cli.ExitUsage, "--listen 192.0.2.10: it is one address of this node"},
 		{[]string{"agent", "--keep-established", "-1s"}, cli.ExitUsage, "--keep-established -1s"},
 		{[]string{"agent", "--listen", "127.0.0.1:0"}, cli.ExitUsage, "--listen needs --tls-cert"},
 		{[]string{"agent", "--listen", "127.0.0.1:0", "--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x"}, cli.ExitError, "the stream's certificate: "},
-		{[]string{"agent", "--cluster-subnets", "10.128.0.0/14/23,fd00::/48"}, cli.ExitUnknown, "no cluster: "},
+		{[]string{"agent", "--cluster-subnets", "10.128.0.0/14/23,fd00::/48", "--permit", "nodes,services,192.0.2.1", "--refuse", "198.51.100.0/24"}, cli.ExitUnknown, "no cluster: "},
 	}
 	for _, tt := range tests {
 		code, _, stderr := try(tt.args...)

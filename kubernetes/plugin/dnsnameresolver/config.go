@@ -13,13 +13,16 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/plugin"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
 // options are what a directive in the Corefile says.
 type options struct {
 	namespaces []string // of custom resources; none: all
 	minTTL     time.Duration
+	maxTTL     time.Duration
 	threshold  int32
 	kubeconfig string // none: the cluster we run in
 
@@ -33,7 +36,8 @@ type options struct {
 	lease              time.Duration
 	deep               bool
 	refuse, permit     []netip.Prefix
-	permitNodes        bool // whatever their addresses are
+	nat64              []netip.Prefix // of the operator's translators
+	permitNodes        bool           // whatever their addresses are
 	permitServices     bool
 	maxNames, maxBytes int
 }
@@ -61,7 +65,7 @@ type service struct{ namespace, name, port string }
 
 func defaults() options {
 	return options{
-		minTTL: 5 * time.Second, threshold: 5, timeout: 250 * time.Millisecond, lease: time.Minute,
+		minTTL: 5 * time.Second, maxTTL: 24 * time.Hour, threshold: 5, timeout: 250 * time.Millisecond, lease: time.Minute,
 		// What the API server keeps beside the status counts too. Four of five parts of 256 KiB leave room for that estimate
 		// to be wrong.
 		maxNames: 1000, maxBytes: 208 << 10,
@@ -79,6 +83,7 @@ var properties = map[string]property{
 	"namespaces":       plain(1, math.MaxInt, func(o *options, args []string) { o.namespaces = args }),
 	"minTTL":           number("minTTL", func(o *options, n int) { o.minTTL = time.Duration(n) * time.Second }),
 	"failureThreshold": number("failureThreshold", func(o *options, n int) { o.threshold = int32(n) }),
+	"maxTTL":           number("maxTTL", func(o *options, n int) { o.maxTTL = time.Duration(n) * time.Second }),
 	"kubeconfig":       plain(1, 1, func(o *options, args []string) { o.kubeconfig = args[0] }),
 	"hold":             {1, 2, setHold},
 	"on_timeout":       {1, 1, setOnTimeout},
@@ -88,6 +93,7 @@ var properties = map[string]property{
 	"deep":             plain(0, 0, func(o *options, _ []string) { o.deep = true }),
 	"refuse":           {1, math.MaxInt, setRefuse},
 	"permit":           {1, math.MaxInt, setPermit},
+	"nat64":            {1, math.MaxInt, setNAT64},
 	"max_names":        number("max_names", func(o *options, n int) { o.maxNames = n }),
 	"max_bytes":        number("max_bytes", func(o *options, n int) { o.maxBytes = n }),
 }
@@ -119,8 +125,12 @@ func parse(c *caddy.Controller) (options, error) {
 	return o, o.check(c)
 }
 
-// check holds options against each other.
+// check compares options with each other.
 func (o *options) check(c *caddy.Controller) error {
+	if o.maxTTL < o.minTTL || o.maxTTL > learn.LongestTTL {
+		return c.Errf("value of maxTTL should be from %d, which is minTTL, to %d: %d",
+			o.minTTL/time.Second, learn.LongestTTL/time.Second, o.maxTTL/time.Second)
+	}
 	hasAgents := len(o.agents) > 0 || o.service.name != ""
 	if hasAgents && o.tls.Cert == "" {
 		return c.Err("agents need tls CERT KEY CA: they take what they are told from known plugins only")
@@ -247,6 +257,18 @@ func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
 	o.permitServices = o.permitServices || slices.Contains(args, "services")
 	o.permit, err = prefixes(c, o.permit, nets)
 	return err
+}
+
+// setNAT64 is `nat64 PREFIX...`.
+func setNAT64(c *caddy.Controller, o *options, args []string) error {
+	for _, a := range args {
+		p, err := specialaddr.ParseNAT64(a)
+		if err != nil {
+			return c.Errf("value of nat64: %v", err)
+		}
+		o.nat64 = append(o.nat64, p)
+	}
+	return nil
 }
 
 // prefixes reads networks or single addresses.

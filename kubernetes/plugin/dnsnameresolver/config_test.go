@@ -47,6 +47,9 @@ func TestParse(t *testing.T) {
 			o.refuse = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("192.0.2.0/24")}
 			o.permit = []netip.Prefix{netip.MustParsePrefix("10.96.0.10/32")}
 		})},
+		{"ocp_dnsnameresolver {\n maxTTL 3600\n nat64 2001:db8:64::/96 2001:db8:65::/64\n}", changed(func(o *options) {
+			o.maxTTL, o.nat64 = time.Hour, []netip.Prefix{netip.MustParsePrefix("2001:db8:64::/96"), netip.MustParsePrefix("2001:db8:65::/64")}
+		})},
 		{"ocp_dnsnameresolver {\n permit nodes\n}", changed(func(o *options) { o.permitNodes = true })},
 		{"ocp_dnsnameresolver {\n permit services 192.0.2.1\n permit 192.0.2.2\n}", changed(func(o *options) {
 			o.permitServices, o.permit = true, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")}
@@ -69,6 +72,12 @@ func TestParseErrors(t *testing.T) {
 		{"minTTL x", "value of minTTL should be an integer: x"},
 		{"minTTL 0", "value of minTTL should be greater than 0: 0"},
 		{"minTTL -1", "value of minTTL should be greater than 0: -1"},
+		{"maxTTL 0", "value of maxTTL should be greater than 0: 0"},
+		{"maxTTL 4", "value of maxTTL should be from 5, which is minTTL, to 604800: 4"},
+		{"maxTTL 604801", "value of maxTTL should be from 5, which is minTTL, to 604800: 604801"},
+		{"minTTL 90000", "value of maxTTL should be from 90000, which is minTTL, to 604800: 86400"},
+		{"nat64", "Wrong argument count"},
+		{"nat64 2001:db8::/95", "not a prefix of NAT64"},
 		{"failureThreshold 1.5", "value of failureThreshold should be an integer: 1.5"},
 		{"failureThreshold 0", "value of failureThreshold should be greater than 0: 0"},
 		{"minTTL", "Wrong argument count"},

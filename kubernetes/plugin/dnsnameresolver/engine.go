@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
@@ -73,8 +74,8 @@ type place struct {
 
 func newEngine(o options, s *store) *engine {
 	e := &engine{
-		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit},
-		rules:   learn.Rules{MinTTL: o.minTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
+		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit, Special: specialaddr.Table{NAT64: o.nat64}},
+		rules:   learn.Rules{MinTTL: o.minTTL, MaxTTL: o.maxTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
 		cluster: networks{moved: make(chan struct{}, 1), of: map[string][]learn.Network{}},
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
 		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
@@ -158,18 +159,19 @@ func (e *engine) enqueue(o *object) {
 // another one must not fill the queues of all agents.
 const maxMessages = 8
 
-// leases are what an agent is told: addresses that live equally long in one message. If these were too many, some get longer leases.
+// leases returns what the agents get: addresses with equal TTLs in one message. No address is leased for longer than its TTL
+// and the grace. Addresses beyond the bound join the last message, with the shortest lease of that one.
 func leases(pattern string, l learn.Lesson) []hold.Learned {
 	var out []hold.Learned
 	for _, a := range l.Addrs {
 		lease := a.TTL + learn.Grace
 		i := slices.IndexFunc(out, func(x hold.Learned) bool { return x.Lease == lease })
 		if i < 0 && len(out) < maxMessages {
-			out = append(out, hold.Learned{Pattern: pattern, Name: l.Name})
+			out = append(out, hold.Learned{Pattern: pattern, Name: l.Name, Lease: lease})
 		}
 		if i < 0 {
 			i = len(out) - 1
-			out[i].Lease = max(out[i].Lease, lease)
+			out[i].Lease = min(out[i].Lease, lease)
 		}
 		out[i].Addrs = append(out[i].Addrs, a.Addr)
 	}
@@ -182,7 +184,7 @@ func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []lea
 	policy.Cluster = e.cluster.now.Load()
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
 		why := policy.Refused(a.Addr)
-		if why == "" && e.hold != nil && slices.ContainsFunc(append(learn.Within(a.Addr), a.Addr), e.hold.Serves) && !policy.Permits(a.Addr) {
+		if why == "" && e.hold != nil && slices.ContainsFunc(append(policy.Special.Ends(a.Addr), a.Addr), e.hold.Serves) && !policy.Permits(a.Addr) {
 			why = "an address of a pod"
 		}
 		if why == "" {

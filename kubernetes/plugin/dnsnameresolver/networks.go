@@ -2,7 +2,6 @@ package dnsnameresolver
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -96,9 +95,9 @@ func (e *engine) sources() []source {
 		read: func(o any) []learn.Network { return nodeNetworks(o, e.opts.permitNodes) }}}
 	if !e.opts.permitServices {
 		// Kubernetes has ServiceCIDRs since 1.33. Services are what the account of CoreDNS may read in any case.
-		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: serviceNetworks}
+		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: node.ServiceNetworks}
 		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
-			kind: &networkingv1.ServiceCIDR{}, read: serviceNetworks, instead: &services})
+			kind: &networkingv1.ServiceCIDR{}, read: node.ServiceNetworks, instead: &services})
 	}
 	return out
 }
@@ -180,45 +179,14 @@ func bare(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta 
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations}
 }
 
-// nodeNetworks returns the addresses of a node, unless these are permitted, and the subnets of its pods.
+// nodeNetworks returns the subnets of a node's pods, and the node's addresses unless these are permitted.
 func nodeNetworks(o any, permitted bool) []learn.Network {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return nil
 	}
-	var out []learn.Network
-	if !permitted {
-		hosts, _ := node.Hosts(n)
-		for _, a := range append(node.KubeletAddrs(n), hosts...) {
-			out = append(out, learn.Network{Net: netip.PrefixFrom(a, a.BitLen()), Whose: "a node"})
-		}
+	if permitted {
+		return node.PodNetworks(n)
 	}
-	subnets, _ := node.Subnets(n)
-	for _, p := range append(node.PodCIDRs(n), subnets...) {
-		out = append(out, learn.Network{Net: p, Whose: "a pod"})
-	}
-	return out
-}
-
-// serviceNetworks returns the networks of services, or the addresses of one service; a headless one has "None".
-func serviceNetworks(o any) []learn.Network {
-	var texts []string
-	switch o := o.(type) {
-	case *networkingv1.ServiceCIDR:
-		texts = o.Spec.CIDRs
-	case *corev1.Service:
-		texts = o.Spec.ClusterIPs
-	}
-	var out []learn.Network
-	for _, text := range texts {
-		p, err := netip.ParsePrefix(text)
-		if a, err2 := netip.ParseAddr(text); err2 == nil {
-			a = a.Unmap().WithZone("")
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		if err == nil {
-			out = append(out, learn.Network{Net: p.Masked(), Whose: "a service"})
-		}
-	}
-	return out
+	return append(node.HostNetworks(n), node.PodNetworks(n)...)
 }

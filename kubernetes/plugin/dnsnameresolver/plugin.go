@@ -43,7 +43,7 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 	held := &heldWriter{ResponseWriter: w}
 	question := r.Question[0] // `rewrite` changes that of the message
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules.MinTTL)
+	lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules)
 	if !ok {
 		return code, release(held, err)
 	}
@@ -59,9 +59,9 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 }
 
 // outcome is the lesson of what the chain did. A chain may end without a message: `forward` does when no upstream answers.
-func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error, minTTL time.Duration) (learn.Lesson, bool) {
+func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error, rules learn.Rules) (learn.Lesson, bool) {
 	if msg != nil {
-		return learn.FromReply(q, msg, minTTL)
+		return rules.FromReply(q, msg)
 	}
 	if ctx.Err() != nil || code == dns.RcodeSuccess && err == nil {
 		return learn.Lesson{}, false // the client left, or a plugin chose to say nothing
@@ -102,7 +102,7 @@ func (p *Plugin) ask(ctx context.Context, objects []*object, name string, qtype 
 	held := &heldWriter{ResponseWriter: nobody{asker}}
 	question := r.Question[0]
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	if lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules.MinTTL); ok {
+	if lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules); ok {
 		p.engine.tell(objects, lesson)
 	}
 }

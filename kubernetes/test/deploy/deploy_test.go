@@ -2,8 +2,10 @@
 package deploy
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +165,8 @@ var granted = map[string]map[string]string{
 		"* k8s.ovn.org/egressfirewalls/status": "patch",
 		"* /nodes":                             "list watch",
 		"* /namespaces":                        "list watch",
+		"* /services":                          "list watch",
+		"* networking.k8s.io/servicecidrs":     "list watch",
 		"ovn-kubernetes network.openshift.io/dnsnameresolvers":          "list watch",
 		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames":        "list watch",
 		"ovn-kubernetes dns.openshift.io/egressfirewalldnsnames/status": "patch",
@@ -286,21 +290,35 @@ func TestEgressDefinitions(t *testing.T) {
 	}
 }
 
-// TestEgressCertificates holds the names in cert-manager's objects against those that the two sides ask each other for.
-func TestEgressCertificates(t *testing.T) {
-	got := map[string]string{}
+// certificate is what the tests read of cert-manager's objects.
+type certificate struct {
+	Kind     string
+	Metadata struct{ Namespace, Name string }
+	Spec     struct {
+		CA         struct{ SecretName string }
+		SecretName string
+		DNSNames   []string
+		IsCA       bool
+		IssuerRef  struct{ Kind, Name string }
+	}
+}
+
+func certificates(t *testing.T) (out []certificate) {
+	t.Helper()
 	for _, text := range strings.Split(string(read(t, egressDir+"/examples/cert-manager.yaml")), "\n---\n") {
-		var c struct {
-			Kind     string
-			Metadata struct{ Namespace string }
-			Spec     struct {
-				SecretName string
-				DNSNames   []string
-			}
-		}
+		var c certificate
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 			t.Fatal(err)
 		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// TestEgressCertificates holds the names in cert-manager's objects against those that the two sides ask each other for.
+func TestEgressCertificates(t *testing.T) {
+	got := map[string]string{}
+	for _, c := range certificates(t) {
 		for _, name := range c.Spec.DNSNames {
 			got[c.Metadata.Namespace+"/"+c.Spec.SecretName] = name
 		}
@@ -317,6 +335,62 @@ func TestEgressCertificates(t *testing.T) {
 	}
 	if want["ovn-kubernetes/"+secret] != hold.AgentName {
 		t.Errorf("agents have the secret %q", secret)
+	}
+}
+
+// TestEgressIssuers: a tenant cannot get a certificate that opens the firewall. Issuers serve their own namespace only, and the
+// authority's key is in the two namespaces of the parts that need a certificate.
+func TestEgressIssuers(t *testing.T) {
+	namespaces := []string{"ovn-kubernetes", "kube-system"}
+	issuers := map[string]bool{}
+	for _, c := range certificates(t) {
+		at := c.Metadata.Namespace + "/" + c.Metadata.Name
+		switch {
+		case !slices.Contains(namespaces, c.Metadata.Namespace):
+			t.Errorf("%s %s is in another namespace than %v", c.Kind, at, namespaces)
+		case c.Kind == "Issuer" && c.Spec.CA.SecretName == "nameplane-egress-ca":
+			issuers[at] = true
+		case c.Kind != "Certificate" || c.Spec.IsCA || c.Spec.IssuerRef.Kind != "Issuer" || !issuers[c.Metadata.Namespace+"/"+c.Spec.IssuerRef.Name]:
+			t.Errorf("%s %s is no Issuer with the authority, and no Certificate of an Issuer before it in its own namespace: %+v", c.Kind, at, c.Spec)
+		}
+	}
+	err := filepath.WalkDir(root+"/deploy/kubernetes", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if clusterIssuer.Match(read(t, path)) {
+			t.Errorf("%s has a ClusterIssuer, which serves every namespace", path)
+		}
+		return nil
+	})
+	if err != nil || len(issuers) != 2 {
+		t.Errorf("%d issuers, want 2 (%v)", len(issuers), err)
+	}
+}
+
+var clusterIssuer = regexp.MustCompile(`kind: *ClusterIssuer`)
+
+// TestEgressListens: agents listen on the internal address of their node, not on all addresses, of which some may be public.
+func TestEgressListens(t *testing.T) {
+	k := podOf(t, "agent.yaml").Containers[0]
+	i := slices.IndexFunc(k.Args, func(a string) bool { return strings.HasPrefix(a, "--listen=") })
+	if i < 0 || k.Args[i] != "--listen=[$(NODE_ADDRESS)]:9500" {
+		t.Fatalf("agents start with %v", k.Args)
+	}
+	j := slices.IndexFunc(k.Env, func(e corev1.EnvVar) bool { return e.Name == "NODE_ADDRESS" })
+	if j < 0 || k.Env[j].ValueFrom == nil || k.Env[j].ValueFrom.FieldRef == nil || k.Env[j].ValueFrom.FieldRef.FieldPath != "status.hostIP" {
+		t.Errorf("NODE_ADDRESS is not that of the node: %+v", k.Env)
+	}
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		ln, err := net.Listen("tcp", strings.NewReplacer("--listen=", "", "$(NODE_ADDRESS)", address, ":9500", ":0").Replace(k.Args[i]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := ln.Addr().(*net.TCPAddr).IP.String(); got != address {
+			t.Errorf("an agent of the node %s listens on %s", address, got)
+		}
+		_ = ln.Close()
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *stage) startPart(t *testing.T, manifest string, more ...string) *server
 func expand(args []string) []string {
 	out := slices.Clone(args)
 	for i := range out {
-		out[i] = strings.NewReplacer("$(NODE)", "n1").Replace(out[i])
+		out[i] = strings.NewReplacer("$(NODE)", "n1", "$(NODE_ADDRESS)", "127.0.0.1").Replace(out[i])
 	}
 	return out
 }

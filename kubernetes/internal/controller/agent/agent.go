@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,8 +43,12 @@ type Options struct {
 	Deep           bool           // names of rules may begin with "**."
 	DNSNames       bool           // report to EgressFirewallDNSNames
 	KeepFor        time.Duration  // how long connections may outlive their address; zero: not at all
-	NB             ovn.Options    // Keep follows from KeepFor
 
+	// These change which addresses no name may open, as the options of the plugin do.
+	Refuse, Permit, NAT64       []netip.Prefix
+	PermitNodes, PermitServices bool
+
+	NB      ovn.Options  // Keep follows from KeepFor
 	Listen  net.Listener // for plugins; nil: there is no stream
 	TLS     *tls.Config  // for Listen
 	Log     *slog.Logger
@@ -58,6 +63,7 @@ func Cache(o Options) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.DNSNameResolver{}: {Namespaces: here},
 			&corev1.Node{}:              {Transform: stripNode},
+			&corev1.Service{}:           {Transform: stripService},
 		},
 	}
 	if o.DNSNames {
@@ -97,7 +103,7 @@ func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 	runs := []func(context.Context) error{
 		db.Run,
 		func(ctx context.Context) error {
-			if err := a.watch(ctx, mgr.GetCache()); err != nil {
+			if err := a.watch(ctx, mgr.GetCache(), mgr.GetRESTMapper()); err != nil {
 				return err
 			}
 			return a.engine.Run(ctx)
@@ -121,8 +127,9 @@ type agent struct {
 	client client.Client
 	reader *reader
 	*engine
-	sole     func(ovn.Node) // told which node is the only one of the zone
-	outcomes latest
+	sole        func(ovn.Node) // told which node is the only one of the zone
+	serviceKind client.Object  // the kind that has the addresses of services; nil: not read
+	outcomes    latest
 
 	mu       sync.Mutex // guards what follows
 	prefixes []netip.Prefix
@@ -136,6 +143,9 @@ func (a *agent) watched() []client.Object {
 	if a.opts.DNSNames {
 		out = append(out, &dnsv1alpha1.EgressFirewallDNSName{})
 	}
+	if a.serviceKind != nil {
+		out = append(out, a.serviceKind)
+	}
 	return out
 }
 
@@ -146,7 +156,12 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 }
 
 // watch wakes the engine at every change, and returns when all is there that was there before.
-func (a *agent) watch(ctx context.Context, c cache.Cache) error {
+func (a *agent) watch(ctx context.Context, c cache.Cache, m meta.RESTMapper) (err error) {
+	if !a.opts.PermitServices {
+		if a.serviceKind, err = serviceKind(m); err != nil {
+			return err
+		}
+	}
 	for _, obj := range a.watched() {
 		informer, err := c.GetInformer(ctx, obj)
 		if err != nil {
@@ -180,7 +195,11 @@ func (a *agent) matters(old, now any) bool {
 	case *corev1.Node:
 		if old, ok := old.(*corev1.Node); ok {
 			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[node.ZoneAnnotation] != now.Annotations[node.ZoneAnnotation] || old.Annotations[node.ChassisAnnotation] != now.Annotations[node.ChassisAnnotation] ||
-				!slices.Equal(hostAddrs(old), hostAddrs(now)) || !slices.Equal(nodeSubnets(old), nodeSubnets(now))
+				!slices.Equal(node.HostNetworks(old), node.HostNetworks(now)) || !slices.Equal(node.PodNetworks(old), node.PodNetworks(now))
+		}
+	case *corev1.Service:
+		if old, ok := old.(*corev1.Service); ok {
+			return !slices.Equal(old.Spec.ClusterIPs, now.Spec.ClusterIPs)
 		}
 	case *metav1.PartialObjectMetadata:
 		if old, ok := old.(*metav1.PartialObjectMetadata); ok {
@@ -202,9 +221,13 @@ func (a *agent) read(ctx context.Context) (reading, error) {
 			return reading{}, err
 		}
 	}
+	services, err := a.services(ctx)
+	if err != nil {
+		return reading{}, err
+	}
 	a.sole(soleNode(nodes.Items, a.opts.Zone))
 	a.setPrefixes(nodes.Items)
-	return a.reader.read(objects{efs.Items, names.Items, nodes.Items, spaces.Items}), nil
+	return a.reader.read(objects{efs.Items, names.Items, nodes.Items, spaces.Items, services}), nil
 }
 
 func (a *agent) setPrefixes(nodes []corev1.Node) {

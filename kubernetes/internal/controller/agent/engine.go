@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
@@ -37,6 +39,8 @@ type engine struct {
 	metrics *metrics
 	node    string // for Explain
 
+	refusals rate.Sometimes // logs refused addresses, of which a peer may send many
+
 	wake    chan struct{} // of one element: the objects changed
 	program chan request
 	way     way
@@ -45,6 +49,7 @@ type engine struct {
 	book       *book
 	remembered bool      // the book has what was in the database before us
 	world      ovn.World // of the last pass; families and subnets
+	policy     learn.Policy
 	used       map[enforce.Pattern]bool
 	there      map[enforce.Pattern]map[netip.Addr]presence
 	leaving    map[place]bool // being taken away
@@ -68,7 +73,8 @@ type outcome struct {
 
 func newEngine(db northbound, keepFor time.Duration) *engine {
 	e := &engine{db: db, book: newBook(keepFor), there: map[enforce.Pattern]map[netip.Addr]presence{}, leaving: map[place]bool{}, wake: make(chan struct{}, 1), program: make(chan request, 1024),
-		seen: passes{moved: make(chan struct{})}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), report: func(outcome) {}}
+		seen: passes{moved: make(chan struct{})}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), report: func(outcome) {},
+		refusals: rate.Sometimes{Interval: time.Minute}}
 	e.book.breathe = e.breathe
 	return e
 }
@@ -260,8 +266,8 @@ func (e *engine) look(in reading, have ovn.Rows) (w ovn.World, next time.Time) {
 	w = in.world
 	// First, because the look takes breaths: who leases an address of a name that it has passed already must see that there is
 	// something to write.
-	e.world, e.used = w, in.used
-	w.Learned, w.Kept, next = e.book.look(in.status, in.used, now)
+	e.world, e.used, e.policy = w, in.used, in.policy
+	w.Learned, w.Kept, next = e.book.look(in, now)
 	e.metrics.count(e.book.count())
 	return w, next
 }

@@ -34,8 +34,6 @@ type Question struct {
 	asked   int
 	unasked bool              // there was more to ask
 	silent  map[string]string // agents that could not be asked, and why
-
-	services []netip.Prefix // networks of services, where the cluster tells them
 }
 
 // Report is the answer, in the form programs read.
@@ -103,11 +101,11 @@ func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 			return r, nil
 		}
 	}
-	var err error
-	if q.services, err = services(ctx, c); err != nil {
+	services, err := serviceCIDRs(ctx, c)
+	if err != nil {
 		return Report{}, err
 	}
-	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items}, q, time.Now()), nil
+	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items, services: services}, q, time.Now()), nil
 }
 
 func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
@@ -139,7 +137,7 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	case len(addrs) == 0:
 		r.Unknown = unlearned(fw, q.Name, o.resolvers)
 		return r
-	case ok && q.ofService(q.Addr):
+	case ok && in.ofService(q.Addr):
 		r.Unknown = fmt.Sprintf(service, q.Addr)
 		return r
 	}
@@ -150,8 +148,10 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 			answer, left = in.answer(ctx, fw, q, a)
 			r.Warnings = append(r.Warnings, left...)
 		}
-		if ok && q.ofService(a) {
+		if ok && in.ofService(a) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf(service, a))
+		} else if why := in.policy.Refused(a); why != "" && answer.Name != "" {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s, which agents open for no name unless their --permit names it", a, why))
 		}
 		answer.add(ctx, o.resolvers, q, a)
 		r.warn(a, answer, now)

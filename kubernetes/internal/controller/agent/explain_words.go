@@ -20,6 +20,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
@@ -33,8 +34,9 @@ func unseen(ctx context.Context, c client.Reader, q Question) (Report, bool) {
 	return Report{Namespace: q.Namespace, Destination: q.destination(), Unknown: fmt.Sprintf("there is no namespace %s", q.Namespace)}, true
 }
 
-// services are the networks of services. Clusters tell them since Kubernetes 1.33; before, and to who must not see them, none are known.
-func services(ctx context.Context, c client.Reader) ([]netip.Prefix, error) {
+// serviceCIDRs returns the networks of services. Clusters have them since Kubernetes 1.33; before, and for a caller who may not
+// read them, none are known.
+func serviceCIDRs(ctx context.Context, c client.Reader) ([]client.Object, error) {
 	var list networkingv1.ServiceCIDRList
 	err := c.List(ctx, &list)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) {
@@ -43,16 +45,16 @@ func services(ctx context.Context, c client.Reader) ([]netip.Prefix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
-	var out []netip.Prefix
-	for _, s := range list.Items {
-		out = append(out, node.Prefixes(s.Spec.CIDRs)...)
+	var out []client.Object
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
 	}
 	return out, nil
 }
 
-// ofService tells whether rules are not about an address itself: OVN puts an endpoint in its place before they are looked at.
-func (q Question) ofService(a netip.Addr) bool {
-	return slices.ContainsFunc(q.services, func(s netip.Prefix) bool { return s.Contains(a) })
+// ofService reports whether rules are not about an address itself: OVN replaces it with that of an endpoint before rules match.
+func (in reading) ofService(a netip.Addr) bool {
+	return in.policy.Cluster.Whose(a) == learn.OwnerService
 }
 
 const service = "%s is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"

@@ -27,9 +27,6 @@ const breath = 128
 // maxKept bounds the addresses that are kept for one name. Beyond, the oldest go, and old connections to them with them.
 const maxKept = 4096
 
-// maxLease bounds what a plugin may ask for.
-const maxLease = 24 * time.Hour
-
 func newBook(keepFor time.Duration) *book {
 	return &book{keepFor: keepFor, leases: map[enforce.Pattern]map[netip.Addr]time.Time{},
 		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{}, breathe: func() {}}
@@ -68,9 +65,10 @@ func (b *book) remember(learned, kept map[enforce.Pattern][]netip.Addr, now time
 // restartLease is longer than plugins take to connect again, and shorter than anybody would call stale.
 const restartLease = 30 * time.Second
 
-// look sums up what every name has now: status, which it takes over, and leases that are not over. What a name had and has no more is
-// kept. Patterns that no rule has are forgotten. next is when the sum changes by itself; zero: never.
-func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pattern]bool, now time.Time) (learned, kept map[enforce.Pattern][]netip.Addr, next time.Time) {
+// look returns the addresses that every name of a rule has now: those of the status, and those with a lease. Addresses that a
+// name had before are kept. Addresses that the policy refuses are in neither, wherever they came from. Patterns that no rule has
+// are forgotten. next is when the result changes by itself; zero: never.
+func (b *book) look(in reading, now time.Time) (learned, kept map[enforce.Pattern][]netip.Addr, next time.Time) {
 	soon := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -79,14 +77,18 @@ func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pa
 	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
 	b.lapse(now, soon)
 	n := 0
-	for p := range used {
+	for p := range in.used {
 		if n++; n%breath == 0 {
 			b.breathe()
 		}
-		have := make(map[netip.Addr]bool, len(status[p]))
-		for _, a := range status[p] {
-			have[a] = true
+		have := make(map[netip.Addr]bool, len(in.status[p]))
+		for _, a := range in.status[p] {
+			if in.policy.Refused(a) == "" {
+				have[a] = true
+			}
 		}
+		// A lease keeps its address from being taken away, so one that the policy has refused since ends here.
+		maps.DeleteFunc(b.leases[p], func(a netip.Addr, _ time.Time) bool { return in.policy.Refused(a) != "" })
 		for a := range b.leases[p] {
 			have[a] = true
 		}
@@ -97,7 +99,7 @@ func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pa
 		}
 		b.last[p] = have
 		for a, until := range b.kept[p] {
-			if have[a] || !until.After(now) {
+			if have[a] || !until.After(now) || in.policy.Refused(a) != "" {
 				delete(b.kept[p], a)
 				continue
 			}
@@ -108,7 +110,7 @@ func (b *book) look(status map[enforce.Pattern][]netip.Addr, used map[enforce.Pa
 			learned[p] = append(learned[p], a)
 		}
 	}
-	b.forget(used)
+	b.forget(in.used)
 	return learned, kept, next
 }
 

@@ -54,7 +54,7 @@ func TestBook(t *testing.T) {
 		{"nothing of old is kept", 2 * time.Hour, nil, used, nil, nil, 0},
 	}
 	for _, s := range steps {
-		got, kept, next := b.look(s.status, s.used, t0.Add(s.after))
+		got, kept, next := b.look(reading{status: s.status, used: s.used}, t0.Add(s.after))
 		if diff := cmp.Diff(s.learned, got, same); diff != "" {
 			t.Errorf("%s: learned (-want +got)\n%s", s.name, diff)
 		}
@@ -76,11 +76,11 @@ func TestBookRemembers(t *testing.T) {
 	b := newBook(time.Hour)
 	used := map[enforce.Pattern]bool{www: true}
 	b.remember(learned{www: {addr("192.0.2.1")}}, learned{www: {addr("192.0.2.2")}}, t0)
-	got, kept, next := b.look(nil, used, t0)
+	got, kept, next := b.look(reading{used: used}, t0)
 	if len(got[www]) != 1 || len(kept[www]) != 1 || !next.Equal(t0.Add(restartLease)) {
 		t.Errorf("learned %v, kept %v, next %v", got, kept, next)
 	}
-	if got, kept, _ = b.look(nil, used, next); len(got[www]) != 0 || len(kept[www]) != 2 {
+	if got, kept, _ = b.look(reading{used: used}, next); len(got[www]) != 0 || len(kept[www]) != 2 {
 		t.Errorf("then learned %v, kept %v", got, kept)
 	}
 }
@@ -94,7 +94,7 @@ func TestBookBounds(t *testing.T) {
 		b.keep(wild, a, t0.Add(time.Duration(i)*time.Millisecond))
 		a = a.Next()
 	}
-	_, kept, _ := b.look(nil, used, t0.Add(time.Minute))
+	_, kept, _ := b.look(reading{used: used}, t0.Add(time.Minute))
 	if n := len(kept[wild]); n > maxKept || n < maxKept/2 {
 		t.Errorf("%d are kept, of at most %d", n, maxKept)
 	}
@@ -108,8 +108,8 @@ func TestBookBounds(t *testing.T) {
 		t.Error("the newest is not kept")
 	}
 	off := newBook(0)
-	off.look(learned{wild: {a}}, used, t0)
-	if _, kept, _ := off.look(nil, used, t0); len(kept) != 0 {
+	off.look(reading{status: learned{wild: {a}}, used: used}, t0)
+	if _, kept, _ := off.look(reading{used: used}, t0); len(kept) != 0 {
 		t.Errorf("turned off, kept %v", kept)
 	}
 }

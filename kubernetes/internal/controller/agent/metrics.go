@@ -15,6 +15,7 @@ type metrics struct {
 	byLocal                    prometheus.GaugeFunc
 	repairs, failures, refused prometheus.Counter
 	evicted                    prometheus.Counter
+	refusedAddresses           *prometheus.CounterVec
 	leases, kept               prometheus.Gauge
 	rowsWanted                 *prometheus.GaugeVec
 }
@@ -41,8 +42,10 @@ func newMetrics() *metrics {
 		failures: counter("failed_passes_total", "Passes that left something undone; they are tried again."),
 		refused:  counter("refused_transactions_total", "Transactions that the northbound database refused."),
 		evicted:  counter("evicted_addresses_total", "Addresses kept for old connections that went before their time, because a name had too many."),
-		leases:   gauge("leases", "Addresses with a lease of the stream."),
-		kept:     gauge("kept_addresses", "Addresses that names had, to which old connections live on."),
+		refusedAddresses: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_egress_agent_refused_addresses_total",
+			Help: "Addresses that plugins asked for and that no name may open, by reason."}, []string{"reason"}),
+		leases: gauge("leases", "Addresses with a lease of the stream."),
+		kept:   gauge("kept_addresses", "Addresses that names had, to which old connections live on."),
 		rowsWanted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "nameplane_egress_agent_rows", Help: "Rows of the northbound database that are ours, by table.",
 		}, []string{"table"}),
@@ -50,7 +53,7 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted, m.leases, m.kept, m.rowsWanted}
+	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted, m.refusedAddresses, m.leases, m.kept, m.rowsWanted}
 }
 
 // local says how it is found out whether the switch of this node confirms by itself.

@@ -16,7 +16,8 @@ import (
 // programTime is the longest a plugin is left without an answer. Its reply has long gone by then.
 const programTime = 5 * time.Second
 
-// Program is hold.Handler's: it returns when the switch has the addresses, and they stay for the lease.
+// Program is hold.Handler's: it returns when the switch has the addresses, and they stay for the lease. Addresses that the
+// policy refuses are left out, and the error names one of them.
 func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 	p, err := enforce.ParsePattern(l.Pattern, enforce.PatternOptions{Deep: true})
 	if err != nil {
@@ -24,8 +25,25 @@ func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, programTime)
 	defer cancel()
+	if !e.ready() {
+		if err := e.nextPass(ctx); err != nil {
+			return fmt.Errorf("the agent has just started: %w", err)
+		}
+	}
+	addrs, refused := e.admit(p, l)
+	if len(addrs) == 0 {
+		return refused
+	}
+	if err := e.open(ctx, p, addrs, l.Lease); err != nil {
+		return err
+	}
+	return refused
+}
+
+// open returns when the switch has the addresses.
+func (e *engine) open(ctx context.Context, p enforce.Pattern, addrs []netip.Addr, lease time.Duration) error {
 	started := time.Now()
-	missing, mark, err := e.lease(ctx, p, l)
+	missing, mark, err := e.lease(ctx, p, addrs, started.Add(lease))
 	if err != nil {
 		return err
 	}
@@ -48,14 +66,7 @@ func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 }
 
 // lease notes the lease, and tells which of the addresses are not in their sets, and which write brought the last of the others there.
-func (e *engine) lease(ctx context.Context, p enforce.Pattern, l hold.Learned) (missing []netip.Addr, mark ovn.Mark, err error) {
-	if !e.ready() {
-		if err := e.nextPass(ctx); err != nil {
-			return nil, mark, fmt.Errorf("the agent has just started: %w", err)
-		}
-	}
-	addrs := slices.DeleteFunc(slices.Clone(l.Addrs), func(a netip.Addr) bool { return !a.IsValid() || a.Is4In6() || a.Zone() != "" })
-	until := time.Now().Add(min(l.Lease, maxLease))
+func (e *engine) lease(ctx context.Context, p enforce.Pattern, addrs []netip.Addr, until time.Time) (missing []netip.Addr, mark ovn.Mark, err error) {
 	for {
 		missing, mark, left := e.tryLease(p, addrs, until)
 		if left == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +51,7 @@ func startRig(t *testing.T, o cluster.OVNOptions) *rig {
 	r.must(c.CreateNamespace(egress.DefaultNamespace, nil))
 	r.pod = r.ovn.Pod(t, "shop", "web")
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
 		r.must(add(s))
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -9,12 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
@@ -28,11 +30,13 @@ type objects struct {
 	resolvers  []v1alpha1.DNSNameResolver
 	nodes      []corev1.Node
 	namespaces []metav1.PartialObjectMetadata
+	services   []client.Object // ServiceCIDRs, or Services where there are none
 }
 
 // reading is what objects mean.
 type reading struct {
 	world    ovn.World                        // without what is learned
+	policy   learn.Policy                     // which addresses no name may open
 	status   map[enforce.Pattern][]netip.Addr // addresses in the statuses of DNSNameResolvers
 	used     map[enforce.Pattern]bool         // by rules
 	errs     map[string][]error               // what is wrong with a namespace's firewall
@@ -44,6 +48,8 @@ type reader struct {
 	opts      Options
 	firewalls map[types.UID]parsedFirewall
 	resolvers map[types.UID]parsedResolver
+	networks  map[objectKey]networksOf // of the last reading
+	cluster   *learn.Networks          // built from networks
 }
 
 type parsedFirewall struct {
@@ -63,7 +69,7 @@ func newReader(o Options) *reader {
 
 func (r *reader) read(o objects) reading {
 	out := reading{
-		world:  ovn.World{ClusterSubnets: r.opts.ClusterSubnets, Logging: logging(o.namespaces)},
+		world: ovn.World{ClusterSubnets: r.opts.ClusterSubnets, Logging: logging(o.namespaces)}, policy: r.policy(o),
 		status: map[enforce.Pattern][]netip.Addr{}, used: map[enforce.Pattern]bool{}, errs: map[string][]error{}, versions: map[string]string{},
 	}
 	for _, s := range r.opts.ClusterSubnets {

@@ -28,7 +28,7 @@ const (
 	maxPrograms   = 256 // of one connection at a time; more are not read until one is done
 	handshakeTime = 2 * time.Second
 	acceptPause   = 50 * time.Millisecond
-	maxLease      = 24 * time.Hour   // clients ask for no more, and an agent that acknowledged more would have to keep it
+	maxLease      = 24 * time.Hour   // clients ask for no more, and agents refuse more
 	agentIdle     = 30 * time.Second // plugins ping every five
 )
 
@@ -190,7 +190,7 @@ func (a *agentStream) handle(ctx context.Context, m message) message {
 // learned is what a message says was learned, if that can be.
 func (m message) learned() (Learned, error) {
 	if m.LeaseMS <= 0 || m.LeaseMS > maxLease.Milliseconds() {
-		return Learned{}, fmt.Errorf("a lease of %d ms", m.LeaseMS)
+		return Learned{}, fmt.Errorf("a lease of %d ms: it is from 1 ms to %v", m.LeaseMS, maxLease)
 	}
 	if len(m.Addrs) == 0 || len(m.Addrs) > maxAddrs {
 		return Learned{}, fmt.Errorf("%d addresses in one message", len(m.Addrs))

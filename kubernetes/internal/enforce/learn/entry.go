@@ -32,15 +32,15 @@ func (h Held) Until() time.Time { return h.Last.Add(time.Duration(h.TTL) * time.
 // stored too short is within the grace; what was stored too long would be open for longer than anybody may use it.
 func hold(a netip.Addr, until, now time.Time) Held {
 	last := now.Truncate(time.Second)
-	left := min(max(until.Sub(last), 0), maxTTL).Round(time.Second)
+	left := max(until.Sub(last), 0).Round(time.Second)
 	if until.After(now) {
 		left = max(left, time.Second)
 	}
 	return Held{Addr: a, TTL: int32(left / time.Second), Last: last}
 }
 
-// maxTTL is the longest lifetime (RFC 8767 §4: caches cap at a week or less).
-const maxTTL = 7 * 24 * time.Hour
+// LongestTTL is the largest MaxTTL that Rules may have (RFC 8767 §4: caches cap at a week or less).
+const LongestTTL = 7 * 24 * time.Hour
 
 // Condition is the Degraded condition of a name.
 type Condition struct {

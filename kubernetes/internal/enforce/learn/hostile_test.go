@@ -19,7 +19,7 @@ func TestLoopIsReadOnce(t *testing.T) {
 	}
 	reply := &dns.Msg{Answer: records(t, text)}
 	q := dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
-	if l, ok := learn.FromReply(q, reply, minTTL); !ok || len(l.Addrs) != 200 || cap(l.Addrs) > 400 {
+	if l, ok := replies.FromReply(q, reply); !ok || len(l.Addrs) != 200 || cap(l.Addrs) > 400 {
 		t.Errorf("%d addresses, of %d that were read", len(l.Addrs), cap(l.Addrs))
 	}
 }

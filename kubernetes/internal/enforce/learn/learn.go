@@ -40,8 +40,8 @@ func Asks(q dns.Question) bool {
 //
 // Addresses count only when their owner is on the chain of CNAMEs and DNAMEs that begins at the question: whoever can put a
 // record of another owner into a reply must not open a firewall with it. A TTL of zero, or one that RFC 2181 §8 says is to be
-// read as zero, becomes minTTL.
-func FromReply(q dns.Question, reply *dns.Msg, minTTL time.Duration) (Lesson, bool) {
+// read as zero, becomes MinTTL; a larger one than MaxTTL becomes that.
+func (r Rules) FromReply(q dns.Question, reply *dns.Msg) (Lesson, bool) {
 	name, err := dnsname.Parse(q.Name)
 	if reply == nil || err != nil || !Asks(q) {
 		return Lesson{}, false
@@ -50,11 +50,11 @@ func FromReply(q dns.Question, reply *dns.Msg, minTTL time.Duration) (Lesson, bo
 		return FromFailure(q, reply.Rcode)
 	}
 	l := Lesson{Name: name.String(), Type: q.Qtype, Partial: reply.Truncated}
-	r := newReader(reply.Answer, minTTL)
+	in := newReader(reply.Answer, r)
 	var seen []dnsname.Name // so that what stands on a loop is read once
 	for range maxChain {
 		seen = append(seen, name)
-		found, next := r.at(name, q.Qtype)
+		found, next := in.at(name, q.Qtype)
 		l.Addrs = append(l.Addrs, found...)
 		if next.IsZero() || slices.Contains(seen, next) {
 			break
@@ -84,11 +84,11 @@ func (l Lesson) Family() (v4, v6 bool) {
 type reader struct {
 	answer []dns.RR
 	owners []dnsname.Name // of answer
-	minTTL time.Duration
+	rules  Rules
 }
 
-func newReader(answer []dns.RR, minTTL time.Duration) *reader {
-	r := &reader{answer: answer, owners: make([]dnsname.Name, len(answer)), minTTL: minTTL}
+func newReader(answer []dns.RR, rules Rules) *reader {
+	r := &reader{answer: answer, owners: make([]dnsname.Name, len(answer)), rules: rules}
 	for i, rr := range answer {
 		if i > 0 && rr.Header().Name == answer[i-1].Header().Name {
 			r.owners[i] = r.owners[i-1]
@@ -135,9 +135,9 @@ func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsn
 
 func (r *reader) ttl(seconds uint32) time.Duration {
 	if seconds >= 1<<31 || seconds == 0 {
-		return r.minTTL
+		return r.rules.MinTTL
 	}
-	return min(time.Duration(seconds)*time.Second, maxTTL)
+	return min(time.Duration(seconds)*time.Second, r.rules.MaxTTL)
 }
 
 // addresses are those in one record of the type that was asked for, and the name that it is an alias of, if it is one.

@@ -10,10 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
 const minTTL = 5 * time.Second
+
+// replies are rules that read replies.
+var replies = learn.Rules{MinTTL: minTTL, MaxTTL: learn.LongestTTL}
 
 // records reads records, one in a line.
 func records(t testing.TB, text string) []dns.RR {
@@ -104,7 +109,7 @@ func TestFromReply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			q := dns.Question{Name: tt.question, Qtype: tt.qtype, Qclass: dns.ClassINET}
-			l, ok := learn.FromReply(q, &dns.Msg{Answer: records(t, tt.answer)}, minTTL)
+			l, ok := replies.FromReply(q, &dns.Msg{Answer: records(t, tt.answer)})
 			if got := words(l); !ok || got != tt.want {
 				t.Errorf("learned %q, %v, want %q", got, ok, tt.want)
 			}
@@ -118,7 +123,7 @@ func TestFromReply(t *testing.T) {
 // TestMapped is D8: an IPv4 address in an AAAA record is not one of IPv4.
 func TestMapped(t *testing.T) {
 	rr := &dns.AAAA{Hdr: dns.RR_Header{Name: "a.example.com.", Class: dns.ClassINET, Ttl: 10}, AAAA: netip.MustParseAddr("::ffff:192.0.2.1").AsSlice()}
-	l, _ := learn.FromReply(dns.Question{Name: "a.example.com.", Qtype: dns.TypeAAAA, Qclass: dns.ClassINET}, &dns.Msg{Answer: []dns.RR{rr}}, minTTL)
+	l, _ := replies.FromReply(dns.Question{Name: "a.example.com.", Qtype: dns.TypeAAAA, Qclass: dns.ClassINET}, &dns.Msg{Answer: []dns.RR{rr}})
 	if got := words(l); got != "::ffff:192.0.2.1/10s" {
 		t.Fatalf("learned %q", got)
 	}
@@ -132,7 +137,7 @@ func TestManyAddresses(t *testing.T) {
 	for i := range 500 {
 		m.Answer = append(m.Answer, &dns.A{Hdr: dns.RR_Header{Name: "a.example.com.", Class: dns.ClassINET, Ttl: 10}, A: []byte{192, 0, byte(i >> 8), byte(i)}})
 	}
-	l, ok := learn.FromReply(dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}, m, minTTL)
+	l, ok := replies.FromReply(dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}, m)
 	if !ok || len(l.Addrs) != 500 || !l.Partial {
 		t.Errorf("learned %d addresses, partial %v", len(l.Addrs), l.Partial)
 	}
@@ -155,7 +160,7 @@ func TestNothingToLearn(t *testing.T) {
 		{"case 25, D9: failed HTTPS", dns.Question{Name: "a.example.com.", Qtype: dns.TypeHTTPS, Qclass: dns.ClassINET}, failed},
 	}
 	for _, tt := range tests {
-		if l, ok := learn.FromReply(tt.q, tt.reply, minTTL); ok {
+		if l, ok := replies.FromReply(tt.q, tt.reply); ok {
 			t.Errorf("%s: learned %+v", tt.name, l)
 		}
 	}
@@ -164,7 +169,7 @@ func TestNothingToLearn(t *testing.T) {
 func TestFailure(t *testing.T) {
 	q := dns.Question{Name: "A.example.com.", Qtype: dns.TypeAAAA, Qclass: dns.ClassINET}
 	want := learn.Lesson{Name: "a.example.com.", Type: dns.TypeAAAA, Rcode: dns.RcodeNameError, Failed: true}
-	got, ok := learn.FromReply(q, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeNameError}, Answer: records(t, "a.example.com. 1 CNAME b.example.com.")}, minTTL)
+	got, ok := replies.FromReply(q, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeNameError}, Answer: records(t, "a.example.com. 1 CNAME b.example.com.")})
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); !ok || diff != "" {
 		t.Errorf("FromReply (-want +got):\n%s", diff)
 	}
@@ -172,23 +177,30 @@ func TestFailure(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	p := learn.Policy{
-		Refuse: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8:1::/48")},
-		Permit: []netip.Prefix{netip.MustParsePrefix("10.96.7.0/24"), netip.MustParsePrefix("169.254.20.10/32")},
+		Refuse:  []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8:1::/48")},
+		Permit:  []netip.Prefix{netip.MustParsePrefix("10.96.7.0/24"), netip.MustParsePrefix("169.254.20.10/32")},
+		Special: specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}},
 	}
-	refused := []string{
-		"0.0.0.0", "0.1.2.3", "127.0.0.1", "127.9.9.9", "169.254.169.254", "169.254.1.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
-		"::", "::1", "fe80::1", "fd00:ec2::254", "ff02::1", "fec0::1", "::ffff:192.0.2.1", "::ffff:127.0.0.1",
-		"64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "::ffff:0:127.0.0.1", "100.100.100.200", "168.63.129.16", "192.0.0.192", "64:ff9b::6464:64c8", "2002:7f00:1::1", "::7f00:1", "10.96.0.1", "64:ff9b::a60:1", "2001:db8:1::5",
+	parse := func(texts ...string) (out []netip.Addr) {
+		for _, s := range texts {
+			out = append(out, netip.MustParseAddr(s))
+		}
+		return out
 	}
-	for _, a := range refused {
-		if p.Refused(netip.MustParseAddr(a)) == "" {
+	refused := parse("::ffff:192.0.2.1", "10.96.0.1", "64:ff9b::a60:1", "2001:db8:1::5", "2a0f:64::10.96.0.1")
+	for _, a := range append(refused, specialaddrtest.Hostile...) {
+		if p.Refused(a) == "" {
 			t.Errorf("%s is not refused", a)
 		}
 	}
-	for _, a := range []string{"192.0.2.1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "fd12::1", "2001:db8::1", "64:ff9b::c000:201", "10.96.7.7", "169.254.20.10", "64:ff9b::a60:707"} {
-		if why := p.Refused(netip.MustParseAddr(a)); why != "" {
+	open := parse("192.0.2.1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "fd12::1", "2001:db8::1", "64:ff9b::c000:201", "10.96.7.7", "169.254.20.10", "64:ff9b::a60:707")
+	for _, a := range append(open, specialaddrtest.Public...) {
+		if why := p.Refused(a); why != "" {
 			t.Errorf("%s is refused: %s", a, why)
 		}
+	}
+	if n := testing.AllocsPerRun(100, func() { p.Refused(netip.AddrFrom4([4]byte{192, 0, 2, 1})) }); n > 0 {
+		t.Errorf("%v allocations for an address of IPv4; agents judge every one in every pass", n)
 	}
 }
 

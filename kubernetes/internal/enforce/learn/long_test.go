@@ -2,6 +2,11 @@ package learn_test
 
 import (
 	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
 // TestLongTTL is case 14: a long TTL is stored as it is, up to a week.
@@ -9,6 +14,18 @@ func TestLongTTL(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/168h")
 	r.want("a.example.com. 192.0.2.1/168h0m0s NOERROR")
-	r.sees(0, "a.example.com.", "192.0.2.2/10000h")
-	r.want("a.example.com. 192.0.2.1/168h0m0s 192.0.2.2/168h0m0s NOERROR")
+}
+
+// TestTTLOfYears: whoever answers for a name cannot keep its addresses open for longer than MaxTTL by one answer.
+func TestTTLOfYears(t *testing.T) {
+	rules := learn.Rules{MinTTL: minTTL, MaxTTL: 90 * time.Second}
+	q := dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
+	l, _ := rules.FromReply(q, &dns.Msg{Answer: records(t, `
+		a.example.com. 90 A 192.0.2.1
+		a.example.com. 91 A 192.0.2.2
+		a.example.com. 315360000 A 192.0.2.3
+		a.example.com. 2147483647 A 192.0.2.4`)})
+	if got, want := words(l), "192.0.2.1/1m30s 192.0.2.2/1m30s 192.0.2.3/1m30s 192.0.2.4/1m30s"; got != want {
+		t.Errorf("learned %q, want %q", got, want)
+	}
 }

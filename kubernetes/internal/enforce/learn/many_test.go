@@ -65,6 +65,6 @@ func BenchmarkDNAMEs(b *testing.B) {
 	}
 	q := dns.Question{Name: "n0.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
 	for b.Loop() {
-		learn.FromReply(q, m, minTTL)
+		replies.FromReply(q, m)
 	}
 }

@@ -41,6 +41,7 @@ type promise struct {
 // Rules are the constants of the arithmetic.
 type Rules struct {
 	MinTTL    time.Duration // for answers with TTL 0, and how long addresses live on when a lookup fails
+	MaxTTL    time.Duration // replaces larger TTLs of answers; at most LongestTTL
 	Threshold int32         // failures after which an entry without valid addresses goes
 	// Lease is for how long a stable address is not written again. Zero: its TTL is stored as it is.
 	Lease time.Duration
@@ -66,9 +67,9 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 		if !known && len(m.addrs) >= maxRemembered {
 			continue
 		}
-		p.ttl = max(p.ttl, min(a.TTL, maxTTL))
+		p.ttl = max(p.ttl, a.TTL)
 		// A cache gives the rest of a TTL in whole seconds, rounded up: each such answer would let the address live a little longer.
-		if end := now.Add(min(a.TTL, maxTTL)); !end.Before(p.until.Add(slack)) {
+		if end := now.Add(a.TTL); !end.Before(p.until.Add(slack)) {
 			p.fresh, p.until = now, end
 		}
 		p.absent, p.answer = false, m.answers

@@ -5,7 +5,14 @@ import (
 	"slices"
 )
 
-// Network is one of a cluster's own, and what has its addresses, in the words of an Event: "a node".
+// Owners of networks, in the words of an Event.
+const (
+	OwnerNode    = "a node"
+	OwnerPod     = "a pod"
+	OwnerService = "a service"
+)
+
+// Network is one of a cluster's own, and its owner.
 type Network struct {
 	Net   netip.Prefix
 	Whose string

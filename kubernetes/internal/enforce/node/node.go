@@ -1,5 +1,5 @@
 // Package node reads what OVN-Kubernetes and the kubelet write on a Node: its zone, its addresses, and the subnets of its
-// pods.
+// pods. Its Networks functions return the addresses of a cluster's own nodes, pods and services, which no DNS name may open.
 package node
 
 import (
@@ -61,20 +61,20 @@ func Subnets(n metav1.Object) (subnets []netip.Prefix, ok bool) {
 	}
 	var list []string
 	if json.Unmarshal(networks["default"], &list) == nil {
-		return Prefixes(list), true
+		return prefixes(list), true
 	}
 	var one string
 	if json.Unmarshal(networks["default"], &one) == nil {
-		return Prefixes([]string{one}), true
+		return prefixes([]string{one}), true
 	}
 	return nil, false
 }
 
 // PodCIDRs returns the subnets of pods that the cluster gave the node.
-func PodCIDRs(n *corev1.Node) []netip.Prefix { return Prefixes(n.Spec.PodCIDRs) }
+func PodCIDRs(n *corev1.Node) []netip.Prefix { return prefixes(n.Spec.PodCIDRs) }
 
-// Prefixes parses prefixes, and leaves out what is not one.
-func Prefixes(texts []string) []netip.Prefix {
+// prefixes parses prefixes, and leaves out what is not one.
+func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {
 		if p, err := netip.ParsePrefix(text); err == nil {

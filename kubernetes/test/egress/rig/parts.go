@@ -34,8 +34,8 @@ type Part struct {
 // Log is the end of what it wrote.
 func (p *Part) Log() string { return p.Pod.Name + ": " + p.Process.Log() }
 
-// part starts a program. Its host name is that of its pod: replicas tell each other apart by it. Arguments may name the
-// folder of its files by DIR.
+// part starts a program. Its host name is that of its pod: replicas tell each other apart by it. In arguments, DIR stands for the
+// folder of its files and ADDR for its address.
 func (s *System) part(n *Node, name string, who account, port int, command ...string) (*Part, error) {
 	s.parts++
 	name = fmt.Sprintf("%s-%d", name, s.parts)
@@ -56,7 +56,7 @@ func (s *System) part(n *Node, name string, who account, port int, command ...st
 		return nil, err
 	}
 	for i := range command {
-		command[i] = strings.ReplaceAll(command[i], "DIR", dir)
+		command[i] = strings.NewReplacer("DIR", dir, "ADDR", p.Pod.Addrs[0].String()).Replace(command[i])
 	}
 	command[0] = filepath.Join(s.Bin, command[0])
 	// The first of these ends as the others: each becomes the next.
@@ -127,7 +127,7 @@ func (s *System) startAgent(n *Node) (*Part, error) {
 	}
 	p, err := s.part(n, "agent", agentAccount, 9484, "nameplane-egress", "agent", "--kubeconfig", "DIR/kubeconfig",
 		"--zone", n.Node, "--nb", n.NB, "--dns-name-resolver-namespace", Namespace, "--cluster-subnets", fmt.Sprintf("%s,%s", subnets[0], subnets[1]),
-		"--listen", fmt.Sprintf("0.0.0.0:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca", s.agent.ca, "--switch", confirms)
+		"--listen", fmt.Sprintf("ADDR:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca", s.agent.ca, "--switch", confirms)
 	if err == nil {
 		n.At = netip.AddrPortFrom(p.Pod.Addrs[0], streamPort)
 	}

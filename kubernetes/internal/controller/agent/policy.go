@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
+)
+
+// networksOf is what one object says about the cluster's own networks.
+type networksOf struct {
+	version  string // of the object; empty: not known, as in tests
+	networks []learn.Network
+}
+
+// objectKey names a Node, a ServiceCIDR or a Service.
+type objectKey struct{ kind, namespace, name string }
+
+// policy returns which addresses no name may open, whoever asks for them: those that the plugin refuses. The networks are built
+// again only when an object changed them.
+func (r *reader) policy(o objects) learn.Policy {
+	now := make(map[objectKey]networksOf, len(o.nodes)+len(o.services))
+	note := func(kind string, obj client.Object, read func() []learn.Network) {
+		key := objectKey{kind, obj.GetNamespace(), obj.GetName()}
+		was, version := r.networks[key], obj.GetResourceVersion()
+		if version == "" || was.version != version {
+			was = networksOf{version, read()}
+		}
+		now[key] = was
+	}
+	for i := range o.nodes {
+		note("Node", &o.nodes[i], func() []learn.Network { return r.nodeNetworks(&o.nodes[i]) })
+	}
+	for _, s := range o.services {
+		note("Service", s, func() []learn.Network { return node.ServiceNetworks(s) })
+	}
+	same := func(a, b networksOf) bool { return slices.Equal(a.networks, b.networks) }
+	if r.cluster == nil || !maps.EqualFunc(r.networks, now, same) {
+		var all []learn.Network
+		for _, n := range now {
+			all = append(all, n.networks...)
+		}
+		for _, p := range slices.Concat(r.opts.ClusterSubnets, r.opts.PodPrefixes) {
+			all = append(all, learn.Network{Net: p, Whose: learn.OwnerPod})
+		}
+		r.cluster = learn.NewNetworks(all)
+	}
+	r.networks = now
+	return learn.Policy{Cluster: r.cluster, Refuse: r.opts.Refuse, Permit: r.opts.Permit, Special: specialaddr.Table{NAT64: r.opts.NAT64}}
+}
+
+func (r *reader) nodeNetworks(n *corev1.Node) []learn.Network {
+	if r.opts.PermitNodes {
+		return node.PodNetworks(n)
+	}
+	return append(node.HostNetworks(n), node.PodNetworks(n)...)
+}
+
+// serviceKind returns the kind that has the addresses of services: ServiceCIDRs, which clusters have since Kubernetes 1.33, or
+// the Services themselves.
+func serviceKind(m meta.RESTMapper) (client.Object, error) {
+	_, err := m.RESTMapping(networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR").GroupKind(), networkingv1.SchemeGroupVersion.Version)
+	switch {
+	case err == nil:
+		return &networkingv1.ServiceCIDR{}, nil
+	case meta.IsNoMatchError(err):
+		return &corev1.Service{}, nil
+	default:
+		return nil, fmt.Errorf("find the kind ServiceCIDR: %w", err)
+	}
+}
+
+// services reads the objects of the service kind from the cache.
+func (a *agent) services(ctx context.Context) ([]client.Object, error) {
+	var out []client.Object
+	switch a.serviceKind.(type) {
+	case *networkingv1.ServiceCIDR:
+		var list networkingv1.ServiceCIDRList
+		if err := a.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	case *corev1.Service:
+		var list corev1.ServiceList
+		if err := a.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// stripService leaves only the addresses, because the cache keeps every Service of the cluster.
+func stripService(obj any) (any, error) {
+	if s, ok := obj.(*corev1.Service); ok {
+		s.ManagedFields, s.Labels, s.Annotations = nil, nil, nil
+		s.Spec, s.Status = corev1.ServiceSpec{ClusterIPs: s.Spec.ClusterIPs}, corev1.ServiceStatus{}
+	}
+	return obj, nil
+}
+
+// admit returns the addresses of l that the policy allows, and an error about the others. The policy is that of the last pass,
+// so callers wait for the first one.
+func (e *engine) admit(p enforce.Pattern, l hold.Learned) (addrs []netip.Addr, err error) {
+	e.mu.Lock()
+	policy := e.policy
+	e.mu.Unlock()
+	for _, a := range l.Addrs {
+		why := policy.Refused(a)
+		if why == "" {
+			addrs = append(addrs, a)
+			continue
+		}
+		e.metrics.refusedAddresses.WithLabelValues(why).Inc()
+		err = fmt.Errorf("%s is refused: %s; --permit of the agent allows it", a, why)
+	}
+	if err != nil {
+		e.refusals.Do(func() {
+			e.log.Warn("a plugin asked for an address that no name may open", "pattern", p.String(), "name", l.Name, "err", err)
+		})
+	}
+	return addrs, err
+}
