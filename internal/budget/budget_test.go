@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// withLive returns a budget of 800 MiB for the process, and so 400 MiB for work, on a heap that a test sets.
+// withLive returns a budget of 800 MiB for the process, and so 600 MiB for work, on a heap that a test sets.
 func withLive(live *int64) *Budget {
 	b := New(800 << 20)
 	b.live = func() int64 { return *live }
@@ -40,11 +40,11 @@ func TestTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live int64
 		b := withLive(&live)
-		big := start(b, "p1", 300<<20)
-		other := start(b, "p2", 100<<20) // 400 MiB would leave nothing for small work
+		big := start(b, "p1", 450<<20)
+		other := start(b, "p2", 100<<20) // 550 MiB would leave too little for small work
 		request := start(b, "p3", 10<<10)
 		if !big.done || other.done || !request.done {
-			t.Fatalf("300 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done, other.done, request.done)
+			t.Fatalf("450 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done, other.done, request.done)
 		}
 		big.release()
 		big.release() // once
@@ -75,7 +75,7 @@ func TestTakeShare(t *testing.T) {
 				n++
 			}
 		}
-		if n != 6 { // 96 MiB of 100
+		if n != 9 { // 144 MiB of 150
 			t.Errorf("one owner has %d shares of 16 MiB", n)
 		}
 		if victim := start(b, "victim", 16<<20); !victim.done {
@@ -112,6 +112,25 @@ func TestTakeLive(t *testing.T) {
 		if x.done {
 			t.Fatal("100 MiB beside 650 MiB of 800 MiB")
 		}
+		time.Sleep(2 * time.Second)
+		if e, ok := errors.AsType[*TooLargeError](x.err); !ok || e.Most != 50<<20 {
+			t.Errorf("100 MiB where what is served leaves 50 MiB: %v", x.err)
+		}
+		live = 600 << 20
+		x = start(b, "p", 100<<20)
+		if !x.done {
+			t.Error("100 MiB do not fit where 100 MiB are left")
+		}
+		other := start(b, "q", 50<<20)
+		time.Sleep(2 * time.Second)
+		if other.done {
+			t.Errorf("50 MiB more: %v", other.err)
+		}
+		x.release()
+		other.cancel()
+		synctest.Wait()
+		live = 650 << 20
+		x = start(b, "p", 100<<20)
 		live = 500 << 20
 		time.Sleep(2 * time.Second)
 		if !x.done || x.err != nil || b.Full() {
@@ -123,12 +142,12 @@ func TestTakeLive(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	b := New(800 << 20)
-	_, err := b.Take(t.Context(), "p", 351<<20)
+	_, err := b.Take(t.Context(), "p", 526<<20)
 	e, ok := errors.AsType[*TooLargeError](err)
-	if !ok || !strings.Contains(err.Error(), "raise the memory limit of the server, which is 800 MiB, to 803 MiB") {
+	if !ok || !strings.Contains(err.Error(), "raise the memory limit of the server, which is 800 MiB, to 891 MiB") {
 		t.Fatalf("Take = %v", err)
 	}
-	if err := New(limitFor(e.Need)).Fits(e.Need); err != nil {
+	if err := New(e.wants()*9/10 + 1<<20).Fits(e.Need); err != nil {
 		t.Errorf("with the limit that the error asks for: %v", err)
 	}
 	var none *Budget

@@ -140,7 +140,11 @@ func (c *call) takeImport(ctx context.Context, in imported) (release func(), err
 	}
 	ctx, cancel := context.WithTimeout(ctx, memoryPatience)
 	defer cancel()
-	return c.api.Budget.Take(ctx, c.scope.project, budget.ZoneBytes(records, bytes))
+	release, err = c.api.Budget.Take(ctx, c.scope.project, budget.ZoneBytes(records, bytes))
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, refuse("busy", "other work of the server takes the memory that this import needs; try again later")
+	}
+	return release, err
 }
 
 // memoryPatience is how long work waits for its share of the memory.
