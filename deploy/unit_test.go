@@ -33,7 +33,7 @@ func unit(t *testing.T, text string) map[string][]string {
 var known = map[string][]string{
 	"Unit": {"Description", "Documentation", "After", "Wants", "StartLimitIntervalSec"},
 	"Service": {"Type", "User", "Group", "ExecStart", "ExecReload", "Restart", "RestartSec", "TimeoutStopSec", "StateDirectory",
-		"StateDirectoryMode", "ConfigurationDirectory", "LimitNOFILE", "UMask", "AmbientCapabilities", "CapabilityBoundingSet",
+		"StateDirectoryMode", "ConfigurationDirectory", "LimitNOFILE", "MemoryMax", "TasksMax", "UMask", "AmbientCapabilities", "CapabilityBoundingSet",
 		"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectClock", "ProtectControlGroups",
 		"ProtectHostname", "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "ProtectProc",
 		"RestrictAddressFamilies", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality",

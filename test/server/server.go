@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,7 @@ type Options struct {
 	Dir    string   // holds the configuration and the data directory; a new temporary one if empty
 	Config string   // YAML; Listen if empty
 	Args   []string // more arguments of "nameplane serve"
+	Runner []string // a program that starts nameplane, whose command is its last arguments; none if empty
 }
 
 // Addresses are where a server listens, as it writes them into its data directory.
@@ -58,7 +60,7 @@ func Launch(t testing.TB, o Options) *Server {
 		Client: &http.Client{Timeout: Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
 	s.Configure(o.Config)
 	s.Process = &Process{Name: "nameplane", LogFile: filepath.Join(t.TempDir(), "log"),
-		Command: append([]string{Binary(t), "serve", "--data", s.Data, "--config", s.configFile()}, o.Args...)}
+		Command: slices.Concat(o.Runner, []string{Binary(t), "serve", "--data", s.Data, "--config", s.configFile()}, o.Args)}
 	s.start()
 	t.Cleanup(func() {
 		s.End(syscall.SIGTERM)
@@ -172,7 +174,7 @@ func (s *Server) Hangup(sentence string) {
 // Run runs a command of nameplane as the administrator of this server, and returns its output.
 func (s *Server) Run(args ...string) string {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.Command[0], args...)
+	cmd := exec.CommandContext(s.t.Context(), Binary(s.t), args...)
 	cmd.Env = append(os.Environ(), "NAMEPLANE_SERVER="+s.HTTP, "NAMEPLANE_TOKEN="+s.Token)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

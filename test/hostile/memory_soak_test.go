@@ -1,0 +1,5 @@
+//go:build soak
+
+package hostile
+
+const bombs = 4

@@ -1,0 +1,242 @@
+package hostile
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/nameplane/nameplane/test/server"
+)
+
+// besieged is a server under the limits that it is shipped with, with a hostile tenant and a victim.
+type besieged struct {
+	*server.Server
+	t       *testing.T
+	group   group
+	hostile string // tokens
+	victim  string
+	zone    string // path of the victim's zone
+	changes int
+}
+
+func besiege(t *testing.T) *besieged {
+	t.Helper()
+	g := newGroup(t, shipped(t))
+	b := &besieged{Server: server.Start(t, server.Options{Runner: g.runner()}), t: t, group: g}
+	b.hostile, b.victim = b.tenant("hostile"), b.tenant("victim")
+	var z struct{ ID string }
+	b.must(b.victim, "/v2/zones", map[string]any{"name": "victim.example.org.", "email": "a@example.org"}, &z)
+	b.zone = "/v2/zones/" + z.ID
+	return b
+}
+
+// tenant returns a token of a member of a new project.
+func (b *besieged) tenant(project string) string {
+	b.t.Helper()
+	b.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": project}, nil)
+	var made struct{ Token struct{ Token string } }
+	b.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"}, &made)
+	return made.Token.Token
+}
+
+func (b *besieged) must(token, path string, body, out any) {
+	b.t.Helper()
+	r, err := b.Call(http.MethodPost, path, body, "X-Auth-Token: "+token)
+	if err != nil || !r.OK() || json.Unmarshal(r.Body, out) != nil {
+		b.t.Fatalf("POST %s: %d %s %v", path, r.Status, r.Body, err)
+	}
+}
+
+// alive wants the server to serve, and the victim to be able to make a change.
+func (b *besieged) alive(after string) {
+	b.t.Helper()
+	if n := b.group.kills(b.t); n > 0 || b.Ended() {
+		b.t.Fatalf("after %s: the server was killed (%d processes for want of memory)", after, n)
+	}
+	b.changes++
+	name := fmt.Sprintf("h%d.victim.example.org.", b.changes)
+	r, err := b.Call(http.MethodPost, b.zone+"/recordsets", map[string]any{"name": name, "type": "A", "records": []string{"192.0.2.1"}},
+		"X-Auth-Token: "+b.victim)
+	if err != nil || r.Status != http.StatusCreated {
+		b.t.Fatalf("after %s: the victim's change: %d %s %v", after, r.Status, r.Body, err)
+	}
+	if a := b.Ask(name, dns.TypeA); len(a.Answer) != 1 {
+		b.t.Fatalf("after %s: %v", after, a)
+	}
+	b.t.Logf("after %s: at most %d MiB", after, b.group.peak(b.t))
+}
+
+// zoneFile is a zone with a number of addresses. Its lines are 34 bytes long.
+func zoneFile(name string, records int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "$ORIGIN %s\n$TTL 300\n@ SOA ns1.example.net. a.example.org. 1 3600 600 86400 300\n@ NS ns1.example.net.\n", name)
+	for i := range records {
+		fmt.Fprintf(&b, "host%010d 300 A 198.51.100.%d\n", i, i%100+100)
+	}
+	return b.Bytes()
+}
+
+// send sends a zone file, and returns the status of the import when it is over, and why it failed. A file that is not
+// taken has the status of the reply.
+func (b *besieged) send(token, media string, body io.Reader) (status, message string) {
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.HTTP+"/v2/zones/tasks/imports", body)
+	if err != nil {
+		return "", err.Error()
+	}
+	req.Header.Set("X-Auth-Token", token)
+	req.Header.Set("Content-Type", media)
+	r, err := b.Send(req)
+	if err != nil || !r.OK() {
+		return fmt.Sprint(r.Status), fmt.Sprint(string(r.Body), err)
+	}
+	var task struct{ ID, Status, Message string }
+	for err = json.Unmarshal(r.Body, &task); err == nil && task.Status == "PENDING"; {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-b.Done():
+			return "", "the server has ended"
+		}
+		if r, err = b.Call(http.MethodGet, "/v2/zones/tasks/imports/"+task.ID, nil, "X-Auth-Token: "+token); err == nil {
+			err = json.Unmarshal(r.Body, &task)
+		}
+	}
+	if err != nil {
+		return "", err.Error()
+	}
+	return task.Status, task.Message
+}
+
+// TestMemory throws everything at the server that takes memory. It may refuse, with a reason; it may not die, and another
+// tenant works on.
+func TestMemory(t *testing.T) {
+	b := besiege(t)
+	t.Run("import of 34 MB", b.largeImport)
+	t.Run("parallel imports", b.parallelImports)
+	t.Run("record sets", b.recordSets)
+	t.Run("updates", b.updates)
+}
+
+// largeImport sends a zone file of 34 MB, as a tenant and as an administrator, who has no quota.
+func (b *besieged) largeImport(t *testing.T) {
+	file := zoneFile("large.example.org.", 1_000_000)
+	if status, message := b.send(b.hostile, "text/dns", bytes.NewReader(file)); status != "ERROR" || !strings.Contains(message, "Quota exceeded for zone_records") {
+		t.Errorf("a tenant's import: %s %s", status, message)
+	}
+	b.alive("a tenant's import")
+	status, message := b.send(b.Token, "text/dns", bytes.NewReader(zoneFile("large.example.org.", bombs*250_000)))
+	if status != "COMPLETE" && !strings.Contains(message, "raise the memory limit of the server") {
+		t.Errorf("an administrator's import: %s %s", status, message)
+	}
+	b.alive("an administrator's import")
+}
+
+// parallelImports sends as many zone files at a time as the server takes, in both forms. Together they are more than it
+// could commit.
+func (b *besieged) parallelImports(t *testing.T) {
+	var sent sync.WaitGroup
+	for i := range 16 {
+		name := fmt.Sprintf("parallel%d.example.org.", i)
+		sent.Go(func() {
+			media, body := "text/dns", zoneFile(name, bombs*25_000)
+			if i%4 == 3 {
+				media = "application/json"
+				body, _ = json.Marshal(map[string]string{"zonefile": string(zoneFile(name, bombs*100_000))}) // 3.4 MB, or 14
+			}
+			status, message := b.send(b.Token, media, bytes.NewReader(body))
+			if status != "COMPLETE" && status != "503" && !strings.Contains(message, "memory") && !strings.Contains(message, "too many imports") {
+				t.Errorf("import %d: %s %s", i, status, message)
+			}
+		})
+	}
+	sent.Wait()
+	b.alive("16 imports")
+}
+
+// recordSets fills a zone by batches of the largest records that there are, from many connections.
+func (b *besieged) recordSets(t *testing.T) {
+	var z struct{ ID string }
+	b.must(b.hostile, "/v2/zones", map[string]any{"name": "sets.example.org.", "email": "a@example.org"}, &z)
+	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 250)) // 62 KiB
+	refused := map[int]int{}
+	var mu sync.Mutex
+	var sent sync.WaitGroup
+	for w := range 16 {
+		sent.Go(func() {
+			for i := range bombs {
+				var changes []map[string]any
+				for n := range 15 {
+					changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("t%d-%d-%d.sets.example.org.", w, i, n),
+						"type": "TXT", "records": []string{text}})
+				}
+				r, err := b.Call(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes}, "X-Auth-Token: "+b.hostile)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				refused[r.Status]++
+				mu.Unlock()
+			}
+		})
+	}
+	sent.Wait()
+	if refused[http.StatusRequestEntityTooLarge] == 0 || refused[http.StatusInternalServerError] > 0 {
+		t.Errorf("batches of 1 MB by status: %v", refused)
+	}
+	b.alive("batches of 1 MB")
+}
+
+// updates sends updates of 64 KiB over many connections with a key of the hostile tenant's zone.
+func (b *besieged) updates(t *testing.T) {
+	var z struct{ ID string }
+	b.must(b.hostile, "/v2/zones", map[string]any{"name": "updates.example.org.", "email": "a@example.org"}, &z)
+	secret := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+	refused := map[string]int{}
+	var mu sync.Mutex
+	var sent sync.WaitGroup
+	for w := range 16 {
+		key := fmt.Sprintf("hostile-key%d.", w)
+		b.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": key, "algorithm": "hmac-sha256", "secret": secret,
+			"scope": "ZONE", "resource_id": z.ID}, nil)
+		sent.Go(func() {
+			client := &dns.Client{Net: "tcp", Timeout: server.Patience, TsigSecret: map[string]string{key: secret}}
+			for i := range bombs {
+				reply, _, err := client.Exchange(updateBomb(key, w*bombs+i), b.DNS[0])
+				if err != nil && (reply == nil || !errors.Is(err, dns.ErrAuth)) { // a message that is not read is not authenticated
+					t.Errorf("update: %v", err)
+					return
+				}
+				mu.Lock()
+				refused[dns.RcodeToString[reply.Rcode]]++
+				mu.Unlock()
+			}
+		})
+	}
+	sent.Wait()
+	if refused["REFUSED"] == 0 {
+		t.Errorf("updates of 64 KiB by their answers: %v", refused)
+	}
+	b.alive("updates of 64 KiB")
+}
+
+// updateBomb is an update that adds 2,000 record sets.
+func updateBomb(key string, n int) *dns.Msg {
+	m := new(dns.Msg).SetUpdate("updates.example.org.")
+	m.Compress = true
+	for i := range 2000 {
+		m.Ns = append(m.Ns, &dns.A{Hdr: dns.RR_Header{Name: fmt.Sprintf("u%d-%d.updates.example.org.", n, i), Rrtype: dns.TypeA,
+			Class: dns.ClassINET, Ttl: 60}, A: []byte{192, 0, 2, 1}})
+	}
+	m.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
+	return m
+}
