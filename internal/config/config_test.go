@@ -219,7 +219,7 @@ func TestMistakes(t *testing.T) {
 		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n", []string{"mec.callbacks.networks[0]: must be an address"}},
 		{"limit", "journal: {changes: 0}\n", []string{"journal.changes: must be at least 1"}},
 		{"removed limit", "dns:\n  rrl:\n    slip: 0\n", []string{"x.yaml:3:5: dns.rrl.slip: is no longer a setting: it is always 2; remove the line"}},
-		{"removed switch", "apps: {put: state-only}\n", []string{"x.yaml:1:8: apps.put: is no longer a setting: remove the line, and set mec.edgegallery: true"}},
+		{"removed switch", "apps: {extensions: true}\n", []string{"x.yaml:1:8: apps.extensions: is no longer a setting: remove the line, and set mec.edgegallery: true"}},
 		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
 	}
 	for _, tt := range tests {

@@ -19,7 +19,7 @@ var removed = map[string]string{
 	"mep.max_connections":  fixed("256"),
 
 	"apps.app_header":        edgeGallery,
-	"apps.put":               edgeGallery,
+	"apps.put":               "applications switch their rules, and change more where the platform grants it; remove the line",
 	"apps.extensions":        edgeGallery,
 	"mep.edgegallery_status": edgeGallery,
 	"mec.max_apps":           fixed("100000"),
