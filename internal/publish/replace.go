@@ -37,20 +37,12 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 	if err != nil {
 		return err
 	}
-	var have []keyed
-	err = tx.RecordSets(zoneID, func(s zone.RecordSet) (bool, error) {
-		have = append(have, keyed{store.SetKey(zoneID, s.Name, s.Type), &s})
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
 	first, err := tx.edit.Next(store.KeySetNum, uint64(count))
 	if err != nil {
 		return err
 	}
 	before := len(e.sets) + e.count
-	m := merger{tx: tx, e: e, have: have, num: first}
+	m := merger{tx: tx, e: e, num: first}
 	err = m.merge(sets)
 	e.reload = e.reload || len(e.sets)+e.count > before
 	return err
@@ -60,8 +52,10 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 type merger struct {
 	tx   *Tx
 	e    *zoneEdit
-	have []keyed
-	num  uint64 // of the next new set
+	have []keyed         // the next sets that there are
+	last *zone.RecordSet // the last of them; nil: none was read yet
+	end  bool            // there are none behind last
+	num  uint64          // of the next new set
 	name []zone.RecordSet
 	apex bool // was seen
 }
@@ -108,7 +102,7 @@ func (m *merger) check() error {
 
 // put writes a set that there shall be, and deletes those before it that there shall not.
 func (m *merger) put(s *zone.RecordSet) error {
-	if len(m.have) > 0 {
+	if len(m.have) > 0 || !m.end {
 		key := store.SetKey(s.Zone, s.Name, s.Type)
 		if err := m.deleteBefore(key); err != nil {
 			return err
@@ -125,7 +119,13 @@ func (m *merger) put(s *zone.RecordSet) error {
 
 // deleteBefore deletes what there is before a key; nil is the end.
 func (m *merger) deleteBefore(key []byte) error {
-	for len(m.have) > 0 && (key == nil || bytes.Compare(m.have[0].key, key) < 0) {
+	for {
+		if err := m.read(); err != nil {
+			return err
+		}
+		if len(m.have) == 0 || key != nil && bytes.Compare(m.have[0].key, key) >= 0 {
+			return nil
+		}
 		s := m.have[0].set
 		m.have = m.have[1:]
 		m.e.bulkChange(s, nil, m.tx.p.opts.JournalSets)
@@ -133,7 +133,25 @@ func (m *merger) deleteBefore(key []byte) error {
 			return err
 		}
 	}
-	return nil
+}
+
+// chunk is how many of the sets that there are a merger has in memory.
+const chunk = 1000
+
+// read reads the next sets that there are, when there is none left of those before. No set that was put is among them: one
+// that is behind last is put after this.
+func (m *merger) read() error {
+	if len(m.have) > 0 || m.end {
+		return nil
+	}
+	m.have = nil // the journal may keep sets of the last chunk
+	err := m.tx.ZoneSetsByName(m.e.zone.ID, m.last, false, func(s zone.RecordSet) (bool, error) {
+		m.have = append(m.have, keyed{store.SetKey(s.Zone, s.Name, s.Type), &s})
+		m.last = &s
+		return len(m.have) < chunk, nil
+	})
+	m.end = len(m.have) < chunk
+	return err
 }
 
 func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {

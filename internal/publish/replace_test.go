@@ -1,12 +1,16 @@
 package publish_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -69,5 +73,40 @@ func TestReplaceRefused(t *testing.T) {
 				t.Error("part of it is served")
 			}
 		})
+	}
+}
+
+// TestReplaceLarge replaces zones of several thousand names: what there is is read in parts, between which sets are written.
+func TestReplaceLarge(t *testing.T) {
+	p := open(t, publish.Options{})
+	z := newZone(t, p, "example.org.")
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 6 {
+		sets, want := apexSets(t, "example.org."), map[string]string{}
+		for i := range 5000 {
+			if rnd.IntN(3) > 0 && i > 800*round {
+				s := set(t, z.ID, fmt.Sprintf("h%04d.example.org.", i), "A", 60, fmt.Sprintf("192.0.2.%d", rnd.IntN(2)))
+				sets, want[s.Name.String()] = append(sets, s), s.Data[0]
+			}
+		}
+		if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		err := p.View(func(v store.View) error {
+			z, err := v.Zone(z.ID)
+			if z.Sets != len(sets) {
+				t.Errorf("round %d: the zone counts %d sets of %d", round, z.Sets, len(sets))
+			}
+			return errors.Join(err, v.RecordSets(z.ID, func(s zone.RecordSet) (bool, error) {
+				if s.Type == rr.TypeA {
+					got[s.Name.String()] = s.Data[0]
+				}
+				return true, nil
+			}))
+		})
+		if err != nil || !maps.Equal(got, want) {
+			t.Fatalf("round %d: %d sets of %d, %v", round, len(got), len(want), err)
+		}
 	}
 }
