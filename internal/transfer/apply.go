@@ -57,7 +57,10 @@ func (a *attempt) fits(c *copied) error {
 			return &publish.QuotaError{Resource: n.resource, N: n.come, Most: n.most}
 		}
 	}
-	return a.opts.Budget.Fits(c.memory(a.zone))
+	if err := a.opts.Budget.Fits(c.memory(a.zone)); err != nil {
+		return fmt.Errorf("the zone was not read to its end: %w", err)
+	}
+	return nil
 }
 
 // apply makes what came the content of the zone, in one commit.

@@ -80,7 +80,12 @@ func TestZoneStatus(t *testing.T) {
 			}
 		})
 	}
+	operator := admin
+	operator.Project = alice.Project
 	w.progress = []transfer.Progress{lacks}
+	if res := s.as(operator, 200, "GET "+path, ""); !strings.Contains(res.Body.String(), `"problem":"no answer"`) {
+		t.Errorf("an administrator reads %s", res.Body)
+	}
 	s.as(alice, 202, "POST /v2/zones", `{"name":"new.test.","email":"a@new.test"}`)
 }
 
