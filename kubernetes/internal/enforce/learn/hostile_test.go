@@ -3,11 +3,14 @@ package learn_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
@@ -82,6 +85,21 @@ func TestLocalNAT64(t *testing.T) {
 	} {
 		if got := p.Refused(netip.MustParseAddr(addr)); (got != "") != want {
 			t.Errorf("%s: %q", addr, got)
+		}
+	}
+}
+
+// TestSpecialAddresses: none of them opens a firewall, whoever answers with it. Private addresses do: many rules are about them.
+func TestSpecialAddresses(t *testing.T) {
+	p := learn.Policy{Special: specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}}
+	for _, a := range specialaddrtest.Hostile {
+		if p.Refused(a) == "" {
+			t.Errorf("%s is not refused", a)
+		}
+	}
+	for _, a := range slices.Concat(specialaddrtest.Public, specialaddrtest.Private) {
+		if why := p.Refused(a); why != "" && !a.Is4In6() {
+			t.Errorf("%s is refused: %s", a, why)
 		}
 	}
 }
