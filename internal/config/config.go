@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/wire"
 )
@@ -25,6 +26,7 @@ import (
 type Config struct {
 	Data      string    `yaml:"data"`
 	User      string    `yaml:"user"`
+	NAT64     []string  `yaml:"nat64"`
 	Log       Log       `yaml:"log"`
 	DNS       DNS       `yaml:"dns"`
 	HTTP      HTTP      `yaml:"http"`
@@ -101,8 +103,9 @@ type Designate struct {
 // package's.
 func Default() Config {
 	return Config{
-		Data: "data",
-		Log:  Log{Format: "text", Level: "info"},
+		Data:  "data",
+		NAT64: []string{},
+		Log:   Log{Format: "text", Level: "info"},
 		DNS: DNS{
 			Listen:  []string{":53"},
 			UDPSize: wire.UDPSize,
@@ -184,6 +187,11 @@ func parsed[T any](texts []string, parse func(string) (T, error)) []T {
 		}
 	}
 	return out
+}
+
+// Special returns the table of special-purpose addresses with the prefixes of NAT64, which Parse has checked.
+func (c Config) Special() specialaddr.Table {
+	return specialaddr.Table{NAT64: parsed(c.NAT64, specialaddr.ParseNAT64)}
 }
 
 // NameserverNames returns the names of Nameservers, which Parse has checked.

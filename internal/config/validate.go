@@ -13,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // problem is an invalid value.
@@ -31,6 +32,10 @@ func (c Config) Validate() error {
 func (c Config) problems() []problem {
 	var v checker
 	v.need(c.Data != "", "data", "must name a directory")
+	for i, s := range c.NAT64 {
+		_, err := specialaddr.ParseNAT64(s)
+		v.need(err == nil, fmt.Sprintf("nat64[%d]", i), "must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96")
+	}
 	v.oneOf("log.format", c.Log.Format, "text", "json")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.dns(c.DNS)

@@ -46,7 +46,8 @@ func (d *Daemon) openExplain() error {
 // into its own network.
 func (d *Daemon) source() source.Config {
 	c := d.cfg.Explain
-	return source.Config{Lab: c.Lab, Resolvers: c.Resolvers, NoRegistry: !c.Registry, PublicOnly: !c.AllowPrivate, Log: d.log}
+	return source.Config{Lab: c.Lab, Resolvers: c.Resolvers, NoRegistry: !c.Registry, PublicOnly: !c.AllowPrivate,
+		Special: d.cfg.Special(), Log: d.log}
 }
 
 // scanWith scans with a copy of a gatherer: each scan has its own options.

@@ -13,12 +13,14 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // following keeps ALIAS records current: the service that flattens them, and the tracker of targets in foreign zones.
 type following struct {
 	aliases *alias.Service
 	client  *resolve.Client
+	special specialaddr.Table
 	next    chan config.Follow // from Reload
 
 	mu      sync.Mutex // guards the following
@@ -28,7 +30,7 @@ type following struct {
 
 func newFollowing(d *Daemon) *following {
 	return &following{client: &resolve.Client{}, next: make(chan config.Follow, 1), wanted: d.cfg.Follow,
-		aliases: alias.New(alias.Options{Log: d.log})}
+		special: d.cfg.Special(), aliases: alias.New(alias.Options{Log: d.log})}
 }
 
 // newTracker returns a tracker, or nil if no resolver is configured.
@@ -42,8 +44,8 @@ func (f *following) newTracker(c config.Follow) *follow.Tracker {
 
 // set applies a configuration. own are the addresses of this server.
 func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
-	f.aliases.SetPolicy(alias.Policy{AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own, StaleLimit: c.StaleLimit,
-		AllZones: c.OwnZones == config.OwnZonesAll})
+	f.aliases.SetPolicy(alias.Policy{Special: f.special, AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own,
+		StaleLimit: c.StaleLimit, AllZones: c.OwnZones == config.OwnZonesAll})
 	t := f.newTracker(c)
 	f.aliases.SetTracker(t)
 	f.mu.Lock()

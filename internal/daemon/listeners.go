@@ -184,7 +184,7 @@ func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
 	opts := rules.Options{Log: d.log}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
-		d.callbacks = mec.NewCallbacks(allowed, c.EdgeGallery)
+		d.callbacks = mec.NewCallbacks(allowed, d.cfg.Special(), c.EdgeGallery)
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = rules.Open(ctx, d.publisher, opts)

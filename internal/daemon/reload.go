@@ -63,7 +63,7 @@ func (d *Daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,
 		MinTTL: c.MinTTL, MaxImport: int64(d.cfg.HTTP.MaxImport), Spool: d.data,
-		Forwards: len(d.cfg.Forward.Upstreams) > 0}
+		Forwards: len(d.cfg.Forward.Upstreams) > 0, Special: d.cfg.Special()}
 	for i, n := range c.NameserverNames() {
 		s.Nameservers = append(s.Nameservers, designate.Nameserver{Hostname: n, Priority: i + 1})
 	}

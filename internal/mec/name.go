@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // toASCII maps a name as browsers do before they look it up (UTS 46), because it is browsers and their like that will ask.
@@ -78,12 +79,11 @@ func parseAddr(field, s string) (netip.Addr, error) {
 		return a, fieldErr(field, "%.60q has a zone, which means nothing on another host", s)
 	case a.Is4In6():
 		return a, fieldErr(field, "%s is an IPv4 address in IPv6 form: give %s", a, a.Unmap())
-	case a.IsUnspecified():
-		return a, fieldErr(field, "%s is the unspecified address", a)
-	case a.IsMulticast():
-		return a, fieldErr(field, "%s is a multicast address", a)
-	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return a, fieldErr(field, "%s is the broadcast address", a)
+	}
+	// An application in the edge has a private address, and may be on the client's own host.
+	if c := (specialaddr.Table{}).Classes(a) & (specialaddr.Unspecified | specialaddr.Multicast | specialaddr.Reserved |
+		specialaddr.Metadata); c != 0 {
+		return a, fieldErr(field, "%s is %s", a, c)
 	}
 	return a, nil
 }

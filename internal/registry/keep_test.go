@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 // counted counts the fetches of the list of servers.
@@ -153,16 +156,25 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func TestPublic(t *testing.T) {
-	for text, want := range map[string]bool{
-		"9.9.9.9": true, "2620:fe::fe": true, "64:ff9b::9.9.9.9": true, "::ffff:9.9.9.9": true,
-		"127.0.0.1": false, "::1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.0.1": false, "169.254.169.254": false,
-		"100.64.0.1": false, "0.0.0.0": false, "255.255.255.255": false, "224.0.0.1": false, "198.18.0.1": false, "192.0.2.1": false,
-		"fe80::1": false, "fd00::1": false, "ff02::1": false, "::": false, "2001:db8::1": false, "2002:a00:1::": false,
-		"64:ff9b::10.0.0.1": false, "::ffff:10.0.0.1": false, "fec0::1": false, "2001::1": false,
-	} {
-		if got := registry.Public(netip.MustParseAddr(text)); got != want {
-			t.Errorf("Public(%s) = %v, want %v", text, got, want)
+// TestSpecialAddresses names special addresses as those of registries: nothing is opened.
+func TestSpecialAddresses(t *testing.T) {
+	special := specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
+	opens := func(a netip.Addr) bool {
+		w := newWorldWithoutTime(t)
+		w.client.Allow = special.Public
+		w.client.Bootstrap = "http://" + netip.AddrPortFrom(a, 80).String() + "/"
+		w.client.WhoisRoot = netip.AddrPortFrom(a, 43).String()
+		w.lookup("example.com")
+		return len(w.dials) > 0
+	}
+	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
+		if opens(a) {
+			t.Errorf("a connection to %s was opened", a)
+		}
+	}
+	for _, a := range specialaddrtest.Public {
+		if !opens(a) {
+			t.Errorf("no connection to %s was opened", a)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Client struct {
 	// Dial opens connections by host name, for HTTP and WHOIS; default: a net.Dialer's. It is how a lab puts famous names
 	// on loopback.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Allow func(netip.Addr) bool // the addresses that may be connected to; default: Public
+	Allow func(netip.Addr) bool // the addresses that may be connected to; default: public ones
 	Roots *x509.CertPool        // whom to trust for certificates; default: whom the system trusts
 
 	Bootstrap string // URL of the list of RDAP servers (RFC 9224); default: IANA's

@@ -97,7 +97,7 @@ func (t Table) Allowed(networks []netip.Prefix, a netip.Addr) bool {
 	named := func(a netip.Addr) bool {
 		b := blockOf(a)
 		return slices.ContainsFunc(networks, func(n netip.Prefix) bool {
-			return n.Contains(a) && (b.class&Special == 0 || n.Bits() >= b.prefix.Bits())
+			return n.Contains(a) && (b.class&Special == 0 || n.Bits() >= max(b.prefix.Bits(), 1))
 		})
 	}
 	return named(a) && !slices.ContainsFunc(t.Ends(a), func(end netip.Addr) bool {

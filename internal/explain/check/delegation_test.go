@@ -156,7 +156,7 @@ func delegationStories() []story {
 		{"DEL14", "all are", func(f *explain.Facts) {
 			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: addrs("10.0.0.2", "fe80::1")}}
 		}, "fail critical", "fe80::1, which is a link-local address"},
-		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) { f.Vantage.Name = "here" }, "fail critical", "for examples in documents"},
+		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) { f.Vantage.Name = "here" }, "fail critical", "a documentation address"},
 		{"DEL14", "not known", noNS, "unknown", ""},
 
 		{"DEL18", "small", nil, "pass", "at most 400 octets"},

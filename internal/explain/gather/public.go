@@ -2,12 +2,11 @@ package gather
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 
-	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // Dial opens a connection, as the Dial of a resolve.Client does.
@@ -15,14 +14,14 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // PublicOnly is a Dial that opens connections to addresses of the public internet only. A server that asks for others needs it:
 // a stranger's zone can name any address as that of a nameserver, also those of hosts behind the server's firewall.
-func PublicOnly(dial Dial) Dial {
+func PublicOnly(dial Dial, table specialaddr.Table) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return nil, err
 		}
-		if !registry.Public(to.Addr()) {
-			return nil, errPrivate
+		if c := table.Classes(to.Addr()) & specialaddr.Special; c != 0 {
+			return nil, notPublic(to.Addr(), c)
 		}
 		return dial(ctx, network, address)
 	}
@@ -44,23 +43,32 @@ type Listen func(ctx context.Context, network string) (net.PacketConn, error)
 
 // PublicOnlyListen is a Listen whose sockets send to public addresses only. Without it, the probes of a server that PublicOnly
 // keeps from being asked would reach it all the same.
-func PublicOnlyListen(listen Listen) Listen {
+func PublicOnlyListen(listen Listen, table specialaddr.Table) Listen {
 	return func(ctx context.Context, network string) (net.PacketConn, error) {
 		conn, err := listen(ctx, network)
 		if err != nil {
 			return nil, err
 		}
-		return publicConn{conn}, nil
+		return publicConn{conn, table}, nil
 	}
 }
 
-type publicConn struct{ net.PacketConn }
+type publicConn struct {
+	net.PacketConn
+	table specialaddr.Table
+}
 
 func (c publicConn) WriteTo(b []byte, to net.Addr) (int, error) {
-	if a, ok := to.(*net.UDPAddr); !ok || !registry.Public(a.AddrPort().Addr()) {
-		return 0, errPrivate
+	a, ok := to.(*net.UDPAddr)
+	if !ok {
+		return 0, net.InvalidAddrError(to.String())
+	}
+	if class := c.table.Classes(a.AddrPort().Addr()) & specialaddr.Special; class != 0 {
+		return 0, notPublic(a.AddrPort().Addr(), class)
 	}
 	return c.PacketConn.WriteTo(b, to)
 }
 
-var errPrivate = errors.New("the address is private and not asked")
+func notPublic(a netip.Addr, c specialaddr.Class) error {
+	return fmt.Errorf("%s is %s: only public addresses are asked", a, c)
+}

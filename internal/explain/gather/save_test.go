@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/simnet"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 func saved(t *testing.T, f *explain.Facts, err error) string {
@@ -119,23 +122,27 @@ func TestProgress(t *testing.T) {
 	})
 }
 
+var special = specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
+
 func TestPublicOnly(t *testing.T) {
 	opened := ""
 	dial := gather.PublicOnly(func(_ context.Context, network, address string) (net.Conn, error) {
 		opened = address
 		return nil, errors.New("the test opens nothing")
-	})
-	tests := map[string]bool{"198.41.0.4": true, "2001:503:ba3e::2:30": true, "64:ff9b::c629:4": true, "2002:c629:4::1": true, "127.0.0.1": false,
-		"10.1.2.3": false, "100.64.0.1": false, "169.254.169.254": false, "192.0.2.1": false, "224.0.0.1": false, "0.0.0.0": false,
-		"255.255.255.255": false, "::1": false, "::ffff:10.0.0.1": false, "fe80::1": false, "fd00::1": false, "2001:db8::1": false,
-		"64:ff9b::a00:1": false, "2002:7f00:1::1": false, "ff02::1": false,
-		"::127.0.0.1": false, "64:ff9b:1:a00:1::808:808": false}
-	for at, public := range tests {
+	}, special)
+	test := func(a netip.Addr, public bool) {
 		opened = ""
-		_, err := dial(t.Context(), "udp", net.JoinHostPort(at, "53"))
-		if err == nil || (opened != "") != public || strings.Contains(err.Error(), "private") == public {
-			t.Errorf("%s: opened %q, %v; is public %v", at, opened, err, public)
+		_, err := dial(t.Context(), "udp", netip.AddrPortFrom(a, 53).String())
+		if err == nil || (opened != "") != public || strings.Contains(err.Error(), "only public addresses are asked") == public {
+			t.Errorf("%s: opened %q, %v; is public %v", a, opened, err, public)
 		}
+	}
+	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
+		test(a, false)
+	}
+	test(netip.MustParseAddr("192.0.2.1"), false)
+	for _, a := range specialaddrtest.Public {
+		test(a, true)
 	}
 }
 
@@ -160,7 +167,7 @@ func TestPublicOnlyListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer here.Close()
-	listen := gather.PublicOnlyListen(func(context.Context, string) (net.PacketConn, error) { return net.ListenPacket("udp4", "127.0.0.1:0") })
+	listen := gather.PublicOnlyListen(func(context.Context, string) (net.PacketConn, error) { return net.ListenPacket("udp4", "127.0.0.1:0") }, special)
 	conn, err := listen(t.Context(), "udp4")
 	if err != nil {
 		t.Fatal(err)

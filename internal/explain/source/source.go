@@ -21,6 +21,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // unused is an address for documentation (RFC 5737) at which no server exists: a reply from it comes from a middlebox.
@@ -28,12 +29,13 @@ var unused = netip.MustParseAddr("192.0.2.53")
 
 // Config says which servers a gatherer may ask. The zero value asks the public DNS and its registries.
 type Config struct {
-	Lab        string // directory of a lab, which is then the whole internet
-	Hints      string // file of root servers; empty: the public ones. Not with Lab
-	Anchors    string // file of trust anchors; empty: those of the public root. Not with Lab
-	Resolvers  string // file of the resolvers to compare with; empty: the built-in list, or those of the lab
-	NoRegistry bool   // do not ask registries
-	PublicOnly bool   // never send to addresses that are not public. Not with Lab
+	Lab        string            // directory of a lab, which is then the whole internet
+	Hints      string            // file of root servers; empty: the public ones. Not with Lab
+	Anchors    string            // file of trust anchors; empty: those of the public root. Not with Lab
+	Resolvers  string            // file of the resolvers to compare with; empty: the built-in list, or those of the lab
+	NoRegistry bool              // do not ask registries
+	PublicOnly bool              // never send to addresses that are not public. Not with Lab
+	Special    specialaddr.Table // which addresses are not public
 	Log        *slog.Logger
 }
 
@@ -54,7 +56,7 @@ func Open(c Config) (gather.Gatherer, *resolvers.List, error) {
 func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gatherer, list *resolvers.List, err error) {
 	stray := gather.Only(dial, netip.AddrPortFrom(unused, 53)) // the one address that is asked and not public
 	if c.PublicOnly {
-		dial, listen = gather.PublicOnly(dial), gather.PublicOnlyListen(listen)
+		dial, listen = gather.PublicOnly(dial, c.Special), gather.PublicOnlyListen(listen, c.Special)
 	}
 	g = gather.Gatherer{
 		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
@@ -66,7 +68,7 @@ func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gath
 		Options:   gather.Options{Unused: unused},
 	}
 	if !c.NoRegistry {
-		g.Registry = &registry.Client{Log: c.Log}
+		g.Registry = &registry.Client{Log: c.Log, Allow: c.Special.Public}
 	}
 	if c.Hints != "" {
 		if g.Hints, err = readHints(c.Hints); err != nil {

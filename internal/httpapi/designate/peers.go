@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -105,8 +106,9 @@ func (c *call) zoneListing() listing[zone.Zone] {
 }
 
 // checkMasters refuses host names, because a resolver could then choose the master. Only an administrator may name
-// private addresses: servers in the inner network may give this server a zone that they would not give to a tenant. Only
-// an administrator may name other ports than 53, which are services that this server has no reason to talk to.
+// special addresses: servers in the inner network may give this server a zone that they would not give to a tenant.
+// Documentation addresses are not refused: they lead nowhere, and examples have them. Only an administrator may name
+// other ports than 53, which are services that this server has no reason to talk to.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
@@ -116,10 +118,9 @@ func (c *call) checkMasters(masters []string) error {
 		if at.Port() != 53 && !c.scope.caller.IsAdmin() {
 			return forbidden("The master %s is not on port 53; only an administrator may name another port.", m)
 		}
-		a := at.Addr()
-		inner := a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
-		if inner && !c.scope.caller.IsAdmin() {
-			return forbidden("The master %s is no public address; only an administrator may name it.", m)
+		class := c.api.Settings.Special.Classes(at.Addr()) & (specialaddr.Special &^ specialaddr.Documentation)
+		if class != 0 && !c.scope.caller.IsAdmin() {
+			return forbidden("The master %s is %s; only an administrator may name it.", m, class)
 		}
 	}
 	return nil

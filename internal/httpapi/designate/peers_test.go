@@ -3,6 +3,7 @@ package designate_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
@@ -87,6 +89,29 @@ func TestZoneStatus(t *testing.T) {
 		t.Errorf("an administrator reads %s", res.Body)
 	}
 	s.as(alice, 202, "POST /v2/zones", `{"name":"new.test.","email":"a@new.test"}`)
+}
+
+// TestSpecialMasters: only an administrator may name them, in a new zone and in one that there is.
+func TestSpecialMasters(t *testing.T) {
+	s, _ := newWorld(t)
+	s.api.Settings.Special.NAT64 = []netip.Prefix{specialaddrtest.Prefix}
+	z := s.as(alice, 202, "POST /v2/zones", `{"name":"second.test.","type":"SECONDARY","masters":["192.0.2.1"]}`)
+	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
+		for _, call := range []string{"POST /v2/zones", "PATCH /v2/zones/" + z.str("id")} {
+			body := fmt.Sprintf(`{"masters":[%q]}`, a)
+			if strings.HasPrefix(call, "POST") {
+				body = fmt.Sprintf(`{"name":"other.test.","type":"SECONDARY","masters":[%q]}`, a)
+			}
+			res := s.as(alice, 403, call, body)
+			if want := fmt.Sprintf("The master %s is a", a); !strings.Contains(res.str("message"), want) {
+				t.Errorf("%s: %s, want %q in it", call, res.Body, want)
+			}
+		}
+	}
+	for _, a := range specialaddrtest.Public {
+		s.as(alice, 200, "PATCH /v2/zones/"+z.str("id"), fmt.Sprintf(`{"masters":[%q]}`, a))
+	}
+	s.as(admin, 202, "POST /v2/zones", `{"name":"metadata.test.","type":"SECONDARY","masters":["64:ff9b::169.254.169.254"]}`)
 }
 
 // TestSecondaryZones: they are made of masters, fetched when made, changed or wanted, and changed only there.

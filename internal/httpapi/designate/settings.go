@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // Settings of the API.
@@ -20,6 +21,8 @@ type Settings struct {
 
 	// Forwards says that the server resolves other names for its clients: a new zone takes a name from them.
 	Forwards bool
+
+	Special specialaddr.Table // classifies the masters that tenants name
 
 	// Spool is the folder where zone files wait to be imported. It is open, because a server that has dropped root may
 	// not be able to open it.

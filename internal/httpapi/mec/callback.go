@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // Callbacks brings notifications to the callbacks of subscriptions. Applications choose where these are, so the server must
@@ -25,6 +25,7 @@ import (
 // itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
 type Callbacks struct {
 	networks   []netip.Prefix
+	special    specialaddr.Table
 	extensions bool
 	client     *http.Client
 }
@@ -44,10 +45,11 @@ const (
 	callbackReply = 4 << 10 // octets of a reply that are read, so that the connection can be used again
 )
 
-// NewCallbacks returns Callbacks for the given networks. Notifications have the extensions of EdgeGallery when
-// edgeGallery is set. Deliver goes to the options of the Service, and the Callbacks to the API.
-func NewCallbacks(networks []netip.Prefix, edgeGallery bool) *Callbacks {
-	c := &Callbacks{networks: networks, extensions: edgeGallery}
+// NewCallbacks returns Callbacks for the networks that specialaddr.Table.Allowed finds an address in. Notifications have
+// the extensions of EdgeGallery when edgeGallery is set. Deliver goes to the options of the Service, and the Callbacks to
+// the API.
+func NewCallbacks(networks []netip.Prefix, special specialaddr.Table, edgeGallery bool) *Callbacks {
+	c := &Callbacks{networks: networks, special: special, extensions: edgeGallery}
 	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err == nil && !c.allowed(ap.Addr()) {
@@ -65,7 +67,7 @@ func NewCallbacks(networks []netip.Prefix, edgeGallery bool) *Callbacks {
 }
 
 func (c *Callbacks) allowed(a netip.Addr) bool {
-	return slices.ContainsFunc(c.networks, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) })
+	return c.special.Allowed(c.networks, a)
 }
 
 // Check says whether a URI can lead to where callbacks may be; its form is the Service's to judge. Names are looked up only

@@ -7,18 +7,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func withCallbacks(t *testing.T, networks []netip.Prefix) *server {
 	t.Helper()
-	cb := mec.NewCallbacks(networks, false)
+	cb := mec.NewCallbacks(networks, specialaddr.Table{}, false)
 	return startServer(t, mec.API{Callbacks: cb}, rules.Options{Deliver: cb.Deliver})
 }
 
@@ -111,6 +114,27 @@ func TestBadSubscriptions(t *testing.T) {
 	none.as(app1, 403, "POST /applications/app1/subscriptions", good)
 }
 
+// TestSpecialCallbacks: an administrator who allows the whole internet has not named this host, its networks or its cloud.
+func TestSpecialCallbacks(t *testing.T) {
+	internet := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	cb := mec.NewCallbacks(internet, specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}, false)
+	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
+	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
+		uri := "http://" + netip.AddrPortFrom(a, 80).String() + "/"
+		if err := cb.Check(uri); err == nil || !strings.Contains(err.Error(), "none of the networks") {
+			t.Errorf("Check(%s): %v", uri, err)
+		}
+		if err := cb.Deliver(t.Context(), rules.Subscription{Callback: uri}, event); err == nil || !strings.Contains(err.Error(), "none of the networks") {
+			t.Errorf("Deliver to %s: %v", uri, err)
+		}
+	}
+	for _, a := range specialaddrtest.Public {
+		if err := cb.Check("http://" + netip.AddrPortFrom(a, 80).String() + "/"); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+}
+
 // TestDeliverElsewhere wants the address that a connection goes to be looked at, and redirects not to be followed.
 func TestDeliverElsewhere(t *testing.T) {
 	asked := make(chan string, 10)
@@ -122,14 +146,14 @@ func TestDeliverElsewhere(t *testing.T) {
 	event := rules.Event{Seq: 1, Kind: "CREATED", Rule: rules.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := rules.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
 
-	outside := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, false)
+	outside := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, specialaddr.Table{}, false)
 	if err := outside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "none of the networks") || len(asked) != 0 {
 		t.Errorf("a callback outside the networks: %v, and %d requests", err, len(asked))
 	}
 	if err := outside.Deliver(t.Context(), sub, event); strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("an application is told what a name outside the networks leads to: %v", err)
 	}
-	inside := mec.NewCallbacks(loopback, false)
+	inside := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
 	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
 	}
@@ -147,7 +171,7 @@ func TestDeliverToOthers(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	cb := mec.NewCallbacks(loopback, false)
+	cb := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
 	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := rules.Subscription{Callback: "http://" + l.Addr().String()}
 	if err := cb.Deliver(t.Context(), sub, event); err == nil || strings.Contains(err.Error(), "secret") {
@@ -165,7 +189,7 @@ func TestDeliverNoProxy(t *testing.T) {
 	defer proxy.Close()
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
-	cb := mec.NewCallbacks(loopback, false)
+	cb := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
 	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	// An address that the environment's proxy would be used for; nobody may be asked there.
 	if err := cb.Deliver(t.Context(), rules.Subscription{Callback: "http://192.0.2.1/"}, event); err == nil {

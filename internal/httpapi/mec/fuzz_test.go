@@ -6,12 +6,13 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // FuzzBodies sends any bytes to every operation that has a body: never a panic, never a status of 500 or more, always a problem
 // document for an error.
 func FuzzBodies(f *testing.F) {
-	cb := mec.NewCallbacks(nil, false)
+	cb := mec.NewCallbacks(nil, specialaddr.Table{}, false)
 	s := startServer(f, mec.API{Callbacks: cb}, rules.Options{})
 	s.rule("app1", rule1)
 	var calls []string

@@ -1,0 +1,33 @@
+package check_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
+)
+
+// TestSpecialAddresses gives a nameserver each of the addresses that policies refuse. The translator of an operator is not
+// known to a report about the internet.
+func TestSpecialAddresses(t *testing.T) {
+	c, _ := check.Find("DEL14")
+	judge := func(a netip.Addr) string {
+		f := healthy()
+		f.Vantage.Name = "here"
+		zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: []netip.Addr{a}}}
+		return summary(c.Judge(f))
+	}
+	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
+		if got := judge(a); got != "fail critical" && !specialaddrtest.Prefix.Contains(a) {
+			t.Errorf("a nameserver at %s: %q", a, got)
+		}
+	}
+	for _, a := range specialaddrtest.Public {
+		if got := judge(a); got != "pass" {
+			t.Errorf("a nameserver at %s: %q", a, got)
+		}
+	}
+}
