@@ -287,7 +287,7 @@ func testRefusedAddress(t *testing.T, p *plugged) {
 		})
 	}
 	learns("the object to be known", "192.0.2.1", ask)
-	p.wantRefusals(t, key.Name, "a link-local address", "an address of a service", "an address of a node", "an address of a pod", "in a range that is refused")
+	p.wantRefusals(t, key.Name, "a cloud metadata address", "an address of a service", "an address of a node", "an address of a pod", "in a range that is refused")
 	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.42"}}}}
 	if err := p.admin.Create(t.Context(), late); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	rules "github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
@@ -92,7 +93,7 @@ func newRig(t *testing.T) rig {
 // edge adds the doors for edge applications and platforms. Event streams end as soon as they have begun.
 func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	callbacks := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, false)
+	callbacks := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, specialaddr.Table{}, false)
 	service, err := rules.Open(t.Context(), r.Pub, rules.Options{Deliver: callbacks.Deliver})
 	if err != nil {
 		t.Fatal(err)
