@@ -82,7 +82,7 @@ func (s *Service) Open(p *publish.Publisher) error {
 		if err := s.openDue(v); err != nil {
 			return err
 		}
-		return v.EachObject(store.KindAlias, func(id string, value []byte) (bool, error) {
+		err := v.EachObject(store.KindAlias, func(id string, value []byte) (bool, error) {
 			k, rec, err := readRecord(id, value)
 			if err != nil {
 				return false, err
@@ -94,6 +94,10 @@ func (s *Service) Open(p *publish.Publisher) error {
 			s.followLocked(e, rec.outside())
 			return true, nil
 		})
+		if err != nil {
+			return err
+		}
+		return s.openOwners(v)
 	})
 }
 

@@ -37,7 +37,7 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 			return err
 		}
 	}
-	return nil
+	return f.checkQuotas()
 }
 
 // derivation gathers the aliases that an edit concerns.

@@ -1,6 +1,7 @@
 package alias_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/simnet"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // followers makes a zone of n ALIAS that all have one target.
@@ -156,5 +159,56 @@ func TestFanOutOfDeletedZone(t *testing.T) {
 				t.Errorf("%s is %s", owner, got)
 			}
 		}
+	})
+}
+
+// A project has as many ALIAS as its quota allows, whichever edit makes them; one in the place of another is none more.
+func TestAliasQuota(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		net := simnet.New(1)
+		quota := publish.Options{Quotas: publish.DefaultQuotas()}
+		quota.Quotas.Aliases = 3
+		r := openWith(t, t.TempDir()+"/db", net, quota, alias.Options{}, follow.Options{})
+		make := func(apex, project string, lines ...string) (z zone.Zone, err error) {
+			sets := []zone.RecordSet{r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true), r.set(apex+" 0 NS ns."+apex, true)}
+			for _, l := range lines {
+				sets = append(sets, r.set(l, false))
+			}
+			return z, r.commit(func(tx *publish.Tx) (err error) {
+				z, err = tx.CreateZone(zone.Zone{Name: name(apex), Kind: zone.Primary, TTL: 60, Project: project}, sets...)
+				return err
+			})
+		}
+		refused := func(what string, err error) {
+			t.Helper()
+			if over := (*publish.QuotaError)(nil); !errors.As(err, &over) || over.Resource != "aliases" || over.Most != 3 {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_, err := make("a.test.", "p1", "1.a.test. 60 ALIAS x.test.", "2.a.test. 60 ALIAS x.test.")
+		r.must(err)
+		b, err := make("b.test.", "p2", "1.b.test. 60 ALIAS x.test.", "2.b.test. 60 ALIAS x.test.")
+		r.must(err)
+		r.must(r.put("3.a.test. 60 ALIAS x.test."))
+		refused("a fourth", r.put("4.a.test. 60 ALIAS x.test."))
+		_, err = make("c.test.", "p1", "c.test. 60 ALIAS x.test.")
+		refused("one in a new zone", err)
+		refused("a zone of another project", r.commit(func(tx *publish.Tx) error {
+			b.Project = "p1"
+			_, err := tx.UpdateZone(b)
+			return err
+		}))
+		r.must(r.commit(func(tx *publish.Tx) error {
+			if err := r.putIn(tx, "0.a.test. 60 ALIAS x.test."); err != nil {
+				return err
+			}
+			return dropIn(tx, "3.a.test.", "ALIAS")
+		}))
+		r.must(r.put("0.a.test. 60 ALIAS y.test.", "3.b.test. 60 ALIAS x.test."))
+		r.must(r.drop("0.a.test.", "ALIAS"))
+		r.stop()
+		r = openWith(t, r.path, net, quota, alias.Options{}, follow.Options{})
+		r.must(r.put("5.a.test. 60 ALIAS x.test."))
+		refused("a fourth after a restart", r.put("6.a.test. 60 ALIAS x.test."))
 	})
 }

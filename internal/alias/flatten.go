@@ -26,6 +26,7 @@ type flattener struct {
 	policy  Policy
 	epoch   int
 	zones   map[uuid.UUID]zone.Zone // read already: aliases are flattened by zone
+	grown   map[string]bool         // projects that have more aliases than before
 }
 
 func (s *Service) flattener(tx *publish.Tx) *flattener {
@@ -33,7 +34,7 @@ func (s *Service) flattener(tx *publish.Tx) *flattener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &flattener{s: s, edit: ed, tx: tx, tracker: s.tracker, policy: s.policy, epoch: s.epoch,
-		zones: map[uuid.UUID]zone.Zone{}}
+		zones: map[uuid.UUID]zone.Zone{}, grown: map[string]bool{}}
 	f.walker = walker{v: tx.View, known: f.links, all: s.policy.AllZones, ways: map[start]*way{}}
 	return f
 }
@@ -84,7 +85,10 @@ func (f *flattener) flatten(k Key) error {
 	if err != nil {
 		return err
 	}
-	f.s.touch(f.edit, k, w.names()) // before judge asks the tracker: what it learns from now on marks this ALIAS
+	// Before judge asks the tracker: what that learns from now on marks this ALIAS.
+	if f.s.touch(f.edit, k, w.names(), z.Project) {
+		f.grown[z.Project] = true
+	}
 	aimed := rec.Families
 	wait := was.Target != rec.Target && doubted(f.tracker, w.outside)
 	rec = f.judge(rec, w, k.Name, target, wait)
@@ -96,7 +100,7 @@ func (f *flattener) flatten(k Key) error {
 		}
 	}
 	rec.AllZones = f.policy.AllZones
-	f.edit.made[k] = made{rec, w.names(), w.outside, f.epoch}
+	f.edit.made[k] = made{rec, w.names(), w.outside, z.Project, f.epoch}
 	if rec.same(was) {
 		return nil
 	}
@@ -274,7 +278,7 @@ func (f *flattener) remove(k Key) error {
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	f.s.touch(f.edit, k, nil)
+	f.s.touch(f.edit, k, nil, "")
 	f.edit.made[k] = made{}
 	if err := f.tx.DeleteObject(store.KindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
 		return err

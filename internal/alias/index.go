@@ -20,6 +20,8 @@ type index struct {
 	byName   map[dnsname.Name]map[*entry]struct{}
 	children map[dnsname.Name]map[dnsname.Name]struct{} // the names of byName, and those above them, by their parents
 	byZone   map[uuid.UUID]map[dnsname.Name]struct{}
+
+	byProject map[string]int // how many aliases each project has
 }
 
 // entry is an ALIAS.
@@ -30,11 +32,14 @@ type entry struct {
 	deps    []dnsname.Name // names, and those that open edits add
 	outside dnsname.Name   // followed for it
 	open    int            // edits that touch it and have no outcome yet
+	home    string         // the project of its zone, as it is committed
+	project string         // the same, or what an open edit makes it
 }
 
 func newIndex() index {
 	return index{entries: map[Key]*entry{}, byName: map[dnsname.Name]map[*entry]struct{}{},
-		children: map[dnsname.Name]map[dnsname.Name]struct{}{}, byZone: map[uuid.UUID]map[dnsname.Name]struct{}{}}
+		children: map[dnsname.Name]map[dnsname.Name]struct{}{}, byZone: map[uuid.UUID]map[dnsname.Name]struct{}{},
+		byProject: map[string]int{}}
 }
 
 func (x *index) entry(k Key) *entry {
@@ -125,6 +130,7 @@ func (x *index) only(e *entry, names []dnsname.Name) {
 
 func (x *index) drop(e *entry) {
 	x.only(e, nil)
+	x.own(e, "")
 	delete(x.entries, e.key)
 	if delete(x.byZone[e.key.Zone], e.key.Name); len(x.byZone[e.key.Zone]) == 0 {
 		delete(x.byZone, e.key.Zone)
@@ -151,6 +157,7 @@ type made struct {
 	rec     Record // zero: it is removed
 	names   []dnsname.Name
 	outside dnsname.Name
+	project string
 	epoch   int // of the tracker and the policy by which it was judged
 }
 
@@ -168,8 +175,9 @@ func (s *Service) edit(tx *publish.Tx) *edit {
 	return ed
 }
 
-// touch notes that an edit changes an ALIAS, which depends on names from now on.
-func (s *Service) touch(ed *edit, k Key, names []dnsname.Name) {
+// touch notes that an edit changes an ALIAS, which depends on names from now on, and reports whether the ALIAS is new to
+// the project. An empty project leaves the ALIAS where it is.
+func (s *Service) touch(ed *edit, k Key, names []dnsname.Name, project string) (isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entry(k)
@@ -178,6 +186,11 @@ func (s *Service) touch(ed *edit, k Key, names []dnsname.Name) {
 		ed.made[k] = made{}
 	}
 	s.index.depend(e, names)
+	if project == "" || e.project == project {
+		return false
+	}
+	s.index.own(e, project)
+	return true
 }
 
 // committed returns the record of an ALIAS, if no open edit touches it.
@@ -207,6 +220,7 @@ func (s *Service) done(ed *edit, committed bool) {
 			s.index.drop(e)
 		default:
 			s.index.only(e, e.names)
+			s.index.own(e, e.home)
 		}
 	}
 	if committed && len(ed.due) > 0 {
@@ -221,7 +235,7 @@ func (s *Service) takeLocked(e *entry, m made) {
 		s.metrics.turned.WithLabelValues(string(m.rec.Status)).Inc()
 	}
 	s.setRecord(e, m.rec)
-	e.names = m.names
+	e.names, e.home = m.names, m.project
 	s.followLocked(e, m.outside)
 	s.pursueLocked(e)
 	if m.epoch != s.epoch && m.rec.Status != "" { // SetTracker and SetPolicy did not see it

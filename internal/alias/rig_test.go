@@ -144,12 +144,19 @@ func start(t *testing.T, script string) *rig {
 // open opens a service on a store that may be there already. Without a Rand the lookups of each run come at the same moments.
 func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo follow.Options) *rig {
 	t.Helper()
+	return openWith(t, path, net, publish.Options{}, opts, fo)
+}
+
+// openWith is open with options of the publisher.
+func openWith(t *testing.T, path string, net *simnet.Net, po publish.Options, opts alias.Options, fo follow.Options) *rig {
+	t.Helper()
 	st, err := boltstore.Open(path, boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}, path: path}
-	if r.pub, err = publish.Open(r.store, publish.Options{Derive: r.Derive, Committed: r.note}); err != nil {
+	po.Derive, po.Committed = r.Derive, r.note
+	if r.pub, err = publish.Open(r.store, po); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Open(r.pub); err != nil {

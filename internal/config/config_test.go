@@ -53,7 +53,7 @@ func leaves(t reflect.Type, path string) (out []string) {
 		name := strings.TrimPrefix(path+"."+t.Field(i).Tag.Get("yaml"), ".")
 		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
 			out = append(out, leaves(f, name)...)
-		} else {
+		} else if t.Field(i).Tag.Get("yaml") != "-" {
 			out = append(out, name)
 		}
 	}
@@ -102,7 +102,9 @@ func sections(t reflect.Type, path string) (out []string) {
 
 func allKeys(t reflect.Type) (out []string) {
 	for i := range t.NumField() {
-		out = append(out, t.Field(i).Tag.Get("yaml"))
+		if key := t.Field(i).Tag.Get("yaml"); key != "-" {
+			out = append(out, key)
+		}
 		f := t.Field(i).Type
 		if f.Kind() == reflect.Slice {
 			f = f.Elem()

@@ -130,11 +130,13 @@ func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// keys returns the settings of a section.
+// keys returns the settings of a section. A field with the tag "-" is none.
 func keys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
-		out = append(out, t.Field(i).Tag.Get("yaml"))
+		if key := t.Field(i).Tag.Get("yaml"); key != "-" {
+			out = append(out, key)
+		}
 	}
 	return out
 }

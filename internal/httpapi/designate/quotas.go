@@ -10,7 +10,7 @@ import (
 )
 
 // quotaKeys are the quotas by their names on the wire.
-var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size"}
+var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size", "aliases"}
 
 // quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
 func (c *call) quotaProject() (string, error) {
