@@ -16,7 +16,7 @@ func TestTxWrites(t *testing.T) {
 	own := slices.DeleteFunc(methods(reflect.TypeFor[*publish.Tx]()),
 		func(m string) bool { return slices.Contains(reads, m) })
 	want := []string{"Actor", "After", "CreateSet", "CreateZone", "DeleteObject", "DeleteSet", "DeleteZone", "LiftQuotas", "Note", "Now",
-		"OnDone", "Overlay", "PutObject", "ReplaceSets", "ReplaceSorted", "SetSecondary", "UpdateSet", "UpdateZone"}
+		"OnDone", "Overlay", "PutObject", "QuotasLifted", "ReplaceSets", "ReplaceSorted", "SetSecondary", "UpdateSet", "UpdateZone"}
 	if !slices.Equal(own, want) {
 		t.Errorf("methods of Tx besides those that read: %v, want %v", own, want)
 	}
