@@ -6,7 +6,7 @@ export GOWORK := off
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
-.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain clean
+.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain vuln clean
 
 run: nameplane ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
@@ -73,6 +73,12 @@ bench-egress: build ## the figures of egress firewalls by name, on a real API se
 bench-explain: nameplane ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
 	$(SETUP) test
 	$(GO) run ./bench/explain -bin bin/nameplane
+
+# No part of `make test-all`: it needs https://vuln.go.dev, and its result changes while the tree does not.
+VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
+vuln: ## known vulnerabilities in what the programs link; needs the network
+	$(VULNCHECK) ./...
+	cd kubernetes && $(VULNCHECK) ./...
 
 clean: ## what was built; ./data stays
 	rm -rf bin .cache
