@@ -21,6 +21,7 @@ type Budget struct {
 
 	mu     sync.Mutex // guards the rest
 	used   int64
+	little int64 // of used, by small work
 	owners map[string]int64
 	line   []*waiter
 }
@@ -55,9 +56,9 @@ func (e *TooLargeError) wants() int64 {
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
-// small is how large work may be to get the last eighth of the budget, which is kept for it: ordinary requests do not
-// wait for imports.
-const small = 256 << 10
+// small is the size of ordinary work: a request of 256 KiB, or an update of any size. An eighth of the budget is kept for
+// it, so that it does not wait for imports.
+const small = 4 << 20
 
 // most is what larger work may take together, 21/32 of the limit, and so the most that one piece of it can take.
 func (b *Budget) most() int64 { return b.total - b.total/8 }
@@ -104,7 +105,7 @@ func (b *Budget) wait(ctx context.Context, w *waiter) error {
 		case <-w.turn:
 			return nil
 		case <-again.C:
-			if left := b.left(); w.n > left {
+			if left := b.left(); w.n > small && w.n > left {
 				return b.leave(w, &TooLargeError{Need: w.n, Most: max(0, left), Limit: b.limit})
 			}
 		case <-ctx.Done():
@@ -142,6 +143,9 @@ func (b *Budget) give(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= w.n
+	if w.n <= small {
+		b.little -= w.n
+	}
 	if b.owners[w.owner] -= w.n; b.owners[w.owner] == 0 {
 		delete(b.owners, w.owner)
 	}
@@ -156,13 +160,15 @@ func (b *Budget) admitLocked() {
 		if held := b.owners[w.owner]; held > 0 && held+w.n > b.total/4 {
 			return false
 		}
-		if w.n > small {
-			blocked = blocked || b.used+w.n > b.most() || b.live()+b.used+w.n > b.room()
-			if blocked {
-				return false
-			}
-		} else if b.used+w.n > b.total {
+		fits := b.used+w.n <= b.most() && b.live()+b.used+w.n <= b.room()
+		switch {
+		case w.n > small && (blocked || !fits):
+			blocked = true
 			return false
+		case w.n <= small && !fits && b.little+w.n > b.total/8:
+			return false
+		case w.n <= small:
+			b.little += w.n
 		}
 		b.used += w.n
 		b.owners[w.owner] += w.n

@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -56,6 +57,35 @@ func TestTake(t *testing.T) {
 		request.release()
 		if b.used != 0 || len(b.owners) != 0 {
 			t.Errorf("%d bytes of %v are in use at the end", b.used, b.owners)
+		}
+	})
+}
+
+// TestTakeSmall: small work has an eighth of the budget even where nothing else fits, and no more.
+func TestTakeSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := int64(750 << 20)
+		b := withLive(&live)
+		var all []*taken
+		n := 0
+		for i := range 30 {
+			x := start(b, strconv.Itoa(i), 4<<20)
+			if all = append(all, x); x.done {
+				n++
+			}
+		}
+		if n != 18 { // 72 MiB of 75
+			t.Errorf("%d pieces of 4 MiB beside 750 MiB of 800", n)
+		}
+		for _, x := range all {
+			x.cancel()
+		}
+		synctest.Wait()
+		for _, x := range all[:18] {
+			x.release()
+		}
+		if b.used != 0 || b.little != 0 {
+			t.Errorf("%d bytes in use at the end, %d by small work", b.used, b.little)
 		}
 	})
 }

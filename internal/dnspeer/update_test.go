@@ -98,6 +98,32 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestUpdateQuota: a key updates its zone within the quotas of the zone's project, and no further.
+func TestUpdateQuota(t *testing.T) {
+	h := newHouse(t, dnspeer.Config{}, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: 4, ZoneRecords: -1,
+		RecordsetRecords: 2, APIExportSize: -1}})
+	for i, tt := range []struct {
+		what  string
+		add   []string
+		rcode int
+	}{
+		{"a set", []string{"a.example.org. 60 A 192.0.2.1"}, dns.RcodeSuccess},
+		{"two sets more", []string{"b.example.org. 60 A 192.0.2.1", "c.example.org. 60 A 192.0.2.1"}, dns.RcodeRefused},
+		{"two records more", []string{"a.example.org. 60 A 192.0.2.2", "a.example.org. 60 A 192.0.2.3"}, dns.RcodeRefused},
+		{"one record more", []string{"a.example.org. 60 A 192.0.2.2"}, dns.RcodeSuccess},
+	} {
+		m := updating("example.org.", func(m *dns.Msg) {
+			for _, s := range tt.add {
+				m.Insert([]dns.RR{mustRR(t, s)})
+			}
+		})
+		wire, _ := signed(t, m, "zone-key.", dns.HmacSHA256, time.Now().Unix()+int64(i))
+		if r := parsed(t, h.ask(friend, true, wire)[0]); r.Rcode != tt.rcode {
+			t.Errorf("%s: %s, want %s", tt.what, dns.RcodeToString[r.Rcode], dns.RcodeToString[tt.rcode])
+		}
+	}
+}
+
 // TestUpdateTellsWho: the history has the key's name.
 func TestUpdateTellsWho(t *testing.T) {
 	h := newHouse(t, dnspeer.Config{}, publish.Options{})

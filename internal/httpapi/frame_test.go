@@ -19,6 +19,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/nameplane/nameplane/internal/access/accesstest"
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
@@ -215,6 +216,35 @@ func TestBodyLimits(t *testing.T) {
 				t.Error("a body that says it is too long was read")
 			}
 		})
+	}
+}
+
+// TestBodyBudget: bodies take their share of the memory, give it back, and are refused while it is gone. Those of a path
+// that is streamed take none.
+func TestBodyBudget(t *testing.T) {
+	b := budget.New(64 << 20)
+	r := newRig(t, func(f *httpapi.Frame) { f.Limits = httpapi.Limits{Body: 8 << 20, Budget: b, Streamed: "/v2/imp"} })
+	post := func(path string, size int) *httptest.ResponseRecorder {
+		return r.do("POST", path, strings.Repeat("x", size), "X-Auth-Token", r.Admin)
+	}
+	for range 5 {
+		if w := post("/v2/x", 1<<20); w.Code != 200 {
+			t.Fatalf("1 MiB: %d %s", w.Code, w.Body)
+		}
+	}
+	if w := post("/v2/x", 3<<20); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("3 MiB, which take 48 MiB: %d %s", w.Code, w.Body)
+	}
+	if w := post("/v2/imports", 3<<20); w.Code != 200 {
+		t.Errorf("3 MiB of a stream: %d %s", w.Code, w.Body)
+	}
+	release, err := b.Take(t.Context(), "other", 40<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if w := post("/v2/x", 100<<10); w.Code != 200 {
+		t.Errorf("an ordinary request beside large work: %d %s", w.Code, w.Body)
 	}
 }
 
