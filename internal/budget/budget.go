@@ -56,7 +56,7 @@ func (e *TooLargeError) wants() int64 {
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
-// small is the size of ordinary work: a request of 256 KiB, or an update of any size. An eighth of the budget is kept for
+// small is the size of ordinary work: a request of 128 KiB, or an update of 32 KiB. An eighth of the budget is kept for
 // it, so that it does not wait for imports.
 const small = 4 << 20
 

@@ -119,8 +119,8 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 }
 
 // messageMemory is what a message takes for each of its bytes, from its records to the commit of an update: a record of
-// eleven bytes may become a record set of its own.
-const messageMemory = 64
+// twenty bytes may become a record set of its own.
+const messageMemory = 128
 
 // takeMemory waits for the memory that a message takes.
 func (s *Server) takeMemory(ctx context.Context, m dnsserver.PeerMessage) (release func(), err error) {

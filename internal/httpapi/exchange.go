@@ -152,10 +152,11 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 	return true
 }
 
-// Memory for a body: bodyMemory bytes for each of its own, measured on batches of record sets, from JSON to the commit.
+// Memory for a body: bodyMemory bytes for each of its own. A batch of 9,900 record sets, 0.94 MB, took 31 MB from its JSON
+// to the commit and the reply.
 // A request waits for it no longer than bodyPatience.
 const (
-	bodyMemory   = 16
+	bodyMemory   = 32
 	bodyPatience = 10 * time.Second
 )
 
