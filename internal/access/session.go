@@ -158,6 +158,7 @@ func (b *book) subject(body sessionBody) (Principal, error) {
 const (
 	maxEnded     = 10_000
 	maxEndedEach = 500
+	forgetStep   = 100 // sessions that are over and that one change forgets
 )
 
 // EndSession ends one session before its time, and those that were opened with it. It is written down, so that a restart
@@ -166,22 +167,33 @@ const (
 // At a bound it ends all sessions of the user or token instead, which needs no memory. To refuse would let the thief of
 // a session open and end as many others, after which nobody could end the stolen one.
 func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal) error {
+	// Read before the commit: all other changes would wait while ten thousand rows are read. So the bounds may be passed by
+	// as many as end at the same moment.
+	rows, err := publish.Read(a.pub, func(v store.View) ([]endedRow, error) {
+		return store.ObjectsOf[endedRow](v, store.KindEndedSession)
+	})
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	own := func(r endedRow) bool { return r.Subject == p.ID }
+	var past, rest []endedRow
+	for _, r := range rows {
+		if r.Until.Before(at) {
+			past = append(past, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	past = past[:min(len(past), forgetStep)]
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
-		rows, err := store.ObjectsOf[endedRow](tx.View, store.KindEndedSession)
-		if err != nil {
+		if err := forgetEnded(tx, past); err != nil {
 			return err
 		}
-		at := time.Now()
-		past := func(r endedRow) bool { return r.Until.Before(at) }
-		if err := forgetEnded(tx, rows, past); err != nil {
-			return err
-		}
-		rows = slices.DeleteFunc(rows, past)
-		own := func(r endedRow) bool { return r.Subject == p.ID }
-		if len(rows) < maxEnded && count(rows, own) < maxEndedEach {
+		if len(rest) < maxEnded && count(rest, own) < maxEndedEach {
 			return tx.PutObject(store.KindEndedSession, p.Session, endedRow{p.Session, p.Expires, p.ID})
 		}
-		if err := forgetEnded(tx, rows, own); err != nil {
+		if err := forgetEnded(tx, slices.DeleteFunc(rest, func(r endedRow) bool { return !own(r) })); err != nil {
 			return err
 		}
 		return endAll(tx, p)
@@ -197,12 +209,10 @@ func count(rows []endedRow, which func(endedRow) bool) (n int) {
 	return n
 }
 
-func forgetEnded(tx *publish.Tx, rows []endedRow, which func(endedRow) bool) error {
+// forgetEnded deletes rows, of which another change may have deleted some.
+func forgetEnded(tx *publish.Tx, rows []endedRow) error {
 	for _, r := range rows {
-		if !which(r) {
-			continue
-		}
-		if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil {
+		if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}

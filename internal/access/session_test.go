@@ -11,6 +11,8 @@ import (
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/store/boltstore"
+	"github.com/nameplane/nameplane/internal/store/storetest"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -250,6 +252,30 @@ func TestNoSessionIsUnrevocable(t *testing.T) {
 				t.Errorf("%d ended sessions are remembered", n)
 			}
 		})
+	}
+}
+
+// Users who end many sessions do not make the end of another session read theirs inside the commit, where everybody waits.
+func TestEndedSessionsOfOthersAreNotRead(t *testing.T) {
+	st, err := boltstore.Open(t.TempDir()+"/store.db", boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := storetest.Count(st)
+	a, stop := startOn(t, reads, Options{})
+	defer stop()
+	dir := t.TempDir()
+	if err := a.EnsureAdmin(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	fillEnded(t, a, "others", 5_000)
+	_, s, err := a.Issue(must[Principal](t)(a.Authenticate(adminToken(t, dir))), "", "token")
+	reads.Rows()
+	if err := errors.Join(err, a.EndSession(t.Context(), tester, s)); err != nil {
+		t.Fatal(err)
+	}
+	if _, rows := reads.Rows(); rows > 20 {
+		t.Errorf("the commit read %d rows", rows)
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *server) zonePathOf(who httpapi.Caller, name string) string {
 func (s *server) work(round int) map[string]int {
 	s.t.Helper()
 	rows := map[string]int{}
-	count := func(what string) { rows[what] = s.reads.Rows() }
+	count := func(what string) { rows[what], _ = s.reads.Rows() }
 	s.reads.Rows()
 	z := s.zone(fmt.Sprintf("r%d.example.org.", round))
 	count("create a zone")
@@ -109,7 +109,7 @@ func TestRecordSetsOfOthersAreNotRead(t *testing.T) {
 	for _, list := range []string{"/v2/recordsets", "/v2/recordsets?sort_dir=desc", z + "/recordsets", z + "/recordsets?sort_dir=desc"} {
 		s.reads.Rows()
 		res := s.as(alice, 200, "GET "+list, "")
-		if rows := s.reads.Rows(); rows > 12*own {
+		if rows, _ := s.reads.Rows(); rows > 12*own {
 			t.Errorf("%s read %d rows, and the project has %d", list, rows, own+10)
 		}
 		if n := len(res.items("recordsets", "id")); n != 20 {

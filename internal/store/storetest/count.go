@@ -10,23 +10,26 @@ import (
 // does it.
 type Counted struct {
 	store.Store
-	rows atomic.Int64
+	views, updates atomic.Int64
 }
 
 // Count counts the reads of a store.
 func Count(s store.Store) *Counted { return &Counted{Store: s} }
 
-// Rows returns how many rows were read since it was last called.
-func (c *Counted) Rows() int { return int(c.rows.Swap(0)) }
+// Rows returns how many rows were read since it was last called, and how many of them inside Updates.
+func (c *Counted) Rows() (all, updates int) {
+	updates = int(c.updates.Swap(0))
+	return int(c.views.Swap(0)) + updates, updates
+}
 
 // View implements store.Store.
 func (c *Counted) View(fn func(store.Reader) error) error {
-	return c.Store.View(func(r store.Reader) error { return fn(countedReader{r, &c.rows}) })
+	return c.Store.View(func(r store.Reader) error { return fn(countedReader{r, &c.views}) })
 }
 
 // Update implements store.Store.
 func (c *Counted) Update(fn func(store.Writer) error) error {
-	return c.Store.Update(func(w store.Writer) error { return fn(countedWriter{w, countedReader{w, &c.rows}}) })
+	return c.Store.Update(func(w store.Writer) error { return fn(countedWriter{w, countedReader{w, &c.updates}}) })
 }
 
 type countedReader struct {
