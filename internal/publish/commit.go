@@ -145,11 +145,14 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	return edit.Undo()
 }
 
-// run calls the edit and Derive, and catches their panic: it must not take the other edits of the group with it. A
-// fault of the store does: bbolt may have stopped in the middle of a write.
+// run calls the edit and Derive, and catches their panic: it must not take the other edits of the group with it, and
+// neither may a damaged row. Another fault of the store does: bbolt may have stopped in the middle of a write.
 func (p *Publisher) run(r *request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
+			if err = store.RowDamage(v); err != nil {
+				return
+			}
 			if store.IsFault(v) {
 				panic(v)
 			}
@@ -185,7 +188,11 @@ func (p *Publisher) serve(g *Group) {
 				working[z.zone.Name] = n
 			}
 			begin := time.Now()
-			if err := p.next(n, z); err != nil {
+			if err := p.next(n, z); errors.As(err, new(*store.DamagedError)) {
+				// A row of the zone that this edit did not write is damaged. The zone is served as it was.
+				r.err = fmt.Errorf("zone %s: the change is stored but not served: %w", z.zone.Name, err)
+				p.opts.Log.Error("a change is stored but not served", "zone", z.zone.Name, "error", err)
+			} else if err != nil {
 				// This program has just written the rows: if it cannot read them, it must not go on.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
 			}
@@ -241,7 +248,9 @@ func (p *Publisher) next(n *serving, z *zoneEdit) error {
 		return nil
 	case z.reload:
 		nodes, err := p.reload(z.zone.ID)
-		*n = serving{nodes: nodes}
+		if err == nil {
+			*n = serving{nodes: nodes}
+		}
 		return err
 	}
 	if n.nodes == nil || len(z.served) == 0 {

@@ -1,12 +1,14 @@
 package publish_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -25,5 +27,90 @@ func TestFaultInEdit(t *testing.T) {
 	})
 	if d := (*store.DamagedError)(nil); !errors.As(err, &d) {
 		t.Errorf("Commit = %v, want a DamagedError", err)
+	}
+}
+
+// spoil changes a text in the file of a store that is in use.
+func spoil(t *testing.T, path, text string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for at := 0; ; n++ {
+		i := bytes.Index(b[at:], []byte(text))
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		if _, err := f.WriteAt([]byte("!"), int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n == 0 {
+		t.Fatalf("the store does not have %q", text)
+	}
+}
+
+// TestDamagedRow damages a record set on the disk under a running publisher. An edit that meets it fails alone, and a
+// change of the zone that must read it again leaves the zone served as it was.
+func TestDamagedRow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	p, _ := runOn(t, openStore(t, path), publish.Options{})
+	z := newZone(t, p, "example.org.")
+	www := set(t, z.ID, "www.example.org.", "TXT", 0, `"text to damage"`)
+	if err := commit(t, p, func(tx *publish.Tx) error { _, err := tx.CreateSet(www); return err }); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, path, "text to damage")
+	damaged := new(store.DamagedError)
+
+	held, release := make(chan bool), make(chan bool)
+	done := make(chan error, 2)
+	go func() {
+		done <- p.Commit(t.Context(), actor, func(*publish.Tx) error { close(held); <-release; return nil })
+	}()
+	<-held
+	go func() { // in the same group as the edit that meets the row, most of the time
+		done <- p.Commit(t.Context(), actor, func(tx *publish.Tx) error {
+			_, err := tx.CreateSet(set(t, z.ID, "new.example.org.", "A", 0, "192.0.2.1"))
+			return err
+		})
+	}()
+	meet := make(chan error, 1)
+	go func() {
+		meet <- p.Commit(t.Context(), actor, func(tx *publish.Tx) error {
+			_, err := tx.RecordSet(z.ID, www.Name, www.Type)
+			return err
+		})
+	}()
+	close(release)
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Errorf("edits beside the one that met the row: %v", err)
+	}
+	if err := <-meet; !errors.As(err, &damaged) {
+		t.Errorf("the edit that met the row: %v, want a DamagedError", err)
+	}
+
+	err := commit(t, p, func(tx *publish.Tx) error {
+		zone, err := tx.Zone(z.ID)
+		if err != nil {
+			return err
+		}
+		zone.TTL += 100
+		_, err = tx.UpdateZone(zone)
+		return err
+	})
+	if !errors.As(err, &damaged) {
+		t.Errorf("a change of the zone's TTL: %v, want a DamagedError", err)
+	}
+	if served(p, "example.org.", "www.example.org.", rr.TypeTXT) == "" || served(p, "example.org.", "new.example.org.", rr.TypeA) == "" {
+		t.Error("names of the zone are no longer served")
 	}
 }

@@ -81,6 +81,15 @@ func IsFault(v any) bool {
 	return call || slice
 }
 
+// RowDamage returns the error in v, a panic for which IsFault is true, when the Store panicked because of one damaged row,
+// and nil otherwise. Nothing was being written then: the function may recover, and undo what it wrote.
+func RowDamage(v any) error {
+	if f, ok := v.(interface{ RowDamage() error }); ok {
+		return f.RowDamage()
+	}
+	return nil
+}
+
 // DamagedError says that a store's file is not what a store wrote. Nothing was changed in it.
 type DamagedError struct {
 	Path string

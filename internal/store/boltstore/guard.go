@@ -1,7 +1,6 @@
 package boltstore
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -13,6 +12,14 @@ type fault struct{ cause any }
 
 // StoreFault marks the panic for store.IsFault.
 func (*fault) StoreFault() {}
+
+// RowDamage returns the error of a row that does not have its checksum, for store.RowDamage.
+func (f *fault) RowDamage() error {
+	if d, ok := f.cause.(*store.DamagedError); ok {
+		return d
+	}
+	return nil
+}
 
 // trap, deferred around a call of bbolt, marks what panics there.
 func trap() {
@@ -69,16 +76,10 @@ func (s *Store) fileSize() int {
 
 // damaged returns the error for a panic of bbolt or a row without its checksum, and notes it.
 func (s *Store) damaged(cause any) *store.DamagedError {
-	err := fmt.Errorf("reading a page: %v", cause)
-	if row := (*rowError)(nil); errors.As(asError(cause), &row) {
-		err = row
+	d, ok := cause.(*store.DamagedError)
+	if !ok {
+		d = &store.DamagedError{Path: s.path, Err: fmt.Errorf("reading a page: %v", cause)}
 	}
-	d := &store.DamagedError{Path: s.path, Err: err}
 	s.noteDamage(d)
 	return d
-}
-
-func asError(v any) error {
-	err, _ := v.(error)
-	return err
 }

@@ -1,7 +1,6 @@
 package boltstore
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -53,14 +52,14 @@ func share(row []byte) uint64 {
 	return 1<<32 + uint64(binary.LittleEndian.Uint32(row[len(row)-sumSize:]))
 }
 
-// rowError says that a row does not have its checksum.
-type rowError struct {
-	table store.Table
-	key   []byte
+// badRow says that a row does not have its checksum.
+func badRow(t store.Table, key []byte) error {
+	return fmt.Errorf("the checksum of %s is wrong", store.KeyText(t, key))
 }
 
-func badRow(t store.Table, key []byte) error { return &rowError{t, bytes.Clone(key)} }
-
-func (e *rowError) Error() string {
-	return fmt.Sprintf("the checksum of %s is wrong", store.KeyText(e.table, e.key))
+// damagedRow returns and notes the error for a row that does not have its checksum.
+func (b *table) damagedRow(key []byte) *store.DamagedError {
+	d := &store.DamagedError{Path: b.s.path, Err: badRow(b.name, key)}
+	b.s.noteDamage(d)
+	return d
 }

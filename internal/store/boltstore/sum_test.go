@@ -91,7 +91,7 @@ func TestAimedDamage(t *testing.T) {
 		}},
 		{"the border of key and value", "of table objects is wrong", func(t *testing.T, b []byte) {
 			page, at := leafOf(t, b, "objectvalue")
-			for i := page; i < at; i += 4 {
+			for i := page; i < at; i++ {
 				if order.Uint32(b[i:]) == 6 && order.Uint32(b[i+4:]) == 19+sumSize {
 					order.PutUint32(b[i:], 7)
 					order.PutUint32(b[i+4:], 18+sumSize)

@@ -58,11 +58,9 @@ func (b *table) value(key, row []byte) []byte {
 	if ok {
 		return value
 	}
-	err := badRow(b.name, key)
-	if b.name != store.Journal {
-		panic(&fault{err})
+	if d := b.damagedRow(key); b.name != store.Journal {
+		panic(&fault{d})
 	}
-	b.s.noteDamage(&store.DamagedError{Path: b.s.path, Err: err})
 	return []byte{}
 }
 

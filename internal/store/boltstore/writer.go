@@ -85,7 +85,7 @@ func (w *writer) write(t store.Table, key, row []byte) error {
 	b, done := w.table(t), w.tables[t]
 	if old := b.find(key); old != nil {
 		if _, ok := unseal(b.seed, key, old); !ok {
-			panic(&fault{badRow(t, key)}) // nobody knows its share of the sum
+			panic(&fault{b.damagedRow(key)}) // nobody knows its share of the sum
 		}
 		done.sum -= share(old)
 	} else if row == nil {
