@@ -35,8 +35,8 @@ func (c *conversation) axfr() error {
 	return c.transferring("axfr", z, func() error { return c.sendZone(n) })
 }
 
-// sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: whoever reads slowly has an old state,
-// and a whole one.
+// sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: whoever reads slowly has an old
+// state, and a whole one.
 func (c *conversation) sendZone(n *zone.Nodes) error {
 	soa, ok := n.Find(nil).Find(rr.TypeSOA)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slots are the transfers that may run at once. No client has more than a quarter of them, and no project with its keys,
-// from however many addresses. Transfers that find none wait in line, past those whose own share is used up.
+// slots are the transfers that may run at once. No client has more than a quarter of them, and no project with its
+// keys, from however many addresses. Transfers that find none wait in line, past those whose own share is used up.
 type slots struct {
 	most int
 

@@ -29,9 +29,9 @@ type keyed struct {
 	set *zone.RecordSet
 }
 
-// ReplaceSorted makes at most count sets the whole content of a zone: absent ones are deleted, equal ones stay as they are,
-// with their ids. They come in canonical order of names, then by type, with their data as in rr.Set, and none of them is
-// kept: a million take 600 MB. It is for CommitAlone. Ids, versions and times are set here.
+// ReplaceSorted makes at most count sets the whole content of a zone: absent ones are deleted, equal ones stay as they
+// are, with their ids. They come in canonical order of names, then by type, with their data as in rr.Set, and none of
+// them is kept: a million take 600 MB. It is for CommitAlone. Ids, versions and times are set here.
 func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.RecordSet]) error {
 	e, err := tx.zone(zoneID)
 	if err != nil {
@@ -138,8 +138,8 @@ func (m *merger) deleteBefore(key []byte) error {
 // chunk is how many of the sets that there are a merger has in memory.
 const chunk = 1000
 
-// read reads the next sets that there are, when there is none left of those before. No set that was put is among them: one
-// that is behind last is put after this.
+// read reads the next sets that there are, when there is none left of those before. No set that was put is among them:
+// one that is behind last is put after this.
 func (m *merger) read() error {
 	if len(m.have) > 0 || m.end {
 		return nil

@@ -23,8 +23,8 @@ import (
 // errMoved says that a zone is not what it was when the transfer began.
 var errMoved = errors.New("the zone was changed meanwhile")
 
-// manySets is from where on a zone is worth a commit of its own, which gives memory back to the system. For every small one that
-// would take more time than all the rest.
+// manySets is from where on a zone is worth a commit of its own, which gives memory back to the system. For every small
+// one that would take more time than all the rest.
 const manySets = 10_000
 
 // readBytes is the memory of a transfer while it is read: of zonefile.Stage, a message and buffers.
@@ -39,8 +39,8 @@ func (c *copied) memory(z zone.Zone) int64 {
 	return budget.ZoneBytes(records, bytes)
 }
 
-// fits refuses a transfer that is too large for the quotas of the zone's project or for the memory, while it is read. The
-// commit checks the quotas again; a zone that was beyond them before may stay so.
+// fits refuses a transfer that is too large for the quotas of the zone's project or for the memory, while it is read.
+// The commit checks the quotas again; a zone that was beyond them before may stay so.
 func (a *attempt) fits(c *copied) error {
 	var gone zone.Zone
 	if !c.whole {
@@ -92,7 +92,8 @@ func (a *attempt) apply(ctx context.Context, c *copied, from string) error {
 			return err
 		}
 		at := time.Now().UTC()
-		return tx.SetSecondary(z.ID, publish.Secondary{Checked: at, Transferred: at, Masters: strings.Join(z.Masters, " ")})
+		masters := strings.Join(z.Masters, " ")
+		return tx.SetSecondary(z.ID, publish.Secondary{Checked: at, Transferred: at, Masters: masters})
 	})
 }
 
@@ -101,7 +102,8 @@ func (c *copied) replace(tx *publish.Tx, id uuid.UUID) error {
 	return tx.ReplaceSorted(id, c.to.Records(), func(yield func(zone.RecordSet) bool) {
 		for s := range c.to.Sets() {
 			ttl := s.TTL
-			if !yield(zone.RecordSet{Name: s.Name, Type: s.Type, TTL: &ttl, Data: s.Data, Managed: c.managed(s.Name, s.Type)}) {
+			managed := c.managed(s.Name, s.Type)
+			if !yield(zone.RecordSet{Name: s.Name, Type: s.Type, TTL: &ttl, Data: s.Data, Managed: managed}) {
 				return
 			}
 		}
@@ -113,16 +115,16 @@ func (c *copied) managed(n dnsname.Name, t rr.Type) bool {
 	return n == c.apex && (t == rr.TypeSOA || t == rr.TypeNS)
 }
 
-// changing is a set that a difference changes, with its records by rr.DataKey: a master may send millions for one set, and all
-// other changes wait meanwhile.
+// changing is a set that a difference changes, with its records by rr.DataKey: a master may send millions for one set,
+// and all other changes wait meanwhile.
 type changing struct {
 	zone.RecordSet
 	there bool
 	data  map[string]string
 }
 
-// change applies a difference, set by set: steps of different sets may be made in any order. What it removes must be there:
-// else our copy is not what the master takes it for.
+// change applies a difference, set by set: steps of different sets may be made in any order. What it removes must be
+// there: else our copy is not what the master takes it for.
 func (c *copied) change(tx *publish.Tx, id uuid.UUID) error {
 	s, err := c.set(tx, id, c.soa)
 	if err != nil {

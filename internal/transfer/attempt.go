@@ -16,8 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// attempt brings one zone up to date. It asks the masters of the zone one after the other, each in a turn of its own, until
-// one has the zone.
+// attempt brings one zone up to date. It asks the masters of the zone one after the other, each in a turn of its own,
+// until one has the zone.
 type attempt struct {
 	*Refresher
 	id    uuid.UUID
@@ -133,7 +133,8 @@ func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		a.opts.Log.Info("difference not taken, the whole zone is transferred", "zone", a.zone.Name.String(), "master", m.String(), "error", err)
+		a.opts.Log.Info("difference not taken, the whole zone is transferred", "zone", a.zone.Name.String(),
+			"master", m.String(), "error", err)
 	}
 	return a.transfer(ctx, m, nil)
 }
@@ -161,12 +162,13 @@ func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) e
 		kind = "axfr"
 	}
 	a.stat.done.WithLabelValues(kind).Inc()
-	a.opts.Log.Info("zone transferred", "zone", a.zone.Name.String(), "kind", kind, "serial", c.serial, "master", m.String(), "took", time.Since(start))
+	a.opts.Log.Info("zone transferred", "zone", a.zone.Name.String(), "kind", kind, "serial", c.serial,
+		"master", m.String(), "took", time.Since(start))
 	return nil
 }
 
-// read reads a transfer. The memory for that is free again before the commit takes its own, so that no two transfers wait for
-// each other.
+// read reads a transfer. The memory for that is free again before the commit takes its own, so that no two transfers
+// wait for each other.
 func (a *attempt) read(ctx context.Context, r request) (*copied, error) {
 	release, err := a.opts.Budget.Take(ctx, a.zone.Project, readBytes)
 	if err != nil {
@@ -209,13 +211,15 @@ func (a *attempt) expire(ctx context.Context) error {
 	case now.Before(a.expires()):
 		return nil
 	}
-	a.opts.Log.Error("zone expired: no master was heard of for too long", "zone", a.zone.Name.String(), "since", a.state.Checked)
+	a.opts.Log.Error("zone expired: no master was heard of for too long", "zone", a.zone.Name.String(),
+		"since", a.state.Checked)
 	a.state.Expired = true
 	return a.note(ctx, "expired")
 }
 
 func (a *attempt) note(ctx context.Context, what string) error {
-	return a.pub.Commit(ctx, store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}, func(tx *publish.Tx) error {
+	actor := store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}
+	return a.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
 		tx.Note("%s", what)
 		if _, err := tx.Zone(a.id); err != nil { // deleted meanwhile: nobody would ever forget what is known of it
 			return err

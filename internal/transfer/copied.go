@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// copied is a zone, or a difference, as it comes in. Its records go to a spool at once: a zone of a million names takes as
-// much memory while it is read as one of ten.
+// copied is a zone, or a difference, as it comes in. Its records go to a spool at once: a zone of a million names takes
+// as much memory while it is read as one of ten.
 type copied struct {
 	apex  dnsname.Name
 	has   *uint32 // our serial, when a difference was asked for

@@ -20,8 +20,8 @@ func marks(t *testing.T, dir string) []string {
 	return list
 }
 
-// TestCrash: a zone whose transfer was running when the program ended waits before it is tried again, longer each time, and no
-// NOTIFY and no wish of its owner is faster.
+// TestCrash: a zone whose transfer was running when the program ended waits before it is tried again, longer each time,
+// and no NOTIFY and no wish of its owner is faster.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}

@@ -31,8 +31,8 @@ type request struct {
 const (
 	dialTime = 5 * time.Second
 
-	// A transfer holds a slot that other zones wait for. A master may be silent for stallTime, because it may first have
-	// to compute a difference; each slowest bytes that it sends buy it a second more, up to stallTime again.
+	// A transfer holds a slot that other zones wait for. A master may be silent for stallTime, because it may first
+	// have to compute a difference; each slowest bytes that it sends buy it a second more, up to stallTime again.
 	stallTime = 10 * time.Second
 	slowest   = 8 << 10
 )

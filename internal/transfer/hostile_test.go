@@ -204,7 +204,8 @@ func endless(conn net.Conn) (sent int) {
 	}
 }
 
-// TestEndless: a transfer without end stops at the first bound, while it is read, and the owner of the zone reads which.
+// TestEndless: a transfer without end stops at the first bound, while it is read, and the owner of the zone reads
+// which.
 func TestEndless(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -270,7 +271,8 @@ func TestRefreshRemembersOnce(t *testing.T) {
 
 func dnsID(n byte) (id [16]byte) { id[0] = n; return id }
 
-// A master that changes a zone and not its serial, or begins again with an older one, leaves no difference that could be told.
+// A master that changes a zone and not its serial, or begins again with an older one, leaves no difference that could
+// be told.
 func TestRefreshWithoutNewSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
@@ -330,7 +332,8 @@ func TestNoteOfDeletedZone(t *testing.T) {
 	})
 }
 
-// A copy is taken anew from masters that are others now, though their serial is older, and though they are not there at first.
+// A copy is taken anew from masters that are others now, though their serial is older, and though they are not there at
+// first.
 func TestOtherMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
@@ -364,7 +367,8 @@ func TestOtherMasters(t *testing.T) {
 	})
 }
 
-// Ten thousand small zones are not ten thousand times all memory looked through; and one that cannot be served leaves nothing behind.
+// Ten thousand small zones are not ten thousand times all memory looked through; and one that cannot be served leaves
+// nothing behind.
 func TestSmallZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forced := func() uint32 { var s runtime.MemStats; runtime.ReadMemStats(&s); return s.NumForcedGC }

@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TestQuota: neither a whole zone nor a difference brings more records than the quota of the zone's project allows, and the
-// copy stays as it was.
+// TestQuota: neither a whole zone nor a difference brings more records than the quota of the zone's project allows, and
+// the copy stays as it was.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts := func(n int) (out []string) {

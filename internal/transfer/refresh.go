@@ -31,8 +31,8 @@ type RefresherOptions struct {
 // DefaultMaxZone is the default of RefresherOptions.MaxZone.
 const DefaultMaxZone = 256 << 20
 
-// Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and transfers what is
-// new. All timers are one heap, because there may be a hundred thousand zones.
+// Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and
+// transfers what is new. All timers are one heap, because there may be a hundred thousand zones.
 type Refresher struct {
 	opts RefresherOptions
 	pub  *publish.Publisher
@@ -78,18 +78,19 @@ const (
 	parallelZones = 64
 	longestLook   = time.Hour // at one master of a zone, with all that is transferred
 
-	// The timers of an SOA are taken within these bounds: a master's mistake must neither keep us busy nor keep a zone old.
+	// The timers of an SOA are taken within these bounds: a master's mistake must neither keep us busy nor keep a zone
+	// old.
 	shortestRefresh = 5 * time.Second
 	longestRefresh  = 7 * 24 * time.Hour
 	longestRetry    = time.Hour
 	firstRetry      = 2 * time.Second // of a zone that was never transferred
 
-	// betweenLooks is how long a zone's masters are left alone: whoever sends NOTIFY in a master's name shall not have us
-	// keep it busy.
+	// betweenLooks is how long a zone's masters are left alone: whoever sends NOTIFY in a master's name shall not have
+	// us keep it busy.
 	betweenLooks = 500 * time.Millisecond
 
-	// A zone whose transfer was running when the program crashed may be the cause. It waits for firstRest after the first
-	// such crash and twice as long after each further one, so that a server that is restarted serves meanwhile.
+	// A zone whose transfer was running when the program crashed may be the cause. It waits for firstRest after the
+	// first such crash and twice as long after each further one, so that a server that is restarted serves meanwhile.
 	firstRest   = time.Minute
 	longestRest = 24 * time.Hour
 )
@@ -182,7 +183,8 @@ func (r *Refresher) begin() error {
 // rest lets a zone wait after n crashes.
 func (r *Refresher) rest(z zone.Zone, n int) {
 	wait := min(firstRest<<min(n-1, 20), longestRest)
-	text := fmt.Sprintf("the server ended while it transferred the zone, %d times in a row; the zone is tried again after %v", n, wait)
+	text := fmt.Sprintf("the server ended while it transferred the zone, %d times in a row; the next try is after %v",
+		n, wait)
 	r.opts.Log.Warn("zone not refreshed", "zone", z.Name.String(), "error", text)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,8 +210,8 @@ func (r *Refresher) ready(now time.Time) (out []uuid.UUID, wait time.Duration) {
 	return out, longestPause
 }
 
-// lineUp puts zones into the line for their first masters. The store is not read with mu held: a reader of the store may
-// wait for mu.
+// lineUp puts zones into the line for their first masters. The store is not read with mu held: a reader of the store
+// may wait for mu.
 func (r *Refresher) lineUp(list []uuid.UUID) {
 	line := make([]turn, len(list))
 	_ = r.pub.View(func(v store.View) error { // what cannot be read is the error of the zone's turn

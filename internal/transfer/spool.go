@@ -13,8 +13,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// spools keep on disk what the transfers that are under way have read, and a mark for each of them: an empty file in the
-// data directory. A mark that is there when the program starts is of a transfer that the program did not survive.
+// spools keep on disk what the transfers that are under way have read, and a mark for each of them: an empty file in
+// the data directory. A mark that is there when the program starts is of a transfer that the program did not survive.
 type spools struct {
 	dir *os.Root
 	max int64 // bytes that the transfers of one project may have at once

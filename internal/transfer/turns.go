@@ -23,8 +23,9 @@ func SourceOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// turns shares the slots for transfers: no project and no master has more than a quarter of them, and the projects whose
-// zones wait take turns, whatever their number of zones. A zone that waits holds no slot. The caller holds a lock.
+// turns shares the slots for transfers: no project and no master has more than a quarter of them, and the projects
+// whose zones wait take turns, whatever their number of zones. A zone that waits holds no slot. The caller holds a
+// lock.
 type turns struct {
 	most     int // slots
 	running  int
@@ -87,8 +88,8 @@ func (t *turns) next() (turn, bool) {
 	return turn{}, false
 }
 
-// take takes the first zone that waits for a master out of the line. The other zones of that master wait behind those of
-// the project's other masters.
+// take takes the first zone that waits for a master out of the line. The other zones of that master wait behind those
+// of the project's other masters.
 func (s *share) take(j int) turn {
 	m := s.order[j]
 	z := s.waiting[m][0]

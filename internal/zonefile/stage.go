@@ -39,8 +39,8 @@ const (
 	writeRun = 64 << 10
 )
 
-// NewStage returns an empty Stage. Its file is in dir and has no name, so that it is gone when the Stage is closed or the
-// process ends.
+// NewStage returns an empty Stage. Its file is in dir and has no name, so that it is gone when the Stage is closed or
+// the process ends.
 func NewStage(dir *os.Root) (*Stage, error) {
 	name := "stage-" + rand.Text()
 	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -63,8 +63,8 @@ func (s *Stage) Records() int { return s.records }
 // Bytes returns the size of the records: of their names and data, and of ten bytes for each.
 func (s *Stage) Bytes() int64 { return s.bytes }
 
-// Err returns the error that ended the last walk over Sets early. A caller that commits the sets must check it before the
-// commit ends: otherwise the missing ones would be deleted.
+// Err returns the error that ended the last walk over Sets early. A caller that commits the sets must check it before
+// the commit ends: otherwise the missing ones would be deleted.
 func (s *Stage) Err() error { return s.err }
 
 // Add adds a record. It must not be called after Sets.

@@ -91,7 +91,8 @@ func record(text string) dns.RR {
 }
 
 func (m *master) soa(q *dns.Msg) dns.RR {
-	return record(fmt.Sprintf("%s 60 IN SOA ns.test. host.test. %d 3600 3600 86400 60", q.Question[0].Name, m.serial.Load()))
+	const soa = "%s 60 IN SOA ns.test. host.test. %d 3600 3600 86400 60"
+	return record(fmt.Sprintf(soa, q.Question[0].Name, m.serial.Load()))
 }
 
 // whole answers with a zone of one address, which ends in the serial.
@@ -129,8 +130,8 @@ func silent(m *master, conn *dns.Conn, q *dns.Msg) {
 	_ = conn.WriteMsg(r)
 }
 
-// tenants is a server with SECONDARY zones of several projects. An administrator makes them, who alone may name masters on
-// loopback addresses.
+// tenants is a server with SECONDARY zones of several projects. An administrator makes them, who alone may name masters
+// on loopback addresses.
 type tenants struct {
 	*server.Server
 	t *testing.T
@@ -140,8 +141,8 @@ type tenants struct {
 func (s tenants) secondary(project, name string, m *master) string {
 	s.t.Helper()
 	var z struct{ ID string }
-	s.Must(http.MethodPost, "/v2/zones", map[string]any{"name": name, "type": "SECONDARY", "masters": []string{m.addr}}, &z,
-		"X-Auth-Sudo-Project-Id: "+project)
+	body := map[string]any{"name": name, "type": "SECONDARY", "masters": []string{m.addr}}
+	s.Must(http.MethodPost, "/v2/zones", body, &z, "X-Auth-Sudo-Project-Id: "+project)
 	return "/v2/zones/" + z.ID
 }
 
@@ -168,8 +169,8 @@ func (s tenants) arrives(path string, serial uint32) {
 	})
 }
 
-// memory fails when the server has had more memory than most at any time. It ends the server then: the test must not take the
-// memory of the machine.
+// memory fails when the server has had more memory than most at any time. It ends the server then: the test must not
+// take the memory of the machine.
 func (s tenants) memory(most int) {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
@@ -187,8 +188,8 @@ func (s tenants) memory(most int) {
 	}
 }
 
-// TestEndlessTransfers: sixteen zones of a tenant have a master that never comes to the end. Each transfer ends at the quota
-// while it is read, memory stays small, and the zone of another tenant comes through.
+// TestEndlessTransfers: sixteen zones of a tenant have a master that never comes to the end. Each transfer ends at the
+// quota while it is read, memory stays small, and the zone of another tenant comes through.
 func TestEndlessTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": 50000}`, nil, "X-Auth-All-Projects: true")
@@ -210,7 +211,8 @@ func TestEndlessTransfers(t *testing.T) {
 func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "200MiB")
 	s := tenants{server.Start(t, server.Options{}), t}
-	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": -1, "zone_recordsets": -1}`, nil, "X-Auth-All-Projects: true")
+	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": -1, "zone_recordsets": -1}`, nil,
+		"X-Auth-All-Projects: true")
 	bad := newMaster(t, "127.0.0.2", endless)
 	var zones []string
 	for i := range 16 {
@@ -224,8 +226,8 @@ func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	}
 }
 
-// TestStalledTransfers: the twenty zones of a tenant have a master that falls silent. They hold no more than a quarter of the
-// slots, the zone of another tenant comes through before any of them is given up, and then they are.
+// TestStalledTransfers: the twenty zones of a tenant have a master that falls silent. They hold no more than a quarter
+// of the slots, the zone of another tenant comes through before any of them is given up, and then they are.
 func TestStalledTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	bad, good := newMaster(t, "127.0.0.2", silent), newMaster(t, "127.0.0.3", whole)
@@ -240,8 +242,8 @@ func TestStalledTransfers(t *testing.T) {
 	server.Eventually(t, "stalled transfers are given up", func() bool { return bad.ended.Load() >= 16 })
 }
 
-// TestKilledTransfer: the server is killed in the middle of a transfer. After the restart it serves what it had, transfers
-// other zones, and does not begin that one again, even when its owner asks for it.
+// TestKilledTransfer: the server is killed in the middle of a transfer. After the restart it serves what it had,
+// transfers other zones, and does not begin that one again, even when its owner asks for it.
 func TestKilledTransfer(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	bad := newMaster(t, "127.0.0.2", func(m *master, conn *dns.Conn, q *dns.Msg) {
@@ -272,7 +274,8 @@ func TestKilledTransfer(t *testing.T) {
 		fetch(zone)
 		fetch(other)
 		s.arrives(other, good.serial.Load())
-		if z := s.read(zone); bad.begun.Load() != begun || z.Serial != 1 || !strings.Contains(z.Copy.Problem, "ended while it transferred") {
+		z := s.read(zone)
+		if bad.begun.Load() != begun || z.Serial != 1 || !strings.Contains(z.Copy.Problem, "ended while it transferred") {
 			t.Errorf("kill %d: the transfer was begun %d times more; the zone is %+v", kills, bad.begun.Load()-begun, z)
 		}
 		if r := s.Ask("www.bad.test", dns.TypeA); len(r.Answer) != 1 {
