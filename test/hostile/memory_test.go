@@ -25,6 +25,7 @@ type besieged struct {
 	group   group
 	hostile string // tokens
 	victim  string
+	project string // id of the hostile one
 	zone    string // path of the victim's zone
 	changes int
 }
@@ -33,20 +34,22 @@ func besiege(t *testing.T) *besieged {
 	t.Helper()
 	g := newGroup(t, shipped(t))
 	b := &besieged{Server: server.Start(t, server.Options{Runner: g.runner()}), t: t, group: g}
-	b.hostile, b.victim = b.tenant("hostile"), b.tenant("victim")
+	b.hostile, b.project = b.tenant("hostile")
+	b.victim, _ = b.tenant("victim")
 	var z struct{ ID string }
 	b.must(b.victim, "/v2/zones", map[string]any{"name": "victim.example.org.", "email": "a@example.org"}, &z)
 	b.zone = "/v2/zones/" + z.ID
 	return b
 }
 
-// tenant returns a token of a member of a new project.
-func (b *besieged) tenant(project string) string {
+// tenant returns a token of a member of a new project, and the id of the project.
+func (b *besieged) tenant(project string) (token, id string) {
 	b.t.Helper()
-	b.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": project}, nil)
+	var p struct{ Project struct{ ID string } }
+	b.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": project}, &p)
 	var made struct{ Token struct{ Token string } }
 	b.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"}, &made)
-	return made.Token.Token
+	return made.Token.Token, p.Project.ID
 }
 
 func (b *besieged) must(token, path string, body, out any) {
