@@ -6,7 +6,7 @@ export GOWORK := off
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
-.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain vuln clean
+.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain bench-hostile vuln clean
 
 run: nameplane ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
@@ -42,6 +42,7 @@ test: ## install what the tests of the nameplane program need, then run them
 
 test-all: test ## the same for everything, Kubernetes and OVN included
 	$(SETUP) test-all
+	$(TEST) -tags soak ./test/hostile
 	cd kubernetes && $(GO) vet ./...
 	cd kubernetes && $(STATICCHECK) ./...
 	cd kubernetes && $(TEST) -race -cpu 1 ./internal/... ./plugin/...
@@ -73,6 +74,10 @@ bench-egress: build ## the figures of egress firewalls by name, on a real API se
 bench-explain: nameplane ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
 	$(SETUP) test
 	$(GO) run ./bench/explain -bin bin/nameplane
+
+bench-hostile: ## ten minutes of all attacks at once: what another tenant notices; needs root
+	$(SETUP) test
+	$(TEST) -count 1 -tags soak -run TestSoak -v ./test/hostile -soak 10m
 
 # No part of `make test-all`: it needs https://vuln.go.dev, and its result changes while the tree does not.
 VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
