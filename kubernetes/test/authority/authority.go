@@ -27,8 +27,8 @@ type Authority struct {
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir()}
-	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	a.cert, a.key = a.sign("ca", ca)
+	a.cert, a.key = a.sign("ca", &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
@@ -65,8 +65,9 @@ func (a *Authority) sign(base string, c *x509.Certificate) (*x509.Certificate, *
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{base + ".crt": {Type: "CERTIFICATE", Bytes: der}, base + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+	blocks := map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}}
+	for suffix, block := range blocks {
+		if err := os.WriteFile(filepath.Join(a.dir, base+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
 			a.t.Fatal(err)
 		}
 	}

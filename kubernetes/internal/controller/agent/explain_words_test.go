@@ -83,6 +83,19 @@ func TestExplainService(t *testing.T) {
 	}
 }
 
+// TestExplainRefused warns of an address in a status that agents open for no name.
+func TestExplainRefused(t *testing.T) {
+	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("www.example.com"))}, nodes: []corev1.Node{newNode("n", nil, "198.51.100.1")},
+		resolvers: []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1", "www.example.com. 198.51.100.1 198.51.100.2")}}
+	for a, want := range map[string]string{"198.51.100.2": "", "203.0.113.1": "",
+		"198.51.100.1": "198.51.100.1: an address of a node, which agents open for no name unless their --permit names it"} {
+		got := explain(t.Context(), o, Question{Namespace: "ns1", Addr: addr(a)}, t0)
+		if warnings := strings.Join(got.Warnings, "; "); warnings != want {
+			t.Errorf("%s: warnings %q, want %q", a, warnings, want)
+		}
+	}
+}
+
 // TestExplainBadRules tells once what is wrong with rules, however many say it, and where the others are in force.
 func TestExplainBadRules(t *testing.T) {
 	selector := apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}}}

@@ -26,6 +26,7 @@ import (
 	apiv1 "github.com/nameplane/nameplane/kubernetes/api/v1"
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 	"github.com/nameplane/nameplane/kubernetes/test/authority"
 )
@@ -61,10 +62,11 @@ var hostileOptions = Options{ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/1
 func hostileObjects() objects {
 	n := newNode("n1", map[string]string{node.HostsAnnotation: `["198.51.100.8/24"]`}, "198.51.100.7")
 	n.Spec.PodCIDRs = []string{"10.200.0.0/24"}
+	services := &networkingv1.ServiceCIDR{Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
 	return objects{
 		firewalls: []apiv1.EgressFirewall{ef("shop", 1, allow("www.example.com"))},
 		nodes:     []corev1.Node{n},
-		services:  []client.Object{&networkingv1.ServiceCIDR{Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}},
+		services:  []client.Object{services},
 	}
 }
 
@@ -153,8 +155,8 @@ func (p *peer) open(lease time.Duration, addrs ...string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(p.conn, `{"op":"program","id":%d,"pattern":"www.example.com.","name":"www.example.com.","addrs":%s,"leaseMs":%d}`+"\n",
-		p.id, list, lease.Milliseconds()); err != nil {
+	const line = `{"op":"program","id":%d,"pattern":"www.example.com.","name":"www.example.com.","addrs":%s,"leaseMs":%d}`
+	if _, err := fmt.Fprintf(p.conn, line+"\n", p.id, list, lease.Milliseconds()); err != nil {
 		p.t.Fatal(err)
 	}
 	r := p.read()
@@ -164,8 +166,8 @@ func (p *peer) open(lease time.Duration, addrs ...string) string {
 	return r.Error
 }
 
-// TestHostilePeer: a peer with a valid certificate asks the agent to open metadata, nodes, services, pods and special addresses, and
-// others for ten years. The agent opens none of them.
+// TestHostilePeer: a peer with a valid certificate asks the agent to open metadata, nodes, services, pods and special
+// addresses, and others for ten years. The agent opens none of them.
 func TestHostilePeer(t *testing.T) {
 	const decade = 10 * 365 * 24 * time.Hour
 	d := newTables()
@@ -183,10 +185,12 @@ func TestHostilePeer(t *testing.T) {
 			t.Errorf("open %s: no error", a)
 		}
 	}
-	if got := p.open(decade, "203.0.113.1"); !strings.Contains(got, "a lease of 315360000000 ms: it is from 1 ms to 24h0m0s") {
-		t.Errorf("open a public address for ten years: %q", got)
+	got, want := p.open(decade, "203.0.113.1"), "a lease of 315360000000 ms: it is from 1 ms to 24h0m0s"
+	if got != want {
+		t.Errorf("open a public address for ten years: %q, want %q", got, want)
 	}
-	if got := p.open(time.Minute, "203.0.113.2", "169.254.169.254", "203.0.113.3"); !strings.Contains(got, "169.254.169.254 is refused") {
+	got = p.open(time.Minute, "203.0.113.2", "169.254.169.254", "203.0.113.3")
+	if !strings.HasPrefix(got, "169.254.169.254 is refused") {
 		t.Errorf("open metadata among others: %q", got)
 	}
 	if got := p.open(24*time.Hour, "203.0.113.4"); got != "" {
@@ -195,21 +199,33 @@ func TestHostilePeer(t *testing.T) {
 	expect(t, d, www, "203.0.113.2", "203.0.113.3", "203.0.113.4")
 }
 
-// TestHostileStatus: protected addresses that somebody wrote into the status of a DNSNameResolver, or left in the database, open
-// nothing.
+// TestHostileStatus: protected addresses that somebody wrote into the status of a DNSNameResolver, or that an agent which
+// did not know the cluster's networks left in the database, open nothing.
 func TestHostileStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newTables()
-		bad := slices.Sorted(maps.Keys(protected))
-		o := hostileObjects()
-		o.resolvers = []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1", "www.example.com. 203.0.113.1 "+strings.Join(bad, " "))}
+		d, o := newTables(), hostileObjects()
+		bad := strings.Join(slices.Sorted(maps.Keys(protected)), " ")
+		o.resolvers = []v1alpha1.DNSNameResolver{resolver("www.example.com.", "1", "www.example.com. 203.0.113.1 "+bad)}
+		old := newEngine(d, time.Hour)
+		old.read = func(context.Context) (reading, error) {
+			in := newReader(hostileOptions).read(o)
+			in.policy = learn.Policy{}
+			return in, nil
+		}
+		if _, err := old.pass(t.Context(), false); err != nil || len(d.set(www)) < 5 {
+			t.Fatalf("without the networks of the cluster there is %v (%v)", d.set(www), err)
+		}
 		startHostile(t, d, func() objects { return o })
 		settle()
 		expect(t, d, www, "203.0.113.1")
+		if kept := d.kept(www); len(kept) > 0 {
+			t.Errorf("kept for old connections: %v", kept)
+		}
 	})
 }
 
-// TestAddressOfNewNode: an address that a node gets is closed for the name that had it, and not kept for old connections.
+// TestAddressOfNewNode: an address that a node gets is closed for the name that had it, and not kept for old
+// connections.
 func TestAddressOfNewNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()

@@ -28,8 +28,8 @@ type networksOf struct {
 // objectKey names a Node, a ServiceCIDR or a Service.
 type objectKey struct{ kind, namespace, name string }
 
-// policy returns which addresses no name may open, whoever asks for them: those that the plugin refuses. The networks are built
-// again only when an object changed them.
+// policy returns which addresses no name may open, whoever asks for them: those that the plugin refuses. The networks are
+// built again only when an object changed them.
 func (r *reader) policy(o objects) learn.Policy {
 	now := make(map[objectKey]networksOf, len(o.nodes)+len(o.services))
 	note := func(kind string, obj client.Object, read func() []learn.Network) {
@@ -58,7 +58,8 @@ func (r *reader) policy(o objects) learn.Policy {
 		r.cluster = learn.NewNetworks(all)
 	}
 	r.networks = now
-	return learn.Policy{Cluster: r.cluster, Refuse: r.opts.Refuse, Permit: r.opts.Permit, Special: specialaddr.Table{NAT64: r.opts.NAT64}}
+	return learn.Policy{Cluster: r.cluster, Refuse: r.opts.Refuse, Permit: r.opts.Permit,
+		Special: specialaddr.Table{NAT64: r.opts.NAT64}}
 }
 
 func (r *reader) nodeNetworks(n *corev1.Node) []learn.Network {
@@ -68,10 +69,11 @@ func (r *reader) nodeNetworks(n *corev1.Node) []learn.Network {
 	return append(node.HostNetworks(n), node.PodNetworks(n)...)
 }
 
-// serviceKind returns the kind that has the addresses of services: ServiceCIDRs, which clusters have since Kubernetes 1.33, or
-// the Services themselves.
+// serviceKind returns the kind that has the addresses of services: ServiceCIDRs, which clusters have since Kubernetes 1.33,
+// or the Services themselves.
 func serviceKind(m meta.RESTMapper) (client.Object, error) {
-	_, err := m.RESTMapping(networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR").GroupKind(), networkingv1.SchemeGroupVersion.Version)
+	kind := networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR")
+	_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case err == nil:
 		return &networkingv1.ServiceCIDR{}, nil
@@ -115,8 +117,8 @@ func stripService(obj any) (any, error) {
 	return obj, nil
 }
 
-// admit returns the addresses of l that the policy allows, and an error about the others. The policy is that of the last pass,
-// so callers wait for the first one.
+// admit returns the addresses of l that the policy allows, and an error about the others. The policy is that of the last
+// pass, so callers wait for the first one.
 func (e *engine) admit(p enforce.Pattern, l hold.Learned) (addrs []netip.Addr, err error) {
 	e.mu.Lock()
 	policy := e.policy
@@ -132,7 +134,7 @@ func (e *engine) admit(p enforce.Pattern, l hold.Learned) (addrs []netip.Addr, e
 	}
 	if err != nil {
 		e.refusals.Do(func() {
-			e.log.Warn("a plugin asked for an address that no name may open", "pattern", p.String(), "name", l.Name, "err", err)
+			e.log.Warn("a client asked for an address that no name may open", "pattern", p.String(), "name", l.Name, "err", err)
 		})
 	}
 	return addrs, err

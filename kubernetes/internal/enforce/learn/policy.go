@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Policy says which addresses of answers must not open a firewall. Whoever answers for an allowed name could otherwise let
-// pods reach the node, the cluster or the cloud's metadata by giving their addresses.
+// Policy says which addresses of answers must not open a firewall. Whoever answers for an allowed name could otherwise
+// let pods reach the node, the cluster or the cloud's metadata by giving their addresses.
 type Policy struct {
 	Cluster *Networks         // the cluster's own
 	Refuse  []netip.Prefix    // beyond those
@@ -17,9 +17,9 @@ type Policy struct {
 }
 
 // refused are the classes of special addresses that open nothing. Shared addresses (RFC 6598) are among them because
-// OVN-Kubernetes uses them between its routers. Private addresses (RFC 1918, RFC 4193) are not: names of a company's own network
-// are what many egress rules are about. A cluster's addresses of pods, services and nodes are mostly private too; which they
-// are, the cluster says. Addresses for documentation and benchmarking lead nowhere.
+// OVN-Kubernetes uses them between its routers. Private addresses (RFC 1918, RFC 4193) are not: names of a company's own
+// network are what many egress rules are about. A cluster's addresses of pods, services and nodes are mostly private too;
+// which they are, the cluster says. Addresses for documentation and benchmarking lead nowhere.
 const refused = specialaddr.Unspecified | specialaddr.Loopback | specialaddr.LinkLocal | specialaddr.Shared |
 	specialaddr.Metadata | specialaddr.Multicast | specialaddr.Reserved
 
