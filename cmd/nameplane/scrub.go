@@ -72,6 +72,9 @@ func scrubServer(cmd *cobra.Command, conn *connection) (rows int, err error) {
 // verify returns an error for a file that is no intact store.
 func verify(path string) error {
 	_, err := boltstore.Check(path)
+	if errors.Is(err, boltstore.ErrNoChecksums) {
+		return nil // the server is of an earlier build
+	}
 	if d, ok := errors.AsType[*store.DamagedError](err); ok {
 		return cli.Fail("nameplane scrub says more about the store of the server; keep the backups that you have",
 			"the copy is damaged and was not kept: %s", d.Err)

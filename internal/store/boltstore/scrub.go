@@ -2,14 +2,15 @@ package boltstore
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// errPlain says that a file cannot be verified.
-var errPlain = errors.New("it is of an earlier build, whose rows have no checksums: start this build on it once")
+// ErrNoChecksums says that the rows of a store cannot be verified. Its pages are sound.
+var ErrNoChecksums = errors.New("it is of an earlier build, whose rows have no checksums: start this build on it once")
 
 // Scrub reads the whole file from the disk, verifies every page and the checksums of all rows and tables, and returns the
 // number of rows. Damage is a *store.DamagedError. The store stays in use meanwhile.
@@ -41,8 +42,11 @@ func (s *Store) scrubbed(found checked, err error) error {
 	if err == nil {
 		err = found.err()
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, ErrNoChecksums):
+		return s.unavailable(err)
 	}
 	d := &store.DamagedError{Path: s.path, Err: err}
 	s.noteDamage(d)
@@ -53,7 +57,7 @@ func (s *Store) scrubbed(found checked, err error) error {
 func (c checked) err() error {
 	switch {
 	case c.plain:
-		return errPlain
+		return ErrNoChecksums
 	case c.history != nil:
 		return c.history
 	case c.torn:
@@ -80,7 +84,10 @@ func Check(path string) (rows int, err error) {
 	if err == nil {
 		err = found.err()
 	}
-	if err != nil && !errors.As(err, new(*store.DamagedError)) {
+	switch {
+	case errors.Is(err, ErrNoChecksums):
+		err = fmt.Errorf("store file %s cannot be verified: %w", path, err)
+	case err != nil && !errors.As(err, new(*store.DamagedError)):
 		err = &store.DamagedError{Path: path, Err: err}
 	}
 	return found.rows, err

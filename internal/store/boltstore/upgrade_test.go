@@ -61,6 +61,9 @@ func plainStore(t *testing.T, path string, sets int) rows {
 func TestUpgrade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	model := plainStore(t, path, 20_000)
+	if _, err := Check(path); !errors.Is(err, ErrNoChecksums) || errors.As(err, new(*store.DamagedError)) {
+		t.Errorf("Check = %v, want ErrNoChecksums", err)
+	}
 	writeFile(t, path+".new", []byte("of an upgrade that was cut off"))
 	s := open(t, path)
 	model[store.Meta]["format"] = string([]byte{store.Format})
