@@ -205,31 +205,31 @@ func TestLinks(t *testing.T) {
 
 var testName = regexp.MustCompile("`([a-z/-]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0-9_]+)(/[^`]+)?`")
 
-// TestConformance wants every test that docs/conformance.md names to exist in the package it names, and every subtest to be named
-// there.
-func TestConformance(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(root, "docs/conformance.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := testName.FindAllStringSubmatch(string(b), -1)
-	if len(names) < 30 {
-		t.Fatalf("docs/conformance.md names only %d tests", len(names))
-	}
-	for _, m := range names {
-		files, _ := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
-		found := slices.ContainsFunc(files, func(f string) bool {
-			text, err := os.ReadFile(f)
-			return err == nil && strings.Contains(string(text), "func "+m[2]+"(")
-		})
-		if !found {
-			t.Errorf("docs/conformance.md: there is no %s in %s", m[2], m[1])
+// TestNamedTests wants every test that a page names to exist in the package it names, and every subtest to be named there.
+func TestNamedTests(t *testing.T) {
+	for page, least := range map[string]int{"docs/conformance.md": 30, "docs/explanation/threats.md": 20} {
+		b, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if sub := strings.TrimPrefix(m[3], "/"); sub != "" && !slices.ContainsFunc(files, func(f string) bool {
-			text, err := os.ReadFile(f)
-			return err == nil && strings.Contains(string(text), strconv.Quote(sub))
-		}) {
-			t.Errorf("docs/conformance.md: %s in %s has no %q", m[2], m[1], sub)
+		names := testName.FindAllStringSubmatch(string(b), -1)
+		if len(names) < least {
+			t.Fatalf("%s names only %d tests", page, len(names))
+		}
+		for _, m := range names {
+			files, _ := filepath.Glob(filepath.Join(root, m[1], "*_test.go"))
+			has := func(text string) bool {
+				return slices.ContainsFunc(files, func(f string) bool {
+					b, err := os.ReadFile(f)
+					return err == nil && strings.Contains(string(b), text)
+				})
+			}
+			if !has("func " + m[2] + "(") {
+				t.Errorf("%s: there is no %s in %s", page, m[2], m[1])
+			}
+			if sub := strings.TrimPrefix(m[3], "/"); sub != "" && !has(strconv.Quote(sub)) {
+				t.Errorf("%s: %s in %s has no %q", page, m[2], m[1], sub)
+			}
 		}
 	}
 }
