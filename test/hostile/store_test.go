@@ -208,6 +208,33 @@ func TestScrub(t *testing.T) {
 	}
 }
 
+// TestHistoryDamage damages a row of the history of a stopped server. Answers do not need it: the server starts, serves,
+// refuses changes, and says so.
+func TestHistoryDamage(t *testing.T) {
+	s := server.Start(t, server.Options{})
+	zone := s.CreateZone("example.org.")
+	s.Run("record", "set", "example.org", "www", "A", "192.0.2.1")
+	s.End(syscall.SIGTERM)
+	path := filepath.Join(s.Data, "nameplane.db")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeOver(t, path, b, bytes.ReplaceAll(b, []byte("batch of 1"), []byte("batch of 2")))
+	s.Restart()
+	wantAddress(t, s, "www.example.org.", "192.0.2.1")
+	if addText(t, s, zone, 1) {
+		t.Error("a change was taken by a damaged store")
+	}
+	wantState(t, s, "degraded", 0)
+	if s.Metric("nameplane_store_damaged") != 1 || !strings.Contains(s.Log(), "the history of zones") {
+		t.Errorf("the damage is not reported:\n%s", s.Log())
+	}
+	if out := s.Run("record", "list", "example.org"); !strings.Contains(out, "192.0.2.1") {
+		t.Errorf("record list says:\n%s", out)
+	}
+}
+
 // writeOver writes those bytes of a file that differ.
 func writeOver(t *testing.T, path string, was, now []byte) {
 	t.Helper()
