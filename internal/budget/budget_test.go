@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -12,26 +13,35 @@ import (
 )
 
 // withLive returns a budget of 800 MiB for the process, and so 600 MiB for work, on a heap that a test sets.
-func withLive(live *int64) *Budget {
+func withLive(live *atomic.Int64) *Budget {
 	b := New(800 << 20)
-	b.live = func() int64 { return *live }
+	b.live = live.Load
 	return b
 }
 
 // taken is a Take that runs beside the test.
 type taken struct {
 	cancel  context.CancelFunc
-	done    bool
+	ended   chan struct{} // closed when err and release are set
 	err     error
 	release func()
 }
 
+func (x *taken) done() bool {
+	select {
+	case <-x.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func start(b *Budget, owner string, n int64) *taken {
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &taken{cancel: cancel}
+	x := &taken{cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		x.release, x.err = b.Take(ctx, owner, n)
-		x.done = true
+		close(x.ended)
 	}()
 	synctest.Wait()
 	return x
@@ -39,18 +49,18 @@ func start(b *Budget, owner string, n int64) *taken {
 
 func TestTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var live int64
+		var live atomic.Int64
 		b := withLive(&live)
 		big := start(b, "p1", 450<<20)
 		other := start(b, "p2", 100<<20) // 550 MiB would leave too little for small work
 		request := start(b, "p3", 10<<10)
-		if !big.done || other.done || !request.done {
-			t.Fatalf("450 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done, other.done, request.done)
+		if !big.done() || other.done() || !request.done() {
+			t.Fatalf("450 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done(), other.done(), request.done())
 		}
 		big.release()
 		big.release() // once
 		synctest.Wait()
-		if !other.done || b.used != 100<<20+10<<10 {
+		if !other.done() || b.used != 100<<20+10<<10 {
 			t.Fatalf("the next in line waits, with %d bytes in use", b.used)
 		}
 		other.release()
@@ -64,13 +74,14 @@ func TestTake(t *testing.T) {
 // TestTakeSmall: small work has an eighth of the budget even where nothing else fits, and no more.
 func TestTakeSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		live := int64(750 << 20)
+		var live atomic.Int64
+		live.Store(750 << 20)
 		b := withLive(&live)
 		var all []*taken
 		n := 0
 		for i := range 30 {
 			x := start(b, strconv.Itoa(i), 4<<20)
-			if all = append(all, x); x.done {
+			if all = append(all, x); x.done() {
 				n++
 			}
 		}
@@ -93,7 +104,7 @@ func TestTakeSmall(t *testing.T) {
 // TestTakeShare: an owner that holds a quarter waits, and others pass it.
 func TestTakeShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var live int64
+		var live atomic.Int64
 		b := withLive(&live)
 		var mine []*taken
 		for range 20 {
@@ -101,14 +112,14 @@ func TestTakeShare(t *testing.T) {
 		}
 		n := 0
 		for _, x := range mine {
-			if x.done {
+			if x.done() {
 				n++
 			}
 		}
 		if n != 9 { // 144 MiB of 150
 			t.Errorf("one owner has %d shares of 16 MiB", n)
 		}
-		if victim := start(b, "victim", 16<<20); !victim.done {
+		if victim := start(b, "victim", 16<<20); !victim.done() {
 			t.Error("another owner waits behind it")
 		} else {
 			victim.release()
@@ -118,6 +129,7 @@ func TestTakeShare(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, x := range mine {
+			<-x.ended
 			if x.err == nil {
 				x.release()
 			} else if !errors.Is(x.err, context.Canceled) {
@@ -133,38 +145,43 @@ func TestTakeShare(t *testing.T) {
 // TestTakeLive: what is served leaves less for work, and a collection that finds less in use lets it go on.
 func TestTakeLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		live := int64(650 << 20)
+		var live atomic.Int64
+		live.Store(650 << 20)
 		b := withLive(&live)
 		if b.Full() != true {
 			t.Error("650 of 800 MiB are not full")
 		}
 		x := start(b, "p", 100<<20)
-		if x.done {
+		if x.done() {
 			t.Fatal("100 MiB beside 650 MiB of 800 MiB")
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		<-x.ended
 		if e, ok := errors.AsType[*TooLargeError](x.err); !ok || e.Most != 50<<20 {
 			t.Errorf("100 MiB where what is served leaves 50 MiB: %v", x.err)
 		}
-		live = 600 << 20
+		live.Store(600 << 20)
 		x = start(b, "p", 100<<20)
-		if !x.done {
+		if !x.done() {
 			t.Error("100 MiB do not fit where 100 MiB are left")
 		}
 		other := start(b, "q", 50<<20)
 		time.Sleep(2 * time.Second)
-		if other.done {
-			t.Errorf("50 MiB more: %v", other.err)
+		synctest.Wait()
+		if other.done() {
+			t.Error("50 MiB more")
 		}
 		x.release()
 		other.cancel()
 		synctest.Wait()
-		live = 650 << 20
+		live.Store(650 << 20)
 		x = start(b, "p", 100<<20)
-		live = 500 << 20
+		live.Store(500 << 20)
 		time.Sleep(2 * time.Second)
-		if !x.done || x.err != nil || b.Full() {
-			t.Errorf("after a collection: %v, %v, full %v", x.done, x.err, b.Full())
+		synctest.Wait()
+		if !x.done() || x.err != nil || b.Full() {
+			t.Errorf("after a collection: %v, %v, full %v", x.done(), x.err, b.Full())
 		}
 		x.release()
 	})
