@@ -11,19 +11,27 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// benchPublisher has a zone of n aliases on one target in another zone, which change changes.
-func benchPublisher(b *testing.B, n int) (change func(i int)) {
+// benchPublisher has a zone of n aliases on one target in another zone, which change changes. It sends the number of
+// aliases that each commit flattened to flattened, if that is not nil.
+func benchPublisher(b *testing.B, n int, flattened chan<- int) (change func(i int)) {
 	b.Helper()
 	st, err := boltstore.Open(filepath.Join(b.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	s := alias.New(alias.Options{})
-	pub, err := publish.Open(st, publish.Options{Derive: s.Derive})
+	pub, err := publish.Open(st, publish.Options{Derive: s.Derive, Committed: func(changes []store.Change) {
+		for _, c := range changes {
+			if flattened != nil && len(c.Sets) > 0 && c.Sets[0].After != nil && c.Sets[0].After.Hidden {
+				flattened <- len(c.Sets) - 1 // without the SOA
+			}
+		}
+	}})
 	if err == nil {
 		err = s.Open(pub)
 	}
@@ -81,11 +89,30 @@ func address(z zone.Zone, i int) zone.RecordSet {
 	return zone.RecordSet{Zone: z.ID, Name: name("www.example.net."), Type: rr.TypeA, Data: []string{string([]byte{192, 0, byte(i >> 8), byte(i)})}}
 }
 
+// BenchmarkFollow is one change of an address that so many aliases in one zone have, until all of them have it.
+func BenchmarkFollow(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			flattened := make(chan int, 1000)
+			change := benchPublisher(b, n, flattened)
+			for len(flattened) > 0 {
+				<-flattened
+			}
+			for i := 1; b.Loop(); i++ {
+				change(i)
+				for left := n; left > 0; {
+					left -= <-flattened
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkDerive is one change of an address that so many aliases in one zone have, until it is durable and served.
 func BenchmarkDerive(b *testing.B) {
 	for _, n := range []int{0, 1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			change := benchPublisher(b, n)
+			change := benchPublisher(b, n, nil)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {

@@ -24,7 +24,7 @@ type Quotas struct {
 //
 // Designate's defaults are 10 zones and 500 record sets and records in each. Those refuse the zone of a thousand hosts
 // that a server of one's own is for. recordset_records is Designate's: more than 20 records rarely fit a UDP packet.
-// Exports have no limit: they are streamed and need no memory. 10,000 ALIAS take 15 MB, and a change of the one name that
+// Exports have no limit: they are streamed and need no memory. 10,000 ALIAS take 10 MB, and a change of the one name that
 // all of them follow keeps the committer busy for a second, in steps.
 func DefaultQuotas() Quotas {
 	return Quotas{Zones: 100, ZoneRecordsets: 20_000, ZoneRecords: 20_000, RecordsetRecords: 20, APIExportSize: -1,
