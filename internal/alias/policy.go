@@ -10,9 +10,9 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Policy is what an operator decides about targets: which addresses of outside ones are refused, how long the last good ones
-// stay, and which zones are ours. Whoever owns a target could otherwise make names of ours lead into networks that trust them.
-// Addresses in our own zones are their owners' to choose.
+// Policy is what an operator decides about targets: which addresses of outside ones are refused, how long the last
+// good ones stay, and which zones are ours. Whoever owns a target could otherwise make names of ours lead into
+// networks that trust them. Addresses in our own zones are their owners' to choose.
 type Policy struct {
 	Special      specialaddr.Table // classifies addresses
 	AllowPrivate bool              // private, loopback, link-local and other special addresses, except cloud metadata
@@ -29,7 +29,8 @@ const (
 	refusedAlways    = specialaddr.Metadata // they give credentials to whoever asks, and no name needs them
 )
 
-// refuses is why an address is refused; empty: it is not. An IPv6 address that leads to one of IPv4 is refused as that one.
+// refuses is why an address is refused; empty: it is not. An IPv6 address that leads to one of IPv4 is refused as
+// that one.
 func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 	own := func(a netip.Addr) bool { return slices.Contains(p.Own, a) }
 	if !p.AllowOwn && (own(a.Unmap()) || slices.ContainsFunc(p.Special.Ends(a), own)) {

@@ -11,8 +11,8 @@ import (
 
 // judgements are functions of net and netip that tell special-purpose addresses from others, each in its own way.
 // IsLoopback and IsUnspecified are not among them: they are right for the addresses of our own listeners and clients.
-var judgements = []string{"IsPrivate", "IsLinkLocalUnicast", "IsLinkLocalMulticast", "IsInterfaceLocalMulticast", "IsMulticast",
-	"IsGlobalUnicast"}
+var judgements = []string{"IsPrivate", "IsLinkLocalUnicast", "IsLinkLocalMulticast", "IsInterfaceLocalMulticast",
+	"IsMulticast", "IsGlobalUnicast"}
 
 // defaults are prefixes that are no list of special addresses: defaults of flags.
 var defaults = []string{"10.128.0.0/14"}
@@ -30,7 +30,8 @@ func TestSpecialAddresses(t *testing.T) {
 			switch n := n.(type) {
 			case *ast.BasicLit:
 				text, _ := strconv.Unquote(n.Value)
-				if _, err := netip.ParsePrefix(text); n.Kind == token.STRING && err == nil && !slices.Contains(defaults, text) {
+				_, err := netip.ParsePrefix(text)
+				if n.Kind == token.STRING && err == nil && !slices.Contains(defaults, text) {
 					why = "lists the prefix " + text
 				}
 			case *ast.SelectorExpr:

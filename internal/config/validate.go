@@ -34,7 +34,8 @@ func (c Config) problems() []problem {
 	v.need(c.Data != "", "data", "must name a directory")
 	for i, s := range c.NAT64 {
 		_, err := specialaddr.ParseNAT64(s)
-		v.need(err == nil, fmt.Sprintf("nat64[%d]", i), "must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96")
+		v.need(err == nil, fmt.Sprintf("nat64[%d]", i),
+			"must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96")
 	}
 	v.oneOf("log.format", c.Log.Format, "text", "json")
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

@@ -32,8 +32,8 @@ const (
 	Mapped                          // an IPv4 address in the form of IPv6
 	Translated                      // a translator or tunnel sends packets on to an IPv4 address inside
 
-	// Special are the classes that no host of the public internet has. Mapped and Translated addresses have the classes of
-	// the IPv4 address inside, besides their own.
+	// Special are the classes that no host of the public internet has. Mapped and Translated addresses have the
+	// classes of the IPv4 address inside, besides their own.
 	Special = Mapped - 1
 )
 
@@ -88,10 +88,10 @@ func (t Table) Classes(a netip.Addr) Class {
 // Public reports whether a host of the public internet may have this address.
 func (t Table) Public(a netip.Addr) bool { return t.Classes(a)&Special == 0 }
 
-// Allowed reports whether an administrator has named an address: one of the networks contains it. A special address must be
-// named as such, by a network inside its block: 0.0.0.0/0 allows every public address and no private one, 10.0.0.0/8 the
-// private ones in it, and 169.254.0.0/16 not the cloud metadata service. The IPv4 address that a special IPv6 address leads
-// to must be public or named, too.
+// Allowed reports whether an administrator has named an address: one of the networks contains it. A special address
+// must be named as such, by a network inside its block: 0.0.0.0/0 allows every public address and no private one,
+// 10.0.0.0/8 the private ones in it, and 169.254.0.0/16 not the cloud metadata service. The IPv4 address that a
+// translated IPv6 address leads to must be public or named, too.
 func (t Table) Allowed(networks []netip.Prefix, a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	named := func(a netip.Addr) bool {
@@ -160,8 +160,8 @@ func embedded(b [16]byte, bits int) netip.Addr {
 	return netip.AddrFrom4(v4)
 }
 
-// localEnds returns the IPv4 addresses that may be in an address of the prefix for local use. Only the operator knows how
-// long the prefix of the translator is. An address of 0.0.0.0/8 shows that it is not at this position.
+// localEnds returns the IPv4 addresses that may be in an address of the prefix for local use. Only the operator knows
+// how long the prefix of the translator is. An address of 0.0.0.0/8 shows that it is not at this position.
 func localEnds(b [16]byte) (out []netip.Addr) {
 	for _, bits := range []int{48, 56, 64, 96} {
 		if end := embedded(b, bits); classOf(end)&Unspecified == 0 {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// registry is what IANA's registries of special-purpose addresses say: block, name, and whether it is globally reachable.
+// registry is what IANA's registries of special-purpose addresses say: block, name, and whether it is globally
+// reachable.
 const registry = `
 0.0.0.0/8           | This network                                       | False
 0.0.0.0/32          | This host on this network                          | False
@@ -62,8 +63,8 @@ fc00::/7            | Unique-Local                                       | False
 fe80::/10           | Link-Local Unicast                                 | False
 `
 
-// TestRegistries compares the table with IANA's registries, entry by entry. An entry without a class of Special is public,
-// or leads to an IPv4 address that decides.
+// TestRegistries compares the table with IANA's registries, entry by entry. An entry without a class of Special is
+// public, or leads to an IPv4 address that decides.
 func TestRegistries(t *testing.T) {
 	rows := slices.Concat(ianaIPv4, ianaIPv6)
 	lines := strings.Split(strings.TrimSpace(registry), "\n")
@@ -81,7 +82,7 @@ func TestRegistries(t *testing.T) {
 		}
 		special := r.class&Special != 0
 		if r.class&(Mapped|Translated) == 0 && special != (entry[2] != "True") {
-			t.Errorf("%s (%s) has the class %s; the registry says globally reachable: %s", r.block, r.name, r.class, entry[2])
+			t.Errorf("%s (%s) is %s; the registry says globally reachable: %s", r.block, r.name, r.class, entry[2])
 		}
 	}
 }
@@ -259,7 +260,8 @@ func TestEmbedded(t *testing.T) {
 }
 
 func TestParseNAT64(t *testing.T) {
-	for _, s := range []string{"", "64:ff9b::", "10.0.0.0/8", "2001:db8::/33", "2001:db8::/128", "::ffff:10.0.0.0/96", "2001:db8::%eth0/96"} {
+	for _, s := range []string{"", "64:ff9b::", "10.0.0.0/8", "2001:db8::/33", "2001:db8::/128", "::ffff:10.0.0.0/96",
+		"2001:db8::%eth0/96"} {
 		if p, err := ParseNAT64(s); err == nil {
 			t.Errorf("ParseNAT64(%q) = %s, want an error", s, p)
 		}

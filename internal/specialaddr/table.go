@@ -92,7 +92,7 @@ var otherBlocks = []row{
 
 // metadata are the addresses at which clouds give machines their credentials and configuration, as of May 2025.
 var metadata = []row{
-	{"169.254.169.254/32", LinkLocal | Metadata, "instance metadata", "AWS, Azure, Google Cloud, Oracle, OpenStack and others"},
+	{"169.254.169.254/32", LinkLocal | Metadata, "instance metadata", "AWS, Azure, Google Cloud, OpenStack and others"},
 	{"169.254.170.2/32", LinkLocal | Metadata, "task credentials", "AWS ECS"},
 	{"169.254.170.23/32", LinkLocal | Metadata, "pod identity", "AWS EKS"},
 	{"169.254.0.23/32", LinkLocal | Metadata, "instance metadata", "Tencent Cloud"},
@@ -123,8 +123,8 @@ type block struct {
 	class  Class
 }
 
-// index lists the blocks of IPv4 and IPv6 by the first byte of their addresses, the longest prefix first. Most first bytes
-// have no block in IPv4 and two in IPv6, so a search is short.
+// index lists the blocks of IPv4 and IPv6 by the first byte of their addresses, the longest prefix first. Most first
+// bytes have no block in IPv4 and two in IPv6, so a search is short.
 var index = func() (out [2][256][]block) {
 	for _, r := range slices.Concat(ianaIPv4, ianaIPv6, otherBlocks, metadata) {
 		b := block{netip.MustParsePrefix(r.block), r.class}

@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
-// TestSpecialAddresses gives a nameserver each of the addresses that policies refuse. The translator of an operator is not
-// known to a report about the internet.
+// TestSpecialAddresses gives a nameserver each of the addresses that policies refuse. The translator of an operator
+// is not known to a report about the internet.
 func TestSpecialAddresses(t *testing.T) {
 	c, _ := check.Find("DEL14")
 	judge := func(a netip.Addr) string {

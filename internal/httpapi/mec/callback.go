@@ -20,9 +20,9 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Callbacks brings notifications to the callbacks of subscriptions. Applications choose where these are, so the server must
-// not be made to call what only it can reach: it connects to addresses of the given networks only, looks at the address
-// itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
+// Callbacks brings notifications to the callbacks of subscriptions. Applications choose where these are, so the
+// server must not be made to call what only it can reach: it connects to addresses of the given networks only, looks
+// at the address itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
 type Callbacks struct {
 	networks   []netip.Prefix
 	special    specialaddr.Table
@@ -30,8 +30,8 @@ type Callbacks struct {
 	client     *http.Client
 }
 
-// Errors that an application may read. It chose the name and port of the host, and must not learn from us what the name leads
-// to, whom we ask about names, or what is said at a port that is no callback.
+// Errors that an application may read. It chose the name and port of the host, and must not learn from us what the
+// name leads to, whom we ask about names, or what is said at a port that is no callback.
 var (
 	errOutside = errors.New("the host is in none of the networks that callbacks may be in")
 	errUnknown = errors.New("the name of the host leads to no address")
@@ -45,9 +45,9 @@ const (
 	callbackReply = 4 << 10 // octets of a reply that are read, so that the connection can be used again
 )
 
-// NewCallbacks returns Callbacks for the networks that specialaddr.Table.Allowed finds an address in. Notifications have
-// the extensions of EdgeGallery when edgeGallery is set. Deliver goes to the options of the Service, and the Callbacks to
-// the API.
+// NewCallbacks returns Callbacks for the networks that specialaddr.Table.Allowed finds an address in. Notifications
+// have the extensions of EdgeGallery when edgeGallery is set. Deliver goes to the options of the Service, and the
+// Callbacks to the API.
 func NewCallbacks(networks []netip.Prefix, special specialaddr.Table, edgeGallery bool) *Callbacks {
 	c := &Callbacks{networks: networks, special: special, extensions: edgeGallery}
 	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
@@ -70,8 +70,8 @@ func (c *Callbacks) allowed(a netip.Addr) bool {
 	return c.special.Allowed(c.networks, a)
 }
 
-// Check says whether a URI can lead to where callbacks may be; its form is the Service's to judge. Names are looked up only
-// when there is something to deliver.
+// Check says whether a URI can lead to where callbacks may be; its form is the Service's to judge. Names are looked
+// up only when there is something to deliver.
 func (c *Callbacks) Check(uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil {

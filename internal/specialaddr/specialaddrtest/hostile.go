@@ -15,14 +15,16 @@ var Hostile = addrs(
 	"::ffff:169.254.169.254", "::ffff:127.0.0.1", // IPv4-mapped
 	"::127.0.0.1", "::ffff:0:127.0.0.1", // IPv4-compatible and IPv4-translated
 	"64:ff9b::127.0.0.1", "64:ff9b::169.254.169.254", "64:ff9b::100.64.0.1", "64:ff9b::168.63.129.16",
-	"64:ff9b:1::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9fe:a9:fe00:808:808", "64:ff9b:1:7f:0:1:808:808",
+	"64:ff9b:1::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9fe:a9:fe00:808:808",
+	"64:ff9b:1:7f:0:1:808:808",
 	"2a0f:64::169.254.169.254", "2a0f:64::127.0.0.1",
 	"2002:7f00:1::1", "2002:a9fe:a9fe::", "2002:6440:1::", // 6to4
 	"2001:0:a9fe:a9fe::f6f6:f6f6", "2001:0:909:909::80ff:fffe", // Teredo: the server, and the client
 	"100::1", "5f00::1", "fec0::1", "4000::1",
 )
 
-// Private are addresses of networks of organisations and of laboratories. Policies about the public internet refuse them.
+// Private are addresses of networks of organisations and of laboratories. Policies about the public internet refuse
+// them.
 var Private = addrs(
 	"10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "198.18.0.1", "fc00::1", "fd12:3456::1",
 	"::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "64:ff9b:1::10.1.2.3", "2a0f:64::192.168.0.1", "2002:a01:203::1",
