@@ -17,7 +17,6 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/specialaddr"
-	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
@@ -117,8 +116,7 @@ func Default() Config {
 		MEP:  MEP{Authentication: AuthToken, Platforms: []string{}},
 		Forward: Forward{Upstreams: []string{}, Clients: []string{}, CacheSize: forward.DefaultCacheSize,
 			MaxStale: 24 * time.Hour}, // the least that RFC 8767 section 5 suggests
-		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{},
-			MaxZone: transfer.DefaultMaxZone},
+		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}},
 		Follow: Follow{Resolvers: []string{}, Interval: follow.DefaultCeiling, TTLFloor: follow.DefaultFloor,
 			OwnZones: OwnZonesProject},
 		MEC: MEC{Callbacks: Callbacks{Networks: []string{}}},

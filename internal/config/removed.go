@@ -35,6 +35,7 @@ var removed = map[string]string{
 	"transfer.max_per_client": fixed("8"),
 	"transfer.max_rate":       fixed("no limit"),
 	"transfer.max_time":       fixed("1h"),
+	"transfer.max_zone":       "quotas of projects and the memory limit of the server bound transfers; remove the line",
 
 	"follow.timeout":       fixed("2s"),
 	"follow.rate":          fixed("100"),

@@ -14,7 +14,6 @@ type Transfer struct {
 	Allow       []string    `yaml:"allow"`
 	AllowKeys   []string    `yaml:"allow_keys"`
 	Secondaries []Secondary `yaml:"secondaries"`
-	MaxZone     Size        `yaml:"max_zone"`
 }
 
 // Secondary is a server that is notified of changes.
@@ -74,5 +73,4 @@ func (v *checker) transfer(t Transfer) {
 		_, err = dnsname.Parse(s.Key)
 		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i), "must be the name of a TSIG key")
 	}
-	v.need(t.MaxZone >= 64<<10, "transfer.max_zone", "must be at least 64KiB")
 }

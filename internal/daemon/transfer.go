@@ -19,8 +19,7 @@ func (d *Daemon) openTransfer() {
 	keys := transfer.NewKeyring(d.publisher)
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: keys.Ask})
-	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, MaxZone: int(c.MaxZone),
-		Spool: d.data, Budget: d.budget})
+	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, Spool: d.data, Budget: d.budget})
 	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log, Budget: d.budget,
 		Notified: func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) }})
 }

@@ -23,13 +23,9 @@ import (
 // RefresherOptions say how masters are asked.
 type RefresherOptions struct {
 	Log     *slog.Logger   // default: none
-	MaxZone int            // bytes of the largest zone that is taken; default DefaultMaxZone
 	Spool   *os.Root       // the folder for what transfers have read; it must survive a restart
 	Budget  *budget.Budget // of memory
 }
-
-// DefaultMaxZone is the default of RefresherOptions.MaxZone.
-const DefaultMaxZone = 256 << 20
 
 // Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and
 // transfers what is new. All timers are one heap, because there may be a hundred thousand zones.
@@ -98,9 +94,8 @@ const (
 // NewRefresher starts nothing.
 func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) *Refresher {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	opts.MaxZone = cmp.Or(opts.MaxZone, DefaultMaxZone)
 	return &Refresher{opts: opts, pub: pub, work: newWorkers(parallelZones), stat: newRefreshStats(),
-		keys: keys, ask: keys.Ask, fetch: fetch, spools: newSpools(opts.Spool, opts.MaxZone),
+		keys: keys, ask: keys.Ask, fetch: fetch, spools: newSpools(opts.Spool, maxSpooled),
 		zones: map[uuid.UUID]*watched{}, turns: newTurns(parallelZones)}
 }
 

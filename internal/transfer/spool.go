@@ -24,6 +24,9 @@ type spools struct {
 	crashes map[uuid.UUID]int // transfers of a zone in a row that the program did not survive
 }
 
+// maxSpooled is how many bytes the transfers of one project may have on disk. Quotas and memory are the nearer limits.
+const maxSpooled = 1 << 30
+
 const markPrefix = "transfer-"
 
 // markName is the name of a zone's mark. It holds the number of transfers in a row that ended the program, with the one
@@ -97,10 +100,10 @@ func (s *spool) put(r zonefile.Record) error {
 	all, most := s.spools.count(s.project, s.Bytes()-before), s.spools.max
 	switch {
 	case s.Bytes() > most:
-		return refuse("the zone has more than %d bytes, which is the limit (transfer.max_zone)", most)
+		return refuse("the zone has more than %d bytes, which is the limit", most)
 	case all > most:
-		return refuse("the transfers of the project that run now have more than %d bytes together, which is the limit "+
-			"(transfer.max_zone); the zone is tried again later", most)
+		return refuse("the transfers of the project that run now have more than %d bytes together, which is the limit; "+
+			"the zone is tried again later", most)
 	}
 	return nil
 }
