@@ -22,9 +22,9 @@ import (
 
 // RefresherOptions say how masters are asked.
 type RefresherOptions struct {
-	Log     *slog.Logger   // default: none
-	Spool   *os.Root       // the folder for what transfers have read; it must survive a restart
-	Budget  *budget.Budget // of memory
+	Log    *slog.Logger   // default: none
+	Spool  *os.Root       // the folder for what transfers have read; it must survive a restart
+	Budget *budget.Budget // of memory
 }
 
 // Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and
