@@ -9,17 +9,17 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// replays recognizes UPDATE messages that were received before. Who records one on its way to us could otherwise send it
-// again while its time is within the fudge, and so bring back records that were deleted since.
+// replays recognizes UPDATE messages that were received before. An attacker who records one on the network could otherwise
+// send it again while its time is within the fudge, and so bring back records that were deleted since.
 //
 // RFC 8945 §5.2.3 wants the newest Time Signed of each key to be cached, and older messages to be refused with BADTIME.
 // Taken to the letter, that refuses messages of honest clients: UDP delivers in any order, nsupdate sends a message that
 // got no reply again for some seconds, and clients that share a key have clocks that differ a little. So messages that are
 // older than the newest by less than lateness are taken too, each once: their MACs are remembered.
 //
-// Nothing is stored. What was received before a restart is refused after it because it was signed before the start. That
-// leaves out the messages of a client whose clock is ahead of ours: such a message can be replayed once after a restart,
-// during as many seconds as its clock is ahead, at most the fudge. A row for each key in each update would prevent that,
+// Nothing is stored. A message that was received before a restart is refused after it, because it was signed in a second
+// before the start. That leaves out the messages of a client whose clock is ahead of ours: those that it signed for a time
+// after the start can be replayed once, until the fudge ends them. A row for each key in each update would prevent that,
 // and make every update write more.
 type replays struct {
 	mu      sync.Mutex // guards the following
