@@ -63,6 +63,17 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestTurnsOfProject: a project has a quarter of the slots, however many masters its zones have.
+func TestTurnsOfProject(t *testing.T) {
+	r := newRota(t)
+	for _, m := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8:1::1", "2001:db8:2::1"} {
+		r.wait(3, "a", m)
+	}
+	r.want("a", 4)
+	r.wait(1, "b", "192.0.2.1")
+	r.want("b", 1)
+}
+
 // TestTurnsGoRound: projects take turns, and a project's masters do.
 func TestTurnsGoRound(t *testing.T) {
 	r := newRota(t)

@@ -226,20 +226,30 @@ func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	}
 }
 
-// TestStalledTransfers: the twenty zones of a tenant have a master that falls silent. They hold no more than a quarter
+// TestStalledTransfers: the eighty zones of a tenant have ten masters that fall silent. They hold no more than a quarter
 // of the slots, the zone of another tenant comes through before any of them is given up, and then they are.
 func TestStalledTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
-	bad, good := newMaster(t, "127.0.0.2", silent), newMaster(t, "127.0.0.3", whole)
-	for i := range 20 {
-		s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad)
+	good := newMaster(t, "127.0.0.3", whole)
+	var bad []*master
+	for i := range 10 {
+		bad = append(bad, newMaster(t, fmt.Sprintf("127.0.1.%d", i+1), silent))
 	}
-	server.Eventually(t, "the tenant has all slots that it can get", func() bool { return bad.begun.Load() >= 16 })
+	count := func() (begun, ended int32) {
+		for _, m := range bad {
+			begun, ended = begun+m.begun.Load(), ended+m.ended.Load()
+		}
+		return begun, ended
+	}
+	for i := range 80 { // more than there are slots
+		s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad[i%len(bad)])
+	}
+	server.Eventually(t, "the tenant has all slots that it can get", func() bool { n, _ := count(); return n >= 16 })
 	s.arrives(s.secondary("victim", "good.test.", good), 1)
-	if begun, ended := bad.begun.Load(), bad.ended.Load(); begun != 16 || ended != 0 {
-		t.Errorf("%d transfers of a stalled master began and %d have ended; want 16 that still run", begun, ended)
+	if begun, ended := count(); begun != 16 || ended != 0 {
+		t.Errorf("%d transfers of stalled masters began and %d have ended; want 16 that still run", begun, ended)
 	}
-	server.Eventually(t, "stalled transfers are given up", func() bool { return bad.ended.Load() >= 16 })
+	server.Eventually(t, "stalled transfers are given up", func() bool { _, n := count(); return n >= 16 })
 }
 
 // TestKilledTransfer: the server is killed in the middle of a transfer. After the restart it serves what it had,
