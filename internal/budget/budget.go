@@ -24,12 +24,15 @@ type Budget struct {
 	little int64 // of used, by small work
 	owners map[string]int64
 	line   []*waiter
+
+	collected time.Time // when collect last ran
 }
 
 type waiter struct {
 	owner string
 	n     int64
-	turn  chan struct{} // closed when the waiter has its bytes
+	turn  chan struct{} // closed when the waiter has its bytes, or err
+	err   error
 }
 
 // New returns the budget of a process with a memory limit, or nil when the limit is 0.
@@ -81,7 +84,7 @@ func (b *Budget) Take(ctx context.Context, owner string, n int64) (release func(
 	if err := b.Fits(n); err != nil {
 		return nil, err
 	}
-	w := &waiter{owner, n, make(chan struct{})}
+	w := &waiter{owner: owner, n: n, turn: make(chan struct{})}
 	b.mu.Lock()
 	b.line = append(b.line, w)
 	b.admitLocked()
@@ -95,7 +98,7 @@ func (b *Budget) Take(ctx context.Context, owner string, n int64) (release func(
 func (b *Budget) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.turn:
-		return nil
+		return w.err
 	default:
 	}
 	again := time.NewTicker(time.Second)
@@ -103,37 +106,53 @@ func (b *Budget) wait(ctx context.Context, w *waiter) error {
 	for {
 		select {
 		case <-w.turn:
-			return nil
+			return w.err
 		case <-again.C:
-			if left := b.left(); w.n > small && w.n > left {
-				return b.leave(w, &TooLargeError{Need: w.n, Most: max(0, left), Limit: b.limit})
-			}
+			b.collect()
 		case <-ctx.Done():
 			return b.leave(w, fmt.Errorf("wait for %s of memory: %w", mib(w.n), ctx.Err()))
 		}
 	}
 }
 
-// left returns what would be left for work if all that runs had ended. The live heap is that of the last collection,
-// which an idle server does not repeat, so left makes one. When that has made room, the line goes on.
-func (b *Budget) left() int64 {
+// collect makes a collection: the live heap is that of the last one, which an idle server does not repeat. Then the line
+// goes on, and work leaves it that would not fit if all that runs had ended. One collection a second is for all who wait:
+// otherwise a client that waits many times would keep the processors busy.
+func (b *Budget) collect() {
+	b.mu.Lock()
+	early := time.Since(b.collected) < time.Second
+	if !early {
+		b.collected = time.Now()
+	}
+	b.mu.Unlock()
+	if early {
+		return
+	}
 	runtime.GC()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.admitLocked()
-	return b.room() - max(0, b.live()-b.used)
+	left := b.room() - max(0, b.live()-b.used)
+	b.line = slices.DeleteFunc(b.line, func(w *waiter) bool {
+		if w.n <= small || w.n <= left {
+			return false
+		}
+		w.err = &TooLargeError{Need: w.n, Most: max(0, left), Limit: b.limit}
+		close(w.turn)
+		return true
+	})
 }
 
 // room is what may be in use by all together.
 func (b *Budget) room() int64 { return b.limit - b.limit/8 }
 
-// leave takes w out of the line and returns err, unless its turn came at the last moment.
+// leave takes w out of the line and returns err, unless its outcome came at the last moment.
 func (b *Budget) leave(w *waiter, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.line, w)
 	if i < 0 {
-		return nil
+		return w.err
 	}
 	b.line = slices.Delete(b.line, i, i+1)
 	return err

@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -184,6 +185,32 @@ func TestTakeLive(t *testing.T) {
 			t.Errorf("after a collection: %v, %v, full %v", x.done(), x.err, b.Full())
 		}
 		x.release()
+	})
+}
+
+// TestTakeCollects: however many wait, there is one collection a second.
+func TestTakeCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live atomic.Int64
+		b := withLive(&live)
+		first := start(b, "p", 150<<20)
+		var all []*taken
+		for range 50 {
+			all = append(all, start(b, "p", 1<<20)) // it has its share
+			time.Sleep(20 * time.Millisecond)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		time.Sleep(3 * time.Second)
+		runtime.ReadMemStats(&after)
+		if n := after.NumForcedGC - before.NumForcedGC; n < 1 || n > 4 {
+			t.Errorf("%d collections in 3 s for 50 that wait", n)
+		}
+		for _, x := range all {
+			x.cancel()
+		}
+		synctest.Wait()
+		first.release()
 	})
 }
 
