@@ -84,6 +84,51 @@ func TestZonesOfProject(t *testing.T) {
 	}
 }
 
+// fullOnce is a store on a disk that is full when the store is opened.
+type fullOnce struct {
+	store.Store
+	full bool
+}
+
+func (s *fullOnce) Update(fn func(store.Writer) error) error {
+	if s.full {
+		s.full = false
+		return store.ErrUnavailable
+	}
+	return s.Store.Update(fn)
+}
+
+// A store without lists that cannot be given any when it is opened has all its zones in the lists and the quota
+// nevertheless, also when it takes changes later.
+func TestZonesOfProjectWithoutLists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	p, stop := start(t, path, publish.Options{})
+	a := newZone(t, p, "a.example.")
+	newZone(t, p, "b.example.")
+	stop()
+	forgetOwners(t, path)
+	st, err := boltstore.Open(path, boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, stop = run(t, &fullOnce{st, true}, publish.Options{})
+	want := func(names ...string) {
+		t.Helper()
+		if got := zonesOf(t, p, a.Project, "."); !slices.Equal(got, names) {
+			t.Errorf("the project has %q, want %q", got, names)
+		}
+	}
+	want("a.example.", "b.example.")
+	newZone(t, p, "c.example.")
+	if err := commit(t, p, func(tx *publish.Tx) error { return tx.DeleteZone(a.ID) }); err != nil {
+		t.Fatal(err)
+	}
+	want("b.example.", "c.example.")
+	stop()
+	p, _ = start(t, path, publish.Options{})
+	want("b.example.", "c.example.")
+}
+
 // forgetOwners makes a store what an earlier build left.
 func forgetOwners(t *testing.T, path string) {
 	t.Helper()

@@ -29,7 +29,13 @@ func start(t *testing.T, path string, opts publish.Options) (p *publish.Publishe
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err = publish.Open(st, opts)
+	return run(t, st, opts)
+}
+
+// run starts a publisher on a store, which stop closes.
+func run(t *testing.T, st store.Store, opts publish.Options) (p *publish.Publisher, stop func()) {
+	t.Helper()
+	p, err := publish.Open(st, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

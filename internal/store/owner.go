@@ -12,9 +12,18 @@ import (
 
 // Two kinds of rows say which zones a project has: KindZoneOf lists them by name, and KindZoneCount has their number.
 // So a list and a quota of one project cost the same, however many zones other projects have.
+//
+// A store of an earlier build that took no changes when it was opened has none of these rows, and gets none before Init
+// can write all of them. Until then all zones are read.
+
+// listed reports whether the rows are complete.
+func (v View) listed() bool { return v.r.Get(Meta, keyOwners) != nil }
 
 // own adds a zone to the list of its project.
 func (e *Edit) own(z zone.Zone) error {
+	if !e.listed() {
+		return nil
+	}
 	if err := e.PutObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)), z.ID); err != nil {
 		return err
 	}
@@ -23,9 +32,12 @@ func (e *Edit) own(z zone.Zone) error {
 
 // disown removes a zone from the list of its project.
 func (e *Edit) disown(z zone.Zone) error {
+	if !e.listed() {
+		return nil
+	}
 	err := e.DeleteObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)))
 	if errors.Is(err, ErrNotFound) {
-		return nil // Init could not write the list of a store of an earlier build
+		return nil // a zone must be possible to delete in any case
 	}
 	if err != nil {
 		return err
@@ -55,6 +67,10 @@ func (e *Edit) countZone(project string, by int) error {
 
 // CountZones returns how many zones a project has.
 func (v View) CountZones(project string) (n int, err error) {
+	if !v.listed() {
+		err = v.ZonesOf(project, dnsname.Root, func(zone.Zone) (bool, error) { n++; return true, nil })
+		return n, err
+	}
 	err = v.Object(KindZoneCount, project, &n)
 	if errors.Is(err, ErrNotFound) {
 		err = nil
@@ -65,6 +81,14 @@ func (v View) CountZones(project string) (n int, err error) {
 // ZonesOf walks the zones of a project at or below a name, in canonical order of their names, until fn returns false or
 // an error. It reads no other zones.
 func (v View) ZonesOf(project string, below dnsname.Name, fn func(zone.Zone) (bool, error)) error {
+	if !v.listed() {
+		return v.ZonesBelow(below, func(z zone.Zone) (bool, error) {
+			if z.Project != project {
+				return true, nil
+			}
+			return fn(z)
+		})
+	}
 	var err error
 	v.r.Scan(Objects, ObjectKey(KindZoneOf.Of(project), string(below.AppendKey(nil))), nil, func(_, value []byte) bool {
 		var id uuid.UUID
