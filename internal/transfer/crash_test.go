@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
 // marks are the marks in a data directory.
@@ -67,6 +71,46 @@ func TestCrash(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCrashAfterCommit: a zone that is up to date after the crash needs no transfer, and the next start does not wait.
+func TestCrashAfterCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &master{}
+		m.set(1, a("www", "192.0.2.1"))
+		g := newRig(t, m)
+		time.Sleep(time.Second)
+		g.wants(m, 1)
+		g.stop()
+		dir := filepath.Dir(g.path)
+		if err := os.WriteFile(filepath.Join(dir, markName(g.zone.ID, 1)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g.start(m, false)
+		time.Sleep(firstRest + time.Second)
+		synctest.Wait()
+		if left := marks(t, dir); len(left) != 0 {
+			t.Errorf("left after a look at the master: %v", left)
+		}
+	})
+}
+
+// TestSpoolOfFullDisk: what a project holds is 0 again after a transfer that the disk did not take.
+func TestSpoolOfFullDisk(t *testing.T) {
+	s := newSpools(testRoot(t, t.TempDir()), 10<<20)
+	to, err := s.begin(dnsID(1), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.Close() // writes fail from now on
+	r := zonefile.Record{Name: dnsname.MustParse(apexName), Type: rr.TypeTXT, Data: strings.Repeat("x", 60_000)}
+	for err == nil {
+		err = to.put(r)
+	}
+	to.end()
+	if len(s.held) != 0 {
+		t.Errorf("after %v: %v bytes are held", err, s.held)
+	}
 }
 
 // TestMark: the mark is there while a transfer runs, and tells how often the program did not survive it.

@@ -243,7 +243,7 @@ func (r *Refresher) step(ctx context.Context, t turn) {
 	a := w.attempt
 	r.mu.Unlock()
 	next, err := a.run(ctx, t)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || next == nil && err == nil { // also when the copy was the newest, and nothing came
 		r.spools.forget(t.zone)
 	}
 	r.mu.Lock()

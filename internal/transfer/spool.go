@@ -94,11 +94,11 @@ type spool struct {
 // put keeps a record.
 func (s *spool) put(r zonefile.Record) error {
 	before := s.Bytes()
-	if err := s.Add(r); err != nil {
-		return fmt.Errorf("keep the transfer: %w", err)
-	}
-	all, most := s.spools.count(s.project, s.Bytes()-before), s.spools.max
+	err := s.Add(r)
+	all, most := s.spools.count(s.project, s.Bytes()-before), s.spools.max // of a record that fails, too: end takes it off
 	switch {
+	case err != nil:
+		return fmt.Errorf("keep the transfer: %w", err)
 	case s.Bytes() > most:
 		return refuse("the zone has more than %d bytes, which is the limit", most)
 	case all > most:
