@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 )
@@ -86,7 +88,7 @@ func (res resource[T, P]) keep(tx *publish.Tx, item T) error {
 func (res resource[T, P]) trim(tx *publish.Tx, list store.Kind) error {
 	n, oldest := 0, ""
 	err := tx.EachObjectAfter(list, markEnded, func(id string, _ []byte) (bool, error) {
-		if n++; n == 1 {
+		if n++; n == 1 || sortsByAge(oldest) && !sortsByAge(id) {
 			oldest = id
 		}
 		return true, nil
@@ -99,6 +101,13 @@ func (res resource[T, P]) trim(tx *publish.Tx, list store.Kind) error {
 		return err
 	}
 	return res.drop(tx, item)
+}
+
+// sortsByAge reports whether an id of a list sorts by age. Ids of earlier builds are random (version 4), and all of them
+// are older.
+func sortsByAge(id string) bool {
+	u, err := uuid.Parse(id[len(markEnded):])
+	return err == nil && u.Version() == 7
 }
 
 // drop deletes an object.
