@@ -107,8 +107,9 @@ type Limits struct {
 	Streamed string
 }
 
-// loginBody bounds a body of somebody unknown, in bytes.
-const loginBody = 64 << 10
+// loginBody bounds a body of somebody unknown, in bytes. Such bodies take nothing of the budget, which slow ones of a few
+// addresses could use up otherwise: all connections together have 16 MiB of them.
+const loginBody = 16 << 10
 
 // stall is how long a body may take to begin or go on, and a reply may wait for its reader. A body must also come with
 // at least bodyRate bytes a second, what a bad mobile line still does. A fixed time for the whole body would be too
@@ -143,7 +144,7 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 		x.area.Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
 		return false
 	}
-	if !f.takeBody(x, limit) {
+	if authenticated && !f.takeBody(x, limit) {
 		return false
 	}
 	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, start: time.Now()}
