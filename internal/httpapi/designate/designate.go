@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -30,8 +29,8 @@ type API struct {
 
 	once    sync.Once
 	mux     *http.ServeMux
-	tasks   chan func(context.Context) // imports, run one at a time: each may need the memory of a whole zone
-	uploads httpapi.Shares[string]     // zone files that are coming in, by project
+	imports *importQueue
+	uploads httpapi.Shares[string] // zone files that are coming in, by project
 	started time.Time
 	damaged sync.Map // damaged changes that were logged
 }
@@ -41,7 +40,7 @@ func (a *API) init() {
 		a.mux = newMux()
 		a.uploads.Max = maxUploads
 		a.started = time.Now()
-		a.tasks = make(chan func(context.Context), maxUploads)
+		a.imports = newImportQueue()
 		a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	})
 }
@@ -60,6 +59,9 @@ func (a *API) Run(ctx context.Context) error {
 	if err := served(a.failLeftImports(ctx)); err != nil {
 		return err
 	}
+	var queue sync.WaitGroup
+	defer queue.Wait()
+	queue.Go(func() { a.imports.work(ctx) })
 	a.tidy(ctx)
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
@@ -67,9 +69,6 @@ func (a *API) Run(ctx context.Context) error {
 		select {
 		case <-tidy.C:
 			a.tidy(ctx)
-		case task := <-a.tasks:
-			task(ctx)
-			debug.FreeOSMemory() // the import may have held a zone file of a million records in memory
 		case <-ctx.Done():
 			return nil
 		}

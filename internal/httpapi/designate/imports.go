@@ -95,17 +95,15 @@ func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
 func (c *call) enqueue(t task, u *upload) {
 	run := *c // the request ends before the import
 	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
-	task := func(ctx context.Context) { run.finishImport(ctx, t, run.runImport(ctx, &t, u)) }
-	patience := time.NewTimer(10 * time.Second)
-	defer patience.Stop()
-	select {
-	case c.api.tasks <- task:
-		return
-	case <-patience.C:
-	case <-c.r.Context().Done():
+	ctx, cancel := context.WithTimeout(c.r.Context(), 10*time.Second)
+	defer cancel()
+	err := c.api.imports.put(ctx, c.scope.project, func(ctx context.Context) {
+		run.finishImport(ctx, t, run.runImport(ctx, &t, u))
+	})
+	if err != nil {
+		_ = u.stage.Close()
+		run.finishImport(run.r.Context(), t, refuse("busy", "too many imports of the project are waiting; try again later"))
 	}
-	_ = u.stage.Close()
-	run.finishImport(run.r.Context(), t, refuse("busy", "too many imports are waiting; try again later"))
 }
 
 // runImport commits the zone of a file that came in. A panic ends this import, not the server.

@@ -2,12 +2,14 @@ package designate_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -215,4 +217,27 @@ func TestTSIGKeys(t *testing.T) {
 	}
 	s.as(admin, 204, "DELETE /v2/tsigkeys/"+id, "")
 	s.as(alice, 403, "POST /v2/tsigkeys", good)
+}
+
+// A hostile project has its share of the memory in use, and imports a file that must wait for more. The imports of others
+// do not wait with it.
+func TestImportsOfOthersDoNotWait(t *testing.T) {
+	b := budget.New(64 << 20)
+	s := newLimitedServer(t, designate.Settings{}, publish.DefaultQuotas(), b)
+	release, err := b.Take(t.Context(), alice.Project, 9<<20) // such as a request whose body comes slowly
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	file := strings.ReplaceAll(zoneText, "example.org.", "alice.example.")
+	for i := range 4000 {
+		file += fmt.Sprintf("n%d 300 IN TXT \"%s\"\n", i, strings.Repeat("x", 200))
+	}
+	held := s.want(202, request{alice, "POST /v2/zones/tasks/imports", file, []string{"Content-Type: text/dns"}})
+	if done := s.imports(bob, strings.ReplaceAll(zoneText, "example.org.", "bob.example."), ""); done.str("status") != "COMPLETE" {
+		t.Errorf("the import of another project: %s", done.Body)
+	}
+	if res := s.as(alice, 200, "GET /v2/zones/tasks/imports/"+held.str("id"), ""); res.str("status") != "PENDING" {
+		t.Errorf("the import that must wait: %s", res.Body)
+	}
 }
