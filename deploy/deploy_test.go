@@ -313,8 +313,9 @@ func TestPolicies(t *testing.T) {
 func TestDockerfile(t *testing.T) {
 	text := string(read(t, "Dockerfile"))
 	c := manifests(t)
-	for _, want := range []string{"CGO_ENABLED=0 go build", "./cmd/nameplane", "FROM scratch", `ENTRYPOINT ["/nameplane"]`,
-		fmt.Sprintf("USER %d:%d", c.deployment.Spec.Template.Spec.SecurityContext.RunAsUser, c.deployment.Spec.Template.Spec.SecurityContext.RunAsGroup),
+	security := c.deployment.Spec.Template.Spec.SecurityContext
+	for _, want := range []string{"FROM scratch\n", `ENTRYPOINT ["/nameplane"]`, `HEALTHCHECK CMD ["/nameplane", "health"]`,
+		fmt.Sprintf("USER %d:%d", security.RunAsUser, security.RunAsGroup),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the Dockerfile has no %q", want)
@@ -324,11 +325,5 @@ func TestDockerfile(t *testing.T) {
 		if exposed := fmt.Sprintf("%d/%s", p.Port, strings.ToLower(p.Protocol)); !strings.Contains(text, exposed) {
 			t.Errorf("the Dockerfile does not expose %s", exposed)
 		}
-	}
-	mod := string(read(t, "../go.mod"))
-	_, rest, _ := strings.Cut(mod, "\ngo ")
-	version, _, _ := strings.Cut(rest, "\n")
-	if parts := strings.Split(version, "."); !strings.Contains(text, "golang:"+parts[0]+"."+parts[1]+" ") {
-		t.Errorf("the Dockerfile does not build with Go %s", version)
 	}
 }

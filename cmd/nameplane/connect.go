@@ -38,11 +38,18 @@ type connection struct {
 // addFlags adds the flags of a connection to a command and those below it. They are not on the root, because `serve`
 // has no use for them.
 func (c *connection) addFlags(cmd *cobra.Command) {
+	c.addServerFlags(cmd)
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.tokenFile, "token-file", "",
+		"`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data folder)")
+	f.StringVar(&c.data, "data", "", "data `DIR` of the server, for its admin.token (default $NAMEPLANE_DATA or ./data)")
+}
+
+// addServerFlags adds the flags that say where the server is, for commands that need no token.
+func (c *connection) addServerFlags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.server, "server", "", "`URL` of the server (default $NAMEPLANE_SERVER or "+defaultServer()+")")
-	f.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data folder)")
-	f.StringVar(&c.data, "data", "", "data `DIR` of the server, for its admin.token (default $NAMEPLANE_DATA or ./data)")
-	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` of certificates to trust for https, in place of the system's")
+	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` of certificates to trust for https, instead of the system's")
 }
 
 // addProjectFlag adds the flag to act for a project, for what projects own.
@@ -50,13 +57,9 @@ func (c *connection) addProjectFlag(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.project, "project", "", "act for the project with this `ID` or name (administrators only)")
 }
 
-// open makes a client. Nothing is sent yet, unless a project was given by name.
-func (c *connection) open(ctx context.Context) (*client, error) {
+// dial returns a client without a token. It sends nothing.
+func (c *connection) dial() (*client, error) {
 	base, err := c.baseURL()
-	if err != nil {
-		return nil, err
-	}
-	token, from, err := c.token()
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +67,24 @@ func (c *connection) open(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := &client{
-		base: base, token: token, tokenFrom: from,
+	return &client{
+		base: base,
 		http: &http.Client{
 			Transport: transport,
-			// A redirect would carry the token to wherever it points.
+			// A redirect could carry the token to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+	}, nil
+}
+
+// open returns a client with a token. It sends nothing, unless the project was given by its name.
+func (c *connection) open(ctx context.Context) (*client, error) {
+	cl, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	if cl.token, cl.tokenFrom, err = c.token(); err != nil {
+		return nil, err
 	}
 	if c.project != "" {
 		cl.project, err = cl.projectID(ctx, c.project)

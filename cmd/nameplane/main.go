@@ -43,7 +43,7 @@ func newRootCommand() *cobra.Command {
   dig @127.0.0.1 -p 5300 www.example.org
   nameplane analyze www.example.com`)
 	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTokenCommand(),
-		newUserCommand(), newProjectCommand(), newBackupCommand(), newScrubCommand(), newScanCommand(), newAnalyzeCommand(), newCompareCommand(),
-		newWatchCommand(), newChecksCommand(), newResolversCommand(), newLabCommand(), newVersionCommand())
+		newUserCommand(), newProjectCommand(), newBackupCommand(), newScrubCommand(), newHealthCommand(), newScanCommand(),
+		newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newChecksCommand(), newResolversCommand(), newLabCommand(), newVersionCommand())
 	return root
 }

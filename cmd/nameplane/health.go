@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nameplane/nameplane/internal/cli"
+)
+
+func newHealthCommand() *cobra.Command {
+	conn := &connection{}
+	c := &cobra.Command{
+		Use:   "health",
+		Short: "Report whether a server is ready",
+		Long: `Report whether a server answers queries and accepts changes. It needs no token, so it can
+be the health check of a container.
+
+Exit status 0: the server is ready. 2: it answers queries and refuses changes; the
+message says why. 3: it cannot be reached.`,
+		Example: `  nameplane health
+  nameplane health --server http://127.0.0.1:8053`,
+		Args: cli.Args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := conn.dial()
+			if err != nil {
+				return err
+			}
+			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, cl.base+"/readyz", nil)
+			if err != nil {
+				return err
+			}
+			res, err := cl.http.Do(req)
+			if err != nil {
+				return cl.unreachable(err)
+			}
+			defer res.Body.Close()
+			text, err := io.ReadAll(io.LimitReader(res.Body, 4096))
+			if err != nil {
+				return cl.unreachable(err)
+			}
+			if res.StatusCode != http.StatusOK {
+				return &cli.Failure{Code: cli.ExitError, Text: fmt.Sprintf("%s: %s", cl.base, strings.TrimSpace(string(text)))}
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(string(text)))
+			return err
+		},
+	}
+	conn.addServerFlags(c)
+	return c
+}
