@@ -6,7 +6,8 @@ export GOWORK := off
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
-.PHONY: run nameplane build generate quick test test-all fuzz bench bench-egress bench-explain bench-hostile vuln clean
+.PHONY: run nameplane build install generate man quick test test-all lint tidy cross fuzz vuln \
+	bench bench-egress bench-explain bench-hostile deb image dist publish-release clean
 
 run: nameplane ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
@@ -17,8 +18,19 @@ nameplane: ## the server and command line, into bin
 build: nameplane ## all three programs, into bin
 	cd kubernetes && $(BUILD) -o ../bin/ ./cmd/...
 
-generate: ## deep copies and CRDs, from the types in kubernetes/api
+install: build ## programs, manual pages and completions, below PREFIX (/usr/local) and DESTDIR
+	install -D -t $(DESTDIR)$(PREFIX)/bin bin/nameplane bin/nameplane-egress bin/nameplane-coredns
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/*.1
+	mkdir -p $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	bin/nameplane completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nameplane
+PREFIX ?= /usr/local
+
+generate: man ## deep copies and CRDs from the types in kubernetes/api, and manual pages
 	kubernetes/api/generate.sh
+
+man: ## the manual pages in docs/man, from the commands
+	$(GO) test ./cmd/nameplane -run TestManualPages -update
+	cd kubernetes && $(GO) test ./cmd/nameplane-egress -run TestManualPages -update
 
 # CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestRungs compares it with this file.
 
@@ -43,6 +55,7 @@ test: ## install what the tests of the nameplane program need, then run them
 test-all: test ## the same for everything, Kubernetes and OVN included
 	$(SETUP) test-all
 	$(TEST) -tags soak ./test/hostile
+	$(TEST) ./test/packaging
 	cd kubernetes && $(GO) vet ./...
 	cd kubernetes && $(STATICCHECK) ./...
 	cd kubernetes && $(TEST) -race -cpu 1 ./internal/... ./plugin/...
@@ -52,7 +65,7 @@ FORMAT := @test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files
 STATICCHECK := $(CURDIR)/.cache/bin/staticcheck
 UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u)
 # The slowest first. All of them mostly wait, so more of them run at a time than there are processors.
-SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy -path ./test/clients -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
+SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy \( -path ./test/clients -o -path ./test/packaging \) -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
 # Packages that own goroutines run under the race detector. That of Go 1.26 crashes now and then where two processors run
 # timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
 RACE := $(filter $(addprefix ./internal/,publish dnsserver access store% daemon cli explain/resolvers),$(UNIT))
@@ -79,11 +92,49 @@ bench-hostile: ## ten minutes of all attacks at once: what another tenant notice
 	$(SETUP) test
 	$(TEST) -count 1 -tags soak -run TestSoak -v ./test/hostile -soak 10m
 
+lint: ## golangci-lint with the linters of .golangci.yml, for all modules
+	$(SETUP) lint
+	$(LINT) run ./...
+	cd kubernetes && $(LINT) run ./...
+	cd test/clients && $(LINT) run ./...
+LINT := $(CURDIR)/.cache/bin/golangci-lint
+
+tidy: generate ## fail if requirements of a module or generated files are not up to date
+	for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || exit 1; done
+	git diff --exit-code docs/man kubernetes/api deploy/kubernetes
+MODULES := . kubernetes test/clients
+
+cross: ## build and vet all programs for GOARCH
+	CGO_ENABLED=0 $(GO) vet ./cmd/... ./internal/...
+	cd kubernetes && CGO_ENABLED=0 $(GO) vet ./cmd/... ./internal/... ./plugin/...
+	$(BUILD) -o dist/$(GOARCH)/ ./cmd/nameplane
+	cd kubernetes && $(BUILD) -o ../dist/$(GOARCH)/ ./cmd/...
+GOARCH ?= $(shell $(GO) env GOARCH)
+export GOARCH
+
 # No part of `make test-all`: it needs https://vuln.go.dev, and its result changes while the tree does not.
 VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 vuln: ## known vulnerabilities in what the programs link; needs the network
 	$(VULNCHECK) ./...
 	cd kubernetes && $(VULNCHECK) ./...
 
+deb: nameplane ## a Debian package of the nameplane program, into dist
+	$(SETUP) deb
+	deploy/debian/build.sh
+
+image: nameplane ## a container image of the nameplane program, tagged IMAGE, with podman, buildah or docker
+	mkdir -p dist/image
+	cp bin/nameplane /etc/ssl/certs/ca-certificates.crt deploy/Dockerfile dist/image/
+	BUILDAH_FORMAT=docker $(BUILDER) build -t $(IMAGE) dist/image # the format of OCI has no health check
+IMAGE ?= nameplane
+BUILDER ?= $(notdir $(firstword $(shell command -v podman buildah docker)))
+
+dist: ## what a release has: programs, Debian packages, bills of materials, checksums
+	$(SETUP) dist
+	deploy/release.sh
+
+publish-release: ## a draft release of the tag, with the files of dist; needs gh
+	gh release create --draft --verify-tag "$$(git describe --exact-match --tags)" dist/*
+
 clean: ## what was built; ./data stays
-	rm -rf bin .cache
+	rm -rf bin dist .cache

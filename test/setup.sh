@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a target of the Makefile needs and the machine does not have: setup.sh test|test-all|bench
+# Installs what a target of the Makefile needs and the machine does not have: setup.sh test|test-all|bench|lint|deb|dist
 set -eu
 cd "$(dirname "$0")/.."
 target=${1:-test}
@@ -13,7 +13,7 @@ packages() { # program:package, or :package for a package without a program of i
 	case $target in
 	test-all)
 		echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch
-		echo nsenter:util-linux ethtool:ethtool ping:iputils-ping openssl:openssl
+		echo mmdebstrap:mmdebstrap buildah:buildah nsenter:util-linux ethtool:ethtool ping:iputils-ping openssl:openssl
 		;;
 	bench) echo dnsperf:dnsperf taskset:util-linux ;;
 	esac
@@ -79,6 +79,18 @@ kubernetes() { # what only the tests of the module kubernetes/ need
 	(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
 }
 
+case $target in # these need Go alone
+lint)
+	tool golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	exit
+	;;
+deb | dist)
+	tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+	[ "$target" = deb ] || tool cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+	exit
+	;;
+esac
+
 need=$(missing)
 installing=
 if [ -n "$need" ]; then # packages come while Go downloads and compiles
@@ -90,11 +102,13 @@ retry go mod download
 (cd test/clients && retry go mod download)
 tool staticcheck honnef.co/go/tools/cmd/staticcheck
 case $target in
-test-all) kubernetes ;;
+test-all) kubernetes && tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm ;;
 bench) tool coredns . ;;
 esac
 [ -z "$installing" ] || wait $installing
 if [ "$target" = test-all ]; then
+	# A system without nameplane, of the Debian or Ubuntu release of this machine, to install the package in.
+	[ -e .cache/system.tar ] || retry mmdebstrap --quiet --variant=apt --include=adduser "$(. /etc/os-release && echo "$VERSION_CODENAME")" .cache/system.tar
 	# Without it the tests with a later OVN are skipped, and say so.
 	test/ovn.sh || echo "there is no later OVN to test with" >&2
 fi

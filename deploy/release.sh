@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes the files of a release into dist: for each architecture an archive of all programs and a Debian package, for
+# each program a bill of materials, and the checksums of all of them.
+set -eu
+cd "$(dirname "$0")/.."
+version=$(git describe --tags --always | sed 's/^v//')
+rm -rf dist
+for arch in amd64 arm64; do
+	make cross GOARCH=$arch
+	tar -C dist/$arch -czf "dist/nameplane_${version}_linux_$arch.tar.gz" .
+done
+make nameplane
+for arch in amd64 arm64; do
+	deploy/debian/build.sh "$version" dist/$arch/nameplane $arch
+done
+for program in dist/amd64/*; do
+	.cache/bin/cyclonedx-gomod bin -json -output "dist/$(basename "$program").cdx.json" "$program"
+done
+rm -r dist/amd64 dist/arm64
+(cd dist && sha256sum -- * >SHA256SUMS)
