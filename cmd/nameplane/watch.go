@@ -92,7 +92,7 @@ func (v *watcher) run(cmd *cobra.Command, args []string) error {
 
 // begin sets the options for someone who waits for a change.
 func (v *watcher) begin(g *gather.Gatherer) {
-	g.Options.NoNear = true // the user knows that the name may not exist yet
+	g.Options.NoSimilar = true // the user knows that the name may not exist yet
 	g.Options.Change = true
 	g.Options.Await = true
 }

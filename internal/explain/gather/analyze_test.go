@@ -23,10 +23,16 @@ func TestAnalyze(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"www.example.test", "A answer at www.example.test. in example.test. A 203.0.113.1,203.0.113.2; " +
 			"AAAA answer at www.example.test. in example.test. AAAA 2001:db8::1"},
-		{"alias.example.test", "A answer at www.other.test. in other.test. A 203.0.113.3; AAAA answer at www.other.test. in other.test. AAAA 2001:db8::3"},
-		{"lost.example.test", "A nxdomain at lost.other.test. in other.test.; AAAA nxdomain at lost.other.test. in other.test."},
-		{"only4.example.test", "A answer at only4.example.test. in example.test. A 203.0.113.4; AAAA nodata at only4.example.test. in example.test."},
-		{"absent.example.test", "A nxdomain at absent.example.test. in example.test.; AAAA nxdomain at absent.example.test. in example.test."},
+		{"alias.example.test",
+			"A answer at www.other.test. in other.test. A 203.0.113.3; AAAA answer at www.other.test. in other.test. AAAA " +
+				"2001:db8::3"},
+		{"lost.example.test",
+			"A nxdomain at lost.other.test. in other.test.; AAAA nxdomain at lost.other.test. in other.test."},
+		{"only4.example.test",
+			"A answer at only4.example.test. in example.test. A 203.0.113.4; AAAA nodata at only4.example.test. in " +
+				"example.test."},
+		{"absent.example.test",
+			"A nxdomain at absent.example.test. in example.test.; AAAA nxdomain at absent.example.test. in example.test."},
 		{"example.test", "A nodata at example.test. in example.test.; AAAA nodata at example.test. in example.test."},
 		{"x.absent.test", "A nxdomain at x.absent.test. in test.; AAAA nxdomain at x.absent.test. in test."},
 	}
@@ -44,7 +50,8 @@ func TestAnalyze(t *testing.T) {
 					t.Errorf("the whole name leads to %s", f.Outcomes[0].Plain)
 				}
 				for _, a := range f.Answers {
-					if len(a.Evidence) == 0 || f.Exchanges[a.Evidence[0]].Server != a.Server || f.Exchanges[a.Evidence[0]].Question != a.Question {
+					if len(a.Evidence) == 0 || f.Exchanges[a.Evidence[0]].Server != a.Server ||
+						f.Exchanges[a.Evidence[0]].Question != a.Question {
 						t.Errorf("the evidence of %+v is something else", a)
 					}
 				}
@@ -84,7 +91,8 @@ func TestDifferences(t *testing.T) {
 		{"denied", "drop www.example.test.", "21 answer A 203.0.113.1,203.0.113.2; 22 nxdomain"},
 		{"lame", "fault refused *", "21 answer A 203.0.113.1,203.0.113.2; 22 lame-refused"},
 		{"silent", "fault timeout www.example.test.", "21 answer A 203.0.113.1,203.0.113.2; 22 timeout"},
-		{"cut off", "fault truncate www.example.test.", "21 answer A 203.0.113.1,203.0.113.2; 22 answer A 203.0.113.1,203.0.113.2"},
+		{"cut off", "fault truncate www.example.test.",
+			"21 answer A 203.0.113.1,203.0.113.2; 22 answer A 203.0.113.1,203.0.113.2"},
 		{"without EDNS", "edns formerr", "21 answer A 203.0.113.1,203.0.113.2; 22 answer A 203.0.113.1,203.0.113.2"},
 	}
 	for _, tt := range tests {
@@ -102,8 +110,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestUsualTypes sees that names which have no addresses are not asked for any.
-func TestUsualTypes(t *testing.T) {
+// TestDefaultTypes checks that names of services and reverse zones are not asked for addresses.
+func TestDefaultTypes(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		for name, want := range map[string]string{
 			"www.example.test":               "[A AAAA]",
@@ -125,7 +133,7 @@ func TestUsualTypes(t *testing.T) {
 	})
 }
 
-// TestAliasItself asks for an alias and for what it leads to at the same time.
+// TestAliasItself asks for an alias and for the records of its target at the same time.
 func TestAliasItself(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		for _, types := range [][]rr.Type{{rr.TypeA, rr.TypeCNAME}, {rr.TypeCNAME, rr.TypeA}} {
@@ -134,17 +142,20 @@ func TestAliasItself(t *testing.T) {
 			for _, o := range f.Outcomes {
 				got = append(got, fmt.Sprint(o.Type, " ", o.Result, " ", o.End, " ", o.Sets[0].Data))
 			}
-			if want := "[A answer www.other.test. [203.0.113.3] CNAME answer alias.example.test. [www.other.test.]]"; fmt.Sprint(got) != want {
+			const want = "[A answer www.other.test. [203.0.113.3] CNAME answer alias.example.test. [www.other.test.]]"
+			if fmt.Sprint(got) != want {
 				t.Errorf("%v, want %s", got, want)
 			}
 		}
 	})
 }
 
-// TestLetters has servers that write the names in their records in different letters, as those do that compress them.
-func TestLetters(t *testing.T) {
-	more := map[string]string{"192.0.2.21": "set www.example.test. 300 MX 10 mail.eXaMpLe.TeSt.", "192.0.2.22": "set www.example.test. 300 MX 10 mail.example.test.",
-		resolverA: "hold www.example.test. 200 MX 10 Mail.example.test."}
+// TestLetterCase has servers that write the names in their records in different case, as servers that compress names
+// do.
+func TestLetterCase(t *testing.T) {
+	more := map[string]string{"192.0.2.21": "set www.example.test. 300 MX 10 mail.eXaMpLe.TeSt.",
+		"192.0.2.22": "set www.example.test. 300 MX 10 mail.example.test.",
+		resolverA:    "hold www.example.test. 200 MX 10 Mail.example.test."}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f := compare(t, g, "www.example.test", rr.TypeMX)
 		const want = "21 answer MX 10 mail.example.test.; 22 answer MX 10 mail.example.test."
@@ -157,11 +168,13 @@ func TestLetters(t *testing.T) {
 	})
 }
 
-func TestTurns(t *testing.T) {
-	// Each server has one of two addresses at a time; asked again, each says what the other said.
+func TestRotatedAnswers(t *testing.T) {
+	// Each server has one of two addresses at a time. Asked again, each gives the answer of the other.
 	more := map[string]string{
-		"192.0.2.21": "latency 200ms\nset www.example.test. 30 A 203.0.113.1\nat 1500ms set www.example.test. 30 A 203.0.113.2",
-		"192.0.2.22": "latency 200ms\nset www.example.test. 30 A 203.0.113.2\nat 1500ms set www.example.test. 30 A 203.0.113.1",
+		"192.0.2.21": "latency 200ms\nset www.example.test. 30 A 203.0.113.1\nat 1500ms set www.example.test. 30 A " +
+			"203.0.113.2",
+		"192.0.2.22": "latency 200ms\nset www.example.test. 30 A 203.0.113.2\nat 1500ms set www.example.test. 30 A " +
+			"203.0.113.1",
 	}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f := analyze(t, g, "www.example.test", rr.TypeA)
@@ -174,22 +187,23 @@ func TestTurns(t *testing.T) {
 
 func TestSubnet(t *testing.T) {
 	const view = "subnets\nview 198.51.100.0/24 www.example.test. 300 A 203.0.113.77"
-	run(t, map[string]string{"192.0.2.21": view, "192.0.2.22": view}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		g.Options.ECS = netip.MustParsePrefix("198.51.100.0/24")
-		f := analyze(t, g, "www.example.test", rr.TypeA)
-		got := ""
-		for _, a := range f.Answers {
-			if a.Subnet.IsValid() {
-				got += fmt.Sprintf("%s%s; ", a.Subnet, setText(a.Sets))
+	run(t, map[string]string{"192.0.2.21": view, "192.0.2.22": view},
+		func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			g.Options.ECS = netip.MustParsePrefix("198.51.100.0/24")
+			f := analyze(t, g, "www.example.test", rr.TypeA)
+			got := ""
+			for _, a := range f.Answers {
+				if a.Subnet.IsValid() {
+					got += fmt.Sprintf("%s%s; ", a.Subnet, setText(a.Sets))
+				}
 			}
-		}
-		if want := "198.51.100.0/24 A 203.0.113.77; 198.51.100.0/24 A 203.0.113.77; "; got != want {
-			t.Errorf("for the subnet: %s, want %s", got, want)
-		}
-		if got, want := setText(f.Outcomes[0].Sets), " A 203.0.113.1,203.0.113.2"; got != want {
-			t.Errorf("the outcome is%s, want%s", got, want)
-		}
-	})
+			if want := "198.51.100.0/24 A 203.0.113.77; 198.51.100.0/24 A 203.0.113.77; "; got != want {
+				t.Errorf("for the subnet: %s, want %s", got, want)
+			}
+			if got, want := setText(f.Outcomes[0].Sets), " A 203.0.113.1,203.0.113.2"; got != want {
+				t.Errorf("the outcome is%s, want%s", got, want)
+			}
+		})
 }
 
 func TestWildcard(t *testing.T) {
@@ -197,20 +211,22 @@ func TestWildcard(t *testing.T) {
 		name  string
 		class iterate.Class
 		same  bool
-	}{{"www.example.test", iterate.NXDomain, false}, {"any.wild.example.test", iterate.Answer, true}, {"own.wild.example.test", iterate.Answer, false}}
+	}{{"www.example.test", iterate.NXDomain, false}, {"any.wild.example.test", iterate.Answer, true},
+		{"own.wild.example.test", iterate.Answer, false}}
 	const own = "own.wild.example.test. 300 A 203.0.113.10"
-	run(t, map[string]string{"192.0.2.21": own, "192.0.2.22": own}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		for _, tt := range tests {
-			f := analyze(t, g, tt.name)
-			if w := f.Wildcard; w == nil || w.Class != tt.class || w.Same != tt.same {
-				t.Errorf("%s: the wildcard is %+v, want %s, %v", tt.name, w, tt.class, tt.same)
+	run(t, map[string]string{"192.0.2.21": own, "192.0.2.22": own},
+		func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			for _, tt := range tests {
+				f := analyze(t, g, tt.name)
+				if w := f.Wildcard; w == nil || w.Class != tt.class || w.Same != tt.same {
+					t.Errorf("%s: the wildcard is %+v, want %s, %v", tt.name, w, tt.class, tt.same)
+				}
 			}
-		}
-	})
+		})
 }
 
-func TestWholeName(t *testing.T) {
-	// Servers of the parent go wrong only for those who tell them the whole name.
+func TestFullName(t *testing.T) {
+	// Servers of the parent fail only for queries with the full name.
 	wrong := map[string]string{"192.0.2.11": "fault empty www.example.test."}
 	for _, want := range []iterate.Class{iterate.Answer, iterate.LameNotAuth} {
 		run(t, wrong, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
@@ -224,10 +240,11 @@ func TestWholeName(t *testing.T) {
 
 func TestEmptyNonTerminal(t *testing.T) {
 	const deep = "a.b.example.test. 300 A 203.0.113.5\nhollow"
-	run(t, map[string]string{"192.0.2.21": deep, "192.0.2.22": deep}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		f := analyze(t, g, "a.b.example.test", rr.TypeA)
-		if f.Outcomes[0].Result != iterate.Answer || len(f.Notes) != 2 || f.Notes[0].Kind != iterate.NoteENT {
-			t.Errorf("%s, notes %v", outcomes(f), f.Notes)
-		}
-	})
+	run(t, map[string]string{"192.0.2.21": deep, "192.0.2.22": deep},
+		func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			f := analyze(t, g, "a.b.example.test", rr.TypeA)
+			if f.Outcomes[0].Result != iterate.Answer || len(f.Notes) != 2 || f.Notes[0].Kind != iterate.NoteENT {
+				t.Errorf("%s, notes %v", outcomes(f), f.Notes)
+			}
+		})
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// reply is what came of a question: the exchanges that it took, and the last of them.
+// reply is the result of a query: the exchanges of all its attempts, and the last of them.
 type reply struct {
 	ids  []int
 	last iterate.Exchange
-	view *iterate.View // nil: there is none
+	view *iterate.View // decoded reply; nil: none
 }
 
-// class is that of the last exchange; Unknown if none took place.
+// class returns the class of the last exchange, or Unknown if nothing was sent.
 func (p reply) class() iterate.Class {
 	if len(p.ids) == 0 {
 		return iterate.Unknown
@@ -28,8 +28,8 @@ func (p reply) class() iterate.Class {
 	return p.last.Class
 }
 
-// to is a question to a server of a zone.
-func to(zone dnsname.Name, server netip.Addr, name dnsname.Name, t rr.Type) iterate.Query {
+// newQuery returns a query to a server of a zone.
+func newQuery(zone dnsname.Name, server netip.Addr, name dnsname.Name, t rr.Type) iterate.Query {
 	return iterate.Query{Zone: zone, Server: udp(server), Question: iterate.Question{Name: name, Type: t}}
 }
 
@@ -37,12 +37,13 @@ const port53 = 53
 
 func udp(a netip.Addr) resolve.Server { return resolve.Server{Addr: netip.AddrPortFrom(a, port53)} }
 
-// ask asks an authority until there is a reply to judge, or no hope for one.
+// ask queries an authoritative server until a usable reply arrives or the attempts are used up. It falls back to TCP
+// and to queries without EDNS.
 func (r *run) ask(q iterate.Query) (out reply) {
 	for failures := 0; ; {
 		timeout := r.opts.Timeouts[failures]
 		if err := r.budget.Acquire(r.ctx, q.Server.Addr.Addr()); err != nil {
-			r.refused()
+			r.addUnsent()
 			return out
 		}
 		r.send(q, timeout, &out)
@@ -59,10 +60,10 @@ func (r *run) ask(q iterate.Query) (out reply) {
 	}
 }
 
-// tries are fewer than those of a walk: the server was found to reply there.
+// tries is lower than for the walk, where the server has already replied.
 const tries = 2
 
-// send sends one query, for which there is leave.
+// send sends one query. The caller has acquired it from the budget.
 func (r *run) send(q iterate.Query, timeout time.Duration, out *reply) {
 	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
@@ -70,13 +71,13 @@ func (r *run) send(q iterate.Query, timeout time.Duration, out *reply) {
 	r.budget.Release()
 	e.Try = len(out.ids) + 1
 	if e.Class.Transport() && r.ctx.Err() != nil {
-		e.Class = iterate.Unknown // it may have been about to reply
+		e.Class = iterate.Unknown // the reply may have been in transit
 	}
 	out.last, out.view = e, nil
 	if v, err := e.View(); err == nil {
 		out.view = &v
 	}
-	id := r.record(e)
+	id := r.addExchange(e)
 	out.ids = append(out.ids, id)
 	if q.ECS.IsValid() {
 		r.mu.Lock()
@@ -85,16 +86,16 @@ func (r *run) send(q iterate.Query, timeout time.Duration, out *reply) {
 	}
 }
 
-// refused notes why a query was not sent.
-func (r *run) refused() {
+// addUnsent records the limit that kept a query from being sent.
+func (r *run) addUnsent() {
 	if r.ctx.Err() != nil {
-		r.limit(r.opts.MaxTime.String())
+		r.addLimit(r.opts.MaxTime.String())
 		return
 	}
-	r.limit(r.budget.String())
+	r.addLimit(r.budget.String())
 }
 
-// askAll asks questions at the same time.
+// askAll sends queries concurrently and returns their replies in the same order.
 func (r *run) askAll(qs []iterate.Query) []reply {
 	out := make([]reply, len(qs))
 	var group sync.WaitGroup
@@ -105,8 +106,8 @@ func (r *run) askAll(qs []iterate.Query) []reply {
 	return out
 }
 
-// good are the servers of a zone that replied as authorities for it.
-func (r *run) good(z *iterate.Zone) []netip.Addr {
+// usableServers returns the servers of a zone that gave a usable reply for it on the walk.
+func (r *run) usableServers(z *iterate.Zone) []netip.Addr {
 	return slices.DeleteFunc(r.addrs(z), func(a netip.Addr) bool {
 		return !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool {
 			return e.Server == a && e.Zone == z.Name && e.Class.Usable()

@@ -10,11 +10,11 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// A zone in which nine things are wrong: a lame server, other servers at the parent than at the child, glue that differs,
-// different versions, a bad address, three wrong times, and an alias that leads nowhere.
+// broken is a zone with nine faults: a lame server, different servers at parent and child, different glue, different
+// versions, a bad mail address, three wrong times, and an alias without a target.
 var broken = map[string]string{
 	"192.0.2.11": brokenDelegation, "192.0.2.12": brokenDelegation,
-	"192.0.2.41": brokenZone, // ns1.bad.test, as the child has it
+	"192.0.2.41": brokenZone, // ns1.bad.test, as listed by the child
 	"192.0.2.42": brokenZone + "serial bad.test. 5",
 	"192.0.2.43": "fault refused *", // lame.bad.test
 }
@@ -47,7 +47,8 @@ func TestBroken(t *testing.T) {
 		if parent != "[lame.bad.test. ns1.bad.test.] 172800" || child != "[ns1.bad.test. ns3.bad.test.] 3600" {
 			t.Errorf("the parent lists %s, the child %s", parent, child)
 		}
-		if s := server(t, f, "bad.test.", "192.0.2.43"); s.Class != iterate.LameRefused || fmt.Sprint(s.Listed) != "[parent]" {
+		if s := server(t, f, "bad.test.", "192.0.2.43"); s.Class != iterate.LameRefused ||
+			fmt.Sprint(s.Listed) != "[parent]" {
 			t.Errorf("the lame server: %s, %v", s.Class, s.Listed)
 		}
 		for _, h := range z.Hosts {
@@ -59,7 +60,8 @@ func TestBroken(t *testing.T) {
 		if old == nil || recent == nil || old.Serial != 4 || recent.Serial != 5 {
 			t.Fatalf("versions: %+v, %+v", old, recent)
 		}
-		if got := fmt.Sprint(old.RName, old.Refresh, old.Retry, old.Expire, old.TTL, old.Minimum); got != `host\@master.bad.test. 7200 7300 3600 86400 86400` {
+		if got := fmt.Sprint(old.RName, old.Refresh, old.Retry, old.Expire, old.TTL,
+			old.Minimum); got != `host\@master.bad.test. 7200 7300 3600 86400 86400` {
 			t.Errorf("SOA %s", got)
 		}
 		if d := f.Denials[0]; d.Zone != f.Zone || d.TTL != 86400 || d.Minimum != 86400 {

@@ -17,15 +17,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// caches looks into the resolvers, all at the same time.
-func (r *run) caches() error {
-	all := r.shared()
-	local, err := r.local()
+// sampleResolvers queries all resolvers concurrently for their cached answers.
+func (r *run) sampleResolvers() error {
+	all := r.listedResolvers()
+	local, err := r.localResolvers()
 	if err != nil {
 		return err
 	}
 	all = append(local, all...)
-	types, why := r.harmless()
+	types, why := r.safeTypes()
 	var mu sync.Mutex // guards done
 	done := 0
 	var group sync.WaitGroup
@@ -40,29 +40,29 @@ func (r *run) caches() error {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			r.tell(StageResolvers, all[i].Operator+" "+all[i].Addr.String(), done, len(all))
+			r.reportProgress(StageResolvers, all[i].Operator+" "+all[i].Addr.String(), done, len(all))
 		})
 	}
 	group.Wait()
 	for _, c := range all {
 		r.facts.Caches = append(r.facts.Caches, c.Cache)
 	}
-	r.askForThem()
-	r.told(StageResolvers)
+	r.askWithSubnets()
+	r.reportStage(StageResolvers)
 	return nil
 }
 
-// harmless are the types that may be asked of resolvers that others use, too, and if there are none, why. A resolver remembers
-// that something does not exist, and tells everyone so when it exists at last.
-func (r *run) harmless() (out []rr.Type, why string) {
+// safeTypes returns the types that may be asked of shared resolvers. If there are none, why says the reason. A
+// resolver caches that a name does not exist, and answers so to everyone even after the name is created.
+func (r *run) safeTypes() (out []rr.Type, why string) {
 	if r.opts.Force {
 		return r.types, ""
 	}
 	if missing := explain.Missing(r.facts); r.opts.Await && missing != "" {
-		return nil, missing + "; a resolver that is asked now remembers what there is"
+		return nil, missing + "; a resolver that is asked now would cache the present answer"
 	}
 	for i, t := range r.types {
-		reason := r.harm(r.facts.Outcomes[i])
+		reason := r.cacheHarm(r.facts.Outcomes[i])
 		if reason == "" {
 			out = append(out, t)
 		} else if why == "" || i == 0 {
@@ -72,17 +72,21 @@ func (r *run) harmless() (out []rr.Type, why string) {
 	return out, why
 }
 
-// harm is why a resolver that is asked for a type could come to remember that there is nothing; empty if it could not.
-func (r *run) harm(o explain.Outcome) string {
+// cacheHarm returns the reason why a resolver that is asked for a type could cache a negative answer; empty if it
+// could not.
+func (r *run) cacheHarm(o explain.Outcome) string {
 	subject := fmt.Sprintf("%s %s", o.End, o.Type)
 	switch o.Result {
 	case iterate.Answer:
 	case iterate.NXDomain:
-		return fmt.Sprintf("%s does not exist; a resolver that is asked for it remembers that, even when it has been made", o.End)
+		return fmt.Sprintf("%s does not exist; a resolver that is asked for it would cache that, even if it is created later",
+			o.End)
 	case iterate.NoData:
-		return fmt.Sprintf("there is no %s; a resolver that is asked for it remembers that, even when it has been made", subject)
+		return fmt.Sprintf("there is no record set %s; a resolver that is asked for it would cache that, "+
+			"even if it is created later", subject)
 	default:
-		return fmt.Sprintf("no authority could be asked for %s; a resolver that is asked for what does not exist remembers that", subject)
+		return fmt.Sprintf("no authoritative server of %s replied; if it does not exist, a resolver would cache that",
+			subject)
 	}
 	aliases := map[dnsname.Name]bool{}
 	for _, l := range r.trace.Chain {
@@ -92,22 +96,25 @@ func (r *run) harm(o explain.Outcome) string {
 		denies := a.Class == iterate.NXDomain || a.Class == iterate.NoData || a.Class == iterate.NoSOA
 		about := a.Question.Type == o.Type || aliases[a.Question.Name] && slices.Contains(r.types, a.Question.Type)
 		if denies && about {
-			return fmt.Sprintf("the server %s says that there is no %s; a resolver that asks that one remembers it", a.Server, a.Question)
+			return fmt.Sprintf("the server %s denies that %s exists; a resolver that queries this server would cache that",
+				a.Server, a.Question)
 		}
 	}
 	return ""
 }
 
-// target is a resolver, and where it is asked.
+// target is a resolver, and the endpoint at which it is queried.
 type target struct {
 	explain.Cache
-	place resolve.Server
+	endpoint resolve.Server
 }
 
-// shared are the resolvers of the list: one address of each, as the others lead to the same caches, or to as good ones.
-func (r *run) shared() (out []target) {
+// listedResolvers returns the resolvers of the list, with one address each: the others share the same caches or
+// equivalent ones.
+func (r *run) listedResolvers() (out []target) {
 	for _, known := range r.Resolvers {
-		c := explain.Cache{ID: known.ID, Operator: cmp.Or(known.Operator, known.ID), Region: known.Region, Filters: known.Filter, NoVote: !known.Vote,
+		c := explain.Cache{ID: known.ID, Operator: cmp.Or(known.Operator, known.ID), Region: known.Region,
+			Filters: known.Filter, NoVote: !known.Vote,
 			Flush: known.Flush, Clamps: clamps(known.MaxTTL, known.MaxNegativeTTL)}
 		servers := slices.DeleteFunc(known.Servers(), func(s resolve.Server) bool { return !r.family(s.Addr.Addr()) })
 		if len(servers) > 0 {
@@ -118,7 +125,7 @@ func (r *run) shared() (out []target) {
 	return out
 }
 
-// clamps are the longest times that a resolver says it keeps things; 0 is not known.
+// clamps returns the maximum times for which a resolver caches, according to its operator; 0 means unknown.
 func clamps(positive, negative uint32) (out safeat.Clamps) {
 	if positive > 0 {
 		out.Positive = safeat.Seconds(positive)
@@ -129,14 +136,14 @@ func clamps(positive, negative uint32) (out safeat.Clamps) {
 	return out
 }
 
-// local are the resolvers that this machine uses.
-func (r *run) local() (out []target, err error) {
+// localResolvers returns the resolvers of this machine.
+func (r *run) localResolvers() (out []target, err error) {
 	if r.opts.Local == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(r.opts.Local)
 	if err != nil {
-		return nil, fmt.Errorf("find the resolvers of this machine: %w", err)
+		return nil, fmt.Errorf("read the resolvers of this machine: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
@@ -144,41 +151,43 @@ func (r *run) local() (out []target, err error) {
 			continue
 		}
 		if a, err := netip.ParseAddr(words[1]); err == nil && len(out) < maxLocal {
-			out = append(out, target{explain.Cache{ID: "local", Operator: "this machine's resolver", Addr: a, Local: true}, udp(a)})
+			out = append(out, target{explain.Cache{ID: "local", Operator: "this machine's resolver", Addr: a, Local: true},
+				udp(a)})
 		}
 	}
 	return out, nil
 }
 
-// maxLocal is how many resolvers of a resolv.conf file are used (resolv.conf(5)).
+// maxLocal is how many nameserver lines of a resolv.conf file are used (resolv.conf(5)).
 const maxLocal = 3
 
-// sampler asks one resolver.
+// sampler queries one resolver.
 type sampler struct {
 	*run
 	*target
-	budget *resolve.Budget // of queries to this resolver
+	budget *resolve.Budget // queries to this resolver
 }
 
-// way is how a resolver is asked for one type.
-type way struct {
+// questionState is how one resolver is queried for one type.
+type questionState struct {
 	q       iterate.Question
-	recurse bool // it does not tell what it holds without being asked to look
-	tried   bool // with CD
-	useless bool
+	recurse bool // set RD: without it the resolver does not show its cache
+	tried   bool // a query with CD was sent
+	useless bool // further queries would show nothing new
 }
 
-// sample takes as many samples as it may, of all types in turns: behind one address there are often many caches.
+// sample takes samples until the budget is used up, and alternates between the types. Many samples are needed: there
+// are often many caches behind one address.
 func (s *sampler) sample(types []rr.Type) {
-	var ways []*way
+	var all []*questionState
 	for _, t := range types {
-		ways = append(ways, &way{q: iterate.Question{Name: s.facts.Name, Type: t}})
+		all = append(all, &questionState{q: iterate.Question{Name: s.facts.Name, Type: t}})
 	}
 	for s.budget.Left() > 0 {
 		before := s.budget.Left()
-		for _, w := range ways {
+		for _, w := range all {
 			if !w.useless && s.budget.Left() > 0 {
-				s.once(w)
+				s.sampleOnce(w)
 			}
 		}
 		if s.budget.Left() == before {
@@ -187,12 +196,12 @@ func (s *sampler) sample(types []rr.Type) {
 	}
 }
 
-// once takes one sample. First it is tried without RD, which only tells what is there.
-func (s *sampler) once(w *way) {
+// sampleOnce takes one sample. It first tries without RD, which shows the cache and changes nothing.
+func (s *sampler) sampleOnce(w *questionState) {
 	if !w.recurse {
 		p := s.send(w.q, false, false)
-		if p.view != nil && tellsAll(w.q, p.view) {
-			s.keep(w.q, p, false, false)
+		if p.view != nil && showsCache(w.q, p.view) {
+			s.addSample(w.q, p, false, false)
 			return
 		}
 		w.recurse = p.view == nil || p.view.Rcode == "REFUSED"
@@ -205,33 +214,33 @@ func (s *sampler) once(w *way) {
 		w.useless = true
 		return
 	}
-	s.keep(w.q, p, true, false)
+	s.addSample(w.q, p, true, false)
 	w.useless = p.view == nil || p.view.Rcode == "REFUSED"
 	if p.view != nil && p.view.Rcode == "SERVFAIL" {
-		s.uncheck(w)
+		s.retryUnchecked(w)
 	}
 }
 
-// uncheck asks again without validation: if there is an answer then, DNSSEC is what fails.
-func (s *sampler) uncheck(w *way) {
+// retryUnchecked queries again with CD set. If there is an answer now, DNSSEC validation is what fails.
+func (s *sampler) retryUnchecked(w *questionState) {
 	w.useless = true
 	if s.budget.Left() == 0 || w.tried {
 		return
 	}
 	w.tried = true
 	if p := s.send(w.q, true, true); len(p.ids) > 0 {
-		s.keep(w.q, p, true, true)
+		s.addSample(w.q, p, true, true)
 	}
 }
 
-// send asks once, and over TCP if the reply does not fit. Each query has a port of its own, so that they reach different ones of
-// the machines behind an address.
+// send sends one query, and repeats it over TCP if the reply is truncated. Each query has its own source port, so
+// that queries reach different machines behind an anycast address.
 func (s *sampler) send(q iterate.Question, recurse, unchecked bool) (out reply) {
-	query := iterate.Query{Server: s.place, Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
+	query := iterate.Query{Server: s.endpoint, Question: q, RD: recurse, CD: unchecked, NoDNSSEC: true}
 	timeout := s.opts.Recursion
 	for s.budget.Left() > 0 {
 		if s.budget.Acquire(s.ctx, s.Addr) != nil {
-			s.refused()
+			s.addUnsent()
 			return out
 		}
 		s.run.send(query, timeout, &out)
@@ -243,9 +252,9 @@ func (s *sampler) send(q iterate.Question, recurse, unchecked bool) (out reply) 
 	return out
 }
 
-// tellsAll reports whether a reply to a query without RD tells what the cache holds of a question: the whole chain, or that
-// there is nothing. Without that it is what a server says that would have to look, as a referral.
-func tellsAll(q iterate.Question, v *iterate.View) bool {
+// showsCache reports whether a reply to a query without RD shows the cached answer: the full chain, or a negative
+// answer. Other replies, such as referrals, only show that the resolver would have to recurse.
+func showsCache(q iterate.Question, v *iterate.View) bool {
 	end := q.Name
 	for range v.Answer {
 		if target, ok := targetOf(v.Answer, end); ok && len(iterate.Records(v.Answer, end, q.Type)) == 0 {
@@ -263,7 +272,7 @@ func tellsAll(q iterate.Question, v *iterate.View) bool {
 	return soaOf(v.Authority) != nil
 }
 
-func (s *sampler) keep(q iterate.Question, p reply, recurse, unchecked bool) {
+func (s *sampler) addSample(q iterate.Question, p reply, recurse, unchecked bool) {
 	out := explain.Sample{Question: q, At: p.last.At + p.last.RTT, Recurse: recurse, NoCheck: unchecked, Evidence: p.ids}
 	if v := p.view; v != nil {
 		out.Rcode, out.Sets, out.NSID, out.Errors, out.SOA = v.Rcode, setsOf(v.Answer), v.NSID, v.EDE, soaOf(v.Authority)

@@ -24,7 +24,7 @@ func compare(t *testing.T, g *gather.Gatherer, name string, types ...rr.Type) *e
 	return must(t, f, err)
 }
 
-// states are those of the samples of a cache, each once, with the TTLs left.
+// states returns the distinct states of the samples of a cache, with their remaining TTLs.
 func states(c explain.Assessment) string {
 	var out []string
 	for _, s := range c.Answers {
@@ -50,12 +50,15 @@ func TestStates(t *testing.T) {
 		{"", "www.example.test", "current 300"},
 		{"snoop refuse", "www.example.test", "current 300"},
 		{"hold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
-		{"hold www.example.test. 200 A 203.0.113.2", "www.example.test", "old 200"}, // before another address was added
+		// from before the second address was added
+		{"hold www.example.test. 200 A 203.0.113.2", "www.example.test", "old 200"},
 		{"snoop refuse\nhold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
 		{"deny www.example.test. 100 * example.test. 7", "www.example.test", "negative 100"},
 		{"deny www.example.test. 100 A example.test. 7", "www.example.test", "negative 100"},
-		{"hold alias.example.test. 200 CNAME old.other.test.\nhold old.other.test. 50 A 203.0.113.8", "alias.example.test", "old 200"},
-		{"hold alias.example.test. 600 CNAME www.example.test.", "alias.example.test", "old 600"}, // it holds the alias, and not where that leads
+		{"hold alias.example.test. 200 CNAME old.other.test.\nhold old.other.test. 50 A 203.0.113.8", "alias.example.test",
+			"old 200"},
+		// The alias is cached, its target is not.
+		{"hold alias.example.test. 600 CNAME www.example.test.", "alias.example.test", "old 600"},
 		{"hold www.other.test. 50 A 203.0.113.8", "alias.example.test", "old 50"},
 		{"", "alias.example.test", "current 120"},
 		{"filter example.test. nxdomain 15", "www.example.test", "filtered 0"},
@@ -96,19 +99,21 @@ func TestStates(t *testing.T) {
 }
 
 func TestFilteringResolver(t *testing.T) {
-	more := map[string]string{resolverA: "filter www.example.test. nxdomain", resolverB: "deny www.example.test. 100 * example.test. 7"}
+	more := map[string]string{resolverA: "filter www.example.test. nxdomain",
+		resolverB: "deny www.example.test. 100 * example.test. 7"}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Resolvers[0].Filter, g.Resolvers[1].Filter = true, true
 		f := compare(t, g, "www.example.test", rr.TypeA)
-		// One has the denial of the zone itself, which is no filter's.
-		if got, want := states(explain.Assess(f)[0])+"; "+states(explain.Assess(f)[1]), "filtered 0; negative 100"; got != want {
+		// One resolver has the negative answer of the zone itself, which is not a filter's.
+		if got, want := states(explain.Assess(f)[0])+"; "+states(explain.Assess(f)[1]),
+			"filtered 0; negative 100"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }
 
-// TestFilterIsLate has a resolver that filters, or whose answers may be altered on the way, and holds what others hold, too: it is late, and filters
-// nothing.
+// TestFilterIsLate has a resolver that filters, or whose answers may be altered in transit. Its answer is one that
+// other resolvers have, too: it is old, and not filtered.
 func TestFilterIsLate(t *testing.T) {
 	const old = "hold www.example.test. 200 A 203.0.113.8"
 	for held, want := range map[string]string{old: "old 200; old 200", "": "filtered 200; current 300"} {
@@ -127,7 +132,8 @@ func TestFilterIsLate(t *testing.T) {
 func TestBogusWithoutCheck(t *testing.T) {
 	run(t, map[string]string{resolverA: "bogus example.test. 6"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
-		if len(c.Samples) != 2 || c.Answers[0].State != safeat.Failed || c.Answers[0].NoCheck || c.Answers[0].Errors[0].Code != 6 ||
+		if len(c.Samples) != 2 || c.Answers[0].State != safeat.Failed || c.Answers[0].NoCheck ||
+			c.Answers[0].Errors[0].Code != 6 ||
 			c.Answers[1].State != safeat.Current || !c.Answers[1].NoCheck {
 			t.Errorf("samples are %+v", c.Samples)
 		}
@@ -138,7 +144,7 @@ func TestServedStale(t *testing.T) {
 	more := map[string]string{resolverA: "stale\nhold www.example.test. 1 A 203.0.113.1, 203.0.113.2"}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		time.Sleep(2 * time.Second)
-		// The authority is there for us, and not for the resolver.
+		// The authority replies to us, but not to the resolver.
 		net.MustServer(resolverA, "resolve 192.0.2.250")
 		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
 		if len(c.Samples) == 0 || c.Answers[0].State != safeat.Stale {
@@ -162,15 +168,17 @@ func TestManyCaches(t *testing.T) {
 	})
 }
 
-// TestNoHarm sees that resolvers do not come to remember that something does not exist, by asking them when it does.
+// TestNoHarm checks that a comparison never makes resolvers cache negative answers: it creates the name afterwards,
+// and resolves it.
 func TestNoHarm(t *testing.T) {
 	tests := []struct{ name, script, make, why string }{
 		{"soon.example.test", "", "soon.example.test.", "soon.example.test. does not exist"},
 		{"lost.example.test", "", "lost.other.test.", "lost.other.test. does not exist"},
-		{"example.test", "", "example.test.", "there is no example.test. A"},
+		{"example.test", "", "example.test.", "there is no record set example.test. A"},
 		{"www.absent.test", "", "", "www.absent.test. does not exist"},
-		{"www.example.test", "drop www.example.test.", "www.example.test.", "the server 192.0.2.22 says that there is no www.example.test. A"},
-		{"www.example.test", "fault nodata www.example.test. A", "www.example.test.", "the server 192.0.2.22 says"},
+		{"www.example.test", "drop www.example.test.", "www.example.test.",
+			"the server 192.0.2.22 denies that www.example.test. A exists"},
+		{"www.example.test", "fault nodata www.example.test. A", "www.example.test.", "the server 192.0.2.22 denies"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+" "+tt.script, func(t *testing.T) {
@@ -194,7 +202,7 @@ func TestNoHarm(t *testing.T) {
 				for _, at := range where {
 					net.MustServer(at, "heal\nset "+tt.make+" 60 A 203.0.113.50")
 				}
-				if got := lookUp(t, net, tt.name); !strings.Contains(got, "203.0.113.50") {
+				if got := lookupHost(t, net, tt.name); !strings.Contains(got, "203.0.113.50") {
 					t.Errorf("a resolver answers %s, although it is there now", got)
 				}
 			})
@@ -202,29 +210,32 @@ func TestNoHarm(t *testing.T) {
 	}
 }
 
-// TestAwait: who waits for a record does not have resolvers remember the one before.
+// TestAwait checks that resolvers do not cache the previous record while the caller waits for a new one.
 func TestAwait(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Await = true
 		g.Options.Expect = []explain.Set{{Type: rr.TypeA, Data: []string{"203.0.113.50"}}}
 		c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]
-		if want := "A is not 203.0.113.50; a resolver that is asked now remembers what there is"; c.NotAsked != want || asked(net, resolverA) > 0 {
+		if want := "A is not 203.0.113.50; a resolver that is asked now would cache the present answer"; c.NotAsked != want ||
+			asked(net, resolverA) > 0 {
 			t.Errorf("not asked because %q, want %q; %d queries", c.NotAsked, want, asked(net, resolverA))
 		}
 		for _, at := range []string{"192.0.2.21", "192.0.2.22"} {
 			net.MustServer(at, "set www.example.test. 60 A 203.0.113.50")
 		}
-		if c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]; c.NotAsked != "" || len(c.Samples) == 0 || c.Answers[0].State != safeat.Current {
+		if c := explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]; c.NotAsked != "" || len(c.Samples) == 0 ||
+			c.Answers[0].State != safeat.Current {
 			t.Errorf("when it is there: not asked because %q; samples %+v", c.NotAsked, c.Samples)
 		}
 	})
 }
 
-// lookUp is what a resolver answers.
-func lookUp(t *testing.T, net *simnet.Net, name string) string {
+// lookupHost returns the answer of a resolver.
+func lookupHost(t *testing.T, net *simnet.Net, name string) string {
 	t.Helper()
-	e := iterate.Ask(t.Context(), net, time.Now(), iterate.Query{Server: resolve.Server{Addr: netip.AddrPortFrom(addr(resolverA), 53)},
-		Question: question(name + ". A"), RD: true})
+	e := iterate.Ask(t.Context(), net, time.Now(),
+		iterate.Query{Server: resolve.Server{Addr: netip.AddrPortFrom(addr(resolverA), 53)},
+			Question: question(name + ". A"), RD: true})
 	v, err := e.View()
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +254,8 @@ func TestUnknownAuthority(t *testing.T) {
 	more := map[string]string{"192.0.2.21": "fault timeout *", "192.0.2.22": "fault refused *"}
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f := compare(t, g, "www.example.test", rr.TypeA)
-		if c := f.Caches[0]; !strings.HasPrefix(c.NotAsked, "no authority could be asked") || asked(net, resolverA) > 0 {
+		if c := f.Caches[0]; !strings.HasPrefix(c.NotAsked, "no authoritative server of www.example.test. A replied") ||
+			asked(net, resolverA) > 0 {
 			t.Errorf("not asked because %q; %d queries", c.NotAsked, asked(net, resolverA))
 		}
 	})
@@ -259,7 +271,7 @@ func TestForce(t *testing.T) {
 	})
 }
 
-func TestOnlyTypesThatAreThere(t *testing.T) {
+func TestOnlyExistingTypes(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f := compare(t, g, "only4.example.test")
 		for _, c := range explain.Assess(f) {
@@ -277,16 +289,17 @@ func TestOnlyTypesThatAreThere(t *testing.T) {
 	})
 }
 
-// TestPlaces sees that answers that differ by place are not called old.
-func TestPlaces(t *testing.T) {
+// TestGeoDNS checks that answers that depend on the location of the client are not called old.
+func TestGeoDNS(t *testing.T) {
 	t.Run("scope", func(t *testing.T) {
 		const view = "subnets\nview 198.51.100.1/32 www.example.test. 300 A 203.0.113.77"
-		run(t, map[string]string{"192.0.2.21": view, "192.0.2.22": view}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			g.Options.ECS = netip.MustParsePrefix("198.51.100.1/32")
-			if got := states(explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]); got != "current 300" {
-				t.Errorf("%s, want current", got)
-			}
-		})
+		run(t, map[string]string{"192.0.2.21": view, "192.0.2.22": view},
+			func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+				g.Options.ECS = netip.MustParsePrefix("198.51.100.1/32")
+				if got := states(explain.Assess(compare(t, g, "www.example.test", rr.TypeA))[0]); got != "current 300" {
+					t.Errorf("%s, want current", got)
+				}
+			})
 	})
 	t.Run("network of the resolver", func(t *testing.T) {
 		const view = "subnets\nview 198.51.100.0/24 www.example.test. 300 A 203.0.113.77"
@@ -322,16 +335,20 @@ func TestPlaces(t *testing.T) {
 	})
 	t.Run("turns", func(t *testing.T) {
 		more := map[string]string{
-			"192.0.2.21": "latency 200ms\nset www.example.test. 30 A 203.0.113.1\nat 1500ms set www.example.test. 30 A 203.0.113.2",
-			"192.0.2.22": "latency 200ms\nset www.example.test. 30 A 203.0.113.2\nat 1500ms set www.example.test. 30 A 203.0.113.1",
-			resolverA:    "hold www.example.test. 20 A 203.0.113.3",
-			resolverB:    "hold www.example.test. 20 A 203.0.113.4",
+			"192.0.2.21": "latency 200ms\nset www.example.test. 30 A 203.0.113.1\nat 1500ms set www.example.test. 30 A " +
+				"203.0.113.2",
+			"192.0.2.22": "latency 200ms\nset www.example.test. 30 A 203.0.113.2\nat 1500ms set www.example.test. 30 A " +
+				"203.0.113.1",
+			resolverA: "hold www.example.test. 20 A 203.0.113.3",
+			resolverB: "hold www.example.test. 20 A 203.0.113.4",
 		}
 		run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			g.Options.Past = []explain.Past{{Sets: []explain.Set{{Name: name("www.example.test."), Type: rr.TypeA, Data: []string{"203.0.113.4"}}}}}
+			g.Options.Past = []explain.Past{{Sets: []explain.Set{{Name: name("www.example.test."), Type: rr.TypeA,
+				Data: []string{"203.0.113.4"}}}}}
 			f := compare(t, g, "www.example.test", rr.TypeA)
 			if explain.Assess(f)[0].Answers[0].State != safeat.Current || explain.Assess(f)[1].Answers[0].State != safeat.Old {
-				t.Errorf("%s; %s, want current; old, as an earlier look saw it", states(explain.Assess(f)[0]), states(explain.Assess(f)[1]))
+				t.Errorf("%s; %s, want current; old, as an earlier scan saw it", states(explain.Assess(f)[0]),
+					states(explain.Assess(f)[1]))
 			}
 		})
 	})
@@ -339,17 +356,20 @@ func TestPlaces(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file, []byte("# made\nsearch example.test\nnameserver "+resolverB+"\nnameserver nonsense\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("# made\nsearch example.test\nnameserver "+resolverB+"\nnameserver nonsense\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Options.Local, g.Resolvers = file, list()[:1]
 		f := compare(t, g, "www.example.test", rr.TypeA)
-		if len(f.Caches) != 2 || !f.Caches[0].Local || f.Caches[0].Addr != addr(resolverB) || states(explain.Assess(f)[0]) != "current 300" || f.Caches[1].Local {
+		if len(f.Caches) != 2 || !f.Caches[0].Local || f.Caches[0].Addr != addr(resolverB) ||
+			states(explain.Assess(f)[0]) != "current 300" || f.Caches[1].Local {
 			t.Errorf("%+v", f.Caches)
 		}
 		g.Options.Local = file + ".absent"
-		if _, err := g.Compare(t.Context(), "www.example.test", nil); err == nil || !strings.Contains(err.Error(), "find the resolvers of this machine") {
+		if _, err := g.Compare(t.Context(), "www.example.test", nil); err == nil ||
+			!strings.Contains(err.Error(), "read the resolvers of this machine") {
 			t.Errorf("without the file: %v", err)
 		}
 	})
@@ -360,11 +380,13 @@ func TestIntercepted(t *testing.T) {
 		for _, kind := range []explain.Kind{explain.Scan, explain.Analyze, explain.Compare} {
 			run(t, map[string]string{"192.0.2.99": script}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 				g.Options.Unused = addr("192.0.2.99")
-				f := look(t, g, kind)
-				if p := f.Vantage.Intercepted; p.Fact != fact || len(p.Evidence) != 1 || f.Exchanges[p.Evidence[0]].Server != addr("192.0.2.99") {
+				f := scan(t, g, kind)
+				if p := f.Vantage.Intercepted; p.Fact != fact || len(p.Evidence) != 1 ||
+					f.Exchanges[p.Evidence[0]].Server != addr("192.0.2.99") {
 					t.Errorf("%s: %+v, want %s", kind, p, fact)
 				}
-				if n := len(net.History()); n != f.Queries && kind != explain.Compare { // where resolvers ask, too
+				// a comparison makes resolvers send queries of their own
+				if n := len(net.History()); n != f.Queries && kind != explain.Compare {
 					t.Errorf("%d queries, the facts say %d", n, f.Queries)
 				}
 			})

@@ -12,19 +12,21 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// deny asks every server of the zone for a name that nobody can have made. Only authorities are asked for it. Those whose address
-// the walk came to know last are asked over TCP here.
-func (r *run) deny() {
-	z := r.found(r.facts.Zone)
-	name, err := z.Name.Child(r.label)
+// askNonexistent asks every server of the zone for a random name that does not exist. It also asks over TCP those
+// servers whose address the walk learned too late to try TCP.
+func (r *run) askNonexistent() {
+	z := r.zoneAt(r.facts.Zone)
+	name, err := z.Name.Child(r.probeLabel)
 	if err != nil {
 		return
 	}
 	var qs []iterate.Query
-	for _, s := range r.good(z) {
-		qs = append(qs, to(z.Name, s, name, rr.TypeA))
-		if !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool { return e.Server == s && e.Transport == resolve.TCP.String() }) {
-			q := to(z.Name, s, z.Name, rr.TypeSOA)
+	for _, s := range r.usableServers(z) {
+		qs = append(qs, newQuery(z.Name, s, name, rr.TypeA))
+		if !slices.ContainsFunc(r.trace.Exchanges, func(e iterate.Exchange) bool {
+			return e.Server == s && e.Transport == resolve.TCP.String()
+		}) {
+			q := newQuery(z.Name, s, z.Name, rr.TypeSOA)
 			q.Server.Transport = resolve.TCP
 			qs = append(qs, q)
 		}
@@ -32,7 +34,7 @@ func (r *run) deny() {
 	r.askAll(qs)
 }
 
-// denialsOf are the ways in which the zones of the chain, and their parents, say that something is not there.
+// denialsOf returns how the zones of the chain, and their parents, deny that a name or type exists.
 func (r *run) denialsOf(recs []record) (out []explain.Denial) {
 	zones := map[dnsname.Name]bool{}
 	for _, n := range r.names() {
@@ -40,14 +42,15 @@ func (r *run) denialsOf(recs []record) (out []explain.Denial) {
 			zones[z.Name], zones[z.Parent] = true, true
 		}
 	}
-	telling := func(e record) bool {
+	relevant := func(e record) bool {
 		asked := e.Question.Name
-		z := r.found(asked)
-		return asked.Label() == r.label || e.Class == iterate.NoSOA || slices.Contains(r.names(), asked) || z != nil && z.Parent == e.Zone
+		z := r.zoneAt(asked)
+		return asked.Label() == r.probeLabel || e.Class == iterate.NoSOA || slices.Contains(r.names(), asked) ||
+			z != nil && z.Parent == e.Zone
 	}
 	for _, e := range recs {
 		negative := e.Class == iterate.NXDomain || e.Class == iterate.NoData || e.Class == iterate.NoSOA
-		if e.view == nil || e.strange || !negative || !zones[e.Zone] || e.Zone.IsRoot() || !telling(e) {
+		if e.view == nil || e.unusual || !negative || !zones[e.Zone] || e.Zone.IsRoot() || !relevant(e) {
 			continue
 		}
 		d := denialOf(e)
@@ -60,13 +63,13 @@ func (r *run) denialsOf(recs []record) (out []explain.Denial) {
 		}
 		out[i].Evidence = append(out[i].Evidence, e.id)
 	}
-	// The one for a name that was never there comes first: it shows how new names are denied.
+	// A denial of a name that never existed comes first: it shows how names created later are denied now.
 	slices.SortStableFunc(out, func(a, b explain.Denial) int {
 		first := func(d explain.Denial) int {
 			switch {
 			case d.Zone != r.facts.Zone:
 				return 2
-			case d.Asked.Label() != r.label:
+			case d.Asked.Label() != r.probeLabel:
 				return 1
 			}
 			return 0
@@ -95,14 +98,14 @@ func denialOf(e record) explain.Denial {
 	return d
 }
 
-// addNSEC takes in an NSEC record, if it is the one that covers the name.
+// addNSEC adds an NSEC record to the denial, if it covers the name.
 func addNSEC(d *explain.Denial, asked dnsname.Name, rec iterate.Record) {
 	next, _, err := dnsname.FromWire([]byte(rec.Data))
 	if err != nil {
 		return
 	}
 	d.NSECTTL = max(d.NSECTTL, rec.TTL)
-	after := next.Compare(rec.Name) <= 0 // the last one leads back to the apex
+	after := next.Compare(rec.Name) <= 0 // the last record of a zone points back to the apex
 	if asked.Compare(rec.Name) < 0 || !after && asked.Compare(next) >= 0 {
 		return
 	}
@@ -112,8 +115,8 @@ func addNSEC(d *explain.Denial, asked dnsname.Name, rec iterate.Record) {
 	}
 }
 
-// narrow reports whether an NSEC record was made for one name, and so hides no others: it begins at the name or just before
-// it, and ends just behind it (RFC 4470, RFC 9824).
+// narrow reports whether an NSEC record was generated for one name and so covers no other names: it begins at the
+// name or just before it, and ends just after it (RFC 4470, RFC 9824).
 func narrow(from, asked, next dnsname.Name) bool {
 	if next.Label() == "\x00" && next.Parent() == asked {
 		return true
@@ -123,13 +126,15 @@ func narrow(from, asked, next dnsname.Name) bool {
 	return len(stem) > 2 && strings.HasPrefix(from.Label(), stem) && strings.HasPrefix(next.Label(), stem)
 }
 
-// wildcardOf is what became of the name beside the one asked for, or below it at an apex; nil if it was not asked for.
+// wildcardOf returns the answer to a random name beside the requested name, or below it at an apex; nil if that was
+// not asked.
 func (r *run) wildcardOf(recs []record) *explain.Wildcard {
 	name := r.facts.Name
 	var out *explain.Wildcard
 	for _, e := range recs {
 		asked := e.Question.Name
-		beside := asked.Label() == r.label && (asked.Parent() == name || asked.Parent() == name.Parent() && name != r.facts.Zone)
+		beside := asked.Label() == r.probeLabel && (asked.Parent() == name ||
+			asked.Parent() == name.Parent() && name != r.facts.Zone)
 		if !beside || e.view == nil || !e.Class.Usable() || e.Class == iterate.Referral {
 			continue
 		}
@@ -142,7 +147,8 @@ func (r *run) wildcardOf(recs []record) *explain.Wildcard {
 	return out
 }
 
-// sameAs reports whether a server has the same data for the name as were found for another: what was asked for, or an alias.
+// sameAs reports whether a server gives the name the same data as the other name: of the type asked for, or as an
+// alias.
 func (r *run) sameAs(sets []explain.Set, other dnsname.Name, t rr.Type) bool {
 	name := r.facts.Name
 	for _, a := range r.facts.Answers {

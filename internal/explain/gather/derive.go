@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// derive builds what Facts say about authorities from the exchanges so far.
+// derive builds the facts about authoritative servers from the exchanges so far.
 func (r *run) derive() {
 	recs := r.records()
 	r.facts.Servers = r.serversOf(recs)
@@ -21,10 +21,10 @@ func (r *run) derive() {
 	r.facts.Outcomes = r.outcomesOf()
 	r.facts.Denials = r.denialsOf(recs)
 	r.facts.Wildcard = r.wildcardOf(recs)
-	r.from(recs)
+	r.describeVantage(recs)
 }
 
-// reached reports whether servers of a family reply from here.
+// reached reports whether any server of an address family replied.
 func reached(recs []record, v4 bool) explain.Fact {
 	fact := explain.Unasked
 	for _, e := range recs {
@@ -39,11 +39,12 @@ func reached(recs []record, v4 bool) explain.Fact {
 	return fact
 }
 
-// answersOf are what the servers of the zones in the chain say to the questions about its names.
+// answersOf returns the answers of each server to questions about the names of the chain.
 func (r *run) answersOf(recs []record) (out []explain.Answer) {
 	names := r.names()
 	for _, e := range recs {
-		if e.strange || r.outdated(e) || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) || !r.isData(e.Question.Type) {
+		if e.unusual || r.outdated(e) || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) ||
+			!r.isData(e.Question.Type) {
 			continue
 		}
 		if z := r.zoneFor(e.Question); z == nil || z.Name != e.Zone {
@@ -53,24 +54,26 @@ func (r *run) answersOf(recs []record) (out []explain.Answer) {
 			return a.Question == e.Question && a.Server == e.Server && a.Subnet == e.subnet
 		})
 		if i < 0 {
-			out = append(out, explain.Answer{Question: e.Question, Zone: e.Zone, Server: e.Server, Subnet: e.subnet, Serial: r.serial(e.Zone, e.Server)})
+			out = append(out, explain.Answer{Question: e.Question, Zone: e.Zone, Server: e.Server, Subnet: e.subnet,
+				Serial: r.serial(e.Zone, e.Server)})
 			i = len(out) - 1
 		}
 		addAnswer(&out[i], e)
 	}
 	slices.SortStableFunc(out, func(a, b explain.Answer) int {
 		return cmp.Or(slices.Index(names, a.Question.Name)-slices.Index(names, b.Question.Name),
-			cmp.Compare(a.Question.Type, b.Question.Type), a.Server.Compare(b.Server), cmp.Compare(a.Subnet.String(), b.Subnet.String()))
+			cmp.Compare(a.Question.Type, b.Question.Type), a.Server.Compare(b.Server),
+			cmp.Compare(a.Subnet.String(), b.Subnet.String()))
 	})
 	return out
 }
 
-// isData reports whether a type is asked for because of the name, and not to find out about its zone.
+// isData reports whether a type is asked for because of the name, and not to examine its zone.
 func (r *run) isData(t rr.Type) bool {
 	return slices.Contains(r.types, t) || t == typeHTTPS || t == rr.TypeMX || t == rr.TypeTXT
 }
 
-// addAnswer adds a reply. The first that can be used counts; those that differ from it are its others.
+// addAnswer adds a reply. The first usable reply is the answer; replies that differ from it are added to Others.
 func addAnswer(a *explain.Answer, e record) {
 	a.Evidence = append(a.Evidence, e.id)
 	if e.view == nil || !e.Class.Usable() {
@@ -92,23 +95,26 @@ func addAnswer(a *explain.Answer, e record) {
 	}
 }
 
-// serial is the version of a zone that a server has.
+// serial returns the serial of the zone at a server, or 0.
 func (r *run) serial(zone dnsname.Name, server netip.Addr) uint32 {
-	i := slices.IndexFunc(r.facts.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == server && s.SOA != nil })
+	i := slices.IndexFunc(r.facts.Servers, func(s explain.Server) bool {
+		return s.Zone == zone && s.Addr == server && s.SOA != nil
+	})
 	if i < 0 {
 		return 0
 	}
 	return r.facts.Servers[i].SOA.Serial
 }
 
-// chainOf is the chain of aliases, with how many servers have each.
+// chainOf returns the chain of aliases. Each hop counts the servers that were asked and those that agree.
 func (r *run) chainOf(recs []record) (out []explain.Hop) {
 	for _, l := range r.trace.Chain {
 		hop := explain.Hop{Link: l, Domain: registry.SuffixOf(l.To).Domain}
 		var asked []netip.Addr
 		for _, e := range recs {
 			q := iterate.Question{Name: l.From, Type: r.types[0]}
-			if e.Zone != l.Zone || e.Question != q || r.outdated(e) || !e.Class.Usable() || e.view == nil || slices.Contains(asked, e.Server) {
+			if e.Zone != l.Zone || e.Question != q || r.outdated(e) || !e.Class.Usable() || e.view == nil ||
+				slices.Contains(asked, e.Server) {
 				continue
 			}
 			asked = append(asked, e.Server)
@@ -122,10 +128,11 @@ func (r *run) chainOf(recs []record) (out []explain.Hop) {
 	return out
 }
 
-// ranks are the outcomes by how much they tell.
+// ranks orders the results by how much they say.
 var ranks = map[iterate.Class]int{iterate.Answer: 3, iterate.NoData: 2, iterate.NXDomain: 1}
 
-// outcomesOf are what the questions led to: at the end of the chain, what servers say that say most.
+// outcomesOf returns the result for each type at the end of the chain. If servers differ, the result with the highest
+// rank counts.
 func (r *run) outcomesOf() (out []explain.Outcome) {
 	for i, t := range r.types {
 		if o, ok := r.aliasItself(t); ok && i > 0 {
@@ -150,31 +157,33 @@ func (r *run) outcomesOf() (out []explain.Outcome) {
 			o.Plain = r.plainOutcome(o.Result)
 		}
 		if o.Result == iterate.Answer {
-			o.Sets = r.common(o.End, t)
+			o.Sets = r.mostCommon(o.End, t)
 		}
 		out = append(out, o)
 	}
 	return out
 }
 
-// aliasItself is the outcome of a question for the alias that the name is, beside one that was followed along it.
+// aliasItself returns the outcome of a query for the CNAME of the name, beside other types that follow it.
 func (r *run) aliasItself(t rr.Type) (explain.Outcome, bool) {
 	if t != rr.TypeCNAME || len(r.trace.Chain) == 0 {
 		return explain.Outcome{}, false
 	}
 	l := r.trace.Chain[0]
 	set := explain.Set{Name: l.From, Type: t, TTL: l.TTL, Data: []string{l.To.String()}}
-	return explain.Outcome{Type: set.Type, Result: iterate.Answer, End: l.From, Zone: l.Zone, Sets: []explain.Set{set}}, l.Type == "CNAME"
+	return explain.Outcome{Type: set.Type, Result: iterate.Answer, End: l.From, Zone: l.Zone, Sets: []explain.Set{set}},
+		l.Type == "CNAME"
 }
 
 func (r *run) plainOutcome(minimised iterate.Class) iterate.Class {
-	if r.whole == iterate.Referral {
+	if r.fullNameClass == iterate.Referral {
 		return minimised
 	}
-	return r.whole
+	return r.fullNameClass
 }
 
-// best is the class that tells most of those that servers reply with. An alias is none: the walk would have followed it.
+// best returns the class with the highest rank among the answers of the servers. An answer that holds only an alias
+// does not count: the walk would have followed it.
 func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
 	best = iterate.Unknown
 	for _, a := range r.facts.Answers {
@@ -188,8 +197,8 @@ func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
 	return best
 }
 
-// common is the set that most servers have; of those that as many have, the first.
-func (r *run) common(name dnsname.Name, t rr.Type) []explain.Set {
+// mostCommon returns the record set that most servers have; of equally common sets, the first.
+func (r *run) mostCommon(name dnsname.Name, t rr.Type) []explain.Set {
 	var all []explain.Set
 	for _, a := range r.facts.Answers {
 		if set, ok := explain.Find(a.Sets, name, t); ok && a.Question.Type == t && !a.Subnet.IsValid() {

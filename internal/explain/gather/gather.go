@@ -1,8 +1,14 @@
-// Package gather asks everything that there is to know about a name, and writes it down as Facts.
+// Package gather queries authoritative servers, registries and recursive resolvers about a name, and returns
+// explain.Facts.
 //
-// Authorities come first. What they do not have is never asked of a resolver that others use, too: it would remember that
-// there is no such thing, and those who come next would be told so. All asking is bounded, in queries, in time and by how many
-// a second one server gets, and ends with its context. What a bound cuts off is named in Facts.Unfinished, and unknown.
+// Start with Gatherer in this file: Scan, Analyze and Compare list the steps of each kind of facts. run.go holds the
+// state of one gathering, walk.go the walk from the root, caches.go the queries to resolvers. derive.go builds the
+// facts from the recorded exchanges.
+//
+// Authoritative servers are queried first. Names and types that they do not have are never asked of a shared
+// resolver: it would cache the negative answer, and its other users would get it. Queries are limited in number, in
+// time and in rate per server, and stop with the context. Facts.Unfinished names each limit that was reached;
+// everything that the limit cut off is unknown.
 package gather
 
 import (
@@ -23,45 +29,47 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Gatherer asks.
+// Gatherer holds what the queries need: transports, root hints, trust anchors, resolvers and options.
 type Gatherer struct {
-	Exchanger resolve.Exchanger // a resolve.Client must be AsIs
-	Stray     resolve.Exchanger // sends the question to Options.Unused; default: Exchanger
-	Registry  Registry          // nil: registries are not asked
-	Prober    *probe.Prober     // nil: the conduct of servers is not looked into; its Before is not called
-	Resolvers []resolvers.Resolver
-	Hints     []iterate.Host        // root servers
-	Anchors   []secure.Anchor       // trust anchors of DNSSEC
-	Route     func(netip.Addr) bool // whether this machine has a way to an address, found out without sending anything; nil: it has
-	Options   Options
-	Progress  func(Event) // is called from one goroutine at a time; may be nil
+	Exchanger       resolve.Exchanger // a resolve.Client must have AsIs set
+	UnusedExchanger resolve.Exchanger // sends the query to Options.Unused; default: Exchanger
+	Registry        Registry          // nil: registries are not queried
+	Prober          *probe.Prober     // nil: the servers are not probed; Before is replaced
+	Resolvers       []resolvers.Resolver
+	Hints           []iterate.Host  // root servers
+	Anchors         []secure.Anchor // DNSSEC trust anchors
+	// reports whether this machine has a route to an address, without sending anything; nil: always
+	Route    func(netip.Addr) bool
+	Options  Options
+	Progress func(Event) // called from one goroutine at a time; may be nil
 }
 
-// Registry tells of registrations.
+// Registry looks up the registration of a domain.
 type Registry interface {
 	Lookup(ctx context.Context, domain dnsname.Name) (registry.Registration, error)
 }
 
-// Options are the bounds and ways of gathering. The zero Options are the defaults.
+// Options are the limits and settings of one gathering. The zero Options are the defaults.
 type Options struct {
-	MaxQueries  int             // to authorities; default 150 for a scan, else 240
-	PerResolver int             // queries to one resolver; default 8
-	Rate        int             // queries a second to one server; default 10
-	Pace        *resolve.Pace   // that of all who ask at the same time; default: this one asks alone
+	MaxQueries  int             // limit of queries to authoritative servers; default 150 for a scan, otherwise 240
+	PerResolver int             // limit of queries to one resolver; default 8
+	Rate        int             // queries per second to one server; default 10
+	Pace        *resolve.Pace   // rate limit shared with other gatherings; default: not shared
 	MaxTime     time.Duration   // default 30 s
-	Timeouts    []time.Duration // of the tries of a query; default 2 s, 3 s and 5 s
-	Recursion   time.Duration   // how long a resolver has for a reply, for which it may ask others; default: the first of Timeouts
-	Settle      time.Duration   // how long a server with an older version of a zone has to catch up; default 3 s
+	Timeouts    []time.Duration // timeout of each attempt of a query; default 2 s, 3 s and 5 s
+	Recursion   time.Duration   // timeout of a query to a resolver, which may have to recurse; default: Timeouts[0]
+	Settle      time.Duration   // how long a server with an older version of a zone may take to catch up; default 3 s
 
 	IPv4Only, IPv6Only bool
-	ECS                netip.Prefix // ask authorities on behalf of this subnet, too; default: not
-	NoNear             bool         // do not look for names like one that does not exist
-	Force              bool         // ask resolvers even for what the authority does not have
-	Await              bool         // ask resolvers only when nothing is missing at the authority (explain.Missing)
-	Local              string       // a resolv.conf file whose resolvers are asked, too; default: none
-	Unused             netip.Addr   // an address without a server, from which only somebody on the way can reply; default: not tried
-	Seed               uint64       // of random labels; default: another one each time
-	Vantage            string       // default "here"
+	ECS                netip.Prefix // also query authoritative servers for this client subnet; default: none
+	NoSimilar          bool         // do not search for similar names if the name does not exist
+	Force              bool         // query resolvers even for records that the authority does not have
+	Await              bool         // query resolvers only when nothing is missing at the authority (explain.Missing)
+	Local              string       // path of a resolv.conf file whose resolvers are queried as well; default: none
+	// an address without a server: a reply shows that queries are intercepted; default: not queried
+	Unused  netip.Addr
+	Seed    uint64 // seed of random labels; default: random
+	Vantage string // default "here"
 
 	Expect []explain.Set
 	PlanNS []dnsname.Name
@@ -69,8 +77,8 @@ type Options struct {
 	Past   []explain.Past
 }
 
-// The bounds of facts of each kind. What analyze asks of a name in the middle of the public DNS is about 120; the rest is for
-// long chains of aliases.
+// The query limits. Analyze needs about 120 queries for a typical public name; the remainder is for long chains of
+// aliases.
 const (
 	scanQueries    = 150
 	analyzeQueries = 240
@@ -95,7 +103,7 @@ func (o Options) withDefaults(kind explain.Kind) Options {
 	return o
 }
 
-// family is the only one whose addresses are asked.
+// family returns the only address family that is queried, or "" for both.
 func (o Options) family() iterate.Family {
 	switch {
 	case o.IPv4Only:
@@ -106,54 +114,55 @@ func (o Options) family() iterate.Family {
 	return ""
 }
 
-// Event tells how far gathering is.
+// Event reports the progress of a gathering.
 type Event struct {
-	Stage   string `json:"stage"`             // one of the stages
-	Subject string `json:"subject,omitempty"` // what was just finished
-	Done    int    `json:"done,omitempty"`    // of the stage
+	Stage   string `json:"stage"`             // one of the Stage constants
+	Subject string `json:"subject,omitempty"` // the item that has just been finished
+	Done    int    `json:"done,omitempty"`    // finished items of the stage
 	Total   int    `json:"total,omitempty"`
-	Queries int    `json:"queries"` // so far
+	Queries int    `json:"queries"` // queries sent so far
 
-	// Facts are what is known at the end of a stage, for those who do not want to wait for the rest. They do not change any more.
+	// Facts are the facts at the end of a stage, for callers that show results early. They are a copy that does not
+	// change.
 	Facts *explain.Facts `json:"-"`
 }
 
-// The stages.
+// The stages of a gathering.
 const (
 	StageWalk         = "walk"         // from the root to the name
-	StageServers      = "servers"      // the conduct of the servers of its zone
-	StageAnswers      = "answers"      // what each of them answers
+	StageServers      = "servers"      // probes of the servers of the zone
+	StageAnswers      = "answers"      // the answers of each server
 	StageSettle       = "settle"       // waits for servers with an older version of the zone
-	StageRegistration = "registration" // at the registry
-	StageResolvers    = "resolvers"    // what they hold
+	StageRegistration = "registration" // lookups at the registry
+	StageResolvers    = "resolvers"    // cached answers of resolvers
 )
 
-// Scan gathers the facts of a domain: its registration, its nameservers as registry, parent and child list them, its SOA, and
-// the conduct of its servers.
+// Scan gathers the facts of a domain: its registration, its nameservers as listed by registry, parent and child, its
+// SOA, and the behaviour of its servers.
 func (g *Gatherer) Scan(ctx context.Context, input string) (*explain.Facts, error) {
 	r, err := g.begin(ctx, explain.Scan, input, []rr.Type{rr.TypeSOA})
 	if err != nil {
 		return nil, err
 	}
 	defer r.end()
-	r.register(r.facts.Domain)
+	r.lookupDomain(r.facts.Domain)
 	if err := r.walk(); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", r.facts.Name, err)
 	}
-	r.registerServers()
-	if r.ours() {
-		r.deny()
-		r.planned()
-		r.primary()
-		r.conduct()
+	r.lookupServerDomains()
+	if r.ownsZone() {
+		r.askNonexistent()
+		r.askPlanned()
+		r.findPrimary()
+		r.probeServers()
 		r.settle()
 	}
-	r.near()
+	r.findSimilar()
 	return r.finish("scan")
 }
 
-// Analyze gathers the facts of a name, uncached: every server at every level, the chain of aliases, and what each server of
-// the zones in it answers. Without types it is about addresses.
+// Analyze gathers the facts of a name without using caches: every server at every level, the chain of aliases, and
+// the answers of each server of the zones in the chain. Without types it asks for addresses (see typesFor).
 func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (*explain.Facts, error) {
 	r, err := g.begin(ctx, explain.Analyze, input, types)
 	if err != nil {
@@ -164,23 +173,23 @@ func (g *Gatherer) Analyze(ctx context.Context, input string, types []rr.Type) (
 		return nil, fmt.Errorf("analyze %s: %w", r.facts.Name, err)
 	}
 	r.answers()
-	r.beside()
-	if r.ours() {
-		r.planned()
+	r.askRelated()
+	if r.ownsZone() {
+		r.askPlanned()
 	}
 	r.settle()
-	r.again()
-	r.plain()
-	if !r.ours() {
-		r.register(r.facts.Domain)
+	r.askAgain()
+	r.walkFullName()
+	if !r.ownsZone() {
+		r.lookupDomain(r.facts.Domain)
 	}
-	r.registerTargets()
-	r.near()
+	r.lookupTargetDomains()
+	r.findSimilar()
 	return r.finish("analyze")
 }
 
-// Compare gathers what recursive resolvers hold of a name, and what its authority has. Of what the authority does not have,
-// resolvers are not asked.
+// Compare gathers the cached answers of recursive resolvers and the answers of the authority. Resolvers are not asked
+// for records that the authority does not have.
 func (g *Gatherer) Compare(ctx context.Context, input string, types []rr.Type) (*explain.Facts, error) {
 	r, err := g.begin(ctx, explain.Compare, input, types)
 	if err != nil {
@@ -192,10 +201,10 @@ func (g *Gatherer) Compare(ctx context.Context, input string, types []rr.Type) (
 	}
 	r.answers()
 	r.settle()
-	r.again()
-	r.near()
-	r.derive() // resolvers are asked only for what authorities have
-	if err := r.caches(); err != nil {
+	r.askAgain()
+	r.findSimilar()
+	r.derive() // safeTypes needs the outcomes at the authority
+	if err := r.sampleResolvers(); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.facts.Name, err)
 	}
 	return r.finish("compare")

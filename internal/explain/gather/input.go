@@ -13,8 +13,8 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// ParseInput is the name in what somebody typed or pasted: a URL, an e-mail address, a name with a port. What is not a part of
-// the name is left out, and told.
+// ParseInput returns the domain name in text that somebody typed or pasted: a URL, an e-mail address, a name with a
+// port. trimmed lists the parts of the text that do not belong to the name.
 func ParseInput(s string) (name dnsname.Name, trimmed []string, err error) {
 	in := input{rest: s}
 	in.trimEnds()
@@ -25,45 +25,46 @@ func ParseInput(s string) (name dnsname.Name, trimmed []string, err error) {
 		err = checkLabels(text)
 	}
 	if err != nil {
-		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is no domain name: %w", s, err)
+		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is not a domain name: %w", s, err)
 	}
 	if name, err = dnsname.Parse(text); err != nil {
-		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is no domain name: %w", s, err)
+		return dnsname.Name{}, in.trimmed, fmt.Errorf("%q is not a domain name: %w", s, err)
 	}
 	return name, in.trimmed, nil
 }
 
-// InputError says why nobody was asked: it is no name, or no type, that was given.
+// InputError reports an invalid name or type. Nothing was sent.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// input is what is left of the text, and what was taken off.
+// input is the remaining text, and the parts that were cut off.
 type input struct {
 	rest    string
 	trimmed []string
 }
 
-func (in *input) leave(cut, rest string) {
+func (in *input) trim(cut, rest string) {
 	if cut != "" {
 		in.trimmed = append(in.trimmed, cut)
 	}
 	in.rest = rest
 }
 
-// trimEnds takes off what is copied along with names: spaces, also those that cannot be seen, quotes, brackets and punctuation.
+// trimEnds cuts off characters that are often copied with a name: visible and invisible spaces, quotes, brackets,
+// punctuation.
 func (in *input) trimEnds() {
 	if _, err := netip.ParseAddr(strings.Trim(in.rest, "[]")); err == nil {
-		return // brackets and colons belong to an address, which is no name; the error shall say that
+		return // brackets and colons belong to an address: toASCII reports it as such
 	}
 	wrapping := func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"'`<>()[]{}“”‘’«»„", r)
 	}
 	rest := strings.TrimLeftFunc(in.rest, wrapping)
-	in.leave(in.rest[:len(in.rest)-len(rest)], rest)
+	in.trim(in.rest[:len(in.rest)-len(rest)], rest)
 	rest = strings.TrimRightFunc(in.rest, func(r rune) bool { return wrapping(r) || strings.ContainsRune(",;!", r) })
-	in.leave(in.rest[len(rest):], rest)
+	in.trim(in.rest[len(rest):], rest)
 }
 
 var (
@@ -71,30 +72,30 @@ var (
 	port   = regexp.MustCompile(`:[0-9]*$`)
 )
 
-// trimURL takes off everything of a URL or of an e-mail address but the host.
+// trimURL cuts off everything except the host of a URL or of an e-mail address.
 func (in *input) trimURL() {
 	cut := scheme.FindString(in.rest)
-	in.leave(cut, in.rest[len(cut):])
+	in.trim(cut, in.rest[len(cut):])
 	path := ""
 	if i := strings.IndexAny(in.rest, "/?#"); i >= 0 {
 		in.rest, path = in.rest[:i], in.rest[i:]
 	}
 	if i := strings.LastIndex(in.rest, "@"); i >= 0 {
-		in.leave(in.rest[:i+1], in.rest[i+1:])
+		in.trim(in.rest[:i+1], in.rest[i+1:])
 	}
 	if _, err := netip.ParseAddr(in.rest); err != nil {
 		cut = port.FindString(in.rest)
-		in.leave(cut, strings.TrimSuffix(in.rest, cut))
+		in.trim(cut, strings.TrimSuffix(in.rest, cut))
 	}
-	in.leave(path, in.rest)
+	in.trim(path, in.rest)
 	if dots := len(in.rest) - len(strings.TrimRight(in.rest, ".")); dots > 1 && dots < len(in.rest) {
-		in.leave(in.rest[len(in.rest)-dots+1:], in.rest[:len(in.rest)-dots+1])
+		in.trim(in.rest[len(in.rest)-dots+1:], in.rest[:len(in.rest)-dots+1])
 	}
 }
 
-// names are the rules by which browsers make A-labels (UTS 46), but that labels which are no host names are let through: an
-// underscore is part of many names that are asked for.
-var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
+// idnaProfile converts names to A-labels as browsers do (UTS 46), except that it accepts labels that are not host
+// names: many names that people ask for contain an underscore.
+var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
 
 func (in *input) toASCII() (string, error) {
 	switch _, err := netip.ParseAddr(strings.Trim(in.rest, "[]")); {
@@ -108,17 +109,17 @@ func (in *input) toASCII() (string, error) {
 	if !strings.ContainsFunc(in.rest, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return in.rest, nil
 	}
-	text, err := names.ToASCII(in.rest)
+	text, err := idnaProfile.ToASCII(in.rest)
 	if err != nil {
 		return "", fmt.Errorf("its letters cannot be written in the DNS (%w)", err)
 	}
 	return text, nil
 }
 
-// checkLabels says in words what dnsname.Parse would refuse.
+// checkLabels reports in plain words the errors that dnsname.Parse would report.
 func checkLabels(text string) error {
 	if text == "." || strings.Contains(text, `\`) {
-		return nil // with escapes only the parser can tell where labels end
+		return nil // with escapes, only the parser knows where labels end
 	}
 	text = strings.TrimSuffix(text, ".")
 	for label := range strings.SplitSeq(text, ".") {
@@ -126,7 +127,8 @@ func checkLabels(text string) error {
 		case label == "":
 			return errors.New("there is nothing between two of its dots, or before the first")
 		case len(label) > dnsname.MaxLabel:
-			return fmt.Errorf("the part %.20s… has %d characters, of which %d are allowed", label, len(label), dnsname.MaxLabel)
+			return fmt.Errorf("the part %.20s… has %d characters, of which %d are allowed",
+				label, len(label), dnsname.MaxLabel)
 		case strings.ContainsAny(label, `,;:"'()<>[]{}|^%&=+!$~`+"`"):
 			return fmt.Errorf("the part %q has characters that names do not have", label)
 		}
@@ -137,5 +139,5 @@ func checkLabels(text string) error {
 	return nil
 }
 
-// maxText is the length of the longest name without escapes and without its final dot.
+// maxText is the length of the longest name without escapes and without the final dot.
 const maxText = dnsname.MaxWire - 2

@@ -83,7 +83,7 @@ func FuzzParseInput(f *testing.F) {
 			return
 		}
 		again, _, err := gather.ParseInput(name.String())
-		if !strings.Contains(s, `\`) && (err != nil || again != name) { // what is escaped may be anything
+		if !strings.Contains(s, `\`) && (err != nil || again != name) { // escaped characters may be anything
 			t.Errorf("ParseInput(%q) = %v, and of that %v, %v", s, name, again, err)
 		}
 		left := 0

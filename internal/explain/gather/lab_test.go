@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
-// inLab gathers in the lab, in memory.
+// inLab calls do with a Gatherer of the lab, in memory.
 func inLab(t *testing.T, do func(t *testing.T, g *gather.Gatherer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,16 +34,18 @@ func inLab(t *testing.T, do func(t *testing.T, g *gather.Gatherer)) {
 		}
 		client := &resolve.Client{Dial: l.Dial, AsIs: true}
 		defer client.CloseIdle()
-		do(t, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{anchor}, Resolvers: resolvers.Load().Resolvers,
-			Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
+		do(t, &gather.Gatherer{Exchanger: client, Hints: l.Hints, Anchors: []secure.Anchor{anchor},
+			Resolvers: resolvers.Load().Resolvers,
+			Prober:    &probe.Prober{Dial: l.Dial, Listen: l.Listen}, Options: gather.Options{Vantage: "lab", Seed: 1}})
 	})
 }
 
-// TestLabCaches sees that the resolvers of the lab, found by the list of those of the world, are judged right.
+// TestLabCaches checks the states of the resolvers of the lab, which have the addresses of the public ones in the
+// list.
 func TestLabCaches(t *testing.T) {
 	tests := []struct {
 		name string
-		want map[safeat.State]string // the resolvers that are in other states than current
+		want map[safeat.State]string // resolvers by state, except current ones
 	}{
 		{"www.geo.test", nil},
 		{"www.new.test", map[safeat.State]string{safeat.Negative: "cloudflare lumen"}},
@@ -72,7 +74,8 @@ func TestLabCaches(t *testing.T) {
 					}
 				}
 			}
-			for _, state := range []safeat.State{safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered, safeat.Failed, safeat.Silent} {
+			for _, state := range []safeat.State{safeat.Old, safeat.Negative, safeat.Stale, safeat.Filtered, safeat.Failed,
+				safeat.Silent} {
 				slices.Sort(got[state])
 				if ids := strings.Join(got[state], " "); ids != tt.want[state] {
 					t.Errorf("%s: %s are %q, want %q", tt.name, state, ids, tt.want[state])
@@ -82,18 +85,21 @@ func TestLabCaches(t *testing.T) {
 	})
 }
 
-// TestLabSource sees that a server is known to reply from another address, although it replies over TCP as it should.
+// TestLabSource checks that a server that replies from another address over UDP is found, although it replies over
+// TCP.
 func TestLabSource(t *testing.T) {
 	inLab(t, func(t *testing.T, g *gather.Gatherer) {
 		f, err := g.Scan(t.Context(), "source.test")
 		f = must(t, f, err)
-		if !slices.ContainsFunc(f.Servers, func(s explain.Server) bool { return s.Zone == f.Zone && s.Source.Fact == explain.No }) {
+		if !slices.ContainsFunc(f.Servers, func(s explain.Server) bool {
+			return s.Zone == f.Zone && s.Source.Fact == explain.No
+		}) {
 			t.Errorf("no server of %+v replies from another address", f.Servers)
 		}
 	})
 }
 
-// TestLabBudgets sees that healthy and broken domains are found out about within the bounds.
+// TestLabBudgets checks that healthy and broken domains stay within the query limits.
 func TestLabBudgets(t *testing.T) {
 	inLab(t, func(t *testing.T, g *gather.Gatherer) {
 		for _, name := range []string{"example.com", "bad.com", "orphan.test", "signed.test"} {
@@ -107,7 +113,8 @@ func TestLabBudgets(t *testing.T) {
 			if f.Queries > 120 || len(f.Unfinished) > 0 {
 				t.Errorf("analyze %s: %d queries, unfinished %v", name, f.Queries, f.Unfinished)
 			}
-			if name != "www.loop.test" && slices.ContainsFunc(f.Secure, func(r secure.Result) bool { return r.State == secure.Unknown }) {
+			if name != "www.loop.test" && slices.ContainsFunc(f.Secure,
+				func(r secure.Result) bool { return r.State == secure.Unknown }) {
 				t.Errorf("analyze %s: DNSSEC of a type could not be judged", name)
 			}
 			if slices.ContainsFunc(f.Servers, func(s explain.Server) bool { return s.Zone == f.Zone && s.Health == "" }) {

@@ -6,8 +6,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// order puts the exchanges into the facts, in the order of time, and has all evidence point there.
-func (r *run) order() {
+// orderExchanges copies the exchanges into the facts in order of time, and renumbers all evidence accordingly.
+func (r *run) orderExchanges() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ids := make([]int, len(r.exchanges))
@@ -15,28 +15,29 @@ func (r *run) order() {
 		ids[i] = i
 	}
 	slices.SortStableFunc(ids, func(a, b int) int { return r.exchanges[a].Compare(r.exchanges[b]) })
-	place := make([]int, len(ids))
+	position := make([]int, len(ids))
 	r.facts.Exchanges, r.facts.Queries = nil, r.queriesLocked()
 	for at, id := range ids {
-		place[id] = at
+		position[id] = at
 		r.facts.Exchanges = append(r.facts.Exchanges, r.exchanges[id])
 	}
 	for _, evidence := range evidenceOf(r.facts) {
 		for i, id := range *evidence {
-			(*evidence)[i] = place[id]
+			(*evidence)[i] = position[id]
 		}
 		slices.Sort(*evidence)
 		*evidence = slices.Compact(*evidence)
 	}
 }
 
-// evidenceOf are all references to exchanges.
+// evidenceOf returns all lists of exchange indexes in the facts.
 func evidenceOf(f *explain.Facts) []*[]int {
 	out := []*[]int{&f.Vantage.Intercepted.Evidence}
 	for i := range f.Servers {
 		s := &f.Servers[i]
 		out = append(out, &s.Evidence)
-		for _, p := range []*explain.Probe{&s.TCP, &s.EDNS, &s.EDNSVersion, &s.EDNSOption, &s.EDNSFlag, &s.Truncation, &s.Case, &s.Source,
+		for _, p := range []*explain.Probe{&s.TCP, &s.EDNS, &s.EDNSVersion, &s.EDNSOption, &s.EDNSFlag, &s.Truncation,
+			&s.Case, &s.Source,
 			&s.Types, &s.Recursion, &s.Transfer, &s.Limits, &s.NegativeSOA} {
 			out = append(out, &p.Evidence)
 		}

@@ -12,8 +12,9 @@ import (
 // Dial opens a connection, as the Dial of a resolve.Client does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// PublicOnly is a Dial that opens connections to addresses of the public internet only. A server that asks for others needs it:
-// a stranger's zone can name any address as that of a nameserver, also those of hosts behind the server's firewall.
+// PublicOnly returns a Dial that opens connections to addresses of the public internet only. A server that scans
+// names for others needs it: anybody's zone can name any address as a nameserver, including hosts behind the server's
+// firewall.
 func PublicOnly(dial Dial, table specialaddr.Table) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		to, err := netip.ParseAddrPort(address)
@@ -27,12 +28,12 @@ func PublicOnly(dial Dial, table specialaddr.Table) Dial {
 	}
 }
 
-// Only is a Dial that opens connections to one address and port. It lets a server that is PublicOnly ask Options.Unused, which is no
-// public address, and leaves it to nobody else: a zone that has it as glue is not asked there.
+// Only returns a Dial that opens connections to one address and port. A server that uses PublicOnly needs it to query
+// Options.Unused, which is not a public address. Zones that have this address as glue still cannot be queried there.
 func Only(dial Dial, at netip.AddrPort) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if to, err := netip.ParseAddrPort(address); err != nil || to != at {
-			return nil, fmt.Errorf("only %s is asked", at)
+			return nil, fmt.Errorf("connect to %s: only %s is allowed", address, at)
 		}
 		return dial(ctx, network, address)
 	}
@@ -41,8 +42,8 @@ func Only(dial Dial, at netip.AddrPort) Dial {
 // Listen opens a socket that is not connected.
 type Listen func(ctx context.Context, network string) (net.PacketConn, error)
 
-// PublicOnlyListen is a Listen whose sockets send to public addresses only. Without it, the probes of a server that PublicOnly
-// keeps from being asked would reach it all the same.
+// PublicOnlyListen returns a Listen whose sockets send to public addresses only. Without it, probes would reach the
+// addresses that PublicOnly refuses.
 func PublicOnlyListen(listen Listen, table specialaddr.Table) Listen {
 	return func(ctx context.Context, network string) (net.PacketConn, error) {
 		conn, err := listen(ctx, network)
@@ -70,5 +71,5 @@ func (c publicConn) WriteTo(b []byte, to net.Addr) (int, error) {
 }
 
 func notPublic(a netip.Addr, c specialaddr.Class) error {
-	return fmt.Errorf("%s is %s: only public addresses are asked", a, c)
+	return fmt.Errorf("%s is %s: only public addresses are queried", a, c)
 }

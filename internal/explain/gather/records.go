@@ -11,22 +11,22 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// record is an exchange with what its reply says.
+// record is an exchange with its decoded reply.
 type record struct {
 	iterate.Exchange
 	id      int
-	view    *iterate.View // nil: there is none
+	view    *iterate.View // decoded reply; nil: none
 	subnet  netip.Prefix
-	strange bool // the query was unusual, and says nothing about what is usual
+	unusual bool // a probe query: its reply does not show how the server treats usual queries
 }
 
-// records are the exchanges so far, in the order of time.
+// records returns the exchanges so far, in order of time.
 func (r *run) records() []record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]record, 0, len(r.exchanges))
 	for i, e := range r.exchanges {
-		rec := record{Exchange: e, id: i, subnet: r.subnets[i], strange: r.strange[i]}
+		rec := record{Exchange: e, id: i, subnet: r.subnets[i], unusual: r.unusual[i]}
 		if v, err := e.View(); err == nil {
 			rec.view = &v
 		}
@@ -38,10 +38,10 @@ func (r *run) records() []record {
 
 const typeNSEC3 = rr.Type(50)
 
-// maxSets is more than the longest chain of aliases needs.
+// maxSets is larger than the longest chain of aliases needs.
 const maxSets = 64
 
-// setsOf are the record sets of a section, in the order in which they come, but for signatures.
+// setsOf returns the record sets of a section in their order, without signatures.
 func setsOf(section []iterate.Record) (out []explain.Set) {
 	for _, rec := range section {
 		if rec.Type == rr.TypeRRSIG || len(out) == maxSets {
@@ -60,7 +60,8 @@ func setOf(records []iterate.Record) explain.Set {
 	set := explain.Set{Name: first.Name, Type: first.Type, TTL: first.TTL}
 	mixed := false
 	for _, rec := range records {
-		// A server that compresses names gives them back in the letters of the question, which are large and small in turns.
+		// The name in a question has random upper and lower case (0x20). A server that compresses names copies that case
+		// into the data, so the data are normalized.
 		set.Data = append(set.Data, rr.DataText(rec.Type, rr.DataKey(rec.Type, rec.Data)))
 		set.TTLs = append(set.TTLs, rec.TTL)
 		mixed = mixed || rec.TTL != first.TTL
@@ -74,7 +75,7 @@ func setOf(records []iterate.Record) explain.Set {
 	return set
 }
 
-// sameSets reports whether two answers have the same records, whatever their order and TTLs.
+// sameSets reports whether two answers have the same records, ignoring order and TTLs.
 func sameSets(a, b []explain.Set) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(s explain.Set) bool {
 		return !slices.ContainsFunc(b, func(t explain.Set) bool {
@@ -83,7 +84,7 @@ func sameSets(a, b []explain.Set) bool {
 	})
 }
 
-// soaOf is the first SOA record of a section.
+// soaOf returns the first SOA record of a section, or nil.
 func soaOf(section []iterate.Record) *explain.SOA {
 	var soa *explain.SOA
 	count := 0
@@ -116,7 +117,7 @@ func parseSOA(rec iterate.Record) *explain.SOA {
 		Serial: number(0), Refresh: number(1), Retry: number(2), Expire: number(3), Minimum: number(4)}
 }
 
-// targetOf is where an answer section sends those who ask for a name.
+// targetOf returns the target of a name's CNAME or DNAME in an answer section.
 func targetOf(section []iterate.Record, name dnsname.Name) (dnsname.Name, bool) {
 	for _, rec := range section {
 		switch {

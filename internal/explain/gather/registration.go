@@ -9,69 +9,72 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// maxRegistrations bounds how many domains registries are asked about besides the one itself. They limit those who ask.
+// maxRegistrations limits the domains that are looked up besides the domain itself: registries limit the rate of
+// lookups.
 const maxRegistrations = 4
 
-// register asks about a domain, while other things are done.
-func (r *run) register(domain dnsname.Name) {
-	if r.Registry == nil || domain.IsZero() || slices.Contains(r.registered, domain) {
+// lookupDomain looks up a domain at its registry, in the background.
+func (r *run) lookupDomain(domain dnsname.Name) {
+	if r.Registry == nil || domain.IsZero() || slices.Contains(r.lookupDomains, domain) {
 		return
 	}
-	if len(r.registered) > maxRegistrations {
-		r.limit("registrations")
+	if len(r.lookupDomains) > maxRegistrations {
+		r.addLimit("registrations")
 		return
 	}
-	r.registered = append(r.registered, domain)
-	place := len(r.registered) - 1
-	r.working.Go(func() {
+	r.lookupDomains = append(r.lookupDomains, domain)
+	index := len(r.lookupDomains) - 1
+	r.background.Go(func() {
 		reg, err := r.Registry.Lookup(r.ctx, domain)
 		if err != nil {
 			reg = registry.Registration{Domain: domain.String(), State: registry.Unknown, Why: err.Error()}
 		}
 		r.mu.Lock()
-		r.registrations = append(r.registrations, placed{place, reg})
+		r.registrations = append(r.registrations, indexedRegistration{index, reg})
 		r.mu.Unlock()
-		r.tell(StageRegistration, domain.String(), 0, 0)
+		r.reportProgress(StageRegistration, domain.String(), 0, 0)
 	})
 }
 
-// placed is a registration, and which of those asked for it is.
-type placed struct {
-	place int
+// indexedRegistration is a registration and its position in the order of lookups.
+type indexedRegistration struct {
+	index int
 	registry.Registration
 }
 
-// registerServers asks about the domains that the nameservers are in: who can take one of them, takes the zone.
-func (r *run) registerServers() {
-	z := r.found(r.facts.Zone)
-	if z == nil || !r.ours() {
+// lookupServerDomains looks up the domains of the nameservers: anyone who can register one of them takes over the
+// zone.
+func (r *run) lookupServerDomains() {
+	z := r.zoneAt(r.facts.Zone)
+	if z == nil || !r.ownsZone() {
 		return
 	}
 	for _, h := range z.Hosts {
-		r.register(registry.SuffixOf(h.Name).Domain)
+		r.lookupDomain(registry.SuffixOf(h.Name).Domain)
 	}
 }
 
-// registerTargets asks about the domains that aliases lead to, if nothing is found there.
-func (r *run) registerTargets() {
+// lookupTargetDomains looks up the domains that aliases point to, if nothing exists there.
+func (r *run) lookupTargetDomains() {
 	if len(r.trace.Chain) == 0 || r.trace.Result == iterate.Answer {
 		return
 	}
 	for _, end := range r.ends() {
 		if domain := registry.SuffixOf(end).Domain; domain != r.facts.Domain {
-			r.register(domain)
+			r.lookupDomain(domain)
 		}
 	}
 }
 
-// skew compares our clock with those of registries, which keep theirs right, and tell whole seconds. The one that is nearest counts.
-func skew(all []placed) (least time.Duration, known bool) {
+// skew compares the local clock with those of registries, which are accurate and report whole seconds. The smallest
+// difference counts.
+func skew(all []indexedRegistration) (least time.Duration, known bool) {
 	for _, p := range all {
 		for _, a := range p.Asked {
 			if a.Clock.IsZero() {
 				continue
 			}
-			// Somewhere between question and reply it was that second.
+			// The registry's clock showed this second at some time between request and response.
 			d := a.At.Sub(a.Clock.Add(time.Second))
 			if after := a.At.Add(a.Took).Sub(a.Clock); d < 0 && after >= 0 {
 				d = 0
@@ -86,12 +89,12 @@ func skew(all []placed) (least time.Duration, known bool) {
 	return least, known
 }
 
-// collect puts the registrations into the facts, in the order in which they were asked for.
-func (r *run) collect() {
+// addRegistrations copies the registrations into the facts, in the order of the lookups.
+func (r *run) addRegistrations() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts.Registrations = nil
-	slices.SortFunc(r.registrations, func(a, b placed) int { return a.place - b.place })
+	slices.SortFunc(r.registrations, func(a, b indexedRegistration) int { return a.index - b.index })
 	for _, p := range r.registrations {
 		r.facts.Registrations = append(r.facts.Registrations, p.Registration)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// HasRoute reports whether this machine has a way to an address. Nothing is sent: the system looks for the way when a UDP socket is
-// connected, and tells if there is none.
+// HasRoute reports whether this machine has a route to an address. Nothing is sent: connecting a UDP socket makes the
+// kernel look up the route, and fails if there is none.
 func HasRoute(a netip.Addr) bool {
 	if !a.IsValid() {
 		return false
@@ -22,19 +22,19 @@ func HasRoute(a netip.Addr) bool {
 	return true
 }
 
-// Families, as they are called in facts.
+// Names of the address families in facts.
 const (
 	ipv4 = "IPv4"
 	ipv6 = "IPv6"
 )
 
-// routes leaves out a family that the machine has no way for: to none of the root servers. That is no fault of anybody who is asked.
-// A family that was wished for is tried all the same, and so are both if there is a way for neither.
-func (r *run) routes() {
+// excludeUnroutable leaves out an address family if there is no route to any root server of that family: this is not
+// a fault of the servers. A family that the options name is still tried, and so are both if neither has a route.
+func (r *run) excludeUnroutable() {
 	if r.Route == nil || r.opts.IPv4Only || r.opts.IPv6Only {
 		return
 	}
-	four, six := r.route(true), r.route(false)
+	four, six := r.rootRoute(true), r.rootRoute(false)
 	if four == explain.No {
 		r.facts.Vantage.NoRoute = append(r.facts.Vantage.NoRoute, ipv4)
 	}
@@ -45,8 +45,8 @@ func (r *run) routes() {
 	r.opts.IPv6Only = four == explain.No && six != explain.No
 }
 
-// route is whether there is a way to a root server of a family, if there are any.
-func (r *run) route(v4 bool) explain.Fact {
+// rootRoute reports whether there is a route to a root server of a family; Unasked if there are no such servers.
+func (r *run) rootRoute(v4 bool) explain.Fact {
 	out := explain.Unasked
 	for _, h := range r.Hints {
 		for _, a := range h.Addrs() {
@@ -62,8 +62,8 @@ func (r *run) route(v4 bool) explain.Fact {
 	return out
 }
 
-// from is what is known of the place that is asked from.
-func (r *run) from(recs []record) {
+// describeVantage fills in which address families work from this machine.
+func (r *run) describeVantage(recs []record) {
 	v := &r.facts.Vantage
 	v.IPv4, v.IPv6 = reached(recs, true), reached(recs, false)
 	if v.IPv4 == explain.Unasked && slices.Contains(v.NoRoute, ipv4) {

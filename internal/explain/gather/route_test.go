@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// sixes are servers over IPv6: of the root, of example.test., and of six.test., which has no others.
+// sixes are servers with IPv6 addresses: of the root, of example.test., and of six.test., which has no others.
 var sixes = map[string]string{"2001:db8::1": rootZone, "2001:db8::21": exampleZone, "2001:db8::51": `
 	zone six.test.
 	six.test. 3600 SOA ns.six.test. hostmaster.six.test. 1 7200 3600 1209600 300
@@ -22,7 +22,7 @@ var sixes = map[string]string{"2001:db8::1": rootZone, "2001:db8::21": exampleZo
 	ns.six.test. 3600 AAAA 2001:db8::51
 	www.six.test. 300 A 203.0.113.1`}
 
-// both is the world with IPv6.
+// both returns the simulated internet with IPv6.
 func both() map[string]string {
 	more := map[string]string{}
 	for a, script := range sixes {
@@ -32,12 +32,13 @@ func both() map[string]string {
 		more[a] += "\nns1.example.test. 3600 AAAA 2001:db8::21"
 	}
 	for _, a := range []string{"192.0.2.11", "192.0.2.12"} {
-		more[a] = "ns1.example.test. 172800 AAAA 2001:db8::21\nsix.test. 3600 NS ns.six.test.\nns.six.test. 3600 AAAA 2001:db8::51"
+		more[a] = "ns1.example.test. 172800 AAAA 2001:db8::21\nsix.test. 3600 NS ns.six.test.\nns.six.test. 3600 AAAA " +
+			"2001:db8::51"
 	}
 	return more
 }
 
-// without is a machine that has no way for some families.
+// without returns a Route for a machine that has no route over some families.
 func without(v4, v6 bool) func(netip.Addr) bool {
 	return func(a netip.Addr) bool { return a.Is4() && !v4 || a.Is6() && !v6 }
 }
@@ -81,10 +82,13 @@ func TestRoute(t *testing.T) {
 						t.Errorf("%s %s", x.ID, x.Words)
 					}
 				}
-				if s := server(t, f, "example.test.", "2001:db8::21"); s.Class != iterate.Unknown || s.Sent != 0 || f.Vantage.IPv6 != explain.No {
+				if s := server(t, f, "example.test.", "2001:db8::21"); s.Class != iterate.Unknown || s.Sent != 0 ||
+					f.Vantage.IPv6 != explain.No {
 					t.Errorf("%+v, IPv6 is %s", s, f.Vantage.IPv6)
 				}
-				if x := finding(f, "DEL05"); x.Words != "1 of 3 servers of example.test could not be asked from here, as this machine has no route over IPv6; the others reply." {
+				const want = "1 of 3 servers of example.test could not be asked from here, " +
+					"as this machine has no route over IPv6; the others reply."
+				if x := finding(f, "DEL05"); x.Words != want {
 					t.Errorf("%s", x.Words)
 				}
 			})
@@ -92,14 +96,16 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestOnlyElsewhere: a zone that the machine has no way to is not broken.
+// TestOnlyElsewhere checks that a zone without a route from this machine is not reported as broken.
 func TestOnlyElsewhere(t *testing.T) {
 	run(t, both(), func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Hints[0].Glue = append(g.Hints[0].Glue, addr("2001:db8::1"))
 		g.Route = without(false, true)
 		f := analyze(t, g, "www.six.test")
 		r := report.Make(f, check.Run(f))
-		if want := "Could not tell: No server of six.test replied in a way that can be judged, as this machine has no route over IPv6."; r.Summary != want {
+		const want = "Could not tell: No server of six.test replied in a way that can be judged, " +
+			"as this machine has no route over IPv6."
+		if r.Summary != want {
 			t.Errorf("%s, want %s", r.Summary, want)
 		}
 		for _, x := range r.Findings {

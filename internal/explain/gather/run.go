@@ -21,45 +21,46 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// run is the gathering of one Facts. Steps follow each other; within a step questions are asked at the same time.
+// run is one gathering. Its steps run one after the other; the queries of one step run concurrently.
 type run struct {
 	*Gatherer
-	opts    Options
-	facts   *explain.Facts
-	types   []rr.Type
-	label   string // nobody has a record of it
-	trace   *iterate.Trace
-	whole   iterate.Class // what the whole name led to; empty: not tried
-	caller  context.Context
-	ctx     context.Context // ends when the time is up, too
-	stop    context.CancelFunc
-	budget  *resolve.Budget // of queries to authorities
-	working sync.WaitGroup  // registries, which are slow, are asked meanwhile
+	opts          Options
+	facts         *explain.Facts
+	types         []rr.Type
+	probeLabel    string // random label that no zone has; used in names that must not exist
+	trace         *iterate.Trace
+	fullNameClass iterate.Class // result of querying with the full name instead of minimised names; empty: not tried
+	caller        context.Context
+	ctx           context.Context // ends at MaxTime or with caller
+	stop          context.CancelFunc
+	budget        *resolve.Budget // queries to authoritative servers
+	background    sync.WaitGroup  // goroutines that run beside the steps, such as slow registry lookups
 
-	plans      []plan
-	probes     map[netip.Addr][]probed
-	registered []dnsname.Name // domains that registries were asked about
+	plans         []plannedServer
+	probes        map[netip.Addr][]probeResult
+	lookupDomains []dnsname.Name // domains that were looked up at registries
 
-	telling sync.Mutex // one event at a time
+	reportMu sync.Mutex // serializes calls of Progress
 
-	mu        sync.Mutex // guards the following, and the facts that are added meanwhile
-	exchanges []iterate.Exchange
-	subnets   map[int]netip.Prefix    // of exchanges that had one
-	unsent    map[string]bool         // limits that were reached
-	strange   map[int]bool            // exchanges with unusual queries
-	unusual   int                     // queries of those
-	fresh     map[place]time.Duration // when servers were seen to have come to a newer version of a zone
+	mu             sync.Mutex // guards the fields below, and fields of facts that goroutines append to
+	exchanges      []iterate.Exchange
+	subnets        map[int]netip.Prefix         // client subnet of the exchange with this index
+	limitsReached  map[string]bool              // names of the limits that were reached
+	unusual        map[int]bool                 // exchanges with probe queries
+	unusualQueries int                          // number of probe queries
+	updatedAt      map[zoneServer]time.Duration // when a server was seen with a newer version of a zone
 
-	strayed       *iterate.Exchange // with an address at which there is no server
-	registrations []placed
+	unusedExchange *iterate.Exchange // exchange with Options.Unused, where there is no server
+	registrations  []indexedRegistration
 }
 
-// addresses are asked for if nothing else is.
+// addresses are the default types.
 var addresses = []rr.Type{rr.TypeA, rr.TypeAAAA}
 
 const typeTLSA = rr.Type(52)
 
-// typesFor are the types that are asked for if nothing else is: addresses, but of names that never have any what they are there for.
+// typesFor returns the types to ask for if the caller names none: addresses, or the usual type of names that have no
+// addresses, such as PTR below in-addr.arpa and SRV below _tcp.
 func typesFor(name dnsname.Name) []rr.Type {
 	if name.IsIn(dnsname.MustParse("in-addr.arpa")) || name.IsIn(dnsname.MustParse("ip6.arpa")) {
 		return []rr.Type{rr.TypePTR}
@@ -79,8 +80,8 @@ func typesFor(name dnsname.Name) []rr.Type {
 	return addresses
 }
 
-// named are sets of which those without a name are of name.
-func named(sets []explain.Set, name dnsname.Name) []explain.Set {
+// withName returns a copy of sets in which sets without a name get name.
+func withName(sets []explain.Set, name dnsname.Name) []explain.Set {
 	out := slices.Clone(sets)
 	for i := range out {
 		if out[i].Name.IsZero() {
@@ -101,57 +102,60 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	types = slices.Clone(types)
 	for _, s := range g.Options.Expect {
 		if kind != explain.Scan && !slices.Contains(types, s.Type) {
-			types = append(types, s.Type) // or nobody would know whether it is so
+			types = append(types, s.Type) // without an answer the expectation could not be checked
 		}
 	}
 	if types, err = askable(types); err != nil {
 		return nil, &InputError{err}
 	}
 	opts := g.Options.withDefaults(kind)
-	r := &run{Gatherer: g, opts: opts, types: types, caller: ctx, budget: resolve.NewBudget(opts.MaxQueries, opts.Rate, opts.Pace),
-		subnets: map[int]netip.Prefix{}, unsent: map[string]bool{}, probes: map[netip.Addr][]probed{}, strange: map[int]bool{}, fresh: map[place]time.Duration{}, label: label(opts.Seed)}
+	r := &run{Gatherer: g, opts: opts, types: types, caller: ctx,
+		budget:  resolve.NewBudget(opts.MaxQueries, opts.Rate, opts.Pace),
+		subnets: map[int]netip.Prefix{}, limitsReached: map[string]bool{}, probes: map[netip.Addr][]probeResult{},
+		unusual: map[int]bool{}, updatedAt: map[zoneServer]time.Duration{}, probeLabel: randomLabel(opts.Seed)}
 	now := time.Now().Round(0)
 	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))
 	suffix := registry.SuffixOf(name)
-	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types, At: now.UTC(),
+	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types,
+		At:      now.UTC(),
 		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: suffix.Domain, Owner: suffix.Owner,
-		Expect: named(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
-	r.routes()
-	r.stray()
+		Expect: withName(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
+	r.excludeUnroutable()
+	r.askUnused()
 	return r, nil
 }
 
-// maxTypes is how many types are asked for at once: each is asked of every server.
+// maxTypes limits the types of one gathering: each type is asked of every server.
 const maxTypes = 8
 
-// askable are the types without those that are there twice. Only records are asked for: never ANY, which servers need not answer
-// (RFC 8482).
+// askable returns the types without duplicates. Meta types are refused: servers need not answer ANY (RFC 8482).
 func askable(types []rr.Type) (out []rr.Type, err error) {
 	for _, t := range types {
 		switch {
 		case !t.IsData():
-			return nil, fmt.Errorf("%s is no type of records", t)
+			return nil, fmt.Errorf("%s is not a type of resource records", t)
 		case !slices.Contains(out, t):
 			out = append(out, t)
 		}
 	}
-	// Who asks for an alias is not sent along it, so the first question, which is followed from the root on, is one for something else.
-	slices.SortStableFunc(out, func(a, b rr.Type) int { return cmp.Compare(order(a), order(b)) })
+	// A query for CNAME is not redirected by the alias. The walk follows the first type from the root, so CNAME goes
+	// last.
+	slices.SortStableFunc(out, func(a, b rr.Type) int { return cmp.Compare(typeOrder(a), typeOrder(b)) })
 	if len(out) > maxTypes {
 		return nil, fmt.Errorf("%d types are too many at once; %d can be asked for", len(out), maxTypes)
 	}
 	return out, nil
 }
 
-func order(t rr.Type) int {
+func typeOrder(t rr.Type) int {
 	if t == rr.TypeCNAME {
 		return 1
 	}
 	return 0
 }
 
-// label is one that nobody has a record of.
-func label(seed uint64) string {
+// randomLabel returns a label that no zone has.
+func randomLabel(seed uint64) string {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
@@ -165,79 +169,79 @@ func label(seed uint64) string {
 	return b.String()
 }
 
-// end leaves nothing behind.
+// end cancels the context and waits for all goroutines.
 func (r *run) end() {
 	r.stop()
-	r.working.Wait()
+	r.background.Wait()
 }
 
-// finish is what was gathered, once everything has been.
+// finish waits for the background goroutines and returns the facts.
 func (r *run) finish(verb string) (*explain.Facts, error) {
-	r.working.Wait()
+	r.background.Wait()
 	r.intercepted()
 	if err := r.caller.Err(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, r.facts.Name, err)
 	}
 	if r.ctx.Err() != nil {
-		r.limit(r.opts.MaxTime.String())
+		r.addLimit(r.opts.MaxTime.String())
 	}
-	r.complete()
+	r.assemble()
 	return r.facts, nil
 }
 
-func (r *run) limit(what string) {
+func (r *run) addLimit(limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unsent[what] = true
+	r.limitsReached[limit] = true
 }
 
-// tell reports progress.
-func (r *run) tell(stage, subject string, done, total int) {
+// reportProgress reports that one item of a stage is finished.
+func (r *run) reportProgress(stage, subject string, done, total int) {
 	r.report(Event{Stage: stage, Subject: subject, Done: done, Total: total})
 }
 
-// told reports the end of a stage, with what is known by then.
-func (r *run) told(stage string) {
+// reportStage reports the end of a stage, with a snapshot of the facts.
+func (r *run) reportStage(stage string) {
 	if r.Progress != nil {
-		r.report(Event{Stage: stage, Facts: r.soFar()})
+		r.report(Event{Stage: stage, Facts: r.snapshot()})
 	}
 }
 
-// report has a lock of its own, so that nobody who asks waits for those who listen.
+// report calls Progress under a lock of its own, so that a slow callback does not block queries, which need mu.
 func (r *run) report(e Event) {
 	if r.Progress == nil {
 		return
 	}
-	r.telling.Lock()
-	defer r.telling.Unlock()
+	r.reportMu.Lock()
+	defer r.reportMu.Unlock()
 	r.mu.Lock()
 	e.Queries = r.queriesLocked()
 	r.mu.Unlock()
 	r.Progress(e)
 }
 
-// queriesLocked is how many were sent so far.
+// queriesLocked returns the number of queries sent so far. Callers hold mu.
 func (r *run) queriesLocked() int {
-	n := r.unusual
+	n := r.unusualQueries
 	for id, e := range r.exchanges {
-		if e.Try > 0 && !r.strange[id] {
+		if e.Try > 0 && !r.unusual[id] {
 			n++
 		}
 	}
 	return n
 }
 
-// soFar are the facts so far, which nobody changes any more.
-func (r *run) soFar() *explain.Facts {
+// snapshot returns a copy of the facts so far, which later steps do not change.
+func (r *run) snapshot() *explain.Facts {
 	mine, facts := r.facts, *r.facts
-	r.facts = &facts // what is made of exchanges is made anew
-	r.complete()
+	r.facts = &facts // assemble replaces everything that is derived from exchanges
+	r.assemble()
 	r.facts = mine
 	return &facts
 }
 
-// complete makes of everything so far what others may see. It keeps nothing that the run goes on to use.
-func (r *run) complete() {
+// assemble derives the facts from everything recorded so far. The result shares no memory that the run still changes.
+func (r *run) assemble() {
 	if p := r.facts.Primary; p != nil {
 		c := *p
 		c.Evidence = slices.Clone(p.Evidence)
@@ -257,29 +261,29 @@ func (r *run) complete() {
 		r.facts.Caches[i] = c
 	}
 	r.derive()
-	r.collect()
+	r.addRegistrations()
 	r.validate()
-	r.order()
+	r.orderExchanges()
 	r.facts.Took = time.Since(r.facts.At).Round(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.facts.Unfinished = slices.Sorted(maps.Keys(r.unsent))
+	r.facts.Unfinished = slices.Sorted(maps.Keys(r.limitsReached))
 }
 
-// at is the time of a moment as exchanges have it.
-func (r *run) at(t time.Time) time.Duration { return t.Sub(r.facts.At).Round(time.Microsecond) }
+// sinceStart returns t as exchanges record it: as the duration since the start.
+func (r *run) sinceStart(t time.Time) time.Duration { return t.Sub(r.facts.At).Round(time.Microsecond) }
 
-// record keeps an exchange, and is its index.
-func (r *run) record(e iterate.Exchange) int {
+// addExchange appends an exchange and returns its index.
+func (r *run) addExchange(e iterate.Exchange) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exchanges = append(r.exchanges, e)
 	return len(r.exchanges) - 1
 }
 
-// ours reports whether the zone is one that belongs to whoever has the domain, so that its servers may be looked into: those
-// of a registry are not, when the domain is not there.
-func (r *run) ours() bool {
+// ownsZone reports whether the zone belongs to the owner of the domain, so that its servers may be probed. If the
+// domain is not delegated, the zone is the registry's.
+func (r *run) ownsZone() bool {
 	z := r.facts.Zone
 	switch domain := r.facts.Domain; {
 	case z.IsZero():
@@ -291,19 +295,19 @@ func (r *run) ours() bool {
 	}
 }
 
-// found is a zone of the walk; nil if it is not there.
-func (r *run) found(zone dnsname.Name) *iterate.Zone { return r.trace.Zone(zone) }
+// zoneAt returns a zone of the walk, or nil.
+func (r *run) zoneAt(zone dnsname.Name) *iterate.Zone { return r.trace.Zone(zone) }
 
-// zoneFor is the zone that has the answer to a question: DS records are the parent's (RFC 4035 §2.4).
+// zoneFor returns the zone that answers a question. The parent answers for DS records (RFC 4035 §2.4).
 func (r *run) zoneFor(q iterate.Question) *iterate.Zone {
 	z := r.zoneOf(q.Name)
 	if z != nil && q.Type == rr.TypeDS && z.Name == q.Name && !q.Name.IsRoot() {
-		return r.found(z.Parent)
+		return r.zoneAt(z.Parent)
 	}
 	return z
 }
 
-// zoneOf is the lowest zone that a name is in, of those that were looked at.
+// zoneOf returns the lowest zone of the walk that contains a name, or nil.
 func (r *run) zoneOf(name dnsname.Name) *iterate.Zone {
 	var best *iterate.Zone
 	for i := range r.trace.Zones {
@@ -315,7 +319,7 @@ func (r *run) zoneOf(name dnsname.Name) *iterate.Zone {
 	return best
 }
 
-// addrs are the addresses of the servers of a zone, in the order of their names, that may be asked.
+// addrs returns the addresses of the servers of a zone that may be queried, in the order of the server names.
 func (r *run) addrs(z *iterate.Zone) (out []netip.Addr) {
 	if z == nil {
 		return nil
@@ -333,12 +337,12 @@ func (r *run) addrs(z *iterate.Zone) (out []netip.Addr) {
 	return out
 }
 
-// family reports whether an address is one that may be asked.
+// family reports whether the options allow queries to an address.
 func (r *run) family(a netip.Addr) bool {
 	return !(r.opts.IPv4Only && !a.Unmap().Is4() || r.opts.IPv6Only && a.Unmap().Is4())
 }
 
-// validate follows the chain of trust of each type. It sees what was asked for beside the walk, too.
+// validate validates the chain of trust of each type. It uses all exchanges, not only those of the walk.
 func (r *run) validate() {
 	r.mu.Lock()
 	exchanges := slices.Clone(r.exchanges)

@@ -10,10 +10,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// maxFile bounds a file of facts. A scan makes about 200 KiB.
+// maxFile limits the size of a file of facts. A scan needs about 200 KiB.
 const maxFile = 32 << 20
 
-// Save writes facts as a file from which every report about them can be made again.
+// Save writes facts in a form from which every report about them can be generated again.
 func Save(w io.Writer, f *explain.Facts) error {
 	text, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
@@ -28,9 +28,9 @@ func Save(w io.Writer, f *explain.Facts) error {
 	return nil
 }
 
-var errSize = fmt.Errorf("they take more than %d MiB", maxFile>>20)
+var errSize = fmt.Errorf("the facts are larger than %d MiB", maxFile>>20)
 
-// Load reads what Save wrote.
+// Load reads facts that Save wrote.
 func Load(rd io.Reader) (*explain.Facts, error) {
 	text, err := io.ReadAll(io.LimitReader(rd, maxFile+1))
 	if err != nil {
@@ -46,7 +46,7 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 		return nil, fmt.Errorf("load facts: %w", err)
 	}
 	if head.Schema != explain.Schema && head.Schema != explain.Schema1 {
-		return nil, fmt.Errorf("load facts: the file is of the form %q, and %q is what can be read here", head.Schema, explain.Schema)
+		return nil, fmt.Errorf("load facts: the schema of the file is %q, want %q", head.Schema, explain.Schema)
 	}
 	var f explain.Facts
 	if err := json.Unmarshal(text, &f); err != nil {
@@ -58,7 +58,7 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 
 var errEvidence = errors.New("load facts: evidence refers to an exchange that the file does not have")
 
-// check refuses what would make those stumble who follow references.
+// check refuses references to exchanges that do not exist, so that callers can follow them without checks.
 func check(f *explain.Facts) error {
 	for _, evidence := range evidenceOf(f) {
 		if slices.ContainsFunc(*evidence, func(id int) bool { return id < 0 || id >= len(f.Exchanges) }) {

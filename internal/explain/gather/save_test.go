@@ -34,7 +34,7 @@ func saved(t *testing.T, f *explain.Facts, err error) string {
 	return b.String()
 }
 
-// TestRepeatable sees that the same world gives the same facts, whatever the order in which goroutines ran.
+// TestRepeatable checks that the same internet gives the same facts, in whatever order the goroutines ran.
 func TestRepeatable(t *testing.T) {
 	var first []string
 	for i := range 3 {
@@ -48,7 +48,8 @@ func TestRepeatable(t *testing.T) {
 				if i == 0 {
 					first = append(first, text)
 				} else if text != first[j] {
-					t.Errorf("run %d gives other facts (-first +this):\n%s", i, cmp.Diff(strings.Split(first[j], "\n"), strings.Split(text, "\n")))
+					t.Errorf("run %d gives other facts (-first +this):\n%s", i,
+						cmp.Diff(strings.Split(first[j], "\n"), strings.Split(text, "\n")))
 				}
 			}
 		})
@@ -58,12 +59,13 @@ func TestRepeatable(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "load facts"},
-		{"{}", `the file is of the form ""`},
-		{`{"schema":"nameplane.facts/0"}`, `"nameplane.facts/2" is what can be read here`},
+		{"{}", `the schema of the file is ""`},
+		{`{"schema":"nameplane.facts/0"}`, `want "nameplane.facts/2"`},
 		{`{"schema":"nameplane.facts/2","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
-		{`{"schema":"nameplane.facts/2","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/2","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`,
+			"evidence refers to an exchange"},
 		{`{"schema":"nameplane.facts/2","at":1}`, "load facts"},
-		{`{"schema":"nameplane.facts/2","input":"` + strings.Repeat("x", 32<<20) + `"}`, "more than 32 MiB"},
+		{`{"schema":"nameplane.facts/2","input":"` + strings.Repeat("x", 32<<20) + `"}`, "larger than 32 MiB"},
 	}
 	for _, tt := range tests {
 		if f, err := gather.Load(strings.NewReader(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -73,22 +75,23 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	run(t, map[string]string{"192.0.2.21": "latency 3s", "192.0.2.22": "latency 3s"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		for _, after := range []time.Duration{0, 2 * time.Second, 8 * time.Second} {
-			ctx, cancel := context.WithTimeout(t.Context(), after)
-			if _, err := g.Scan(ctx, "example.test"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Scan that was ended after %v: %v", after, err)
+	run(t, map[string]string{"192.0.2.21": "latency 3s", "192.0.2.22": "latency 3s"},
+		func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			for _, after := range []time.Duration{0, 2 * time.Second, 8 * time.Second} {
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				if _, err := g.Scan(ctx, "example.test"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Scan that was ended after %v: %v", after, err)
+				}
+				cancel()
 			}
-			cancel()
-		}
-	})
+		})
 }
 
 func TestProgress(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Registry = registrar{"example.test.": registry.Registered}
 		queries, stages := 0, map[string]int{}
-		told := map[*explain.Facts]string{}
+		reported := map[*explain.Facts]string{}
 		g.Progress = func(e gather.Event) {
 			if e.Queries < queries {
 				t.Errorf("%+v comes after %d queries", e, queries)
@@ -97,13 +100,14 @@ func TestProgress(t *testing.T) {
 			stages[e.Stage]++
 			if e.Facts != nil {
 				must(t, e.Facts, nil)
-				told[e.Facts] = saved(t, e.Facts, nil)
+				reported[e.Facts] = saved(t, e.Facts, nil)
 				stages[e.Stage+" end"]++
 			}
 		}
 		f, err := g.Scan(t.Context(), "example.test")
 		f = must(t, f, err)
-		if stages[gather.StageWalk+" end"] != 1 || stages[gather.StageServers] != 3 || stages[gather.StageServers+" end"] != 1 ||
+		if stages[gather.StageWalk+" end"] != 1 || stages[gather.StageServers] != 3 ||
+			stages[gather.StageServers+" end"] != 1 ||
 			stages[gather.StageRegistration] == 0 || queries != f.Queries {
 			t.Errorf("events %v, %d queries of %d", stages, queries, f.Queries)
 		}
@@ -111,12 +115,13 @@ func TestProgress(t *testing.T) {
 		queries = 0
 		f, err = g.Compare(t.Context(), "www.example.test", nil)
 		must(t, f, err)
-		if stages[gather.StageAnswers+" end"] != 1 || stages[gather.StageResolvers] != 3 || stages[gather.StageResolvers+" end"] != 1 {
+		if stages[gather.StageAnswers+" end"] != 1 || stages[gather.StageResolvers] != 3 ||
+			stages[gather.StageResolvers+" end"] != 1 {
 			t.Errorf("events %v", stages)
 		}
-		for f, then := range told {
+		for f, then := range reported {
 			if saved(t, f, nil) != then {
-				t.Error("facts that were told have changed since")
+				t.Error("reported facts have changed since")
 			}
 		}
 	})
@@ -133,7 +138,8 @@ func TestPublicOnly(t *testing.T) {
 	test := func(a netip.Addr, public bool) {
 		opened = ""
 		_, err := dial(t.Context(), "udp", netip.AddrPortFrom(a, 53).String())
-		if err == nil || (opened != "") != public || strings.Contains(err.Error(), "only public addresses are asked") == public {
+		if err == nil || (opened != "") != public ||
+			strings.Contains(err.Error(), "only public addresses are queried") == public {
 			t.Errorf("%s: opened %q, %v; is public %v", a, opened, err, public)
 		}
 	}
@@ -152,8 +158,9 @@ func TestOnly(t *testing.T) {
 		opened = address
 		return nil, errors.New("the test opens nothing")
 	}, netip.MustParseAddrPort("192.0.2.53:53"))
-	for at, open := range map[string]bool{"192.0.2.53:53": true, "192.0.2.53:54": false, "192.0.2.52:53": false, "[::ffff:192.0.2.53]:53": false,
-		"198.41.0.4:53": false, "example.org:53": false} {
+	for at, open := range map[string]bool{"192.0.2.53:53": true, "192.0.2.53:54": false, "192.0.2.52:53": false,
+		"[::ffff:192.0.2.53]:53": false,
+		"198.41.0.4:53":          false, "example.org:53": false} {
 		opened = ""
 		if _, err := dial(t.Context(), "udp", at); err == nil || (opened != "") != open {
 			t.Errorf("%s: opened %q, %v; want %v", at, opened, err, open)
@@ -167,7 +174,9 @@ func TestPublicOnlyListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer here.Close()
-	listen := gather.PublicOnlyListen(func(context.Context, string) (net.PacketConn, error) { return net.ListenPacket("udp4", "127.0.0.1:0") }, special)
+	listen := gather.PublicOnlyListen(func(context.Context, string) (net.PacketConn, error) {
+		return net.ListenPacket("udp4", "127.0.0.1:0")
+	}, special)
 	conn, err := listen(t.Context(), "udp4")
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +187,8 @@ func TestPublicOnlyListen(t *testing.T) {
 	}
 }
 
-// TestLoadSchema1 reads a record of an earlier program, which wrote into it that all answers are current, with 7 s left. That was
-// wrong, and is judged again.
+// TestLoadSchema1 reads facts of schema 1. The program that wrote them stored the verdict that all answers are
+// current, with 7 s left. That was wrong, and is assessed again.
 func TestLoadSchema1(t *testing.T) {
 	text, err := os.ReadFile("testdata/compare-schema1.json")
 	if err != nil {

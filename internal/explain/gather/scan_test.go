@@ -23,13 +23,14 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// conduct is what was found out about a server, in one line.
+// conduct returns the results of the probes of a server, as one line.
 func conduct(s explain.Server) string {
 	var out []string
 	for _, p := range []struct {
 		name string
 		explain.Probe
-	}{{"tcp", s.TCP}, {"edns", s.EDNS}, {"version", s.EDNSVersion}, {"option", s.EDNSOption}, {"flag", s.EDNSFlag}, {"size", s.Truncation},
+	}{{"tcp", s.TCP}, {"edns", s.EDNS}, {"version", s.EDNSVersion}, {"option", s.EDNSOption}, {"flag", s.EDNSFlag},
+		{"size", s.Truncation},
 		{"case", s.Case}, {"source", s.Source}, {"types", s.Types}, {"recursion", s.Recursion}, {"transfer", s.Transfer},
 		{"limits", s.Limits}, {"soa", s.NegativeSOA}} {
 		if p.Fact != explain.Unasked {
@@ -42,7 +43,8 @@ func conduct(s explain.Server) string {
 	return strings.Join(out, ", ")
 }
 
-const wellBehaved = "tcp yes, edns yes, version yes, option yes, flag yes, size yes, case yes, source yes, types yes, recursion no, transfer no, soa yes"
+const wellBehaved = "tcp yes, edns yes, version yes, option yes, flag yes, size yes, case yes, source yes, types " +
+	"yes, recursion no, transfer no, soa yes"
 
 func TestScanHealthy(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
@@ -52,7 +54,8 @@ func TestScanHealthy(t *testing.T) {
 		if got := len(net.History()); got != f.Queries || got > 150 || len(f.Unfinished) > 0 {
 			t.Errorf("%d queries were sent, the facts say %d, unfinished is %v", got, f.Queries, f.Unfinished)
 		}
-		if f.Zone.String() != "example.test." || f.Domain.String() != "example.test." || !slices.Equal(f.Trimmed, []string{"https://", "/"}) {
+		if f.Zone.String() != "example.test." || f.Domain.String() != "example.test." ||
+			!slices.Equal(f.Trimmed, []string{"https://", "/"}) {
 			t.Errorf("zone %s, domain %s, left out %q", f.Zone, f.Domain, f.Trimmed)
 		}
 		for _, at := range []string{"192.0.2.21", "192.0.2.22"} {
@@ -60,7 +63,8 @@ func TestScanHealthy(t *testing.T) {
 			if got := conduct(s); got != wellBehaved {
 				t.Errorf("%s: %s, want %s", at, got, wellBehaved)
 			}
-			want := &explain.SOA{Owner: name("example.test."), TTL: 3600, MName: name("ns1.example.test."), RName: name("hostmaster.example.test."),
+			want := &explain.SOA{Owner: name("example.test."), TTL: 3600, MName: name("ns1.example.test."),
+				RName:  name("hostmaster.example.test."),
 				Serial: 2026010101, Refresh: 7200, Retry: 3600, Expire: 1209600, Minimum: 300}
 			if diff := cmp.Diff(want, s.SOA, cmp.AllowUnexported(dnsname.Name{})); diff != "" {
 				t.Errorf("%s has the SOA (-want +got):\n%s", at, diff)
@@ -69,7 +73,8 @@ func TestScanHealthy(t *testing.T) {
 				t.Errorf("%s is %s, %s, listed by %v", at, s.Class, s.Health, s.Listed)
 			}
 		}
-		if d := f.Denials[0]; d.Zone != f.Zone || d.Class != iterate.NXDomain || min(d.TTL, d.Minimum) != 300 || d.Ranges != safeat.RangesNone {
+		if d := f.Denials[0]; d.Zone != f.Zone || d.Class != iterate.NXDomain || min(d.TTL, d.Minimum) != 300 ||
+			d.Ranges != safeat.RangesNone {
 			t.Errorf("names are denied with %+v", d)
 		}
 		if len(f.Registrations) != 1 || f.Registrations[0].State != registry.Registered {
@@ -85,9 +90,11 @@ func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
 func TestConduct(t *testing.T) {
 	tests := []struct{ script, want string }{
-		{"only udp", "tcp no"}, {"edns formerr", "edns no"}, {"edns ignore", "edns no"}, {"edns brittle", "version no, option no, flag no"},
+		{"only udp", "tcp no"}, {"edns formerr", "edns no"}, {"edns ignore", "edns no"},
+		{"edns brittle", "version no, option no, flag no"},
 		{"folds", "case no"}, {"ignorant", "types no"}, {"transfers", "transfer yes"}, {"bare", "soa no"},
-		{"source 192.0.2.21", "source no"}, {"fault timeout example.test. HTTPS", "types no"}, {"fault notimp example.test. CAA", "types no"},
+		{"source 192.0.2.21", "source no"}, {"fault timeout example.test. HTTPS", "types no"},
+		{"fault notimp example.test. CAA", "types no"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.script, func(t *testing.T) {
@@ -103,7 +110,8 @@ func TestConduct(t *testing.T) {
 				if got := conduct(server(t, f, "example.test.", "192.0.2.21")); got != wellBehaved {
 					t.Errorf("the other one: %s", got)
 				}
-				if s := server(t, f, "example.test.", "192.0.2.22"); s.Lost > 0 && !strings.HasPrefix(tt.script, "source") || s.Class.Lame() {
+				if s := server(t, f, "example.test.", "192.0.2.22"); s.Lost > 0 && !strings.HasPrefix(tt.script, "source") ||
+					s.Class.Lame() {
 					t.Errorf("%s: %d of %d lost, %s", tt.script, s.Lost, s.Sent, s.Class)
 				}
 				if n := len(net.History()); n > 150 {
@@ -122,11 +130,13 @@ func TestScanNotDelegated(t *testing.T) {
 		if f.Domain.String() != "absent.test." || f.Zone.String() != "test." || f.Outcomes[0].Result != iterate.NXDomain {
 			t.Errorf("domain %s, zone %s, %s", f.Domain, f.Zone, outcomes(f))
 		}
-		i := slices.IndexFunc(f.Denials, func(d explain.Denial) bool { return d.Zone.String() == "test." && d.Class == iterate.NXDomain })
+		i := slices.IndexFunc(f.Denials, func(d explain.Denial) bool {
+			return d.Zone.String() == "test." && d.Class == iterate.NXDomain
+		})
 		if i < 0 || f.Denials[i].Minimum != 900 {
 			t.Errorf("denials are %+v", f.Denials)
 		}
-		// The servers of the top-level domain are none of our business.
+		// The servers of the top-level domain are not ours to probe.
 		for _, q := range net.History() {
 			if q.Transport.String() != "udp" {
 				t.Errorf("sent %v", q)
@@ -160,10 +170,12 @@ func TestScanServersDomains(t *testing.T) {
 		if diff := cmp.Diff([]string{"far.test. registered", "example.test. unknown", "other.test. free"}, got); diff != "" {
 			t.Errorf("registrations (-want +got):\n%s", diff)
 		}
-		if p := f.Primary; p == nil || p.Name.String() != "primary.other.test." || !p.Alias || len(p.Addrs) != 1 || p.Class != iterate.Answer {
+		if p := f.Primary; p == nil || p.Name.String() != "primary.other.test." || !p.Alias || len(p.Addrs) != 1 ||
+			p.Class != iterate.Answer {
 			t.Errorf("the primary is %+v", p)
 		}
-		if s := server(t, f, "far.test.", "192.0.2.22"); !slices.Equal(s.Listed, []string{"plan"}) || s.Class != iterate.LameRefused {
+		if s := server(t, f, "far.test.", "192.0.2.22"); !slices.Equal(s.Listed, []string{"plan"}) ||
+			s.Class != iterate.LameRefused {
 			t.Errorf("the planned server is %+v", s)
 		}
 	})
@@ -175,7 +187,8 @@ func TestUnreachableIsNotLame(t *testing.T) {
 		f, err := g.Scan(t.Context(), "example.test")
 		f = must(t, f, err)
 		s := server(t, f, "example.test.", "192.0.2.22")
-		if s.Class != iterate.Timeout || s.Health != iterate.Down || s.Lost != s.Sent || s.Sent < 3 || strings.Contains(conduct(s)+",", " no,") {
+		if s.Class != iterate.Timeout || s.Health != iterate.Down || s.Lost != s.Sent || s.Sent < 3 ||
+			strings.Contains(conduct(s)+",", " no,") {
 			t.Errorf("the silent server: %s, %s, %d of %d lost, %s", s.Class, s.Health, s.Lost, s.Sent, conduct(s))
 		}
 		if got := conduct(server(t, f, "example.test.", "192.0.2.21")); got != wellBehaved {
@@ -189,15 +202,18 @@ func TestUnreachableIsNotLame(t *testing.T) {
 
 func TestTypes(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		for _, types := range [][]rr.Type{{rr.TypeANY}, {rr.TypeAXFR}, {rr.TypeA, rr.TypeOPT}, {1, 2, 5, 6, 12, 15, 16, 28, 33}} {
+		for _, types := range [][]rr.Type{{rr.TypeANY}, {rr.TypeAXFR}, {rr.TypeA, rr.TypeOPT},
+			{1, 2, 5, 6, 12, 15, 16, 28, 33}} {
 			if _, err := g.Analyze(t.Context(), "www.example.test", types); err == nil || len(net.History()) > 0 {
 				t.Errorf("Analyze with %v: %v, sent %v", types, err, net.History())
 			}
 		}
-		if f := analyze(t, g, "www.example.test", rr.TypeTXT, rr.TypeTXT); len(f.Outcomes) != 1 || f.Outcomes[0].Result != iterate.NoData {
+		if f := analyze(t, g, "www.example.test", rr.TypeTXT, rr.TypeTXT); len(f.Outcomes) != 1 ||
+			f.Outcomes[0].Result != iterate.NoData {
 			t.Errorf("%s, want it once", outcomes(f))
 		}
-		if f := analyze(t, g, "example.test", rr.TypeNS, rr.TypeDS); outcomes(f) != "NS answer at example.test. in example.test. NS ns1.example.test.,ns2.example.test.; "+
+		if f := analyze(t, g, "example.test", rr.TypeNS,
+			rr.TypeDS); outcomes(f) != "NS answer at example.test. in example.test. NS ns1.example.test.,ns2.example.test.; "+
 			"DS nodata at example.test. in test." {
 			t.Error(outcomes(f))
 		}
@@ -209,11 +225,11 @@ func TestBudget(t *testing.T) {
 		for most := 3; most <= 44; most++ {
 			net.Forget()
 			g.Options.MaxQueries = most
-			look := func() (*explain.Facts, error) { return g.Scan(t.Context(), "example.test") }
+			gatherFacts := func() (*explain.Facts, error) { return g.Scan(t.Context(), "example.test") }
 			if most%2 == 0 {
-				look = func() (*explain.Facts, error) { return g.Analyze(t.Context(), "alias.example.test", nil) }
+				gatherFacts = func() (*explain.Facts, error) { return g.Analyze(t.Context(), "alias.example.test", nil) }
 			}
-			f, err := look()
+			f, err := gatherFacts()
 			f = must(t, f, err)
 			if got := len(net.History()); got > most || f.Queries != got || len(f.Unfinished) == 0 {
 				t.Errorf("with %d queries %d were sent, the facts say %d, unfinished %v", most, got, f.Queries, f.Unfinished)
@@ -263,7 +279,8 @@ func TestSigned(t *testing.T) {
 	run(t, more, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		f, err := g.Scan(t.Context(), "example.test")
 		f = must(t, f, err)
-		if d := f.Denials[0]; d.Class != iterate.NXDomain || d.Ranges != safeat.RangesNSEC || len(d.Covers) != 2 || d.NSECTTL == 0 {
+		if d := f.Denials[0]; d.Class != iterate.NXDomain || d.Ranges != safeat.RangesNSEC || len(d.Covers) != 2 ||
+			d.NSECTTL == 0 {
 			t.Errorf("names are denied with %+v", d)
 		}
 		if len(f.Secure) != 1 || len(f.Secure[0].Zones) != 3 {
@@ -282,26 +299,27 @@ func TestPrimary(t *testing.T) {
 	}
 	for _, tt := range tests {
 		const soa = "set example.test. 3600 SOA hidden.example.test. a.b.test. 1 7200 3600 1209600 300\n"
-		run(t, map[string]string{"192.0.2.21": soa + tt.records, "192.0.2.22": soa + tt.records}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-			f, err := g.Scan(t.Context(), "example.test")
-			p := must(t, f, err).Primary
-			if p == nil {
-				t.Fatal("the primary was not looked up")
-			}
-			got := fmt.Sprint(p.Name, " ", p.Addrs)
-			if p.Missing {
-				got += " missing"
-			}
-			if got += " " + string(p.Class); got != tt.want {
-				t.Errorf("with %q: %s, want %s", tt.records, got, tt.want)
-			}
-		})
+		run(t, map[string]string{"192.0.2.21": soa + tt.records, "192.0.2.22": soa + tt.records},
+			func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+				f, err := g.Scan(t.Context(), "example.test")
+				p := must(t, f, err).Primary
+				if p == nil {
+					t.Fatal("the primary was not looked up")
+				}
+				got := fmt.Sprint(p.Name, " ", p.Addrs)
+				if p.Missing {
+					got += " missing"
+				}
+				if got += " " + string(p.Class); got != tt.want {
+					t.Errorf("with %q: %s, want %s", tt.records, got, tt.want)
+				}
+			})
 	}
 }
 
-// TestPace sees that several at the same time ask no server more often than one may.
+// TestPace checks that concurrent gatherings together stay below the rate limit per server.
 func TestPace(t *testing.T) {
-	type look func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error)
+	type gathering func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error)
 	scan := func(ctx context.Context, g *gather.Gatherer) (*explain.Facts, error) {
 		return g.Scan(ctx, "example.test")
 	}
@@ -312,16 +330,17 @@ func TestPace(t *testing.T) {
 		return g.Compare(ctx, "www.example.test", nil)
 	}
 	for _, tt := range []struct {
-		looks []look
-		at    []string // servers that nobody else asks; resolvers ask authorities, too
-	}{{[]look{scan, scan, analyze}, slices.Collect(maps.Keys(servers))}, {[]look{compare, compare, compare}, []string{resolverA, resolverB}}} {
+		gatherings []gathering
+		at         []string // servers that only the gatherings query; authoritative servers also get queries from resolvers
+	}{{[]gathering{scan, scan, analyze}, slices.Collect(maps.Keys(servers))},
+		{[]gathering{compare, compare, compare}, []string{resolverA, resolverB}}} {
 		run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 			g.Options.Rate, g.Options.Pace = 10, &resolve.Pace{Rate: 10}
 			var all sync.WaitGroup
-			for _, look := range tt.looks {
+			for _, gathering := range tt.gatherings {
 				one := *g
 				all.Go(func() {
-					if f, err := look(t.Context(), &one); err != nil || len(f.Unfinished) > 0 {
+					if f, err := gathering(t.Context(), &one); err != nil || len(f.Unfinished) > 0 {
 						t.Errorf("%v, unfinished %v", err, f.Unfinished)
 					}
 				})
@@ -339,10 +358,11 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestExpected sees that what is expected is asked for: nobody could say otherwise whether it is so.
+// TestExpected checks that expected types are asked for: without an answer the expectation cannot be judged.
 func TestExpected(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		g.Options.Expect = []explain.Set{{Type: rr.TypeTXT, Data: []string{"x"}}, {Type: rr.TypeA, Data: []string{"203.0.113.1"}}}
+		g.Options.Expect = []explain.Set{{Type: rr.TypeTXT, Data: []string{"x"}},
+			{Type: rr.TypeA, Data: []string{"203.0.113.1"}}}
 		var types []string
 		for _, o := range analyze(t, g, "www.example.test").Outcomes {
 			types = append(types, o.Type.String())
@@ -353,13 +373,15 @@ func TestExpected(t *testing.T) {
 	})
 }
 
-// TestRevived: a server that was silent during the walk and replies afterwards is one that queries to get lost, and not dead.
-func TestRevived(t *testing.T) {
-	run(t, map[string]string{"192.0.2.22": "fault timeout *\nat 12s heal"}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
-		f, err := g.Scan(t.Context(), "example.test")
-		s := server(t, must(t, f, err), "example.test.", "192.0.2.22")
-		if s.Health != iterate.Flaky || s.Class != iterate.Answer || s.SOA == nil {
-			t.Errorf("it is %s, answers %s, and its SOA is %v", s.Health, s.Class, s.SOA)
-		}
-	})
+// TestRecovered checks that a server that was silent only during the walk is reported as losing packets, and not as
+// down.
+func TestRecovered(t *testing.T) {
+	run(t, map[string]string{"192.0.2.22": "fault timeout *\nat 12s heal"},
+		func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+			f, err := g.Scan(t.Context(), "example.test")
+			s := server(t, must(t, f, err), "example.test.", "192.0.2.22")
+			if s.Health != iterate.Flaky || s.Class != iterate.Answer || s.SOA == nil {
+				t.Errorf("it is %s, answers %s, and its SOA is %v", s.Health, s.Class, s.SOA)
+			}
+		})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// serversOf are the servers of the zones that were looked at, and how they behaved.
+// serversOf returns the servers of the zones on the path to the name, and how they behaved.
 func (r *run) serversOf(recs []record) (out []explain.Server) {
 	for _, z := range r.trace.Zones {
 		if z.Quick {
@@ -34,7 +34,7 @@ func (r *run) serversOf(recs []record) (out []explain.Server) {
 	return out
 }
 
-// listed are those who list a server for a zone.
+// listed returns which sides of the delegation list a server: "parent", "child".
 func listed(z iterate.Zone, host dnsname.Name) []string {
 	out := []string{}
 	for _, who := range []struct {
@@ -49,7 +49,7 @@ func listed(z iterate.Zone, host dnsname.Name) []string {
 }
 
 func (r *run) server(s explain.Server, recs []record) explain.Server {
-	own := slices.DeleteFunc(slices.Clone(recs), func(e record) bool { return e.Server != s.Addr || e.strange })
+	own := slices.DeleteFunc(slices.Clone(recs), func(e record) bool { return e.Server != s.Addr || e.unusual })
 	s.Class = iterate.Unknown
 	var rtts []time.Duration
 	for _, e := range own {
@@ -75,15 +75,15 @@ func (r *run) server(s explain.Server, recs []record) explain.Server {
 	return s
 }
 
-// ordinary reports whether a query was one that every server replies to if it is reached. Silence over TCP, or about types that
-// are younger than the server, is conduct, and no loss.
+// ordinary reports whether every reachable server replies to such a query. Silence over TCP, or to types that are
+// newer than the server, is a property of the server and not packet loss.
 func (e record) ordinary() bool {
 	t := e.Question.Type
 	return e.Try > 0 && e.Class != iterate.Unknown && e.Transport == resolve.UDP.String() &&
 		(t == rr.TypeSOA || t == rr.TypeNS || t == rr.TypeA || t == rr.TypeAAAA)
 }
 
-// readReply takes from a reply what it says of the server and its version of the zone.
+// readReply adds to s what a reply shows about the server and its version of the zone.
 func (r *run) readReply(s *explain.Server, e record) {
 	if e.Zone == s.Zone && (e.Question.Name == s.Zone || e.Class == iterate.Referral) {
 		s.Evidence = append(s.Evidence, e.id)
@@ -106,8 +106,8 @@ func (r *run) readReply(s *explain.Server, e record) {
 	}
 }
 
-// classOf is the class of its reply to the SOA of the zone. A server that does not reply is not asked for it; then it is that
-// of what it was asked.
+// classOf returns the class of the reply to the SOA query. A server that does not reply is not asked for the SOA;
+// then the class of its other replies counts.
 func classOf(s explain.Server, own []record) iterate.Class {
 	best, rank := iterate.Unknown, 0
 	for _, e := range own {
@@ -126,7 +126,7 @@ func classOf(s explain.Server, own []record) iterate.Class {
 		default:
 			n = 2
 		}
-		// The last try tells; a cut off reply was asked for again over TCP, which tells more.
+		// The last attempt counts. A truncated reply does not: the retry over TCP says more.
 		if n >= rank && e.Class != iterate.Truncated || rank == 0 {
 			best, rank = e.Class, n
 		}
@@ -134,8 +134,8 @@ func classOf(s explain.Server, own []record) iterate.Class {
 	return best
 }
 
-// tell adds evidence to a probe. No is the stronger word: it was seen.
-func tell(p *explain.Probe, f explain.Fact, detail string, id int) {
+// addEvidence adds evidence to a probe. No wins over every other fact: a failure was observed.
+func addEvidence(p *explain.Probe, f explain.Fact, detail string, id int) {
 	if p.Fact == explain.No && f != explain.No {
 		return
 	}
@@ -145,7 +145,7 @@ func tell(p *explain.Probe, f explain.Fact, detail string, id int) {
 	p.Evidence = append(p.Evidence, id)
 }
 
-// tcp is whether a server replies over TCP. One good reply is enough.
+// tcp reports whether a server replies over TCP. One reply is enough.
 func tcp(own []record) (p explain.Probe) {
 	for _, e := range own {
 		if e.Transport != resolve.TCP.String() || e.Class == iterate.Unknown {
@@ -154,12 +154,12 @@ func tcp(own []record) (p explain.Probe) {
 		if e.view != nil {
 			return explain.Probe{Fact: explain.Yes, Evidence: []int{e.id}}
 		}
-		tell(&p, explain.No, e.Error, e.id)
+		addEvidence(&p, explain.No, e.Error, e.id)
 	}
 	return p
 }
 
-// edns is whether a server knows EDNS. One that does at times does; silence says nothing.
+// edns reports whether a server supports EDNS. One reply with EDNS is enough; silence proves nothing.
 func edns(own []record) (p explain.Probe) {
 	for _, e := range own {
 		switch {
@@ -167,40 +167,40 @@ func edns(own []record) (p explain.Probe) {
 		case e.view.EDNS:
 			return explain.Probe{Fact: explain.Yes, Evidence: []int{e.id}}
 		default:
-			tell(&p, explain.No, e.view.Rcode, e.id)
+			addEvidence(&p, explain.No, e.view.Rcode, e.id)
 		}
 	}
 	return p
 }
 
-// echoes is whether a server sends the question back as it came. The root has no letters.
+// echoes reports whether a server echoes the case of the name in the question. The root name has no letters.
 func echoes(own []record) (p explain.Probe) {
 	for _, e := range own {
 		switch {
 		case e.view == nil || e.Question.Name.IsRoot() || e.Class == iterate.FormErr:
 		case e.view.Case:
 			if len(p.Evidence) == 0 {
-				tell(&p, explain.Yes, "", e.id)
+				addEvidence(&p, explain.Yes, "", e.id)
 			}
 		default:
-			tell(&p, explain.No, "", e.id)
+			addEvidence(&p, explain.No, "", e.id)
 		}
 	}
 	return p
 }
 
-// truncation is whether a server keeps to the size that it was given.
+// truncation reports whether a server observes the UDP size of the query.
 func truncation(own []record) (p explain.Probe) {
 	for i, e := range own {
 		switch {
 		case e.Transport != resolve.UDP.String():
 		case e.view != nil && e.view.Size > wire.UDPSize && e.EDNS:
-			tell(&p, explain.No, fmt.Sprintf("%d octets", e.view.Size), e.id)
+			addEvidence(&p, explain.No, fmt.Sprintf("%d bytes", e.view.Size), e.id)
 		case e.Class != iterate.Truncated:
 		case slices.ContainsFunc(own[i:], func(f record) bool { return sameOverTCP(e, f) && f.view != nil }):
-			tell(&p, explain.Yes, "", e.id)
+			addEvidence(&p, explain.Yes, "", e.id)
 		case slices.ContainsFunc(own[i:], func(f record) bool { return sameOverTCP(e, f) && f.Class != iterate.Unknown }):
-			tell(&p, explain.No, "cut off, and no reply over TCP", e.id)
+			addEvidence(&p, explain.No, "truncated, and no reply over TCP", e.id)
 		}
 	}
 	return p
@@ -210,8 +210,8 @@ func sameOverTCP(e, f record) bool {
 	return f.Question == e.Question && f.Transport == resolve.TCP.String()
 }
 
-// limits is whether a server cut off replies that would have fit: what those do that limit the rate, to have others prove that
-// they are not forged.
+// limits reports whether a server truncated replies that would have fit. Servers with response rate limiting do this:
+// a client that retries over TCP proves that its address is not spoofed.
 func limits(own []record) (p explain.Probe) {
 	for i, e := range own {
 		if e.Class != iterate.Truncated || e.Transport != resolve.UDP.String() {
@@ -219,7 +219,7 @@ func limits(own []record) (p explain.Probe) {
 		}
 		for _, f := range own[i:] {
 			if sameOverTCP(e, f) && f.view != nil && f.view.Size <= 512 {
-				tell(&p, explain.Yes, "", e.id)
+				addEvidence(&p, explain.Yes, "", e.id)
 			}
 		}
 	}
@@ -231,54 +231,55 @@ func negativeSOA(zone dnsname.Name, own []record) (p explain.Probe) {
 		switch {
 		case e.Zone != zone:
 		case e.Class == iterate.NoSOA:
-			tell(&p, explain.No, e.Question.String(), e.id)
+			addEvidence(&p, explain.No, e.Question.String(), e.id)
 		case e.Class == iterate.NXDomain || e.Class == iterate.NoData:
-			tell(&p, explain.Yes, "", e.id)
+			addEvidence(&p, explain.Yes, "", e.id)
 		}
 	}
 	return p
 }
 
-// planned asks the nameservers that are to come for the SOA of the zone.
-func (r *run) planned() {
+// askPlanned asks the planned nameservers for the SOA of the zone.
+func (r *run) askPlanned() {
 	var qs []iterate.Query
 	for _, n := range r.opts.PlanNS {
-		for _, a := range r.lookUp(n).addrs {
-			r.plans = append(r.plans, plan{n, a})
-			qs = append(qs, to(r.facts.Zone, a, r.facts.Zone, rr.TypeSOA))
+		for _, a := range r.lookupHost(n).addrs {
+			r.plans = append(r.plans, plannedServer{n, a})
+			qs = append(qs, newQuery(r.facts.Zone, a, r.facts.Zone, rr.TypeSOA))
 		}
 	}
 	r.askAll(qs)
 }
 
-// plan is an address of a nameserver that is to come.
-type plan struct {
+// plannedServer is an address of a planned nameserver.
+type plannedServer struct {
 	host dnsname.Name
 	addr netip.Addr
 }
 
-// primary looks up the server that the SOA names, unless it is one of the zone's servers.
-func (r *run) primary() {
+// findPrimary looks up the primary server that the SOA names, unless it is one of the zone's servers.
+func (r *run) findPrimary() {
 	servers := r.serversOf(r.records())
 	i := slices.IndexFunc(servers, func(s explain.Server) bool { return s.Zone == r.facts.Zone && s.SOA != nil })
 	if i < 0 {
 		return
 	}
-	soa, z := servers[i].SOA, r.found(r.facts.Zone)
+	soa, z := servers[i].SOA, r.zoneAt(r.facts.Zone)
 	if slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool { return h.Name == soa.MName }) {
 		return
 	}
-	f := r.lookUp(soa.MName)
-	p := &explain.Primary{Name: soa.MName, Addrs: f.addrs, Alias: f.alias, Missing: f.missing, Class: iterate.Unknown, Evidence: f.ids}
+	f := r.lookupHost(soa.MName)
+	p := &explain.Primary{Name: soa.MName, Addrs: f.addrs, Alias: f.alias, Missing: f.missing, Class: iterate.Unknown,
+		Evidence: f.ids}
 	if len(f.addrs) > 0 {
-		reply := r.ask(to(z.Name, f.addrs[0], z.Name, rr.TypeSOA))
+		reply := r.ask(newQuery(z.Name, f.addrs[0], z.Name, rr.TypeSOA))
 		p.Class = reply.class()
 		p.Evidence = append(p.Evidence, reply.ids...)
 	}
 	r.facts.Primary = p
 }
 
-// host is what came of looking up a host.
+// host is the result of looking up the addresses of a host.
 type host struct {
 	addrs   []netip.Addr
 	alias   bool
@@ -286,17 +287,17 @@ type host struct {
 	ids     []int
 }
 
-// lookUp finds the addresses of a host, with as few questions as there can be.
-func (r *run) lookUp(name dnsname.Name) (out host) {
+// lookupHost looks up the addresses of a host with as few queries as possible.
+func (r *run) lookupHost(name dnsname.Name) (out host) {
 	if name.IsRoot() {
 		return host{missing: true}
 	}
 	for _, t := range addresses {
 		var class iterate.Class
-		if good := r.good(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone) {
-			class = r.lookUpHere(iterate.Question{Name: name, Type: t}, good[0], &out)
+		if good := r.usableServers(r.zoneOf(name)); len(good) > 0 && name.IsIn(r.facts.Zone) {
+			class = r.lookupInZone(iterate.Question{Name: name, Type: t}, good[0], &out)
 		} else {
-			class = r.lookUpElsewhere(iterate.Question{Name: name, Type: t}, &out)
+			class = r.lookupFromRoot(iterate.Question{Name: name, Type: t}, &out)
 		}
 		out.missing = class == iterate.NXDomain || class == iterate.NoData
 		if class != iterate.NoData {
@@ -306,27 +307,28 @@ func (r *run) lookUp(name dnsname.Name) (out host) {
 	return out
 }
 
-// lookUpQueries and lookUpTime bound the search for a host that is of little importance.
+// lookupQueries and lookupTimeout limit the lookup of one host: the facts about it are of minor importance.
 const (
-	lookUpQueries = 12
-	lookUpTime    = 5 * time.Second
+	lookupQueries = 12
+	lookupTimeout = 5 * time.Second
 )
 
-// lookUpElsewhere walks to a host from the root.
-func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
-	queries := min(lookUpQueries, r.budget.Left())
+// lookupFromRoot looks up a host by iterating from the root.
+func (r *run) lookupFromRoot(q iterate.Question, out *host) iterate.Class {
+	queries := min(lookupQueries, r.budget.Left())
 	if queries == 0 {
-		r.refused()
+		r.addUnsent()
 		return iterate.Unknown
 	}
-	it := iterate.Iterator{Exchanger: r.Exchanger, Options: iterate.Options{Hints: r.Hints, Probe: r.label, Fast: true, NoDNSSEC: true, RootAddrs: 1,
-		Family: r.opts.family(), Budget: r.budget.Part(queries), MaxTime: lookUpTime, Timeouts: r.opts.Timeouts[:1]}}
+	it := iterate.Iterator{Exchanger: r.Exchanger,
+		Options: iterate.Options{Hints: r.Hints, Probe: r.probeLabel, Fast: true, NoDNSSEC: true, RootAddrs: 1,
+			Family: r.opts.family(), Budget: r.budget.Part(queries), MaxTime: lookupTimeout, Timeouts: r.opts.Timeouts[:1]}}
 	trace, err := it.Run(r.ctx, q)
 	if err != nil {
 		return iterate.Unknown
 	}
 	before := len(r.exchanges)
-	r.take(trace)
+	r.addTrace(trace)
 	for i := before; i < len(r.exchanges); i++ {
 		e := r.exchanges[i]
 		if v, err := e.View(); err == nil && e.Question.Name == q.Name && e.Class == iterate.Answer {
@@ -338,9 +340,9 @@ func (r *run) lookUpElsewhere(q iterate.Question, out *host) iterate.Class {
 	return trace.Result
 }
 
-// lookUpHere asks a server of the zone that a host is in.
-func (r *run) lookUpHere(q iterate.Question, server netip.Addr, out *host) iterate.Class {
-	p := r.ask(to(r.facts.Zone, server, q.Name, q.Type))
+// lookupInZone asks a server of the zone that contains the host.
+func (r *run) lookupInZone(q iterate.Question, server netip.Addr, out *host) iterate.Class {
+	p := r.ask(newQuery(r.facts.Zone, server, q.Name, q.Type))
 	out.ids = append(out.ids, p.ids...)
 	if p.view != nil && p.class() == iterate.Answer {
 		out.addrs = addressesOf(p.view.Answer)
@@ -351,7 +353,8 @@ func (r *run) lookUpHere(q iterate.Question, server netip.Addr, out *host) itera
 
 func addressesOf(section []iterate.Record) (out []netip.Addr) {
 	for _, rec := range section {
-		if a, ok := netip.AddrFromSlice([]byte(rec.Data)); ok && (rec.Type == rr.TypeA || rec.Type == rr.TypeAAAA) && !slices.Contains(out, a) {
+		if a, ok := netip.AddrFromSlice([]byte(rec.Data)); ok && (rec.Type == rr.TypeA || rec.Type == rr.TypeAAAA) &&
+			!slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// late is a server that has the version of before, of www, too.
+// late is the script of a server with the previous version of the zone and of www.
 const late = "serial example.test. 2026010100\nset www.example.test. 300 A 203.0.113.8\n"
 
-// finding is what a check says first.
+// finding returns the first finding of a check.
 func finding(f *explain.Facts, id string) explain.Finding {
 	c, _ := check.Find(id)
 	for _, x := range c.Judge(f) {
@@ -23,10 +23,11 @@ func finding(f *explain.Facts, id string) explain.Finding {
 }
 
 func TestSettle(t *testing.T) {
-	const caughtUp = late + "at 2s serial example.test. 2026010101\nat 2s set www.example.test. 300 A 203.0.113.1, 203.0.113.2"
+	const caughtUp = late +
+		"at 2s serial example.test. 2026010101\nat 2s set www.example.test. 300 A 203.0.113.1, 203.0.113.2"
 	tests := []struct {
 		name, script string
-		most         time.Duration // of the look
+		most         time.Duration // longest duration of the scan
 		kind         explain.Kind
 		was          uint32
 		settled      bool
@@ -38,14 +39,15 @@ func TestSettle(t *testing.T) {
 		{"on its way, compared", caughtUp, 0, explain.Compare, 2026010100, true, explain.Pass, explain.Pass},
 		{"on its way, scanned", caughtUp, 0, explain.Scan, 2026010100, true, explain.Pass, ""},
 		{"no time to wait", caughtUp, 4 * time.Second, explain.Analyze, 0, false, explain.Fail, explain.Fail},
-		{"of another primary", "example.test. 3600 SOA ns.other.test. hostmaster.other.test. 7 7200 3600 1209600 300", 0, explain.Analyze, 0, false, explain.NotKnown, explain.Pass},
+		{"of another primary", "example.test. 3600 SOA ns.other.test. hostmaster.other.test. 7 7200 3600 1209600 300", 0,
+			explain.Analyze, 0, false, explain.NotKnown, explain.Pass},
 		{"silent by then", late + "at 2s fault timeout *", 0, explain.Analyze, 0, false, explain.Fail, explain.Fail},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, map[string]string{"192.0.2.22": tt.script}, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 				g.Options.MaxTime = tt.most
-				f := look(t, g, tt.kind)
+				f := scan(t, g, tt.kind)
 				s := server(t, f, "example.test.", "192.0.2.22")
 				if s.Was != tt.was || (f.Settled > 0) != tt.settled {
 					t.Errorf("it was at %d, asked again after %v", s.Was, f.Settled)
@@ -62,7 +64,8 @@ func TestSettle(t *testing.T) {
 				if x := finding(f, "NAM13"); tt.nam != "" && x.Status != explain.Pass {
 					t.Errorf("%s", x.Words)
 				}
-				if n := len(net.History()); tt.kind != explain.Compare && (n > 150 || n != f.Queries) { // where resolvers ask, too
+				// a comparison makes resolvers send queries of their own
+				if n := len(net.History()); tt.kind != explain.Compare && (n > 150 || n != f.Queries) {
 					t.Errorf("%d queries, the facts say %d", n, f.Queries)
 				}
 			})
@@ -70,8 +73,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// look looks at www.example.test, or its domain, in one of the ways.
-func look(t *testing.T, g *gather.Gatherer, kind explain.Kind) *explain.Facts {
+// scan gathers facts of www.example.test, or of its domain.
+func scan(t *testing.T, g *gather.Gatherer, kind explain.Kind) *explain.Facts {
 	t.Helper()
 	var f *explain.Facts
 	var err error

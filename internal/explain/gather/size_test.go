@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// family is n servers for a zone, with addresses of both kinds.
+// family returns n servers for a zone, with IPv4 and IPv6 addresses.
 func family(zone, below string, n, net int) (ns, glue string, hosts []iterate.Host) {
 	var names []string
 	for i := range n {
@@ -39,8 +39,8 @@ func serve(net *simnet.Net, hosts []iterate.Host, script string) {
 	}
 }
 
-// TestPublicSize sees that a domain with four nameservers, whose names are in another domain, is found out about within the
-// bounds in a world as large as the public one: with 13 servers of both kinds for the root and for its top-level domain.
+// TestPublicSize checks that a domain with four nameservers in another domain stays within the limits in an internet
+// as large as the public one: 13 servers with IPv4 and IPv6 addresses, for the root and for the top-level domain.
 func TestPublicSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rootNS, rootGlue, roots := family(".", "root-servers.test.", 13, 1)
@@ -82,7 +82,7 @@ func TestPublicSize(t *testing.T) {
 			}
 		}
 		if len(probed) != 4 || f.Vantage.IPv4 != explain.Yes || f.Vantage.IPv6 != explain.Yes {
-			t.Errorf("looked into %v, from %+v", probed, f.Vantage)
+			t.Errorf("probed %v, from %+v", probed, f.Vantage)
 		}
 	})
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// clocked is a registry that says what time it is.
+// clocked is a registry that reports its time.
 type clocked struct{ ahead time.Duration }
 
 func (c clocked) Lookup(_ context.Context, domain dnsname.Name) (registry.Registration, error) {
 	now := time.Now()
-	return registry.Registration{Domain: domain.String(), State: registry.Registered, Asked: []registry.Attempt{{At: now, Took: 100 * time.Millisecond, Clock: now.Add(-c.ahead).Truncate(time.Second)}}}, nil
+	return registry.Registration{Domain: domain.String(), State: registry.Registered, Asked: []registry.Attempt{{At: now,
+		Took: 100 * time.Millisecond, Clock: now.Add(-c.ahead).Truncate(time.Second)}}}, nil
 }
 
 func TestSkew(t *testing.T) {

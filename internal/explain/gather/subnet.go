@@ -8,12 +8,12 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// maxForThem bounds how many answers that seem to be old are asked for on behalf of the resolver.
-const maxForThem = 4
+// maxSubnetAnswers limits how many apparently old answers are asked for with a resolver's subnet.
+const maxSubnetAnswers = 4
 
-// askForThem asks authorities, on behalf of the networks of resolvers (RFC 7871), for answers that seem to
-// be old. An authority that answers by network gives them to us then, and they are not old.
-func (r *run) askForThem() {
+// askWithSubnets asks authoritative servers for answers that appear to be old, with the client subnet of the resolver
+// (RFC 7871). A server whose answers depend on the subnet then gives the same answer to us: the answer is not old.
+func (r *run) askWithSubnets() {
 	facts := *r.facts
 	facts.Exchanges = r.exchanges
 	seen := map[string]bool{}
@@ -21,14 +21,14 @@ func (r *run) askForThem() {
 	for _, c := range explain.Assess(&facts) {
 		for _, s := range c.Answers {
 			key := s.Version()
-			if s.State != safeat.Old || s.Known || seen[key] || len(seen) >= maxForThem {
+			if s.State != safeat.Old || s.Known || seen[key] || len(seen) >= maxSubnetAnswers {
 				continue
 			}
 			seen[key] = true
 			for _, name := range r.ends() {
 				z := r.zoneOf(name)
-				for _, server := range r.idlest(r.good(z)) {
-					q := to(z.Name, server, name, s.Question.Type)
+				for _, server := range r.leastAsked(r.usableServers(z)) {
+					q := newQuery(z.Name, server, name, s.Question.Type)
 					q.ECS = network(c.Addr)
 					qs = append(qs, q)
 				}
@@ -38,7 +38,7 @@ func (r *run) askForThem() {
 	r.askAll(qs)
 }
 
-// network is as much of an address as an authority is shown (RFC 7871 §11.1).
+// network returns the part of an address that is sent to an authoritative server (RFC 7871 §11.1).
 func network(a netip.Addr) netip.Prefix {
 	bits := 56
 	if a = a.Unmap(); a.Is4() {

@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// usual are labels that many zones have, the most usual first.
-var usual = strings.Fields(`www mail web smtp imap pop ftp api app webmail blog shop dev test staging admin cdn static assets img images media docs
-	help support status portal login auth sso vpn remote autodiscover autoconfig mx ns1 ns2 git wiki mobile news forum my secure beta demo
-	home cloud files download store search video account accounts dashboard gateway`)
+// commonLabels are labels that many zones have, the most common first.
+var commonLabels = strings.Fields(`www mail web smtp imap pop ftp api app webmail blog shop dev test staging admin cdn
+	static assets img images media docs help support status portal login auth sso vpn remote autodiscover autoconfig mx
+	ns1 ns2 git wiki mobile news forum my secure beta demo home cloud files download store search video account accounts
+	dashboard gateway`)
 
-// topLevel are top-level domains that people mean, the most usual first.
-var topLevel = strings.Fields("com net org info biz io de uk fr nl eu ch it es se no dk pl at be cz ru us ca br au jp cn in dev app")
+// commonTLDs are top-level domains that people often mean, the most common first.
+var commonTLDs = strings.Fields(
+	"com net org info biz io de uk fr nl eu ch it es se no dk pl at be cz ru us ca br au jp cn in dev app")
 
-// distance is how many letters must be put in, left out, changed or swapped with the next one to make b of a.
+// distance returns how many letters must be inserted, deleted, changed or swapped with the next one to turn a into b.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -36,12 +38,12 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// maxLabel keeps distance from being long work.
+// maxLabel bounds the cost of distance.
 const maxLabel = 63
 
-// slip reports whether one label is likely to be a slip in typing the other: one letter, in longer ones two. Labels that differ
-// in a number are different things, as ns1 and ns2.
-func slip(a, b string) bool {
+// isTypo reports whether one label is likely a mistyped form of the other: one edit, or two in longer labels. Labels
+// that differ only in a number are different things, such as ns1 and ns2.
+func isTypo(a, b string) bool {
 	const digits = "0123456789"
 	if a == b || len(a) > maxLabel || len(b) > maxLabel {
 		return false
@@ -56,35 +58,35 @@ func slip(a, b string) bool {
 	return min(len(a), len(b)) > 1 && distance(a, b) <= most
 }
 
-// pairs are labels that stand for the same in different zones.
-var pairs = map[string]string{"www": "web", "web": "www"}
+// synonyms are labels that mean the same in different zones.
+var synonyms = map[string]string{"www": "web", "web": "www"}
 
-// likeUsual are usual labels like one, the nearest first, at most so many.
-func likeUsual(label string, most int) []string {
-	out := slices.DeleteFunc(slices.Clone(usual), func(u string) bool { return !slip(label, u) })
+// similarLabels returns at most so many common labels that are similar to label, the most similar first.
+func similarLabels(label string, most int) []string {
+	out := slices.DeleteFunc(slices.Clone(commonLabels), func(u string) bool { return !isTypo(label, u) })
 	slices.SortStableFunc(out, func(a, b string) int { return distance(label, a) - distance(label, b) })
-	if p, ok := pairs[label]; ok {
+	if p, ok := synonyms[label]; ok {
 		out = slices.Insert(out, 0, p)
 	}
 	return out[:min(most, len(out))]
 }
 
-// likeTLD are top-level domains that are one slip away.
-func likeTLD(label string) []string {
-	return slices.DeleteFunc(slices.Clone(topLevel), func(t string) bool {
+// similarTLDs returns top-level domains that are one edit away.
+func similarTLDs(label string) []string {
+	return slices.DeleteFunc(slices.Clone(commonTLDs), func(t string) bool {
 		return len(label) >= maxLabel || distance(label, t) != 1 || len(t) <= 2 && len(label) <= 2
 	})
 }
 
-// typos are what may be meant by a label of which nothing else is known.
+// typos are corrections of a label, derived from the label alone.
 type typos struct {
-	sure    []string // slips that show in the label: a letter twice, www without its dot, a digit for a letter
-	swapped []string // two letters in the wrong order, the likeliest first
+	likely  []string // visible in the label: a doubled letter, www without its dot, a digit for a letter
+	swapped []string // two adjacent letters swapped, the most likely first
 }
 
 func typosOf(label string) (out typos) {
 	add := func(to *[]string, s string) {
-		if s = strings.Trim(s, "-"); len(s) > 1 && s != label && !slices.Contains(out.sure, s) && !slices.Contains(*to, s) {
+		if s = strings.Trim(s, "-"); len(s) > 1 && s != label && !slices.Contains(out.likely, s) && !slices.Contains(*to, s) {
 			*to = append(*to, s)
 		}
 	}
@@ -92,15 +94,15 @@ func typosOf(label string) (out typos) {
 		return out
 	}
 	if rest, ok := strings.CutPrefix(label, "www"); ok {
-		add(&out.sure, rest)
+		add(&out.likely, rest)
 	}
 	for i := 1; i < len(label); i++ {
 		if label[i] == label[i-1] {
-			add(&out.sure, label[:i]+label[i+1:])
+			add(&out.likely, label[:i]+label[i+1:])
 		}
 	}
 	if strings.ContainsFunc(label, func(r rune) bool { return 'a' <= r && r <= 'z' }) {
-		add(&out.sure, strings.NewReplacer("0", "o", "1", "l", "3", "e", "5", "s").Replace(label))
+		add(&out.likely, strings.NewReplacer("0", "o", "1", "l", "3", "e", "5", "s").Replace(label))
 	}
 	for i := 1; i+1 < len(label); i++ { // the first letter is rarely wrong
 		if vowel(label[i]) != vowel(label[i+1]) {
@@ -109,14 +111,14 @@ func typosOf(label string) (out typos) {
 			add(&out.swapped, string(b))
 		}
 	}
-	slices.SortStableFunc(out.swapped, func(a, b string) int { return smooth(b) - smooth(a) })
+	slices.SortStableFunc(out.swapped, func(a, b string) int { return alternations(b) - alternations(a) })
 	return out
 }
 
 func vowel(c byte) bool { return strings.IndexByte("aeiouy", c) >= 0 }
 
-// smooth is how often consonants and vowels alternate: in words they often do.
-func smooth(s string) (n int) {
+// alternations counts the changes between consonants and vowels: words have many.
+func alternations(s string) (n int) {
 	for i := 1; i < len(s); i++ {
 		if vowel(s[i]) != vowel(s[i-1]) {
 			n++

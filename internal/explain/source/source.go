@@ -59,13 +59,13 @@ func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gath
 		dial, listen = gather.PublicOnly(dial, c.Special), gather.PublicOnlyListen(listen, c.Special)
 	}
 	g = gather.Gatherer{
-		Exchanger: &resolve.Client{Dial: dial, AsIs: true},
-		Stray:     &resolve.Client{Dial: stray, AsIs: true},
-		Prober:    &probe.Prober{Dial: dial, Listen: listen},
-		Hints:     iterate.RootHints(),
-		Anchors:   secure.RootAnchors(),
-		Route:     gather.HasRoute,
-		Options:   gather.Options{Unused: unused},
+		Exchanger:       &resolve.Client{Dial: dial, AsIs: true},
+		UnusedExchanger: &resolve.Client{Dial: stray, AsIs: true},
+		Prober:          &probe.Prober{Dial: dial, Listen: listen},
+		Hints:           iterate.RootHints(),
+		Anchors:         secure.RootAnchors(),
+		Route:           gather.HasRoute,
+		Options:         gather.Options{Unused: unused},
 	}
 	if !c.NoRegistry {
 		g.Registry = &registry.Client{Log: c.Log, Allow: c.Special.Public}

@@ -63,13 +63,13 @@ func TestAsksUnusedAddress(t *testing.T) {
 	query := new(dns.Msg).SetQuestion(".", dns.TypeNS)
 	_, _ = g.Exchanger.Exchange(t.Context(), at("192.0.2.53:53"), query) // as glue of a stranger's zone
 	for _, other := range []string{"192.0.2.53:80", "192.0.2.54:53", "10.0.0.1:53", "198.41.0.4:53"} {
-		_, _ = g.Stray.Exchange(t.Context(), at(other), query)
+		_, _ = g.UnusedExchanger.Exchange(t.Context(), at(other), query)
 	}
 	g.Prober.Probe(t.Context(), dnsname.MustParse("example.org"), unused, probe.Kinds)
 	if len(opened) > 0 {
 		t.Errorf("opened %q", opened)
 	}
-	_, _ = g.Stray.Exchange(t.Context(), at("192.0.2.53:53"), query)
+	_, _ = g.UnusedExchanger.Exchange(t.Context(), at("192.0.2.53:53"), query)
 	if diff := cmp.Diff([]string{"udp 192.0.2.53:53"}, opened); diff != "" {
 		t.Error(diff)
 	}
@@ -89,7 +89,7 @@ func TestInLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Stray != nil || g.Options.Unused.IsValid() {
+	if g.UnusedExchanger != nil || g.Options.Unused.IsValid() {
 		t.Errorf("asks %s", g.Options.Unused)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// fields are where the results of probes belong. Case is not among the kinds: the walk has seen to it.
-var fields = map[probe.Kind]func(*explain.Server) *explain.Probe{
+// probeFields returns the field for the result of each probe. Case is missing: ordinary replies of the walk show it.
+var probeFields = map[probe.Kind]func(*explain.Server) *explain.Probe{
 	probe.Source:    func(s *explain.Server) *explain.Probe { return &s.Source },
 	probe.Version:   func(s *explain.Server) *explain.Probe { return &s.EDNSVersion },
 	probe.Option:    func(s *explain.Server) *explain.Probe { return &s.EDNSOption },
@@ -24,27 +24,27 @@ var fields = map[probe.Kind]func(*explain.Server) *explain.Probe{
 	probe.Transfer:  func(s *explain.Server) *explain.Probe { return &s.Transfer },
 }
 
-// probeQueries is how many queries it takes to look into a server that replies to all of them.
+// probeQueries is the number of queries to a server that replies to all probes.
 const probeQueries = 10
 
-// probed is the result of a probe, and the exchange that shows it.
-type probed struct {
+// probeResult is the result of a probe, and the index of its exchange.
+type probeResult struct {
 	probe.Result
 	id int
 }
 
-// conduct looks into the servers of the zone, as far as the budget reaches; the rest is not known. Those that are no authorities
-// for it are left out: that they refuse what is unusual says nothing.
-func (r *run) conduct() {
+// probeServers probes the servers of the zone as far as the budget allows; the others stay unknown. Servers that are
+// not authoritative for the zone are not probed: if they refuse unusual queries, that says nothing.
+func (r *run) probeServers() {
 	if r.Prober == nil {
 		return
 	}
-	zone := r.found(r.facts.Zone)
-	good := r.good(zone)
-	first, rest := oneOfEach(zone, good)
+	zone := r.zoneAt(r.facts.Zone)
+	good := r.usableServers(zone)
+	first, rest := oneAddressPerHost(zone, good)
 	most := r.budget.Left() / probeQueries
-	if most < len(first) { // without the rest, each host is known
-		r.limit(r.budget.String())
+	if most < len(first) { // otherwise at least one address of each host is probed
+		r.addLimit(r.budget.String())
 	}
 	servers := slices.Concat(first, rest)
 	servers = servers[:min(most, len(servers))]
@@ -53,7 +53,8 @@ func (r *run) conduct() {
 	var group sync.WaitGroup
 	for _, s := range r.addrs(zone) {
 		if !slices.Contains(good, s) && r.trace.Health(s) != iterate.Unchecked {
-			group.Go(func() { r.probe(s, []probe.Kind{probe.Source}) }) // it may reply from another address, where nobody listens
+			// It may reply from another address, which an ordinary query does not notice.
+			group.Go(func() { r.probe(s, []probe.Kind{probe.Source}) })
 		}
 	}
 	for _, s := range servers {
@@ -62,28 +63,30 @@ func (r *run) conduct() {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			r.tell(StageServers, s.String(), done, len(servers))
+			r.reportProgress(StageServers, s.String(), done, len(servers))
 		})
 	}
 	group.Wait()
-	r.askRevived(zone)
-	r.told(StageServers)
+	r.askRecovered(zone)
+	r.reportStage(StageServers)
 }
 
-// askRevived asks the servers again that did not reply before and have done so meanwhile: what was lost was lost on the way.
-func (r *run) askRevived(z *iterate.Zone) {
+// askRecovered repeats the SOA query to servers that did not reply on the walk but replied to a probe: packets were
+// lost.
+func (r *run) askRecovered(z *iterate.Zone) {
 	var qs []iterate.Query
 	for _, s := range r.addrs(z) {
-		replied := slices.ContainsFunc(r.probes[s], func(p probed) bool { return p.Kind == probe.Source && p.Verdict == probe.Yes })
+		replied := slices.ContainsFunc(r.probes[s],
+			func(p probeResult) bool { return p.Kind == probe.Source && p.Verdict == probe.Yes })
 		if replied && r.trace.Health(s) == iterate.Down {
-			qs = append(qs, to(z.Name, s, z.Name, rr.TypeSOA))
+			qs = append(qs, newQuery(z.Name, s, z.Name, rr.TypeSOA))
 		}
 	}
 	r.askAll(qs)
 }
 
-// oneOfEach are one address of each host, and the others. If the budget does not reach for all, it shall for all hosts.
-func oneOfEach(z *iterate.Zone, servers []netip.Addr) (first, rest []netip.Addr) {
+// oneAddressPerHost returns one address of each host, and the other addresses. A small budget then covers every host.
+func oneAddressPerHost(z *iterate.Zone, servers []netip.Addr) (first, rest []netip.Addr) {
 	for _, h := range z.Hosts {
 		had := false
 		for _, a := range h.Addrs() {
@@ -103,30 +106,34 @@ func (r *run) probe(server netip.Addr, kinds []probe.Kind) {
 	p := probe.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
 	p.Before = func(ctx context.Context) error {
 		if err := r.budget.Turn(ctx, server); err != nil {
-			r.refused()
+			r.addUnsent()
 			return err
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.unusual++
+		r.unusualQueries++
 		return nil
 	}
 	for _, got := range p.Probe(r.ctx, r.facts.Zone, server, kinds) {
-		id := r.record(r.exchangeOf(server, got))
+		id := r.addExchange(r.exchangeOf(server, got))
 		r.mu.Lock()
-		r.probes[server] = append(r.probes[server], probed{got, id})
-		r.strange[id] = true
+		r.probes[server] = append(r.probes[server], probeResult{got, id})
+		r.unusual[id] = true
 		r.mu.Unlock()
 	}
 }
 
-// maxEvidence is how much of a reply is kept: of a zone that is given away, its contents are nobody's business.
+// maxEvidence limits the size of a recorded reply. If a server allows zone transfers, the content of the zone stays
+// private.
 const maxEvidence = 4096
 
-// exchangeOf is a probe as an exchange. It counts for nothing else: a server that drops what is unusual is not out of reach.
+// exchangeOf converts a probe to an exchange. Its class does not affect the health of the server: a server that drops
+// unusual queries is still reachable.
 func (r *run) exchangeOf(server netip.Addr, p probe.Result) iterate.Exchange {
-	e := iterate.Exchange{At: r.at(p.At), RTT: p.RTT, Zone: r.facts.Zone, Server: server, Transport: p.Transport.String(),
-		Question: iterate.Question{Name: p.Name, Type: p.Type}, Try: p.Sent, EDNS: p.EDNS, Class: iterate.Unknown, Reply: p.Reply}
+	e := iterate.Exchange{At: r.sinceStart(p.At), RTT: p.RTT, Zone: r.facts.Zone, Server: server,
+		Transport: p.Transport.String(),
+		Question:  iterate.Question{Name: p.Name, Type: p.Type}, Try: p.Sent, EDNS: p.EDNS, Class: iterate.Unknown,
+		Reply: p.Reply}
 	switch m, err := e.Message(); {
 	case p.Sent == 0:
 		e.At = 0
@@ -137,12 +144,12 @@ func (r *run) exchangeOf(server netip.Addr, p probe.Result) iterate.Exchange {
 		e.Class = iterate.Classify(r.facts.Zone, e.Question, m, nil)
 	}
 	if len(e.Reply) > maxEvidence {
-		e.Reply, e.Error = nil, "the reply is too long to be kept"
+		e.Reply, e.Error = nil, "the reply is too long to be recorded"
 	}
 	return e
 }
 
-// addProbes adds what was found out about a server by unusual queries. Of several of a kind, one that went wrong counts.
+// addProbes adds the results of probes to a server. If several probes of a kind differ, a failure wins.
 func (r *run) addProbes(s *explain.Server) {
 	if s.Zone != r.facts.Zone {
 		return
@@ -158,11 +165,11 @@ func (r *run) addProbes(s *explain.Server) {
 		if p.Kind == probe.Types && p.Verdict == probe.No {
 			detail = p.Type.String() + ": " + detail
 		}
-		tell(f, explain.Fact(p.Verdict), detail, p.id)
+		addEvidence(f, explain.Fact(p.Verdict), detail, p.id)
 	}
 	for kind, f := range found {
-		field := fields[kind](s)
-		if field.Fact != explain.No { // what ordinary queries showed to be wrong stays wrong
+		field := probeFields[kind](s)
+		if field.Fact != explain.No { // a failure of an ordinary query wins
 			*field = *f
 		}
 	}

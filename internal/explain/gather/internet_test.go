@@ -23,7 +23,8 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// The world: two servers each for the root, test., example.test. and good.test., one for other.test., and resolvers.
+// The simulated internet: two servers each for the root, test., example.test. and good.test., one for other.test.,
+// and two resolvers.
 const (
 	rootZone = `
 		zone .
@@ -69,7 +70,8 @@ const (
 	`
 )
 
-var servers = map[string]string{"192.0.2.1": rootZone, "192.0.2.2": rootZone, "192.0.2.11": testZone, "192.0.2.12": testZone,
+var servers = map[string]string{"192.0.2.1": rootZone, "192.0.2.2": rootZone, "192.0.2.11": testZone,
+	"192.0.2.12": testZone,
 	"192.0.2.21": exampleZone, "192.0.2.22": exampleZone, "192.0.2.31": otherZone}
 
 const (
@@ -78,8 +80,8 @@ const (
 	resolving = "resolve 192.0.2.1 192.0.2.2"
 )
 
-// world is the tree and two resolvers, with more to do for some servers.
-func world(more map[string]string) *simnet.Net {
+// internet returns the simulated network. more adds lines to the scripts of some servers.
+func internet(more map[string]string) *simnet.Net {
 	net := simnet.New(1)
 	for addr, script := range servers {
 		net.MustServer(addr, script)
@@ -107,7 +109,7 @@ func list() []resolvers.Resolver {
 	}
 }
 
-// registrar is a Registry that knows what it is told.
+// registrar is a Registry with fixed answers.
 type registrar map[string]registry.State
 
 func (g registrar) Lookup(_ context.Context, domain dnsname.Name) (registry.Registration, error) {
@@ -119,19 +121,21 @@ func (g registrar) Lookup(_ context.Context, domain dnsname.Name) (registry.Regi
 }
 
 func gatherer(net *simnet.Net) *gather.Gatherer {
-	return &gather.Gatherer{Exchanger: net, Prober: &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket}, Hints: hints(), Resolvers: list(), Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
+	return &gather.Gatherer{Exchanger: net, Prober: &probe.Prober{Dial: net.Dial, Listen: net.ListenPacket},
+		Hints:     hints(),
+		Resolvers: list(), Anchors: []secure.Anchor{}, Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
 }
 
-// run gathers in a bubble, and sees that facts survive a file.
+// run calls do with a simulated internet in a synctest bubble.
 func run(t *testing.T, more map[string]string, do func(t *testing.T, net *simnet.Net, g *gather.Gatherer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		net := world(more)
+		net := internet(more)
 		do(t, net, gatherer(net))
 	})
 }
 
-// must is what was gathered, saved and loaded.
+// must returns the facts after saving and loading them, and checks that this does not change them.
 func must(t *testing.T, f *explain.Facts, err error) *explain.Facts {
 	t.Helper()
 	if err != nil {
@@ -157,7 +161,7 @@ func must(t *testing.T, f *explain.Facts, err error) *explain.Facts {
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// server is a server of a zone.
+// server returns a server of a zone.
 func server(t *testing.T, f *explain.Facts, zone, at string) explain.Server {
 	t.Helper()
 	i := slices.IndexFunc(f.Servers, func(s explain.Server) bool { return s.Zone.String() == zone && s.Addr == addr(at) })
@@ -167,7 +171,7 @@ func server(t *testing.T, f *explain.Facts, zone, at string) explain.Server {
 	return f.Servers[i]
 }
 
-// said are the answers to a question, by the last octet of the servers.
+// said returns the answers to a question, each with the last byte of the server's address.
 func said(f *explain.Facts, q string) string {
 	var out []string
 	for _, a := range f.Answers {
@@ -190,7 +194,7 @@ func setText(sets []explain.Set) (out string) {
 	return out
 }
 
-// outcomes are in one line.
+// outcomes returns the outcomes as one line.
 func outcomes(f *explain.Facts) string {
 	var out []string
 	for _, o := range f.Outcomes {
