@@ -51,7 +51,7 @@ func (d *Daemon) source() source.Config {
 }
 
 // scanWith scans with a copy of a gatherer: each scan has its own options.
-func scanWith(base gather.Gatherer) scans.Looker {
+func scanWith(base gather.Gatherer) scans.Scanner {
 	return func(ctx context.Context, _ dnsname.Name, r scans.Request, past []explain.Past,
 		progress func(scans.Progress)) (*explain.Facts, error) {
 		g := base

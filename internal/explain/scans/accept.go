@@ -17,20 +17,21 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// row is a scan as the store has it, from the moment at which it was accepted; until it has ended, with who asked for it.
+// row is the stored form of a scan, from its acceptance on. Until it has ended, the row holds the actor that
+// requested it.
 type row struct {
 	Scan
 	Actor *store.Actor `json:"actor,omitempty"`
 }
 
-// Start begins a scan, or finds the one that somebody else has begun for the same. When it returns, the store has it: it will be
-// made even if the program is killed now.
+// Start starts a scan, or returns the scan of an equal recent request. When it returns, the scan is stored: it will
+// run even if the process is killed now.
 func (s *Service) Start(ctx context.Context, actor store.Actor, from netip.Addr, req Request) (Scan, error) {
 	name, err := s.check(req)
 	if err != nil {
 		return Scan{}, err
 	}
-	r, x, err := s.place(actor, from, name, req)
+	r, x, err := s.reserve(actor, from, name, req)
 	if err != nil {
 		s.metrics.refused.Inc()
 		return Scan{}, err
@@ -45,8 +46,9 @@ func (s *Service) Start(ctx context.Context, actor store.Actor, from netip.Addr,
 	return r.scan, r.refused
 }
 
-// place finds the scan of a request that was just made, too, or a place for a new one, which is then returned as it is stored.
-func (s *Service) place(actor store.Actor, from netip.Addr, name dnsname.Name, req Request) (*running, Scan, error) {
+// reserve returns the running scan of an equal recent request. Otherwise it reserves a slot in the queue for a new
+// scan, and returns that scan as it is to be stored.
+func (s *Service) reserve(actor store.Actor, from netip.Addr, name dnsname.Name, req Request) (*running, Scan, error) {
 	now := time.Now()
 	key := keyOf(actor.Project, name, req)
 	s.mu.Lock()
@@ -66,19 +68,20 @@ func (s *Service) place(actor store.Actor, from netip.Addr, name dnsname.Name, r
 		return nil, Scan{}, err
 	}
 	r := &running{actor: actor, changed: make(chan struct{}), accepted: make(chan struct{}),
-		scan: Scan{ID: uuid.NewString(), Project: actor.Project, Name: name, Request: req, State: Waiting, Created: now.UTC(), Version: 1}}
+		scan: Scan{ID: uuid.NewString(), Project: actor.Project, Name: name, Request: req, State: Waiting, Created: now.UTC(),
+			Version: 1}}
 	s.waiting++
 	s.live[r.scan.ID], s.recent[key] = r, r
 	return r, r.scan, nil
 }
 
-// keyOf is the same for requests that are given one scan.
+// keyOf returns a key that is equal for requests that share one scan.
 func keyOf(project string, name dnsname.Name, req Request) string {
 	return fmt.Sprint(project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change)
 }
 
-// clientOf is who is counted: a project, however many addresses its members have; otherwise an address, or the /64 that one IPv6
-// client has all of.
+// clientOf returns the client for the rate limit: a project, whatever addresses its members have; otherwise an IPv4
+// address, or an IPv6 /64, since one client usually controls all of it.
 func clientOf(actor store.Actor, from netip.Addr) string {
 	if actor.Project != "" {
 		return "project " + actor.Project
@@ -91,12 +94,12 @@ func clientOf(actor store.Actor, from netip.Addr) string {
 	return p.String()
 }
 
-// admit counts a scan for its client and its target.
+// admit counts a scan against the limits of its client and its target.
 func (s *Service) admit(client string, name dnsname.Name, now time.Time) error {
 	if wait := s.clients.wait(client, now); wait > 0 {
 		return &BusyError{"you have asked for too many scans", wait}
 	}
-	domain := cmp.Or(registry.SuffixOf(name).Domain, name) // that is registered
+	domain := cmp.Or(registry.SuffixOf(name).Domain, name) // the registrable domain
 	if wait := s.targets.wait(domain, now); wait > 0 {
 		return &BusyError{fmt.Sprintf("%s, with all names in it, has been scanned too often", domain), wait}
 	}
@@ -105,7 +108,7 @@ func (s *Service) admit(client string, name dnsname.Name, now time.Time) error {
 	return nil
 }
 
-// accept stores a new scan, and lets it be made.
+// accept stores a new scan and queues it.
 func (s *Service) accept(ctx context.Context, r *running, x Scan) error {
 	err := s.store(ctx, r.actor, x)
 	s.mu.Lock()
@@ -118,20 +121,20 @@ func (s *Service) accept(ctx context.Context, r *running, x Scan) error {
 	s.mu.Unlock()
 	close(r.accepted)
 	if err == nil {
-		s.queue <- r // it has a place there
+		s.queue <- r // reserve made room: this does not block
 	}
 	return err
 }
 
 // store writes a scan that has not ended.
 func (s *Service) store(ctx context.Context, actor store.Actor, x Scan) error {
-	// Whether the client has gone meanwhile is of no matter: it may come back.
+	// The scan is stored even if the client has disconnected: it may come back.
 	return s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
 		return tx.PutObject(store.KindScan, x.ID, row{x, &actor})
 	})
 }
 
-// resume makes live what an earlier server accepted and did not make, in the order in which it came.
+// resume queues the scans that an earlier server accepted and did not finish, in the order of their creation.
 func (s *Service) resume(all []row) {
 	slices.SortFunc(all, func(a, b row) int { return newest(b.Scan, a.Scan) })
 	s.queue = make(chan *running, s.opts.Queue+len(all))
@@ -145,7 +148,8 @@ func (s *Service) resume(all []row) {
 			x.Interrupted++
 		}
 		x.State, x.Step, x.Queries = Waiting, "", 0
-		r := &running{scan: x, actor: store.Actor{Project: x.Project, Door: "explain"}, changed: make(chan struct{}), accepted: make(chan struct{})}
+		r := &running{scan: x, actor: store.Actor{Project: x.Project, Door: "explain"}, changed: make(chan struct{}),
+			accepted: make(chan struct{})}
 		if w.Actor != nil {
 			r.actor = *w.Actor
 		}
@@ -156,26 +160,26 @@ func (s *Service) resume(all []row) {
 	}
 }
 
-// errInterrupted is why a scan is not made a third time: it may be what the server dies of.
-var errInterrupted = errors.New("interrupted: the server ended twice while it made this scan")
+// errInterrupted is why a scan does not run a third time: the scan may be what crashes the server.
+var errInterrupted = errors.New("interrupted: the server ended twice during this scan")
 
-// begin notes that a scan is being made, so that the next server knows what this one was at if it dies. An error is why it is
-// not to be made.
+// begin stores that a scan is running, so that the next server knows about it after a crash. An error means that the
+// scan must not run.
 func (s *Service) begin(ctx context.Context, r *running) error {
 	s.change(r, func(x *Scan) { x.State = Running; s.waiting-- })
 	if r.scan.Interrupted > 1 {
 		return errInterrupted
 	}
 	if _, err := s.check(r.scan.Request); err != nil {
-		return err // the settings are others than when it was accepted
+		return err // the settings have changed since it was accepted
 	}
-	// If the store has no room for this it may have again when the scan has ended; if not, it is made another time.
+	// The store may be full now and have room again when the scan has ended. If it has not, the scan runs again later.
 	_ = s.store(ctx, r.actor, r.scan)
 	return nil
 }
 
-// suspend leaves a scan to the next server. To be stopped in good order is no interruption.
+// suspend leaves a scan to the next server. An orderly stop does not count as an interruption.
 func (s *Service) suspend(ctx context.Context, r *running) {
 	s.change(r, func(x *Scan) { x.State, x.Step, x.Queries = Waiting, "", 0 })
-	_ = s.store(ctx, r.actor, r.scan) // if it fails it looks like a crash, after which it is made, too
+	_ = s.store(ctx, r.actor, r.scan) // if this fails it counts as a crash, after which the scan runs again
 }

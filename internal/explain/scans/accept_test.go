@@ -15,17 +15,17 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// crash runs a service that comes to a stop in the midst of its first scan and is never heard of again. It returns when that has
-// begun, with all scans that were accepted.
+// crash runs a service that hangs for ever in its first scan. It returns all accepted scans when the first has begun.
 func crash(t *testing.T, pub *publish.Publisher, names ...string) (all []scans.Scan) {
 	t.Helper()
 	begun := make(chan struct{}, 1)
-	look := func(_ context.Context, _ dnsname.Name, _ scans.Request, _ []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+	scan := func(_ context.Context, _ dnsname.Name, _ scans.Request, _ []explain.Past,
+		progress func(scans.Progress)) (*explain.Facts, error) {
 		progress(scans.Progress{Step: "walk", Queries: 7})
 		begun <- struct{}{}
 		select {}
 	}
-	s, err := scans.Open(pub, look, scans.Options{Parallel: 1, Parse: parse})
+	s, err := scans.Open(pub, scan, scans.Options{Parallel: 1, Parse: parse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func crash(t *testing.T, pub *publish.Publisher, names ...string) (all []scans.S
 	return all
 }
 
-// TestCrash sees that scans that a server had accepted when it died are made by the next one, and that one that it dies of is
-// not made for ever.
+// TestCrash checks that the next server runs the scans that a crashed server had accepted, and that a scan that
+// crashes the server is not repeated for ever.
 func TestCrash(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	all := crash(t, pub, "a.test", "b.test", "c.test")
 	crash(t, pub)
-	s := serve(t, pub, &world{addr: "192.0.2.80"}, scans.Options{})
+	s := serve(t, pub, &fakeScanner{addr: "192.0.2.80"}, scans.Options{})
 	if again := begin(t, s, alice, explain.Scan, "b.test"); again.ID != all[1].ID {
 		t.Error("the same request right after the crash is another scan")
 	}
@@ -62,26 +62,27 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestCrashOnce sees that a scan that was being made when the server died is made again.
+// TestCrashOnce checks that a scan that ran when the server crashed runs again.
 func TestCrashOnce(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	x := crash(t, pub, "a.test")[0]
-	s := serve(t, pub, &world{addr: "192.0.2.80"}, scans.Options{})
+	s := serve(t, pub, &fakeScanner{addr: "192.0.2.80"}, scans.Options{})
 	if got := finish(t, s, x); got.State != scans.Done || got.Interrupted != 1 || got.Queries != 3 {
 		t.Errorf("%s, interrupted %d times, %d queries, %q", got.State, got.Interrupted, got.Queries, got.Problem)
 	}
-	if again := serve(t, pub, &world{}, scans.Options{}); len(again.List("p1", scans.Filter{})) != 1 {
+	if again := serve(t, pub, &fakeScanner{}, scans.Options{}); len(again.List("p1", scans.Filter{})) != 1 {
 		t.Errorf("after another start: %+v", again.List("p1", scans.Filter{}))
 	}
 }
 
-// TestStopped sees that scans that a server had not made when it was stopped wait for the next one, which does not hold it against them.
+// TestStopped checks that scans that were left by a stopped server run on the next one, and do not count as
+// interrupted.
 func TestStopped(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	var all []scans.Scan
 	for range 3 {
-		w := &world{gate: make(chan struct{})}
-		s, err := scans.Open(pub, w.look, scans.Options{Parallel: 1, Parse: parse})
+		w := &fakeScanner{gate: make(chan struct{})}
+		s, err := scans.Open(pub, w.scan, scans.Options{Parallel: 1, Parse: parse})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func TestStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := serve(t, pub, &world{addr: "192.0.2.80"}, scans.Options{})
+	s := serve(t, pub, &fakeScanner{addr: "192.0.2.80"}, scans.Options{})
 	for _, x := range all {
 		if got := finish(t, s, x); got.State != scans.Done || got.Interrupted != 0 {
 			t.Errorf("%s: %s, interrupted %d times, %q", x.Name, got.State, got.Interrupted, got.Problem)
@@ -104,17 +105,17 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestSettled sees that a scan that settings do not allow any more is not made.
-func TestSettled(t *testing.T) {
+// TestSettingsChanged checks that a scan that the settings no longer allow does not run.
+func TestSettingsChanged(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	x := crash(t, pub, "printer.local")[0]
-	s := serve(t, pub, &world{}, scans.Options{Public: true})
+	s := serve(t, pub, &fakeScanner{}, scans.Options{Public: true})
 	if got := finish(t, s, x); got.State != scans.Failed || !strings.Contains(got.Problem, scans.ErrPrivate.Error()) {
 		t.Errorf("%s %q", got.State, got.Problem)
 	}
 }
 
-// TestNotStored sees that nothing is accepted that cannot be stored, and that it takes up no place.
+// TestNotStored checks that a scan that cannot be stored is not accepted and does not use a slot of the queue.
 func TestNotStored(t *testing.T) {
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
@@ -130,12 +131,13 @@ func TestNotStored(t *testing.T) {
 	if err := pub.Run(over); err != nil {
 		t.Fatal(err)
 	}
-	s, err := scans.Open(pub, (&world{}).look, scans.Options{Parse: parse, Queue: 1})
+	s, err := scans.Open(pub, (&fakeScanner{}).scan, scans.Options{Parse: parse, Queue: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := s.Start(t.Context(), alice, client, scans.Request{Kind: explain.Scan, Target: "a.test"}); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := s.Start(t.Context(), alice, client, scans.Request{Kind: explain.Scan, Target: "a.test"}); !errors.Is(err,
+			store.ErrUnavailable) {
 			t.Errorf("a store that takes nothing: %v", err)
 		}
 	}

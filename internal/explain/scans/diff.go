@@ -10,14 +10,15 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// Change is something that is not as it was.
+// Change is a difference between two scans.
 type Change struct {
 	What   string `json:"what"` // "nameservers", "www.example.org A", "registrar"
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Diff are the changes from one look at a name to a later one. What one of them did not see did not change.
+// Diff returns the changes from one scan of a name to a later one. A value that is missing in one of them is not a
+// change.
 func Diff(before, after *explain.Facts) (out []Change) {
 	a, b := explain.PastOf(before), explain.PastOf(after)
 	add := func(what, x, y string) {
@@ -34,7 +35,7 @@ func Diff(before, after *explain.Facts) (out []Change) {
 		add("expires", a.Expires.UTC().Format("2006-01-02"), b.Expires.UTC().Format("2006-01-02"))
 	}
 	before2, after2 := texts(a), texts(b)
-	// A set that only one of them saw did not change, so that the keys of one are enough.
+	// A set that only one of them has is not a change, so the keys of one are enough.
 	for _, key := range slices.Sorted(maps.Keys(before2)) {
 		add(key, before2[key], after2[key])
 	}
@@ -50,7 +51,7 @@ func names(all []dnsname.Name) string {
 	return strings.Join(out, " ")
 }
 
-// texts are the records that a look saw, and those that it saw to be absent.
+// texts returns the records that a scan found, and those that it found to be absent.
 func texts(p explain.Past) map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Sets {

@@ -11,36 +11,36 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/report"
 )
 
-// Document is a report in one of its forms, as it is sent.
+// Document is a report in one format, as it is sent.
 type Document struct {
 	Body []byte
-	Tag  string // a digest of Body
+	Tag  string // digest of Body
 }
 
-// maxDocuments is how many octets of documents are kept for the next reader. Most have less than 100,000.
+// maxDocuments limits the total size in bytes of cached documents. Most have less than 100,000 bytes.
 const maxDocuments = 8 << 20
 
-// documents are those that were read last. They are made once for all who ask at the same time.
+// documents is an LRU cache of rendered reports. Concurrent requests for one document render it once.
 type documents struct {
-	mu   sync.Mutex // guards the following
+	mu   sync.Mutex // guards the fields below
 	all  map[form]*document
-	last list.List // of *document, the last that was asked for in front; only those that are made
-	size int       // of those
+	last list.List // of *document, the most recently used first; only those that are rendered
+	size int       // total size of the documents in last, in bytes
 }
 
-// form is a scan and a format.
+// form is a scan ID and a format.
 type form struct{ id, format string }
 
 type document struct {
 	Document
-	form  form
-	made  chan struct{} // closed when it is, or cannot be
-	err   error
-	place *list.Element
+	form    form
+	made    chan struct{} // closed when the document is rendered, or err is set
+	err     error
+	element *list.Element
 }
 
-// Document is what a scan of a project says, in one of report.Formats. It is made of the facts, so that what checks have learned since
-// is in it.
+// Document returns the report of a scan of a project, in one of report.Formats. It is rendered from the facts, so it
+// includes checks that were added after the scan.
 func (s *Service) Document(project, id, format string) (Document, error) {
 	if _, _, err := s.Get(project, id); err != nil {
 		return Document{}, err
@@ -57,14 +57,14 @@ func (s *Service) Document(project, id, format string) (Document, error) {
 	return d.Document, d.err
 }
 
-// TagOf is the digest of what is sent.
+// TagOf returns the digest of a body.
 func TagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16])
 }
 
 func (s *Service) render(id, format string) (body []byte, err error) {
-	defer tripped(&err)
+	defer recoverCheck(&err)
 	facts, err := s.stored(id)
 	if err != nil {
 		return nil, err
@@ -74,13 +74,13 @@ func (s *Service) render(id, format string) (body []byte, err error) {
 	return b.Bytes(), err
 }
 
-// find is a document, and whether it has to be made.
+// find returns a document, and whether the caller must render it.
 func (c *documents) find(f form) (d *document, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.all[f]; d != nil {
-		if d.place != nil {
-			c.last.MoveToFront(d.place)
+		if d.element != nil {
+			c.last.MoveToFront(d.element)
 		}
 		return d, false
 	}
@@ -92,7 +92,7 @@ func (c *documents) find(f form) (d *document, mine bool) {
 	return d, true
 }
 
-// keep keeps a document, and lets go of those that were not read for the longest time.
+// keep adds a document to the cache and evicts the least recently used ones.
 func (c *documents) keep(d *document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,14 +100,14 @@ func (c *documents) keep(d *document) {
 		c.dropLocked(d)
 		return
 	}
-	d.place = c.last.PushFront(d)
+	d.element = c.last.PushFront(d)
 	c.size += len(d.Body)
 	for c.size > maxDocuments {
 		c.dropLocked(c.last.Back().Value.(*document))
 	}
 }
 
-// forget lets go of the documents of a scan that is not kept any more.
+// forget evicts the documents of a scan that is no longer stored.
 func (c *documents) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,9 +122,9 @@ func (c *documents) dropLocked(d *document) {
 	if c.all[d.form] == d {
 		delete(c.all, d.form)
 	}
-	if d.place != nil {
-		c.last.Remove(d.place)
+	if d.element != nil {
+		c.last.Remove(d.element)
 		c.size -= len(d.Body)
-		d.place = nil
+		d.element = nil
 	}
 }

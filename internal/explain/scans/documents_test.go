@@ -14,9 +14,9 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TestDocument sees that a report is made once for each form, however many read it.
+// TestDocument checks that a report is rendered once for each format, however many clients read it.
 func TestDocument(t *testing.T) {
-	s, x := looked(t, func(f *explain.Facts) *explain.Facts { return f })
+	s, x := scanFacts(t, func(f *explain.Facts) *explain.Facts { return f })
 	tags := map[string]string{}
 	for _, format := range report.Formats {
 		bodies := make([]scans.Document, 8)
@@ -48,9 +48,9 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentsBounded sees that what was not read for long is let go of, and made again.
+// TestDocumentsBounded checks that the least recently used documents are evicted, and rendered again on demand.
 func TestDocumentsBounded(t *testing.T) {
-	w := &world{addr: strings.Repeat("x", 3<<20)}
+	w := &fakeScanner{addr: strings.Repeat("x", 3<<20)}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
 	var bodies []scans.Document
 	var all []scans.Scan
@@ -71,9 +71,10 @@ func TestDocumentsBounded(t *testing.T) {
 	}
 }
 
-// TestEarlierSchema reads a scan of an earlier program. Its verdicts are not read, so it is no longer of that version.
+// TestEarlierSchema reads a scan that was stored with schema 1. Its verdicts are not read, so it gets the current
+// schema.
 func TestEarlierSchema(t *testing.T) {
-	s, x := looked(t, func(f *explain.Facts) *explain.Facts {
+	s, x := scanFacts(t, func(f *explain.Facts) *explain.Facts {
 		f.Schema = explain.Schema1
 		return f
 	})

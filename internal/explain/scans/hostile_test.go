@@ -14,15 +14,16 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// looked runs one scan that finds facts.
-func looked(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.Service, scans.Scan) {
+// scanFacts runs one scan whose result is changed by facts.
+func scanFacts(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.Service, scans.Scan) {
 	t.Helper()
-	w := &world{addr: "192.0.2.80"}
-	look := func(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
-		f, err := w.look(ctx, name, r, past, func(scans.Progress) {})
+	w := &fakeScanner{addr: "192.0.2.80"}
+	scan := func(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past,
+		_ func(scans.Progress)) (*explain.Facts, error) {
+		f, err := w.scan(ctx, name, r, past, func(scans.Progress) {})
 		return facts(f), err
 	}
-	s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), look, scans.Options{Parse: parse})
+	s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), scan, scans.Options{Parse: parse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,19 +34,21 @@ func looked(t *testing.T, facts func(f *explain.Facts) *explain.Facts) (*scans.S
 	return s, finish(t, s, begin(t, s, alice, explain.Analyze, "www.example.org"))
 }
 
-// TestTooLarge sees that a zone with long replies does not keep people from a report of it.
+// TestTooLarge checks that a zone with long replies still gets a report.
 func TestTooLarge(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{1})
-	for replies, fill := range map[int]func([]byte) (int, error){60: random.Read, 500: func(b []byte) (int, error) { return len(b), nil }} {
+	for replies, fill := range map[int]func([]byte) (int, error){60: random.Read,
+		500: func(b []byte) (int, error) { return len(b), nil }} {
 		testTooLarge(t, replies, fill)
 	}
 }
 
 func testTooLarge(t *testing.T, replies int, fill func([]byte) (int, error)) {
 	t.Helper()
-	s, x := looked(t, func(f *explain.Facts) *explain.Facts {
+	s, x := scanFacts(t, func(f *explain.Facts) *explain.Facts {
 		for range replies {
-			e := iterate.Exchange{Zone: f.Name, Question: iterate.Question{Name: f.Name, Type: rr.TypeA}, Class: iterate.Answer, Reply: make([]byte, 60_000)}
+			e := iterate.Exchange{Zone: f.Name, Question: iterate.Question{Name: f.Name, Type: rr.TypeA}, Class: iterate.Answer,
+				Reply: make([]byte, 60_000)}
 			_, _ = fill(e.Reply)
 			f.Exchanges = append(f.Exchanges, e)
 		}
@@ -57,23 +60,24 @@ func testTooLarge(t *testing.T, replies int, fill func([]byte) (int, error)) {
 	}
 }
 
-// TestTripped sees that facts that a check trips over do not end the server.
-func TestTripped(t *testing.T) {
-	if _, x := looked(t, func(*explain.Facts) *explain.Facts { return nil }); x.State != scans.Failed || !strings.Contains(x.Problem, "a check failed") {
+// TestCheckPanics checks that a check that panics on facts does not end the server.
+func TestCheckPanics(t *testing.T) {
+	if _, x := scanFacts(t, func(*explain.Facts) *explain.Facts { return nil }); x.State != scans.Failed ||
+		!strings.Contains(x.Problem, "a check failed") {
 		t.Errorf("%s %q", x.State, x.Problem)
 	}
 }
 
-// TestPushOut sees that a project that asks for many scans does not make others lose theirs.
-func TestPushOut(t *testing.T) {
-	w := &world{}
+// TestDisplace checks that a project with many scans does not displace the scans of others.
+func TestDisplace(t *testing.T) {
+	w := &fakeScanner{}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{KeepAll: 4})
 	old := finish(t, s, begin(t, s, bob, explain.Scan, "b.test"))
 	for _, name := range []string{"1.test", "2.test", "3.test", "4.test", "5.test"} {
 		finish(t, s, begin(t, s, alice, explain.Scan, name))
 	}
 	if _, _, err := s.Get("p2", old.ID); err != nil {
-		t.Error("the scan of another project was pushed out:", err)
+		t.Error("the scan of another project was displaced:", err)
 	}
 	if got := s.List("p1", scans.Filter{}); len(got) != 3 || got[0].Name.String() != "5.test." {
 		t.Errorf("%d scans are kept, the first of %s", len(got), got[0].Name)

@@ -18,27 +18,27 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// maxFacts is how large a record may be, compressed, to be kept, and maxText is how large it may be otherwise: records of zeros
-// become very small. If it is larger, long replies are left out: what was made of them is in the facts.
+// maxFacts limits the compressed size of stored facts. maxText limits the uncompressed size, since zeros compress
+// very well. If facts are larger, replies above maxReply are left out: the facts derived from them remain.
 const (
 	maxFacts = 2 << 20
 	maxText  = 32 << 20
 	maxReply = 2 << 10
 )
 
-// factsRow are facts as they are kept: compressed, since most of them are messages.
+// factsRow is the stored form of facts: compressed, since they consist mostly of messages.
 type factsRow struct {
 	Gzip []byte `json:"z"`
 }
 
-// keep writes a scan that has ended, and forgets those that are too old or too many.
+// keep stores a scan that has ended and deletes scans beyond the limits.
 func (s *Service) keep(ctx context.Context, actor store.Actor, scan *Scan, facts *explain.Facts) error {
 	row, tooLarge := pack(facts)
 	if tooLarge != nil {
 		scan.fail(tooLarge)
 	}
 	surplus := s.surplus(*scan)
-	// A scan that ended is kept even if the program is about to.
+	// A scan that has ended is stored even if the server is stopping.
 	err := s.publisher.Commit(context.WithoutCancel(ctx), actor, func(tx *publish.Tx) error {
 		if err := tx.PutObject(store.KindScan, scan.ID, *scan); err != nil {
 			return err
@@ -66,7 +66,7 @@ func drop(tx *publish.Tx, ids []string) error {
 	for _, id := range ids {
 		for _, kind := range []store.Kind{store.KindScan, store.KindFacts} {
 			if err := tx.DeleteObject(kind, id); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return err // another scan that ended at the same time may have dropped it
+				return err // a scan that ended at the same time may have deleted it
 			}
 		}
 	}
@@ -79,19 +79,19 @@ func pack(facts *explain.Facts) (*factsRow, error) {
 	}
 	row, err := packed(facts)
 	if errors.Is(err, errLarge) {
-		row, err = packed(withoutLong(facts))
+		row, err = packed(withoutLongReplies(facts))
 	}
 	return row, err
 }
 
-var errLarge = errors.New("there is too much evidence")
+var errLarge = errors.New("the evidence is too large to be stored")
 
-func withoutLong(facts *explain.Facts) *explain.Facts {
+func withoutLongReplies(facts *explain.Facts) *explain.Facts {
 	short := *facts
 	short.Exchanges = slices.Clone(facts.Exchanges)
 	for i := range short.Exchanges {
 		if e := &short.Exchanges[i]; len(e.Reply) > maxReply {
-			e.Reply, e.Error = nil, "the reply is too long to be kept"
+			e.Reply, e.Error = nil, "the reply is too long to be stored"
 		}
 	}
 	return &short
@@ -125,12 +125,12 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 	}
 	facts := new(explain.Facts)
 	err = json.Unmarshal(text, facts)
-	facts.Schema = explain.Schema // what else an earlier version has was not read
+	facts.Schema = explain.Schema // the fields of schema 1 that schema 2 lacks are not read
 	return facts, err
 }
 
-// surplus are the oldest scans beyond the bounds, once scan is kept, too. Beyond the bound of all, whoever has the most loses one: a
-// project cannot push out what others have.
+// surplus returns the oldest scans beyond the limits, counting scan as stored. Beyond KeepAll, the project with the
+// most scans loses one: no project can displace the scans of others.
 func (s *Service) surplus(scan Scan) (ids []string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.kept))
@@ -139,10 +139,10 @@ func (s *Service) surplus(scan Scan) (ids []string) {
 	same, count := 1, 1
 	projects := map[string][]Scan{scan.Project: {scan}}
 	for _, old := range all {
-		if alike(old, scan) {
+		if sameSubject(old, scan) {
 			same++
 		}
-		if alike(old, scan) && same > s.opts.Keep {
+		if sameSubject(old, scan) && same > s.opts.Keep {
 			ids = append(ids, old.ID)
 			continue
 		}
@@ -169,51 +169,53 @@ func busiest(projects map[string][]Scan) (most string) {
 
 func newest(a, b Scan) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) }
 
-// alike reports whether two scans look at the same thing.
-func alike(a, b Scan) bool {
+// sameSubject reports whether two scans have the same project, name and kind.
+func sameSubject(a, b Scan) bool {
 	return a.Project == b.Project && a.Name == b.Name && a.Request.Kind == b.Request.Kind
 }
 
-// past is what earlier scans of the same have seen.
+// past holds the results of earlier scans of a name.
 type past struct {
-	id    string
-	facts *explain.Facts // of the last one of its kind that was done
-	looks []explain.Past
+	id      string
+	facts   *explain.Facts // facts of the last finished scan of the same kind
+	history []explain.Past
 }
 
-// maxLooks is how far back a scan looks.
-const maxLooks = 5
+// maxHistory limits the earlier scans that a scan is compared with.
+const maxHistory = 5
 
-// past is what there is to compare with. Who analyzes a name sees its records as who compares it does, so each knows what the other saw.
+// past returns the earlier results to compare with. Analyze and Compare see the same records, so each uses the
+// results of the other.
 func (s *Service) past(scan Scan) (out past) {
 	for _, old := range s.List(scan.Project, Filter{Name: scan.Name}) {
 		same := old.Request.Kind == scan.Request.Kind
-		if old.State != Done || old.ID == scan.ID || !same && (old.Request.Kind == explain.Scan || scan.Request.Kind == explain.Scan) {
+		if old.State != Done || old.ID == scan.ID ||
+			!same && (old.Request.Kind == explain.Scan || scan.Request.Kind == explain.Scan) {
 			continue
 		}
-		if len(out.looks) >= maxLooks && (!same || out.facts != nil) {
+		if len(out.history) >= maxHistory && (!same || out.facts != nil) {
 			continue
 		}
 		facts, err := s.stored(old.ID)
 		if err != nil {
-			continue // without it, it is a look like the first one
+			continue // without its facts, the earlier scan is ignored
 		}
 		if out.facts == nil && same {
 			out.id, out.facts = old.ID, facts
 		}
-		out.looks = append(out.looks, explain.PastOf(facts))
+		out.history = append(out.history, explain.PastOf(facts))
 	}
 	return out
 }
 
-// Filter says which scans to list.
+// Filter selects the scans to list.
 type Filter struct {
 	Name  dnsname.Name // zero: all
 	Kind  explain.Kind // empty: all
 	Limit int          // default 100
 }
 
-// List are the scans of a project, the newest first.
+// List returns the scans of a project, the newest first.
 func (s *Service) List(project string, f Filter) (out []Scan) {
 	wanted := func(x Scan) bool {
 		return x.Project == project && (f.Name.IsZero() || x.Name == f.Name) && (f.Kind == "" || x.Request.Kind == f.Kind)
@@ -234,7 +236,8 @@ func (s *Service) List(project string, f Filter) (out []Scan) {
 	return out[:min(len(out), cmp.Or(f.Limit, 100))]
 }
 
-// Get is a scan of a project, or store.ErrNotFound, and a channel that is closed when it changes; nil if it has ended.
+// Get returns a scan of a project, or store.ErrNotFound. The channel is closed when the scan changes; it is nil if
+// the scan has ended.
 func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +250,7 @@ func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
 	return Scan{}, nil, fmt.Errorf("scan %s: %w", id, store.ErrNotFound)
 }
 
-// Facts are everything that a scan of a project has asked and heard.
+// Facts returns the facts of a scan of a project.
 func (s *Service) Facts(project, id string) (*explain.Facts, error) {
 	if _, _, err := s.Get(project, id); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// check finds out whether a request can be looked at.
+// check validates a request and returns its name.
 func (s *Service) check(r Request) (dnsname.Name, error) {
 	if !slices.Contains([]explain.Kind{explain.Scan, explain.Analyze, explain.Compare}, r.Kind) {
 		return dnsname.Name{}, fmt.Errorf("%w: kind is %q; there are scan, analyze and compare", ErrRequest, r.Kind)
@@ -20,11 +20,12 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 		return dnsname.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
 	}
 	if r.Kind == explain.Scan && len(r.Types)+len(r.Expect) > 0 {
-		return dnsname.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: a scan is about a domain, and not about records", ErrRequest)
+		return dnsname.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: "+
+			"a scan is about a domain, not about records", ErrRequest)
 	}
 	for _, t := range r.Types {
 		if !t.IsData() {
-			return dnsname.Name{}, fmt.Errorf("%w: types: %s is no type of records", ErrRequest, t)
+			return dnsname.Name{}, fmt.Errorf("%w: types: %s is not a type of resource records", ErrRequest, t)
 		}
 	}
 	for _, e := range r.Expect {
@@ -42,32 +43,35 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 	return name, nil
 }
 
-// special are the names that are not of the public DNS (RFC 6761 and its registry, RFC 6303), and those that people use as if they
-// were not.
-var special = []string{"localhost", "local", "internal", "invalid", "test", "onion", "alt", "home.arpa", "lan", "corp", "home", "intranet",
-	"10.in-addr.arpa", "168.192.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa", "0.in-addr.arpa", "c.f.ip6.arpa", "d.f.ip6.arpa",
+// special are the names outside the public DNS (RFC 6761 and its registry, RFC 6303), and names that people use as if
+// they were.
+var special = []string{"localhost", "local", "internal", "invalid", "test", "onion", "alt", "home.arpa", "lan", "corp",
+	"home", "intranet",
+	"10.in-addr.arpa", "168.192.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa", "0.in-addr.arpa",
+	"c.f.ip6.arpa", "d.f.ip6.arpa",
 	"8.e.f.ip6.arpa", "9.e.f.ip6.arpa", "a.e.f.ip6.arpa", "b.e.f.ip6.arpa", "0.0.0.0.0.0.0.0.ip6.arpa"}
 
-// private reports whether a name means something inside networks only.
+// private reports whether a name has a meaning only inside private networks.
 func private(n dnsname.Name) bool {
 	if n.NumLabels() < 2 && !n.IsRoot() {
-		return true // a top-level domain is nobody's to look at in a public service; a host name is not of the DNS
+		return true // a public service scans no top-level domains, and a single label is usually a local host name
 	}
-	for i := range 64 { // 172.16.0.0/12 and 100.64.0.0/10, which no name of whole labels is
-		if i < 16 && n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.172.in-addr.arpa", 16+i))) || n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.100.in-addr.arpa", 64+i))) {
+	for i := range 64 { // 172.16.0.0/12 and 100.64.0.0/10 do not end at a label
+		if i < 16 && n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.172.in-addr.arpa", 16+i))) ||
+			n.IsIn(dnsname.MustParse(fmt.Sprintf("%d.100.in-addr.arpa", 64+i))) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(special, func(s string) bool { return n.IsIn(dnsname.MustParse(s)) })
 }
 
-// buckets count events by key, so many a minute.
+// buckets are rate limiters by key.
 type buckets[K comparable] struct {
 	perMinute int
 	all       map[K]*rate.Limiter
 }
 
-// maxBuckets is when those that are full again are thrown away.
+// maxBuckets is the number of buckets at which full ones are deleted.
 const maxBuckets = 10_000
 
 // of returns the bucket of a key.
@@ -85,7 +89,7 @@ func (b *buckets[K]) of(k K, at time.Time) *rate.Limiter {
 	return b.all[k]
 }
 
-// wait is how long to wait until there is room for one more; zero: none.
+// wait returns the time until the next event is allowed; zero: now.
 func (b *buckets[K]) wait(k K, at time.Time) time.Duration {
 	missing := 1 - b.of(k, at).TokensAt(at)
 	return time.Duration(max(0, missing) / float64(b.perMinute) * float64(time.Minute))

@@ -15,11 +15,16 @@ type metrics struct {
 func newMetrics() metrics {
 	const prefix = "nameplane_explain_"
 	return metrics{
-		scans:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "scans_total", Help: "Scans that ended, by kind and verdict."}, []string{"kind", "verdict"}),
-		took:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "scan_seconds", Help: "How long scans took.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 12)}, []string{"kind"}),
-		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "scan_queries", Help: "How many queries scans sent.", Buckets: prometheus.LinearBuckets(20, 20, 15)}, []string{"kind"}),
-		shared:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scans_shared_total", Help: "Requests that were given the scan of an earlier one."}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scans_refused_total", Help: "Requests beyond a limit."}),
+		scans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "scans_total",
+			Help: "Scans that ended, by kind and verdict."}, []string{"kind", "verdict"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "scan_seconds",
+			Help: "How long scans took.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 12)}, []string{"kind"}),
+		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "scan_queries",
+			Help: "How many queries scans sent.", Buckets: prometheus.LinearBuckets(20, 20, 15)}, []string{"kind"}),
+		shared: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scans_shared_total",
+			Help: "Requests that were given the scan of an earlier one."}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scans_refused_total",
+			Help: "Requests beyond a limit."}),
 	}
 }
 

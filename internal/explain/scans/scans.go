@@ -1,5 +1,9 @@
-// Package scans runs looks at names for many who ask: in turn, within limits, shared by those who ask the same at the same
-// time, and kept with what changed since the last one.
+// Package scans queues, runs and stores scans of names for the clients of a server.
+//
+// Start with Service in this file: Open, Run and the life of one scan. accept.go accepts requests, limit.go holds the
+// limits, keep.go stores ended scans and their facts, and documents.go renders and caches reports. Equal requests
+// within Options.Share get the same scan. Each scan lists the changes since the previous scan of the same kind and
+// name.
 package scans
 
 import (
@@ -22,16 +26,16 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Request is what to look at.
+// Request is the name to scan, and how.
 type Request struct {
 	Kind   explain.Kind `json:"kind"`
 	Target string       `json:"target"`
 	Types  []rr.Type    `json:"types,omitempty"`
-	Expect []string     `json:"expect,omitempty"` // "A=192.0.2.1"
-	Change bool         `json:"change,omitempty"` // the records are about to change, or have been
+	Expect []string     `json:"expect,omitempty"` // each in the form "A=192.0.2.1"
+	Change bool         `json:"change,omitempty"` // the records are about to change, or have changed
 }
 
-// State is how far a scan is.
+// State is the state of a scan.
 type State string
 
 // The states.
@@ -39,10 +43,10 @@ const (
 	Waiting State = "waiting"
 	Running State = "running"
 	Done    State = "done"
-	Failed  State = "failed" // it could not be made, which says nothing about the name
+	Failed  State = "failed" // the scan failed, which says nothing about the name
 )
 
-// Scan is one look at a name.
+// Scan is one scan of a name.
 type Scan struct {
 	ID       string         `json:"id"`
 	Project  string         `json:"project"`
@@ -51,43 +55,44 @@ type Scan struct {
 	State    State          `json:"state"`
 	Created  time.Time      `json:"created_at"`
 	Ended    time.Time      `json:"ended_at,omitzero"`
-	Step     string         `json:"step,omitempty"` // what is being done
+	Step     string         `json:"step,omitempty"` // current stage
 	Queries  int            `json:"queries"`
-	Problem  string         `json:"problem,omitempty"` // why it failed
+	Problem  string         `json:"problem,omitempty"` // reason of the failure
 	Verdict  report.Verdict `json:"verdict,omitempty"`
 	Summary  string         `json:"summary,omitempty"`
 	SafeAt   time.Time      `json:"safe_at,omitzero"`
-	Previous string         `json:"previous,omitempty"` // the scan before of the same kind and name
-	Changes  []Change       `json:"changes,omitempty"`  // since then
-	Version  int            `json:"version"`            // grows with every change of the above
+	Previous string         `json:"previous,omitempty"` // ID of the previous scan of the same kind and name
+	Changes  []Change       `json:"changes,omitempty"`  // since Previous
+	Version  int            `json:"version"`            // increases with every change of the fields above
 
-	// Interrupted is how often the server ended while it made the scan, as by a crash. It makes it again once.
+	// Interrupted counts how often the server ended during this scan, for example by a crash. The scan is repeated once.
 	Interrupted int `json:"interrupted,omitempty"`
 }
 
-// Progress is a sign of life.
+// Progress reports how far a scan is.
 type Progress struct {
 	Step    string
 	Queries int
-	Facts   *explain.Facts // what is known so far; may be nil. It is read until the call returns.
+	Facts   *explain.Facts // facts so far; may be nil; only read until the call returns
 }
 
-// Looker looks at a name, with what is known of it from before.
-type Looker func(ctx context.Context, name dnsname.Name, r Request, past []explain.Past, progress func(Progress)) (*explain.Facts, error)
+// Scanner scans a name. past holds the results of earlier scans of the name.
+type Scanner func(ctx context.Context, name dnsname.Name, r Request, past []explain.Past, progress func(Progress)) (
+	*explain.Facts, error)
 
-// Options are the limits. Zero values are the defaults.
+// Options are the limits of a Service. Zero values are the defaults.
 type Options struct {
-	Parallel  int           // scans at a time; default 4
-	Queue     int           // that may wait; default 64
-	Share     time.Duration // how long the same request gets the same scan; default 10 s
-	PerClient int           // scans a minute of one project, or of one address of those that are of none; default DefaultPerClient
-	PerTarget int           // scans of one registrable domain a minute; default DefaultPerTarget
-	Keep      int           // scans kept of each kind and name; default DefaultKeep
-	KeepAll   int           // scans kept in all; default 5,000
-	MaxTime   time.Duration // of a scan; default 1 min
-	Public    bool          // anybody may ask: names that are private are refused
+	Parallel  int           // concurrent scans; default 4
+	Queue     int           // scans that may wait; default 64
+	Share     time.Duration // how long equal requests get the same scan; default 10 s
+	PerClient int           // scans per minute of one project, or of one address; default DefaultPerClient
+	PerTarget int           // scans per minute of one registrable domain; default DefaultPerTarget
+	Keep      int           // stored scans of each kind and name; default DefaultKeep
+	KeepAll   int           // stored scans in total; default 5,000
+	MaxTime   time.Duration // time limit of one scan; default 1 min
+	Public    bool          // the service is open to everyone: private names are refused
 
-	Parse func(input string) (dnsname.Name, error) // required: what was typed, as a name
+	Parse func(input string) (dnsname.Name, error) // required: converts user input to a name
 }
 
 // Defaults of the Options.
@@ -110,11 +115,11 @@ func (o *Options) defaults() {
 
 // Errors of Start.
 var (
-	ErrRequest = errors.New("not a request that can be looked at")
-	ErrPrivate = errors.New("private names are not looked at here")
+	ErrRequest = errors.New("invalid scan request")
+	ErrPrivate = errors.New("private names are not scanned here")
 )
 
-// BusyError says that somebody asks too much, and when to come again.
+// BusyError reports that a limit is reached, and after which time to retry.
 type BusyError struct {
 	What  string
 	After time.Duration
@@ -125,17 +130,17 @@ func (e *BusyError) Error() string { return e.What }
 // Service runs scans.
 type Service struct {
 	publisher *publish.Publisher
-	look      Looker
+	scan      Scanner
 	opts      Options
 	metrics   metrics
 	queue     chan *running
 	documents documents
 
-	mu      sync.Mutex      // guards the following
-	kept    map[string]Scan // what has ended and is in the store: lists and bounds need no look into it
-	live    map[string]*running
-	recent  map[string]*running // by what was asked, for Options.Share
-	waiting int                 // scans that have a place in the queue
+	mu      sync.Mutex          // guards the fields below
+	kept    map[string]Scan     // ended scans; a copy of the store, so that lists and limits need not read it
+	live    map[string]*running // scans that have not ended, by ID
+	recent  map[string]*running // scans by request, for Options.Share
+	waiting int                 // scans in the queue
 	clients buckets[string]
 	targets buckets[dnsname.Name]
 }
@@ -144,19 +149,19 @@ type Service struct {
 type running struct {
 	scan     Scan
 	actor    store.Actor
-	accepted chan struct{} // closed when the store has it, or refused it
-	refused  error
-	changed  chan struct{}     // closed and made anew with every change of scan
-	found    []explain.Finding // so far
+	accepted chan struct{}     // closed when the store has accepted or refused the scan
+	refused  error             // error of the store
+	changed  chan struct{}     // closed and replaced at every change of scan
+	found    []explain.Finding // findings so far
 	facts    *explain.Facts
 	report   *report.Report
 }
 
-// Open makes a Service of what the store has. It looks at nothing before Run, which begins with the scans that an earlier one
-// accepted and did not make.
-func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
+// Open returns a Service with the scans in the store. It scans nothing before Run, which begins with the scans that
+// an earlier server accepted and did not finish.
+func Open(p *publish.Publisher, scan Scanner, o Options) (*Service, error) {
 	o.defaults()
-	s := &Service{publisher: p, look: look, opts: o, metrics: newMetrics(),
+	s := &Service{publisher: p, scan: scan, opts: o, metrics: newMetrics(),
 		kept: map[string]Scan{}, live: map[string]*running{}, recent: map[string]*running{},
 		clients: buckets[string]{perMinute: o.PerClient}, targets: buckets[dnsname.Name]{perMinute: o.PerTarget}}
 	var all []row
@@ -168,10 +173,10 @@ func Open(p *publish.Publisher, look Looker, o Options) (*Service, error) {
 	return s, err
 }
 
-// Collectors are the metrics of the service.
+// Collectors returns the metrics of the service.
 func (s *Service) Collectors() []prometheus.Collector { return s.metrics.all() }
 
-// Run looks until ctx ends. What it has not looked at by then waits in the store for the next one.
+// Run runs scans until ctx ends. Scans that have not ended by then wait in the store for the next server.
 func (s *Service) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range s.opts.Parallel {
@@ -189,7 +194,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// do makes a scan.
+// do runs one scan.
 func (s *Service) do(ctx context.Context, r *running) {
 	began := time.Now()
 	if err := s.begin(ctx, r); err != nil {
@@ -197,9 +202,9 @@ func (s *Service) do(ctx context.Context, r *running) {
 		return
 	}
 	past := s.past(r.scan)
-	look, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
+	scanCtx, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
 	defer cancel()
-	facts, err := s.look(look, r.scan.Name, r.scan.Request, past.looks, func(p Progress) { s.progress(r, p) })
+	facts, err := s.scan(scanCtx, r.scan.Name, r.scan.Request, past.history, func(p Progress) { s.progress(r, p) })
 	if err != nil && ctx.Err() != nil {
 		s.suspend(ctx, r)
 		return
@@ -209,7 +214,7 @@ func (s *Service) do(ctx context.Context, r *running) {
 	s.metrics.done(s.conclude(ctx, r, ended), time.Since(began))
 }
 
-// conclude keeps a scan that has ended.
+// conclude stores a scan that has ended and notifies its watchers.
 func (s *Service) conclude(ctx context.Context, r *running, ended Scan) Scan {
 	if err := s.keep(ctx, r.actor, &ended, r.facts); err != nil {
 		ended.fail(err)
@@ -217,19 +222,19 @@ func (s *Service) conclude(ctx context.Context, r *running, ended Scan) Scan {
 	s.mu.Lock()
 	s.kept[ended.ID] = ended
 	delete(s.live, ended.ID)
-	r.facts, r.report, r.found = nil, nil, nil // who shares it needs no more than the scan
+	r.facts, r.report, r.found = nil, nil, nil // requests that share the scan need only its result
 	s.mu.Unlock()
 	s.change(r, func(x *Scan) { *x = ended; x.Version-- })
 	return ended
 }
 
-// fail makes of a scan one whose result is lost.
+// fail marks a scan as failed because its result could not be stored.
 func (x *Scan) fail(err error) {
-	x.State, x.Problem = Failed, "the result could not be kept: "+err.Error()
+	x.State, x.Problem = Failed, "the result could not be stored: "+err.Error()
 	x.Verdict, x.Summary, x.SafeAt, x.Previous, x.Changes = "", "", time.Time{}, "", nil
 }
 
-// progress judges what is known so far.
+// progress updates a scan and its provisional findings.
 func (s *Service) progress(r *running, p Progress) {
 	var found []explain.Finding
 	if p.Facts != nil {
@@ -243,14 +248,14 @@ func (s *Service) progress(r *running, p Progress) {
 	})
 }
 
-// provisional are the findings so far; none if a check trips over facts that are not complete.
+// provisional returns the findings so far, or none if a check panics on incomplete facts.
 func provisional(facts *explain.Facts) (found []explain.Finding) {
 	var err error
-	defer tripped(&err)
+	defer recoverCheck(&err)
 	return check.Run(facts)
 }
 
-// Findings are what is found so far, of a scan that has not ended, or what was found.
+// Findings returns the findings of a scan, or those found so far if it has not ended.
 func (s *Service) Findings(project, id string) []explain.Finding {
 	s.mu.Lock()
 	r := s.live[id]
@@ -270,20 +275,22 @@ func (s *Service) Findings(project, id string) []explain.Finding {
 	return made.Findings
 }
 
-// judge makes the report. Facts are made of what strangers send: a check that trips over them ends the scan, and not the server.
+// judge builds the report. Facts contain data that strangers sent: a check that panics on them fails the scan and
+// does not end the server.
 func (r *running) judge() (err error) {
-	defer tripped(&err)
+	defer recoverCheck(&err)
 	r.report = report.Make(r.facts, check.Run(r.facts))
 	return nil
 }
 
-func tripped(err *error) {
+// recoverCheck turns a panic of a check into an error.
+func recoverCheck(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("a check failed, which is a fault of this program: %v", p)
+		*err = fmt.Errorf("a check failed, which is a bug in this program: %v", p)
 	}
 }
 
-// end is the scan as it is kept.
+// end returns the scan as it is stored.
 func (r *running) end(err error, past past) Scan {
 	x := r.scan
 	x.Ended, x.Step, x.Version = time.Now().UTC(), "", x.Version+1
@@ -294,7 +301,8 @@ func (r *running) end(err error, past past) Scan {
 		x.State, x.Problem, r.facts = Failed, err.Error(), nil
 		return x
 	}
-	x.State, x.Verdict, x.Summary, x.SafeAt, x.Queries = Done, r.report.Verdict, r.report.Summary, r.report.SafeAt, r.report.Queries
+	x.State, x.Verdict, x.Summary, x.SafeAt, x.Queries = Done, r.report.Verdict, r.report.Summary, r.report.SafeAt,
+		r.report.Queries
 	x.Previous = past.id
 	if past.facts != nil {
 		x.Changes = Diff(past.facts, r.facts)
@@ -302,7 +310,7 @@ func (r *running) end(err error, past past) Scan {
 	return x
 }
 
-// change changes a scan, and wakes those who watch it.
+// change changes a scan and wakes its watchers.
 func (s *Service) change(r *running, fn func(*Scan)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,20 +30,22 @@ var (
 	client = netip.MustParseAddr("192.0.2.1")
 )
 
-// world answers looks: it knows one address, and how much of the past it was told.
-type world struct {
+// fakeScanner finds one address for every name, and records how many earlier results it was given.
+type fakeScanner struct {
 	addr  string
 	mu    sync.Mutex // guards pasts
 	pasts []int
-	gate  chan struct{} // nil: open
+	gate  chan struct{} // if set, scans wait until it is closed
 	err   error
 }
 
-func (w *world) look(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past, progress func(scans.Progress)) (*explain.Facts, error) {
+func (w *fakeScanner) scan(ctx context.Context, name dnsname.Name, r scans.Request, past []explain.Past,
+	progress func(scans.Progress)) (*explain.Facts, error) {
 	w.mu.Lock()
 	w.pasts = append(w.pasts, len(past))
 	w.mu.Unlock()
-	f := &explain.Facts{Schema: explain.Schema, Kind: r.Kind, Name: name, Input: r.Target, At: time.Now(), Zone: name, Queries: 3}
+	f := &explain.Facts{Schema: explain.Schema, Kind: r.Kind, Name: name, Input: r.Target, At: time.Now(), Zone: name,
+		Queries: 3}
 	progress(scans.Progress{Step: "walk", Queries: 1, Facts: f})
 	if w.gate != nil {
 		select {
@@ -81,10 +83,10 @@ func openStore(t *testing.T, path string) *publish.Publisher {
 }
 
 // serve runs a service on a store until the test ends.
-func serve(t *testing.T, pub *publish.Publisher, w *world, o scans.Options) *scans.Service {
+func serve(t *testing.T, pub *publish.Publisher, w *fakeScanner, o scans.Options) *scans.Service {
 	t.Helper()
 	o.Parse = parse
-	s, err := scans.Open(pub, w.look, o)
+	s, err := scans.Open(pub, w.scan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func finish(t *testing.T, s *scans.Service, x scans.Scan) scans.Scan {
 }
 
 func TestScan(t *testing.T) {
-	w := &world{addr: "192.0.2.80"}
+	w := &fakeScanner{addr: "192.0.2.80"}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
 	x := begin(t, s, alice, explain.Analyze, "www.example.org")
 	if x.State != scans.Waiting || x.ID == "" {
@@ -146,7 +148,7 @@ func TestScan(t *testing.T) {
 }
 
 func TestShared(t *testing.T) {
-	w := &world{gate: make(chan struct{})}
+	w := &fakeScanner{gate: make(chan struct{})}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
 	x := begin(t, s, alice, explain.Scan, "example.org")
 	if y := begin(t, s, alice, explain.Scan, "EXAMPLE.org."); y.ID != x.ID {
@@ -166,7 +168,7 @@ func TestShared(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	w := &world{}
+	w := &fakeScanner{}
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	s := serve(t, pub, w, scans.Options{Public: true})
 	for _, r := range []struct {
@@ -184,7 +186,8 @@ func TestRefused(t *testing.T) {
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"ANY=x"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"A=example.org"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"AAAA=192.0.2.1"}}, scans.ErrRequest},
-		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"A=192.0.2.1", "AAAA=2001:db8::1", "MX=10 mail"}}, nil},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org",
+			Expect: []string{"A=192.0.2.1", "AAAA=2001:db8::1", "MX=10 mail"}}, nil},
 		{scans.Request{Kind: explain.Scan, Target: "printer.local"}, scans.ErrPrivate},
 		{scans.Request{Kind: explain.Scan, Target: "localhost"}, scans.ErrPrivate},
 		{scans.Request{Kind: explain.Analyze, Target: "1.0.16.172.in-addr.arpa"}, scans.ErrPrivate},
@@ -203,8 +206,9 @@ func TestRefused(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	w := &world{gate: make(chan struct{})}
-	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 3})
+	w := &fakeScanner{gate: make(chan struct{})}
+	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w,
+		scans.Options{PerClient: 4, PerTarget: 2, Parallel: 1, Queue: 3})
 	start := func(from, target string, kind explain.Kind) error {
 		_, err := s.Start(t.Context(), alice, netip.MustParseAddr(from), scans.Request{Kind: kind, Target: target})
 		return err
@@ -222,7 +226,8 @@ func TestLimits(t *testing.T) {
 	}
 	err := start("192.0.2.10", "example.org", explain.Compare)
 	busy("a third scan of one target", err)
-	if want := "example.org., with all names in it, has been scanned too often"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "example.org., with all names in it, has been scanned too often"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for i := 0; ; i++ {
@@ -240,19 +245,21 @@ func TestLimits(t *testing.T) {
 
 func TestPerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), (&world{}).look, scans.Options{PerClient: 2, Parse: parse})
+		s, err := scans.Open(openStore(t, filepath.Join(t.TempDir(), "db")), (&fakeScanner{}).scan,
+			scans.Options{PerClient: 2, Parse: parse})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
 		start := func(project, from string) error {
 			n++
-			_, err := s.Start(t.Context(), store.Actor{Project: project}, netip.MustParseAddr(from), scans.Request{Kind: explain.Scan, Target: fmt.Sprintf("%d.test", n)})
+			_, err := s.Start(t.Context(), store.Actor{Project: project}, netip.MustParseAddr(from),
+				scans.Request{Kind: explain.Scan, Target: fmt.Sprintf("%d.test", n)})
 			return err
 		}
 		var busy *scans.BusyError
 		for _, c := range []struct{ project, one, same, another string }{
-			{"p1", "192.0.2.1", "198.51.100.1", ""}, // a project is one client, wherever it asks from
+			{"p1", "192.0.2.1", "198.51.100.1", ""}, // a project is one client, whatever its address
 			{"", "192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"},
 			{"", "2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1"},
 		} {
@@ -274,15 +281,15 @@ func TestPerClient(t *testing.T) {
 		}
 		time.Sleep(busy.After)
 		if err := start("", "2001:db8:0:1::1"); err != nil {
-			t.Errorf("after the time that it was told to wait: %v", err)
+			t.Errorf("after the time that it was asked to wait: %v", err)
 		}
 	})
 }
 
-// TestHistory is a name that changes, seen across a restart.
+// TestHistory scans a name that changes, across a restart of the server.
 func TestHistory(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
-	w := &world{addr: "192.0.2.80"}
+	w := &fakeScanner{addr: "192.0.2.80"}
 	opts := scans.Options{Share: time.Nanosecond, Keep: 3, PerTarget: 100}
 	s := serve(t, pub, w, opts)
 	first := finish(t, s, begin(t, s, alice, explain.Analyze, "www.example.org"))
@@ -306,13 +313,14 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the facts of a scan that is not kept: %v", err)
 	}
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 3}, w.pasts); diff != "" {
-		t.Errorf("looks into the past:\n%s", diff)
+		t.Errorf("earlier results:\n%s", diff)
 	}
 }
 
-// TestPastOfKinds: who compares a name knows what was seen by analyzing it, but is not told its changes since then; scans are of domains.
+// TestPastOfKinds checks that Compare uses the results of Analyze, but does not list changes since then. Scans are
+// about domains and use neither.
 func TestPastOfKinds(t *testing.T) {
-	w := &world{addr: "192.0.2.80"}
+	w := &fakeScanner{addr: "192.0.2.80"}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{Share: time.Nanosecond, PerTarget: 100})
 	for _, kind := range []explain.Kind{explain.Analyze, explain.Scan, explain.Compare} {
 		if got := finish(t, s, begin(t, s, alice, kind, "example.org")); got.Previous != "" {
@@ -320,12 +328,12 @@ func TestPastOfKinds(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]int{0, 0, 1}, w.pasts); diff != "" {
-		t.Errorf("looks into the past:\n%s", diff)
+		t.Errorf("earlier results:\n%s", diff)
 	}
 }
 
 func TestFailed(t *testing.T) {
-	w := &world{err: errors.New("no network")}
+	w := &fakeScanner{err: errors.New("no network")}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
 	got := finish(t, s, begin(t, s, alice, explain.Scan, "example.org"))
 	if got.State != scans.Failed || got.Problem != "no network" || got.Verdict != "" {
