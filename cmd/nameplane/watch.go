@@ -158,7 +158,7 @@ func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
 
 // safeWords says until when resolvers may be late.
 func safeWords(r *report.Report) string {
-	if r.Safe != nil && r.Safe.Verdict == safeat.CannotTell {
+	if r.Safe != nil && r.Safe.Verdict == safeat.Undetermined {
 		return "when it is safe cannot be told"
 	}
 	return "safe at " + r.SafeAt.UTC().Format(time.DateTime+" UTC")

@@ -57,7 +57,7 @@ func TestWatchReached(t *testing.T) {
 		{"it does not exist", "authoritative", facts(iterate.NXDomain), of(past, safeat.Safe), "not yet at the authority: there are no such records of www.example.org", false},
 		{"it is there", "authoritative", facts(iterate.Answer), of(future, safeat.Soon, old), "www.example.org is as wanted at every server of its zone", true},
 		{"a resolver is late", "safe", facts(iterate.Answer), of(future, safeat.Soon, old), "late: Aland; safe at 2999-01-01 12:00:00 UTC", false},
-		{"one cannot reach the servers", "safe", facts(iterate.Answer), of(past, safeat.CannotTell, stale), "late: Cuba; when it is safe cannot be told", false},
+		{"one cannot reach the servers", "safe", facts(iterate.Answer), of(past, safeat.Undetermined, stale), "late: Cuba; when it is safe cannot be told", false},
 		{"others may be late", "safe", facts(iterate.Answer), of(future, safeat.Soon), "no resolver that was asked is late; all others are safe at 2999-01-01 12:00:00 UTC", false},
 		{"one fails", "safe", facts(iterate.Answer), of(future, safeat.Soon, failing), "no resolver that was asked is late, but some fail: Denmark", false},
 		{"one is late that is not counted", "safe", facts(iterate.Answer), of(past, safeat.Safe, uncounted), "www.example.org is safe. Everyone sees it.", true},

@@ -238,7 +238,7 @@ func TestDivided(t *testing.T) {
 	f := direct()
 	f.Change = true
 	f.Answers[1] = answer("192.0.2.2", 41, oldWeb)
-	if r := explain.Safe(f); r.Verdict != safeat.CannotTell {
+	if r := explain.Safe(f); r.Verdict != safeat.Undetermined {
 		t.Errorf("%s: %s", r.Verdict, r.Summary)
 	}
 }

@@ -51,7 +51,7 @@ func until(f *explain.Facts, of []explain.Assessment, states ...safeat.State) (e
 
 // everyone is when everyone sees what the authority has; not before a moment that is known.
 func everyone(f *explain.Facts, least time.Time) time.Time {
-	if safe := explain.Safe(f); safe.Verdict != safeat.CannotTell && safe.At.After(least) {
+	if safe := explain.Safe(f); safe.Verdict != safeat.Undetermined && safe.At.After(least) {
 		return safe.At
 	}
 	return least

@@ -120,7 +120,7 @@ func after(f *explain.Facts, links ...safeat.Link) time.Time {
 
 // replaced is a set that is changed now.
 func replaced(f *explain.Facts, zone dnsname.Name, t rr.Type, role safeat.Role, ttl uint32) safeat.Link {
-	return safeat.Link{Owner: zone, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, LeftNew: true,
+	return safeat.Link{Owner: zone, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, OldServersUpdated: true,
 		Before: []safeat.Version{{Until: f.At, TTL: safeat.Seconds(ttl)}}}
 }
 

@@ -85,7 +85,7 @@ func (r *Report) lateWords() string {
 	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late, words.Count(asked, "resolver", "resolvers"), words.Verb(late, "has", "have"))
 	switch {
 	case r.SafeAt.IsZero():
-	case r.Safe != nil && r.Safe.Verdict == safeat.CannotTell:
+	case r.Safe != nil && r.Safe.Verdict == safeat.Undetermined:
 		text += " When everyone sees the new one cannot be told."
 	default:
 		text += " Everyone sees the new one by " + words.Moment(r.SafeAt, r.At) + "."

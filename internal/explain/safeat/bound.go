@@ -8,10 +8,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// Bound is one reason to wait: until At, nobody can be sure of the new answer because of it.
+// Bound is one reason to wait: before At, it may keep some resolver from giving the new answer.
 type Bound struct {
 	At      time.Time `json:"at"`
-	Latest  time.Time `json:"atLatest"` // not before At; later where At rests on an assumption that may be wrong
+	Latest  time.Time `json:"atLatest"` // equal to At, or later if At rests on an assumption
 	Link    string    `json:"link"`
 	Because string    `json:"because"`
 	Assumed bool      `json:"assumed"`
@@ -22,14 +22,14 @@ type Bound struct {
 type Input struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
-	Assumed bool   `json:"assumed"` // stands for a fact that was not known
+	Assumed bool   `json:"assumed"` // default for an unknown fact
 }
 
-// span is how long something is kept.
+// span is how long something is cached.
 type span struct {
 	likely, worst time.Duration
 	assumed       bool
-	unknown       bool // there is nothing that likely could be taken from
+	unknown       bool // there is no basis for likely
 	inputs        []Input
 }
 
@@ -38,15 +38,16 @@ func (s *span) note(name string, d time.Duration, assumed bool) {
 	s.assumed = s.assumed || assumed
 }
 
-// keep is how long a resolver keeps what has ttl, or instead of an unknown ttl, what is likely.
-func keep(name string, ttl, instead, limit TTL) span {
+// spanOf returns how long a resolver caches something with a TTL. If the TTL is unknown, fallback is the likely
+// value.
+func spanOf(name string, ttl, fallback, limit TTL) span {
 	var s span
 	switch {
 	case ttl.known:
 		s.likely, s.worst = ttl.duration(), ttl.duration()
 		s.note(name, s.likely, false)
-	case instead.known:
-		s.likely, s.worst = instead.duration(), 1<<62
+	case fallback.known:
+		s.likely, s.worst = fallback.duration(), 1<<62
 		s.note(name, s.likely, true)
 	default:
 		s.likely, s.worst, s.unknown = 1<<62, 1<<62, true
@@ -63,18 +64,18 @@ func keep(name string, ttl, instead, limit TTL) span {
 	return s
 }
 
-// keepVersion is how long a resolver keeps v of l; instead is taken for the TTL of data when it is not known.
-func (c Clamps) keepVersion(l Link, v Version, instead TTL) span {
+// versionSpan returns how long a resolver caches version v of l. fallback replaces the TTL of data if it is unknown.
+func (c Clamps) versionSpan(l Link, v Version, fallback TTL) span {
 	if !v.Absent {
-		return keep("ttl", v.TTL, instead, c.Positive)
+		return spanOf("ttl", v.TTL, fallback, c.Positive)
 	}
-	s := keep("negativeTTL", l.Denial.TTL, Seconds(uint32(unreadDenial/time.Second)), c.Negative)
+	s := spanOf("negativeTTL", l.Denial.TTL, Seconds(uint32(defaultNegative/time.Second)), c.Negative)
 	if l.Denial.Ranges == RangesNone {
 		return s
 	}
-	nsec := c.keepRange(l)
+	nsec := c.rangeSpan(l)
 	if l.Denial.Ranges == RangesUnknown {
-		// Most zones have none that matter, so only the worst case counts them.
+		// Most zones have no relevant ranges, so only the worst case includes them.
 		if nsec.worst > s.likely {
 			s.note("nsecTTL", 0, true)
 		}
@@ -84,21 +85,21 @@ func (c Clamps) keepVersion(l Link, v Version, instead TTL) span {
 	return longer(nsec, s)
 }
 
-// keepRange is how long a resolver may deny names by an NSEC record that it has. Zones older than RFC 9077 give these a
-// TTL of their own; whether a resolver limits them as positive or as negative data is its own affair, so the longer counts.
-func (c Clamps) keepRange(l Link) span {
+// rangeSpan returns how long a resolver may deny names with a cached NSEC record. Zones older than RFC 9077 give NSEC
+// records their own TTL. Resolvers limit them either as positive or as negative data, so the larger limit counts.
+func (c Clamps) rangeSpan(l Link) span {
 	limit := c.Positive
 	if !c.Negative.known || limit.known && c.Negative.seconds > limit.seconds {
 		limit = c.Negative
 	}
-	instead := l.Denial.TTL
-	if !instead.known {
-		instead = Seconds(uint32(unreadDenial / time.Second))
+	fallback := l.Denial.TTL
+	if !fallback.known {
+		fallback = Seconds(uint32(defaultNegative / time.Second))
 	}
-	return keep("nsecTTL", l.Denial.NSEC, instead, limit)
+	return spanOf("nsecTTL", l.Denial.NSEC, fallback, limit)
 }
 
-// versions are those that caches may still hold; of a link of which nothing is known, all that is possible.
+// versions returns the versions that caches may still hold; if nothing is known, all possible ones.
 func (l Link) versions() []Version {
 	switch {
 	case len(l.Before) > 0:
@@ -109,12 +110,12 @@ func (l Link) versions() []Version {
 	return []Version{{}, {Absent: true}}
 }
 
-// String is the link as people write it, without the dot of the root.
+// String returns the owner without the final dot, and the type.
 func (l Link) String() string { return words.Name(l.Owner) + " " + l.Type.String() }
 
-// unseen are the bounds for caches that nobody looked into. instead is taken for the TTL of older data where that is not
-// known; late says that a cache was found to have fetched an older version after the moment that is given for the change.
-func (l Link) unseen(c Clamps, instead TTL, late bool) (bounds []Bound, unknown bool) {
+// unseen returns the bounds for caches that were not sampled. fallback replaces an unknown TTL of older data. late
+// says that a cache fetched an older version after the given time of the change.
+func (l Link) unseen(c Clamps, fallback TTL, late bool) (bounds []Bound, unknown bool) {
 	for _, v := range l.versions() {
 		until, guessed := v.Until, false
 		if until.IsZero() {
@@ -123,15 +124,15 @@ func (l Link) unseen(c Clamps, instead TTL, late bool) (bounds []Bound, unknown 
 		if late && until.Before(l.Seen) {
 			until, guessed = l.Seen, true
 		}
-		s := c.keepVersion(l, v, instead)
+		s := c.versionSpan(l, v, fallback)
 		b := Bound{
-			At:      until.Add(s.likely + tick + flight),
-			Latest:  until.Add(s.worst + tick + flight),
+			At:      until.Add(s.likely + tick + inFlight),
+			Latest:  until.Add(s.worst + tick + inFlight),
 			Link:    l.String(),
 			Assumed: s.assumed || guessed || len(l.Before) == 0,
 			Inputs:  append([]Input{{"changed", stamp(until), guessed}}, s.inputs...),
 		}
-		b.Inputs = append(b.Inputs, slackOf(tick+flight))
+		b.Inputs = append(b.Inputs, slackOf(tick+inFlight))
 		if s.unknown {
 			b.At, b.Assumed, unknown = b.Latest, true, true
 		}
@@ -147,15 +148,18 @@ func (l Link) because(v Version, until time.Time, s span) string {
 		what = "that there is no " + l.String()
 	}
 	if s.unknown {
-		return fmt.Sprintf("a cache may have learned %s until %s, and for how long it may keep that is not known", what, stamp(until))
+		return fmt.Sprintf("a cache may have learned %s until %s, and for how long it may keep that is not known", what,
+			stamp(until))
 	}
 	if v.Absent && l.Denial.Ranges == RangesNSEC {
-		return fmt.Sprintf("even a resolver that was never asked may conclude %s, from a range it was told before %s and keeps for %s", what, stamp(until), words.Length(s.likely))
+		return fmt.Sprintf("even a resolver that was never asked for it may conclude %s, "+
+			"from an NSEC range received before %s and cached for %s", what, stamp(until), words.Length(s.likely))
 	}
-	return fmt.Sprintf("a cache may have learned %s until %s, and keep it for %s", what, stamp(until), words.Length(s.likely))
+	return fmt.Sprintf("a cache may have learned %s until %s, and keep it for %s", what, stamp(until),
+		words.Length(s.likely))
 }
 
-// seen is the bound that one sample sets, if it does.
+// seen returns the bound of one sample, if it sets one.
 func (l Link) seen(s Sample) (Bound, bool) {
 	b := Bound{Link: l.String(), Inputs: []Input{{"seen", stamp(s.Seen), false}}}
 	left := time.Duration(s.Left) * time.Second
@@ -165,7 +169,7 @@ func (l Link) seen(s Sample) (Bound, bool) {
 	case Negative:
 		b.Because = fmt.Sprintf("a cache held that there is no %s, for %s after %s", l, words.Length(left), stamp(s.Seen))
 	case Failed:
-		left = failure
+		left = failureTTL
 		b.Assumed = true
 		b.Because = fmt.Sprintf("the resolver failed at %s, and may remember that for %s", stamp(s.Seen), words.Length(left))
 	default:
@@ -173,12 +177,14 @@ func (l Link) seen(s Sample) (Bound, bool) {
 	}
 	b.At = s.Seen.Add(left + tick)
 	b.Latest = b.At
-	b.Inputs = append(b.Inputs, Input{"remaining", strconv.FormatInt(int64(left/time.Second), 10), b.Assumed}, slackOf(tick))
+	b.Inputs = append(b.Inputs, Input{"remaining", strconv.FormatInt(int64(left/time.Second), 10), b.Assumed},
+		slackOf(tick))
 	return b, true
 }
 
-// late reports whether s shows that its cache fetched an older version after the change: no version could have been kept
-// until then. Clamps only make that plainer, so they are left out; a cache that has more than any TTL lengthens them.
+// late reports whether s proves that its cache fetched an older version after the change: no version could have been
+// cached until then. Clamps would only shorten that time, so they are ignored. A cache with more left than any TTL
+// lengthens TTLs.
 func (l Link) late(s Sample) bool {
 	if s.State != Old && s.State != Negative || len(l.Before) == 0 {
 		return false
@@ -192,7 +198,7 @@ func (l Link) late(s Sample) bool {
 				ttl = l.Denial.NSEC
 			}
 		}
-		if v.Until.IsZero() || !ttl.known || !s.Seen.Add(left).After(v.Until.Add(ttl.duration()+tick+flight)) {
+		if v.Until.IsZero() || !ttl.known || !s.Seen.Add(left).After(v.Until.Add(ttl.duration()+tick+inFlight)) {
 			return false
 		}
 		lengthens = lengthens && left > ttl.duration()
@@ -200,10 +206,10 @@ func (l Link) late(s Sample) bool {
 	return !lengthens
 }
 
-// slackOf shows what was added so that whole seconds and answers on their way break no bound.
+// slackOf returns the input for the time added for whole seconds and for answers in flight.
 func slackOf(d time.Duration) Input {
 	return Input{"slack", strconv.FormatInt(int64(d/time.Second), 10), false}
 }
 
-// stamp is a moment as people and JSON read it, in whole seconds.
+// stamp formats a time in whole seconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

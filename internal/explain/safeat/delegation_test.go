@@ -10,23 +10,23 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// mover is a resolver while a zone goes from old servers to new ones at t0. It trusts the NS set that a zone's own servers
-// send more than the parent's, as Unbound does, or only when it feels like it, as BIND was seen to; it does not renew a set
-// that it has.
+// mover is a resolver during the move of a zone from old servers to new ones at t0. It may prefer the NS set of the
+// zone's own servers to the parent's, as Unbound always and BIND sometimes does. It does not refresh a set that it
+// has.
 type mover struct {
 	rnd                 *rand.Rand
 	parent, child, data uint32 // TTLs
-	leftNew             bool   // the old servers serve the new set and data after the move
+	oldServersUpdated   bool   // the old servers serve the new set and data after the move
 
 	nsEnd, dataEnd       time.Time
-	nsOld, nsChild, seen bool // seen: the data in the cache are the old servers'
+	nsOld, nsChild, seen bool // seen: the cached data came from the old servers
 }
 
 func ends(at time.Time, ttl uint32) time.Time {
 	return at.Truncate(time.Second).Add(time.Duration(ttl)*time.Second + time.Second)
 }
 
-// ask resolves the name at a moment, and reports whether the answer is the new one.
+// ask resolves the name at a time, and reports whether the answer is the new one.
 func (m *mover) ask(at time.Time) bool {
 	if at.Before(m.dataEnd) {
 		return !m.seen
@@ -35,10 +35,10 @@ func (m *mover) ask(at time.Time) bool {
 	if !at.Before(m.nsEnd) {
 		m.nsOld, m.nsChild, m.nsEnd = !moved, false, ends(at, m.parent)
 	}
-	old := m.nsOld && (!moved || !m.leftNew)
+	old := m.nsOld && (!moved || !m.oldServersUpdated)
 	switch {
 	case m.rnd.IntN(2) == 0:
-	case m.nsOld && moved && m.leftNew:
+	case m.nsOld && moved && m.oldServersUpdated:
 		m.nsOld, m.nsChild = false, true
 	case !m.nsChild:
 		m.nsChild, m.nsEnd = true, ends(at, m.child)
@@ -47,24 +47,25 @@ func (m *mover) ask(at time.Time) bool {
 	return !old
 }
 
-// TestMoveIsNeverLate plays moves of zones: no resolver may get an answer of the old servers after the bound, however
-// awkward its moments of asking are.
+// TestMoveIsNeverLate simulates moves of zones: no resolver may return an answer of the old servers after the bound,
+// whenever it asks.
 func TestMoveIsNeverLate(t *testing.T) {
 	tight := 0
 	for seed := range uint64(runs / 2) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		pick := func() uint32 { return []uint32{1, 30, 300, 3600, 86400, 172800}[rnd.IntN(6)] }
-		m := mover{rnd: rnd, parent: pick(), child: pick(), data: pick(), leftNew: rnd.IntN(2) == 0}
+		m := mover{rnd: rnd, parent: pick(), child: pick(), data: pick(), oldServersUpdated: rnd.IntN(2) == 0}
 		link := func(owner string, typ rr.Type, role safeat.Role, ttl uint32) safeat.Link {
-			return safeat.Link{Owner: dnsname.MustParse(owner), Type: typ, Role: role, Seen: t0, TTL: safeat.Seconds(ttl), LeftNew: m.leftNew,
-				Before: []safeat.Version{{Until: t0, TTL: safeat.Seconds(ttl)}}}
+			return safeat.Link{Owner: dnsname.MustParse(owner), Type: typ, Role: role, Seen: t0, TTL: safeat.Seconds(ttl),
+				OldServersUpdated: m.oldServersUpdated,
+				Before:            []safeat.Version{{Until: t0, TTL: safeat.Seconds(ttl)}}}
 		}
 		rep := safeat.Compute(safeat.Facts{Now: t0, Links: []safeat.Link{
 			link("example.org", rr.TypeNS, safeat.ParentNS, m.parent),
 			link("example.org", rr.TypeNS, safeat.ChildNS, m.child),
 			link("www.example.org", rr.TypeA, safeat.Data, m.data),
 		}})
-		if m.leftNew && (rep.Assumed || !rep.At.Equal(rep.Latest)) {
+		if m.oldServersUpdated && (rep.Assumed || !rep.At.Equal(rep.Latest)) {
 			t.Fatalf("seed %d: all is known, yet %+v", seed, rep)
 		}
 		last := t0
@@ -86,7 +87,7 @@ func TestMoveIsNeverLate(t *testing.T) {
 	}
 }
 
-// next is when the resolver is asked again: just before or after something expires, or at any time.
+// next returns the time of the next query: just before or after something expires, or at random.
 func (m *mover) next(rnd *rand.Rand, at time.Time) time.Time {
 	var to time.Time
 	switch rnd.IntN(4) {
@@ -105,15 +106,16 @@ func (m *mover) next(rnd *rand.Rand, at time.Time) time.Time {
 	return to
 }
 
-// TestPlannedMove plays planned moves: when the old servers are switched off, no resolver has their names any more.
+// TestPlannedMove simulates planned moves: no resolver knows the old servers when they are switched off.
 func TestPlannedMove(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 10))
 		pick := func() uint32 { return []uint32{1, 30, 300, 3600, 86400, 172800}[rnd.IntN(6)] }
-		m := mover{rnd: rnd, parent: pick(), child: pick(), data: pick(), leftNew: true}
-		p := safeat.MakePlan(safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, m.child), Zone: safeat.Seconds(m.data), Start: t0,
+		m := mover{rnd: rnd, parent: pick(), child: pick(), data: pick(), oldServersUpdated: true}
+		p := safeat.MakePlan(safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, m.child), Zone: safeat.Seconds(m.data),
+			Start:  t0,
 			Parent: safeat.Link{TTL: safeat.Seconds(m.parent)}})
-		// The move of the model is at t0, so the plan's moments are taken from its change on.
+		// The model moves the zone at t0, so the times of the plan are shifted.
 		off := t0.Add(p.Safe.Sub(p.Change))
 		lowered := t0.Add(-p.Change.Sub(t0))
 		full := m.child

@@ -10,10 +10,10 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// bites makes facts of any octets, also such as contradict each other.
-type bites []byte
+// factBytes builds facts from arbitrary bytes. The facts may contradict each other.
+type factBytes []byte
 
-func (b *bites) next() byte {
+func (b *factBytes) next() byte {
 	if len(*b) == 0 {
 		return 0
 	}
@@ -22,19 +22,19 @@ func (b *bites) next() byte {
 	return x
 }
 
-func (b *bites) bool() bool { return b.next()&1 == 1 }
+func (b *factBytes) bool() bool { return b.next()&1 == 1 }
 
-// number is small, or anything up to the largest.
-func (b *bites) number() uint32 { return uint32(b.next()) << (b.next() % 25) }
+// number returns a small number, or any number up to the largest.
+func (b *factBytes) number() uint32 { return uint32(b.next()) << (b.next() % 25) }
 
-func (b *bites) ttl() safeat.TTL {
+func (b *factBytes) ttl() safeat.TTL {
 	if b.next()%4 == 0 {
 		return safeat.TTL{}
 	}
 	return safeat.Seconds(b.number())
 }
 
-func (b *bites) time() time.Time {
+func (b *factBytes) time() time.Time {
 	switch b.next() % 4 {
 	case 0:
 		return time.Time{}
@@ -44,14 +44,15 @@ func (b *bites) time() time.Time {
 	return t0.Add(-time.Duration(b.number()) * time.Second)
 }
 
-func (b *bites) link() safeat.Link {
+func (b *factBytes) link() safeat.Link {
 	owners := []string{"example.org", "www.example.org", "org", "."}
 	l := safeat.Link{
 		Owner: dnsname.MustParse(owners[b.next()%4]), Type: rr.Type(b.next()),
 		Role: []safeat.Role{safeat.Data, safeat.ParentNS, safeat.ChildNS, safeat.DS, "?"}[b.next()%5],
 		TTL:  b.ttl(), Seen: b.time(), Unchanged: b.bool(), Divided: b.bool(),
-		Denial:  safeat.Denial{TTL: b.ttl(), NSEC: b.ttl(), Ranges: []safeat.Ranges{"", safeat.RangesNone, safeat.RangesNSEC, "?"}[b.next()%4]},
-		LeftNew: b.bool(),
+		Denial: safeat.Denial{TTL: b.ttl(), NSEC: b.ttl(),
+			Ranges: []safeat.Ranges{"", safeat.RangesNone, safeat.RangesNSEC, "?"}[b.next()%4]},
+		OldServersUpdated: b.bool(),
 	}
 	for range b.next() % 4 {
 		l.Before = append(l.Before, safeat.Version{Until: b.time(), TTL: b.ttl(), Absent: b.bool()})
@@ -59,16 +60,18 @@ func (b *bites) link() safeat.Link {
 	return l
 }
 
-func (b *bites) facts() safeat.Facts {
+func (b *factBytes) facts() safeat.Facts {
 	f := safeat.Facts{Now: t0}
 	for range b.next() % 4 {
 		f.Links = append(f.Links, b.link())
 	}
-	states := []safeat.State{safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Failed, safeat.Filtered, safeat.Silent, "?"}
+	states := []safeat.State{safeat.Current, safeat.Old, safeat.Negative, safeat.Stale, safeat.Failed, safeat.Filtered,
+		safeat.Silent, "?"}
 	for range b.next() % 4 {
 		r := safeat.Resolver{Name: "r", Clamps: safeat.Clamps{Positive: b.ttl(), Negative: b.ttl()}}
 		for range b.next() % 5 {
-			r.Samples = append(r.Samples, safeat.Sample{Link: int(b.next()%5) - 1, State: states[b.next()%8], Left: b.number(), Seen: b.time()})
+			r.Samples = append(r.Samples, safeat.Sample{Link: int(b.next()%5) - 1, State: states[b.next()%8], Left: b.number(),
+				Seen: b.time()})
 		}
 		f.Resolvers = append(f.Resolvers, r)
 	}
@@ -77,9 +80,11 @@ func (b *bites) facts() safeat.Facts {
 
 func FuzzCompute(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte("\x01\x01\x01\x00\x01\x0a\x05\x02\x01\x01\x00\x00\x01\x05\x05\x00\x01\x01\x01\x02\x05\x05\x01\x05\x05\x00\x00\x01\x01\x00\x00\x00\x01\x01\x01\x05\x05\x02\x05\x05"))
+	f.Add([]byte(
+		"\x01\x01\x01\x00\x01\x0a\x05\x02\x01\x01\x00\x00\x01\x05\x05\x00\x01\x01\x01\x02\x05\x05\x01\x05\x05\x00\x00\x01" +
+			"\x01\x00\x00\x00\x01\x01\x01\x05\x05\x02\x05\x05"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		b := bites(in)
+		b := factBytes(in)
 		facts := b.facts()
 		rep := safeat.Compute(facts)
 		if rep.At.Before(facts.Now) || rep.At.After(rep.Latest) || !rep.Assumed && !rep.At.Equal(rep.Latest) {
@@ -91,7 +96,8 @@ func FuzzCompute(f *testing.F) {
 			}
 			for _, s := range facts.Resolvers[i].Samples {
 				known := s.Link >= 0 && s.Link < len(facts.Links)
-				if end := s.Seen.Add(time.Duration(s.Left) * time.Second); known && (s.State == safeat.Old || s.State == safeat.Negative) && end.After(p.At) {
+				if end := s.Seen.Add(time.Duration(s.Left) * time.Second); known &&
+					(s.State == safeat.Old || s.State == safeat.Negative) && end.After(p.At) {
 					t.Fatalf("a cache holds until %v, after %v", end, p.At)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// MarshalText implements encoding.TextMarshaler: the seconds, or nothing if they are not known.
+// MarshalText implements encoding.TextMarshaler. It writes the seconds, or nothing if the TTL is unknown.
 func (t TTL) MarshalText() ([]byte, error) {
 	if !t.known {
 		return nil, nil
@@ -21,7 +21,7 @@ func (t *TTL) UnmarshalText(text []byte) error {
 	}
 	s, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil {
-		return fmt.Errorf("%q is no time to live", text)
+		return fmt.Errorf("%q is not a time to live in seconds", text)
 	}
 	*t = Seconds(uint32(s))
 	return nil

@@ -13,8 +13,9 @@ import (
 
 var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// model is an authority whose links changed, and caches that saw that at random moments, in the least favourable way that
-// is allowed: they count whole seconds, answer during the last one, and get answers some time after these were given.
+// model is an authority whose links changed, and caches that queried it at random times. They behave in the least
+// favourable way that the RFCs allow: they count whole seconds, answer during the last one, and receive answers with
+// a delay.
 type model struct {
 	rnd    *rand.Rand
 	facts  safeat.Facts
@@ -28,7 +29,7 @@ type cache struct {
 	pos     uint32
 	neg     uint32
 	entries []entry
-	ranges  []time.Time // per link, the end of a denial that covers it
+	ranges  []time.Time // end of a negative answer that covers the link, by link
 }
 
 type entry struct {
@@ -40,7 +41,7 @@ var ttls = []uint32{0, 1, 5, 60, 300, 3600, 10800, 90000, 700000}
 
 func (m *model) ttl() uint32 { return ttls[m.rnd.IntN(len(ttls))] }
 
-// know makes a TTL that seconds can read back.
+// know returns a TTL whose value seconds can read back.
 func (m *model) know(s uint32) safeat.TTL {
 	m.values[safeat.Seconds(s)] = s
 	return safeat.Seconds(s)
@@ -48,7 +49,7 @@ func (m *model) know(s uint32) safeat.TTL {
 
 func (m *model) seconds(t safeat.TTL) uint32 { return m.values[t] }
 
-// shown is the moment from which e is no longer given out.
+// shown returns the time from which e is no longer returned.
 func (e entry) shown() time.Time { return e.end.Add(time.Second) }
 
 func newModel(seed uint64) *model {
@@ -80,7 +81,7 @@ func newModel(seed uint64) *model {
 	return m
 }
 
-// fill makes n caches and lets each ask for each link at moments up to t0, many of them just before a change.
+// fill creates n caches. Each asks for each link at times up to t0, often just before a change.
 func (m *model) fill(c safeat.Clamps, n int) []*cache {
 	var out []*cache
 	for range n {
@@ -106,13 +107,13 @@ func (m *model) fill(c safeat.Clamps, n int) []*cache {
 	return out
 }
 
-// ask lets k resolve link i at a moment, and beside it a name next to it that never existed.
+// ask makes k resolve link i at a time, and possibly a name next to it that never existed.
 func (m *model) ask(k *cache, i int, at time.Time) {
 	l := m.facts.Links[i]
 	v, old := safeat.Version{TTL: l.TTL}, false
 	for _, b := range l.Before {
 		if at.Before(b.Until) {
-			v, old = b, true // the last one found is the oldest that is still served: Before is newest first
+			v, old = b, true // Before is newest first, so the last match is the version served then
 		}
 	}
 	arrives := at.Add(time.Duration(m.rnd.IntN(1000)) * time.Millisecond).Truncate(time.Second)
@@ -133,7 +134,7 @@ func (m *model) ask(k *cache, i int, at time.Time) {
 	}
 }
 
-// sample looks into some of the caches at t0.
+// sample samples some of the caches at t0.
 func (m *model) sample() {
 	for ri := range m.facts.Resolvers {
 		r := &m.facts.Resolvers[ri]
@@ -152,7 +153,7 @@ func (m *model) sample() {
 	}
 }
 
-// truth is the moment from which resolver ri gives only new answers.
+// truth returns the time from which resolver ri gives only new answers.
 func (m *model) truth(ri int) time.Time {
 	out := t0
 	for _, k := range m.caches[ri] {
@@ -194,7 +195,7 @@ func TestBoundIsNeverBroken(t *testing.T) {
 			}
 		}
 	}
-	// A bound that waited for ever would not be broken, either.
+	// A bound in the far future would never be broken, so check that most are tight.
 	if tight < runs/4 {
 		t.Errorf("only %d bounds of %d runs within 2 s of the truth", tight, runs)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// lines are the steps without their reasons, times from t0.
+// lines returns the steps without their reasons, with times relative to t0.
 func lines(p safeat.Plan) string {
 	var b strings.Builder
 	for _, s := range p.Steps {
@@ -47,10 +47,12 @@ func TestPlan(t *testing.T) {
 			"0s lower\n0s wait\n1h1m0s change\n1h7m0s confirm\n1h7m0s raise\n"},
 		{"the TTL is low already", safeat.Change{Set: data("www.example.com", 60)}, "0s change\n2m0s confirm\n"},
 		{"it was lowered an hour ago", safeat.Change{Set: recent}, "0s wait\n1h1m0s change\n1h7m0s confirm\n"},
-		{"the TTL is not known", safeat.Change{Set: unknown}, "0s lower\n0s wait?\n168h1m0s change\n168h7m0s confirm\n168h7m0s raise\n"},
+		{"the TTL is not known", safeat.Change{Set: unknown},
+			"0s lower\n0s wait?\n168h1m0s change\n168h7m0s confirm\n168h7m0s raise\n"},
 		{"a record comes, negative TTL 600", safeat.Change{Set: data("new.example.com", 60), Create: true},
 			"0s lower\n0s wait\n11m0s change\n17m0s confirm\n17m0s raise\n"},
-		{"nameservers", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 86400), Parent: safeat.Link{TTL: safeat.Seconds(172800)}, Zone: safeat.Seconds(3600)},
+		{"nameservers", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 86400),
+			Parent: safeat.Link{TTL: safeat.Seconds(172800)}, Zone: safeat.Seconds(3600)},
 			"0s prepare\n0s lower\n0s wait\n24h1m0s change\n72h2m0s confirm\n72h2m0s retire\n72h2m0s raise\n"},
 		{"nameservers of a signed zone, short TTLs", safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, 300), DS: &ds,
 			Parent: safeat.Link{TTL: safeat.Seconds(3600)}, Zone: safeat.Seconds(7200)},
@@ -88,14 +90,16 @@ func TestPlanReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const wait = `{"at":"2026-01-01T12:00:00Z","until":"2026-01-01T13:01:00Z","do":"wait","text":"Wait until 2026-01-01 13:01:00 UTC, when every cache has the low TTL.",` +
-		`"because":"a cache may have learned an older www.example.com A until 2026-01-01 12:00:00 UTC, and keep it for 1 h","assumed":false}`
+	const wait = `{"at":"2026-01-01T12:00:00Z","until":"2026-01-01T13:01:00Z","do":"wait","text":"Wait until ` +
+		`2026-01-01 13:01:00 UTC, when every cache has the low TTL.",` +
+		`"because":"a cache may have learned an older www.example.com A until 2026-01-01 12:00:00 UTC, and keep it for 1 ` +
+		`h","assumed":false}`
 	if diff := cmp.Diff(wait, string(b)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// at is the moment of the first step of a kind.
+// at returns the time of the first step of a kind.
 func at(t *testing.T, p safeat.Plan, do safeat.Do) time.Time {
 	t.Helper()
 	for _, s := range p.Steps {
@@ -107,15 +111,16 @@ func at(t *testing.T, p safeat.Plan, do safeat.Do) time.Time {
 	return time.Time{}
 }
 
-// TestPlannedMoveIsNeverBogus plays moves of signed zones to servers with other keys: from the change until it is safe
-// either set of servers may be the one that a validator asks.
+// TestPlannedMoveIsNeverBogus simulates moves of signed zones to servers with other keys. From the change until it is
+// safe, a validator may query either set of servers.
 func TestPlannedMoveIsNeverBogus(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		pick := func() uint32 { return []uint32{0, 60, 300, 3600, 86400}[rnd.IntN(5)] }
 		keysTTL, dsTTL := pick(), pick()
 		ds := link(safeat.DS, rr.TypeDS, dsTTL)
-		p := safeat.MakePlan(safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, pick()), DS: &ds, Zone: safeat.Seconds(keysTTL), Start: t0,
+		p := safeat.MakePlan(safeat.Change{Set: link(safeat.ChildNS, rr.TypeNS, pick()), DS: &ds,
+			Zone: safeat.Seconds(keysTTL), Start: t0,
 			Parent: safeat.Link{TTL: safeat.Seconds(pick())}})
 		removed, added := at(t, p, safeat.RemoveDS), at(t, p, safeat.AddDS)
 		for range 500 {
@@ -132,28 +137,29 @@ func TestPlannedMoveIsNeverBogus(t *testing.T) {
 			newDS := !dsAt.Before(added)
 			mayOld, mayNew := keysAt.Before(p.Safe), !keysAt.Before(p.Change)
 			if oldDS && mayNew || newDS && mayOld {
-				t.Fatalf("seed %d: at %v old DS %v, new DS %v, keys of old %v, of new servers %v\n%s", seed, now.Sub(t0), oldDS, newDS, mayOld, mayNew, lines(p))
+				t.Fatalf("seed %d: at %v old DS %v, new DS %v, keys of old %v, of new servers %v\n%s", seed, now.Sub(t0), oldDS,
+					newDS, mayOld, mayNew, lines(p))
 			}
 		}
 	}
 }
 
-// TestPlanIsWorthIt plays changes of records: nothing old after the plan's moment, and not more than the low TTL and two
-// minutes in which some have the old answer.
+// TestPlanIsWorthIt simulates changes of records: no cache has an old answer after the planned time, and old and new
+// answers coexist no longer than the low TTL and two minutes.
 func TestPlanIsWorthIt(t *testing.T) {
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		const low = 300
 		ttl := uint32(rnd.IntN(200000))
 		if rnd.IntN(4) == 0 {
-			ttl %= 2 * low // also below the TTL that the plan lowers it to
+			ttl %= 2 * low // also below lowTTL
 		}
 		p := safeat.MakePlan(safeat.Change{Set: data("www.example.com", ttl), Start: t0})
 		window := p.Safe.Sub(p.Change)
 		if most := low*time.Second + 2*time.Minute; window > most {
 			t.Fatalf("seed %d: %v between change and safe, more than %v", seed, window, most)
 		}
-		// The last copies of both versions: one with the old TTL as it is lowered, one with the low TTL after the change.
+		// The last copies of both versions: one with the old TTL when it is lowered, one with the low TTL after the change.
 		ends := []time.Time{p.Change.Add(time.Duration(min(ttl, low)) * time.Second)}
 		if ttl > low {
 			ends = append(ends, t0.Add(time.Duration(ttl)*time.Second))

@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// clone copies what the mutations below write to.
+// clone copies everything that the mutations below change.
 func clone(f safeat.Facts) safeat.Facts {
 	f.Links, f.Resolvers = slices.Clone(f.Links), slices.Clone(f.Resolvers)
 	for i := range f.Links {
@@ -22,20 +22,22 @@ func clone(f safeat.Facts) safeat.Facts {
 	return f
 }
 
-// withDelegation puts the NS sets and the DS of the zone above the data, changed or not.
+// withDelegation adds the NS sets and the DS of the zone, changed or not.
 func (m *model) withDelegation() {
 	left := m.rnd.IntN(2) == 0
 	for _, role := range []safeat.Role{safeat.ParentNS, safeat.ChildNS, safeat.DS} {
-		l := safeat.Link{Owner: dnsname.MustParse("example.org"), Type: rr.TypeNS, Role: role, TTL: m.know(m.ttl()), Seen: t0, LeftNew: left}
+		l := safeat.Link{Owner: dnsname.MustParse("example.org"), Type: rr.TypeNS, Role: role, TTL: m.know(m.ttl()), Seen: t0,
+			OldServersUpdated: left}
 		l.Denial = safeat.Denial{TTL: m.know(m.ttl()), Ranges: safeat.RangesNone}
 		if l.Unchanged = m.rnd.IntN(3) == 0; !l.Unchanged {
-			l.Before = []safeat.Version{{Until: t0.Add(-time.Duration(m.rnd.IntN(4000)) * time.Second), TTL: m.know(m.ttl()), Absent: m.rnd.IntN(4) == 0}}
+			l.Before = []safeat.Version{{Until: t0.Add(-time.Duration(m.rnd.IntN(4000)) * time.Second), TTL: m.know(m.ttl()),
+				Absent: m.rnd.IntN(4) == 0}}
 		}
 		m.facts.Links = append(m.facts.Links, l)
 	}
 }
 
-// forget takes one fact away, and says which.
+// forget removes one fact, and returns its name.
 func (m *model) forget(f *safeat.Facts) string {
 	l := &f.Links[m.rnd.IntN(len(f.Links))]
 	r := &f.Resolvers[m.rnd.IntN(len(f.Resolvers))]
@@ -66,7 +68,7 @@ func (m *model) forget(f *safeat.Facts) string {
 		r.Clamps = safeat.Clamps{}
 		return "the clamps"
 	}
-	l.LeftNew = false
+	l.OldServersUpdated = false
 	return "what left servers do"
 }
 
@@ -95,12 +97,13 @@ func TestUnknownIsNeverEarlier(t *testing.T) {
 			}
 		}
 		if got.Latest.Before(full.At) || got.At.After(got.Latest) {
-			t.Fatalf("seed %d: without %q everyone is new by %v, %v at the latest; with them by %v", seed, what, got.At, got.Latest, full.At)
+			t.Fatalf("seed %d: without %q everyone is new by %v, %v at the latest; with them by %v", seed, what, got.At,
+				got.Latest, full.At)
 		}
 	}
 }
 
-// lengthen makes one TTL longer, and says which.
+// lengthen makes one TTL longer, and returns its name.
 func (m *model) lengthen(f *safeat.Facts) string {
 	more := func(t *safeat.TTL) { *t = m.know(m.seconds(*t) + uint32(1+m.rnd.IntN(100000))) }
 	l := &f.Links[m.rnd.IntN(len(f.Links))]
@@ -130,7 +133,7 @@ func (m *model) lengthen(f *safeat.Facts) string {
 	return "negative clamp"
 }
 
-// notEarlier fails when any moment of b is before that of a.
+// notEarlier fails if any time of b is before that of a.
 func notEarlier(t *testing.T, seed uint64, what string, a, b safeat.Report) {
 	t.Helper()
 	if b.At.Before(a.At) || b.Latest.Before(a.Latest) {

@@ -10,48 +10,49 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// Verdict is the answer in one word.
+// Verdict is the result in one word.
 type Verdict string
 
-// Verdicts.
+// The verdicts.
 const (
-	Safe       Verdict = "now"
-	Soon       Verdict = "soon"
-	CannotTell Verdict = "cannotTell"
+	Safe         Verdict = "now"
+	Soon         Verdict = "soon"
+	Undetermined Verdict = "cannotTell"
 )
 
-// Report says from when on everyone sees the new answer.
+// Report says from when on every resolver gives the new answer.
 type Report struct {
-	Verdict    Verdict   `json:"verdict"`
-	At         time.Time `json:"safeAt"` // with CannotTell: for all that can be told
-	Latest     time.Time `json:"atLatest"`
-	First      time.Time `json:"firstChange,omitzero"` // when the first of the older answers that were seen goes
-	Assumed    bool      `json:"assumed"`
-	Summary    string    `json:"summary"`
-	Slowest    *Bound    `json:"slowest,omitempty"` // the bound that decided
-	Unseen     Part      `json:"unseen"`            // all caches of the world that nobody looked into
-	Resolvers  []Part    `json:"resolvers"`
-	CannotTell []string  `json:"cannotTell,omitempty"`
-	NotCovered []string  `json:"notCovered"`
+	Verdict      Verdict   `json:"verdict"`
+	At           time.Time `json:"safeAt"` // if Undetermined: for the resolvers that are known
+	Latest       time.Time `json:"atLatest"`
+	First        time.Time `json:"firstChange,omitzero"` // expiry of the first of the older answers that were seen
+	Assumed      bool      `json:"assumed"`
+	Summary      string    `json:"summary"`
+	Slowest      *Bound    `json:"slowest,omitempty"` // the bound that decided
+	Unseen       Part      `json:"unseen"`            // all caches that were not sampled
+	Resolvers    []Part    `json:"resolvers"`
+	Undetermined []string  `json:"cannotTell,omitempty"`
+	NotCovered   []string  `json:"notCovered"`
 }
 
-// Part is what holds for one resolver.
+// Part is the result for one resolver.
 type Part struct {
-	Name       string     `json:"name"`
-	Addr       netip.Addr `json:"addr,omitzero"`
-	State      State      `json:"state"`
-	At         time.Time  `json:"safeAt"`
-	Latest     time.Time  `json:"atLatest"`
-	Held       time.Time  `json:"heldUntil,omitzero"`   // until when the older answers stay at most that were seen there
-	Likely     time.Time  `json:"likelyUntil,omitzero"` // the same without slack: some caches forget up to a second before, some after
-	Assumed    bool       `json:"assumed"`
-	Caches     int        `json:"cachesSeen"` // at least so many answered
-	Summary    string     `json:"summary"`
-	Bounds     []Bound    `json:"bounds,omitempty"` // the latest first
-	CannotTell []string   `json:"cannotTell,omitempty"`
+	Name   string     `json:"name"`
+	Addr   netip.Addr `json:"addr,omitzero"`
+	State  State      `json:"state"`
+	At     time.Time  `json:"safeAt"`
+	Latest time.Time  `json:"atLatest"`
+	Held   time.Time  `json:"heldUntil,omitzero"` // latest expiry of the older answers that were seen there
+	// the same without slack: a cache may drop an entry up to a second earlier or later
+	Likely       time.Time `json:"likelyUntil,omitzero"`
+	Assumed      bool      `json:"assumed"`
+	Caches       int       `json:"cachesSeen"` // at least so many caches answered
+	Summary      string    `json:"summary"`
+	Bounds       []Bound   `json:"bounds,omitempty"` // the latest first
+	Undetermined []string  `json:"cannotTell,omitempty"`
 }
 
-// notCovered are the caches that no arithmetic of TTLs reaches.
+// notCovered lists caches that do not follow DNS TTLs.
 func notCovered() []string {
 	return []string{
 		"browsers, operating systems and language runtimes keep answers by rules of their own",
@@ -60,9 +61,9 @@ func notCovered() []string {
 	}
 }
 
-// Compute is the moment from which everyone sees the new answer.
+// Compute computes from when on every resolver gives the new answer.
 func Compute(f Facts) Report {
-	f = f.normal()
+	f = f.normalized()
 	r := Report{At: f.Now, Latest: f.Now, NotCovered: notCovered(), Resolvers: []Part{}}
 	r.Unseen = f.part(Resolver{Name: "all other resolvers"})
 	r.add(r.Unseen)
@@ -70,7 +71,7 @@ func Compute(f Facts) Report {
 		p := f.part(res)
 		r.Resolvers = append(r.Resolvers, p)
 		if p.State == Filtered {
-			continue // will not show the new answer, however long one waits
+			continue // never shows the new answer
 		}
 		r.add(p)
 		for _, s := range res.Samples {
@@ -95,43 +96,45 @@ func (r *Report) add(p Part) {
 	if p.Latest.After(r.Latest) {
 		r.Latest = p.Latest
 	}
-	for _, c := range p.CannotTell {
-		if c = p.Name + ": " + c; !slices.Contains(r.CannotTell, c) {
-			r.CannotTell = append(r.CannotTell, c)
+	for _, c := range p.Undetermined {
+		if c = p.Name + ": " + c; !slices.Contains(r.Undetermined, c) {
+			r.Undetermined = append(r.Undetermined, c)
 		}
 	}
 }
 
 func (r *Report) conclude(now time.Time) {
 	r.Assumed = r.Assumed || r.Latest.After(r.At)
-	held, told := 0, 0
+	outdated, answered := 0, 0
 	for _, p := range r.Resolvers {
 		switch p.State {
 		case Old, Negative, Stale:
-			held++
-			told++
+			outdated++
+			answered++
 		case Current:
-			told++
+			answered++
 		}
 	}
-	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", held, told)
-	if told == 0 {
+	seen := fmt.Sprintf("%d of %d resolvers were seen with an older answer", outdated, answered)
+	if answered == 0 {
 		seen = "no resolver was seen with an answer"
 	}
 	switch {
-	case len(r.CannotTell) > 0:
-		r.Verdict = CannotTell
-		r.Summary = fmt.Sprintf("When everyone sees the new answer cannot be told (%s).", strings.Join(r.CannotTell, "; "))
+	case len(r.Undetermined) > 0:
+		r.Verdict = Undetermined
+		r.Summary = fmt.Sprintf("It is not known when everyone sees the new answer (%s).",
+			strings.Join(r.Undetermined, "; "))
 	case r.At.After(now):
 		r.Verdict = Soon
-		r.Summary = fmt.Sprintf("Everyone sees the new answer by %s (in %s)%s; %s.", stamp(r.At), words.Length(r.At.Sub(now)), assumption(r.Assumed, r.At, r.Latest), seen)
+		r.Summary = fmt.Sprintf("Everyone sees the new answer by %s (in %s)%s; %s.", stamp(r.At), words.Length(r.At.Sub(now)),
+			assumption(r.Assumed, r.At, r.Latest), seen)
 	default:
 		r.Verdict = Safe
 		r.Summary = fmt.Sprintf("Everyone sees the new answer%s; %s.", assumption(r.Latest.After(now), r.At, r.Latest), seen)
 	}
 }
 
-// assumption is what must be added to a moment that rests on one.
+// assumption returns the part of a sentence that qualifies an assumed time.
 func assumption(assumed bool, at, latest time.Time) string {
 	switch {
 	case !assumed:
@@ -142,8 +145,8 @@ func assumption(assumed bool, at, latest time.Time) string {
 	return ", as far as is known"
 }
 
-// normal fills what every later step relies on: each link was seen at some time, and is known since then if not before.
-func (f Facts) normal() Facts {
+// normalized sets the Seen and Since of each link, on which later steps rely.
+func (f Facts) normalized() Facts {
 	f.Links = slices.Clone(f.Links)
 	for i := range f.Links {
 		if f.Links[i].Seen.IsZero() {
@@ -156,7 +159,7 @@ func (f Facts) normal() Facts {
 	return f
 }
 
-// part is what holds for r; a resolver without samples stands for all that were not seen.
+// part returns the result for r. A resolver without samples stands for all that were not sampled.
 func (f Facts) part(r Resolver) Part {
 	p := Part{Name: r.Name, Addr: r.Addr, At: f.Now, Latest: f.Now, State: stateOf(r.Samples)}
 	p.Caches = f.caches(r.Samples)
@@ -174,7 +177,7 @@ func (f Facts) part(r Resolver) Part {
 		if b.Latest.After(p.Latest) {
 			p.Latest = b.Latest
 		}
-		// The same moment may be a fact in one bound and a guess in another.
+		// The same time may be known in one bound and assumed in another.
 		if b.At.Equal(p.At) && !b.Assumed {
 			p.Assumed = false
 		}
@@ -184,7 +187,7 @@ func (f Facts) part(r Resolver) Part {
 	return p
 }
 
-// bounds are the bounds that one link sets for r.
+// bounds returns the bounds of one link for r.
 func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 	var out []Bound
 	for _, s := range r.Samples {
@@ -192,7 +195,7 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 			continue
 		}
 		if s.State == Stale {
-			p.cannot("it serves the old " + l.String() + " because it cannot reach the zone's servers")
+			p.addUndetermined("it serves the old " + l.String() + " because it cannot reach the zone's servers")
 		}
 		b, ok := l.seen(s)
 		if !ok {
@@ -204,11 +207,11 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 		}
 	}
 	if l.Divided {
-		p.cannot("a server of the zone still gives the old " + l.String() + ", which any cache may fetch again")
+		p.addUndetermined("a server of the zone still gives the old " + l.String() + ", which any cache may fetch again")
 	}
-	unseen, unknown := l.unseen(r.Clamps, f.instead(i), f.late(i))
+	unseen, unknown := l.unseen(r.Clamps, f.fallbackTTL(i), f.late(i))
 	if unknown {
-		p.cannot("for how long the old " + l.String() + " may be kept is not known")
+		p.addUndetermined("for how long the old " + l.String() + " may be kept is not known")
 	}
 	out = append(out, unseen...)
 	if b, ok := f.lengthened(i, r, out); ok {
@@ -217,15 +220,15 @@ func (f Facts) bounds(p *Part, i int, l Link, r Resolver) []Bound {
 	return out
 }
 
-func (p *Part) cannot(why string) {
-	if !slices.Contains(p.CannotTell, why) {
-		p.CannotTell = append(p.CannotTell, why)
+func (p *Part) addUndetermined(why string) {
+	if !slices.Contains(p.Undetermined, why) {
+		p.Undetermined = append(p.Undetermined, why)
 	}
 }
 
-// instead is what stands for the TTL of older data that is not known: the longest that a cache was seen to have left, and
-// not less than the TTL of today.
-func (f Facts) instead(i int) TTL {
+// fallbackTTL returns the TTL to assume for older data with an unknown TTL: the longest remaining TTL that was seen,
+// but at least the present TTL.
+func (f Facts) fallbackTTL(i int) TTL {
 	t := f.Links[i].TTL
 	for _, r := range f.Resolvers {
 		for _, s := range r.Samples {
@@ -244,7 +247,8 @@ func (f Facts) late(i int) bool {
 	})
 }
 
-// lengthened is the bound for the other caches behind an address where one keeps a link longer than any TTL allows.
+// lengthened returns the bound for the other caches behind an address if one of them keeps a link longer than any TTL
+// allows.
 func (f Facts) lengthened(i int, r Resolver, known []Bound) (Bound, bool) {
 	l := f.Links[i]
 	var out Bound
@@ -258,7 +262,7 @@ func (f Facts) lengthened(i int, r Resolver, known []Bound) (Bound, bool) {
 			if until.IsZero() {
 				until = l.Since
 			}
-			if at := until.Add(time.Duration(s.Left)*time.Second + tick + flight); at.After(b.At) {
+			if at := until.Add(time.Duration(s.Left)*time.Second + tick + inFlight); at.After(b.At) {
 				b.At, b.Latest, b.Assumed = at, at, true
 			}
 		}
