@@ -14,7 +14,7 @@ import (
 var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // model is an authority whose links changed, and caches that queried it at random times. They behave in the least
-// favourable way that the RFCs allow: they count whole seconds, answer during the last one, and receive answers with
+// favourable manner that the RFCs allow: they count whole seconds, answer during the last one, and receive answers with
 // a delay.
 type model struct {
 	rnd    *rand.Rand
