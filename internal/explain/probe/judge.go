@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-func judgeVersion(g sighting) (Verdict, string) {
+func judgeVersion(g observation) (Verdict, string) {
 	switch opt := g.msg.IsEdns0(); {
 	case opt == nil:
 		return No, "the reply has no EDNS: " + wire.RcodeText(g.msg.Rcode)
@@ -25,8 +25,8 @@ func judgeVersion(g sighting) (Verdict, string) {
 	return Yes, ""
 }
 
-// judgeIgnored judges the reply to a query with something in its EDNS that must be ignored.
-func judgeIgnored(g sighting) (Verdict, string) {
+// judgeIgnored judges the reply to a query with an unknown EDNS option or flag, which the server must ignore.
+func judgeIgnored(g observation) (Verdict, string) {
 	opt := g.msg.IsEdns0()
 	switch {
 	case g.msg.Rcode != dns.RcodeSuccess && g.msg.Rcode != dns.RcodeNameError:
@@ -35,36 +35,38 @@ func judgeIgnored(g sighting) (Verdict, string) {
 		return No, "the reply has no EDNS"
 	case opt.Z() != 0:
 		return No, "the flag came back"
-	case slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { return o.Option() == strangeOption }):
+	case slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { return o.Option() == unassignedOption }):
 		return No, "the option came back"
 	}
 	return Yes, ""
 }
 
-// judgeType judges the reply for a type that the server may never have heard of: it has none, or it has some.
-func judgeType(g sighting) (Verdict, string) {
+// judgeType judges the reply to a query for a type that the server may not know: with or without records, it must not
+// be an error.
+func judgeType(g observation) (Verdict, string) {
 	if g.msg.Rcode != dns.RcodeSuccess && g.msg.Rcode != dns.RcodeNameError {
 		return No, "the reply is " + wire.RcodeText(g.msg.Rcode)
 	}
 	return Yes, ""
 }
 
-func judgeSize(g sighting) (Verdict, string) {
-	if len(g.wire) > smallest {
-		return No, fmt.Sprintf("%d octets, although no more than %d were asked for", len(g.wire), smallest)
+func judgeSize(g observation) (Verdict, string) {
+	if len(g.wire) > minUDPSize {
+		return No, fmt.Sprintf("%d bytes, although the query allowed only %d", len(g.wire), minUDPSize)
 	}
 	return Yes, ""
 }
 
-// judgeRecursion judges the reply about the servers of the root. Those of the root itself answer with authority.
-func judgeRecursion(g sighting) (Verdict, string) {
+// judgeRecursion judges the reply to a query for the servers of the root. Root servers themselves answer
+// authoritatively.
+func judgeRecursion(g observation) (Verdict, string) {
 	if g.msg.RecursionAvailable && !g.msg.Authoritative && g.msg.Rcode == dns.RcodeSuccess && len(g.msg.Answer) > 0 {
-		return Yes, "it told the servers of the root"
+		return Yes, "it returned the servers of the root"
 	}
 	return No, ""
 }
 
-func judgeTransfer(g sighting) (Verdict, string) {
+func judgeTransfer(g observation) (Verdict, string) {
 	switch {
 	case g.msg == nil:
 		return Unknown, g.why()
@@ -81,10 +83,10 @@ func (s *session) dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", s.server.String())
 }
 
-// tcp sends a query over a connection of its own, and reads the first message that comes. The connection is closed then: of a
-// zone that is given away, its beginning is enough.
-func (s *session) tcp(ctx context.Context, query *dns.Msg) sighting {
-	g := sighting{query: query, transport: resolve.TCP, at: time.Now()}
+// askTCP sends a query over its own connection, reads the first message and closes the connection: of an allowed zone
+// transfer, the beginning is enough.
+func (s *session) askTCP(ctx context.Context, query *dns.Msg) observation {
+	g := observation{query: query, transport: resolve.TCP, at: time.Now()}
 	if g.err = s.before(ctx); g.err != nil {
 		return g
 	}

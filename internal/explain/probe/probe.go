@@ -1,4 +1,7 @@
-// Package probe finds out how a server takes queries that are unusual, but that every server must be able to take (RFC 8906).
+// Package probe tests how a server handles unusual queries that every server must support (RFC 8906).
+//
+// Start with Prober.Probe in this file: it sends an ordinary query and then one query for each Kind. judge.go turns
+// the replies into verdicts.
 package probe
 
 import (
@@ -21,39 +24,39 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Prober looks into the conduct of a server: how it takes queries that are unusual, but that every server must be able to take
-// (RFC 8906). The zero Prober works.
+// Prober probes servers with unusual queries that every server must support (RFC 8906). The zero Prober works.
 type Prober struct {
 	// Dial opens connections; default: a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Listen opens a socket for "udp4" or "udp6" that is not connected, so that replies from other addresses are seen, too;
-	// default: the system's.
+	// Listen opens an unconnected socket for "udp4" or "udp6", so that replies from other addresses are seen; default:
+	// the system's.
 	Listen func(ctx context.Context, network string) (net.PacketConn, error)
-	// Before is called before each query; if it fails, the query is not sent. It is for those who count and pace them.
+	// Before is called before each query, for counting and rate limits. If it fails, the query is not sent.
 	Before  func(ctx context.Context) error
-	Timeout time.Duration // of one try; default 1.5 s
+	Timeout time.Duration // timeout of one attempt; default 1.5 s
 	Port    uint16        // default 53
 }
 
-// Kind is a question about a server's conduct. The answer yes is good for all of them but Recursion and Transfer.
+// Kind is a question about the behaviour of a server. Yes is the good answer for all kinds except Recursion and
+// Transfer.
 type Kind string
 
 // The kinds.
 const (
-	Source    Kind = "source"       // replies from the address that was asked
+	Source    Kind = "source"       // replies from the address that was queried
 	Version   Kind = "edns-version" // replies BADVERS to EDNS version 1 (RFC 6891 §6.1.3)
-	Option    Kind = "edns-option"  // ignores EDNS options that it does not know (RFC 6891 §6.1.2)
-	Flag      Kind = "edns-flag"    // ignores EDNS flags that it does not know (RFC 6891 §6.1.4)
-	Types     Kind = "types"        // replies to types that are new, or unknown to everyone
-	Size      Kind = "size"         // sends no more over UDP than was asked for
-	Recursion Kind = "recursion"    // resolves names of others for strangers
-	Transfer  Kind = "transfer"     // gives the whole zone to strangers
+	Option    Kind = "edns-option"  // ignores unknown EDNS options (RFC 6891 §6.1.2)
+	Flag      Kind = "edns-flag"    // ignores unknown EDNS flags (RFC 6891 §6.1.4)
+	Types     Kind = "types"        // replies to queries for new and for unassigned types
+	Size      Kind = "size"         // observes the UDP size of the query
+	Recursion Kind = "recursion"    // resolves names of other zones for strangers
+	Transfer  Kind = "transfer"     // allows zone transfers to strangers
 )
 
-// Kinds are all kinds.
+// Kinds lists all kinds.
 var Kinds = []Kind{Source, Version, Option, Flag, Types, Size, Recursion, Transfer}
 
-// Verdict is the answer to the question of a probe. Unknown is what could not be found out, and says nothing about the server.
+// Verdict is the answer to the question of a probe. Unknown says nothing about the server.
 type Verdict string
 
 // The verdicts.
@@ -63,32 +66,32 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Result is a query that was sent to find out about a server's conduct, and what came of it.
+// Result is a query of a probe and its outcome.
 type Result struct {
 	Kind      Kind
 	Verdict   Verdict
-	Detail    string // in words
+	Detail    string // explanation of the verdict
 	Transport resolve.Transport
 	Name      dnsname.Name
 	Type      rr.Type
 	EDNS      bool
-	At        time.Time // when it was sent for the last time
+	At        time.Time // when the last attempt was sent
 	RTT       time.Duration
-	Sent      int            // how often
-	From      netip.AddrPort // where the reply came from
-	Reply     []byte         // with id 0; empty if there was none, or none that can be read
+	Sent      int            // number of attempts
+	From      netip.AddrPort // source address of the reply
+	Reply     []byte         // with message ID 0; empty if there was no readable reply
 }
 
-// Probe asks one server of a zone for what its kinds are about, at the same time. Types is several probes. A server that
-// does not reply to an ordinary query is asked nothing else, and nothing is known of it.
+// Probe queries one server of a zone, with one query for each kind and several for Types, concurrently. A server that
+// does not reply to an ordinary query gets no other queries.
 func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr, kinds []Kind) []Result {
 	s := session{Prober: p, zone: zone, server: netip.AddrPortFrom(server, cmp.Or(p.Port, 53))}
-	ordinary := s.udp(ctx, s.query(rr.TypeSOA))
+	ordinary := s.askUDP(ctx, s.query(rr.TypeSOA))
 	out := []Result{s.judgeSource(ordinary)}
 	if ordinary.msg == nil {
 		return out
 	}
-	trials := slices.DeleteFunc(s.trials(), func(t trial) bool { return !slices.Contains(kinds, t.kind) })
+	trials := slices.DeleteFunc(s.allTrials(), func(t trial) bool { return !slices.Contains(kinds, t.kind) })
 	results := make([]Result, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {
@@ -98,42 +101,43 @@ func (p *Prober) Probe(ctx context.Context, zone dnsname.Name, server netip.Addr
 	if s.lost.Load() {
 		for i, r := range results {
 			if r.Verdict == No && r.Reply == nil && r.Transport == resolve.UDP {
-				results[i].Verdict, results[i].Detail = Unknown, "no reply, but queries to it get lost"
+				results[i].Verdict, results[i].Detail = Unknown, "no reply, but packets to this server get lost"
 			}
 		}
 	}
 	return append(out, results...)
 }
 
-// session is one server that is being looked into.
+// session is the probing of one server.
 type session struct {
 	*Prober
 	zone   dnsname.Name
 	server netip.AddrPort
-	lost   atomic.Bool // a query that it replies to was without a reply before
+	lost   atomic.Bool // an earlier attempt of a query got no reply, a later one did
 }
 
-// trial is a query and how its reply is judged.
+// trial is a query, and the function that judges its reply.
 type trial struct {
 	kind  Kind
 	query *dns.Msg
-	judge func(sighting) (Verdict, string)
+	judge func(observation) (Verdict, string)
 }
 
 const (
-	// strangeOption and strangeType are for experiments, so that nobody knows them (RFC 6891 §9, RFC 6895 §3.1).
-	strangeOption = 65001
-	strangeType   = 65280
-	strangeFlag   = 0x40 // of Z, next to DO
-	smallest      = 512
+	// unassignedOption and unassignedType are reserved for experiments, so no server knows them (RFC 6891 §9, RFC 6895
+	// §3.1).
+	unassignedOption = 65001
+	unassignedType   = 65280
+	unassignedFlag   = 0x40 // in the Z field, next to DO
+	minUDPSize       = 512
 )
 
-func (s *session) trials() []trial {
+func (s *session) allTrials() []trial {
 	version, option, flag, small := s.query(rr.TypeSOA), s.query(rr.TypeSOA), s.query(rr.TypeSOA), s.query(rr.TypeNS)
 	version.IsEdns0().SetVersion(1)
-	option.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: strangeOption, Data: []byte("probe")}}
-	flag.IsEdns0().SetZ(strangeFlag)
-	small.IsEdns0().SetUDPSize(smallest)
+	option.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: unassignedOption, Data: []byte("probe")}}
+	flag.IsEdns0().SetZ(unassignedFlag)
+	small.IsEdns0().SetUDPSize(minUDPSize)
 	small.IsEdns0().SetDo()
 	others := new(dns.Msg).SetQuestion(".", dns.TypeNS)
 	others.SetEdns0(wire.UDPSize, false)
@@ -142,15 +146,15 @@ func (s *session) trials() []trial {
 		{Size, small, judgeSize}, {Recursion, others, judgeRecursion},
 		{Transfer, new(dns.Msg).SetAxfr(s.zone.String()), judgeTransfer},
 	}
-	for _, t := range []uint16{dns.TypeHTTPS, dns.TypeCAA, strangeType} {
+	for _, t := range []uint16{dns.TypeHTTPS, dns.TypeCAA, unassignedType} {
 		q := s.query(rr.Type(t))
-		q.Extra = nil // who does not know EDNS may well know the type
+		q.Extra = nil // a server without EDNS may still support the type
 		out = append(out, trial{Types, q, judgeType})
 	}
 	return out
 }
 
-// query is an ordinary one.
+// query returns an ordinary query to the zone.
 func (s *session) query(t rr.Type) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(s.zone.String(), uint16(t))
 	m.RecursionDesired = false
@@ -158,29 +162,30 @@ func (s *session) query(t rr.Type) *dns.Msg {
 	return m
 }
 
-// tries is how often a query without a reply is sent: packets get lost on the way, too.
+// tries is how often a query is sent until there is a reply: packets get lost.
 const tries = 3
 
-// try makes one trial. That there is no reply counts only if the server still replies to what is ordinary, and to all of that.
+// try runs one trial. A missing reply counts only if the server still replies to ordinary queries, and to all of
+// them.
 func (s *session) try(ctx context.Context, t trial) Result {
 	if t.kind == Transfer {
-		got := s.tcp(ctx, t.query)
-		return got.probe(t, t.judge)
+		got := s.askTCP(ctx, t.query)
+		return got.result(t, t.judge)
 	}
-	got := s.udp(ctx, t.query)
+	got := s.askUDP(ctx, t.query)
 	if got.msg != nil {
-		return got.probe(t, t.judge)
+		return got.result(t, t.judge)
 	}
-	if got.err == nil && s.udp(ctx, s.query(rr.TypeSOA)).msg != nil && t.kind != Recursion && t.kind != Size {
-		return got.probe(t, func(sighting) (Verdict, string) {
-			return No, fmt.Sprintf("no reply to %d such queries, but to others", got.sent)
+	if got.err == nil && s.askUDP(ctx, s.query(rr.TypeSOA)).msg != nil && t.kind != Recursion && t.kind != Size {
+		return got.result(t, func(observation) (Verdict, string) {
+			return No, fmt.Sprintf("no reply to %d such queries, although it replies to others", got.sent)
 		})
 	}
-	return got.probe(t, func(sighting) (Verdict, string) { return Unknown, got.why() })
+	return got.result(t, func(observation) (Verdict, string) { return Unknown, got.why() })
 }
 
-// sighting is what came of a query.
-type sighting struct {
+// observation is the outcome of a query.
+type observation struct {
 	query     *dns.Msg
 	transport resolve.Transport
 	at        time.Time
@@ -189,22 +194,22 @@ type sighting struct {
 	from      netip.AddrPort
 	wire      []byte
 	msg       *dns.Msg // nil: no reply
-	err       error    // why the server could not be asked; nil if it did not reply
+	err       error    // why the query failed; nil if the server did not reply
 }
 
-func (g sighting) why() string {
+func (g observation) why() string {
 	if g.err != nil {
 		return g.err.Error()
 	}
 	return "no reply"
 }
 
-// probe writes a sighting down.
-func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Result {
+// result converts an observation to a Result.
+func (g observation) result(t trial, judge func(observation) (Verdict, string)) Result {
 	q := g.query.Question[0]
 	name, err := dnsname.Parse(q.Name)
 	if err != nil {
-		name = dnsname.Root // it was one of ours
+		name = dnsname.Root // cannot happen: the name is from one of our queries
 	}
 	p := Result{Kind: t.kind, Transport: g.transport, Name: name, Type: rr.Type(q.Qtype), EDNS: g.query.IsEdns0() != nil,
 		At: g.at, RTT: g.rtt, Sent: g.sent, From: g.from}
@@ -217,8 +222,8 @@ func (g sighting) probe(t trial, judge func(sighting) (Verdict, string)) Result 
 }
 
 // judgeSource judges the reply to the ordinary query.
-func (s *session) judgeSource(g sighting) Result {
-	return g.probe(trial{kind: Source}, func(g sighting) (Verdict, string) {
+func (s *session) judgeSource(g observation) Result {
+	return g.result(trial{kind: Source}, func(g observation) (Verdict, string) {
 		switch {
 		case g.msg == nil:
 			return Unknown, g.why()
@@ -229,13 +234,13 @@ func (s *session) judgeSource(g sighting) Result {
 	})
 }
 
-// udp sends a query over a socket of its own until a reply comes, from wherever.
-func (s *session) udp(ctx context.Context, query *dns.Msg) sighting {
-	g := sighting{query: query, transport: resolve.UDP}
+// askUDP sends a query from its own socket until a reply arrives, from any address.
+func (s *session) askUDP(ctx context.Context, query *dns.Msg) observation {
+	g := observation{query: query, transport: resolve.UDP}
 	for g.sent < tries && g.msg == nil && g.err == nil {
 		if g.err = s.before(ctx); g.err == nil {
 			g.sent++
-			s.once(ctx, &g)
+			s.sendUDP(ctx, &g)
 		}
 	}
 	if g.msg != nil && g.sent > 1 {
@@ -251,8 +256,8 @@ func (s *session) before(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// once sends a query and waits for its reply, which is nil when none comes in time.
-func (s *session) once(ctx context.Context, g *sighting) {
+// sendUDP sends a query once and waits for its reply. Without a reply in time, g.msg stays nil.
+func (s *session) sendUDP(ctx context.Context, g *observation) {
 	conn, err := s.listen(ctx)
 	if err != nil {
 		g.err = err
@@ -276,7 +281,7 @@ func (s *session) once(ctx context.Context, g *sighting) {
 	s.read(ctx, conn, wire, g)
 }
 
-// probeTimeout is longer than a query goes around the world.
+// probeTimeout is longer than any round trip on the internet.
 const probeTimeout = 1500 * time.Millisecond
 
 func (s *session) listen(ctx context.Context) (net.PacketConn, error) {
@@ -290,8 +295,8 @@ func (s *session) listen(ctx context.Context) (net.PacketConn, error) {
 	return new(net.ListenConfig).ListenPacket(ctx, network, ":0")
 }
 
-// read waits for a reply with the id and the question of the query.
-func (s *session) read(ctx context.Context, conn net.PacketConn, query []byte, g *sighting) {
+// read waits for a reply with the ID and the question of the query.
+func (s *session) read(ctx context.Context, conn net.PacketConn, query []byte, g *observation) {
 	buf := make([]byte, dns.MaxMsgSize)
 	for {
 		n, from, err := conn.ReadFrom(buf)

@@ -21,7 +21,7 @@ const (
 	beside = "192.0.2.2"
 )
 
-// conduct is what a prober finds at a server that does what a script says: one word for each kind, those of one kind joined.
+// conduct probes a server and returns the verdicts of each kind, joined with spaces.
 func conduct(t *testing.T, p *probe.Prober, server netip.Addr) map[probe.Kind]string {
 	t.Helper()
 	got := map[probe.Kind]string{}
@@ -36,22 +36,24 @@ func conduct(t *testing.T, p *probe.Prober, server netip.Addr) map[probe.Kind]st
 
 var conducts = []struct {
 	name, script string
-	want         map[probe.Kind]string // where it is not proper
+	want         map[probe.Kind]string // differences from proper behaviour
 	silent       bool                  // leaves queries without a reply
 }{
 	{"proper", "", nil, false},
 	{"another source", "source " + beside, map[probe.Kind]string{"source": "no"}, false},
 	{"no EDNS", "edns ignore", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
-	{"refuses EDNS", "edns formerr", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, false},
+	{"refuses EDNS", "edns formerr", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"},
+		false},
 	{"open", "transfers\nresolve " + beside, map[probe.Kind]string{"transfer": "yes", "recursion": "yes"}, false},
 	{"too large", "large", map[probe.Kind]string{"size": "no"}, false},
-	{"drops what is strange", "edns brittle", map[probe.Kind]string{"edns-version": "no", "edns-option": "no", "edns-flag": "no"}, true},
+	{"drops what is strange", "edns brittle", map[probe.Kind]string{"edns-version": "no", "edns-option": "no",
+		"edns-flag": "no"}, true},
 	{"old", "ignorant", map[probe.Kind]string{"types": "no no no", "transfer": "unknown"}, true},
 	{"no TCP", "only udp", map[probe.Kind]string{"transfer": "unknown"}, false},
 	{"silent", "fault timeout", map[probe.Kind]string{"source": "unknown"}, true},
 }
 
-// proper is the conduct of a server as it should be, with what is different.
+// proper returns the verdicts of a proper server, with differences.
 func proper(different map[probe.Kind]string) map[probe.Kind]string {
 	if different["source"] == "unknown" {
 		return different
@@ -84,11 +86,11 @@ func TestProbe(t *testing.T) {
 				if diff := cmp.Diff(proper(tt.want), got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				time.Sleep(time.Minute) // until servers give up queries that were left
+				time.Sleep(time.Minute) // until servers drop queries without a reply
 			})
 		})
 		if tt.silent {
-			continue // waiting for nothing takes its time
+			continue // with real timeouts this takes too long
 		}
 		t.Run("sockets/"+tt.name, func(t *testing.T) {
 			net := probeNet(tt.script)
@@ -112,7 +114,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeLoss: of a server that queries to get lost on the way nothing bad is said because of that.
+// TestProbeLoss checks that packet loss never causes a bad verdict.
 func TestProbeLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := probeNet("loss 30%")
@@ -132,14 +134,14 @@ func TestProbeLoss(t *testing.T) {
 				}
 			}
 		}
-		if known < 800 { // of 1,100, less what is lost
+		if known < 800 { // of 1,100, minus those lost
 			t.Errorf("only %d things were found out", known)
 		}
 		time.Sleep(time.Minute)
 	})
 }
 
-// TestProbeBefore sees that each query is announced, and that none is sent without leave.
+// TestProbeBefore checks that Before is called for each query, and that no query is sent if it fails.
 func TestProbeBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := probeNet("")
@@ -151,7 +153,8 @@ func TestProbeBefore(t *testing.T) {
 			asked++
 			return nil
 		}}
-		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed), []probe.Kind{probe.Option}) {
+		for _, r := range p.Probe(t.Context(), dnsname.MustParse("example.org."), netip.MustParseAddr(probed),
+			[]probe.Kind{probe.Option}) {
 			if r.Kind == probe.Option && (r.Verdict != probe.Unknown || r.Detail != enough.Error()) {
 				t.Errorf("got %+v", r)
 			}
