@@ -12,40 +12,42 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Health is how one address of a resolver answers.
+// Health is the result of the check of one address of a resolver.
 type Health struct {
 	ID        string        `json:"id"`
 	Addr      netip.Addr    `json:"addr,omitzero"`
-	Answers   bool          `json:"answers"` // it resolves
+	Answers   bool          `json:"answers"` // it resolves names
 	RTT       time.Duration `json:"rtt"`
 	Rcode     string        `json:"rcode,omitempty"`
-	Validates bool          `json:"validates"`          // the reply was marked as secure
-	Instance  string        `json:"instance,omitempty"` // which of its servers answered, as it calls itself
+	Validates bool          `json:"validates"`          // the reply had the AD bit
+	Instance  string        `json:"instance,omitempty"` // identity of the server that answered, from NSID or id.server
 	Problem   string        `json:"problem,omitempty"`
 	Queries   int           `json:"queries"`
 }
 
 const (
-	perAddress   = 2 // queries
+	perAddress   = 2 // limit of queries
 	checkTimeout = 2 * time.Second
-	atATime      = 32
+	concurrency  = 32
 )
 
-// Check asks all addresses of resolvers for the SOA record of the root, which exists and which all of them have: it leaves no
-// trace in their caches. A second query goes to those that did not say who they are, or did not answer.
+// Check asks all addresses of resolvers for the SOA record of the root. All resolvers have this record, so the query
+// leaves no trace in their caches. A second query goes to addresses that did not reply or did not identify
+// themselves.
 func Check(ctx context.Context, x resolve.Exchanger, list []Resolver) []Health {
 	var out []Health
 	var servers []resolve.Server
 	for _, r := range list {
 		at := r.Servers()
 		if len(at) == 0 {
-			out, servers = append(out, Health{ID: r.ID, Problem: "not asked: only its name is known"}), append(servers, resolve.Server{})
+			out = append(out, Health{ID: r.ID, Problem: "not asked: it has no address in the list"})
+			servers = append(servers, resolve.Server{})
 		}
 		for _, s := range at {
 			out, servers = append(out, Health{ID: r.ID, Addr: s.Addr.Addr()}), append(servers, s)
 		}
 	}
-	slots := make(chan struct{}, atATime)
+	slots := make(chan struct{}, concurrency)
 	var group sync.WaitGroup
 	for i := range out {
 		if out[i].Problem != "" {
@@ -77,7 +79,8 @@ func (h *Health) ask(ctx context.Context, x resolve.Exchanger, server resolve.Se
 	if !h.Answers || h.Instance != "" || h.Queries >= perAddress {
 		return
 	}
-	q = iterate.Query{Server: server, Chaos: true, NoDNSSEC: true, Question: iterate.Question{Name: dnsname.MustParse("id.server."), Type: rr.TypeTXT}}
+	q = iterate.Query{Server: server, Chaos: true, NoDNSSEC: true,
+		Question: iterate.Question{Name: dnsname.MustParse("id.server."), Type: rr.TypeTXT}}
 	if v, err := h.send(ctx, x, q).View(); err == nil && len(v.Answer) > 0 && v.Answer[0].Type == rr.TypeTXT {
 		h.Instance = characters(v.Answer[0].Data)
 	}
@@ -96,13 +99,13 @@ func (h *Health) read(e iterate.Exchange, v iterate.View) {
 	switch {
 	case h.Answers:
 	case v.Rcode == "NOERROR":
-		h.Problem = "has no SOA record of the root: it does not resolve"
+		h.Problem = "replies without the SOA record of the root: it does not resolve names"
 	default:
-		h.Problem = "says " + v.Rcode
+		h.Problem = "replies " + v.Rcode
 	}
 }
 
-// characters is the first string of a TXT record.
+// characters returns the first string of a TXT record.
 func characters(data string) string {
 	if len(data) < 1 || len(data) < 1+int(data[0]) {
 		return ""

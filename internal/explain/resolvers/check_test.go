@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// fake answers by address.
+// fake is an Exchanger whose replies depend on the address.
 type fake struct {
 	mu   sync.Mutex // guards seen
 	seen map[string][]string
@@ -24,13 +24,15 @@ func (f *fake) Exchange(_ context.Context, s resolve.Server, query *dns.Msg) (*d
 	q := query.Question[0]
 	addr := s.Addr.Addr().String()
 	f.mu.Lock()
-	f.seen[addr] = append(f.seen[addr], fmt.Sprint(strings.ToLower(q.Name), " ", dns.ClassToString[q.Qclass], " ", dns.TypeToString[q.Qtype], " ", query.RecursionDesired))
+	f.seen[addr] = append(f.seen[addr], fmt.Sprint(strings.ToLower(q.Name), " ", dns.ClassToString[q.Qclass], " ",
+		dns.TypeToString[q.Qtype], " ", query.RecursionDesired))
 	count := len(f.seen[addr])
 	f.mu.Unlock()
 	r := new(dns.Msg).SetReply(query)
 	r.RecursionAvailable = true
 	if q.Qclass == dns.ClassCHAOS {
-		r.Answer = []dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeTXT, Class: dns.ClassCHAOS}, Txt: []string{"host-7"}}}
+		r.Answer = []dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeTXT, Class: dns.ClassCHAOS},
+			Txt: []string{"host-7"}}}
 		return r, nil
 	}
 	soa, _ := dns.NewRR(". 60 SOA a. b. 1 2 3 4 5")
@@ -70,7 +72,8 @@ func TestCheck(t *testing.T) {
 	f := &fake{seen: map[string][]string{}}
 	var got []string
 	for _, h := range resolvers.Check(t.Context(), f, list.Resolvers) {
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %v %t %t %d %s %s", h.ID, h.Addr, h.Answers, h.Validates, h.Queries, h.Instance, h.Problem)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %v %t %t %d %s %s", h.ID, h.Addr, h.Answers, h.Validates,
+			h.Queries, h.Instance, h.Problem)))
 	}
 	want := []string{
 		"a 192.0.2.1 true true 1 fra",
@@ -78,9 +81,9 @@ func TestCheck(t *testing.T) {
 		"b 192.0.2.3 false false 2  no reply in time",
 		"b 192.0.2.4 true false 2",
 		"b 2001:db8::1 true false 2 host-7",
-		"c 192.0.2.5 false false 1  says REFUSED",
-		"c 192.0.2.6 false false 1  has no SOA record of the root: it does not resolve",
-		"d invalid IP false false 0  not asked: only its name is known",
+		"c 192.0.2.5 false false 1  replies REFUSED",
+		"c 192.0.2.6 false false 1  replies without the SOA record of the root: it does not resolve names",
+		"d invalid IP false false 0  not asked: it has no address in the list",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

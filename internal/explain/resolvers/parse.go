@@ -1,6 +1,7 @@
 package resolvers
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -13,39 +14,42 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// parser reads a list line by line.
+// parser parses a list line by line.
 type parser struct {
 	list List
 	line int
-	open *Resolver
-	seen map[string]int // lines of ids and addresses
+	open *Resolver      // the resolver that the lines belong to; nil before the first
+	seen map[string]int // line numbers of IDs and addresses
 }
 
-// words set what a line is about. Those that are alone take nothing behind them.
+// words are the settings of a resolver. Those that are alone take no value.
 var words = map[string]struct {
 	alone bool
 	set   func(r *Resolver, value string) error
 }{
-	"operator":         {false, func(r *Resolver, v string) error { r.Operator = v; return nil }},
-	"region":           {false, func(r *Resolver, v string) error { r.Region = v; return nil }},
-	"country":          {false, setCountry},
-	"dot":              {false, setDoT},
-	"doh":              {false, func(r *Resolver, v string) (err error) { r.DoH, err = address(v); return err }},
-	"flush":            {false, func(r *Resolver, v string) (err error) { r.Flush, err = address(v); return err }},
-	"filters":          {true, func(r *Resolver, _ string) error { r.Filter, r.Vote = true, false; return nil }},
-	"novote":           {false, func(r *Resolver, v string) error { r.Vote, r.Reason = false, v; return nil }},
-	"ecs":              {true, func(r *Resolver, _ string) error { r.ECS = true; return nil }},
-	"encrypted":        {true, func(r *Resolver, _ string) error { r.Encrypted = true; return nil }},
-	"max-ttl":          {false, func(r *Resolver, v string) (err error) { r.MaxTTL, err = seconds(v); return err }},
-	"max-negative-ttl": {false, func(r *Resolver, v string) (err error) { r.MaxNegativeTTL, err = seconds(v); return err }},
-	"checked":          {false, func(r *Resolver, v string) error { r.Checked = v; return nil }},
+	"operator":  {false, func(r *Resolver, v string) error { r.Operator = v; return nil }},
+	"region":    {false, func(r *Resolver, v string) error { r.Region = v; return nil }},
+	"country":   {false, setCountry},
+	"dot":       {false, setDoT},
+	"doh":       {false, func(r *Resolver, v string) (err error) { r.DoH, err = address(v); return err }},
+	"flush":     {false, func(r *Resolver, v string) (err error) { r.Flush, err = address(v); return err }},
+	"filters":   {true, func(r *Resolver, _ string) error { r.Filter, r.Vote = true, false; return nil }},
+	"novote":    {false, func(r *Resolver, v string) error { r.Vote, r.Reason = false, v; return nil }},
+	"ecs":       {true, func(r *Resolver, _ string) error { r.ECS = true; return nil }},
+	"encrypted": {true, func(r *Resolver, _ string) error { r.Encrypted = true; return nil }},
+	"max-ttl":   {false, func(r *Resolver, v string) (err error) { r.MaxTTL, err = seconds(v); return err }},
+	"max-negative-ttl": {false, func(r *Resolver, v string) (err error) {
+		r.MaxNegativeTTL, err = seconds(v)
+		return err
+	}},
+	"checked": {false, func(r *Resolver, v string) error { r.Checked = v; return nil }},
 }
 
 func (p *parser) do(word, value string) error {
 	switch word {
 	case "date":
 		if _, err := time.Parse(time.DateOnly, value); err != nil {
-			return fmt.Errorf("%q is no date; write it as 2026-11-15", value)
+			return fmt.Errorf("%q is not a date; write it as 2026-11-15", value)
 		}
 		p.list.Date = value
 		return nil
@@ -53,7 +57,7 @@ func (p *parser) do(word, value string) error {
 		return p.begin(value)
 	}
 	if p.open == nil {
-		return fmt.Errorf("%q belongs below a line \"resolver NAME\"", word)
+		return fmt.Errorf("%q must come after a line \"resolver ID\"", word)
 	}
 	if word == "v4" || word == "v6" {
 		return p.addresses(word == "v4", value)
@@ -62,11 +66,11 @@ func (p *parser) do(word, value string) error {
 	switch {
 	case !ok:
 		known := slices.Sorted(maps.Keys(words))
-		return fmt.Errorf("%q is not known; known are date, resolver, v4, v6, %s", word, strings.Join(known, ", "))
+		return fmt.Errorf("%q is not a setting; use date, resolver, v4, v6, %s", word, strings.Join(known, ", "))
 	case w.alone && value != "":
-		return fmt.Errorf("%q stands alone, but %q follows it", word, value)
+		return fmt.Errorf("%q takes no value, but has %q", word, value)
 	case !w.alone && value == "":
-		return fmt.Errorf("something must follow %q", word)
+		return fmt.Errorf("%q needs a value", word)
 	}
 	return w.set(p.open, value)
 }
@@ -76,7 +80,7 @@ func (p *parser) begin(id string) error {
 		return err
 	}
 	if id == "" || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return fmt.Errorf("%q is no id; use small letters, digits and hyphens", id)
+		return fmt.Errorf("%q is not an ID; use lower-case letters, digits and hyphens", id)
 	}
 	if err := p.once(id); err != nil {
 		return err
@@ -85,7 +89,7 @@ func (p *parser) begin(id string) error {
 	return nil
 }
 
-// end completes the resolver that is open.
+// end completes the open resolver.
 func (p *parser) end() error {
 	r := p.open
 	p.open = nil
@@ -101,9 +105,10 @@ func (p *parser) end() error {
 	return nil
 }
 
+// once refuses a duplicate ID or address.
 func (p *parser) once(what string) error {
 	if line, twice := p.seen[what]; twice {
-		return fmt.Errorf("%s is there already, in line %d", what, line)
+		return fmt.Errorf("%s is a duplicate of line %d", what, line)
 	}
 	p.seen[what] = p.line
 	return nil
@@ -111,15 +116,15 @@ func (p *parser) once(what string) error {
 
 func (p *parser) addresses(v4 bool, value string) error {
 	if value == "" {
-		return fmt.Errorf("at least one address must follow")
+		return errors.New("v4 and v6 need at least one address")
 	}
 	for _, text := range strings.Fields(value) {
 		a, err := netip.ParseAddr(text)
 		if err != nil || a.Zone() != "" {
-			return fmt.Errorf("%q is no address", text)
+			return fmt.Errorf("%q is not an IP address", text)
 		}
 		if a.Is4() != v4 {
-			return fmt.Errorf("%s is of the other family: v4 is for IPv4, v6 for IPv6", a)
+			return fmt.Errorf("%s has the wrong family: v4 is for IPv4, v6 for IPv6", a)
 		}
 		if err := p.once(a.String()); err != nil {
 			return err
@@ -135,16 +140,16 @@ func (p *parser) addresses(v4 bool, value string) error {
 
 func setCountry(r *Resolver, v string) error {
 	if len(v) != 2 || strings.Trim(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return fmt.Errorf("%q is no code of a country; they have two capital letters", v)
+		return fmt.Errorf("%q is not a country code; use two capital letters", v)
 	}
 	r.Country = v
 	return nil
 }
 
-// setDoT takes the name in a certificate. It may be an address.
+// setDoT sets the name in the certificate. It may be an address.
 func setDoT(r *Resolver, v string) error {
 	if _, err := dnsname.Parse(v); err != nil || strings.ContainsAny(v, " /:") {
-		return fmt.Errorf("%q is no name of a server", v)
+		return fmt.Errorf("%q is not a server name", v)
 	}
 	r.DoT = v
 	return nil
@@ -153,7 +158,7 @@ func setDoT(r *Resolver, v string) error {
 func address(v string) (string, error) {
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%q is no address of a page; it begins with https://", v)
+		return "", fmt.Errorf("%q is not a URL that begins with https://", v)
 	}
 	return v, nil
 }
@@ -161,7 +166,7 @@ func address(v string) (string, error) {
 func seconds(v string) (uint32, error) {
 	n, err := strconv.ParseUint(v, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number of seconds", v)
+		return 0, fmt.Errorf("%q is not a number of seconds", v)
 	}
 	return uint32(n), nil
 }

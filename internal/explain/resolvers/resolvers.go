@@ -1,8 +1,11 @@
-// Package resolvers is the list of recursive resolvers that caches are looked at through: dated data, and whether it still
-// holds.
+// Package resolvers holds the dated list of recursive resolvers whose caches are compared, and checks that they
+// answer.
 //
-// The list is text. Empty lines and those that begin with # say nothing; "date YYYY-MM-DD" says as of when it is; each
-// resolver begins with its id, and lines below it say more:
+// Start with List and Resolver in this file; Load returns the built-in list of public.txt, and Check in check.go
+// queries every address.
+//
+// A list is text. Empty lines and lines that begin with # are ignored. "date YYYY-MM-DD" is the date of the list. A
+// line "resolver ID" begins a resolver, and the lines below it describe it:
 //
 //	date 2026-11-15
 //	resolver office
@@ -11,18 +14,18 @@
 //	  country DE
 //	  v4 192.0.2.53 192.0.2.54
 //	  v6 2001:db8::53
-//	  dot dns.example.org                     the name in the certificate of DNS over TLS
+//	  dot dns.example.org                     name in the certificate of DNS over TLS
 //	  doh https://dns.example.org/dns-query
-//	  flush https://dns.example.org/flush     where people can make it forget a name
-//	  filters                                 leaves out names on purpose; it does not vote, either
-//	  novote REASON                           its answers are shown, and not counted
+//	  flush https://dns.example.org/flush     page on which users can flush a name from the cache
+//	  filters                                 blocks some names; implies novote
+//	  novote REASON                           its answers are shown, but not counted
 //	  ecs                                     sends client subnets, and so has many caches
 //	  encrypted                               answers only over TLS and HTTPS
-//	  max-ttl 86400                           keeps nothing longer
-//	  max-negative-ttl 3600                   nor that something does not exist
-//	  checked memory                          how the entry is known
+//	  max-ttl 86400                           upper limit of TTLs, in seconds
+//	  max-negative-ttl 3600                   upper limit of negative TTLs, in seconds
+//	  checked memory                          how the entry was verified
 //
-// The id and one address, or a name for DoH or DoT, are enough.
+// A resolver needs an ID and at least one address, DoH URL or DoT name.
 package resolvers
 
 import (
@@ -36,18 +39,18 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// List is resolvers as of a date.
+// List is a list of resolvers as of a date.
 type List struct {
-	Name      string     `json:"name"` // of the file it is from
+	Name      string     `json:"name"` // name of the file
 	Date      string     `json:"date"` // 2006-01-02; empty if the file has none
 	Resolvers []Resolver `json:"resolvers"`
 }
 
-// Resolver is one service. It may have many caches at many places.
+// Resolver is one service. It may have many caches in many locations.
 type Resolver struct {
 	ID       string       `json:"id"`
 	Operator string       `json:"operator,omitempty"`
-	Region   string       `json:"region,omitempty"`  // global, or a part of the world
+	Region   string       `json:"region,omitempty"`  // global, or a continent
 	Country  string       `json:"country,omitempty"` // ISO 3166
 	V4       []netip.Addr `json:"v4,omitempty"`
 	V6       []netip.Addr `json:"v6,omitempty"`
@@ -56,17 +59,17 @@ type Resolver struct {
 	Flush    string       `json:"flush,omitempty"`
 
 	Filter    bool   `json:"filter"`
-	Vote      bool   `json:"vote"` // its answers count
+	Vote      bool   `json:"vote"` // its answers are counted
 	Reason    string `json:"reason,omitempty"`
 	ECS       bool   `json:"ecs"`
 	Encrypted bool   `json:"encrypted"`
 
-	MaxTTL         uint32 `json:"maxTTL,omitempty"` // 0: not known
+	MaxTTL         uint32 `json:"maxTTL,omitempty"` // 0: unknown
 	MaxNegativeTTL uint32 `json:"maxNegativeTTL,omitempty"`
 	Checked        string `json:"checked,omitempty"`
 }
 
-// Servers are where a resolver is asked, IPv4 first.
+// Servers returns the endpoints of a resolver, IPv4 first.
 func (r Resolver) Servers() (out []resolve.Server) {
 	for _, a := range slices.Concat(r.V4, r.V6) {
 		s := resolve.Server{Addr: netip.AddrPortFrom(a, 53)}
@@ -78,7 +81,7 @@ func (r Resolver) Servers() (out []resolve.Server) {
 	return out
 }
 
-// Find finds a resolver by its id, or by an address.
+// Find finds a resolver by ID or by address.
 func (l *List) Find(what string) (Resolver, bool) {
 	addr, _ := netip.ParseAddr(what)
 	i := slices.IndexFunc(l.Resolvers, func(r Resolver) bool {
@@ -90,9 +93,9 @@ func (l *List) Find(what string) (Resolver, bool) {
 	return l.Resolvers[i], true
 }
 
-// String tells the list and its date, as reports show it.
+// String returns the number of resolvers, the name and the date, for reports.
 func (l *List) String() string {
-	date := "of no date"
+	date := "undated"
 	if l.Date != "" {
 		date = "of " + l.Date
 	}
@@ -102,16 +105,16 @@ func (l *List) String() string {
 //go:embed public.txt
 var public string
 
-// Load is the list that comes with the program.
+// Load returns the built-in list.
 func Load() *List {
 	l, err := Parse("public resolvers", public)
 	if err != nil {
-		panic(err) // a test reads it
+		panic(err) // a test parses the list
 	}
 	return l
 }
 
-// LoadFile reads a list of one's own.
+// LoadFile reads a list from a file.
 func LoadFile(path string) (*List, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -120,7 +123,7 @@ func LoadFile(path string) (*List, error) {
 	return Parse(path, string(text))
 }
 
-// Parse reads a list. Errors begin with its name and the line.
+// Parse parses a list. Errors begin with the name and the line.
 func Parse(name, text string) (*List, error) {
 	p := parser{list: List{Name: name}, seen: map[string]int{}}
 	for i, line := range strings.Split(text, "\n") {
@@ -137,7 +140,7 @@ func Parse(name, text string) (*List, error) {
 		return nil, fmt.Errorf("%s:%d: %w", name, p.line, err)
 	}
 	if len(p.list.Resolvers) == 0 {
-		return nil, fmt.Errorf("%s: there is no resolver in it; a line \"resolver NAME\" begins one", name)
+		return nil, fmt.Errorf("%s: the list has no resolver; add a line \"resolver ID\"", name)
 	}
 	return &p.list, nil
 }

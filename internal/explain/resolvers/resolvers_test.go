@@ -80,7 +80,9 @@ func TestServers(t *testing.T) {
 
 func TestLoadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.txt")
-	if err := os.WriteFile(path, []byte("# ours\nresolver office\n v4 192.0.2.53\n max-ttl 600\n max-negative-ttl 60\n\nresolver guest\n\tv6 2001:db8::53\n\tfilters\n"), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("# ours\nresolver office\n v4 192.0.2.53\n max-ttl 600\n max-negative-ttl 60\n\nresolver guest\n\tv6 "+
+			"2001:db8::53\n\tfilters\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := resolvers.LoadFile(path)
@@ -88,10 +90,11 @@ func TestLoadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	office, guest := l.Resolvers[0], l.Resolvers[1]
-	if office.ID != "office" || !office.Vote || office.MaxTTL != 600 || office.MaxNegativeTTL != 60 || guest.Vote || !guest.Filter || l.Date != "" {
+	if office.ID != "office" || !office.Vote || office.MaxTTL != 600 || office.MaxNegativeTTL != 60 || guest.Vote ||
+		!guest.Filter || l.Date != "" {
 		t.Errorf("%+v", l)
 	}
-	if got, want := l.String(), "2 resolvers ("+path+", of no date)"; got != want {
+	if got, want := l.String(), "2 resolvers ("+path+", undated)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if _, err := resolvers.LoadFile(path + "x"); err == nil || !strings.Contains(err.Error(), path) {
@@ -101,26 +104,26 @@ func TestLoadFile(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	tests := []struct{ text, want string }{
-		{"", "f: there is no resolver in it"},
-		{"date today", `f:1: "today" is no date`},
-		{"v4 192.0.2.1", `f:1: "v4" belongs below`},
-		{"resolver A", `f:1: "A" is no id`},
-		{"resolver", `f:1: "" is no id`},
-		{"resolver a\nv4 192.0.2.1\nresolver a", "f:3: a is there already, in line 1"},
-		{"resolver a\nv4 192.0.2.1\n\nresolver b\nv4 192.0.2.2 192.0.2.1", "f:5: 192.0.2.1 is there already, in line 2"},
-		{"resolver a\nv4 192.0.2.256", `f:2: "192.0.2.256" is no address`},
-		{"resolver a\nv4 2001:db8::1", "f:2: 2001:db8::1 is of the other family"},
-		{"resolver a\nv4", "f:2: at least one address"},
+		{"", "f: the list has no resolver"},
+		{"date today", `f:1: "today" is not a date`},
+		{"v4 192.0.2.1", `f:1: "v4" must come after`},
+		{"resolver A", `f:1: "A" is not an ID`},
+		{"resolver", `f:1: "" is not an ID`},
+		{"resolver a\nv4 192.0.2.1\nresolver a", "f:3: a is a duplicate of line 1"},
+		{"resolver a\nv4 192.0.2.1\n\nresolver b\nv4 192.0.2.2 192.0.2.1", "f:5: 192.0.2.1 is a duplicate of line 2"},
+		{"resolver a\nv4 192.0.2.256", `f:2: "192.0.2.256" is not an IP address`},
+		{"resolver a\nv4 2001:db8::1", "f:2: 2001:db8::1 has the wrong family"},
+		{"resolver a\nv4", "f:2: v4 and v6 need at least one address"},
 		{"resolver a\nresolver b", "f:2: resolver a has no address"},
 		{"resolver a", "f:1: resolver a has no address"},
 		{"resolver a\nv4 192.0.2.1\nencrypted", "f:3: resolver a is encrypted"},
-		{"resolver a\ncolour red", `f:2: "colour" is not known; known are date`},
-		{"resolver a\necs yes", `f:2: "ecs" stands alone`},
-		{"resolver a\noperator", `f:2: something must follow`},
-		{"resolver a\ncountry Germany", `f:2: "Germany" is no code`},
-		{"resolver a\ndoh http://x", `f:2: "http://x" is no address of a page`},
-		{"resolver a\ndot tls://x", `f:2: "tls://x" is no name`},
-		{"resolver a\nmax-ttl 1h", `f:2: "1h" is no number`},
+		{"resolver a\ncolour red", `f:2: "colour" is not a setting; use date`},
+		{"resolver a\necs yes", `f:2: "ecs" takes no value`},
+		{"resolver a\noperator", `f:2: "operator" needs a value`},
+		{"resolver a\ncountry Germany", `f:2: "Germany" is not a country code`},
+		{"resolver a\ndoh http://x", `f:2: "http://x" is not a URL`},
+		{"resolver a\ndot tls://x", `f:2: "tls://x" is not a server name`},
+		{"resolver a\nmax-ttl 1h", `f:2: "1h" is not a number`},
 	}
 	for _, tt := range tests {
 		if _, err := resolvers.Parse("f", tt.text); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
