@@ -30,7 +30,7 @@ func readAnchors(file string) (out []secure.Anchor, err error) {
 		out = append(out, a)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: has no trust anchor", file)
+		return nil, fmt.Errorf("%s: the file has no trust anchor", file)
 	}
 	return out, nil
 }
@@ -67,11 +67,11 @@ func readHints(file string) (out []iterate.Host, err error) {
 			}
 		}
 		if len(h.Glue) == before {
-			return nil, fmt.Errorf("%s:%d: has no address", file, n)
+			return nil, fmt.Errorf("%s:%d: the line has no address", file, n)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: names no root server", file)
+		return nil, fmt.Errorf("%s: the file has no root server", file)
 	}
 	return out, nil
 }

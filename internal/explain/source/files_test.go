@@ -8,9 +8,11 @@ import (
 )
 
 func TestReadAnchors(t *testing.T) {
-	const key = ". 172800 IN DNSKEY 257 3 13 mdsswUyr3DPW132mOi8V9xESWE8jTo0dxCjjnopKl+GqJxpVXckHAeF+KkxLbxILfDLUT0rAK9iUzy1L53eKGQ=="
+	const key = ". 172800 IN DNSKEY 257 3 13 " +
+		"mdsswUyr3DPW132mOi8V9xESWE8jTo0dxCjjnopKl+GqJxpVXckHAeF+KkxLbxILfDLUT0rAK9iUzy1L53eKGQ=="
 	for text, want := range map[string]string{
-		". DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n\n; old ones\n" + key + " ; new\n": "",
+		". DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n\n; old ones\n" + key +
+			" ; new\n": "",
 		"; nothing\n":           "has no trust anchor",
 		". NS a.example.org.\n": ":1: ",
 		"\nnot a record\n":      ":2: ",

@@ -1,5 +1,7 @@
-// Package source builds the gatherer of a scan: which internet it asks, from the flags of a command or the settings of
-// a server.
+// Package source builds the gatherer of a scan from the flags of a command or the settings of a server.
+//
+// Start with Open in this file: Config selects the public internet or a lab, and the servers that may be queried. Ask
+// runs a scan with the gatherer.
 package source
 
 import (
@@ -24,16 +26,17 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// unused is an address for documentation (RFC 5737) at which no server exists: a reply from it comes from a middlebox.
+// unused is an address for documentation (RFC 5737) at which there is no server: a reply from it comes from a
+// middlebox.
 var unused = netip.MustParseAddr("192.0.2.53")
 
-// Config says which servers a gatherer may ask. The zero value asks the public DNS and its registries.
+// Config selects the servers that a gatherer may query. The zero value selects the public DNS and its registries.
 type Config struct {
 	Lab        string            // directory of a lab, which is then the whole internet
 	Hints      string            // file of root servers; empty: the public ones. Not with Lab
 	Anchors    string            // file of trust anchors; empty: those of the public root. Not with Lab
 	Resolvers  string            // file of the resolvers to compare with; empty: the built-in list, or those of the lab
-	NoRegistry bool              // do not ask registries
+	NoRegistry bool              // do not query registries
 	PublicOnly bool              // never send to addresses that are not public. Not with Lab
 	Special    specialaddr.Table // which addresses are not public
 	Log        *slog.Logger
@@ -54,13 +57,13 @@ func Open(c Config) (gather.Gatherer, *resolvers.List, error) {
 
 // openPublic returns a gatherer for the public DNS.
 func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gatherer, list *resolvers.List, err error) {
-	stray := gather.Only(dial, netip.AddrPortFrom(unused, 53)) // the one address that is asked and not public
+	unusedDial := gather.Only(dial, netip.AddrPortFrom(unused, 53)) // the only address that is queried but not public
 	if c.PublicOnly {
 		dial, listen = gather.PublicOnly(dial, c.Special), gather.PublicOnlyListen(listen, c.Special)
 	}
 	g = gather.Gatherer{
 		Exchanger:       &resolve.Client{Dial: dial, AsIs: true},
-		UnusedExchanger: &resolve.Client{Dial: stray, AsIs: true},
+		UnusedExchanger: &resolve.Client{Dial: unusedDial, AsIs: true},
 		Prober:          &probe.Prober{Dial: dial, Listen: listen},
 		Hints:           iterate.RootHints(),
 		Anchors:         secure.RootAnchors(),
@@ -108,7 +111,7 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 		Anchors:   []secure.Anchor{anchor},
 		Options: gather.Options{
 			Vantage: "lab",
-			Rate:    1000, // the servers are on this machine: no need to spare them
+			Rate:    1000, // the servers are on this machine and need no protection
 			Timeouts: []time.Duration{
 				150 * time.Millisecond, 200 * time.Millisecond, 250 * time.Millisecond},
 			Recursion: time.Second, // a resolver of the lab tries all servers of a zone before it answers with stale data
@@ -128,7 +131,7 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	return g, list, nil
 }
 
-// LoadLab finds the lab that runs in a directory.
+// LoadLab returns the lab that runs in a directory.
 func LoadLab(dir string) (*lab.Lab, error) {
 	l, err := lab.Load(dir)
 	if errors.Is(err, lab.ErrNoLab) {
@@ -167,8 +170,9 @@ func Resolvers(file string) (*resolvers.List, error) {
 	return resolvers.LoadFile(file)
 }
 
-// Ask runs a scan of this kind. Types are not used by explain.Scan.
-func Ask(ctx context.Context, g *gather.Gatherer, kind explain.Kind, input string, types []rr.Type) (*explain.Facts, error) {
+// Ask runs a scan of the given kind. explain.Scan ignores types.
+func Ask(ctx context.Context, g *gather.Gatherer, kind explain.Kind, input string, types []rr.Type) (*explain.Facts,
+	error) {
 	switch kind {
 	case explain.Scan:
 		return g.Scan(ctx, input)
@@ -181,14 +185,14 @@ func Ask(ctx context.Context, g *gather.Gatherer, kind explain.Kind, input strin
 
 var stageTexts = map[string]string{
 	gather.StageWalk:         "from the root to the name",
-	gather.StageServers:      "the conduct of the servers",
-	gather.StageAnswers:      "what each server answers",
-	gather.StageSettle:       "whether servers that are behind catch up",
-	gather.StageRegistration: "at the registry",
-	gather.StageResolvers:    "what resolvers hold",
+	gather.StageServers:      "probing the servers",
+	gather.StageAnswers:      "the answers of each server",
+	gather.StageSettle:       "waiting for servers with an older version of the zone",
+	gather.StageRegistration: "the registration of the domain",
+	gather.StageResolvers:    "the caches of resolvers",
 }
 
-// StageText describes a stage of a scan for people.
+// StageText returns a stage of a scan in words.
 func StageText(stage string) string {
 	return cmp.Or(stageTexts[stage], stage)
 }

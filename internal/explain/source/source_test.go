@@ -61,7 +61,7 @@ func TestAsksUnusedAddress(t *testing.T) {
 	}
 	at := func(a string) resolve.Server { return resolve.Server{Addr: netip.MustParseAddrPort(a)} }
 	query := new(dns.Msg).SetQuestion(".", dns.TypeNS)
-	_, _ = g.Exchanger.Exchange(t.Context(), at("192.0.2.53:53"), query) // as glue of a stranger's zone
+	_, _ = g.Exchanger.Exchange(t.Context(), at("192.0.2.53:53"), query) // as if it were glue of a stranger's zone
 	for _, other := range []string{"192.0.2.53:80", "192.0.2.54:53", "10.0.0.1:53", "198.41.0.4:53"} {
 		_, _ = g.UnusedExchanger.Exchange(t.Context(), at(other), query)
 	}
