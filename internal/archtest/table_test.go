@@ -69,7 +69,7 @@ var layers = []layer{
 		"internal/httpapi":                        {},
 		"internal/httpapi/admin":                  {"internal/httpapi"},
 		"internal/httpapi/designate":              {"internal/httpapi"},
-		"internal/httpapi/explain":                {"internal/httpapi"},
+		"internal/httpapi/explainapi":             {"internal/httpapi"},
 		"internal/httpapi/identity":               {"internal/httpapi"},
 		"internal/httpapi/mec":                    {"internal/httpapi", "internal/httpapi/mechttp"},
 		"internal/httpapi/mechttp":                {"internal/httpapi"},

@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/explain/source"
-	explainapi "github.com/nameplane/nameplane/internal/httpapi/explain"
+	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/alias"
 	"github.com/nameplane/nameplane/internal/dnsname"
-	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/scans"
@@ -28,7 +28,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	"github.com/nameplane/nameplane/internal/httpapi/explain"
+	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 	"github.com/nameplane/nameplane/internal/httpapi/mec"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
@@ -118,8 +118,8 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 // explain adds the door to looks at names, at which every name has one address, and no one is wrong.
 func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	look := func(_ context.Context, name dnsname.Name, req scans.Request, _ []looks.Past, _ func(scans.Progress)) (*looks.Facts, error) {
-		return &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now()}, nil
+	look := func(_ context.Context, name dnsname.Name, req scans.Request, _ []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
+		return &explain.Facts{Schema: explain.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now()}, nil
 	}
 	parse := func(s string) (dnsname.Name, error) {
 		name, _, err := gather.ParseInput(s)
@@ -133,7 +133,7 @@ func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 	ended := make(chan error)
 	go func() { ended <- service.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	explain.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
+	explainapi.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
 }
 
 // served is the document that the server sends, as JSON.

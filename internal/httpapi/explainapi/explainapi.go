@@ -1,6 +1,8 @@
-// Package explain is the door to looks at names: scans are begun, watched and read here, with their evidence and their
-// history.
-package explain
+// Package explainapi serves the HTTP API for scans of names, /explain/v1: clients start, watch and read scans, with
+// their evidence and history.
+//
+// Start with API.Register in this file: it lists all routes. events.go serves the event stream of a running scan.
+package explainapi
 
 import (
 	"bytes"
@@ -16,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/report"
@@ -27,45 +29,46 @@ import (
 	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
-// base is where the door is.
+// base is the path prefix of the API.
 const base = "/explain/v1"
 
-// API is the door.
+// API holds what the handlers need.
 type API struct {
 	Scans     *scans.Service
 	Resolvers *resolvers.List
 	PublicURL string
 	Log       *slog.Logger    // default: none
-	Done      <-chan struct{} // closed when the server stops: streams end
+	Done      <-chan struct{} // closed when the server stops: event streams end
 }
 
-// Register adds the door's paths to a mux that is inside the frame.
+// Register adds the routes to a mux inside an httpapi.Frame.
 func (a API) Register(mux *http.ServeMux) {
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &door{API: a, streams: make(chan struct{}, maxStreams)}
-	mux.HandleFunc("POST /explain/v1/scans", d.handle(d.start))
-	mux.HandleFunc("GET /explain/v1/scans", d.handle(d.list))
-	mux.HandleFunc("GET /explain/v1/scans/{id}", d.handle(d.get))
-	mux.HandleFunc("GET /explain/v1/scans/{id}/report", d.handle(d.report))
-	mux.HandleFunc("GET /explain/v1/scans/{id}/events", d.handle(d.events))
-	mux.HandleFunc("GET /explain/v1/scans/{id}/raw", d.handle(d.raw))
-	mux.HandleFunc("GET /explain/v1/scans/{id}/diff", d.handle(d.diff))
-	mux.HandleFunc("GET /explain/v1/checks", d.handle(d.checks))
-	mux.HandleFunc("GET /explain/v1/checks/{id}", d.handle(d.check))
-	mux.HandleFunc("GET /explain/v1/resolvers", d.handle(d.resolvers))
+	h := &handler{API: a, streams: make(chan struct{}, maxStreams)}
+	mux.HandleFunc("POST /explain/v1/scans", h.handle(h.start))
+	mux.HandleFunc("GET /explain/v1/scans", h.handle(h.list))
+	mux.HandleFunc("GET /explain/v1/scans/{id}", h.handle(h.get))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/report", h.handle(h.report))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/events", h.handle(h.events))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/raw", h.handle(h.raw))
+	mux.HandleFunc("GET /explain/v1/scans/{id}/diff", h.handle(h.diff))
+	mux.HandleFunc("GET /explain/v1/checks", h.handle(h.checks))
+	mux.HandleFunc("GET /explain/v1/checks/{id}", h.handle(h.check))
+	mux.HandleFunc("GET /explain/v1/resolvers", h.handle(h.resolvers))
 }
 
-type door struct {
+// handler implements the routes.
+type handler struct {
 	API
-	streams chan struct{} // a place for each event stream
+	streams chan struct{} // one slot for each event stream
 }
 
-// handle answers with the error of a handler.
-func (d *door) handle(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+// handle converts the error of a handler function to a response.
+func (h *handler) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
+		err := serve(w, r)
 		var busy *scans.BusyError
 		switch {
 		case err == nil:
@@ -79,20 +82,20 @@ func (d *door) handle(h func(http.ResponseWriter, *http.Request) error) http.Han
 		case errors.Is(err, scans.ErrPrivate):
 			httpapi.Error(w, r, http.StatusForbidden, err.Error())
 		case !httpapi.Fail(w, r, err):
-			d.Log.Error("explain request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
+			h.Log.Error("explain request failed", "error", err, "request_id", httpapi.RequestID(r.Context()))
 		}
 	}
 }
 
-// scan is a Scan as clients see it.
+// scan is the JSON form of a Scan.
 type scan struct {
 	scans.Scan
 	Report json.RawMessage   `json:"report,omitempty"`
 	Links  map[string]string `json:"links"`
 }
 
-func (d *door) show(r *http.Request, x scans.Scan) scan {
-	self := httpapi.BaseURL(r, d.PublicURL) + base + "/scans/" + x.ID
+func (h *handler) show(r *http.Request, x scans.Scan) scan {
+	self := httpapi.BaseURL(r, h.PublicURL) + base + "/scans/" + x.ID
 	links := map[string]string{"self": self, "events": self + "/events"}
 	if x.State == scans.Done {
 		links["report"], links["raw"] = self+"/report", self+"/raw"
@@ -103,8 +106,8 @@ func (d *door) show(r *http.Request, x scans.Scan) scan {
 	return scan{Scan: x, Links: links}
 }
 
-// start begins a scan. To make somebody else's servers answer questions is to change something, so readers may not.
-func (d *door) start(w http.ResponseWriter, r *http.Request) error {
+// start starts a scan. It makes the server send queries to servers of others, so readers may not do it.
+func (h *handler) start(w http.ResponseWriter, r *http.Request) error {
 	c := httpapi.CallerOf(r.Context())
 	if !c.CanWrite() {
 		httpapi.Error(w, r, http.StatusForbidden, "this needs the role member")
@@ -114,20 +117,20 @@ func (d *door) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x, err := d.Scans.Start(r.Context(), httpapi.Actor(r.Context(), "explain"), httpapi.ClientAddr(r), req)
+	x, err := h.Scans.Start(r.Context(), httpapi.Actor(r.Context(), "explain"), httpapi.ClientAddr(r), req)
 	if err != nil {
 		return err
 	}
-	out := d.show(r, x)
+	out := h.show(r, x)
 	w.Header().Set("Location", out.Links["self"])
 	httpapi.JSON(w, http.StatusAccepted, out)
 	return nil
 }
 
-// keys are those that a request may have.
+// keys are the keys that a request may have.
 var keys = []string{"kind", "target", "types", "expect", "change"}
 
-// decode reads a request strictly: a key that is not known is one that somebody relies on.
+// decode reads a request strictly: a client that sends an unknown key relies on it.
 func decode(r *http.Request) (req scans.Request, err error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -139,7 +142,7 @@ func decode(r *http.Request) (req scans.Request, err error) {
 	}
 	for k := range given {
 		if !slices.Contains(keys, k) {
-			return req, fmt.Errorf("%w: the body has a key that is not known: %s", scans.ErrRequest, k)
+			return req, fmt.Errorf("%w: the body has an unknown key: %s", scans.ErrRequest, k)
 		}
 	}
 	if err := strictjson.Unmarshal(raw, &req); err != nil {
@@ -148,9 +151,9 @@ func decode(r *http.Request) (req scans.Request, err error) {
 	return req, nil
 }
 
-func (d *door) list(w http.ResponseWriter, r *http.Request) error {
+func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	f := scans.Filter{Kind: looks.Kind(q.Get("kind"))}
+	f := scans.Filter{Kind: explain.Kind(q.Get("kind"))}
 	if t := q.Get("target"); t != "" {
 		name, _, err := gather.ParseInput(t)
 		if err != nil {
@@ -166,26 +169,26 @@ func (d *door) list(w http.ResponseWriter, r *http.Request) error {
 		f.Limit = n
 	}
 	out := []scan{}
-	for _, x := range d.Scans.List(httpapi.CallerOf(r.Context()).Project, f) {
-		out = append(out, d.show(r, x))
+	for _, x := range h.Scans.List(httpapi.CallerOf(r.Context()).Project, f) {
+		out = append(out, h.show(r, x))
 	}
 	httpapi.JSON(w, http.StatusOK, map[string]any{"scans": out})
 	return nil
 }
 
-// find is the scan that a request is about.
-func (d *door) find(r *http.Request) (scans.Scan, <-chan struct{}, error) {
-	return d.Scans.Get(httpapi.CallerOf(r.Context()).Project, r.PathValue("id"))
+// find returns the scan in the path of a request.
+func (h *handler) find(r *http.Request) (scans.Scan, <-chan struct{}, error) {
+	return h.Scans.Get(httpapi.CallerOf(r.Context()).Project, r.PathValue("id"))
 }
 
-func (d *door) get(w http.ResponseWriter, r *http.Request) error {
-	x, _, err := d.find(r)
+func (h *handler) get(w http.ResponseWriter, r *http.Request) error {
+	x, _, err := h.find(r)
 	if err != nil {
 		return err
 	}
-	out := d.show(r, x)
+	out := h.show(r, x)
 	if x.State == scans.Done {
-		made, err := d.Scans.Document(x.Project, x.ID, "json")
+		made, err := h.Scans.Document(x.Project, x.ID, "json")
 		if err != nil {
 			return err
 		}
@@ -199,8 +202,8 @@ func (d *door) get(w http.ResponseWriter, r *http.Request) error {
 	return send(w, r, "application/json", scans.Document{Body: body, Tag: scans.TagOf(body)})
 }
 
-// send answers with a document, or with 304 if the client has it. The tag is of what is sent, and not of the scan: a newer program may
-// have more to say about the same facts.
+// send sends a document, or 304 if the client has it. The tag is a digest of the body and not of the scan: a newer
+// program may report more about the same facts.
 func send(w http.ResponseWriter, r *http.Request, mediaType string, d scans.Document) error {
 	tag := `"` + d.Tag + `"`
 	w.Header().Set("ETag", tag)
@@ -212,15 +215,16 @@ func send(w http.ResponseWriter, r *http.Request, mediaType string, d scans.Docu
 		}
 	}
 	w.Header().Set("Content-Type", mediaType)
-	_, _ = w.Write(d.Body) // the client may be gone, and then nobody is left to tell
+	_, _ = w.Write(d.Body) // a client that has disconnected gets no error
 	return nil
 }
 
-// types are the media types of the forms of a report.
-var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "application/json", "markdown": "text/markdown; charset=utf-8", "junit": "application/xml",
+// types are the media types of the report formats.
+var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "application/json",
+	"markdown": "text/markdown; charset=utf-8", "junit": "application/xml",
 	report.Calendar: "text/calendar; charset=utf-8"}
 
-func (d *door) report(w http.ResponseWriter, r *http.Request) error {
+func (h *handler) report(w http.ResponseWriter, r *http.Request) error {
 	format := r.URL.Query().Get("format")
 	if format == "" {
 		format = "json"
@@ -228,32 +232,32 @@ func (d *door) report(w http.ResponseWriter, r *http.Request) error {
 	if !slices.Contains(report.Formats, format) {
 		return fmt.Errorf("%w: format is %q; there are %s", scans.ErrRequest, format, strings.Join(report.Formats, ", "))
 	}
-	x, err := d.ended(r)
+	x, err := h.ended(r)
 	if err != nil {
 		return err
 	}
-	made, err := d.Scans.Document(x.Project, x.ID, format)
+	made, err := h.Scans.Document(x.Project, x.ID, format)
 	if err != nil {
 		return err
 	}
 	return send(w, r, types[format], made)
 }
 
-// ended is the scan of a request if it has an outcome; others have nothing to show.
-func (d *door) ended(r *http.Request) (scans.Scan, error) {
-	x, _, err := d.find(r)
+// ended returns the scan of a request if it is done. Other scans have no results.
+func (h *handler) ended(r *http.Request) (scans.Scan, error) {
+	x, _, err := h.find(r)
 	if err == nil && x.State != scans.Done {
 		err = fmt.Errorf("scan %s is %s: %w", x.ID, x.State, store.ErrNotFound)
 	}
 	return x, err
 }
 
-func (d *door) raw(w http.ResponseWriter, r *http.Request) error {
-	x, err := d.ended(r)
+func (h *handler) raw(w http.ResponseWriter, r *http.Request) error {
+	x, err := h.ended(r)
 	if err != nil {
 		return err
 	}
-	facts, err := d.Scans.Facts(x.Project, x.ID)
+	facts, err := h.Scans.Facts(x.Project, x.ID)
 	if err != nil {
 		return err
 	}
@@ -265,9 +269,9 @@ func (d *door) raw(w http.ResponseWriter, r *http.Request) error {
 	return send(w, r, "application/json", scans.Document{Body: b.Bytes(), Tag: scans.TagOf(b.Bytes())})
 }
 
-// diff is what changed since the scan before, or since the one that the request names.
-func (d *door) diff(w http.ResponseWriter, r *http.Request) error {
-	x, err := d.ended(r)
+// diff returns the changes since the previous scan, or since the scan that the request names.
+func (h *handler) diff(w http.ResponseWriter, r *http.Request) error {
+	x, err := h.ended(r)
 	if err != nil {
 		return err
 	}
@@ -279,11 +283,11 @@ func (d *door) diff(w http.ResponseWriter, r *http.Request) error {
 		httpapi.JSON(w, http.StatusOK, map[string]any{"since": nil, "changes": []scans.Change{}})
 		return nil
 	}
-	before, err := d.Scans.Facts(x.Project, with)
+	before, err := h.Scans.Facts(x.Project, with)
 	if err != nil {
 		return err
 	}
-	after, err := d.Scans.Facts(x.Project, x.ID)
+	after, err := h.Scans.Facts(x.Project, x.ID)
 	if err != nil {
 		return err
 	}
@@ -294,16 +298,17 @@ func (d *door) diff(w http.ResponseWriter, r *http.Request) error {
 	if changes == nil {
 		changes = []scans.Change{}
 	}
-	httpapi.JSON(w, http.StatusOK, map[string]any{"since": with, "sinceTime": before.At.UTC().Format(time.RFC3339), "changes": changes})
+	httpapi.JSON(w, http.StatusOK, map[string]any{"since": with, "sinceTime": before.At.UTC().Format(time.RFC3339),
+		"changes": changes})
 	return nil
 }
 
-func (d *door) checks(w http.ResponseWriter, _ *http.Request) error {
+func (h *handler) checks(w http.ResponseWriter, _ *http.Request) error {
 	httpapi.JSON(w, http.StatusOK, map[string]any{"checks": check.All()})
 	return nil
 }
 
-func (d *door) check(w http.ResponseWriter, r *http.Request) error {
+func (h *handler) check(w http.ResponseWriter, r *http.Request) error {
 	c, ok := check.Find(strings.ToUpper(r.PathValue("id")))
 	if !ok {
 		return fmt.Errorf("check %s: %w", r.PathValue("id"), store.ErrNotFound)
@@ -312,7 +317,7 @@ func (d *door) check(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) resolvers(w http.ResponseWriter, _ *http.Request) error {
-	httpapi.JSON(w, http.StatusOK, d.Resolvers)
+func (h *handler) resolvers(w http.ResponseWriter, _ *http.Request) error {
+	httpapi.JSON(w, http.StatusOK, h.Resolvers)
 	return nil
 }

@@ -1,4 +1,4 @@
-package explain
+package explainapi
 
 import (
 	"encoding/json"
@@ -6,51 +6,51 @@ import (
 	"net/http"
 	"time"
 
-	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 )
 
-// Times and bounds of streams. A silent one says so more often than proxies give up.
+// Limits of event streams. The heartbeat is shorter than the idle timeout of common proxies.
 const (
 	heartbeat  = 15 * time.Second
 	maxStreams = 256
 )
 
-// events streams what happens to a scan until it has ended: "progress", "finding" as soon as something is found to be wrong, and
-// "done" or "failed". What was found on the way is provisional: the report has the last word.
-func (d *door) events(w http.ResponseWriter, r *http.Request) error {
-	if _, _, err := d.find(r); err != nil {
+// events streams the events of a scan until it has ended: "progress", "finding" as soon as a check fails, and "done"
+// or "failed". Findings before the end are provisional; the report is final.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
+	if _, _, err := h.find(r); err != nil {
 		return err
 	}
 	select {
-	case d.streams <- struct{}{}:
-		defer func() { <-d.streams }()
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
 	default:
-		return &scans.BusyError{What: "there are as many event streams as may be", After: 5 * time.Second}
+		return &scans.BusyError{What: "too many event streams are open", After: 5 * time.Second}
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // for proxies that would wait for more
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no") // keeps nginx from buffering the stream
 	w.WriteHeader(http.StatusOK)
 	s := &stream{w: w, control: http.NewResponseController(w), sent: map[string]bool{}}
 	for s.err == nil {
-		x, changed, err := d.find(r)
+		x, changed, err := h.find(r)
 		if err != nil {
-			return nil // it was dropped; the stream is over
+			return nil // the scan was deleted, which ends the stream
 		}
-		s.show(d.show(r, x), d.Scans.Findings(x.Project, x.ID))
+		s.show(h.show(r, x), h.Scans.Findings(x.Project, x.ID))
 		if changed == nil || s.err != nil {
 			return nil
 		}
-		if !d.wait(r, s, changed) {
+		if !h.wait(r, s, changed) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// wait returns when the scan has changed, with false when the stream is over.
-func (d *door) wait(r *http.Request, s *stream, changed <-chan struct{}) bool {
+// wait blocks until the scan has changed. It returns false when the stream must end.
+func (h *handler) wait(r *http.Request, s *stream, changed <-chan struct{}) bool {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for s.err == nil {
@@ -59,7 +59,7 @@ func (d *door) wait(r *http.Request, s *stream, changed <-chan struct{}) bool {
 			return true
 		case <-tick.C:
 			s.send(":\n\n")
-		case <-d.Done:
+		case <-h.Done:
 			return false
 		case <-r.Context().Done():
 			return false
@@ -72,7 +72,7 @@ func (d *door) wait(r *http.Request, s *stream, changed <-chan struct{}) bool {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	sent    map[string]bool // findings
+	sent    map[string]bool // findings that were sent
 	err     error
 }
 
@@ -94,9 +94,9 @@ func (s *stream) event(version int, kind string, v any) {
 	s.send(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", version, kind, data))
 }
 
-func (s *stream) show(x scan, findings []looks.Finding) {
+func (s *stream) show(x scan, findings []explain.Finding) {
 	for _, f := range findings {
-		if key := f.ID + " " + f.Subject; f.Status == looks.Fail && !s.sent[key] {
+		if key := f.ID + " " + f.Subject; f.Status == explain.Fail && !s.sent[key] {
 			s.sent[key] = true
 			s.event(x.Version, "finding", f)
 		}

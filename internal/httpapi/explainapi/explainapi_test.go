@@ -1,4 +1,4 @@
-package explain_test
+package explainapi_test
 
 import (
 	"bufio"
@@ -16,15 +16,15 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access/accesstest"
 	"github.com/nameplane/nameplane/internal/dnsname"
-	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/explain"
+	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// rig is the door with a look that says that a server is lame, and then waits until it is let go.
+// rig is the API with a scanner that reports a lame server, and then waits until gate is closed.
 type rig struct {
 	accesstest.Rig
 	server *httptest.Server
@@ -38,7 +38,7 @@ func newRig(t *testing.T, o scans.Options) rig {
 		n, err := dnsname.Parse(s)
 		return n, err
 	}
-	service, err := scans.Open(r.Pub, r.look, o)
+	service, err := scans.Open(r.Pub, r.scan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,17 +46,19 @@ func newRig(t *testing.T, o scans.Options) rig {
 	ended := make(chan error)
 	go func() { ended <- service.Run(ctx) }()
 	mux := http.NewServeMux()
-	explain.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
+	explainapi.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
 	r.server = httptest.NewServer(httpapi.Frame{Access: r.Access}.Wrap(mux))
 	t.Cleanup(func() { r.server.Close(); stop(); <-ended })
 	return r
 }
 
-func (r rig) look(ctx context.Context, name dnsname.Name, req scans.Request, _ []looks.Past, progress func(scans.Progress)) (*looks.Facts, error) {
+func (r rig) scan(ctx context.Context, name dnsname.Name, req scans.Request, _ []explain.Past,
+	progress func(scans.Progress)) (*explain.Facts, error) {
 	ns := dnsname.MustParse("ns1." + name.String())
-	f := &looks.Facts{Schema: looks.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now(),
+	f := &explain.Facts{Schema: explain.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now(),
 		Zones: []iterate.Zone{{Name: name, ParentNS: []iterate.NSSet{{NS: []dnsname.Name{ns}, TTL: 300}}}},
-		Servers: []looks.Server{{Zone: name, Host: ns, Addr: netip.MustParseAddr("93.184.1.1"), Listed: []string{"parent"}, Class: iterate.LameRefused,
+		Servers: []explain.Server{{Zone: name, Host: ns, Addr: netip.MustParseAddr("93.184.1.1"), Listed: []string{"parent"},
+			Class:  iterate.LameRefused,
 			Health: iterate.Up, Sent: 1}}}
 	progress(scans.Progress{Step: "walk", Queries: 7, Facts: f})
 	select {
@@ -82,18 +84,19 @@ func (r rig) do(t *testing.T, token, method, path, body string) *http.Response {
 	return res
 }
 
-// start begins a scan and returns its path.
+// start starts a scan and returns its path.
 func (r rig) start(t *testing.T, target string) string {
 	t.Helper()
 	res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"`+target+`"}`)
 	var x struct{ ID string }
-	if err := json.NewDecoder(res.Body).Decode(&x); err != nil || res.StatusCode != http.StatusAccepted || !strings.HasSuffix(res.Header.Get("Location"), x.ID) {
+	if err := json.NewDecoder(res.Body).Decode(&x); err != nil || res.StatusCode != http.StatusAccepted ||
+		!strings.HasSuffix(res.Header.Get("Location"), x.ID) {
 		t.Fatalf("start: %d, %v, at %s", res.StatusCode, err, res.Header.Get("Location"))
 	}
 	return "/explain/v1/scans/" + x.ID
 }
 
-// TestEvents sees a finding before the scan has ended.
+// TestEvents checks that a finding is streamed before the scan has ended.
 func TestEvents(t *testing.T) {
 	r := newRig(t, scans.Options{})
 	path := r.start(t, "example.org")
@@ -117,14 +120,17 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	got := strings.Join(kinds, " ")
-	if !strings.HasSuffix(got, "done") || !strings.Contains(got, "progress") || strings.Index(got, "finding") > strings.Index(got, "done") {
+	if !strings.HasSuffix(got, "done") || !strings.Contains(got, "progress") ||
+		strings.Index(got, "finding") > strings.Index(got, "done") {
 		t.Errorf("events are %s", got)
 	}
 	res := r.do(t, r.Admin, "GET", path+"/report?format=ics", "")
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "there is no plan") {
-		t.Errorf("the calendar of a look without a plan: %d %s", res.StatusCode, body)
+	if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusNotFound ||
+		!strings.Contains(string(body), "there is no plan") {
+		t.Errorf("the calendar of a scan without a plan: %d %s", res.StatusCode, body)
 	}
-	if res := r.do(t, r.Admin, "GET", path+"/report?format=text", ""); res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+	if res := r.do(t, r.Admin, "GET", path+"/report?format=text", ""); res.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("the report: %d %s", res.StatusCode, res.Header)
 	}
 }
@@ -140,10 +146,13 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("another project's %s: %d", p, res.StatusCode)
 		}
 	}
-	if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"printer.local"}`); res.StatusCode != http.StatusForbidden {
+	if res := r.do(t, r.Admin, "POST", "/explain/v1/scans",
+		`{"kind":"scan","target":"printer.local"}`); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a private name: %d", res.StatusCode)
 	}
-	for _, body := range []string{"", "[]", `{"kind":"scan"}`, `{"kind":"scan","target":7}`, `{"kind":"scan","target":"a.test","colour":1}`, `{"kind":"scan","target":"a.test"} x`, `{"kind":"scan","target":"printer.local","target":"a.test"}`} {
+	for _, body := range []string{"", "[]", `{"kind":"scan"}`, `{"kind":"scan","target":7}`,
+		`{"kind":"scan","target":"a.test","colour":1}`, `{"kind":"scan","target":"a.test"} x`,
+		`{"kind":"scan","target":"printer.local","target":"a.test"}`} {
 		if res := r.do(t, r.Admin, "POST", "/explain/v1/scans", body); res.StatusCode != http.StatusBadRequest {
 			t.Errorf("%q: %d", body, res.StatusCode)
 		}
@@ -153,14 +162,15 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestTags sees that a tag is of what is sent: a digest, so that any other text has another one.
+// TestTags checks that the ETag is a digest of the body.
 func TestTags(t *testing.T) {
 	r := newRig(t, scans.Options{})
 	close(r.gate)
 	path := r.start(t, "example.org")
-	_, _ = io.Copy(io.Discard, r.do(t, r.Admin, "GET", path+"/events", "").Body) // until it has ended
+	_, _ = io.Copy(io.Discard, r.do(t, r.Admin, "GET", path+"/events", "").Body) // until the scan has ended
 	tags := map[string]string{}
-	for _, p := range []string{path, path + "/report", path + "/report?format=text", path + "/report?format=markdown", path + "/report?format=junit", path + "/raw"} {
+	for _, p := range []string{path, path + "/report", path + "/report?format=text", path + "/report?format=markdown",
+		path + "/report?format=junit", path + "/raw"} {
 		res := r.do(t, r.Admin, "GET", p, "")
 		body, err := io.ReadAll(res.Body)
 		if err != nil {
@@ -180,7 +190,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// doIf reads a path unless the client has it.
+// doIf sends a GET request with If-None-Match.
 func (r rig) doIf(t *testing.T, path, tag string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", r.server.URL+path, nil)
