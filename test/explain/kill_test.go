@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// ask makes a request; its status is 0 if there is no reply.
+// ask sends a request and returns the status; 0 if there is no response.
 func ask(s *server.Server, method, path, body string, out any) int {
 	r, err := s.Call(method, path, body)
 	if err != nil || json.Unmarshal(r.Body, out) != nil {
@@ -24,7 +24,7 @@ func ask(s *server.Server, method, path, body string, out any) int {
 	return r.Status
 }
 
-// accept asks for scans from several clients until the server is gone, and returns those that it has accepted.
+// accept starts scans from several clients until the server is gone, and returns those that it has accepted.
 func accept(s *server.Server, life int) (all []scans.Scan) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
@@ -50,22 +50,24 @@ func accept(s *server.Server, life int) (all []scans.Scan) {
 	return all
 }
 
-// TestKilled kills a server again and again while clients ask for scans, and sees that each scan that was accepted is made.
+// TestKilled kills a server repeatedly while clients start scans, and checks that every accepted scan runs.
 func TestKilled(t *testing.T) {
 	dir := server.Dir(t)
-	place := filepath.Join(dir, "lab")
-	up := &server.Process{Name: "the lab", Command: []string{server.Binary(t), "lab", "up", "--dir", place}, LogFile: filepath.Join(dir, "log")}
+	labDir := filepath.Join(dir, "lab")
+	up := &server.Process{Name: "the lab", Command: []string{server.Binary(t), "lab", "up", "--dir", labDir},
+		LogFile: filepath.Join(dir, "log")}
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Kill)
-	server.Eventually(t, "a lab that can be found", func() bool { _, err := lab.Load(place); return err == nil })
-	settings := fmt.Sprintf("explain: {lab: %q, per_client: 100000, per_target: 100000, keep: 1000}\n", place)
+	server.Eventually(t, "a lab that can be found", func() bool { _, err := lab.Load(labDir); return err == nil })
+	settings := fmt.Sprintf("explain: {lab: %q, per_client: 100000, per_target: 100000, keep: 1000}\n", labDir)
 	start := func() *server.Server {
 		return server.Start(t, server.Options{Dir: dir, Config: server.Listen + settings})
 	}
 	var accepted []scans.Scan
-	for life, lasts := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+	for life, lasts := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 100 * time.Millisecond,
+		time.Second} {
 		s := start()
 		time.AfterFunc(lasts, func() { _ = s.Signal(syscall.SIGKILL) })
 		accepted = append(accepted, accept(s, life)...)
@@ -78,12 +80,13 @@ func TestKilled(t *testing.T) {
 		Name      string
 		Resolvers []struct{ ID string }
 	}
-	if code := ask(last, "GET", "/explain/v1/resolvers", "", &asked); code != http.StatusOK || asked.Name != "lab" || len(asked.Resolvers) == 0 {
+	if code := ask(last, "GET", "/explain/v1/resolvers", "", &asked); code != http.StatusOK || asked.Name != "lab" ||
+		len(asked.Resolvers) == 0 {
 		t.Errorf("the resolvers of the lab: %d, %+v", code, asked)
 	}
 }
 
-// judge sees that all scans that were accepted are made, and that some were left for the last server to make.
+// judge checks that every accepted scan ended, and that some of them were left to the last server.
 func judge(t *testing.T, s *server.Server, accepted []scans.Scan, restarted time.Time) {
 	t.Helper()
 	var late, interrupted int
@@ -91,7 +94,8 @@ func judge(t *testing.T, s *server.Server, accepted []scans.Scan, restarted time
 		var got scans.Scan
 		server.Eventually(t, "scan of "+x.Request.Target, func() bool {
 			got = scans.Scan{}
-			return ask(s, "GET", "/explain/v1/scans/"+x.ID, "", &got) != http.StatusOK || got.State == scans.Done || got.State == scans.Failed
+			return ask(s, "GET", "/explain/v1/scans/"+x.ID, "", &got) != http.StatusOK || got.State == scans.Done ||
+				got.State == scans.Failed
 		})
 		if got.ID != x.ID || !got.Created.Equal(x.Created) {
 			t.Errorf("scan %s of %s was accepted and is lost: %+v", x.ID, x.Request.Target, got)

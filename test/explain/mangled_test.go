@@ -15,7 +15,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	looks "github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/report"
@@ -24,12 +24,12 @@ import (
 	trees "github.com/nameplane/nameplane/test/explain"
 )
 
-// mangler is a network in which some replies are not what servers sent.
+// mangler is a network that changes some replies.
 type mangler struct {
 	resolve.Exchanger
 	mu   sync.Mutex // guards rng
 	rng  *rand.Rand
-	most int // one of so many replies is mangled
+	most int // one of so many replies is changed
 }
 
 func (m *mangler) Exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
@@ -64,7 +64,7 @@ func (m *mangler) Exchange(ctx context.Context, server resolve.Server, query *dn
 
 const evil = "\x1b]0;owned\a\x1b[2J\u202e<script>&|`*_#\u009b31m"
 
-// mangle changes one thing.
+// mangle changes one thing in a reply.
 func (m *mangler) mangle(r *dns.Msg) {
 	sections := []*[]dns.RR{&r.Answer, &r.Ns, &r.Extra}
 	s := sections[m.rng.IntN(3)]
@@ -76,7 +76,8 @@ func (m *mangler) mangle(r *dns.Msg) {
 		return (*s)[m.rng.IntN(len(*s))]
 	}
 	header := func(t uint16) dns.RR_Header {
-		return dns.RR_Header{Name: names[m.rng.IntN(len(names))], Rrtype: t, Class: dns.ClassINET, Ttl: []uint32{0, 1 << 31, 1<<32 - 1, 5}[m.rng.IntN(4)]}
+		return dns.RR_Header{Name: names[m.rng.IntN(len(names))], Rrtype: t, Class: dns.ClassINET,
+			Ttl: []uint32{0, 1 << 31, 1<<32 - 1, 5}[m.rng.IntN(4)]}
 	}
 	switch m.rng.IntN(12) {
 	case 0:
@@ -92,7 +93,8 @@ func (m *mangler) mangle(r *dns.Msg) {
 	case 5:
 		some().Header().Ttl = []uint32{0, 1 << 31, 1<<32 - 1}[m.rng.IntN(3)]
 	case 6:
-		*s = append(*s, &dns.SOA{Hdr: header(dns.TypeSOA), Ns: `\027[31m.`, Mbox: ".", Serial: 1<<32 - 1, Refresh: 1<<32 - 1, Retry: 0, Expire: 1 << 31, Minttl: 1<<32 - 1})
+		*s = append(*s, &dns.SOA{Hdr: header(dns.TypeSOA), Ns: `\027[31m.`, Mbox: ".",
+			Serial: 1<<32 - 1, Refresh: 1<<32 - 1, Retry: 0, Expire: 1 << 31, Minttl: 1<<32 - 1})
 	case 7:
 		t := []uint16{1, 2, 5, 6, 15, 28, 39, 43, 46, 47, 48, 50, 64, 65, 257, 65280}[m.rng.IntN(16)]
 		data := make([]byte, m.rng.IntN(40))
@@ -103,7 +105,8 @@ func (m *mangler) mangle(r *dns.Msg) {
 	case 8:
 		*s = append(*s, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: names[m.rng.IntN(len(names))]})
 	case 9:
-		*s = append(*s, &dns.NS{Hdr: header(dns.TypeNS), Ns: names[m.rng.IntN(len(names))]}, &dns.TXT{Hdr: header(dns.TypeTXT), Txt: []string{evil}})
+		*s = append(*s, &dns.NS{Hdr: header(dns.TypeNS), Ns: names[m.rng.IntN(len(names))]},
+			&dns.TXT{Hdr: header(dns.TypeTXT), Txt: []string{evil}})
 	case 10:
 		if opt := r.IsEdns0(); opt != nil {
 			opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID, Nsid: hex.EncodeToString([]byte(evil))},
@@ -115,8 +118,8 @@ func (m *mangler) mangle(r *dns.Msg) {
 	}
 }
 
-// TestMangled looks at trees whose servers send what no server should: nothing may fail, and nothing of it may reach a terminal
-// that it could steer.
+// TestMangled scans trees whose servers send invalid replies: nothing may fail, and no control characters may reach a
+// terminal.
 func TestMangled(t *testing.T) {
 	for seed := range *healthy {
 		tree := trees.Healthy(uint64(*first + seed))
@@ -139,15 +142,15 @@ func TestMangled(t *testing.T) {
 			if err1 != nil || err2 != nil || err3 != nil {
 				t.Fatal(seed, err1, err2, err3)
 			}
-			for _, f := range []*looks.Facts{scan, analyze, compare} {
+			for _, f := range []*explain.Facts{scan, analyze, compare} {
 				write(t, seed, f)
 			}
 		})
 	}
 }
 
-// write makes all forms of a report, and sees that they can be shown.
-func write(t *testing.T, seed int, f *looks.Facts) {
+// write renders all formats of a report, and checks that they have no control characters.
+func write(t *testing.T, seed int, f *explain.Facts) {
 	t.Helper()
 	var file bytes.Buffer
 	if err := gather.Save(&file, f); err != nil {
@@ -163,7 +166,7 @@ func write(t *testing.T, seed int, f *looks.Facts) {
 		if err := r.Write(&out, format, report.TextOptions{All: true}); err != nil && !errors.Is(err, report.ErrNoPlan) {
 			t.Fatalf("seed %d: %s: %v", seed, format, err)
 		}
-		text := strings.ReplaceAll(out.String(), "\r\n", "\n") // as calendars end their lines
+		text := strings.ReplaceAll(out.String(), "\r\n", "\n") // calendars end lines with CRLF
 		for _, c := range text {
 			if unicode.IsControl(c) && c != '\n' || c == '\u202e' {
 				t.Fatalf("seed %d: %s has %q:\n%s", seed, format, c, out.String())
