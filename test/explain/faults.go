@@ -255,11 +255,12 @@ var nameFaults = []Fault{
 		t.add("%s 5 A 93.184.99.4", t.Name)
 		return true
 	}},
-	{Name: "a wildcard answers for the name", Want: []string{"NAM09"}, Tags: []string{"name", "ns"}, Apply: func(t *Tree) bool {
-		t.Name = "unmade." + t.Domain
-		t.add("*.%s %d A 93.184.99.5", t.Domain, t.ttl)
-		return true
-	}},
+	{Name: "a wildcard answers for the name", Want: []string{"NAM09"}, Tags: []string{"name", "ns"},
+		Apply: func(t *Tree) bool {
+			t.Name = "unmade." + t.Domain
+			t.add("*.%s %d A 93.184.99.5", t.Domain, t.ttl)
+			return true
+		}},
 	{Name: "an alias with other records", Want: []string{"NAM03"}, Tags: []string{"name", "dnssec"},
 		Apply: func(t *Tree) bool {
 			t.alias("mail." + t.Domain)

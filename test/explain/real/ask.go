@@ -11,19 +11,19 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Ask asks a server once, over UDP.
+// Ask sends one query to a server over UDP.
 func Ask(ctx context.Context, server, name string, qtype uint16, recurse bool) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, qtype)
 	m.RecursionDesired = recurse
-	m.AuthenticatedData = true // who validates says so
+	m.AuthenticatedData = true // ask for the AD bit
 	m.SetEdns0(1232, false)
 	c := &dns.Client{Timeout: 3 * time.Second}
 	in, _, err := c.ExchangeContext(ctx, m, net.JoinHostPort(server, "53"))
 	return in, err
 }
 
-// Data is the data of the records of a type in an answer, wherever its aliases lead.
+// Data returns the data of the records of a type in an answer, whatever their owner.
 func Data(m *dns.Msg, qtype uint16) (out []string) {
 	for _, r := range m.Answer {
 		if r.Header().Rrtype == qtype {
@@ -33,8 +33,8 @@ func Data(m *dns.Msg, qtype uint16) (out []string) {
 	return out
 }
 
-// Set makes the records the only ones of a name of a zone that can be changed.
-func (w *World) Set(ctx context.Context, name string, records ...string) error {
+// Set replaces all records of a name, in a zone that tests can change.
+func (env *Environment) Set(ctx context.Context, name string, records ...string) error {
 	m := new(dns.Msg)
 	labels := dns.SplitDomainName(name)
 	m.SetUpdate(strings.Join(labels[len(labels)-2:], ".") + ".")

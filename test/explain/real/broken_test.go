@@ -9,21 +9,22 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/report"
 )
 
-// bad.com has nine things wrong with it, and each must be found, at real servers. Which of them the tools that people use
-// find is in docs/peers.md.
+// TestBroken checks that each of the nine faults of bad.com is found at real servers. docs/peers.md lists which of
+// them other tools find.
 func TestBroken(t *testing.T) {
 	internet(t)
-	scan, www := look(t, "scan", "bad.com"), look(t, "analyze", "www.bad.com", "A")
+	scan, www := scanReport(t, "scan", "bad.com"), scanReport(t, "analyze", "www.bad.com", "A")
 	for _, p := range []struct {
 		problem string
 		in      *report.Report
 		id      string
-		words   string // in the finding
+		words   string // part of the finding
 	}{
 		{"a server that refuses", scan, "DEL04", "lame.bad.com"},
 		{"other nameservers at the parent than at the child", scan, "DEL03", "ns3.bad.com"},
 		{"glue that differs", scan, "DEL09", "hands out 185.159.196.21 for ns1.bad.com"},
-		{"and glue for a name that the zone denies, which the others find", scan, "DEL09", "hands out an address for lame.bad.com"},
+		{"and glue for a name that the zone denies, which the others find", scan, "DEL09",
+			"hands out an address for lame.bad.com"},
 		{"different versions", scan, "SOA03", "4"},
 		{"an @ in the mailbox", scan, "SOA06", "@"},
 		{"retry above refresh", scan, "SOA05", "retry (2 h 1 min) is not below refresh (2 h)"},
@@ -49,7 +50,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// texts are the findings of a report that did not pass.
+// texts returns the findings of a report that did not pass.
 func texts(r *report.Report) string {
 	var b strings.Builder
 	b.WriteString(r.Summary)

@@ -18,15 +18,15 @@ import (
 	"github.com/nameplane/nameplane/test/explain/real"
 )
 
-var flips = flag.Int("flips", 8, "changes to predict and then to wait for")
+var flips = flag.Int("flips", 8, "number of changes to predict and wait for")
 
 const (
-	atOnce    = 4 // flips
+	atOnce    = 4 // concurrent flips
 	pollEvery = 100 * time.Millisecond
 	pollFor   = 30 * time.Second
 )
 
-// flip is a change of a name, from before to after. No before: the name is created.
+// flip is a change of a name, from before to after. If before is empty, the name is created.
 type flip struct {
 	kind          string
 	name          string
@@ -34,41 +34,41 @@ type flip struct {
 	want          string // the address that shows the change
 }
 
-// seen is what polling a recursor has shown.
+// seen is the result of polling a recursor.
 type seen struct {
-	old time.Time // when the last question was sent that got the answer of before
-	new time.Time // when the first answer of after came
+	old time.Time // when the last query with the old answer was sent
+	new time.Time // when the first new answer came
 	err error
 }
 
-// outcome is one recursor of one flip.
+// outcome is the result of one flip at one recursor.
 type outcome struct {
 	flip
 	recursor string
 	state    safeat.State
-	likely   time.Time // predicted; zero: it was not seen with an older answer
-	until    time.Time // the bound of that
-	safe     time.Time // everyone sees it
+	likely   time.Time // predicted time; zero: it had no older answer
+	until    time.Time // upper bound of likely
+	safe     time.Time // predicted time at which every resolver has the new answer
 	seen
 }
 
-// off is how far the prediction was from what came.
+// off returns the error of the prediction.
 func (o outcome) off() time.Duration { return o.likely.Sub(o.new) }
 
-// broken reports whether an older answer came after the time by which there were none to be.
+// broken reports whether an older answer came after the predicted bound.
 func (o outcome) broken() bool {
 	return o.old.After(o.safe) || !o.until.IsZero() && o.old.After(o.until)
 }
 
-// Change a record, let nameplane say when each resolver shows it, and watch them.
+// TestSafeAt changes records, lets nameplane predict when each resolver has the new answer, and polls the resolvers.
 func TestSafeAt(t *testing.T) {
-	w := internet(t)
+	env := internet(t)
 	var all []outcome
 	for first := 0; first < *flips; first += atOnce {
 		var wait sync.WaitGroup
 		results := make([][]outcome, min(atOnce, *flips-first))
 		for i := range results {
-			wait.Go(func() { results[i] = change(t, w, newFlip(first+i)) })
+			wait.Go(func() { results[i] = change(t, env, newFlip(first+i)) })
 		}
 		wait.Wait()
 		all = append(all, slices.Concat(results...)...)
@@ -79,7 +79,7 @@ func TestSafeAt(t *testing.T) {
 	table(t, all)
 }
 
-// newFlip is the nth, of each kind in turn, with a TTL from 5 to 8 seconds.
+// newFlip returns the nth flip, alternating between the kinds, with a TTL of 5 to 8 seconds.
 func newFlip(n int) flip {
 	name, ttl := fmt.Sprintf("flip%d.live.com.", n), 5+rand.IntN(4)
 	a := func(addr string) string { return fmt.Sprintf("%s %d A %s", name, ttl, addr) }
@@ -94,33 +94,33 @@ func newFlip(n int) flip {
 	}
 }
 
-// change does one flip.
-func change(t *testing.T, w *real.World, f flip) (out []outcome) {
+// change runs one flip.
+func change(t *testing.T, env *real.Environment, f flip) (out []outcome) {
 	if f.before != "" {
-		if err := w.Set(t.Context(), f.name, f.before); err != nil {
+		if err := env.Set(t.Context(), f.name, f.before); err != nil {
 			t.Error(err)
 			return nil
 		}
 	}
 	var wait sync.WaitGroup
-	for _, r := range w.Recursors {
+	for _, r := range env.Recursors {
 		wait.Go(func() {
-			time.Sleep(rand.N(1500 * time.Millisecond)) // so that they do not all forget at once
+			time.Sleep(rand.N(1500 * time.Millisecond)) // spreads the expiry of the old answers
 			_, _ = real.Ask(t.Context(), r.Addr, f.name, dns.TypeA, true)
 		})
 	}
 	wait.Wait()
-	if err := w.Set(t.Context(), f.name, f.after); err != nil {
+	if err := env.Set(t.Context(), f.name, f.after); err != nil {
 		t.Error(err)
 		return nil
 	}
-	found := make([]seen, len(w.Recursors))
-	for i, r := range w.Recursors {
+	found := make([]seen, len(env.Recursors))
+	for i, r := range env.Recursors {
 		wait.Go(func() { found[i] = poll(t.Context(), r, f) })
 	}
-	rep := look(t, "compare", f.name, "A")
+	rep := scanReport(t, "compare", f.name, "A")
 	wait.Wait()
-	for i, r := range w.Recursors {
+	for i, r := range env.Recursors {
 		if found[i].err != nil {
 			t.Errorf("%s: %s: %v", r.Name, f.name, found[i].err)
 			continue
@@ -133,8 +133,8 @@ func change(t *testing.T, w *real.World, f flip) (out []outcome) {
 func predicted(rep *report.Report, r real.Recursor, f flip, s seen) outcome {
 	o := outcome{flip: f, recursor: r.Name, safe: rep.SafeAt, seen: s}
 	for _, c := range rep.Caches {
-		// All addresses of a recursor have one cache. At some of them it stands for a resolver that filters, where other data
-		// says nothing about age.
+		// All addresses of a recursor share one cache. At some addresses it stands for a filtering resolver, whose
+		// different data say nothing about age.
 		if !slices.Contains(r.Addrs, c.Addr) || c.NoVote || o.state != "" {
 			continue
 		}
@@ -149,7 +149,7 @@ func predicted(rep *report.Report, r real.Recursor, f flip, s seen) outcome {
 	return o
 }
 
-// poll asks a recursor until it has the new answer.
+// poll queries a recursor until it has the new answer.
 func poll(ctx context.Context, r real.Recursor, f flip) (s seen) {
 	ctx, cancel := context.WithTimeout(ctx, pollFor)
 	defer cancel()
@@ -174,7 +174,7 @@ func poll(ctx context.Context, r real.Recursor, f flip) (s seen) {
 	}
 }
 
-// table prints what came of it, and judges.
+// table prints the results, and fails if a bound was broken or the median error is above a second.
 func table(t *testing.T, all []outcome) {
 	var b strings.Builder
 	var errs []time.Duration
@@ -202,14 +202,17 @@ func table(t *testing.T, all []outcome) {
 			fmt.Fprintf(&b, "%s: 0 predicted\n", key)
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %d predicted, off by %+.2f s (median), %+.2f to %+.2f s\n", key, len(d), d[len(d)/2].Seconds(), d[0].Seconds(), d[len(d)-1].Seconds())
+		fmt.Fprintf(&b, "%s: %d predicted, off by %+.2f s (median), %+.2f to %+.2f s\n", key, len(d), d[len(d)/2].Seconds(),
+			d[0].Seconds(), d[len(d)-1].Seconds())
 	}
 	slices.Sort(errs)
 	if len(errs) < len(all)/2 {
-		t.Fatalf("only %d of %d answers were old when nameplane asked: nothing was tested\n%s", len(errs), len(all), b.String())
+		t.Fatalf("only %d of %d answers were old when nameplane asked: nothing was tested\n%s", len(errs), len(all),
+			b.String())
 	}
 	median := errs[len(errs)/2]
-	t.Logf("predictions of %d flips at 4 resolvers:\n%serror: median %.2f s, 95 %% %.2f s, worst %.2f s of %d predictions; bound broken %d times", *flips, b.String(),
+	t.Logf("predictions of %d flips at 4 resolvers:\n%serror: median %.2f s, 95 %% %.2f s, worst %.2f s of %d "+
+		"predictions; bound broken %d times", *flips, b.String(),
 		median.Seconds(), errs[len(errs)*95/100].Seconds(), errs[len(errs)-1].Seconds(), len(errs), broken)
 	if median > time.Second {
 		t.Errorf("the median error is %v, more than a second", median)

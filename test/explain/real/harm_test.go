@@ -12,56 +12,57 @@ import (
 	"github.com/nameplane/nameplane/test/explain/real"
 )
 
-// To look at a name that does not exist yet must not make any resolver remember that. The loop that other checkers run does
-// it to all four, which shows that this test would see it.
+// TestHarm checks that scanning a name that does not exist makes no resolver cache that. A loop of plain queries, as
+// other checkers send, does it to all four resolvers, which shows that the test would notice.
 func TestHarm(t *testing.T) { harm(t, internet(t)) }
 
-func harm(t *testing.T, w *real.World) {
+func harm(t *testing.T, env *real.Environment) {
 	t.Helper()
-	var ours, loops int // negative entries
+	var ours, loops int // negative cache entries
 	for i := range 3 {
 		name := fmt.Sprintf("ours%d.new.com.", i)
 		for _, verb := range []string{"compare", "analyze", "compare"} {
-			look(t, verb, name)
+			scanReport(t, verb, name)
 		}
-		held := entries(t, w, name)
-		late := create(t, w, name)
+		held := entries(t, env, name)
+		late := create(t, env, name)
 		if held > 0 || late > 0 {
 			t.Errorf("%s: %d resolvers have an entry, and %d deny it when it exists", name, held, late)
 		}
 		ours += max(held, late)
 	}
 	name := "loop.new.com."
-	for _, r := range w.Recursors {
+	for _, r := range env.Recursors {
 		if m := ask(t, r, name); m.Rcode != dns.RcodeNameError {
 			t.Errorf("%s says %s", r.Name, dns.RcodeToString[m.Rcode])
 		}
 	}
-	held := entries(t, w, name)
-	if loops = create(t, w, name); loops != len(w.Recursors) {
+	held := entries(t, env, name)
+	if loops = create(t, env, name); loops != len(env.Recursors) {
 		t.Errorf("after a loop of plain queries %d resolvers deny a name that exists: would this test see harm?", loops)
 	}
 	if held < 3 {
 		t.Errorf("after a loop of plain queries the name is in %d caches", held)
 	}
 	kind := "that do not validate"
-	if w.Anchors != "" {
+	if env.Anchors != "" {
 		kind = "that validate"
 	}
-	t.Logf("negative entries at resolvers %s, for names that did not exist: compare and analyze %d in 3 names x %d resolvers, plain queries %d of %d", kind, ours, len(w.Recursors), loops, len(w.Recursors))
+	t.Logf("negative entries at resolvers %s, for names that did not exist: compare and analyze %d in 3 names x %d "+
+		"resolvers, plain queries %d of %d", kind, ours, len(env.Recursors), loops, len(env.Recursors))
 }
 
-// entries is at how many recursors something is known of a name: it is in the cache, or was asked for at the authority.
-func entries(t *testing.T, w *real.World, name string) (n int) {
+// entries returns how many recursors know a name: it is in their cache, or they asked the authority for it.
+func entries(t *testing.T, env *real.Environment, name string) (n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for _, r := range w.Recursors {
-		holds, _, err := w.Holds(ctx, r, name[:len(name)-1])
+	for _, r := range env.Recursors {
+		holds, _, err := env.Holds(ctx, r, name[:len(name)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked, err := w.Asked(r.Addr, name)
+		asked, err := env.Asked(r.Addr, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +73,13 @@ func entries(t *testing.T, w *real.World, name string) (n int) {
 	return n
 }
 
-// create makes a name at the authority, and returns how many recursors do not see it at once.
-func create(t *testing.T, w *real.World, name string) (late int) {
+// create creates a name at the authority, and returns how many recursors do not see it at once.
+func create(t *testing.T, env *real.Environment, name string) (late int) {
 	t.Helper()
-	if err := w.Set(t.Context(), name, name+" 300 A 185.49.140.90"); err != nil {
+	if err := env.Set(t.Context(), name, name+" 300 A 185.49.140.90"); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range w.Recursors {
+	for _, r := range env.Recursors {
 		if len(real.Data(ask(t, r, name), dns.TypeA)) == 0 {
 			late++
 		}
@@ -99,19 +100,20 @@ func ask(t *testing.T, r real.Recursor, name string) *dns.Msg {
 	return nil
 }
 
-// A name that was created too late is found at every resolver that remembers that there was none, with the time until when.
+// TestNegative checks that compare finds every resolver with a negative answer for a new name, and predicts its
+// expiry.
 func TestNegative(t *testing.T) {
-	w := internet(t)
+	env := internet(t)
 	const name = "late.new.com."
 	denied := map[string]time.Time{}
-	for _, r := range w.Recursors {
+	for _, r := range env.Recursors {
 		ask(t, r, name)
 		denied[r.Addr] = time.Now().Add(real.NewNegative * time.Second)
 	}
-	if err := w.Set(t.Context(), name, name+" 300 A 185.49.140.91"); err != nil {
+	if err := env.Set(t.Context(), name, name+" 300 A 185.49.140.91"); err != nil {
 		t.Fatal(err)
 	}
-	rep := look(t, "compare", name, "A")
+	rep := scanReport(t, "compare", name, "A")
 	last := time.Time{}
 	for _, c := range rep.Caches {
 		want, ok := denied[c.Addr]
@@ -119,7 +121,8 @@ func TestNegative(t *testing.T) {
 			continue
 		}
 		off := c.Likely.Sub(want)
-		t.Logf("%s: %s until %v, %v from what it should be", c.Addr, c.State, c.Until.Format(time.TimeOnly), off.Round(10*time.Millisecond))
+		t.Logf("%s: %s until %v, %v from what it should be", c.Addr, c.State, c.Until.Format(time.TimeOnly),
+			off.Round(10*time.Millisecond))
 		if c.State != "negative" || off < -2*time.Second || off > 3*time.Second || c.Until.Before(want.Add(-time.Second)) {
 			t.Errorf("%s: %s until %v, want negative until %v", c.Addr, c.State, c.Until, want)
 		}
@@ -130,7 +133,8 @@ func TestNegative(t *testing.T) {
 			continue
 		}
 		t.Logf("TTL03: %s %s", f.Words, f.Visible)
-		// A bound: not before the last of them has forgotten, and with some seconds for all who were not asked.
+		// This is a bound: not before the last negative answer expires, plus some seconds for resolvers that were not
+		// asked.
 		if off := f.Visible.Sub(last); f.Status != explain.Fail || off < 0 || off > 5*time.Second {
 			t.Errorf("TTL03 %s: visible by %v, want %v", f.Status, f.Visible, last)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/report"
 )
 
-// severe are the failed findings of a report from a severity on.
+// severe returns the failed findings of the given severities.
 func severe(r *report.Report, of ...explain.Severity) (out []explain.Finding) {
 	for _, f := range r.Findings {
 		if f.Status == explain.Fail && slices.Contains(of, f.Severity) {
@@ -20,8 +20,9 @@ func severe(r *report.Report, of ...explain.Severity) (out []explain.Finding) {
 
 func TestHealthy(t *testing.T) {
 	internet(t)
-	for _, args := range [][]string{{"scan", "good.com"}, {"analyze", "www.good.com"}, {"analyze", "shop.good.com", "A"}, {"compare", "www.good.com"}, {"compare", "shop.good.com", "A"}} {
-		r := look(t, args...)
+	for _, args := range [][]string{{"scan", "good.com"}, {"analyze", "www.good.com"}, {"analyze", "shop.good.com", "A"},
+		{"compare", "www.good.com"}, {"compare", "shop.good.com", "A"}} {
+		r := scanReport(t, args...)
 		t.Logf("%v: %s; %d queries in %v", args, r.Summary, r.Queries, r.Took)
 		if r.Verdict != report.Working {
 			t.Errorf("%v: %s", args, r.Summary)

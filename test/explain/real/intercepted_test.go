@@ -15,14 +15,15 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestIntercepted puts somebody on the way, who replies from the address at which there is no server. The command and the
-// server, which asks public addresses only, must both see it, and say nothing of the kind when nobody is there.
+// TestIntercepted runs an interceptor that replies from the unused address. The command and the server, which queries
+// only public addresses, must both notice it, and must not report one without it.
 func TestIntercepted(t *testing.T) {
 	internet(t)
 	s := server.Start(t, server.Options{Config: server.Listen + "explain: {registry: false}\n"})
 	see := func(domain string, want explain.Status) {
 		t.Helper()
-		for who, r := range map[string]*report.Report{"command": look(t, "scan", domain), "server": scan(t, s, domain)} {
+		for who, r := range map[string]*report.Report{"command": scanReport(t, "scan", domain),
+			"server": scan(t, s, domain)} {
 			i := slices.IndexFunc(r.Findings, func(f explain.Finding) bool { return f.ID == "VAN01" })
 			if i < 0 || r.Findings[i].Status != want {
 				t.Errorf("%s: VAN01 is not %s: %s", who, want, texts(r))
@@ -31,14 +32,14 @@ func TestIntercepted(t *testing.T) {
 	}
 	see("good.com", explain.Pass)
 	end := intercept(t)
-	see("live.com", explain.Fail) // the same scan within ten seconds would be shared
+	see("live.com", explain.Fail) // another domain, since equal requests within ten seconds share a scan
 	end()
 	if status := s.End(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
 
-// intercept answers questions to 192.0.2.53, in the namespace.
+// intercept answers queries to 192.0.2.53, inside the namespace.
 func intercept(t *testing.T) (end func()) {
 	t.Helper()
 	if out, err := exec.Command("ip", "address", "replace", "192.0.2.53/32", "dev", "lo").CombinedOutput(); err != nil {
@@ -53,13 +54,14 @@ func intercept(t *testing.T) (end func()) {
 	done := make(chan error, 1)
 	go func() { done <- server.ActivateAndServe() }()
 	return func() {
-		if err := errors.Join(server.Shutdown(), <-done, exec.Command("ip", "address", "del", "192.0.2.53/32", "dev", "lo").Run()); err != nil {
+		if err := errors.Join(server.Shutdown(), <-done,
+			exec.Command("ip", "address", "del", "192.0.2.53/32", "dev", "lo").Run()); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// scan is the report of a scan that a server makes.
+// scan returns the report of a scan by a server.
 func scan(t *testing.T, s *server.Server, target string) *report.Report {
 	t.Helper()
 	var x struct{ ID, State string }

@@ -17,21 +17,21 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// inside names the directory for the files of the servers to the process in the namespace.
+// inside is the environment variable with the directory for the files of the servers. It is set inside the namespace.
 const inside = "NAMEPLANE_REAL_DIR"
 
-// TestMain builds nameplane and runs the tests in namespaces of their own: network, so that nothing gets out; processes, so
-// that all end with the tests; mounts, for a resolv.conf.
+// TestMain builds nameplane and runs the tests in their own namespaces. The network namespace keeps packets inside,
+// the process namespace ends all servers with the tests, and the mount namespace allows another resolv.conf.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
 	if real.Missing() != nil {
-		return m.Run() // every test says what is missing
+		return m.Run() // every test reports what is missing
 	}
 	if os.Getenv(inside) != "" {
 		code := m.Run()
-		if world.running != nil {
-			world.running.Stop()
+		if current.running != nil {
+			current.running.Stop()
 		}
 		return code
 	}
@@ -46,7 +46,8 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", os.Args[0]}, os.Args[1:]...)...)
+	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"--", os.Args[0]}, os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(env, inside+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -62,43 +63,45 @@ func testMain(m *testing.M) int {
 	return 0
 }
 
-// world is started by the first test that needs it, and is that of all until one needs the other kind.
-var world struct {
-	running *real.World
+// current is the environment of all tests. The first test starts it, and a test that needs the other kind restarts
+// it.
+var current struct {
+	running *real.Environment
 	signed  bool
 	err     error
 }
 
-// internet is a world that is not signed, in which nameplane runs without options.
-func internet(t *testing.T) *real.World {
+// internet returns an environment without signatures, in which nameplane runs without options.
+func internet(t *testing.T) *real.Environment {
 	t.Helper()
-	return worldOf(t, false)
+	return start(t, false)
 }
 
-// signedInternet is a world whose resolvers validate.
-func signedInternet(t *testing.T) *real.World {
+// signedInternet returns an environment whose resolvers validate.
+func signedInternet(t *testing.T) *real.Environment {
 	t.Helper()
-	return worldOf(t, true)
+	return start(t, true)
 }
 
-func worldOf(t *testing.T, signed bool) *real.World {
+func start(t *testing.T, signed bool) *real.Environment {
 	t.Helper()
 	real.Need(t)
-	if world.running != nil && world.signed != signed {
-		world.running.Stop()
-		world.running = nil
+	if current.running != nil && current.signed != signed {
+		current.running.Stop()
+		current.running = nil
 	}
-	if world.running == nil {
-		world.signed = signed
-		world.running, world.err = real.Start(filepath.Join(os.Getenv(inside), fmt.Sprintf("world-%v", signed)), signed)
+	if current.running == nil {
+		current.signed = signed
+		current.running, current.err = real.Start(filepath.Join(os.Getenv(inside), fmt.Sprintf("environment-%v", signed)),
+			signed)
 	}
-	if world.err != nil {
-		t.Fatal(world.err)
+	if current.err != nil {
+		t.Fatal(current.err)
 	}
-	return world.running
+	return current.running
 }
 
-// run runs nameplane as anybody would, and returns what it wrote and its exit status.
+// run runs nameplane as a user would, and returns its output and exit status.
 func run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -121,11 +124,11 @@ func stderr(err error) []byte {
 	return nil
 }
 
-// look is the report of scan, analyze or compare. There is no registry in this world.
-func look(t *testing.T, args ...string) *report.Report {
+// scanReport returns the report of scan, analyze or compare. The environment has no registry.
+func scanReport(t *testing.T, args ...string) *report.Report {
 	t.Helper()
 	args = append(args, "--no-registry", "-o", "json")
-	if a := world.running.Anchors; a != "" {
+	if a := current.running.Anchors; a != "" {
 		args = append(args, "--anchors", a)
 	}
 	out, _ := run(t, args...)

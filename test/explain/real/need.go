@@ -6,18 +6,19 @@ import (
 	"github.com/nameplane/nameplane/test/need"
 )
 
-// programs of the world, and the Debian packages they are in.
+// programs are the programs that Start runs, with their Debian packages.
 var programs = need.Programs{
-	"ip": "iproute2", "unshare": "util-linux", "nsd": "nsd", "named": "bind9", "rndc": "bind9-utils", "unbound": "unbound", "unbound-control": "unbound",
-	"pdns_recursor": "pdns-recursor", "rec_control": "pdns-recursor", "kresd": "knot-resolver",
+	"ip": "iproute2", "unshare": "util-linux", "nsd": "nsd", "named": "bind9", "rndc": "bind9-utils", "unbound": "unbound",
+	"unbound-control": "unbound",
+	"pdns_recursor":   "pdns-recursor", "rec_control": "pdns-recursor", "kresd": "knot-resolver",
 	"dnssec-keygen": "bind9-utils", "dnssec-signzone": "bind9-utils", "dnssec-dsfromkey": "bind9-utils",
 }
 
-// Need ends the test where Start cannot work: without root there are no network namespaces.
+// Need fails the test if Start cannot work: network namespaces need root and some programs.
 func Need(t testing.TB) {
 	t.Helper()
 	need.OrFail(t, programs)
 }
 
-// Missing says what the world lacks on this machine.
+// Missing returns what Start lacks on this machine.
 func Missing() error { return need.Missing(programs) }

@@ -15,12 +15,12 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// said is what each of the three says of a domain: tags, codes, ids.
+// said holds the messages of each of the three programs about a domain: tags, codes, IDs.
 type said struct{ Zonemaster, DNSViz, Nameplane []string }
 
 var quoted = regexp.MustCompile("`([A-Z0-9_]+)`")
 
-// documented reads the table of docs/peers.md.
+// documented parses the table in docs/peers.md.
 func documented(t *testing.T) map[string]said {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/peers.md")
@@ -48,7 +48,7 @@ func documented(t *testing.T) map[string]said {
 	return out
 }
 
-// Everything that nameplane, Zonemaster or DNSViz says of a zone is in docs/peers.md, and nothing else.
+// TestPeers checks that docs/peers.md lists exactly the messages of nameplane, Zonemaster and DNSViz about each zone.
 func TestPeers(t *testing.T) {
 	internet(t)
 	doc := documented(t)
@@ -62,8 +62,8 @@ func TestPeers(t *testing.T) {
 			if i == 0 {
 				args = []string{"scan", domain}
 			}
-			for _, f := range severe(look(t, args...), explain.Critical, explain.Error, explain.Warning, explain.Notice) {
-				if f.ID != "DEL17" { // says that a server is slow, which all are on a busy machine
+			for _, f := range severe(scanReport(t, args...), explain.Critical, explain.Error, explain.Warning, explain.Notice) {
+				if f.ID != "DEL17" { // a slow server, as all are on a busy machine
 					got.Nameplane = append(got.Nameplane, f.ID)
 				}
 			}
@@ -75,7 +75,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// recorded are the values of a key in what a peer said.
+// recorded returns the values of a key in the recorded output of a peer.
 func recorded(t *testing.T, program, domain, key string) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", program+"-"+domain+".json"))

@@ -14,21 +14,23 @@ import (
 	"time"
 )
 
-var record = flag.Bool("record", false, "run zonemaster-cli and dnsviz, and keep what they say in testdata")
+var record = flag.Bool("record", false, "run zonemaster-cli and dnsviz, and write their output to testdata")
 
-// peerNames are what the peers are asked about: domains, and names in them.
+// peerNames are the domains, and the names in them, that the peers check.
 var peerNames = map[string][]string{
-	"good.com": {"good.com", "www.good.com", "shop.good.com"}, "bad.com": {"bad.com", "www.bad.com"}, "half.com": {"half.com", "www.half.com"},
-	"lame.com": {"lame.com", "www.lame.com"}, "noglue.com": {"noglue.com", "www.noglue.com"}, "live.com": {"live.com", "www.live.com"},
+	"good.com": {"good.com", "www.good.com", "shop.good.com"}, "bad.com": {"bad.com", "www.bad.com"},
+	"half.com": {"half.com", "www.half.com"},
+	"lame.com": {"lame.com", "www.lame.com"}, "noglue.com": {"noglue.com", "www.noglue.com"},
+	"live.com": {"live.com", "www.live.com"},
 }
 
-// TestRecord runs the peers if it is told to: 138 packages are too much for everybody who runs the tests.
+// TestRecord runs the peers if -record is set. Their 138 packages are too much for everyone who runs the tests.
 func TestRecord(t *testing.T) {
 	if !*record {
 		return
 	}
-	w := internet(t)
-	hints, err := filepath.Abs(filepath.Join(w.Dir, "unbound", "hints"))
+	env := internet(t)
+	hints, err := filepath.Abs(filepath.Join(env.Dir, "unbound", "hints"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +40,13 @@ func TestRecord(t *testing.T) {
 	}
 	peer(t, "mount", "--bind", conf, "/etc/resolv.conf")
 	for domain, names := range peerNames {
-		keep(t, "zonemaster", domain, peer(t, "zonemaster-cli", "--hints", hints, "--no-ipv6", "--json", "--level", "NOTICE", domain))
+		keep(t, "zonemaster", domain, peer(t, "zonemaster-cli", "--hints", hints, "--no-ipv6", "--json", "--level", "NOTICE",
+			domain))
 		probed := filepath.Join(t.TempDir(), "probed")
-		peer(t, "dnsviz", append([]string{"probe", "-4", "-A", "-a", ".", "-x", ".:a.root-servers.net=198.41.0.4", "-o", probed}, names...)...)
-		keep(t, "dnsviz", domain, codes(t, peer(t, "dnsviz", append([]string{"grok", "-l", "warning", "-r", probed}, names...)...)))
+		peer(t, "dnsviz", append([]string{"probe", "-4", "-A", "-a", ".", "-x", ".:a.root-servers.net=198.41.0.4", "-o",
+			probed}, names...)...)
+		keep(t, "dnsviz", domain, codes(t, peer(t, "dnsviz",
+			append([]string{"grok", "-l", "warning", "-r", probed}, names...)...)))
 	}
 }
 
@@ -66,7 +71,7 @@ func keep(t *testing.T, program, domain string, out []byte) {
 	}
 }
 
-// problem is what dnsviz says of something.
+// problem is one message of dnsviz.
 type problem struct {
 	Where       string `json:"where"`
 	Level       string `json:"level"`
@@ -74,11 +79,11 @@ type problem struct {
 	Description string `json:"description"`
 }
 
-// codes takes the errors and warnings out of a document of dnsviz, which is long.
+// codes extracts the errors and warnings from the long output of dnsviz.
 func codes(t *testing.T, text []byte) []byte {
 	t.Helper()
 	if len(text) == 0 {
-		return []byte("[]\n") // it has nothing to say
+		return []byte("[]\n") // no messages
 	}
 	var doc any
 	if err := json.Unmarshal(text, &doc); err != nil {
@@ -93,8 +98,8 @@ func codes(t *testing.T, text []byte) []byte {
 	return append(out, '\n')
 }
 
-// collect walks a document in order. What has a code and a description is a problem; the keys on the way say whether it is an
-// error or a warning, and of what.
+// collect walks a document in order. An object with a code and a description is a problem. The keys above it give its
+// level and subject.
 func collect(v any, where []string, found *[]problem) {
 	switch v := v.(type) {
 	case []any:
@@ -105,7 +110,8 @@ func collect(v any, where []string, found *[]problem) {
 		code, coded := v["code"].(string)
 		description, described := v["description"].(string)
 		if coded && described {
-			p := problem{Where: strings.Join(where[:len(where)-1], " "), Level: where[len(where)-1], Code: code, Description: description}
+			p := problem{Where: strings.Join(where[:len(where)-1], " "), Level: where[len(where)-1], Code: code,
+				Description: description}
 			if !slices.Contains(*found, p) {
 				*found = append(*found, p)
 			}

@@ -15,24 +15,24 @@ import (
 	"github.com/nameplane/nameplane/test/need"
 )
 
-// Recursor is a resolver at addresses of public ones.
+// Recursor is a real resolver at addresses of public resolvers.
 type Recursor struct {
 	Name  string // its software
-	Addr  string // the first of Addrs
+	Addr  string // Addrs[0]
 	Addrs []string
 
-	start func(*World, Recursor) error
-	dump  func(context.Context, *World, Recursor) (string, error) // nil: it cannot show what it holds
+	start func(*Environment, Recursor) error
+	dump  func(context.Context, *Environment, Recursor) (string, error) // nil: its cache cannot be dumped
 }
 
-// recursors are four, of which each also stands for every fourth of the other resolvers that nameplane asks: those over
-// IPv4 and without encryption.
+// recursors returns the four resolvers. Each also has the addresses of every fourth of the other resolvers that
+// nameplane queries over IPv4 without encryption.
 func recursors() []Recursor {
 	all := []Recursor{
-		{Name: "unbound", Addr: "1.1.1.1", start: (*World).unbound, dump: dumpUnbound},
-		{Name: "bind", Addr: "8.8.8.8", start: (*World).named, dump: dumpBIND},
-		{Name: "powerdns", Addr: "9.9.9.10", start: (*World).powerdns, dump: dumpPowerDNS},
-		{Name: "knot", Addr: "208.67.222.222", start: (*World).knot},
+		{Name: "unbound", Addr: "1.1.1.1", start: (*Environment).unbound, dump: dumpUnbound},
+		{Name: "bind", Addr: "8.8.8.8", start: (*Environment).named, dump: dumpBIND},
+		{Name: "powerdns", Addr: "9.9.9.10", start: (*Environment).powerdns, dump: dumpPowerDNS},
+		{Name: "knot", Addr: "208.67.222.222", start: (*Environment).knot},
 	}
 	for i := range all {
 		all[i].Addrs = []string{all[i].Addr}
@@ -50,22 +50,22 @@ func recursors() []Recursor {
 	return all
 }
 
-// startRecursors starts all. Each sends from its own address, so that authorities can tell them apart. They validate if the root
-// of this world is signed, and then make answers of NSEC records that they hold (RFC 8198). Everything else about caching is the
-// default.
-func (w *World) startRecursors() (err error) {
-	for _, r := range w.Recursors {
-		if _, e := w.file(filepath.Join(r.Name, "hints"), rootHints()); e != nil {
-			return e
+// startRecursors starts all resolvers. Each sends from its own address, so that authoritative servers can distinguish
+// them. If the root is signed they validate, and synthesize answers from cached NSEC records (RFC 8198). All other
+// cache settings are defaults.
+func (env *Environment) startRecursors() (err error) {
+	for _, r := range env.Recursors {
+		if _, fileErr := env.file(filepath.Join(r.Name, "hints"), rootHints()); fileErr != nil {
+			return fileErr
 		}
-		err = errors.Join(err, r.start(w, r))
+		err = errors.Join(err, r.start(env, r))
 	}
 	return err
 }
 
-func (w *World) unbound(r Recursor) error {
-	dir := filepath.Join(w.Dir, r.Name)
-	conf, err := w.file(filepath.Join(r.Name, "unbound.conf"), fmt.Sprintf(`server:
+func (env *Environment) unbound(r Recursor) error {
+	dir := filepath.Join(env.Dir, r.Name)
+	conf, err := env.file(filepath.Join(r.Name, "unbound.conf"), fmt.Sprintf(`server:
     directory: %[1]q
     username: ""
     chroot: ""
@@ -80,61 +80,65 @@ remote-control:
     control-enable: yes
     control-interface: "%[1]s/control"
     control-use-cert: no
-`, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n", w.either("    module-config: \"iterator\"\n",
-		"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+w.Anchors+"\"\n    aggressive-nsec: yes\n")))
+`, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n",
+		env.ifSigned("    module-config: \"iterator\"\n",
+			"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+env.Anchors+"\"\n    aggressive-nsec: yes\n")))
 	if err != nil {
 		return err
 	}
-	return w.run(r.Name, "unbound", "-d", "-c", conf)
+	return env.run(r.Name, "unbound", "-d", "-c", conf)
 }
 
-func dumpUnbound(ctx context.Context, w *World, r Recursor) (string, error) {
-	return output(ctx, "unbound-control", "-c", filepath.Join(w.Dir, r.Name, "unbound.conf"), "dump_cache")
+func dumpUnbound(ctx context.Context, env *Environment, r Recursor) (string, error) {
+	return output(ctx, "unbound-control", "-c", filepath.Join(env.Dir, r.Name, "unbound.conf"), "dump_cache")
 }
 
 const rndcKey = `key "rndc" { algorithm hmac-sha256; secret "bmFtZXBsYW5lIG5hbWVwbGFuZSBuYW1lcGxhbmUgIQ=="; };` + "\n"
 
-func (w *World) named(r Recursor) error {
-	dir := filepath.Join(w.Dir, r.Name)
-	if _, err := w.file(filepath.Join(r.Name, "rndc.conf"), rndcKey+"options { default-key rndc; default-server 127.0.0.1; };\n"); err != nil {
+func (env *Environment) named(r Recursor) error {
+	dir := filepath.Join(env.Dir, r.Name)
+	if _, err := env.file(filepath.Join(r.Name, "rndc.conf"),
+		rndcKey+"options { default-key rndc; default-server 127.0.0.1; };\n"); err != nil {
 		return err
 	}
-	conf, err := w.file(filepath.Join(r.Name, "named.conf"), fmt.Sprintf(`options {
+	conf, err := env.file(filepath.Join(r.Name, "named.conf"), fmt.Sprintf(`options {
 	directory %[1]q; pid-file none; session-keyfile "%[1]s/session.key"; managed-keys-directory %[1]q; dump-file "dump";
 	listen-on { %[3]s; }; listen-on-v6 { none; }; query-source address %[2]s;
 	recursion yes; allow-query { any; }; allow-query-cache { any; }; allow-recursion { any; }; %[5]s empty-zones-enable no;
 };
 %[4]scontrols { inet 127.0.0.1 port 953 allow { any; } keys { rndc; }; };
 %[6]szone "." { type hint; file "hints"; };
-`, dir, r.Addr, strings.Join(r.Addrs, "; "), rndcKey, w.either("dnssec-validation no;", "dnssec-validation yes; synth-from-dnssec yes;"), w.bindAnchor()))
+`, dir, r.Addr, strings.Join(r.Addrs, "; "), rndcKey,
+		env.ifSigned("dnssec-validation no;", "dnssec-validation yes; synth-from-dnssec yes;"), env.bindAnchor()))
 	if err != nil {
 		return err
 	}
-	return w.run(r.Name, "named", "-4", "-g", "-c", conf)
+	return env.run(r.Name, "named", "-4", "-g", "-c", conf)
 }
 
-// either is one of two texts: for a world that is not signed, or for one that is.
-func (w *World) either(plain, signed string) string {
-	if w.anchor == nil {
+// ifSigned returns one of two texts, depending on whether the root is signed.
+func (env *Environment) ifSigned(plain, signed string) string {
+	if env.anchor == nil {
 		return plain
 	}
 	return signed
 }
 
-func (w *World) bindAnchor() string {
-	if w.anchor == nil {
+func (env *Environment) bindAnchor() string {
+	if env.anchor == nil {
 		return ""
 	}
-	return fmt.Sprintf("trust-anchors { . static-ds %d %d %d %q; };\n", w.anchor.KeyTag, w.anchor.Algorithm, w.anchor.DigestType, w.anchor.Digest)
+	return fmt.Sprintf("trust-anchors { . static-ds %d %d %d %q; };\n", env.anchor.KeyTag, env.anchor.Algorithm,
+		env.anchor.DigestType, env.anchor.Digest)
 }
 
-func dumpBIND(ctx context.Context, w *World, r Recursor) (string, error) {
-	path := filepath.Join(w.Dir, r.Name, "dump")
+func dumpBIND(ctx context.Context, env *Environment, r Recursor) (string, error) {
+	path := filepath.Join(env.Dir, r.Name, "dump")
 	_ = os.Remove(path) // there is none the first time
-	if _, err := output(ctx, "rndc", "-c", filepath.Join(w.Dir, r.Name, "rndc.conf"), "dumpdb", "-cache"); err != nil {
+	if _, err := output(ctx, "rndc", "-c", filepath.Join(env.Dir, r.Name, "rndc.conf"), "dumpdb", "-cache"); err != nil {
 		return "", err
 	}
-	// It is written behind our back.
+	// rndc returns before the dump is complete.
 	for ctx.Err() == nil {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "; Dump complete") {
 			return string(text), nil
@@ -144,17 +148,17 @@ func dumpBIND(ctx context.Context, w *World, r Recursor) (string, error) {
 	return "", ctx.Err()
 }
 
-func (w *World) powerdns(r Recursor) error {
-	dir := filepath.Join(w.Dir, r.Name)
+func (env *Environment) powerdns(r Recursor) error {
+	dir := filepath.Join(env.Dir, r.Name)
 	anchor := "clearTA()\n"
-	if a := w.anchor; a != nil {
+	if a := env.anchor; a != nil {
 		anchor += fmt.Sprintf("addTA('.', '%d %d %d %s')\n", a.KeyTag, a.Algorithm, a.DigestType, a.Digest)
 	}
-	lua, err := w.file(filepath.Join(r.Name, "anchors.lua"), anchor)
+	lua, err := env.file(filepath.Join(r.Name, "anchors.lua"), anchor)
 	if err != nil {
 		return err
 	}
-	_, err = w.file(filepath.Join(r.Name, "recursor.conf"), fmt.Sprintf(`local-address=%[2]s
+	_, err = env.file(filepath.Join(r.Name, "recursor.conf"), fmt.Sprintf(`local-address=%[2]s
 query-local-address=%[1]s
 hint-file=%[3]s/hints
 socket-dir=%[3]s
@@ -167,30 +171,31 @@ daemon=no
 write-pid=no
 disable-syslog=yes
 threads=1
-`, r.Addr, strings.Join(r.Addrs, ","), dir, w.either("off", "validate"), lua))
+`, r.Addr, strings.Join(r.Addrs, ","), dir, env.ifSigned("off", "validate"), lua))
 	if err != nil {
 		return err
 	}
-	return w.run(r.Name, "pdns_recursor", "--config-dir="+dir)
+	return env.run(r.Name, "pdns_recursor", "--config-dir="+dir)
 }
 
-func dumpPowerDNS(ctx context.Context, w *World, r Recursor) (string, error) {
-	path := filepath.Join(w.Dir, r.Name, "dump")
-	_ = os.Remove(path) // it refuses to write over one
-	if _, err := output(ctx, "rec_control", "--config-dir="+filepath.Join(w.Dir, r.Name), "--socket-dir="+filepath.Join(w.Dir, r.Name), "dump-cache", path); err != nil {
+func dumpPowerDNS(ctx context.Context, env *Environment, r Recursor) (string, error) {
+	path := filepath.Join(env.Dir, r.Name, "dump")
+	_ = os.Remove(path) // rec_control refuses to overwrite a file
+	if _, err := output(ctx, "rec_control", "--config-dir="+filepath.Join(env.Dir, r.Name),
+		"--socket-dir="+filepath.Join(env.Dir, r.Name), "dump-cache", path); err != nil {
 		return "", err
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err
 }
 
-func (w *World) knot(r Recursor) error {
-	dir := filepath.Join(w.Dir, r.Name)
+func (env *Environment) knot(r Recursor) error {
+	dir := filepath.Join(env.Dir, r.Name)
 	anchor := ""
-	if w.anchor != nil {
-		anchor = fmt.Sprintf("trust_anchors.add('%s')\n", w.anchor)
+	if env.anchor != nil {
+		anchor = fmt.Sprintf("trust_anchors.add('%s')\n", env.anchor)
 	}
-	conf, err := w.file(filepath.Join(r.Name, "kresd.conf"), fmt.Sprintf(`net.listen({'%[2]s'}, 53, { kind = 'dns' })
+	conf, err := env.file(filepath.Join(r.Name, "kresd.conf"), fmt.Sprintf(`net.listen({'%[2]s'}, 53, { kind = 'dns' })
 net.ipv6 = false
 net.outgoing_v4('%[1]s')
 modules = { 'hints > iterate' }
@@ -201,15 +206,15 @@ trust_anchors.remove('.')
 	if err != nil {
 		return err
 	}
-	return w.run(r.Name, "kresd", "-n", "-c", conf, dir)
+	return env.run(r.Name, "kresd", "-n", "-c", conf, dir)
 }
 
-// Holds reports whether a recursor has anything about a name in its cache; ok is false if it cannot tell.
-func (w *World) Holds(ctx context.Context, r Recursor, name string) (holds, ok bool, err error) {
+// Holds reports whether the cache of a recursor has an entry for a name; ok is false if the cache cannot be dumped.
+func (env *Environment) Holds(ctx context.Context, r Recursor, name string) (holds, ok bool, err error) {
 	if r.dump == nil {
 		return false, false, nil
 	}
-	text, err := r.dump(ctx, w, r)
+	text, err := r.dump(ctx, env, r)
 	return strings.Contains(strings.ToLower(text), strings.ToLower(name)), err == nil, err
 }
 

@@ -16,14 +16,15 @@ import (
 	"github.com/nameplane/nameplane/test/explain/real"
 )
 
-var watches = flag.Int("watches", 4, "changes to watch until they are safe")
+var watches = flag.Int("watches", 4, "number of changes to watch until they are safe")
 
-// Change a record that resolvers hold which nameplane does not know of, and have it watched until it is safe: none of them may have the
-// older answer then.
+// TestWatchUnseen changes records that resolvers outside of the list have cached, and watches each change until it is
+// safe. Then none of these resolvers may have the older answer.
 func TestWatchUnseen(t *testing.T) {
-	w := internet(t)
+	env := internet(t)
 	list := filepath.Join(t.TempDir(), "resolvers")
-	if err := os.WriteFile(list, fmt.Appendf(nil, "date 2026-11-15\nresolver known\n  v4 %s\n", w.Recursors[0].Addr), 0o600); err != nil {
+	if err := os.WriteFile(list, fmt.Appendf(nil, "date 2026-11-15\nresolver known\n  v4 %s\n", env.Recursors[0].Addr),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var wait sync.WaitGroup
@@ -33,7 +34,7 @@ func TestWatchUnseen(t *testing.T) {
 	for i := range *watches {
 		f := newFlip(999 + 3*i + i%2) // changed, or created
 		wait.Go(func() {
-			d, old := watchUnseen(t, w, f, list)
+			d, old := watchUnseen(t, env, f, list)
 			mu.Lock()
 			defer mu.Unlock()
 			took = append(took, d)
@@ -42,37 +43,41 @@ func TestWatchUnseen(t *testing.T) {
 	}
 	wait.Wait()
 	slices.Sort(took)
-	t.Logf("watched until safe: %d changes, of which three resolvers that nobody looked into had the older answer; it ended %.1f s after the change (median), %.1f s at most; older answers after that: %d",
+	t.Logf("watched until safe: %d changes, of which three resolvers outside of the list had the older answer; "+
+		"it ended %.1f s after the change (median), %.1f s at most; older answers after that: %d",
 		len(took), took[len(took)/2].Seconds(), took[len(took)-1].Seconds(), late)
 }
 
-// watchUnseen does one flip, and tells how long it was watched and how many resolvers had the older answer then.
-func watchUnseen(t *testing.T, w *real.World, f flip, list string) (took time.Duration, late int) {
+// watchUnseen runs one flip. It returns how long it was watched, and how many resolvers had the older answer
+// afterwards.
+func watchUnseen(t *testing.T, env *real.Environment, f flip, list string) (took time.Duration, late int) {
 	if f.before != "" {
-		if err := w.Set(t.Context(), f.name, f.before); err != nil {
+		if err := env.Set(t.Context(), f.name, f.before); err != nil {
 			t.Error(err)
 			return 0, 0
 		}
 	}
-	unseen := w.Recursors[1:]
+	unseen := env.Recursors[1:]
 	for _, r := range unseen {
 		if m := ask(t, r, f.name); slices.Contains(real.Data(m, dns.TypeA), f.want) {
 			t.Errorf("%s has %s before it is there", r.Name, f.name)
 		}
 	}
-	if err := w.Set(t.Context(), f.name, f.after); err != nil {
+	if err := env.Set(t.Context(), f.name, f.after); err != nil {
 		t.Error(err)
 		return 0, 0
 	}
 	changed := time.Now()
-	out, code := run(t, "watch", f.name, "A", "--expect", "A="+f.want, "--until", "safe", "--every", "5s", "--resolvers", list, "--no-registry")
+	out, code := run(t, "watch", f.name, "A", "--expect", "A="+f.want, "--until", "safe", "--every", "5s", "--resolvers",
+		list, "--no-registry")
 	took = time.Since(changed)
 	if code != 0 || !strings.Contains(out, strings.TrimSuffix(f.name, ".")+" is safe. ") {
 		t.Errorf("it ended with %d:\n%s", code, out)
 	}
 	for _, r := range unseen {
 		if m := ask(t, r, f.name); !slices.Contains(real.Data(m, dns.TypeA), f.want) {
-			t.Errorf("%s: %s has an older answer %v after the change, when everyone should have the new one:\n%s", f.kind, r.Name, took, out)
+			t.Errorf("%s: %s has an older answer %v after the change, when everyone should have the new one:\n%s", f.kind,
+				r.Name, took, out)
 			late++
 		}
 	}
