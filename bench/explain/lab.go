@@ -21,15 +21,15 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// What a look may take, at the 95th percentile over all domains of the lab. 0: nothing is promised.
-var promised = map[string]struct {
+// targets are the limits for each command, at the 95th percentile over all domains of the lab. 0: no limit.
+var targets = map[string]struct {
 	took     time.Duration
 	queries  int
-	resolver int // queries to each
+	resolver int // queries to each resolver
 }{"scan": {queries: 150}, "analyze": {took: time.Second, queries: 120}, "compare": {resolver: 8}}
 
-// inLab looks at every domain of the lab in every way, with the program as people run it.
-func inLab(o options) (f figure, err error) {
+// measureLab runs every command for every domain of the lab, as users run it.
+func measureLab(o options) (f figure, err error) {
 	dir, err := os.MkdirTemp("", "explain-lab-")
 	if err != nil {
 		return f, err
@@ -44,86 +44,93 @@ func inLab(o options) (f figure, err error) {
 	if err != nil {
 		return f, err
 	}
-	f = figure{title: fmt.Sprintf("In the lab: %d domains, most with faults, each looked at %d times", len(domains), o.times), met: true,
-		want: "at the 95th percentile, analyze at most 1 s and 120 queries, scan at most 150 queries, compare at most 8 queries to each resolver",
-		head: []string{"", "time p50", "time p95", "slowest", "above 1 s", "queries p50", "queries p95", "most queries", "to one resolver, most"}}
+	f = figure{title: fmt.Sprintf("In the lab: %d domains, most with faults, each scanned %d times", len(domains),
+		o.times),
+		met: true,
+		want: "at the 95th percentile, analyze at most 1 s and 120 queries, scan at most 150 queries, compare at most 8 " +
+			"queries to each resolver",
+		head: []string{"", "time p50", "time p95", "slowest", "above 1 s", "queries p50", "queries p95", "most queries",
+			"to one resolver, most"}}
 	for _, verb := range []string{"scan", "analyze", "compare"} {
-		if err := f.verb(o, dir, verb, domains); err != nil {
+		if err := f.addCommand(o, dir, verb, domains); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
 }
 
-// verb adds the row of one verb.
-func (f *figure) verb(o options, dir, verb string, domains []lab.Domain) error {
+// addCommand adds the row of one command.
+func (f *figure) addCommand(o options, dir, verb string, domains []lab.Domain) error {
 	var took []time.Duration
 	var queries, resolver []int
 	var slow []string
 	for range o.times {
 		for _, d := range domains {
-			l, err := oneLook(o.bin, dir, verb, d)
+			m, err := measureOnce(o.bin, dir, verb, d)
 			if err != nil {
 				return err
 			}
-			if l.took > time.Second && !slices.Contains(slow, l.name) {
-				slow = append(slow, l.name)
+			if m.took > time.Second && !slices.Contains(slow, m.name) {
+				slow = append(slow, m.name)
 			}
-			took, queries, resolver = append(took, l.took), append(queries, l.queries), append(resolver, l.resolver)
+			took, queries, resolver = append(took, m.took), append(queries, m.queries), append(resolver, m.resolver)
 		}
 	}
-	p := promised[verb]
-	f.met = f.met && (p.took == 0 || share(took, .95) <= p.took) && (p.queries == 0 || share(queries, .95) <= p.queries) && (p.resolver == 0 || share(resolver, 1) <= p.resolver)
+	p := targets[verb]
+	f.met = f.met && (p.took == 0 || quantile(took, .95) <= p.took) &&
+		(p.queries == 0 || quantile(queries, .95) <= p.queries) && (p.resolver == 0 || quantile(resolver, 1) <= p.resolver)
 	to := "-"
 	if verb == "compare" {
-		to = strconv.Itoa(share(resolver, 1))
+		to = strconv.Itoa(quantile(resolver, 1))
 	}
-	f.row(verb, seconds(share(took, .5)), seconds(share(took, .95)), seconds(share(took, 1)), strings.Join(slow, " "),
-		strconv.Itoa(share(queries, .5)), strconv.Itoa(share(queries, .95)), strconv.Itoa(share(queries, 1)), to)
+	f.row(verb, seconds(quantile(took, .5)), seconds(quantile(took, .95)), seconds(quantile(took, 1)),
+		strings.Join(slow, " "),
+		strconv.Itoa(quantile(queries, .5)), strconv.Itoa(quantile(queries, .95)), strconv.Itoa(quantile(queries, 1)), to)
 	return nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// aLook is what one look took: time of the whole program, and queries.
-type aLook struct {
+// measurement is the cost of one run: the time of the whole process, and the queries.
+type measurement struct {
 	name              string
 	took              time.Duration
 	queries, resolver int
 }
 
-func oneLook(bin, dir, verb string, d lab.Domain) (l aLook, err error) {
-	// What to try is "nameplane VERB NAME", perhaps with a type.
-	l.name = d.Name
+func measureOnce(bin, dir, verb string, d lab.Domain) (m measurement, err error) {
+	// Domain.Try is "nameplane VERB NAME", possibly followed by a type.
+	m.name = d.Name
 	if words := strings.Fields(d.Try); verb != "scan" && len(words) > 2 {
-		if l.name = words[2]; words[1] == "scan" {
-			l.name = "www." + d.Name
+		if m.name = words[2]; words[1] == "scan" {
+			m.name = "www." + d.Name
 		}
 	}
 	record := filepath.Join(dir, "record")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, verb, "--lab="+filepath.Join(dir, "lab"), "--record", record, "--quiet", "-o", "json", l.name)
+	cmd := exec.CommandContext(ctx, bin, verb, "--lab="+filepath.Join(dir, "lab"), "--record", record, "--quiet", "-o",
+		"json", m.name)
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
-	l.took = time.Since(begun)
+	m.took = time.Since(begun)
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 3) {
-		return l, fmt.Errorf("%s %s: %w\n%s", verb, l.name, err, out)
+		return m, fmt.Errorf("%s %s: %w\n%s", verb, m.name, err, out)
 	}
 	text, err := os.ReadFile(record)
 	if err != nil {
-		return l, fmt.Errorf("%s %s: %w\n%s", verb, l.name, err, out)
+		return m, fmt.Errorf("%s %s: %w\n%s", verb, m.name, err, out)
 	}
 	facts, err := gather.Load(bytes.NewReader(text))
 	if err != nil {
-		return l, fmt.Errorf("%s %s: %w", verb, l.name, err)
+		return m, fmt.Errorf("%s %s: %w", verb, m.name, err)
 	}
-	l.queries, l.resolver = facts.Queries, mostAsked(facts)
-	return l, os.Remove(record)
+	m.queries, m.resolver = facts.Queries, mostAsked(facts)
+	return m, os.Remove(record)
 }
 
-// mostAsked is how many queries the resolver got that got the most.
+// mostAsked returns the largest number of queries to one resolver.
 func mostAsked(f *explain.Facts) (most int) {
 	asked := map[netip.Addr]int{}
 	for _, e := range f.Exchanges {
@@ -137,9 +144,10 @@ func mostAsked(f *explain.Facts) (most int) {
 	return most
 }
 
-// startLab starts a lab and waits until it can be found.
+// startLab starts a lab and waits until it can be loaded.
 func startLab(bin, dir string) (stop func(), err error) {
-	p := &server.Process{Name: "the lab", Command: []string{bin, "lab", "up", "--dir", filepath.Join(dir, "lab")}, LogFile: filepath.Join(dir, "log")}
+	p := &server.Process{Name: "the lab", Command: []string{bin, "lab", "up", "--dir", filepath.Join(dir, "lab")},
+		LogFile: filepath.Join(dir, "log")}
 	if err := p.Start(); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,8 @@
-// Command explain measures scan, analyze and compare: in the lab, over trees with known faults, and against real resolvers.
-// It prints what docs/bench-explain.md shows.
+// Command explain measures scan, analyze and compare: in the lab, over trees with known faults, and against real
+// resolvers.
+//
+// It prints the tables of docs/bench-explain.md. Start with measures in this file: lab.go measures the program in the
+// lab, and tests.go runs tests and turns their output into tables.
 package main
 
 import (
@@ -13,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// figure is one promise and what came of it.
+// figure is one target and its measured result.
 type figure struct {
 	title string
 	want  string
@@ -41,28 +44,30 @@ func (f *figure) markdown() string {
 	return b.String() + "\n"
 }
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
-	bin                         string // nameplane
+	bin                         string // path of nameplane
 	times, healthy, cases, flip int
 }
 
-// measure is what makes a figure.
+// measure is a function that produces a figure.
 type measure struct {
 	name string
 	run  func(options) (figure, error)
 }
 
-var measures = []measure{{"lab", inLab}, {"corpus", corpus}, {"flips", flips}, {"watch", watch}, {"harm", harm}, {"ranges", ranges}}
+var measures = []measure{{"lab", measureLab}, {"corpus", corpus}, {"flips", flips}, {"watch", watch}, {"harm", harm},
+	{"ranges", ranges}}
 
 func main() {
 	var o options
-	only := flag.String("only", "", "comma-separated `names` of figures: lab, corpus, flips, watch, harm, ranges; all without it")
+	only := flag.String("only", "",
+		"comma-separated `names` of figures: lab, corpus, flips, watch, harm, ranges; all without it")
 	flag.StringVar(&o.bin, "bin", "", "the `program` nameplane; built without it")
-	flag.IntVar(&o.times, "times", 3, "looks at every domain of the lab, in each way")
+	flag.IntVar(&o.times, "times", 3, "`number` of runs of each command for each domain of the lab")
 	flag.IntVar(&o.healthy, "healthy", 500, "trees without faults")
 	flag.IntVar(&o.cases, "cases", 1000, "trees with faults")
-	flag.IntVar(&o.flip, "flips", 100, "changes that real resolvers are watched for")
+	flag.IntVar(&o.flip, "flips", 100, "changes to predict and observe at real resolvers")
 	flag.Parse()
 	if err := run(o, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "explain:", err)
@@ -99,8 +104,8 @@ func run(o options, only string) error {
 	return nil
 }
 
-// share is the value below which this part of all values is.
-func share[T int | time.Duration](all []T, part float64) T {
+// quantile returns the value below which the given part of all values is.
+func quantile[T int | time.Duration](all []T, part float64) T {
 	if len(all) == 0 {
 		return 0
 	}

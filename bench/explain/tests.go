@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// runTest runs tests of a package, which judge for themselves, and returns what they print.
+// runTest runs tests of a package and returns their output. ok says whether they passed.
 func runTest(pkg, name string, args ...string) (lines []string, ok bool, err error) {
-	out, err := exec.Command("go", append([]string{"test", pkg, "-run", name, "-count", "1", "-timeout", "40m", "-v"}, args...)...).CombinedOutput()
+	out, err := exec.Command("go", append([]string{"test", pkg, "-run", name, "-count", "1", "-timeout", "40m", "-v"},
+		args...)...).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return nil, false, err
@@ -20,7 +21,7 @@ func runTest(pkg, name string, args ...string) (lines []string, ok bool, err err
 		if strings.HasPrefix(line, "--- SKIP") {
 			return nil, false, fmt.Errorf("%s was skipped:\n%s", name, out)
 		}
-		// The place of a message in its file says nothing here.
+		// The file and line of a message are of no interest here.
 		if at, rest, found := strings.Cut(line, ": "); found && strings.Contains(at, "_test.go:") {
 			line = rest
 		}
@@ -29,12 +30,13 @@ func runTest(pkg, name string, args ...string) (lines []string, ok bool, err err
 	return lines, err == nil, nil
 }
 
-// corpus looks at trees whose faults are known.
+// corpus scans trees with known faults.
 func corpus(o options) (f figure, err error) {
 	f = figure{title: fmt.Sprintf("%d healthy trees, %d with one to three faults", o.healthy, o.cases),
 		want: "nothing of severity error or worse in healthy ones; recall and precision of each check at least 98 %",
 		head: []string{"check", "faults that it should find", "found", "found wrongly", "recall", "precision"}}
-	lines, ok, err := runTest("./test/explain", "^(TestHealthy|TestCorpus)$", "-healthy", strconv.Itoa(o.healthy), "-cases", strconv.Itoa(o.cases))
+	lines, ok, err := runTest("./test/explain", "^(TestHealthy|TestCorpus)$", "-healthy", strconv.Itoa(o.healthy),
+		"-cases", strconv.Itoa(o.cases))
 	if err != nil {
 		return f, err
 	}
@@ -44,7 +46,8 @@ func corpus(o options) (f figure, err error) {
 		if strings.HasPrefix(line, "--- FAIL: TestHealthy") {
 			alarms = "some"
 		}
-		if cells := strings.Split(strings.Trim(line, "| "), " | "); strings.HasPrefix(line, "| ") && len(cells) == len(f.head) {
+		if cells := strings.Split(strings.Trim(line, "| "), " | "); strings.HasPrefix(line, "| ") &&
+			len(cells) == len(f.head) {
 			f.row(cells...)
 		}
 	}
@@ -55,37 +58,40 @@ func corpus(o options) (f figure, err error) {
 	return f, nil
 }
 
-// flips lets real resolvers forget, and compares with what was predicted.
+// flips changes records that real resolvers have cached, and compares the predictions with their answers.
 func flips(o options) (f figure, err error) {
 	f = figure{title: fmt.Sprintf("Safe at: %d changes, watched at Unbound, BIND, PowerDNS and Knot", o.flip),
 		want: "the median error is at most 1 s, and no old answer comes after the bound",
 		head: []string{"what, where", "predicted less actual"}}
-	return f.tell("^TestSafeAt$", []string{" predicted", "error: "}, "-flips", strconv.Itoa(o.flip))
+	return f.addLines("^TestSafeAt$", []string{" predicted", "error: "}, "-flips", strconv.Itoa(o.flip))
 }
 
-// watch changes what resolvers hold that nameplane does not know of.
+// watch changes records in the caches of resolvers that are not in the list of nameplane.
 func watch(options) (figure, error) {
-	f := figure{title: "Watched until it is safe, where nobody looks into the resolvers that are late", want: "none of them has the older answer when `watch --until safe` ends",
+	f := figure{title: "Watched until it is safe: late resolvers that are not in the list",
+		want: "none of them has the older answer when `watch --until safe` ends",
 		head: []string{"", "came of it"}}
-	return f.tell("^TestWatchUnseen$", []string{"watched until safe"}, "-watches", "20")
+	return f.addLines("^TestWatchUnseen$", []string{"watched until safe"}, "-watches", "20")
 }
 
-// harm looks at names that do not exist yet, at the same resolvers.
+// harm scans names that do not exist yet, and counts negative entries in the caches of the same resolvers.
 func harm(options) (figure, error) {
-	f := figure{title: "Harm: names that do not exist yet", want: "no resolver remembers that they do not exist, while plain queries make all remember",
+	f := figure{title: "Harm: names that do not exist yet",
+		want: "no resolver caches that they do not exist, while plain queries make all of them cache it",
 		head: []string{"", "negative entries"}}
-	return f.tell("^(TestHarm|TestHarmValidating)$", []string{"negative entries at "})
+	return f.addLines("^(TestHarm|TestHarmValidating)$", []string{"negative entries at "})
 }
 
-// ranges creates names that nobody asked for, beside ones that resolvers know not to exist.
+// ranges creates names that nobody asked for, beside names that resolvers know not to exist.
 func ranges(options) (figure, error) {
-	f := figure{title: "Names that nobody asked for, hidden by NSEC records (RFC 8198)", want: "resolvers that validate hide them until the record ends, and the time that is told covers it",
+	f := figure{title: "Names that nobody asked for, hidden by NSEC records (RFC 8198)",
+		want: "validating resolvers hide them until the record expires, and the predicted time covers it",
 		head: []string{"resolver", "what it did"}}
-	return f.tell("^TestRanges$", []string{" after asking "})
+	return f.addLines("^TestRanges$", []string{" after asking "})
 }
 
-// tell makes rows of the lines of a test that have one of the words.
-func (f figure) tell(test string, words []string, args ...string) (figure, error) {
+// addLines adds a row for each line of a test's output that contains one of the words.
+func (f figure) addLines(test string, words []string, args ...string) (figure, error) {
 	lines, ok, err := runTest("./test/explain/real", test, args...)
 	if err != nil {
 		return f, err

@@ -82,7 +82,8 @@ remote-control:
     control-use-cert: no
 `, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n",
 		env.ifSigned("    module-config: \"iterator\"\n",
-			"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+env.Anchors+"\"\n    aggressive-nsec: yes\n")))
+			"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+env.Anchors+
+				"\"\n    aggressive-nsec: yes\n")))
 	if err != nil {
 		return err
 	}
