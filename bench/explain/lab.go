@@ -98,6 +98,7 @@ type measurement struct {
 	queries, resolver int
 }
 
+// measureOnce runs one command in a process of its own, so that its start is measured as well.
 func measureOnce(bin, dir, verb string, d lab.Domain) (m measurement, err error) {
 	// Domain.Try is "nameplane VERB NAME", possibly followed by a type.
 	m.name = d.Name
@@ -115,6 +116,7 @@ func measureOnce(bin, dir, verb string, d lab.Domain) (m measurement, err error)
 	out, err := cmd.CombinedOutput()
 	m.took = time.Since(begun)
 	var exit *exec.ExitError
+	// Exit statuses up to 3 are verdicts about the domain.
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 3) {
 		return m, fmt.Errorf("%s %s: %w\n%s", verb, m.name, err, out)
 	}
@@ -161,6 +163,7 @@ func startLab(bin, dir string) (stop func(), err error) {
 	return nil, err
 }
 
+// labDomains returns the domains of the running lab, with a command to try for each.
 func labDomains(bin, dir string) ([]lab.Domain, error) {
 	out, err := exec.Command(bin, "lab", "list", "--dir", filepath.Join(dir, "lab"), "-o", "json").Output()
 	if err != nil {

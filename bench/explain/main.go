@@ -28,6 +28,7 @@ type figure struct {
 
 func (f *figure) row(cells ...string) { f.rows = append(f.rows, cells) }
 
+// markdown formats the figure as a section of docs/bench-explain.md.
 func (f *figure) markdown() string {
 	var b strings.Builder
 	verdict := "met"
@@ -75,6 +76,7 @@ func main() {
 	}
 }
 
+// run prints each figure. It returns an error if a target was missed, so that scripts notice.
 func run(o options, only string) error {
 	if o.bin == "" {
 		var err error

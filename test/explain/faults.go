@@ -48,6 +48,7 @@ func (t *Tree) dropName() {
 // Faults lists all kinds of faults.
 var Faults = slices.Concat(serverFaults, delegationFaults, zoneFaults, nameFaults, secureFaults, cacheFaults)
 
+// serverFaults are faults of the last server.
 var serverFaults = []Fault{
 	{Name: "a server refuses", Want: []string{"DEL04"}, Allowed: []string{"SOA09"}, Tags: []string{"server"},
 		Apply: onLastServer("fault refused")},
@@ -81,6 +82,7 @@ var serverFaults = []Fault{
 		}},
 }
 
+// delegationFaults are differences between parent and child, and bad nameservers.
 var delegationFaults = []Fault{
 	{Name: "the parent lists one more", Want: []string{"DEL03"}, Allowed: []string{"DEL04", "DEL05", "REG07"},
 		Tags: []string{"ns"}, Apply: func(t *Tree) bool {
@@ -164,6 +166,7 @@ var delegationFaults = []Fault{
 		}},
 }
 
+// zoneFaults are bad SOA values, and differences between the servers of the zone.
 var zoneFaults = []Fault{
 	{Name: "long negative TTL", Want: []string{"SOA01"}, Allowed: []string{"SOA02"}, Tags: []string{"soa"},
 		Apply: allSOA(func(s *soa) { s.ttl, s.minimum = 172800, 172800 })},
@@ -207,6 +210,7 @@ func allSOA(change func(*soa)) func(*Tree) bool {
 	}
 }
 
+// nameFaults are faults of the records at the name.
 var nameFaults = []Fault{
 	{Name: "the name does not exist", Want: []string{"NAM01"}, Allowed: []string{"TTL04"}, Tags: []string{"name", "cache"},
 		Apply: func(t *Tree) bool {
@@ -269,6 +273,7 @@ var nameFaults = []Fault{
 		}},
 }
 
+// secureFaults are DNSSEC faults. They apply to trees that are not signed, and sign them wrongly.
 var secureFaults = []Fault{
 	{Name: "a DS without its key", Want: []string{"SEC01"}, Allowed: []string{"SEC10", "SEC03"}, Tags: []string{"dnssec"},
 		Apply: func(t *Tree) bool {
@@ -310,6 +315,7 @@ func resign(word string) func(*Tree) bool {
 	}
 }
 
+// cacheFaults are cached or filtered answers of the last resolver.
 var cacheFaults = []Fault{
 	{Name: "a resolver has the old address", Want: []string{"TTL02"}, Allowed: []string{"TTL09"},
 		Tags: []string{"cache", "name"}, Apply: func(t *Tree) bool {
@@ -340,6 +346,7 @@ func Break(seed uint64) (*Tree, []Fault) {
 	want := 1 + rng.IntN(3)
 	var applied []Fault
 	used := map[string]bool{}
+	// Many faults exclude each other, so this may give up before it has found enough.
 	for range 40 {
 		if len(applied) == want {
 			break
@@ -349,6 +356,7 @@ func Break(seed uint64) (*Tree, []Fault) {
 			slices.Contains(f.Tags, "dnssec") && t.signed {
 			continue
 		}
+		// A fault that turns out not to be possible may have changed shared slices: rebuild discards its changes.
 		next := *t
 		if !f.Apply(&next) {
 			t = rebuild(seed, applied)

@@ -60,8 +60,8 @@ func TestBroken(t *testing.T) {
 		if old == nil || recent == nil || old.Serial != 4 || recent.Serial != 5 {
 			t.Fatalf("versions: %+v, %+v", old, recent)
 		}
-		if got := fmt.Sprint(old.RName, old.Refresh, old.Retry, old.Expire, old.TTL,
-			old.Minimum); got != `host\@master.bad.test. 7200 7300 3600 86400 86400` {
+		got := fmt.Sprint(old.RName, old.Refresh, old.Retry, old.Expire, old.TTL, old.Minimum)
+		if got != `host\@master.bad.test. 7200 7300 3600 86400 86400` {
 			t.Errorf("SOA %s", got)
 		}
 		if d := f.Denials[0]; d.Zone != f.Zone || d.TTL != 86400 || d.Minimum != 86400 {

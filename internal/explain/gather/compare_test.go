@@ -50,7 +50,7 @@ func TestStates(t *testing.T) {
 		{"", "www.example.test", "current 300"},
 		{"snoop refuse", "www.example.test", "current 300"},
 		{"hold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
-		// from before the second address was added
+		// This answer is from before the second address was added.
 		{"hold www.example.test. 200 A 203.0.113.2", "www.example.test", "old 200"},
 		{"snoop refuse\nhold www.example.test. 200 A 203.0.113.8", "www.example.test", "old 200"},
 		{"deny www.example.test. 100 * example.test. 7", "www.example.test", "negative 100"},
@@ -385,7 +385,7 @@ func TestIntercepted(t *testing.T) {
 					f.Exchanges[p.Evidence[0]].Server != addr("192.0.2.99") {
 					t.Errorf("%s: %+v, want %s", kind, p, fact)
 				}
-				// a comparison makes resolvers send queries of their own
+				// A comparison makes resolvers send queries of their own.
 				if n := len(net.History()); n != f.Queries && kind != explain.Compare {
 					t.Errorf("%d queries, the facts say %d", n, f.Queries)
 				}

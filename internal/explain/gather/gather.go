@@ -38,10 +38,11 @@ type Gatherer struct {
 	Resolvers       []resolvers.Resolver
 	Hints           []iterate.Host  // root servers
 	Anchors         []secure.Anchor // DNSSEC trust anchors
-	// reports whether this machine has a route to an address, without sending anything; nil: always
-	Route    func(netip.Addr) bool
-	Options  Options
-	Progress func(Event) // called from one goroutine at a time; may be nil
+	Options         Options
+	Progress        func(Event) // called from one goroutine at a time; may be nil
+
+	// Route reports whether this machine has a route to an address. It must not send anything. nil: every address has one.
+	Route func(netip.Addr) bool
 }
 
 // Registry looks up the registration of a domain.
@@ -66,10 +67,11 @@ type Options struct {
 	Force              bool         // query resolvers even for records that the authority does not have
 	Await              bool         // query resolvers only when nothing is missing at the authority (explain.Missing)
 	Local              string       // path of a resolv.conf file whose resolvers are queried as well; default: none
-	// an address without a server: a reply shows that queries are intercepted; default: not queried
-	Unused  netip.Addr
-	Seed    uint64 // seed of random labels; default: random
-	Vantage string // default "here"
+	Seed               uint64       // seed of random labels; default: random
+	Vantage            string       // name of this vantage point in reports; default "here"
+
+	// Unused is an address without a server: a reply from it shows that queries are intercepted. Default: not queried.
+	Unused netip.Addr
 
 	Expect []explain.Set
 	PlanNS []dnsname.Name

@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// probeFields returns the field for the result of each probe. Case is missing: ordinary replies of the walk show it.
+// probeFields maps each kind of probe to the field of its result. Server.Case is missing: ordinary replies show it.
 var probeFields = map[probe.Kind]func(*explain.Server) *explain.Probe{
 	probe.Source:    func(s *explain.Server) *explain.Probe { return &s.Source },
 	probe.Version:   func(s *explain.Server) *explain.Probe { return &s.EDNSVersion },

@@ -64,7 +64,7 @@ func TestSettle(t *testing.T) {
 				if x := finding(f, "NAM13"); tt.nam != "" && x.Status != explain.Pass {
 					t.Errorf("%s", x.Words)
 				}
-				// a comparison makes resolvers send queries of their own
+				// A comparison makes resolvers send queries of their own.
 				if n := len(net.History()); tt.kind != explain.Compare && (n > 150 || n != f.Queries) {
 					t.Errorf("%d queries, the facts say %d", n, f.Queries)
 				}

@@ -43,7 +43,7 @@ type Part struct {
 	At     time.Time  `json:"safeAt"`
 	Latest time.Time  `json:"atLatest"`
 	Held   time.Time  `json:"heldUntil,omitzero"` // latest expiry of the older answers that were seen there
-	// the same without slack: a cache may drop an entry up to a second earlier or later
+	// Likely is Held without slack: a cache may drop an entry up to a second earlier or later.
 	Likely       time.Time `json:"likelyUntil,omitzero"`
 	Assumed      bool      `json:"assumed"`
 	Caches       int       `json:"cachesSeen"` // at least so many caches answered

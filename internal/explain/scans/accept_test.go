@@ -37,8 +37,8 @@ func crash(t *testing.T, pub *publish.Publisher, names ...string) (all []scans.S
 	return all
 }
 
-// TestCrash checks that the next server runs the scans that a crashed server had accepted, and that a scan that
-// crashes the server is not repeated for ever.
+// TestCrash checks that the next server runs the scans that a crashed server had accepted. A scan that crashes the
+// server is not repeated for ever.
 func TestCrash(t *testing.T) {
 	pub := openStore(t, filepath.Join(t.TempDir(), "db"))
 	all := crash(t, pub, "a.test", "b.test", "c.test")

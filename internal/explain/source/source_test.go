@@ -17,8 +17,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// TestAsksNoPrivateAddresses checks that the owner of a zone cannot choose glue by which a server sends anything into
-// its own network, neither by queries nor by probes, which have their own sockets.
+// TestAsksNoPrivateAddresses checks that the glue of a stranger's zone cannot make a server send into its own network,
+// neither by queries nor by probes, which have their own sockets.
 func TestAsksNoPrivateAddresses(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		inside, err := net.ListenPacket("udp4", "127.0.0.1:0")

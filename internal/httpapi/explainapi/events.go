@@ -82,6 +82,7 @@ func (s *stream) send(text string) {
 	}
 }
 
+// event writes one server-sent event. Its ID is the version of the scan.
 func (s *stream) event(version int, kind string, v any) {
 	if s.err != nil {
 		return
@@ -94,6 +95,7 @@ func (s *stream) event(version int, kind string, v any) {
 	s.send(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", version, kind, data))
 }
 
+// show writes the findings that were not sent before, and the state of the scan.
 func (s *stream) show(x scan, findings []explain.Finding) {
 	for _, f := range findings {
 		if key := f.ID + " " + f.Subject; f.Status == explain.Fail && !s.sent[key] {

@@ -94,6 +94,7 @@ type scan struct {
 	Links  map[string]string `json:"links"`
 }
 
+// show adds links to a scan. The report and the facts exist only when the scan is done.
 func (h *handler) show(r *http.Request, x scans.Scan) scan {
 	self := httpapi.BaseURL(r, h.PublicURL) + base + "/scans/" + x.ID
 	links := map[string]string{"self": self, "events": self + "/events"}
@@ -151,6 +152,7 @@ func decode(r *http.Request) (req scans.Request, err error) {
 	return req, nil
 }
 
+// list returns the scans of the caller's project, filtered by the query parameters kind, target and limit.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f := scans.Filter{Kind: explain.Kind(q.Get("kind"))}
@@ -181,6 +183,7 @@ func (h *handler) find(r *http.Request) (scans.Scan, <-chan struct{}, error) {
 	return h.Scans.Get(httpapi.CallerOf(r.Context()).Project, r.PathValue("id"))
 }
 
+// get returns a scan. If it is done, its JSON report is included, which saves clients a second request.
 func (h *handler) get(w http.ResponseWriter, r *http.Request) error {
 	x, _, err := h.find(r)
 	if err != nil {
@@ -224,6 +227,7 @@ var types = map[string]string{"text": "text/plain; charset=utf-8", "json": "appl
 	"markdown": "text/markdown; charset=utf-8", "junit": "application/xml",
 	report.Calendar: "text/calendar; charset=utf-8"}
 
+// report returns the report of a scan, in the format of the query parameter; default json.
 func (h *handler) report(w http.ResponseWriter, r *http.Request) error {
 	format := r.URL.Query().Get("format")
 	if format == "" {
@@ -252,6 +256,7 @@ func (h *handler) ended(r *http.Request) (scans.Scan, error) {
 	return x, err
 }
 
+// raw returns the facts of a scan as a file that gather.Load can read.
 func (h *handler) raw(w http.ResponseWriter, r *http.Request) error {
 	x, err := h.ended(r)
 	if err != nil {
@@ -308,6 +313,7 @@ func (h *handler) checks(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// check returns one check. IDs are case-insensitive, since people type them.
 func (h *handler) check(w http.ResponseWriter, r *http.Request) error {
 	c, ok := check.Find(strings.ToUpper(r.PathValue("id")))
 	if !ok {
