@@ -100,18 +100,18 @@ var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.S
 func (in *input) toASCII() (string, error) {
 	switch _, err := netip.ParseAddr(strings.Trim(in.rest, "[]")); {
 	case err == nil:
-		return "", errors.New("it is an address")
+		return "", errors.New("it is an IP address")
 	case in.rest == "":
-		return "", errors.New("there is no name in it")
+		return "", errors.New("it contains no name")
 	case strings.ContainsFunc(in.rest, unicode.IsSpace):
-		return "", errors.New("there is a space in it")
+		return "", errors.New("it contains a space")
 	}
 	if !strings.ContainsFunc(in.rest, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return in.rest, nil
 	}
 	text, err := idnaProfile.ToASCII(in.rest)
 	if err != nil {
-		return "", fmt.Errorf("its letters cannot be written in the DNS (%w)", err)
+		return "", fmt.Errorf("it cannot be converted to A-labels (%w)", err)
 	}
 	return text, nil
 }
@@ -125,16 +125,16 @@ func checkLabels(text string) error {
 	for label := range strings.SplitSeq(text, ".") {
 		switch {
 		case label == "":
-			return errors.New("there is nothing between two of its dots, or before the first")
+			return errors.New("it has an empty label: two dots in a row, or a dot at the beginning")
 		case len(label) > dnsname.MaxLabel:
-			return fmt.Errorf("the part %.20s… has %d characters, of which %d are allowed",
+			return fmt.Errorf("the label %.20s… has %d characters; at most %d are allowed",
 				label, len(label), dnsname.MaxLabel)
 		case strings.ContainsAny(label, `,;:"'()<>[]{}|^%&=+!$~`+"`"):
-			return fmt.Errorf("the part %q has characters that names do not have", label)
+			return fmt.Errorf("the label %q has characters that are not allowed in names", label)
 		}
 	}
 	if len(text) > maxText {
-		return fmt.Errorf("it has %d characters, of which %d are allowed", len(text), maxText)
+		return fmt.Errorf("it has %d characters; at most %d are allowed", len(text), maxText)
 	}
 	return nil
 }

@@ -52,19 +52,19 @@ func TestParseInput(t *testing.T) {
 
 func TestParseInputErrors(t *testing.T) {
 	tests := []struct{ in, want string }{
-		{"", "there is no name in it"},
-		{"https:///path", "there is no name in it"},
-		{"192.0.2.1", "it is an address"},
-		{"http://192.0.2.1:80/", "it is an address"},
-		{"2001:db8::1", "it is an address"},
-		{"[2001:db8::1]", "it is an address"},
-		{"www .example.org", "there is a space in it"},
-		{"www..example.org", "nothing between two of its dots"},
-		{".example.org", "nothing between two of its dots"},
-		{strings.Repeat("a", 64) + ".org", "64 characters, of which 63"},
-		{strings.Repeat("a.", 127) + "org", "of which 253"},
-		{"www,example.org", "characters that names do not have"},
-		{"bü\u2488cher.example", "cannot be written in the DNS"},
+		{"", "it contains no name"},
+		{"https:///path", "it contains no name"},
+		{"192.0.2.1", "it is an IP address"},
+		{"http://192.0.2.1:80/", "it is an IP address"},
+		{"2001:db8::1", "it is an IP address"},
+		{"[2001:db8::1]", "it is an IP address"},
+		{"www .example.org", "it contains a space"},
+		{"www..example.org", "it has an empty label"},
+		{".example.org", "it has an empty label"},
+		{strings.Repeat("a", 64) + ".org", "64 characters; at most 63"},
+		{strings.Repeat("a.", 127) + "org", "at most 253"},
+		{"www,example.org", "characters that are not allowed in names"},
+		{"bü\u2488cher.example", "cannot be converted to A-labels"},
 	}
 	for _, tt := range tests {
 		if name, _, err := gather.ParseInput(tt.in); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -142,7 +142,7 @@ func askable(types []rr.Type) (out []rr.Type, err error) {
 	// last.
 	slices.SortStableFunc(out, func(a, b rr.Type) int { return cmp.Compare(typeOrder(a), typeOrder(b)) })
 	if len(out) > maxTypes {
-		return nil, fmt.Errorf("%d types are too many at once; %d can be asked for", len(out), maxTypes)
+		return nil, fmt.Errorf("%d types are too many; at most %d are allowed", len(out), maxTypes)
 	}
 	return out, nil
 }
