@@ -90,7 +90,7 @@ func denialOf(e record) explain.Denial {
 			addNSEC(&d, e.Question.Name, rec)
 		case typeNSEC3:
 			d.NSECTTL = rec.TTL
-			if len(rec.Data) > 1 && rec.Data[1]&1 == 0 { // opt-out (RFC 5155 §3.1.2)
+			if len(rec.Data) > 1 && rec.Data[1]&1 == 0 { // no opt-out (RFC 5155 §3.1.2)
 				d.Ranges = safeat.RangesUnknown
 			}
 		}
