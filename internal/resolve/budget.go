@@ -8,42 +8,44 @@ import (
 	"sync"
 )
 
-// ErrBudget is why a query was not sent. It says nothing about the server.
+// ErrBudget reports that a query was not sent because its budget is used up. It says nothing about the server.
 var ErrBudget = errors.New("the budget is used up")
 
-// Budget bounds what one run asks: in all, at a time, and of one server in a second.
+// Budget limits the queries of one run: in total, in flight at the same time, and per second to one server.
 type Budget struct {
 	max    int
-	whole  *Budget // of which this is a part; nil: this is the whole
+	whole  *Budget // the budget that this one is a part of; nil if it is not a part
 	own    *Pace
-	shared *Pace // with other runs; may be nil
+	shared *Pace // the pace shared with other runs; may be nil
 	slots  chan struct{}
 
 	mu   sync.Mutex // guards left
 	left int
 }
 
-// inFlight is how many queries of a run are on their way at a time.
+// inFlight is the number of queries of a run that may wait for their replies at the same time.
 const inFlight = 64
 
-// NewBudget returns a budget of so many queries in all, and so many a second to one server. Runs that share a Pace are one client
-// to a server; shared may be nil.
+// NewBudget returns a budget of queries in total and rate queries per second to one server. Runs that share a Pace
+// are one client to a server. shared may be nil.
 func NewBudget(queries, rate int, shared *Pace) *Budget {
-	return &Budget{max: queries, left: queries, own: &Pace{Rate: rate}, shared: shared, slots: make(chan struct{}, inFlight)}
+	return &Budget{max: queries, left: queries, own: &Pace{Rate: rate},
+		shared: shared, slots: make(chan struct{}, inFlight)}
 }
 
-// Part returns a budget of so many queries at most that counts for b, too, and keeps its pace.
+// Part returns a budget of at most queries. Its queries also count against b, and it has the same pace as b.
 func (b *Budget) Part(queries int) *Budget {
 	return &Budget{max: queries, left: queries, whole: b, own: b.own, shared: b.shared, slots: b.slots}
 }
 
-// Beside returns a budget of so many queries that does not count for b, and keeps its pace.
-func (b *Budget) Beside(queries int) *Budget {
+// Separate returns a budget of queries that do not count against b. It has the same pace as b.
+func (b *Budget) Separate(queries int) *Budget {
 	return &Budget{max: queries, left: queries, own: b.own, shared: b.shared, slots: b.slots}
 }
 
-// Turn takes one query from the budget, and waits until the server may be sent it. Its error is ErrBudget, or that of ctx.
-func (b *Budget) Turn(ctx context.Context, server netip.Addr) error {
+// Wait takes one query from the budget and blocks until it may be sent to the server. The error is ErrBudget or that
+// of ctx.
+func (b *Budget) Wait(ctx context.Context, server netip.Addr) error {
 	if !b.take() {
 		return ErrBudget
 	}
@@ -53,14 +55,16 @@ func (b *Budget) Turn(ctx context.Context, server netip.Addr) error {
 	if b.shared == nil {
 		return nil
 	}
-	// The run asks for a turn among all at its own pace: if it asked for all turns at once, other runs would wait for them.
+	// The run waits for its own pace first. If it queued all its queries in the shared pace at once, other runs would
+	// wait for all of them.
 	return b.shared.wait(ctx, server)
 }
 
-// Acquire is Turn, and then waits until less than the most queries are on their way. Release must follow if there is no error.
+// Acquire calls Wait, and then blocks until fewer than inFlight queries wait for a reply. The caller must call
+// Release if the error is nil.
 func (b *Budget) Acquire(ctx context.Context, server netip.Addr) error {
-	// The slot comes last: queries that wait for one server must not hold up those to others.
-	if err := b.Turn(ctx, server); err != nil {
+	// Take the slot last: a query that waits for the pace of one server must not block queries to other servers.
+	if err := b.Wait(ctx, server); err != nil {
 		return err
 	}
 	select {
@@ -75,9 +79,10 @@ func (b *Budget) Acquire(ctx context.Context, server netip.Addr) error {
 	return nil
 }
 
-// Release ends what Acquire began.
+// Release frees the slot that Acquire took.
 func (b *Budget) Release() { <-b.slots }
 
+// take counts one query against b and the budgets that b is a part of. It reports whether all had one left.
 func (b *Budget) take() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +93,7 @@ func (b *Budget) take() bool {
 	return true
 }
 
-// Left is how many queries may still be sent.
+// Left returns the number of queries that may still be sent.
 func (b *Budget) Left() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,8 @@
-// Package resolve asks DNS servers: one query to one server, and its reply.
+// Package resolve sends one query to one DNS server and returns its reply.
+//
+// Start with Client in client.go: it sends a query over UDP, TCP or TLS and checks that the reply belongs to it.
+// Connections are in stream.go. Budget in budget.go limits how many queries a run sends, and Pace in pace.go how
+// fast.
 package resolve
 
 import (
@@ -18,18 +22,20 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Exchanger asks a server. Client is the one that does so on a network; tests have others.
+// Exchanger sends queries to servers. Client does so over a network; tests have other implementations.
 type Exchanger interface {
-	// Exchange sends a query and returns its reply, which it has checked to be one: same id, same question. It does not
-	// change the query. A reply of any RCODE is no error.
+	// Exchange sends a query and returns its reply. It checks that the reply has the ID and the question of the query.
+	// It does not change the query. A reply with any RCODE is not an error.
 	Exchange(ctx context.Context, server Server, query *dns.Msg) (*dns.Msg, error)
 }
 
-// Client is an Exchanger. The zero Client works. It must not be copied once it was used.
+// Client is an Exchanger. The zero Client is ready to use. A Client must not be copied after its first use.
 type Client struct {
-	Roots *x509.CertPool // whom to trust for the certificates of TLS servers; default: whom the system trusts
-	AsIs  bool           // send no OPT record with queries that have none; some servers take none
-	// Dial opens connections; default: a net.Dialer's. Packets of a connection to "udp" must come from its peer only.
+	// Roots are the authorities that may sign the certificates of TLS servers. Default: those of the system.
+	Roots *x509.CertPool
+	// AsIs sends queries without an OPT record as they are. Some servers reject queries that have one.
+	AsIs bool
+	// Dial opens connections. Default: that of a net.Dialer. A "udp" connection must receive packets from its peer only.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu       sync.Mutex // guards the following
@@ -38,14 +44,14 @@ type Client struct {
 }
 
 const (
-	// udpBuffer has room for servers that send more than they were asked for.
+	// udpBuffer has room for the replies of servers that exceed the size in the OPT record.
 	udpBuffer = 4096
-	// defaultTimeout ends an exchange whose context has no end.
+	// defaultTimeout applies to an exchange whose context has no deadline.
 	defaultTimeout = 5 * time.Second
 )
 
-// The errors that callers tell apart. Timeouts are context.DeadlineExceeded; where nothing but replies came that were not to the
-// query, as from a server that is broken or from a forger, they are one of these two as well.
+// Errors that callers distinguish. A timeout is context.DeadlineExceeded. It is also one of these two errors if the
+// only replies did not match the query: the server is broken, or somebody forges replies.
 var (
 	ErrID       = errors.New("the reply has another id")
 	ErrQuestion = errors.New("the reply has another question")
@@ -56,14 +62,14 @@ var (
 	errOneQuestion = errors.New("a query has one question")
 )
 
-// IsUnreadable reports whether an Exchanger failed because the reply that came is no DNS message.
+// IsUnreadable reports whether an Exchanger failed because the reply is not a valid DNS message.
 func IsUnreadable(err error) bool {
 	var syntax *dns.Error
 	return errors.Is(err, errMalformed) || errors.As(err, &syntax)
 }
 
-// Exchange implements Exchanger. Without an OPT record in the query it adds one that asks for replies of 1232 octets, unless c
-// is AsIs. The question of the reply is in the case in which the server wrote it.
+// Exchange implements Exchanger. If the query has no OPT record, Exchange adds one that asks for replies of at most
+// 1232 bytes, unless c.AsIs is set. The question of the reply keeps the upper and lower case that the server sent.
 func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*dns.Msg, error) {
 	if _, ends := ctx.Deadline(); !ends {
 		var cancel context.CancelFunc
@@ -76,7 +82,7 @@ func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*
 	}
 	reply, err := c.exchange(ctx, server, wire)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", server, inTime(ctx, err))
+		return nil, fmt.Errorf("ask %s: %w", server, normalizeTimeout(ctx, err))
 	}
 	reply.Id = query.Id
 	if len(reply.Question) == 0 {
@@ -85,8 +91,9 @@ func (c *Client) Exchange(ctx context.Context, server Server, query *dns.Msg) (*
 	return reply, nil
 }
 
-// inTime makes all the ways in which a connection tells that time is up into one. What came instead of the reply is kept.
-func inTime(ctx context.Context, err error) error {
+// normalizeTimeout maps all timeout errors of connections to the one of the context. It keeps ErrID and ErrQuestion,
+// which say what arrived instead of the reply.
+func normalizeTimeout(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	var timeout net.Error
 	if ended == nil && errors.As(err, &timeout) && timeout.Timeout() {
@@ -103,12 +110,12 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// pack returns the query in wire form. The id is chosen where it is sent.
+// pack returns the query in wire format. The sender fills in the ID.
 func (c *Client) pack(query *dns.Msg) ([]byte, error) {
 	if len(query.Question) != 1 {
 		return nil, errOneQuestion
 	}
-	q := query.Copy() // Pack writes to the OPT record
+	q := query.Copy() // Pack modifies the OPT record
 	if q.IsEdns0() == nil && !c.AsIs {
 		q.SetEdns0(wire.UDPSize, false)
 	}
@@ -128,8 +135,8 @@ func (c *Client) exchange(ctx context.Context, server Server, wire []byte) (*dns
 
 var buffers = sync.Pool{New: func() any { return new([udpBuffer]byte) }}
 
-// exchangeUDP has a socket of its own for the query. So its port is one that the system chose at random, which a forger
-// must guess along with the id (RFC 5452 §4.5), and as it is connected, the system drops what others send.
+// exchangeUDP opens a socket for each query. So the system chooses a random port, which a forger must guess in
+// addition to the ID (RFC 5452 §4.5). The socket is connected, so the system drops packets from other peers.
 func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*dns.Msg, error) {
 	conn, err := c.dial(ctx, "udp", server)
 	if err != nil {
@@ -150,13 +157,13 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 		if err != nil {
 			return nil, errors.Join(err, wrong)
 		}
-		// What does not match was sent by a forger, or late. The reply may still come.
+		// A forger sent this packet, or it is late. The real reply may still arrive.
 		if no := Match(wire, buf[:n]); no != nil {
 			wrong = no
 			continue
 		}
 		if buf[2]&flagTC != 0 {
-			// What is there counts for nothing (RFC 2181 §9), and may end in the middle of a record.
+			// Ignore the records of a truncated reply (RFC 2181 §9). The last one may be incomplete.
 			return &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}}, nil
 		}
 		return unpack(buf[:n])

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// answers are the records of a reply as text.
+// answers returns the answer records of a reply as text.
 func answers(m *dns.Msg) []string {
 	var out []string
 	for _, r := range m.Answer {
@@ -26,11 +26,11 @@ func answers(m *dns.Msg) []string {
 
 const good = "www.example.org. 300 IN A 192.0.2.1"
 
-// exchange asks for the address of www.example.org.
+// exchange queries the address of www.example.org.
 func exchange(t *testing.T, c *resolve.Client, s resolve.Server) ([]string, error) {
 	t.Helper()
 	q := question("www.example.org.", dns.TypeA)
-	q.Id = 7 // which must not be seen on the network
+	q.Id = 7 // must not be visible on the network
 	m, err := c.Exchange(t.Context(), s, q)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func mustExchange(t *testing.T, c *resolve.Client, s resolve.Server) {
 	}
 }
 
-// TestForgedReplies sends everything that is not the reply before the reply.
+// TestForgedReplies sends every kind of message that is not the reply, and then the reply.
 func TestForgedReplies(t *testing.T) {
 	const bad = "www.example.org. 300 IN A 192.0.2.66"
 	s := serveUDP(t, func(p packet) {
@@ -61,9 +61,9 @@ func TestForgedReplies(t *testing.T) {
 		forge(func(b []byte) []byte { b[13] = 'x'; return b })     // another name
 		forge(func(b []byte) []byte { b[12+17+1] = 15; return b }) // another type
 		forge(func(b []byte) []byte { b[12+17+3] = 3; return b })  // another class
-		forge(func(b []byte) []byte { return b[:20] })             // cut short
+		forge(func(b []byte) []byte { return b[:20] })             // truncated
 		forge(func(b []byte) []byte { return nil })
-		// From another port of the same host.
+		// A packet from another port of the same host.
 		other, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			t.Error(err)
@@ -91,7 +91,7 @@ func TestPortsAndIDs(t *testing.T) {
 		ports[p.from.Port()] = true
 		ids[string(p.query[:2])] = true
 	}
-	// By chance, one in a thousand runs has more than one pair.
+	// The chance that more than one pair of 50 random numbers is equal is one in a thousand.
 	if len(ports) < n-5 || len(ids) < n-5 {
 		t.Errorf("%d queries had %d ports and %d ids", n, len(ports), len(ids))
 	}
@@ -169,9 +169,10 @@ func TestFailures(t *testing.T) {
 	}{
 		{"timeout", soon, silent, question("example.org.", dns.TypeA), context.DeadlineExceeded, silent.String()},
 		{"canceled", canceled, silent, question("example.org.", dns.TypeA), context.Canceled, silent.String()},
-		{"dead port", t.Context(), dead, question("example.org.", dns.TypeA), syscall.ECONNREFUSED, dead.String()},
-		{"dead TCP port", t.Context(), resolve.Server{Transport: resolve.TCP, Addr: dead.Addr}, question("example.org.", dns.TypeA),
-			syscall.ECONNREFUSED, "tcp://"},
+		{"dead port", t.Context(), dead, question("example.org.", dns.TypeA),
+			syscall.ECONNREFUSED, dead.String()},
+		{"dead TCP port", t.Context(), resolve.Server{Transport: resolve.TCP, Addr: dead.Addr},
+			question("example.org.", dns.TypeA), syscall.ECONNREFUSED, "tcp://"},
 		{"cut short", t.Context(), garbage, question("www.example.org.", dns.TypeA), nil, "cannot be read"},
 		{"no question", t.Context(), silent, new(dns.Msg), nil, "one question"},
 		{"bad name", t.Context(), silent, question("a..b.", dns.TypeA), nil, "ask "},
@@ -189,16 +190,17 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestCutReplies: a reply that says it is truncated is asked for again, wherever it ends. One that only is so is an error.
+// TestCutReplies checks that a reply with the TC bit is fetched again over TCP, wherever it ends. An incomplete reply
+// without the bit is an error.
 func TestCutReplies(t *testing.T) {
 	mx := "www.example.org. 300 IN MX 10 mail.example.net."
 	tests := []struct {
 		name   string
 		record string
-		data   int // octets that are left of it
+		data   int // number of bytes of its data that are sent
 		tc     bool
 	}{
-		{"in an address, said", good, 2, true},
+		{"in an address, with TC", good, 2, true},
 		{"in an address", good, 2, false},
 		{"before the address", good, 0, false},
 		{"before the name of an MX", mx, 2, false},
@@ -209,7 +211,7 @@ func TestCutReplies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serveBoth(t, func(p packet) {
 				wire := reply(t, p.query, tt.record)
-				const fixed = 33 + 17 + 10 // question, owner, and what stands before the data
+				const fixed = 33 + 17 + 10 // question, owner, and the fields before the data
 				wire = wire[:fixed+tt.data]
 				if tt.tc {
 					wire[2] |= 2
@@ -226,7 +228,7 @@ func TestCutReplies(t *testing.T) {
 	}
 }
 
-// TestWrongReplies sees that a timeout tells what came instead of the reply, over UDP and TCP.
+// TestWrongReplies checks that a timeout error says what arrived instead of the reply, over UDP and TCP.
 func TestWrongReplies(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -262,7 +264,7 @@ func TestWrongReplies(t *testing.T) {
 	}
 }
 
-// TestAsIs sees that no OPT record is added where none is wanted.
+// TestAsIs checks that no OPT record is added if AsIs is set.
 func TestAsIs(t *testing.T) {
 	got := make(chan bool, 1)
 	s := serveUDP(t, func(p packet) {
@@ -277,7 +279,7 @@ func TestAsIs(t *testing.T) {
 	}
 }
 
-// TestCaseIsKept sees that the question of a reply is as the server wrote it.
+// TestCaseIsKept checks that the question of a reply keeps the case that the server sent.
 func TestCaseIsKept(t *testing.T) {
 	s := serveUDP(t, func(p packet) {
 		b := reply(t, p.query, good)

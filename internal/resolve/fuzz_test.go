@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// conn hands out one packet, whatever was written.
+// conn returns one packet in reply to a write.
 type conn struct {
 	net.Conn
 	make func(query []byte) []byte
@@ -31,7 +31,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzReply has a server that knows the id reply with anything: what comes through has our question.
+// FuzzReply lets a server that knows the ID reply with anything. Accepted replies must have our question.
 func FuzzReply(f *testing.F) {
 	q, _ := question("www.example.org.", dns.TypeA).Pack()
 	f.Add(reply(f, q, good)[2:])

@@ -31,7 +31,7 @@ func record(t testing.TB, s string) dns.RR {
 	return r
 }
 
-// reply is a packed reply to a packed query.
+// reply returns a packed reply to a packed query.
 func reply(t testing.TB, query []byte, records ...string) []byte {
 	t.Helper()
 	m := new(dns.Msg)
@@ -50,7 +50,7 @@ func reply(t testing.TB, query []byte, records ...string) []byte {
 	return wire
 }
 
-// packet is one datagram that a server got.
+// packet is a datagram that a server received.
 type packet struct {
 	conn  *net.UDPConn
 	from  netip.AddrPort
@@ -59,7 +59,7 @@ type packet struct {
 
 func (p packet) send(wire []byte) { p.conn.WriteToUDPAddrPort(wire, p.from) }
 
-// serveUDP runs a server that does with each packet what handle says.
+// serveUDP runs a server that calls handle for each packet.
 func serveUDP(t testing.TB, handle func(packet)) resolve.Server {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -86,7 +86,7 @@ func runUDP(t testing.TB, conn *net.UDPConn, handle func(packet)) resolve.Server
 	return resolve.Server{Addr: conn.LocalAddr().(*net.UDPAddr).AddrPort()}
 }
 
-// serveTCP runs a server that does with each connection what handle says, and closes it afterwards.
+// serveTCP runs a server that calls handle for each connection and then closes it.
 func serveTCP(t testing.TB, handle func(net.Conn)) resolve.Server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,8 +113,8 @@ func runTCP(t testing.TB, l net.Listener, handle func(net.Conn)) resolve.Server 
 	return resolve.Server{Transport: resolve.TCP, Addr: l.Addr().(*net.TCPAddr).AddrPort()}
 }
 
-// serveBoth runs both on one port. The system chooses a port that is free for one of them; it may take some tries until
-// it is for the other.
+// serveBoth runs a UDP and a TCP server on one port. The system chooses a port that is free for TCP. It may need
+// several attempts until the port is free for UDP too.
 func serveBoth(t testing.TB, packets func(packet), conns func(net.Conn)) resolve.Server {
 	t.Helper()
 	for range 20 {
@@ -134,7 +134,7 @@ func serveBoth(t testing.TB, packets func(packet), conns func(net.Conn)) resolve
 	return resolve.Server{}
 }
 
-// readMessage reads one message from a connection; nil at its end.
+// readMessage reads one message from a connection. It returns nil at the end.
 func readMessage(conn net.Conn) []byte {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -151,7 +151,7 @@ func writeMessage(conn net.Conn, wire []byte) {
 	conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...))
 }
 
-// certificate makes one for a name and an address, and the pool that trusts it.
+// certificate creates a certificate for a name and an address. It also returns the pool that trusts the certificate.
 func certificate(t testing.TB, name string, ip net.IP) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -159,8 +159,9 @@ func certificate(t testing.TB, name string, ip net.IP) (tls.Certificate, *x509.C
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{ip},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		IPAddresses: []net.IP{ip},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -15,13 +15,13 @@ import (
 
 const (
 	headerSize = wire.HeaderSize
-	// Of the third octet of the header: QR and opcode (RFC 1035 §4.1.1).
+	// QR and opcode in the third byte of the header (RFC 1035 §4.1.1).
 	kindMask  = 0xf8
 	kindReply = 0x80
 	flagTC    = 0x02
 )
 
-// questionEnd is the octet behind the one question of a message that we packed.
+// questionEnd returns the offset after the question. The message has one question and was packed by us.
 func questionEnd(wire []byte) int {
 	at := headerSize
 	for wire[at] != 0 {
@@ -30,8 +30,8 @@ func questionEnd(wire []byte) int {
 	return at + 5
 }
 
-// Match returns why a message is not the reply to a query: its id, or its one question. The case of the
-// name does not count.
+// Match returns nil if reply belongs to query. Otherwise it returns ErrID or ErrQuestion. The names may differ in
+// case.
 func Match(query, reply []byte) error {
 	end := questionEnd(query)
 	switch {
@@ -48,6 +48,7 @@ func Match(query, reply []byte) error {
 	return nil
 }
 
+// unpack parses a reply. It rejects records with incomplete data, which the parser of the dns package accepts.
 func unpack(wire []byte) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {

@@ -9,29 +9,33 @@ import (
 	"time"
 )
 
-// Pace keeps all who share it from asking one server more than so often in any second. They get their turns in the order in which
-// they came; who gives up gives the turn to the next. The zero Pace works.
+// Pace limits the queries per second to each server, for all runs that share it. Callers wait in the order of their
+// arrival. A caller that gives up does not use up a query. The zero Pace is ready to use.
 type Pace struct {
-	Rate int // queries a second to one server; default 10
+	Rate int // queries per second to one server; default 10
 
 	mu    sync.Mutex // guards the following
 	lanes map[netip.Addr]*lane
 }
 
-// lane is the queue before one server.
+// lane is the queue of callers that want to send a query to one server.
 type lane struct {
-	users int           // those who wait; guarded by the mu of Pace
-	turn  chan struct{} // has a value while somebody has the turn; the others get it in the order in which they came
-	sent  []time.Time   // the last leaves, at most Rate, the oldest first; for the one who has the turn
+	users int // number of callers in the queue; guarded by the mu of Pace
+	// turn holds a value while a caller is at the head of the queue. Channels serve waiting senders in order of arrival.
+	turn chan struct{}
+	// sent has the times of the last queries: at most Rate, the oldest first. Only the caller at the head uses it.
+	sent []time.Time
 }
 
-// maxLanes is more servers than many scans ask in a second: a lane whose last leave is a second ago says nothing and is dropped.
+// maxLanes is more than the number of servers that many scans query in a second. A lane whose last query is a second
+// ago limits nothing and is dropped.
 const maxLanes = 4096
 
-// crowded is how long to wait where there are as many lanes as may be, all in use.
-const crowded = 100 * time.Millisecond
+// lanesFullWait is the pause before the next attempt when there are maxLanes lanes and all are in use.
+const lanesFullWait = 100 * time.Millisecond
 
-// wait waits for leave to send one query to a server. Its error is that of ctx, and then nothing may be sent.
+// wait blocks until one query may be sent to a server. If ctx ends first, wait returns its error and nothing may be
+// sent.
 func (p *Pace) wait(ctx context.Context, server netip.Addr) error {
 	l, err := p.enter(ctx, server.Unmap())
 	if err != nil {
@@ -54,17 +58,18 @@ func (p *Pace) wait(ctx context.Context, server netip.Addr) error {
 	return nil
 }
 
-// enter waits for a place in the lane of a server.
+// enter joins the queue of a server. It blocks while there are too many lanes.
 func (p *Pace) enter(ctx context.Context, server netip.Addr) (*lane, error) {
 	for ctx.Err() == nil {
 		if l := p.tryEnter(server); l != nil {
 			return l, nil
 		}
-		_ = Sleep(ctx, crowded) // the loop sees why
+		_ = Sleep(ctx, lanesFullWait) // the loop condition checks the context
 	}
 	return nil, ctx.Err()
 }
 
+// tryEnter returns nil if there is no lane for the server and no room for a new one.
 func (p *Pace) tryEnter(server netip.Addr) *lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +97,8 @@ func (p *Pace) leave(l *lane) {
 	l.users--
 }
 
-// sweepLocked drops the lanes that say nothing any more.
+// sweepLocked drops the lanes that limit nothing any longer: no caller waits, and the last query is a second ago. The
+// caller holds mu.
 func (p *Pace) sweepLocked(now time.Time) {
 	for server, l := range p.lanes {
 		if n := len(l.sent); l.users == 0 && (n == 0 || now.Sub(l.sent[n-1]) >= time.Second) {
@@ -101,7 +107,7 @@ func (p *Pace) sweepLocked(now time.Time) {
 	}
 }
 
-// Sleep waits for d, or for the end of ctx, whose error it returns then.
+// Sleep blocks for d or until ctx ends. In the second case it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

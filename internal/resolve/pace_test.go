@@ -15,7 +15,7 @@ import (
 
 var paced = netip.MustParseAddr("192.0.2.53")
 
-// TestPace sees that many who share a pace get what one would get, in the order in which they came.
+// TestPace checks that many callers that share a pace get the rate of one, in the order of their arrival.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := &Pace{Rate: 4}, time.Now()
@@ -33,7 +33,7 @@ func TestPace(t *testing.T) {
 					defer mu.Unlock()
 					order, at = append(order, fmt.Sprintf("%d%d", i, j)), append(at, time.Since(began))
 				})
-				synctest.Wait() // so that it is known who came first
+				synctest.Wait() // fix the order of arrival
 			}
 		}
 		other := time.Now()
@@ -43,19 +43,19 @@ func TestPace(t *testing.T) {
 		all.Wait()
 		for i := range at {
 			if i >= 4 && at[i]-at[i-4] < time.Second {
-				t.Errorf("leave was given at %v: more than 4 in a second", at[i-4:i+1])
+				t.Errorf("queries were allowed at %v: more than 4 in a second", at[i-4:i+1])
 			}
 		}
 		if last := at[len(at)-1]; last != 4*time.Second {
 			t.Errorf("18 queries took %v, want 4s", last)
 		}
 		if !slices.IsSorted(order) {
-			t.Errorf("turns came in the order %s", strings.Join(order, " "))
+			t.Errorf("queries were allowed in the order %s", strings.Join(order, " "))
 		}
 	})
 }
 
-// TestPaceGivenUp sees that those who give up neither use up turns nor hold up the others.
+// TestPaceGivenUp checks that callers that give up neither use up queries nor delay the others.
 func TestPaceGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := &Pace{Rate: 1}, time.Now()
@@ -68,19 +68,19 @@ func TestPaceGivenUp(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				defer cancel()
 				if err := p.wait(ctx, paced); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("after its time was up: %v", err)
+					t.Errorf("after the deadline: %v", err)
 				}
 			})
 		}
 		synctest.Wait()
 		if err := p.wait(t.Context(), paced); err != nil || time.Since(began) != time.Second {
-			t.Errorf("the one who waited: %v after %v, want 1s", err, time.Since(began))
+			t.Errorf("the caller without a deadline: %v after %v, want 1s", err, time.Since(began))
 		}
 		all.Wait()
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := p.wait(over, paced); !errors.Is(err, context.Canceled) {
-			t.Errorf("with a context that is over: %v", err)
+			t.Errorf("with a canceled context: %v", err)
 		}
 		if err := p.wait(t.Context(), paced); err != nil || time.Since(began) != 2*time.Second {
 			t.Errorf("after that: %v after %v, want 2s", err, time.Since(began))
@@ -88,7 +88,7 @@ func TestPaceGivenUp(t *testing.T) {
 	})
 }
 
-// TestPaceBounded sees that many servers do not fill the memory, and that the limit holds for each nevertheless.
+// TestPaceBounded checks that the number of lanes is limited, and that the rate limit still applies to each server.
 func TestPaceBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pace{Rate: 1}
@@ -101,7 +101,7 @@ func TestPaceBounded(t *testing.T) {
 			t.Errorf("%d lanes", n)
 		}
 		if len(p.lanes) == 0 {
-			t.Error("nothing is known of the servers that were just asked")
+			t.Error("there are no lanes for the servers of the last second")
 		}
 	})
 }

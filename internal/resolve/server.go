@@ -8,12 +8,12 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Transport is how a server is spoken to.
+// Transport is the protocol under DNS.
 type Transport uint8
 
 // The transports.
 const (
-	UDP Transport = iota // and TCP when the reply does not fit (RFC 7766 §5)
+	UDP Transport = iota // TCP follows when the reply is truncated (RFC 7766 §5)
 	TCP
 	TLS // RFC 7858
 )
@@ -25,20 +25,20 @@ var transports = [...]struct {
 
 func (t Transport) String() string { return transports[t].name }
 
-// Server is a DNS server to be asked. Servers are comparable.
+// Server is the address and the transport of a DNS server. Servers are comparable.
 type Server struct {
 	Transport Transport
 	Addr      netip.AddrPort
-	Name      string // what the certificate of a TLS server must be for; empty: its address
-	Once      bool   // return a truncated reply over UDP as it is, and do not ask again over TCP
+	Name      string // the name in the certificate of a TLS server; empty: the certificate must have its address
+	Once      bool   // return a truncated reply over UDP as it is, without a retry over TCP
 }
 
-// ParseServer reads a server: an address with or without a port, perhaps with a transport in front of it, and behind a
-// "#" the name in the certificate of a TLS server:
+// ParseServer parses a server: an IP address with an optional port, and an optional transport before it. The name in
+// the certificate of a TLS server follows after a "#":
 //
-//	192.0.2.1  [2001:db8::1]:5353  tcp://192.0.2.1  tls://192.0.2.1:853#dns.example.org
+// \t192.0.2.1  [2001:db8::1]:5353  tcp://192.0.2.1  tls://192.0.2.1:853#dns.example.org
 //
-// It must be an address: to find the one of a name is what the server is for.
+// Host names are not accepted: a DNS server would be needed to resolve them.
 func ParseServer(s string) (Server, error) {
 	srv := Server{}
 	scheme, rest, ok := strings.Cut(s, "://")
@@ -68,12 +68,14 @@ func (srv Server) parse(t Transport, s, rest string) (Server, error) {
 	}
 	var err error
 	if srv.Addr, err = parseAddr(host, transports[t].port); err != nil {
-		return Server{}, fmt.Errorf("server %q: give an IP address, with a port behind a colon if it is not %d", s, transports[t].port)
+		return Server{}, fmt.Errorf("server %q: give an IP address, "+
+			"with a port behind a colon if it is not %d",
+			s, transports[t].port)
 	}
 	return srv, nil
 }
 
-// parseAddr reads an address with an optional port. IPv6 may be without brackets when there is no port.
+// parseAddr parses an address with an optional port. IPv6 addresses without a port need no brackets.
 func parseAddr(s string, port uint16) (netip.AddrPort, error) {
 	if ap, err := netip.ParseAddrPort(s); err == nil {
 		if ap.Port() == 0 {
@@ -88,7 +90,7 @@ func parseAddr(s string, port uint16) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), port), err
 }
 
-// String is the form that ParseServer reads.
+// String returns the form that ParseServer accepts.
 func (s Server) String() string {
 	out := s.Addr.String()
 	if s.Transport != UDP {

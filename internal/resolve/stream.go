@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// maxPipelined is how many queries wait on one connection before another one is opened. Servers bound it too, often
-	// at about a hundred.
+	// maxPipelined is the number of queries that wait on one connection before another one is opened. Servers have
+	// limits too, often about a hundred.
 	maxPipelined = 64
-	// idleTime is how long a connection is kept after the last query. Servers keep theirs for about as long.
+	// idleTime is how long a connection is kept after its last query. Servers keep idle connections for about as long.
 	idleTime = 10 * time.Second
-	// dialTime bounds a handshake, which is not one caller's alone.
+	// dialTime limits a handshake. It has its own limit because several callers may wait for the same handshake.
 	dialTime = 2 * time.Second
 )
 
@@ -29,41 +29,41 @@ var (
 	errFull   = errors.New("the connection has no room")
 )
 
-// stream is a TCP or TLS connection. Queries on it do not wait for each other's replies (RFC 7766 §6.2.1.1).
+// stream is a TCP or TLS connection. Queries are pipelined: they do not wait for earlier replies (RFC 7766 §6.2.1.1).
 type stream struct {
 	client  *Client
 	server  Server
 	users   int           // guarded by the client's mu
-	ready   chan struct{} // closed when conn is there, or err
+	ready   chan struct{} // closed when conn or err is set
 	writing sync.Mutex    // held while a message is written
 
 	mu      sync.Mutex // guards the following
 	conn    net.Conn
 	err     error
 	waiting map[uint16]*waiter
-	replies int // messages that have come
-	matched int // of these, those that somebody waited for
+	replies int // number of messages received
+	matched int // number of messages that a waiter matched
 }
 
-// waiter is a query that was sent.
+// waiter is a query that waits for its reply.
 type waiter struct {
 	query []byte
-	done  chan struct{} // closed when reply or err is there
+	done  chan struct{} // closed when reply or err is set
 	reply *dns.Msg
 	err   error
-	wrong error // what came under its id, or to its question under another
+	wrong error // ErrQuestion: its ID with another question; ErrID: its question with another ID
 }
 
-// exchangeStream asks over a connection that is open, or opens one.
+// exchangeStream sends the query over an open connection, or opens one.
 func (c *Client) exchangeStream(ctx context.Context, server Server, wire []byte) (*dns.Msg, error) {
 	for {
 		s := c.acquire(server)
 		before, _ := s.counts()
 		reply, err := s.exchange(ctx, wire)
 		c.release(s)
-		// A server closes connections when it likes: idle ones, of which we may learn only now, and some after each reply,
-		// whatever else was asked (RFC 7766 §6.2.4). Each turn uses up a connection that was good for something, and one
-		// that was not is the end.
+		// A server may close connections at any time. We may notice only now that it closed an idle one, and some servers
+		// close after each reply, whatever other queries wait (RFC 7766 §6.2.4). So retry on another connection, unless
+		// this one never carried a matching reply. Each iteration uses up a connection that worked, so the loop ends.
 		_, matched := s.counts()
 		if err == nil || before == 0 && matched == 0 || ctx.Err() != nil || errors.Is(err, errMalformed) {
 			return reply, err
@@ -72,7 +72,7 @@ func (c *Client) exchangeStream(ctx context.Context, server Server, wire []byte)
 	}
 }
 
-// acquire finds a connection with room, or starts one.
+// acquire returns a connection that has room for a query, or starts a new one.
 func (c *Client) acquire(server Server) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Client) release(s *stream) {
 	s.users--
 }
 
-// remove keeps a connection from being used again.
+// remove takes a connection out of the pool, so that no further query uses it.
 func (c *Client) remove(s *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *Client) remove(s *stream) {
 	}
 }
 
-// CloseIdle closes the connections that nobody waits on. The others end by themselves some seconds after their last use.
+// CloseIdle closes the connections that have no waiting queries. The others close idleTime after their last query.
 func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	var idle []*stream
@@ -125,7 +125,7 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// run opens the connection and reads from it until its end.
+// run opens the connection and reads from it until it fails or is closed.
 func (s *stream) run() {
 	conn, err := s.open()
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *stream) run() {
 		return
 	}
 	s.mu.Lock()
-	s.conn, err = conn, s.err // it may have been closed before it was there
+	s.conn, err = conn, s.err // fail may have run while the connection was being opened
 	s.mu.Unlock()
 	close(s.ready)
 	defer conn.Close()
@@ -151,7 +151,7 @@ func (s *stream) open() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Now().Add(idleTime)) // those who wanted it may be gone by now
+	conn.SetDeadline(time.Now().Add(idleTime)) // all callers may have given up in the meantime
 	if s.server.Transport != TLS {
 		return conn, nil
 	}
@@ -171,13 +171,13 @@ func (c *Client) tlsConfig(server Server) *tls.Config {
 	}
 	name := server.Name
 	if name == "" {
-		name = server.Addr.Addr().WithZone("").String() // the certificate must have the address in it
+		name = server.Addr.Addr().WithZone("").String() // the certificate must have the address as a name
 	}
 	return &tls.Config{ServerName: name, RootCAs: c.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions,
 		NextProtos: []string{"dot"}}
 }
 
-// read takes one message and gives it to whom it is for.
+// read reads one message and passes it to the query that waits for it.
 func (s *stream) read(conn net.Conn) error {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -196,8 +196,8 @@ func (s *stream) read(conn net.Conn) error {
 	id := binary.BigEndian.Uint16(wire)
 	w := s.waiting[id]
 	if w == nil {
-		s.strayLocked(wire)
-		return nil // the one who asked has gone
+		s.wrongIDLocked(wire)
+		return nil // its caller gave up
 	}
 	if w.wrong = Match(w.query, wire); w.wrong != nil {
 		return nil
@@ -209,8 +209,9 @@ func (s *stream) read(conn net.Conn) error {
 	return nil
 }
 
-// strayLocked tells those who wait for a reply to the same question that one came with another id.
-func (s *stream) strayLocked(wire []byte) {
+// wrongIDLocked sets ErrID in the waiters for the same question: a reply arrived with another ID. The caller holds
+// mu.
+func (s *stream) wrongIDLocked(wire []byte) {
 	for id, w := range s.waiting {
 		renamed := binary.BigEndian.AppendUint16(nil, id)
 		if Match(w.query, append(renamed, wire[2:]...)) == nil {
@@ -219,7 +220,7 @@ func (s *stream) strayLocked(wire []byte) {
 	}
 }
 
-// fail ends the connection. Those who wait on it are told.
+// fail closes the connection and passes the error to all waiters.
 func (s *stream) fail(err error) {
 	s.client.remove(s)
 	s.mu.Lock()
@@ -238,13 +239,14 @@ func (s *stream) fail(err error) {
 	s.waiting = nil
 }
 
-// counts are how many messages have come, and how many of these somebody waited for.
+// counts returns the number of messages received and how many of them a waiter matched.
 func (s *stream) counts() (replies, matched int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replies, s.matched
 }
 
+// exchange sends a query over the connection and blocks until its reply arrives.
 func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
 	select {
 	case <-s.ready:
@@ -267,7 +269,8 @@ func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
 	}
 }
 
-// register gives the query an id that no other on this connection has. It returns how many replies had come by then.
+// register gives the query an ID that is unique on this connection. It also returns the number of messages received
+// so far.
 func (s *stream) register(wire []byte) (*waiter, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,8 +293,9 @@ func (s *stream) register(wire []byte) (*waiter, int, error) {
 	return w, s.replies, nil
 }
 
-// forget is for one who will not wait any longer. If nothing at all has come in the time there was, nothing may ever: a
-// peer that vanished says so to nobody, and the next query wants a connection that works. It returns what came instead.
+// forget removes a waiter whose caller gave up. It returns what arrived instead of the reply, if anything. A deadline
+// without a single message since the query may mean that the peer has vanished. The connection is then not used for
+// further queries.
 func (s *stream) forget(w *waiter, before int, why error) error {
 	s.mu.Lock()
 	id := binary.BigEndian.Uint16(w.query)
@@ -312,7 +316,7 @@ func (s *stream) write(ctx context.Context, wire []byte) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if ctx.Err() != nil {
-		return nil // nothing was written, so the connection is as good as before
+		return nil // nothing was written, so the connection is still usable
 	}
 	deadline, _ := ctx.Deadline()
 	s.conn.SetWriteDeadline(deadline)

@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// TestPipelining answers only when all queries are there, the last one first.
+// TestPipelining replies only when all queries have arrived, to the last one first.
 func TestPipelining(t *testing.T) {
 	const n = 20
 	var conns atomic.Int32
@@ -59,8 +59,8 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// TestCrowd asks more at one time than one connection takes.
-func TestCrowd(t *testing.T) {
+// TestManyQueries sends more queries at the same time than one connection accepts.
+func TestManyQueries(t *testing.T) {
 	const n = 150
 	var conns atomic.Int32
 	var all sync.WaitGroup
@@ -95,7 +95,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestClosedByServer has each connection die after its first reply: before the second query, and after it.
+// TestClosedByServer closes each connection after its first reply: before the second query, and after it.
 func TestClosedByServer(t *testing.T) {
 	for _, swallow := range []bool{false, true} {
 		t.Run(fmt.Sprintf("swallow=%v", swallow), func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestClosedByServer(t *testing.T) {
 	}
 }
 
-// TestBrokenServer closes every connection without a reply: that is a failure, and not to be repeated for ever.
+// TestBrokenServer closes every connection without a reply. The client must return an error and not retry forever.
 func TestBrokenServer(t *testing.T) {
 	var conns atomic.Int32
 	s := serveTCP(t, func(conn net.Conn) {
@@ -133,7 +133,7 @@ func TestBrokenServer(t *testing.T) {
 	}
 }
 
-// TestOtherReplies has a server on a connection say things that nobody asked.
+// TestOtherReplies sends replies that no query waits for.
 func TestOtherReplies(t *testing.T) {
 	s := serveTCP(t, func(conn net.Conn) {
 		q := readMessage(conn)
@@ -150,8 +150,8 @@ func TestOtherReplies(t *testing.T) {
 	mustExchange(t, &resolve.Client{}, s)
 }
 
-// TestSilentConnection has a peer vanish without a word: the next query uses another connection. One that was merely not
-// waited for does not.
+// TestSilentConnection lets a peer vanish without closing the connection. The next query after a timeout uses another
+// connection. The next query after a cancellation does not.
 func TestSilentConnection(t *testing.T) {
 	var conns atomic.Int32
 	arrived := make(chan bool, 10)
@@ -178,7 +178,8 @@ func TestSilentConnection(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := c.Exchange(soon, s, question("www.example.org.", dns.TypeA)); !errors.Is(err, context.DeadlineExceeded) {
+	_, err := c.Exchange(soon, s, question("www.example.org.", dns.TypeA))
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Exchange: %v, want a timeout", err)
 	}
 	mustExchange(t, c, s)
@@ -228,7 +229,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// pipes is a network of one TCP server in memory.
+// pipes is an in-memory network with one TCP server.
 type pipes struct {
 	t      *testing.T
 	delay  time.Duration
@@ -239,15 +240,15 @@ type pipes struct {
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	p.opened.Add(1)
 	time.Sleep(p.delay)
-	near, far := net.Pipe()
+	client, server := net.Pipe()
 	go func() {
 		defer p.closed.Add(1)
-		defer far.Close()
-		for q := readMessage(far); q != nil; q = readMessage(far) {
-			writeMessage(far, reply(p.t, q, good))
+		defer server.Close()
+		for q := readMessage(server); q != nil; q = readMessage(server) {
+			writeMessage(server, reply(p.t, q, good))
 		}
 	}()
-	return near, nil
+	return client, nil
 }
 
 func TestIdleConnections(t *testing.T) {
@@ -276,7 +277,7 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// TestLateConnection opens one when those who wanted it have gone. It must not stay for ever.
+// TestLateConnection opens a connection whose callers have given up. It must be closed after idleTime.
 func TestLateConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{t: t, delay: time.Second}
@@ -284,7 +285,8 @@ func TestLateConnection(t *testing.T) {
 		s, _ := resolve.ParseServer("tcp://192.0.2.1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := c.Exchange(ctx, s, question("www.example.org.", dns.TypeA)); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := c.Exchange(ctx, s, question("www.example.org.", dns.TypeA))
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Exchange: %v, want a timeout", err)
 		}
 		time.Sleep(12 * time.Second)
@@ -295,7 +297,7 @@ func TestLateConnection(t *testing.T) {
 	})
 }
 
-// TestClosedWhileOpening: a connection that is there only after it was closed does not stay open.
+// TestClosedWhileOpening calls CloseIdle while a connection is being opened. The connection must not stay open.
 func TestClosedWhileOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{t: t, delay: time.Second}
@@ -303,7 +305,8 @@ func TestClosedWhileOpening(t *testing.T) {
 		s, _ := resolve.ParseServer("tcp://192.0.2.1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := c.Exchange(ctx, s, question("www.example.org.", dns.TypeA)); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := c.Exchange(ctx, s, question("www.example.org.", dns.TypeA))
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Exchange: %v, want a timeout", err)
 		}
 		c.CloseIdle()
@@ -315,8 +318,8 @@ func TestClosedWhileOpening(t *testing.T) {
 	})
 }
 
-// TestOneReplyPerConnection: a server that answers the first of several queries and closes the connection still answers
-// them all (RFC 7766 §6.2.4).
+// TestOneReplyPerConnection has a server that replies to the first of several queries and then closes the connection.
+// All queries must get a reply (RFC 7766 §6.2.4).
 func TestOneReplyPerConnection(t *testing.T) {
 	const n = 5
 	var first sync.Once
@@ -332,7 +335,7 @@ func TestOneReplyPerConnection(t *testing.T) {
 		})
 		writeMessage(conn, reply(t, q, good))
 		conn.(*net.TCPConn).CloseWrite()
-		io.Copy(io.Discard, conn) // else the system resets the connection, and the reply may be lost
+		io.Copy(io.Discard, conn) // otherwise the system resets the connection, and the reply may be lost
 	})
 	c := &resolve.Client{}
 	var g errgroup.Group

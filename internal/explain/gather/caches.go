@@ -35,7 +35,7 @@ func (r *run) sampleResolvers() error {
 			continue
 		}
 		group.Go(func() {
-			s := sampler{run: r, target: &all[i], budget: r.budget.Beside(r.opts.PerResolver)}
+			s := sampler{run: r, target: &all[i], budget: r.budget.Separate(r.opts.PerResolver)}
 			s.sample(types)
 			mu.Lock()
 			defer mu.Unlock()

@@ -105,7 +105,7 @@ func oneAddressPerHost(z *iterate.Zone, servers []netip.Addr) (first, rest []net
 func (r *run) probe(server netip.Addr, kinds []probe.Kind) {
 	p := probe.Prober{Dial: r.Prober.Dial, Listen: r.Prober.Listen, Timeout: r.Prober.Timeout, Port: r.Prober.Port}
 	p.Before = func(ctx context.Context) error {
-		if err := r.budget.Turn(ctx, server); err != nil {
+		if err := r.budget.Wait(ctx, server); err != nil {
 			r.addUnsent()
 			return err
 		}
