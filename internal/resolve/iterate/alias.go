@@ -6,7 +6,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// aliasOf is where an answer section sends those who ask for q: by a CNAME of its name, or by a DNAME above it.
+// aliasOf returns the alias that an answer section has for q: a CNAME of its name, or a DNAME above it.
 func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
 	if _, has := ownerIn(section, q.Name, uint16(q.Type)); has {
 		return Link{}, false
@@ -29,7 +29,7 @@ func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
 	return Link{}, false
 }
 
-// synthesize is the name that a DNAME record makes of another (RFC 6672 §2.2).
+// synthesize returns the name that a DNAME record substitutes for name (RFC 6672 §2.2).
 func synthesize(name dnsname.Name, rec dns.RR) (dnsname.Name, bool) {
 	d, ok := rec.(*dns.DNAME)
 	owner, _ := ownerOf(rec, dns.TypeDNAME)
@@ -44,9 +44,9 @@ func synthesize(name dnsname.Name, rec dns.RR) (dnsname.Name, bool) {
 	return to, err == nil && n > 0
 }
 
-// lastName is where the aliases of an answer section lead.
+// lastName returns the last name of the alias chain in an answer section.
 func lastName(q Question, section []dns.RR) dnsname.Name {
-	for range section { // no chain is longer than the section; a loop ends somewhere
+	for range section { // bounds the iterations if the aliases form a loop
 		link, ok := aliasOf(q, section)
 		if !ok {
 			break

@@ -13,43 +13,44 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// job is a question to one server of a zone.
+// job is a question for one server of a zone.
 type job struct {
 	zone   dnsname.Name
 	server netip.Addr
 	q      Question
-	tcp    bool // ask over TCP too, if that did not become necessary anyway
+	tcp    bool // ask over TCP too, even if the reply over UDP is complete
 }
 
-// asking is a job at work: what it tries next.
-type asking struct {
+// attempt is the state of a job between its queries.
+type attempt struct {
 	job
 	run    *run
 	edns   bool
 	tcp    bool
-	cookie string // hex; the client's, and the server's once it is known
-	bad    int    // BADCOOKIE replies
+	cookie string // in hex: the client cookie, followed by the server cookie once it is known
+	bad    int    // number of BADCOOKIE replies
 	out    []Exchange
-	reply  *dns.Msg // the last
+	reply  *dns.Msg // the last reply
 	err    error
 }
 
-// do asks until there is a reply to judge, or no hope for one. The last exchange over the transport of the question is its
-// verdict.
+// do sends a question until there is a reply to classify, or until the retries are used up. The class of the last
+// exchange over the requested transport is the verdict.
 func (r *run) do(j job) ([]Exchange, *dns.Msg, error) {
-	a := &asking{job: j, run: r, edns: true, cookie: r.cookie(j.server)}
-	verdict := a.untilJudged()
+	a := &attempt{job: j, run: r, edns: true, cookie: r.cookie(j.server)}
+	verdict := a.retry()
 	if j.tcp && !a.tcp && !verdict.Transport() && verdict != Unknown {
 		reply, err := a.reply, a.err
 		a.tcp = true
-		a.untilJudged()
+		a.retry()
 		a.reply, a.err = reply, err
 	}
 	return a.out, a.reply, a.err
 }
 
-// untilJudged tries again where the reply says how, and after failures as often as there are timeouts.
-func (a *asking) untilJudged() Class {
+// retry sends the query until it gets a reply that needs no retry. It retries if the reply says how to, and after
+// failures once for each further timeout in the options.
+func (a *attempt) retry() Class {
 	timeouts := a.run.opts.Timeouts
 	for failures := 0; ; {
 		c := a.send(timeouts[failures])
@@ -67,8 +68,9 @@ func (a *asking) untilJudged() Class {
 	}
 }
 
-// learnCookie prepares for a reply of BADCOOKIE (RFC 7873 §5.3): with the server's cookie, then over TCP, then no more.
-func (a *asking) learnCookie() bool {
+// learnCookie prepares the retry after a BADCOOKIE reply (RFC 7873 §5.3): first with the server's cookie, then over
+// TCP. After that it returns false.
+func (a *attempt) learnCookie() bool {
 	a.bad++
 	if c := cookieOf(a.reply); c != "" && a.bad == 1 {
 		a.cookie = c
@@ -92,10 +94,11 @@ func cookieOf(m *dns.Msg) string {
 	return ""
 }
 
-// send sends one query, and writes down what comes of it.
-func (a *asking) send(timeout time.Duration) Class {
+// send sends one query and records the exchange.
+func (a *attempt) send(timeout time.Duration) Class {
 	r := a.run
-	e := Exchange{At: r.clock(), Zone: a.zone, Server: a.server, Transport: a.transport().String(), Question: a.q, EDNS: a.edns}
+	e := Exchange{At: r.clock(), Zone: a.zone, Server: a.server, Transport: a.transport().String(), Question: a.q,
+		EDNS: a.edns}
 	if a.reply, a.err = nil, r.admit(a.server, len(a.out) == 0); a.err == nil {
 		e.At, e.Try = r.clock(), len(a.out)+1
 		a.reply, a.err = a.exchange(timeout)
@@ -107,48 +110,48 @@ func (a *asking) send(timeout time.Duration) Class {
 	if a.err != nil {
 		e.Error = reason(a.err)
 	}
-	r.waste(a.server, e.Class, e.RTT)
+	r.countWait(a.server, e.Class, e.RTT)
 	a.out = append(a.out, e)
 	return e.Class
 }
 
-// clock is the time since the walk began, as exactly as it is recorded.
+// clock returns the time since the walk began, with the precision of the trace.
 func (r *run) clock() time.Duration { return time.Since(r.began).Round(time.Microsecond) }
 
-// errHopeless is why a server that never replied is not asked another question.
-var errHopeless = fmt.Errorf("%w: for this server, which never replied", resolve.ErrBudget)
+// errUnresponsive reports that a question was not sent to a server because the server never replied before.
+var errUnresponsive = fmt.Errorf("%w: for this server, which never replied", resolve.ErrBudget)
 
-func (a *asking) exchange(timeout time.Duration) (*dns.Msg, error) {
+func (a *attempt) exchange(timeout time.Duration) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(a.run.ctx, timeout)
 	defer cancel()
 	server := resolve.Server{Transport: a.transport(), Addr: netip.AddrPortFrom(a.server, 53)}
 	m, err := once(ctx, a.run.exchanger, server, a.query())
 	if err != nil && a.run.ctx.Err() != nil {
-		return nil, a.run.timeUp() // the server may have been about to reply
+		return nil, a.run.timeUp() // the walk ran out of time, so this is not a timeout of the server
 	}
 	return m, err
 }
 
-func (a *asking) transport() resolve.Transport {
+func (a *attempt) transport() resolve.Transport {
 	if a.tcp {
 		return resolve.TCP
 	}
 	return resolve.UDP
 }
 
-// query is what is sent: RD is never set, as what caches say is not wanted.
-func (a *asking) query() *dns.Msg {
+// query returns the message to send. RD is never set: replies from caches are of no use.
+func (a *attempt) query() *dns.Msg {
 	q := Query{Question: a.q, NoEDNS: !a.edns, NoDNSSEC: a.run.opts.NoDNSSEC}
 	return q.message(a.cookie)
 }
 
-// pack keeps the reply in wire form. The id was checked and is random, so it is left out.
+// pack stores the reply in wire format. It leaves out the ID, which is random and was checked before.
 func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
 	if reply == nil {
 		return nil, failed
 	}
 	if len(reply.Answer)+len(reply.Ns)+len(reply.Extra) > maxRecords {
-		return nil, errCrowd
+		return nil, errTooManyRecords
 	}
 	m := reply.Copy()
 	m.Id, m.Compress = 0, true
@@ -163,20 +166,20 @@ func pack(e *Exchange, reply *dns.Msg, failed error) (*dns.Msg, error) {
 	return reply, failed
 }
 
-// maxRecords is more than replies of any real zone have. All that looks at replies compares their records with each other, so that
-// thousands of them are not evidence, but an attack.
+// maxRecords is more than the replies of any real zone have. Code that reads replies compares their records with each
+// other, so a reply with thousands of records is an attack and not evidence.
 const maxRecords = 1000
 
-// errCrowd is why a reply is not looked at.
-var errCrowd = fmt.Errorf("%w: for the reply, which has more than %d records", resolve.ErrBudget, maxRecords)
+// errTooManyRecords reports that a reply was discarded because of its size.
+var errTooManyRecords = fmt.Errorf("%w: for the reply, which has more than %d records", resolve.ErrBudget, maxRecords)
 
-// reason is an error in words that are the same each time it happens.
+// reason returns the text of an error. It is always the same for the same kind of failure.
 func reason(err error) string {
 	switch {
-	case errors.Is(err, errHopeless):
-		return errHopeless.Error()
-	case errors.Is(err, errCrowd):
-		return errCrowd.Error()
+	case errors.Is(err, errUnresponsive):
+		return errUnresponsive.Error()
+	case errors.Is(err, errTooManyRecords):
+		return errTooManyRecords.Error()
 	}
 	switch failure(err) {
 	case Unknown:
@@ -193,7 +196,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// cookie is the client cookie for a server: a random one for each, so that servers cannot tell together who we are.
+// cookie returns the client cookie for a server. Each server gets a different random one, so that servers cannot
+// recognize the client together.
 func (r *run) cookie(server netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

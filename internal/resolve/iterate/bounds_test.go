@@ -11,12 +11,12 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// noted reports whether a walk ended in a note of a kind.
+// noted reports whether a trace has a note of a kind.
 func noted(trace *iterate.Trace, kind string) bool {
 	return slices.ContainsFunc(trace.Notes, func(n iterate.Note) bool { return n.Kind == kind })
 }
 
-// TestLongChain has 17 aliases in a row, one more than a walk follows.
+// TestLongChain has chains of 16 and 17 aliases. 17 is one more than a walk follows.
 func TestLongChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for aliases, long := range map[int]bool{16: false, 17: true} {
@@ -34,7 +34,7 @@ func TestLongChain(t *testing.T) {
 	})
 }
 
-// TestDepth has zones one below the other, each at a server of its own.
+// TestDepth has zones below each other, each on its own server.
 func TestDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for zones, deep := range map[int]bool{25: false, 40: true} {
@@ -51,14 +51,16 @@ func TestDepth(t *testing.T) {
 			}
 			more[above[0]] += "www." + zone + " 60 A 203.0.113.8\n"
 			trace := walk(t, internet(more), "www."+zone+" A", iterate.Options{Budget: resolve.NewBudget(2000, 1000, nil)})
-			if noted(trace, iterate.NoteDepth) != deep || slices.Contains(trace.Unfinished, "depth") != deep || (trace.Result == iterate.Answer) == deep {
+			if noted(trace, iterate.NoteDepth) != deep || slices.Contains(trace.Unfinished, "depth") != deep ||
+				(trace.Result == iterate.Answer) == deep {
 				t.Errorf("%d zones: %s, unfinished %v, notes %v", zones, trace.Result, trace.Unfinished, trace.Notes)
 			}
 		}
 	})
 }
 
-// TestLookups has two zones with twelve servers each whose addresses have to be looked up: more than a walk does.
+// TestLookups has two zones with twelve servers each whose addresses must be looked up. That exceeds the limit of a
+// walk.
 func TestLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for zones, many := range map[int]bool{1: false, 2: true} {
@@ -71,7 +73,8 @@ func TestLookups(t *testing.T) {
 				}
 				fmt.Fprintf(&tld, "set %s 60 NS %s\n", zone, strings.Join(hosts, ", "))
 			}
-			net := internet(map[string]string{"192.0.2.11": tld.String(), "192.0.2.12": tld.String(), "192.0.2.21": leaf, "192.0.2.22": leaf})
+			net := internet(map[string]string{"192.0.2.11": tld.String(), "192.0.2.12": tld.String(), "192.0.2.21": leaf,
+				"192.0.2.22": leaf})
 			trace := walk(t, net, "alias.example.test. A", iterate.Options{Budget: resolve.NewBudget(400, 1000, nil)})
 			if slices.Contains(trace.Unfinished, "lookups of servers") != many || trace.Result != iterate.Answer {
 				t.Errorf("%d zones: %s, unfinished %v", zones, trace.Result, trace.Unfinished)

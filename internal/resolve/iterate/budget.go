@@ -8,11 +8,11 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// admit waits until a server may be asked. A server is given up between questions only, so that what a trace has of a question
-// does not depend on others that were asked at the same time.
+// admit blocks until a query may be sent to a server. A server is given up only before the first query of a question.
+// So the exchanges of a question do not depend on other questions sent at the same time.
 func (r *run) admit(server netip.Addr, first bool) error {
-	if first && r.hopeless(server) {
-		return errHopeless
+	if first && r.unresponsive(server) {
+		return errUnresponsive
 	}
 	switch err := r.opts.Budget.Acquire(r.ctx, server); {
 	case err == nil:
@@ -24,36 +24,37 @@ func (r *run) admit(server netip.Addr, first bool) error {
 	return r.timeUp()
 }
 
-// reached notes a limit that kept the walk from being complete.
+// reached records a limit that kept the walk from being complete.
 func (r *run) reached(limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended[limit] = true
 }
 
+// timeUp records that the walk ran out of time, and returns the error for it.
 func (r *run) timeUp() error {
 	r.reached(r.opts.MaxTime.String())
 	return resolve.ErrBudget
 }
 
-// waste notes that a server was waited for in vain; a reply makes good for it.
-func (r *run) waste(server netip.Addr, c Class, d time.Duration) {
+// countWait adds up the time without a reply from a server. Any reply resets it.
+func (r *run) countWait(server netip.Addr, c Class, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.Transport() {
-		r.wasted[server] += d
+		r.waited[server] += d
 		return
 	}
-	delete(r.wasted, server)
+	delete(r.waited, server)
 }
 
-// hopeless reports whether a server was waited for as long as all tries of a question take, without any reply.
-func (r *run) hopeless(server netip.Addr) bool {
+// unresponsive reports whether the time without any reply is as long as all tries of a question together.
+func (r *run) unresponsive(server netip.Addr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := time.Duration(0)
 	for _, d := range r.opts.Timeouts {
 		all += d
 	}
-	return r.wasted[server] >= all
+	return r.waited[server] >= all
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Class is what a reply means to somebody who walks down from the root. Its text is part of the format of a Trace.
+// Class is the meaning of a reply for a walk from the root. Its text is part of the format of a Trace.
 type Class string
 
 // The classes.
 const (
-	Answer   Class = "answer"   // has what was asked for, or an alias in its place
-	NoData   Class = "nodata"   // the name is there, the type is not
-	NXDomain Class = "nxdomain" // the name, or the last one that its aliases lead to, is not there
-	Referral Class = "referral" // a zone further down is asked
+	Answer   Class = "answer"   // has the requested records, or an alias instead of them
+	NoData   Class = "nodata"   // the name exists, the type does not
+	NXDomain Class = "nxdomain" // the name, or the last name of its alias chain, does not exist
+	Referral Class = "referral" // refers to a zone further down
 
-	Upward       Class = "upward"        // refers to where we came from, or above
+	Upward       Class = "upward"        // refers to the zone itself or to a zone above it
 	LameRefused  Class = "lame-refused"  // REFUSED
 	LameServfail Class = "lame-servfail" // SERVFAIL
-	LameNotAuth  Class = "lame-notauth"  // NOTAUTH, or a reply without authority that leads nowhere
-	Recursed     Class = "recursed"      // a resolver's reply, from a cache that is not ours to trust
+	LameNotAuth  Class = "lame-notauth"  // NOTAUTH, or a reply without the AA bit that refers to no zone below
+	Recursed     Class = "recursed"      // a reply of a resolver from its cache, which must not be trusted
 
 	Truncated Class = "truncated"
 	FormErr   Class = "formerr"
 	NotImp    Class = "notimp"
 	BadVers   Class = "badvers"
 	BadCookie Class = "badcookie"
-	NoSOA     Class = "no-soa" // a negative reply of an authority, without the SOA record that it needs (RFC 2308 §2)
-	Odd       Class = "odd"    // no rule fits: another RCODE, or records that nobody asked for
+	NoSOA     Class = "no-soa" // a negative authoritative reply without the SOA record that it needs (RFC 2308 §2)
+	Odd       Class = "odd"    // no rule matches: another RCODE, or records that the question did not ask for
 
 	Timeout          Class = "timeout"
 	Unreachable      Class = "unreachable"
@@ -41,30 +41,37 @@ const (
 	QuestionMismatch Class = "question-mismatch"
 	ParseError       Class = "parse-error"
 
-	Unknown Class = "unknown" // not asked, or given up, because the budget was used up: says nothing about the server
+	Unknown Class = "unknown" // not sent or given up because a budget was used up: says nothing about the server
 )
 
-// errCut is that a reply over UDP was truncated.
+// errCut reports that a reply over UDP was truncated.
 var errCut = errors.New("the reply was cut off")
 
-// Usable reports whether the walk can go on from a reply of the class.
+// Usable reports whether the walk can continue with a reply of this class.
 func (c Class) Usable() bool { return c == Answer || c == NoData || c == NXDomain || c == Referral }
 
-// Lame reports whether a server that is listed for a zone replied, but not as an authority for it.
+// Lame reports whether a server in the NS set of a zone replied, but not as an authority for the zone.
 func (c Class) Lame() bool {
 	return c == Upward || c == LameRefused || c == LameServfail || c == LameNotAuth || c == Recursed
 }
 
-// Transport reports whether no reply was had that can be judged. It says that the server was not reached, and never that it
-// is lame: a server under stress is not a wrong one.
+// Transport reports whether there was no reply that can be classified. Such a server counts as not reached and never
+// as lame: it may only be overloaded.
 func (c Class) Transport() bool {
 	return c == Timeout || c == Unreachable || c == BadID || c == QuestionMismatch || c == ParseError
 }
 
-var rcodes = map[int]Class{dns.RcodeRefused: LameRefused, dns.RcodeServerFailure: LameServfail, dns.RcodeNotAuth: LameNotAuth,
-	dns.RcodeFormatError: FormErr, dns.RcodeNotImplemented: NotImp, dns.RcodeBadVers: BadVers, dns.RcodeBadCookie: BadCookie}
+var rcodes = map[int]Class{
+	dns.RcodeRefused:        LameRefused,
+	dns.RcodeServerFailure:  LameServfail,
+	dns.RcodeNotAuth:        LameNotAuth,
+	dns.RcodeFormatError:    FormErr,
+	dns.RcodeNotImplemented: NotImp,
+	dns.RcodeBadVers:        BadVers,
+	dns.RcodeBadCookie:      BadCookie,
+}
 
-// Classify judges what came of asking a server for zone a question: a reply, or the error of its Exchanger.
+// Classify returns the class of an exchange with a server of zone: of the reply, or of the error of the Exchanger.
 func Classify(zone dnsname.Name, q Question, reply *dns.Msg, err error) Class {
 	switch {
 	case err != nil || reply == nil:
@@ -86,14 +93,15 @@ func Classify(zone dnsname.Name, q Question, reply *dns.Msg, err error) Class {
 	return Odd
 }
 
-// failure is the class of an error. What is not known better is a server that could not be reached.
+// failure returns the class of an error. Unknown errors mean that the server could not be reached.
 func failure(err error) Class {
 	switch {
 	case errors.Is(err, resolve.ErrBudget), errors.Is(err, context.Canceled):
 		return Unknown
 	case errors.Is(err, errCut):
 		return Truncated
-	case errors.Is(err, resolve.ErrID): // before timeouts, which a Client's are, too, as it waits for the right reply
+	// before DeadlineExceeded: a Client waits for the right reply, so its error is both
+	case errors.Is(err, resolve.ErrID):
 		return BadID
 	case errors.Is(err, resolve.ErrQuestion):
 		return QuestionMismatch
@@ -105,7 +113,7 @@ func failure(err error) Class {
 	return Unreachable
 }
 
-// classifyNXDomain judges a reply of RCODE 3, which is about the last name of a chain of aliases (RFC 6604 §3).
+// classifyNXDomain classifies a reply with RCODE 3, which is about the last name of an alias chain (RFC 6604 §3).
 func classifyNXDomain(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	last := lastName(q, m.Answer)
 	switch {
@@ -114,7 +122,7 @@ func classifyNXDomain(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	case last != q.Name && !m.Authoritative:
 		return LameNotAuth
 	case last != q.Name && !last.IsIn(zone):
-		return Answer // of the alias; what it leads to is not for this server to say
+		return Answer // only the alias counts: this server has no authority over its target
 	case !soaOwner(zone, last, m.Ns).IsZero():
 		return NXDomain
 	case m.Authoritative:
@@ -123,6 +131,7 @@ func classifyNXDomain(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	return LameNotAuth
 }
 
+// classifySuccess classifies a reply with RCODE 0.
 func classifySuccess(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	if len(m.Answer) > 0 {
 		switch {
@@ -140,7 +149,7 @@ func classifySuccess(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	case m.Authoritative && negative:
 		return NoData
 	case !cutBelow(zone, q.Name, m.Ns).IsZero():
-		return Referral // with AA too: some servers set it
+		return Referral // even with AA: some servers set it in referrals
 	case refersUp(zone, m):
 		return Upward
 	case m.Authoritative:
@@ -151,8 +160,8 @@ func classifySuccess(zone dnsname.Name, q Question, m *dns.Msg) Class {
 	return LameNotAuth
 }
 
-// refersUp reports whether a reply has NS records of the zone itself or of one above it. An authority may list the zone's
-// own servers, so from one only those above count.
+// refersUp reports whether a reply has NS records of the zone itself or of a zone above it. An authoritative reply
+// may list the servers of the zone itself, so there only zones above count.
 func refersUp(zone dnsname.Name, m *dns.Msg) bool {
 	return slices.ContainsFunc(m.Ns, func(rec dns.RR) bool {
 		owner, ok := ownerOf(rec, dns.TypeNS)
@@ -160,7 +169,7 @@ func refersUp(zone dnsname.Name, m *dns.Msg) bool {
 	})
 }
 
-// answers reports whether an answer section has what was asked for: the type, a CNAME in its place, or a DNAME above it.
+// answers reports whether an answer section has the requested type, a CNAME of the name, or a DNAME above it.
 func answers(q Question, section []dns.RR) bool {
 	return slices.ContainsFunc(section, func(rec dns.RR) bool {
 		owner, err := dnsname.Parse(rec.Header().Name)
@@ -176,12 +185,13 @@ func answers(q Question, section []dns.RR) bool {
 	})
 }
 
-// soaOwner is the owner of an SOA record that can speak for name, in zone or below it; zero if there is none.
+// soaOwner returns the owner of an SOA record for name, at or below zone. It returns the zero name if there is none.
 func soaOwner(zone, name dnsname.Name, section []dns.RR) dnsname.Name {
 	return ownerBetween(zone, name, section, dns.TypeSOA)
 }
 
-// cutBelow is the zone cut that a section refers to: the owner of NS records strictly below zone, at or above name.
+// cutBelow returns the zone cut that a section refers to: the owner of NS records strictly below zone, at or above
+// name.
 func cutBelow(zone, name dnsname.Name, section []dns.RR) dnsname.Name {
 	if cut := ownerBetween(zone, name, section, dns.TypeNS); cut != zone {
 		return cut
@@ -189,7 +199,7 @@ func cutBelow(zone, name dnsname.Name, section []dns.RR) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// ownerBetween is the deepest owner of records of a type from zone down to name.
+// ownerBetween returns the deepest owner of records of a type from zone down to name.
 func ownerBetween(zone, name dnsname.Name, section []dns.RR, typ uint16) (deepest dnsname.Name) {
 	for _, rec := range section {
 		owner, ok := ownerOf(rec, typ)

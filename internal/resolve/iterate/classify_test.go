@@ -15,7 +15,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// message makes a reply to www.example.test. A from words: flags, an RCODE, and records, those of authority behind "/".
+// message returns a reply to www.example.test. A from a description: flags, an RCODE, and records. Records of the
+// authority section begin with "/".
 func message(t testing.TB, text string) *dns.Msg {
 	t.Helper()
 	head, rest, _ := strings.Cut(text, ":")
@@ -61,7 +62,7 @@ func message(t testing.TB, text string) *dns.Msg {
 
 const soaData = " 60 SOA ns.test. h.test. 1 2 3 4 5"
 
-// rows of the table, all about www.example.test. A asked of a server of example.test.
+// rows are replies of a server of example.test. to www.example.test. A.
 var rows = []struct {
 	reply string
 	want  iterate.Class
@@ -115,7 +116,8 @@ var rows = []struct {
 
 func TestClassify(t *testing.T) {
 	for _, tt := range rows {
-		got := iterate.Classify(dnsname.MustParse("example.test."), question("www.example.test. A"), message(t, tt.reply), nil)
+		got := iterate.Classify(dnsname.MustParse("example.test."), question("www.example.test. A"),
+			message(t, tt.reply), nil)
 		if got != tt.want {
 			t.Errorf("Classify(%q) = %s, want %s", tt.reply, got, tt.want)
 		}
@@ -130,7 +132,7 @@ func TestClassifyErrors(t *testing.T) {
 		{context.DeadlineExceeded, iterate.Timeout},
 		{syscall.ECONNREFUSED, iterate.Unreachable},
 		{errors.New("no route"), iterate.Unreachable},
-		{nil, iterate.Unreachable}, // and no reply either
+		{nil, iterate.Unreachable}, // and no reply
 		{resolve.ErrID, iterate.BadID},
 		{resolve.ErrQuestion, iterate.QuestionMismatch},
 		{new(dns.Msg).Unpack([]byte{1}), iterate.ParseError},
@@ -148,7 +150,7 @@ func TestClassifyErrors(t *testing.T) {
 	}
 }
 
-// FuzzClassify judges any message for any zone: it must not fail, and what is usable must be what its class says.
+// FuzzClassify classifies any message for any zone. It must not fail, and usable replies must match their class.
 func FuzzClassify(f *testing.F) {
 	for _, tt := range rows {
 		wire, err := message(f, tt.reply).Pack()
@@ -164,7 +166,8 @@ func FuzzClassify(f *testing.F) {
 		}
 		q := question("www.example.test. A")
 		c := iterate.Classify(z, q, m, nil)
-		if v, err := (iterate.Exchange{Question: q, Reply: wire}).View(); err == nil && len(v.Answer) != len(m.Answer) && m.IsEdns0() == nil {
+		if v, err := (iterate.Exchange{Question: q, Reply: wire}).View(); err == nil && len(v.Answer) != len(m.Answer) &&
+			m.IsEdns0() == nil {
 			t.Errorf("%d records in view of %s", len(v.Answer), m)
 		}
 		switch {

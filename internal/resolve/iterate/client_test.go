@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// TestClient walks with a resolve.Client on connections in memory: its errors must come to the same classes.
+// TestClient walks with a resolve.Client over in-memory connections. Its errors must lead to the same classes.
 func TestClient(t *testing.T) {
 	const good, www = "22 udp answer", "www.example.test. A"
 	tests := []struct{ do, want string }{
@@ -24,7 +24,8 @@ func TestClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(time.Minute) // until the client has closed its connections
 				client := &resolve.Client{Dial: internet(map[string]string{"192.0.2.21": tt.do}).Dial}
-				trace, err := (&iterate.Iterator{Exchanger: client, Options: bounded(iterate.Options{})}).Run(t.Context(), question(www))
+				it := &iterate.Iterator{Exchanger: client, Options: bounded(iterate.Options{})}
+				trace, err := it.Run(t.Context(), question(www))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,9 +9,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// probe asks for a name beside one that has an answer, which nobody can have made a record for: if there is an answer, a
-// wildcard made it, and perhaps the other one, too. The denial shows how the zone denies. At the apex, where there is nothing
-// beside it, it is a name below.
+// probe queries a sibling of a name that has an answer. The label is random, so no record exists for it. If there is
+// an answer, it comes from a wildcard, and perhaps the first answer does too. A denial shows how the zone denies
+// names. The apex has no sibling in the zone, so probe uses a child of it.
 func (r *run) probe(e end, q Question) {
 	if e.class != Answer || q.Name.IsRoot() {
 		return
@@ -27,9 +27,9 @@ func (r *run) probe(e end, q Question) {
 	r.askOne(e.zone, r.addrs(e.zone), Question{name, q.Type})
 }
 
-// secure asks for what shows whether the zones that were looked at can be trusted, and that no reply so far had: DS records
-// at the parents, and what children want their parents to have for DS (RFC 7344).
-func (r *run) secure() {
+// askDNSSEC queries the DNSSEC data of the walked zones that no reply had so far. These are DS records at the
+// parents, and the DS records that signed children request from their parents (CDS and CDNSKEY, RFC 7344).
+func (r *run) askDNSSEC() {
 	if r.opts.NoDNSSEC {
 		return
 	}
@@ -49,8 +49,8 @@ func (r *run) secure() {
 	}
 }
 
-// hasDS reports whether a referral has DS records, or a proof that there are none. Servers of a parent that is not signed send
-// neither, and are asked once more; so are those that have the child, too, and refer nobody to it.
+// hasDS reports whether a referral has DS records or a proof that there are none. Servers of an unsigned parent send
+// neither, so they get a DS query. The same applies to servers that have the child zone too: they send no referral.
 func (r *run) hasDS(z *zone) bool {
 	for _, from := range z.parentNS {
 		for _, s := range from.From {
@@ -72,7 +72,7 @@ func showsDS(zone dnsname.Name, m *dns.Msg) bool {
 	return has || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC)) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC3))
 }
 
-// ownerIn finds a record of an owner and type.
+// ownerIn returns the first record with an owner and a type.
 func ownerIn(section []dns.RR, name dnsname.Name, typ uint16) (dns.RR, bool) {
 	i := slices.IndexFunc(section, func(rec dns.RR) bool {
 		owner, ok := ownerOf(rec, typ)
@@ -84,7 +84,8 @@ func ownerIn(section []dns.RR, name dnsname.Name, typ uint16) (dns.RR, bool) {
 	return section[i], true
 }
 
-// signed reports whether a server of a zone has keys for it. It waits for the replies, which nobody has waited for yet.
+// signed reports whether a server of the zone has DNSKEY records for it. It waits for the replies to the queries of
+// inspect.
 func (r *run) signed(z *zone) bool {
 	keys := Question{z.name, rr.Type(dns.TypeDNSKEY)}
 	var waiting []*result

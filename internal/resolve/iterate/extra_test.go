@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// asked are the questions that servers were asked, each once, in order.
+// asked returns the questions that servers received, in order and without duplicates.
 func asked(net *simnet.Net) (out []string) {
 	for _, q := range net.History() {
 		out = append(out, q.Name.String()+" "+q.Type.String())
@@ -53,8 +53,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestSecurity sees what is asked for the sake of DNSSEC: DS where referrals show neither it nor a denial, and what signed
-// zones want to have for DS.
+// TestSecurity checks the DNSSEC queries of a walk: DS if referrals have neither DS records nor a denial, and CDS and
+// CDNSKEY in signed zones.
 func TestSecurity(t *testing.T) {
 	const sub = "zone sub.example.test.\nsub.example.test. 60 NS ns1.example.test.\nwww.sub.example.test. 60 A 192.0.2.9"
 	const key = "\nsub.example.test. 60 DNSKEY 257 3 13 AAAA\nsub.example.test. 60 CDS 0 0 0 00"
@@ -64,7 +64,8 @@ func TestSecurity(t *testing.T) {
 		want     string
 	}{
 		{"not signed", sub, iterate.Options{}, "example.test. DS, sub.example.test. DS"},
-		{"signed", sub + key, iterate.Options{}, "example.test. DS, sub.example.test. CDNSKEY, sub.example.test. CDS, sub.example.test. DS"},
+		{"signed", sub + key, iterate.Options{},
+			"example.test. DS, sub.example.test. CDNSKEY, sub.example.test. CDS, sub.example.test. DS"},
 		{"not wanted", sub + key, iterate.Options{NoDNSSEC: true}, ""},
 		{"fast", sub + key, iterate.Options{Fast: true}, "example.test. DS, sub.example.test. DS"},
 	}
@@ -103,7 +104,7 @@ func TestFast(t *testing.T) {
 	})
 }
 
-// spy keeps queries.
+// spy records queries.
 type spy struct {
 	resolve.Exchanger
 	mu   sync.Mutex // guards seen
@@ -120,7 +121,8 @@ func (s *spy) Exchange(ctx context.Context, server resolve.Server, query *dns.Ms
 func TestQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spy{Exchanger: internet(nil)}
-		if _, err := (&iterate.Iterator{Exchanger: s, Options: bounded(iterate.Options{})}).Run(t.Context(), question("www.example.test. A")); err != nil {
+		it := &iterate.Iterator{Exchanger: s, Options: bounded(iterate.Options{})}
+		if _, err := it.Run(t.Context(), question("www.example.test. A")); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range s.seen {
@@ -134,10 +136,12 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestSpread sees that no server has to be waited for because it alone is asked what one server is enough for.
+// TestSpread checks that questions for a single server are spread, so that the rate limit of no server delays the
+// walk.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const more = "example.test. 60 NS ns3.example.test.\nns3.example.test. 60 A 192.0.2.21\nexample.test. 60 DNSKEY 257 3 13 AAAA"
+		const more = "example.test. 60 NS ns3.example.test.\nns3.example.test. 60 A 192.0.2.21\n" +
+			"example.test. 60 DNSKEY 257 3 13 AAAA"
 		net := internet(map[string]string{"192.0.2.21": more, "192.0.2.22": more})
 		trace := walk(t, net, "www.example.test. A", iterate.Options{})
 		count := map[netip.AddrPort]int{}
@@ -155,7 +159,7 @@ func TestSpread(t *testing.T) {
 	})
 }
 
-// TestOldGlue has an address that only the child knows: it is looked at like the others.
+// TestOldGlue has an address that only the child knows. It must be queried like the others.
 func TestOldGlue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const moved = "set ns2.example.test. 60 A 192.0.2.23"

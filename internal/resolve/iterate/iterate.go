@@ -1,8 +1,11 @@
-// Package iterate resolves a name from the root down, asking every server of every zone on the way, and records all of it.
+// Package iterate resolves a name from the root down, queries every server of every zone on the path, and records all
+// replies.
 //
-// An Iterator is for finding out what is wrong, not for being fast: where a resolver is content with one good reply, it wants
-// to know how each server replies, and what the parent and the child say of each other. Its result is a Trace, from which
-// others judge.
+// An Iterator finds faults; it is not built for speed. A resolver needs one good reply, but an Iterator records how
+// each server replies, and what parent and child say about each other.
+//
+// Start with Iterator.Run in iterate.go: it returns a Trace (trace.go), from which other packages draw conclusions.
+// The walk itself is in walk.go, the servers of a zone in zone.go, and the meaning of a reply in classify.go.
 package iterate
 
 import (
@@ -21,21 +24,21 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Iterator walks from the root to names.
+// Iterator walks from the root to a name.
 type Iterator struct {
-	Exchanger resolve.Exchanger // a resolve.Client must be AsIs to try servers without EDNS
+	Exchanger resolve.Exchanger // a resolve.Client must have AsIs set, so that servers can be queried without EDNS
 	Options   Options
 }
 
-// grace is how long a step waits for slow servers once one has replied well. What comes later is not lost: the walk is gone
-// over again with it. Without it each level with a dead server would cost ten of the twenty seconds.
+// grace is how long a step waits for slow servers after the first usable reply. Later replies are not lost: the next
+// pass of the walk uses them. Without grace, each level with a dead server would take ten of the twenty seconds.
 const grace = time.Second
 
-// maxPasses bounds how often a walk is gone over.
+// maxPasses limits the number of passes of a walk.
 const maxPasses = 30
 
-// Run walks to a question. The trace is complete unless its Unfinished says otherwise. An error is not about servers: the
-// question was none, or ctx ended.
+// Run walks to a question. The trace is complete unless its Unfinished field is set. Errors are never about servers:
+// the question is invalid, or ctx ended.
 func (it *Iterator) Run(ctx context.Context, q Question) (*Trace, error) {
 	if q.Name.IsZero() || q.Type == 0 {
 		return nil, fmt.Errorf("trace %v: a name and a type are needed", q)
@@ -57,7 +60,7 @@ func (it *Iterator) Run(ctx context.Context, q Question) (*Trace, error) {
 	return r.trace(), nil
 }
 
-// run is one walk. All of it happens on one goroutine, except that queries are sent on others.
+// run is the state of one walk. It belongs to one goroutine; only queries are sent on other goroutines.
 type run struct {
 	opts      Options
 	exchanger resolve.Exchanger
@@ -66,30 +69,31 @@ type run struct {
 	began     time.Time
 	asked     map[askKey]*result
 	working   sync.WaitGroup
-	omitted   bool // a result was not there yet when this pass wanted it
+	omitted   bool // a result was not available when this pass needed it
 
-	way // of this pass
+	passState
 
 	mu      sync.Mutex // guards the following
 	cookies map[netip.Addr]string
-	wasted  map[netip.Addr]time.Duration // how long a server was waited for in vain
+	waited  map[netip.Addr]time.Duration // time without a reply from a server
 	ended   map[string]bool              // the limits that were reached
 }
 
-// way is what a pass finds. A pass begins with nothing but the results of the queries so far.
-type way struct {
-	zones   map[dnsname.Name]*zone
-	order   []*zone
-	chain   []Link
-	notes   []Note
-	limits  map[string]bool
-	copied  map[copyKey]bool
-	copies  []Exchange // of replies that were judged for another zone, too
-	hosts   map[dnsname.Name]found
-	looking []dnsname.Name                   // names of servers that are being looked up, one because of the other
-	count   int                              // names that were looked up
-	walks   int                              // zones that were entered, again or for the first time
-	load    map[netip.Addr]map[Question]bool // what servers were asked
+// passState is the state of one pass. It starts empty; only the results of the queries survive from earlier passes.
+type passState struct {
+	zones  map[dnsname.Name]*zone
+	order  []*zone
+	chain  []Link
+	notes  []Note
+	limits map[string]bool
+	copied map[copyKey]bool
+	copies []Exchange // replies that were also classified for another zone
+	hosts  map[dnsname.Name]found
+	// stack of server names that are being looked up, each because of the one before it
+	looking []dnsname.Name
+	count   int                              // number of server names that were looked up
+	walks   int                              // number of zones that were entered, including repetitions
+	load    map[netip.Addr]map[Question]bool // the questions for each server
 	result  Class
 }
 
@@ -98,13 +102,13 @@ type askKey struct {
 	q      Question
 }
 
-// copyKey is a question to a server as seen from another zone.
+// copyKey identifies a question to a server that is classified for another zone.
 type copyKey struct {
 	zone dnsname.Name
 	askKey
 }
 
-// result is what came of a job; the rest is there when done is closed.
+// result is the result of a job. The fields after done may be read when done is closed.
 type result struct {
 	job
 	done      chan struct{}
@@ -113,7 +117,7 @@ type result struct {
 	err       error
 }
 
-// verdict is a result as seen from a zone.
+// verdict is a result classified for a zone.
 type verdict struct {
 	server netip.Addr
 	class  Class
@@ -122,24 +126,24 @@ type verdict struct {
 
 func newRun(it *Iterator, q Question) *run {
 	return &run{opts: it.Options, exchanger: it.Exchanger, q: q, began: time.Now(), asked: map[askKey]*result{},
-		cookies: map[netip.Addr]string{}, wasted: map[netip.Addr]time.Duration{}, ended: map[string]bool{}}
+		cookies: map[netip.Addr]string{}, waited: map[netip.Addr]time.Duration{}, ended: map[string]bool{}}
 }
 
-// pass goes the whole way, as far as it is known.
+// pass walks from the root to the question, using the results that are available.
 func (r *run) pass() {
 	r.omitted = false
-	r.way = way{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{}, copied: map[copyKey]bool{},
-		load: map[netip.Addr]map[Question]bool{}, result: Unknown}
+	r.passState = passState{zones: map[dnsname.Name]*zone{}, limits: map[string]bool{}, hosts: map[dnsname.Name]found{},
+		copied: map[copyKey]bool{}, load: map[netip.Addr]map[Question]bool{}, result: Unknown}
 	root := &zone{name: dnsname.Root, hosts: map[dnsname.Name]*host{}}
 	for _, h := range r.opts.Hints {
 		root.host(h.Name).glue = h.Glue
 	}
 	r.add(root)
 	r.chase()
-	r.secure()
+	r.askDNSSEC()
 }
 
-// start sends a question to a server, unless that was done before.
+// start sends a question to a server, unless it was sent before.
 func (r *run) start(j job) *result {
 	k := askKey{j.server, j.q}
 	if r.load[j.server] == nil {
@@ -158,7 +162,7 @@ func (r *run) start(j job) *result {
 	return res
 }
 
-// ask asks servers of a zone, all at once, and waits for them, though not for slow ones.
+// ask sends a question to servers of a zone, to all at once. It waits for the replies, except those of slow servers.
 func (r *run) ask(z *zone, servers []netip.Addr, q Question) []verdict {
 	var waiting []*result
 	for _, s := range servers {
@@ -167,7 +171,7 @@ func (r *run) ask(z *zone, servers []netip.Addr, q Question) []verdict {
 	return r.collect(z, waiting)
 }
 
-// collect are the verdicts that are there in time.
+// collect returns the verdicts of the results that arrive in time.
 func (r *run) collect(z *zone, waiting []*result) (out []verdict) {
 	r.await(z, waiting)
 	for _, res := range waiting {
@@ -182,10 +186,10 @@ func (r *run) collect(z *zone, waiting []*result) (out []verdict) {
 	return out
 }
 
-// await waits for all results, or for a good one and until the grace of the others has passed.
+// await blocks until all results are available, or until grace has passed and one of them is usable.
 func (r *run) await(z *zone, waiting []*result) {
-	look := time.NewTicker(grace / 10)
-	defer look.Stop()
+	tick := time.NewTicker(grace / 10)
+	defer tick.Stop()
 	began := time.Now()
 	for {
 		missing := slices.IndexFunc(waiting, func(res *result) bool { return !res.isDone() })
@@ -199,12 +203,13 @@ func (r *run) await(z *zone, waiting []*result) {
 		}
 		select {
 		case <-waiting[missing].done:
-		case <-look.C:
+		case <-tick.C:
 		}
 	}
 }
 
-// askOne asks servers of a zone one after the other until one replies well. It goes on to the next when one is slow.
+// askOne sends a question to one server of a zone after the other until a reply is usable. It does not wait longer
+// than grace for a slow server.
 func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) {
 	var waiting []*result
 	for _, s := range r.bestFirst(z, servers) {
@@ -213,7 +218,7 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 		select {
 		case <-res.done:
 		case <-time.After(grace):
-			r.omitted = true // even if it replies before the others
+			r.omitted = true // even if it replies before the servers after it
 			continue
 		}
 		if v := r.judge(z, res); v.class.Usable() {
@@ -224,16 +229,16 @@ func (r *run) askOne(z *zone, servers []netip.Addr, q Question) (out []verdict) 
 	return r.collect(z, waiting)
 }
 
-// A server that was asked busy questions is let be if others are not slower than its turns: the default rate, whatever the
-// rate is.
+// After busyQuestions questions a server counts as slower by queryInterval for each further one, so that others are
+// preferred. queryInterval fits the default rate and does not depend on the actual one.
 const (
-	busy = 4
-	turn = 100 * time.Millisecond
+	busyQuestions = 4
+	queryInterval = 100 * time.Millisecond
 )
 
-// bestFirst puts servers first that are known to be good for the zone, the fastest of them before the others, and last those
-// that are not. One that was asked nearly as much as the rate allows is as slow as the wait for its turn makes it. It looks
-// only at what was asked before on the same way.
+// bestFirst orders servers: those with usable replies for the zone first, the fastest before the others, then the
+// rest. A server that was asked nearly as often as the rate allows is as slow as the wait for its rate limit. Only
+// questions of the same pass count.
 func (r *run) bestFirst(z *zone, servers []netip.Addr) []netip.Addr {
 	if !z.surveyed {
 		return servers
@@ -243,13 +248,14 @@ func (r *run) bestFirst(z *zone, servers []netip.Addr) []netip.Addr {
 		if !ok || !res.isDone() || !r.judge(z, res).class.Usable() {
 			return time.Hour
 		}
-		sum := time.Duration(max(0, len(r.load[s])-busy)) * turn
+		sum := time.Duration(max(0, len(r.load[s])-busyQuestions)) * queryInterval
 		for _, e := range res.exchanges {
 			sum += e.RTT
 		}
 		return sum
 	}
-	return slices.SortedStableFunc(slices.Values(servers), func(a, b netip.Addr) int { return cmp.Compare(cost(a), cost(b)) })
+	byCost := func(a, b netip.Addr) int { return cmp.Compare(cost(a), cost(b)) }
+	return slices.SortedStableFunc(slices.Values(servers), byCost)
 }
 
 func (res *result) isDone() bool {
@@ -265,7 +271,7 @@ func (r *run) judge(z *zone, res *result) verdict {
 	return verdict{res.server, Classify(z.name, res.q, res.reply, res.err), res.reply}
 }
 
-// copyFor writes down what a reply means for another zone than the one it was asked for.
+// copyFor records the class of a reply for another zone than the one it was requested for.
 func (r *run) copyFor(z *zone, res *result, v verdict) {
 	if res.zone == z.name || len(res.exchanges) == 0 {
 		return

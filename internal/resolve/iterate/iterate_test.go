@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// The tree: two servers each for the root, test. and example.test.
+// The tree has two servers each for the root, test. and example.test.
 const (
 	rootZone = `
 		zone .
@@ -69,7 +69,8 @@ const (
 	`
 )
 
-var servers = map[string]string{"192.0.2.1": rootZone, "192.0.2.2": rootZone, "192.0.2.11": testZone, "192.0.2.12": testZone,
+var servers = map[string]string{"192.0.2.1": rootZone, "192.0.2.2": rootZone, "192.0.2.11": testZone,
+	"192.0.2.12": testZone,
 	"192.0.2.21": exampleZone, "192.0.2.22": exampleZone, "192.0.2.31": otherZones}
 
 func hints() []iterate.Host {
@@ -79,7 +80,7 @@ func hints() []iterate.Host {
 	}
 }
 
-// internet is the tree, with more to do for some servers.
+// internet returns the network of the tree. Servers in more get additional script lines.
 func internet(more map[string]string) *simnet.Net {
 	net := simnet.New(1)
 	for addr, script := range servers {
@@ -99,7 +100,7 @@ func question(s string) iterate.Question {
 	return q
 }
 
-// bounded are options with what they do not have of hints and limits.
+// bounded returns options with hints and limits filled in.
 func bounded(o iterate.Options) iterate.Options {
 	o.Hints, o.Probe, o.MaxTime = hints(), stdcmp.Or(o.Probe, "probe"), stdcmp.Or(o.MaxTime, 20*time.Second)
 	o.Budget = stdcmp.Or(o.Budget, resolve.NewBudget(400, 10, nil))
@@ -107,7 +108,7 @@ func bounded(o iterate.Options) iterate.Options {
 	return o
 }
 
-// walk runs a question, and sees that its trace survives JSON.
+// walk runs a question and checks that its trace survives JSON.
 func walk(t *testing.T, net *simnet.Net, q string, opts iterate.Options) *iterate.Trace {
 	t.Helper()
 	trace, err := (&iterate.Iterator{Exchanger: net, Options: bounded(opts)}).Run(t.Context(), question(q))
@@ -139,7 +140,8 @@ func encode(t *testing.T, trace *iterate.Trace) []byte {
 	return out
 }
 
-// classes are what servers of a zone said to a question, by the last octet of their addresses.
+// classes returns the classes of the replies of a zone's servers to a question. The last byte of the address
+// identifies a server.
 func classes(trace *iterate.Trace, zone, q string) string {
 	var out []string
 	for _, e := range trace.Exchanges {
@@ -194,7 +196,8 @@ func TestHealthy(t *testing.T) {
 		if got, want := fmt.Sprint(z.Hosts[0]), "{ns1.example.test. [192.0.2.21] [192.0.2.21] }"; got != want {
 			t.Errorf("host %s, want %s", got, want)
 		}
-		if got, want := classes(trace, "example.test.", "example.test. SOA"), "21 tcp answer, 21 udp answer, 22 tcp answer, 22 udp answer"; got != want {
+		if got, want := classes(trace, "example.test.", "example.test. SOA"),
+			"21 tcp answer, 21 udp answer, 22 tcp answer, 22 udp answer"; got != want {
 			t.Errorf("SOA: %s, want %s", got, want)
 		}
 		sent := slices.DeleteFunc(slices.Clone(trace.Exchanges), func(e iterate.Exchange) bool { return e.Try == 0 })
@@ -209,7 +212,7 @@ func TestHealthy(t *testing.T) {
 	})
 }
 
-// TestFaults breaks one of the two servers of example.test. in each way.
+// TestFaults breaks one of the two servers of example.test. with each fault.
 func TestFaults(t *testing.T) {
 	const good, www = "22 udp answer", "www.example.test. A"
 	tests := []struct{ do, want string }{
@@ -252,7 +255,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRD sees that no query asks for recursion.
+// TestRD checks that no query requests recursion.
 func TestRD(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trace := walk(t, internet(nil), "www.example.test. A", iterate.Options{})

@@ -6,15 +6,15 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// The numbers of RFC 9156 §2.3.
+// Limits of RFC 9156 §2.3.
 const (
 	maxMinimiseCount = 10
 	minimiseOneLabel = 4
 )
 
-// nextName is the name to ask for next on the way from one that is known down to target, when count names were asked for
-// before: one label more at first, then so many that the count is not exceeded. It does not stop at a label with an
-// underscore, where zones are not cut and some servers fail.
+// nextName returns the next name to query on the path from known down to target, after count queries. At first it
+// adds one label, later as many as needed to stay within maxMinimiseCount. It does not stop at a label with an
+// underscore: zones are not cut there and some servers fail.
 func nextName(known, target dnsname.Name, count int) dnsname.Name {
 	missing := target.NumLabels() - known.NumLabels()
 	step := 1
@@ -33,7 +33,7 @@ func nextName(known, target dnsname.Name, count int) dnsname.Name {
 	return name
 }
 
-// ancestor is a name without so many labels.
+// ancestor returns a name without its first labels.
 func ancestor(name dnsname.Name, labels int) dnsname.Name {
 	for range labels {
 		name = name.Parent()

@@ -9,28 +9,28 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Options are the limits and ways of a walk.
+// Options are the limits and the modes of a walk.
 type Options struct {
-	Hints    []Host          // the root servers to begin with
-	Budget   *resolve.Budget // of queries
-	MaxTime  time.Duration   // of the walk in all
-	Timeouts []time.Duration // of the tries of a query
-	Probe    string          // the label of names that are asked for to find wildcards; nobody has a record of it
+	Hints    []Host          // the root servers to start with
+	Budget   *resolve.Budget // limits the number of queries
+	MaxTime  time.Duration   // limit for the whole walk
+	Timeouts []time.Duration // one for each try of a query
+	Probe    string          // the label of names that are queried to find wildcards; no record may exist for it
 
-	NoDNSSEC  bool   // do not ask for signatures
-	Fast      bool   // be content with one good reply to each question
-	Family    Family // leave out addresses of the other one; default: none
-	RootAddrs int    // so many addresses of root servers are asked; default: all
+	NoDNSSEC  bool   // do not request signatures
+	Fast      bool   // stop after one usable reply to each question
+	Family    Family // use only addresses of this family; default: all
+	RootAddrs int    // number of addresses of root servers that are queried; default: all
 }
 
-// Bounds of every walk.
+// Limits of every walk.
 const (
-	maxDepth   = 30 // referrals one below the other
-	maxServers = 13 // of an NS set that are asked; the others are listed
-	maxLookups = 20 // names of servers without glue that are looked up
+	maxDepth   = 30 // referrals below each other
+	maxServers = 13 // servers of an NS set that are queried; the others are only listed
+	maxLookups = 20 // server names without glue that are looked up
 )
 
-// Family is a kind of addresses.
+// Family is an address family.
 type Family string
 
 // The families.
@@ -41,7 +41,7 @@ const (
 
 func (f Family) has(a netip.Addr) bool { return f == "" || a.Is4() == (f == IPv4Only) }
 
-// rootHints are the addresses of the root servers as IANA lists them.
+// rootHints are the addresses of the root servers, as published by IANA.
 const rootHints = `
 a 198.41.0.4 2001:503:ba3e::2:30
 b 170.247.170.2 2801:1b8:10::b
@@ -58,7 +58,7 @@ l 199.7.83.42 2001:500:9f::42
 m 202.12.27.33 2001:dc3::35
 `
 
-// RootHints are the servers of the root of the public DNS.
+// RootHints returns the root servers of the public DNS.
 func RootHints() (hints []Host) {
 	for line := range strings.Lines(strings.TrimSpace(rootHints)) {
 		words := strings.Fields(line)

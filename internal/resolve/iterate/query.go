@@ -14,20 +14,21 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Query is one question to one server, outside a walk.
+// Query is one question to one server, independent of a walk.
 type Query struct {
-	Zone     dnsname.Name // that the server is asked as a server of; default: the root
+	Zone     dnsname.Name // the zone that the server should have; default: the root
 	Server   resolve.Server
 	Question Question
 	RD, CD   bool
 	NoEDNS   bool
-	NoDNSSEC bool         // do not ask for signatures
-	ECS      netip.Prefix // ask on behalf of this subnet
-	Chaos    bool         // ask in class CH, where servers tell about themselves (RFC 4892)
+	NoDNSSEC bool         // do not request signatures
+	ECS      netip.Prefix // the client subnet to send
+	Chaos    bool         // use class CH, in which servers publish data about themselves (RFC 4892)
 }
 
-// Ask sends a query, once, and tells what came of it since began. How long it waits is up to ctx. A reply that was cut off is
-// Truncated, and not asked for again. The class of a resolver's reply means nothing: it is that of an authority for Zone.
+// Ask sends a query once and returns the exchange, with times relative to began. The timeout is that of ctx. A
+// truncated reply has the class Truncated and is not requested again. The class is that of an authority for Zone, so
+// it means nothing for the reply of a resolver.
 func Ask(ctx context.Context, x resolve.Exchanger, began time.Time, q Query) Exchange {
 	if q.Zone.IsZero() {
 		q.Zone = dnsname.Root
@@ -45,7 +46,7 @@ func Ask(ctx context.Context, x resolve.Exchanger, began time.Time, q Query) Exc
 	return e
 }
 
-// once sends a query and waits for its reply. A truncated reply over UDP is errCut, and not asked for again.
+// once sends a query and waits for its reply. It returns errCut for a truncated reply over UDP and does not retry.
 func once(ctx context.Context, x resolve.Exchanger, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	server.Once = true
 	reply, err := x.Exchange(ctx, server, query)
@@ -55,7 +56,8 @@ func once(ctx context.Context, x resolve.Exchanger, server resolve.Server, query
 	return reply, err
 }
 
-// message is what is sent. EDNS comes with the wish for an NSID, which tells servers behind one address apart.
+// message returns the message to send. Its EDNS options request an NSID, which distinguishes servers behind one
+// address.
 func (q Query) message(cookie string) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(mixedText(q.Question.Name), uint16(q.Question.Type))
 	m.RecursionDesired, m.CheckingDisabled = q.RD, q.CD
@@ -67,23 +69,25 @@ func (q Query) message(cookie string) *dns.Msg {
 	}
 	m.SetEdns0(wire.UDPSize, !q.NoDNSSEC)
 	opt := m.IsEdns0()
-	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: cookie})
+	opt.Option = append(opt.Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID},
+		&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: cookie})
 	if q.ECS.IsValid() {
 		opt.Option = append(opt.Option, subnet(q.ECS))
 	}
 	return m
 }
 
-// subnet is the option that asks on behalf of one (RFC 7871 §6).
+// subnet returns the client subnet option (RFC 7871 §6).
 func subnet(p netip.Prefix) *dns.EDNS0_SUBNET {
-	o := &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()), Address: p.Masked().Addr().AsSlice()}
+	o := &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()),
+		Address: p.Masked().Addr().AsSlice()}
 	if p.Addr().Is6() {
 		o.Family = 2
 	}
 	return o
 }
 
-// newCookie is a client cookie in hex (RFC 7873 §4.1).
+// newCookie returns a random client cookie in hex (RFC 7873 §4.1).
 func newCookie() string {
 	var b [8]byte
 	rand.Read(b[:])

@@ -53,7 +53,8 @@ func TestAskFlags(t *testing.T) {
 		iterate.Ask(t.Context(), s, time.Now(), q)
 		return s.seen[len(s.seen)-1]
 	}
-	if m := ask(iterate.Query{RD: true, CD: true, Chaos: true, NoDNSSEC: true}); !m.RecursionDesired || !m.CheckingDisabled ||
+	if m := ask(iterate.Query{RD: true, CD: true, Chaos: true, NoDNSSEC: true}); !m.RecursionDesired ||
+		!m.CheckingDisabled ||
 		m.Question[0].Qclass != dns.ClassCHAOS || m.IsEdns0() == nil || m.IsEdns0().Do() {
 		t.Errorf("sent %v", m)
 	}
@@ -62,10 +63,11 @@ func TestAskFlags(t *testing.T) {
 	}
 }
 
-// TestFew leaves out root servers, and addresses of a family.
+// TestFew limits the root servers and the address family.
 func TestFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := internet(map[string]string{"192.0.2.11": "ns1.example.test. 60 AAAA 2001:db8::1", "192.0.2.12": "ns1.example.test. 60 AAAA 2001:db8::1"})
+		net := internet(map[string]string{"192.0.2.11": "ns1.example.test. 60 AAAA 2001:db8::1",
+			"192.0.2.12": "ns1.example.test. 60 AAAA 2001:db8::1"})
 		trace := walk(t, net, "www.example.test. A", iterate.Options{RootAddrs: 1, Family: iterate.IPv4Only})
 		for _, e := range trace.Exchanges {
 			if e.Server == netip.MustParseAddr("192.0.2.2") || e.Server.Is6() {

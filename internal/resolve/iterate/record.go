@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// trace is the record of the run.
+// trace returns the record of the run.
 func (r *run) trace() *Trace {
-	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), DNSSEC: !r.opts.NoDNSSEC, Result: r.result, Chain: r.chain, Notes: r.notes,
-		Exchanges: r.exchanges()}
+	t := &Trace{Question: r.q, Began: r.began.UTC().Round(0), DNSSEC: !r.opts.NoDNSSEC, Result: r.result, Chain: r.chain,
+		Notes: r.notes, Exchanges: r.exchanges()}
 	for _, z := range r.order {
 		t.Zones = append(t.Zones, z.record())
 	}
@@ -43,5 +43,5 @@ func (z *zone) record() Zone {
 	return out
 }
 
-// compareSets orders sets by the first server that has them.
+// compareSets orders NS sets by the first server that has them.
 func compareSets(a, b NSSet) int { return a.From[0].Compare(b.From[0]) }

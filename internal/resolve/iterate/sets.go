@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// targets are the names of the NS records of an owner, in canonical order.
+// targets returns the names in the NS records of an owner, in canonical order.
 func targets(owner dnsname.Name, section []dns.RR) (out []dnsname.Name) {
 	for _, rec := range section {
 		ns, ok := rec.(*dns.NS)
@@ -24,7 +24,7 @@ func targets(owner dnsname.Name, section []dns.RR) (out []dnsname.Name) {
 	return slices.Compact(out)
 }
 
-// Join returns the names that any of several NS sets has, in canonical order, and the longest of their TTLs.
+// Join returns the union of several NS sets in canonical order, and the longest of their TTLs.
 func Join(sets []NSSet) (ns []dnsname.Name, ttl uint32) {
 	for _, s := range sets {
 		ns = append(ns, s.NS...)
@@ -34,7 +34,7 @@ func Join(sets []NSSet) (ns []dnsname.Name, ttl uint32) {
 	return slices.Compact(ns), ttl
 }
 
-// addresses are those of a name in a section.
+// addresses returns the addresses of a name in a section.
 func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
 	for _, rec := range section {
 		owner, err := dnsname.Parse(rec.Header().Name)
@@ -55,7 +55,7 @@ func addresses(name dnsname.Name, section []dns.RR) (out []netip.Addr) {
 	return out
 }
 
-// addSet adds the NS records of an owner as one server has them, to the set of the servers that have the same.
+// addSet adds the NS records of an owner that one server has. Servers with equal sets share one NSSet.
 func addSet(sets []NSSet, from netip.Addr, owner dnsname.Name, section []dns.RR) []NSSet {
 	set := NSSet{From: []netip.Addr{from}, NS: targets(owner, section)}
 	for _, rec := range section {

@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// TestListedParent has a server of the parent listed for the child, which it does not have: its one reply is a referral to
-// who asks for the parent, and lame to who asks for the child.
+// TestListedParent lists a server of the parent for the child zone, which it does not have. Its only reply is a
+// referral when classified for the parent, and lame when classified for the child.
 func TestListedParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const script, www = "set example.test. 60 NS ns1.example.test., ns1.nic.test.", "www.example.test. A"
@@ -37,12 +37,14 @@ func TestListedParent(t *testing.T) {
 	})
 }
 
-// TestLongLoop has servers whose names lead in a circle of three zones.
+// TestLongLoop has server names that form a loop over three zones.
 func TestLongLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const script = "one.test. 60 NS ns.two.test.\ntwo.test. 60 NS ns.three.test.\nthree.test. 60 NS ns.two.test."
-		trace := walk(t, internet(map[string]string{"192.0.2.11": script, "192.0.2.12": script}), "www.one.test. A", iterate.Options{})
-		want := []string{"unknown", "., test., one.test., two.test. quick, three.test. quick", "NS-LOOP three.test. ns.two.test.",
+		trace := walk(t, internet(map[string]string{"192.0.2.11": script, "192.0.2.12": script}), "www.one.test. A",
+			iterate.Options{})
+		want := []string{"unknown", "., test., one.test., two.test. quick, three.test. quick",
+			"NS-LOOP three.test. ns.two.test.",
 			"ns.two.test. of one.test.: could not be looked up", "ns.three.test. of two.test.: could not be looked up",
 			"ns.two.test. of three.test.: loop"}
 		if diff := cmp.Diff(want, summary(trace)); diff != "" {
@@ -51,14 +53,15 @@ func TestLongLoop(t *testing.T) {
 	})
 }
 
-// TestGivenUp has a server that never replies: later questions are not put to it, and it is not judged by them.
+// TestGivenUp has a server that never replies. Later questions are not sent to it and do not count against it.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := "latency 700ms"
 		for i := range 8 {
 			slow += fmt.Sprintf("\nc%d.example.test. 60 CNAME c%d.example.test.", i, i+1)
 		}
-		net := internet(map[string]string{"192.0.2.21": slow + "\nc8.example.test. 60 A 203.0.113.8", "192.0.2.22": "fault timeout"})
+		net := internet(map[string]string{"192.0.2.21": slow + "\nc8.example.test. 60 A 203.0.113.8",
+			"192.0.2.22": "fault timeout"})
 		trace := walk(t, net, "c0.example.test. A", iterate.Options{MaxTime: time.Minute})
 		dead := netip.MustParseAddr("192.0.2.22")
 		unknown := 0
@@ -68,7 +71,8 @@ func TestGivenUp(t *testing.T) {
 			}
 		}
 		if trace.Health(dead) != iterate.Down || unknown == 0 || trace.Result != iterate.Answer || len(trace.Unfinished) > 0 {
-			t.Errorf("%s, %d questions not put, result %s, unfinished %v", trace.Health(dead), unknown, trace.Result, trace.Unfinished)
+			t.Errorf("%s, %d questions not sent, result %s, unfinished %v", trace.Health(dead), unknown, trace.Result,
+				trace.Unfinished)
 		}
 	})
 }

@@ -14,32 +14,32 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Trace is the record of a walk: plain data that others judge.
+// Trace is the record of a walk. It is plain data without conclusions.
 type Trace struct {
 	Question Question  `json:"question"`
 	Began    time.Time `json:"began"`
 	DNSSEC   bool      `json:"dnssec"` // DO was set
-	Result   Class     `json:"result"` // of the last name of the chain: answer, nodata, nxdomain or unknown
+	Result   Class     `json:"result"` // class of the last name of the chain: answer, nodata, nxdomain or unknown
 	Chain    []Link    `json:"chain"`
-	Zones    []Zone    `json:"zones"` // a zone comes behind its parent
+	Zones    []Zone    `json:"zones"` // parents come before their children
 	Notes    []Note    `json:"notes"`
-	// Unfinished says which limits kept the walk from being complete. What is missing then is unknown, not wrong.
+	// Unfinished names the limits that kept the walk from being complete. Missing data is then unknown, not wrong.
 	Unfinished []string   `json:"unfinished"`
 	Exchanges  []Exchange `json:"exchanges"` // in the order of time
 }
 
-// Zone is a zone on the way, as its parent and itself see it.
+// Zone is a zone on the path, as its parent and the zone itself describe it.
 type Zone struct {
 	Name     dnsname.Name `json:"name"`
-	Parent   dnsname.Name `json:"parent"`   // the zone whose servers referred to it; empty for the root
-	Quick    bool         `json:"quick"`    // only passed through to find the address of a server: one good reply was enough
-	Hidden   bool         `json:"hidden"`   // servers of the parent are its servers too, and so show no delegation
-	ParentNS []NSSet      `json:"parentNS"` // different ones, if the parent's servers do not agree
+	Parent   dnsname.Name `json:"parent"`   // the zone whose servers referred to this one; empty for the root
+	Quick    bool         `json:"quick"`    // only visited to find the address of a server: one usable reply was enough
+	Hidden   bool         `json:"hidden"`   // it shares servers with its parent, which therefore send no referral
+	ParentNS []NSSet      `json:"parentNS"` // several if the servers of the parent disagree
 	ChildNS  []NSSet      `json:"childNS"`
 	Hosts    []Host       `json:"hosts"` // the servers of all these sets
 }
 
-// NSSet is a set of NS records that some servers agree on.
+// NSSet is a set of NS records that several servers agree on.
 type NSSet struct {
 	NS   []dnsname.Name `json:"ns"`
 	TTL  uint32         `json:"ttl"`
@@ -49,61 +49,61 @@ type NSSet struct {
 // Host is a name server and its addresses.
 type Host struct {
 	Name    dnsname.Name `json:"name"`
-	Glue    []netip.Addr `json:"glue"`  // as the parent has them, or the hints
-	Found   []netip.Addr `json:"found"` // as the authority for its name has them
+	Glue    []netip.Addr `json:"glue"`  // the addresses that the parent or the hints have
+	Found   []netip.Addr `json:"found"` // the addresses that the authority for its name has
 	Problem string       `json:"problem,omitempty"`
 }
 
-// Addrs are all addresses of a host.
+// Addrs returns all addresses of a host.
 func (h Host) Addrs() []netip.Addr {
 	return Union(h.Glue, h.Found)
 }
 
-// Link is one alias of a chain.
+// Link is one alias of an alias chain.
 type Link struct {
 	From dnsname.Name `json:"from"`
 	To   dnsname.Name `json:"to"`
 	Type string       `json:"type"` // CNAME or DNAME
 	TTL  uint32       `json:"ttl"`
-	Zone dnsname.Name `json:"zone"` // that has it
+	Zone dnsname.Name `json:"zone"` // the zone that has the record
 }
 
 // The kinds of notes.
 const (
-	NoteENT       = "ENT-NXDOMAIN"     // a name is denied although there are names below it
+	NoteENT       = "ENT-NXDOMAIN"     // a name is denied although names below it exist
 	NoteDiffer    = "REFERRALS-DIFFER" // servers of one zone refer to different cuts or sets
 	NoteAliasLoop = "ALIAS-LOOP"
-	NoteAliasLong = "ALIAS-CHAIN"    // longer than we follow
+	NoteAliasLong = "ALIAS-CHAIN"    // longer than a walk follows
 	NoteAliases   = "ALIASES-DIFFER" // servers of one zone have different targets
-	NoteNSLoop    = "NS-LOOP"        // the address of a server can be found only by asking that server
+	NoteNSLoop    = "NS-LOOP"        // the address of a server can only be found by querying that server
 	NoteDepth     = "DEPTH"
 )
 
-// Note is something that was seen on the way and that no single exchange shows.
+// Note is an observation that no single exchange shows.
 type Note struct {
 	Kind    string       `json:"kind"`
 	Zone    dnsname.Name `json:"zone"`
 	Subject string       `json:"subject"`
 }
 
-// Exchange is one query and what came of it.
+// Exchange is one query and its result.
 type Exchange struct {
-	At        time.Duration `json:"at"` // since the walk began
+	At        time.Duration `json:"at"` // time since the walk began
 	RTT       time.Duration `json:"rtt"`
-	Zone      dnsname.Name  `json:"zone"` // that the server was asked as a server of
+	Zone      dnsname.Name  `json:"zone"` // the zone that the server was queried for
 	Server    netip.Addr    `json:"server"`
 	Transport string        `json:"transport"`
 	Question  Question      `json:"question"`
-	// Try counts the queries of one question to one server. It is 0 if none was sent, because the reply was there already
-	// from when the server was asked for another zone, or because the budget was used up.
+	// Try numbers the queries of one question to one server. It is 0 if no query was sent, for one of two reasons: the
+	// reply was available from a query for another zone, or the budget was used up.
 	Try   int    `json:"try"`
 	EDNS  bool   `json:"edns"`
 	Class Class  `json:"class"`
 	Error string `json:"error,omitempty"`
-	Reply []byte `json:"reply,omitempty"` // in wire form, with id 0
+	Reply []byte `json:"reply,omitempty"` // in wire format, with ID 0
 }
 
-// Message is the reply; nil if there is none.
+// Message returns the reply, or nil if there is none.
 func (e Exchange) Message() (*dns.Msg, error) {
 	if len(e.Reply) == 0 {
 		return nil, nil
@@ -115,25 +115,25 @@ func (e Exchange) Message() (*dns.Msg, error) {
 	return m, nil
 }
 
-// Compare orders exchanges by time. Those of one moment have an order too, so that a trace is always written the same way.
+// Compare orders exchanges by time. Exchanges of the same time have an order too, so that traces are reproducible.
 func (e Exchange) Compare(f Exchange) int {
 	return cmp.Or(cmp.Compare(e.At, f.At), e.Server.Compare(f.Server), e.Question.Name.Compare(f.Question.Name),
 		cmp.Compare(e.Question.Type, f.Question.Type), cmp.Compare(e.Transport, f.Transport), cmp.Compare(e.Try, f.Try),
 		e.Zone.Compare(f.Zone), slices.Compare(e.Reply, f.Reply))
 }
 
-// Health is how well a server was to be reached.
+// Health says how reliably a server could be reached.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
 	Up        Health = "up"
-	Flaky     Health = "flaky" // some queries were without a reply
-	Down      Health = "down"  // all were
+	Flaky     Health = "flaky" // some queries got no reply
+	Down      Health = "down"  // no query got a reply
 	Unchecked Health = "unchecked"
 )
 
-// Health sums up the exchanges with a server.
+// Health summarizes the exchanges with a server.
 func (t *Trace) Health(server netip.Addr) Health {
 	sent, lost := 0, 0
 	for _, e := range t.Exchanges {
@@ -148,7 +148,7 @@ func (t *Trace) Health(server netip.Addr) Health {
 	return HealthOf(sent, lost)
 }
 
-// HealthOf returns the health of a server that did not reply to some of the queries that were sent to it.
+// HealthOf returns the health of a server that did not reply to lost of sent queries.
 func HealthOf(sent, lost int) Health {
 	switch {
 	case sent == 0:
@@ -161,7 +161,7 @@ func HealthOf(sent, lost int) Health {
 	return Up
 }
 
-// Zone finds a zone of the trace; nil if it is not there.
+// Zone returns a zone of the trace, or nil if it is not in the trace.
 func (t *Trace) Zone(name dnsname.Name) *Zone {
 	i := slices.IndexFunc(t.Zones, func(z Zone) bool { return z.Name == name })
 	if i < 0 {
@@ -170,7 +170,7 @@ func (t *Trace) Zone(name dnsname.Name) *Zone {
 	return &t.Zones[i]
 }
 
-// Question is what a server is asked; "example.org. A" as text.
+// Question is the question of a query. As text: "example.org. A".
 type Question struct {
 	Name dnsname.Name
 	Type rr.Type

@@ -14,18 +14,18 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// View is a reply in the terms of package rr, for those who read evidence and do not know the library that parses messages.
+// View is a reply in the types of package rr, for callers that do not use the library that parses messages.
 type View struct {
-	Rcode  string // its mnemonic, with EDNS the extended one; RCODEnnn if it has none
+	Rcode  string // its mnemonic, or RCODEnnn; with EDNS the extended code
 	RD, AD bool
 
 	EDNS bool   // the reply has an OPT record
-	NSID string // as text if it is printable, else in hex
+	NSID string // as text if it is printable, otherwise in hex
 	EDE  []EDE
-	ECS  netip.Prefix // the answer is for this subnet: its length is the scope; invalid without the option
+	ECS  netip.Prefix // the subnet that the answer is for, with the scope as its length; invalid without the option
 
-	Case bool // the question came back in the case that it was sent in
-	Size int  // in octets, as packed here: about what the server sent
+	Case bool // the question has the same upper and lower case as in the query
+	Size int  // in bytes, as packed here: about the size that the server sent
 
 	Answer, Authority, Additional []Record // without OPT
 }
@@ -36,25 +36,26 @@ type EDE struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Record is one record of a reply. Unlike those of an rr.Set, each has a TTL of its own, as servers may send it.
+// Record is one record of a reply. Unlike in an rr.Set, each record has its own TTL, because servers may send
+// different ones.
 type Record struct {
 	Name dnsname.Name
 	Type rr.Type
 	TTL  uint32
-	Data string // RDATA in uncompressed wire form
+	Data string // RDATA in uncompressed wire format
 }
 
-// Text is the data in presentation form.
+// Text returns the data in presentation format.
 func (r Record) Text() string { return rr.DataText(r.Type, r.Data) }
 
 func (r Record) String() string { return fmt.Sprintf("%s %d %s %s", r.Name, r.TTL, r.Type, r.Text()) }
 
-// Records are those of an owner and type; those of a section of a View, say.
+// Records returns the records of a section that have an owner and a type.
 func Records(section []Record, name dnsname.Name, t rr.Type) []Record {
 	return slices.DeleteFunc(slices.Clone(section), func(r Record) bool { return r.Name != name || r.Type != t })
 }
 
-// View is what the reply says. It is an error if there is no reply, or if it has records that cannot be read.
+// View returns the content of the reply. It fails if there is no reply, or if a record is invalid.
 func (e Exchange) View() (View, error) {
 	m, err := e.Message()
 	if err != nil {
@@ -96,7 +97,7 @@ func (v *View) readOPT(opt *dns.OPT) {
 	}
 }
 
-// readable is an NSID: any octets, mostly a host name.
+// readable returns an NSID as text if possible. It may have any bytes, but most are host names.
 func readable(nsid string) string {
 	b, err := hex.DecodeString(nsid)
 	if err != nil || slices.ContainsFunc(b, func(c byte) bool { return c < ' ' || c > '~' }) {
@@ -124,12 +125,12 @@ func records(section []dns.RR) (out []Record, err error) {
 	return out, nil
 }
 
-// mixCase is a name in wire form, in the case in which it is sent: upper and lower in turns, so that a server that folds it
-// either way is seen. It is the same each time, as a trace does not keep queries.
+// mixCase returns a name in wire format, with alternating upper and lower case as it is sent. So a server that folds
+// the case in either direction is detected. The pattern is fixed because a trace does not store queries.
 func mixCase(name dnsname.Name) []byte {
 	wire, upper := []byte(name.Wire()), false
 	for i, c := range wire {
-		if 'a' > c || c > 'z' { // those that tell lengths are below
+		if 'a' > c || c > 'z' { // bytes with a label length are smaller
 			continue
 		}
 		if upper = !upper; upper {
@@ -139,7 +140,7 @@ func mixCase(name dnsname.Name) []byte {
 	return wire
 }
 
-// mixedText is the same in the library's form.
+// mixedText returns the name of mixCase in the text format of the dns library.
 func mixedText(name dnsname.Name) string {
 	text, _, err := dns.UnpackDomainName(mixCase(name), 0)
 	if err != nil {

@@ -10,24 +10,25 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// end is where a walk led: the last zone, and what its servers say.
+// end is the last zone of a walk and the replies of its servers.
 type end struct {
 	zone    *zone
-	class   Class // the best of theirs, Unknown if none is usable
+	class   Class // the best class of the replies; Unknown if none is usable
 	replies []verdict
 }
 
-// ranks are the classes by how much they tell.
+// ranks order classes by how much they say about the name.
 var ranks = map[Class]int{Answer: 3, NoData: 2, NXDomain: 1}
 
 func (e end) better(f end) bool { return ranks[e.class] > ranks[f.class] }
 
-// maxWalks bounds the zones that a pass enters. Those who have different referrals on each server make ways that double with each
-// of them, and that cost no query: the same questions lead to all of them. Honest ones need some hundred.
+// maxWalks limits the number of zones that a pass enters. If each server sends a different referral, the number of
+// paths doubles with each of them. This costs no query, because the same questions lead to all of them. Real names
+// need a few hundred at most.
 const maxWalks = 1000
 
-// walk goes from a zone down to where a question is answered. In full it asks all servers of each zone; otherwise one good
-// reply is enough.
+// walk descends from a zone to the answer of a question. If full is set it queries all servers of each zone,
+// otherwise one usable reply is enough.
 func (r *run) walk(z *zone, q Question, depth int, full bool) end {
 	if depth > maxDepth {
 		r.note(NoteDepth, z.name, q.String())
@@ -39,13 +40,13 @@ func (r *run) walk(z *zone, q Question, depth int, full bool) end {
 		return end{zone: z, class: Unknown}
 	}
 	r.enter(z, full)
-	denied := false // a name above was, perhaps wrongly
+	denied := false // the name before was denied, perhaps wrongly
 	for known, count := z.name, depth; ; count++ {
 		step := r.step(known, q, count)
 		if denied {
 			step = q
 		}
-		replies := r.put(z, step, full)
+		replies := r.askStep(z, step, full)
 		if has(replies, Referral) {
 			r.noteENT(z, known, denied, replies)
 			return r.descend(z, q, depth, full, replies, step.Name)
@@ -55,14 +56,14 @@ func (r *run) walk(z *zone, q Question, depth int, full bool) end {
 			return r.conclude(z, q, depth, full, replies)
 		}
 		if cut := hiddenCut(z, step.Name, replies); !cut.IsZero() {
-			return r.walk(r.hide(z, cut), q, depth+1, full)
+			return r.walk(r.hiddenZone(z, cut), q, depth+1, full)
 		}
 		known = step.Name
 		denied = !has(replies, Answer) && !has(replies, NoData)
 	}
 }
 
-// step is the question to ask next.
+// step returns the next question to send.
 func (r *run) step(known dnsname.Name, q Question, count int) Question {
 	if known == q.Name {
 		return q
@@ -71,10 +72,11 @@ func (r *run) step(known dnsname.Name, q Question, count int) Question {
 	if name == q.Name {
 		return q
 	}
-	return Question{name, rr.Type(dns.TypeA)} // not NS, which some servers get wrong (RFC 9156 §2.1)
+	return Question{name, rr.Type(dns.TypeA)} // not NS, which some servers answer wrongly (RFC 9156 §2.1)
 }
 
-func (r *run) put(z *zone, q Question, full bool) []verdict {
+// askStep sends one question of a walk to the servers of a zone.
+func (r *run) askStep(z *zone, q Question, full bool) []verdict {
 	servers := r.addrs(z)
 	if len(servers) == 0 && z.locating {
 		r.note(NoteNSLoop, z.name, q.Name.String())
@@ -85,8 +87,8 @@ func (r *run) put(z *zone, q Question, full bool) []verdict {
 	return r.askOne(z, servers, q)
 }
 
-// noteENT notes a name that was denied although there is something below it. Whoever believes such a denial (RFC 8020) does
-// not find what is below.
+// noteENT records a name that was denied although something exists below it. A resolver that believes such a denial
+// (RFC 8020) does not find the names below.
 func (r *run) noteENT(z *zone, name dnsname.Name, denied bool, replies []verdict) {
 	if !denied || !has(replies, Answer) && !has(replies, NoData) && !has(replies, Referral) {
 		return
@@ -104,7 +106,7 @@ func has(replies []verdict, c Class) bool {
 	return slices.ContainsFunc(replies, func(v verdict) bool { return v.class == c })
 }
 
-// referrals are the cuts that servers refer to, uppermost first. Good servers refer to the same one.
+// referrals returns the cuts that servers refer to, the uppermost first. Correct servers refer to the same one.
 func referrals(z *zone, name dnsname.Name, replies []verdict) (cuts []dnsname.Name) {
 	for _, v := range replies {
 		if v.class == Referral {
@@ -115,8 +117,8 @@ func referrals(z *zone, name dnsname.Name, replies []verdict) (cuts []dnsname.Na
 	return slices.Compact(cuts)
 }
 
-// descend goes on at each of the cuts. Servers that are those of the child, too, have answered already; they are asked again
-// as servers of the child if they are listed there.
+// descend continues the walk at each of the cuts. Servers that also have the child zone have answered already. They
+// are queried again as servers of the child if the child lists them.
 func (r *run) descend(z *zone, q Question, depth int, full bool, replies []verdict, asked dnsname.Name) end {
 	best := end{zone: z, class: Unknown}
 	cuts := referrals(z, asked, replies)
@@ -129,14 +131,14 @@ func (r *run) descend(z *zone, q Question, depth int, full bool, replies []verdi
 		saying := slices.DeleteFunc(slices.Clone(replies), func(v verdict) bool {
 			return v.class != Referral || cutBelow(z.name, asked, v.reply.Ns) != cut
 		})
-		if e := r.walk(r.refer(z, cut, saying), q, depth+1, full); e.better(best) || best.zone == z {
+		if e := r.walk(r.referredZone(z, cut, saying), q, depth+1, full); e.better(best) || best.zone == z {
 			best = e
 		}
 	}
 	return best
 }
 
-// hiddenCut is a zone cut that only an SOA record shows.
+// hiddenCut returns a zone cut that only an SOA record shows.
 func hiddenCut(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
 	for _, v := range replies {
 		if v.class != NoData && v.class != NXDomain {
@@ -149,7 +151,7 @@ func hiddenCut(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// conclude is the end of a walk, unless it shows that the servers have another zone further down.
+// conclude returns the end of a walk, unless the replies show that the servers have another zone further down.
 func (r *run) conclude(z *zone, q Question, depth int, full bool, replies []verdict) end {
 	e := end{zone: z, class: Unknown, replies: replies}
 	for _, v := range replies {
@@ -159,19 +161,20 @@ func (r *run) conclude(z *zone, q Question, depth int, full bool, replies []verd
 	}
 	cut := hiddenCut(z, q.Name, replies)
 	if cut.IsZero() && full && e.class == Answer && q.Type != rr.Type(dns.TypeDS) && q.Name != z.name {
-		cut = r.settle(z, q.Name, replies)
+		cut = r.answerZone(z, q.Name, replies)
 	}
 	if cut.IsZero() || q.Type == rr.Type(dns.TypeDS) && cut == q.Name {
 		return e
 	}
-	return r.walk(r.hide(z, cut), q, depth+1, full)
+	return r.walk(r.hiddenZone(z, cut), q, depth+1, full)
 }
 
-// settle asks for the SOA record at a name that has an answer: it tells the zone that the answer is from.
-func (r *run) settle(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
+// answerZone queries the SOA record at a name that has an answer. It shows which zone the answer is from. answerZone
+// returns the zero name if that is z.
+func (r *run) answerZone(z *zone, name dnsname.Name, replies []verdict) dnsname.Name {
 	first := slices.IndexFunc(replies, func(v verdict) bool { return v.class == Answer })
 	if _, alias := aliasOf(Question{Name: name}, replies[first].reply.Answer); alias {
-		name = name.Parent() // an alias has no SOA beside it, and is no apex
+		name = name.Parent() // a name with a CNAME has no SOA and is not an apex
 	}
 	if name == z.name || !name.IsIn(z.name) {
 		return dnsname.Name{}
@@ -187,17 +190,19 @@ func (r *run) settle(z *zone, name dnsname.Name, replies []verdict) dnsname.Name
 	return dnsname.Name{}
 }
 
-// deepest is the lowest zone known that a question can be put to. DS is the parent's (RFC 4035 §2.4).
+// deepest returns the lowest known zone that can answer a question. DS records are in the parent (RFC 4035 §2.4).
 func (r *run) deepest(q Question, full bool) *zone {
 	for n := q.Name; ; n = n.Parent() {
 		z := r.zones[n]
-		if z != nil && z.entered && (z.full || !full) && (n != q.Name || q.Type != rr.Type(dns.TypeDS) || n.IsRoot()) || n.IsRoot() {
+		if z != nil && z.entered && (z.full || !full) && (n != q.Name || q.Type != rr.Type(dns.TypeDS) || n.IsRoot()) ||
+			n.IsRoot() {
 			return z
 		}
 	}
 }
 
-// chase walks to the question, and from there along its aliases. Where servers have different ones, all are followed.
+// chase walks to the question and then follows its aliases. If servers have different aliases, it follows all of
+// them.
 func (r *run) chase() {
 	seen := map[dnsname.Name]bool{r.q.Name: true}
 	todo := []Question{r.q}
@@ -227,7 +232,7 @@ func (r *run) chase() {
 	r.result = best
 }
 
-// links are the aliases that servers answer a question with.
+// links returns the aliases in the replies to a question.
 func (r *run) links(e end, q Question) (out []Link) {
 	for _, v := range e.replies {
 		if v.class != Answer && v.class != NXDomain {

@@ -11,15 +11,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// zone is a zone on the way.
+// zone is a zone on the path.
 type zone struct {
 	name     dnsname.Name
 	parent   *zone
 	hidden   bool
-	entered  bool // its servers are known
-	locating bool // its servers are being looked up
-	surveyed bool // its servers were asked for its NS records
-	full     bool // and what they say of the zone
+	entered  bool // the addresses of its servers are known
+	locating bool // the addresses of its servers are being looked up
+	surveyed bool // its servers were queried for its NS records
+	full     bool // its servers were also queried for the data that checks need
 	parentNS []NSSet
 	childNS  []NSSet
 	hosts    map[dnsname.Name]*host
@@ -30,7 +30,7 @@ type host struct {
 	problem   string
 }
 
-// found is what came of looking up the name of a server.
+// found is the result of looking up the name of a server.
 type found struct {
 	addrs   []netip.Addr
 	problem string
@@ -43,12 +43,12 @@ func (z *zone) host(name dnsname.Name) *host {
 	return z.hosts[name]
 }
 
-// names are the names of the servers in canonical order: maps have none, and a trace needs one.
+// names returns the names of the servers in canonical order, so that traces are reproducible.
 func (z *zone) names() []dnsname.Name {
 	return slices.SortedFunc(maps.Keys(z.hosts), dnsname.Name.Compare)
 }
 
-// addrs are the addresses of a zone's servers that are asked.
+// addrs returns the addresses of a zone's servers that may be queried.
 func (r *run) addrs(z *zone) (out []netip.Addr) {
 	names := z.names()
 	for _, n := range names[:min(maxServers, len(names))] {
@@ -65,15 +65,15 @@ func (r *run) addrs(z *zone) (out []netip.Addr) {
 	return out
 }
 
-// add makes a zone known.
+// add registers a zone.
 func (r *run) add(z *zone) *zone {
 	r.zones[z.name] = z
 	r.order = append(r.order, z)
 	return z
 }
 
-// refer is the zone at a cut as referrals to it describe it.
-func (r *run) refer(parent *zone, cut dnsname.Name, replies []verdict) *zone {
+// referredZone returns the zone at a cut, with the NS sets and the glue of the referrals to it.
+func (r *run) referredZone(parent *zone, cut dnsname.Name, replies []verdict) *zone {
 	z := r.zones[cut]
 	if z == nil {
 		z = r.add(&zone{name: cut, parent: parent, hosts: map[dnsname.Name]*host{}})
@@ -83,7 +83,7 @@ func (r *run) refer(parent *zone, cut dnsname.Name, replies []verdict) *zone {
 		z.parentNS = addSet(z.parentNS, v.server, cut, v.reply.Ns)
 		for _, ns := range targets(cut, v.reply.Ns) {
 			h := z.host(ns)
-			// What the parent has no authority over, it cannot know (RFC 2181 §5.4.1).
+			// Use glue only for names in the parent: it has no authority over others (RFC 2181 §5.4.1).
 			if ns.IsIn(parent.name) {
 				h.glue = Union(h.glue, addresses(ns, v.reply.Extra))
 			}
@@ -98,8 +98,8 @@ func (r *run) refer(parent *zone, cut dnsname.Name, replies []verdict) *zone {
 	return z
 }
 
-// hide is a zone below another on the same servers.
-func (r *run) hide(parent *zone, cut dnsname.Name) *zone {
+// hiddenZone returns a zone below another zone on the same servers.
+func (r *run) hiddenZone(parent *zone, cut dnsname.Name) *zone {
 	if z := r.zones[cut]; z != nil {
 		return z
 	}
@@ -111,7 +111,7 @@ func (r *run) hide(parent *zone, cut dnsname.Name) *zone {
 	return z
 }
 
-// enter finds the addresses of a zone's servers, and if it is to be looked at in full, asks them about the zone.
+// enter finds the addresses of a zone's servers. If full is set, it also queries them about the zone.
 func (r *run) enter(z *zone, full bool) {
 	if !z.entered {
 		z.entered = true
@@ -126,8 +126,8 @@ func (r *run) enter(z *zone, full bool) {
 	if !r.thorough(z) {
 		ask = r.askOne
 	}
-	for range 2 { // servers that only the child lists are asked, too
-		news := r.learn(z, ask(z, r.addrs(z), ns))
+	for range 2 { // the second round queries servers that only the child lists
+		news := r.learnChildNS(z, ask(z, r.addrs(z), ns))
 		z.surveyed = true
 		if !news {
 			break
@@ -135,21 +135,22 @@ func (r *run) enter(z *zone, full bool) {
 		r.locate(z)
 	}
 	before := len(r.addrs(z))
-	r.confirm(z)
-	if len(r.addrs(z)) > before { // glue was old
-		r.learn(z, ask(z, r.addrs(z), ns))
+	r.confirmGlue(z)
+	if len(r.addrs(z)) > before { // the glue was outdated
+		r.learnChildNS(z, ask(z, r.addrs(z), ns))
 	}
 	r.inspect(z)
 }
 
-// thorough reports whether all servers of a zone are asked about the zone itself, and not only about what is below it. The
-// root and the top-level domains have so many that they would use up the budget, and nobody who asks can mend them.
+// thorough reports whether all servers of a zone are queried about the zone itself, and not only about names below
+// it. The root and the top-level domains have so many servers that they would use up the budget. The user could not
+// repair them anyway.
 func (r *run) thorough(z *zone) bool {
 	return !r.opts.Fast && (z.name.NumLabels() > 1 || z.name == r.q.Name)
 }
 
-// learn takes in the NS sets of the child, and reports whether they name servers that the parent does not.
-func (r *run) learn(z *zone, replies []verdict) (news bool) {
+// learnChildNS records the NS sets of the child. It reports whether they have servers that the parent does not list.
+func (r *run) learnChildNS(z *zone, replies []verdict) (news bool) {
 	for _, v := range replies {
 		if v.class != Answer {
 			continue
@@ -158,7 +159,7 @@ func (r *run) learn(z *zone, replies []verdict) (news bool) {
 		for _, ns := range targets(z.name, v.reply.Answer) {
 			news = news || z.hosts[ns] == nil
 			h := z.host(ns)
-			if z.name.IsRoot() { // priming: the hints may be old (RFC 9609 §3.3)
+			if z.name.IsRoot() { // priming: the hints may be outdated (RFC 9609 §3.3)
 				h.own = Union(h.own, addresses(ns, v.reply.Extra))
 			}
 		}
@@ -190,8 +191,8 @@ func (r *run) locate(z *zone) {
 	}
 }
 
-// confirm asks the zone for the addresses of its servers in it, to compare with glue.
-func (r *run) confirm(z *zone) {
+// confirmGlue queries the zone for the addresses of its servers that have names in it, to compare them with the glue.
+func (r *run) confirmGlue(z *zone) {
 	if !r.thorough(z) || z.name.IsRoot() {
 		return
 	}
@@ -202,7 +203,7 @@ func (r *run) confirm(z *zone) {
 	}
 }
 
-// addressesIn asks servers of a zone for the addresses of a name in it.
+// addressesIn queries servers of a zone for the addresses of a name in it.
 func (r *run) addressesIn(z *zone, name dnsname.Name) (out []netip.Addr) {
 	for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		for _, v := range r.askOne(z, r.addrs(z), Question{name, rr.Type(t)}) {
@@ -214,8 +215,8 @@ func (r *run) addressesIn(z *zone, name dnsname.Name) (out []netip.Addr) {
 	return out
 }
 
-// inspect asks servers that reply for what checks of the zone need. Nothing waits for it. SOA is asked over TCP as well: it
-// is small, so that only TCP itself can be what fails.
+// inspect queries the responding servers for the data that checks of the zone need. The walk does not wait for the
+// replies. SOA is also queried over TCP: the reply is small, so a failure means that TCP itself fails.
 func (r *run) inspect(z *zone) {
 	servers := r.addrs(z)
 	keys := Question{z.name, rr.Type(dns.TypeDNSKEY)}
@@ -237,9 +238,9 @@ func (r *run) inspect(z *zone) {
 	}
 }
 
-// lookup finds the addresses of a server's name from the root.
+// lookup finds the addresses of a server name, starting at the root.
 func (r *run) lookup(z *zone, name dnsname.Name) found {
-	if f, ok := r.way.hosts[name]; ok {
+	if f, ok := r.passState.hosts[name]; ok {
 		return f
 	}
 	if slices.Contains(r.looking, name) {
@@ -254,11 +255,12 @@ func (r *run) lookup(z *zone, name dnsname.Name) found {
 	f := r.find(name)
 	r.looking = r.looking[:len(r.looking)-1]
 	if f.problem != "loop" || len(r.looking) == 0 {
-		r.way.hosts[name] = f // what failed because of where we came from may succeed from elsewhere
+		r.passState.hosts[name] = f // not cached after a loop: the same name may succeed from another zone
 	}
 	return f
 }
 
+// find walks to the A and AAAA records of a server name.
 func (r *run) find(name dnsname.Name) (f found) {
 	f.problem = "no address"
 	for _, t := range []uint16{dns.TypeA, dns.TypeAAAA} {
@@ -286,7 +288,7 @@ func (r *run) find(name dnsname.Name) (f found) {
 	return f
 }
 
-// Union returns the addresses of both lists, each once, in order.
+// Union returns the addresses of both lists without duplicates, in order.
 func Union(a, b []netip.Addr) []netip.Addr {
 	out := slices.Concat(a, b)
 	slices.SortFunc(out, netip.Addr.Compare)

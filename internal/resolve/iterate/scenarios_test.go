@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// summary is what a walk came to, a line for each thing.
+// summary returns the results of a walk, one per line.
 func summary(trace *iterate.Trace) []string {
 	out := []string{string(trace.Result), strings.Join(zoneNames(trace), ", ")}
 	for _, l := range trace.Chain {
@@ -37,7 +37,7 @@ func summary(trace *iterate.Trace) []string {
 	return out
 }
 
-func TestStories(t *testing.T) {
+func TestScenarios(t *testing.T) {
 	tld := func(script string) map[string]string {
 		return map[string]string{"192.0.2.11": script, "192.0.2.12": script}
 	}
@@ -59,7 +59,8 @@ func TestStories(t *testing.T) {
 		{"DS is the parent's", "test. DS", nil, iterate.Options{}, []string{"answer", "."}},
 		{"empty non-terminals", "a.b.c.example.test. A", nil, iterate.Options{}, []string{"answer", zones}},
 		{"denied non-terminals", "a.b.c.example.test. A", leaf("hollow"), iterate.Options{}, []string{"answer", zones,
-			"ENT-NXDOMAIN example.test. c.example.test. at 192.0.2.21", "ENT-NXDOMAIN example.test. c.example.test. at 192.0.2.22"}},
+			"ENT-NXDOMAIN example.test. c.example.test. at 192.0.2.21",
+			"ENT-NXDOMAIN example.test. c.example.test. at 192.0.2.22"}},
 		{"CNAME", "alias.example.test. A", nil, iterate.Options{}, []string{"answer", zones + ", other.test.",
 			"alias.example.test. CNAME www.other.test. in example.test."}},
 		{"CNAME asked for", "alias.example.test. CNAME", nil, iterate.Options{}, []string{"answer", zones}},
@@ -68,24 +69,35 @@ func TestStories(t *testing.T) {
 		{"DNAME", "www.old.example.test. A", nil, iterate.Options{}, []string{"answer", zones + ", other.test.",
 			"www.old.example.test. DNAME www.other.test. in example.test."}},
 		{"loop of CNAMEs", "loop1.example.test. A", nil, iterate.Options{}, []string{"unknown", zones,
-			"loop1.example.test. CNAME loop2.example.test. in example.test.", "loop2.example.test. CNAME loop1.example.test. in example.test.",
+			"loop1.example.test. CNAME loop2.example.test. in example.test.",
+			"loop2.example.test. CNAME loop1.example.test. in example.test.",
 			"ALIAS-LOOP example.test. loop2.example.test. to loop1.example.test."}},
-		{"CNAMEs differ", "alias.example.test. A", map[string]string{"192.0.2.22": "set alias.example.test. 60 CNAME www.example.test."},
-			iterate.Options{}, []string{"answer", zones + ", other.test.", "alias.example.test. CNAME www.example.test. in example.test.",
-				"alias.example.test. CNAME www.other.test. in example.test.", "ALIASES-DIFFER example.test. alias.example.test. A"}},
-		{"servers elsewhere", "www.far.test. A", nil, iterate.Options{}, []string{"answer", "., test., far.test., example.test. quick"}},
-		{"referrals differ", "www.example.test. A", map[string]string{"192.0.2.12": "set example.test. 60 NS ns2.example.test."}, iterate.Options{},
+		{"CNAMEs differ", "alias.example.test. A",
+			map[string]string{"192.0.2.22": "set alias.example.test. 60 CNAME www.example.test."},
+			iterate.Options{}, []string{"answer", zones + ", other.test.",
+				"alias.example.test. CNAME www.example.test. in example.test.",
+				"alias.example.test. CNAME www.other.test. in example.test.",
+				"ALIASES-DIFFER example.test. alias.example.test. A"}},
+		{"servers elsewhere", "www.far.test. A", nil, iterate.Options{},
+			[]string{"answer", "., test., far.test., example.test. quick"}},
+		{"referrals differ", "www.example.test. A",
+			map[string]string{"192.0.2.12": "set example.test. 60 NS ns2.example.test."}, iterate.Options{},
 			[]string{"answer", zones, "REFERRALS-DIFFER test. example.test."}},
-		{"no glue", "www.example.test. A", tld("drop ns1.example.test.\ndrop ns2.example.test."), iterate.Options{}, []string{"unknown", zones,
-			"ns1.example.test. of example.test.: no glue", "ns2.example.test. of example.test.: no glue"}},
-		{"a server's name does not exist", "www.example.test. A", tld("set example.test. 60 NS ns1.example.test., nope.other.test."), iterate.Options{},
+		{"no glue", "www.example.test. A", tld("drop ns1.example.test.\ndrop ns2.example.test."), iterate.Options{},
+			[]string{"unknown", zones,
+				"ns1.example.test. of example.test.: no glue", "ns2.example.test. of example.test.: no glue"}},
+		{"a server's name does not exist", "www.example.test. A",
+			tld("set example.test. 60 NS ns1.example.test., nope.other.test."), iterate.Options{},
 			[]string{"answer", zones + ", other.test. quick", "nope.other.test. of example.test.: no such name"}},
-		{"a server's name is an alias", "www.example.test. A", tld("set example.test. 60 NS ns1.example.test., cn.other.test."), iterate.Options{},
+		{"a server's name is an alias", "www.example.test. A",
+			tld("set example.test. 60 NS ns1.example.test., cn.other.test."), iterate.Options{},
 			[]string{"answer", zones + ", other.test. quick", "cn.other.test. of example.test.: is an alias"}},
-		{"servers loop", "www.loop.test. A", tld("loop.test. 60 NS ns.pool.test.\npool.test. 60 NS ns.loop.test."), iterate.Options{},
+		{"servers loop", "www.loop.test. A", tld("loop.test. 60 NS ns.pool.test.\npool.test. 60 NS ns.loop.test."),
+			iterate.Options{},
 			[]string{"unknown", "., test., loop.test., pool.test. quick", "NS-LOOP loop.test. ns.loop.test.",
 				"ns.pool.test. of loop.test.: could not be looked up", "ns.loop.test. of pool.test.: could not be looked up"}},
-		{"child on the parent's servers", "www.sub.example.test. A", leaf("zone sub.example.test.\nsub.example.test. 60 NS ns1.example.test.\nwww.sub.example.test. 60 A 192.0.2.9"),
+		{"child on the parent's servers", "www.sub.example.test. A",
+			leaf("zone sub.example.test.\nsub.example.test. 60 NS ns1.example.test.\nwww.sub.example.test. 60 A 192.0.2.9"),
 			iterate.Options{}, []string{"answer", zones + ", sub.example.test. hidden"}},
 	}
 	for _, tt := range tests {
@@ -101,17 +113,20 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestDisjoint has a parent and a child with no server in common, who both answer: none of them is lame.
+// TestDisjoint has a parent and a child NS set with no server in common. All servers answer, so none is lame.
 func TestDisjoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const other = "set example.test. 60 NS ns3.example.test., ns4.example.test.\nns3.example.test. 60 A 192.0.2.23\nns4.example.test. 60 A 192.0.2.24"
-		net := internet(map[string]string{"192.0.2.21": other, "192.0.2.22": other, "192.0.2.23": exampleZone + other, "192.0.2.24": exampleZone + other})
+		const other = "set example.test. 60 NS ns3.example.test., ns4.example.test.\n" +
+			"ns3.example.test. 60 A 192.0.2.23\nns4.example.test. 60 A 192.0.2.24"
+		net := internet(map[string]string{"192.0.2.21": other, "192.0.2.22": other, "192.0.2.23": exampleZone + other,
+			"192.0.2.24": exampleZone + other})
 		trace := walk(t, net, "www.example.test. A", iterate.Options{})
 		z := trace.Zone(dnsname.MustParse("example.test."))
 		if got, want := sets(z.ParentNS), "[ns1.example.test. ns2.example.test.] from [192.0.2.11 192.0.2.12]"; got != want {
 			t.Errorf("parent has %s, want %s", got, want)
 		}
-		if got, want := sets(z.ChildNS), "[ns3.example.test. ns4.example.test.] from [192.0.2.21 192.0.2.22 192.0.2.23 192.0.2.24]"; got != want {
+		if got, want := sets(z.ChildNS),
+			"[ns3.example.test. ns4.example.test.] from [192.0.2.21 192.0.2.22 192.0.2.23 192.0.2.24]"; got != want {
 			t.Errorf("child has %s, want %s", got, want)
 		}
 		for _, e := range trace.Exchanges {
@@ -119,16 +134,18 @@ func TestDisjoint(t *testing.T) {
 				t.Errorf("%v at %v is %s", e.Question, e.Server, e.Class)
 			}
 		}
-		if got, want := classes(trace, "example.test.", "www.example.test. A"), "21 udp answer, 22 udp answer, 23 udp answer, 24 udp answer"; got != want {
+		if got, want := classes(trace, "example.test.", "www.example.test. A"),
+			"21 udp answer, 22 udp answer, 23 udp answer, 24 udp answer"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// TestForeignGlue has a parent who gives an address for a name that is not below it: nobody there is asked.
+// TestForeignGlue has a parent that sends an address for a name outside its zone. That address must not be queried.
 func TestForeignGlue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const script = "zone elsewhere.\nns.elsewhere. 60 A 192.0.2.66\nset example.test. 60 NS ns1.example.test., ns.elsewhere."
+		const script = "zone elsewhere.\nns.elsewhere. 60 A 192.0.2.66\n" +
+			"set example.test. 60 NS ns1.example.test., ns.elsewhere."
 		net := internet(map[string]string{"192.0.2.11": script, "192.0.2.12": script, "192.0.2.66": exampleZone})
 		walk(t, net, "www.example.test. A", iterate.Options{})
 		for _, q := range net.History() {
@@ -139,7 +156,7 @@ func TestForeignGlue(t *testing.T) {
 	})
 }
 
-// TestBudget ends walks early: what is not known is unknown, and nothing is called lame or down.
+// TestBudget ends walks early. Missing results are unknown, and no server is called lame or down.
 func TestBudget(t *testing.T) {
 	dead := map[string]string{}
 	for addr := range servers {
@@ -181,7 +198,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestRate sees that no server gets more than the rate in any second.
+// TestRate checks that no server gets more queries than the rate in any second.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := internet(nil)
@@ -200,16 +217,18 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestHealth tells servers that fail now and then, or are slow, from those that are down. One dead server of each zone does
-// not use up the time.
+// TestHealth distinguishes servers that fail sometimes or are slow from servers that are down. One dead server in
+// each zone must not use up the time.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := internet(map[string]string{"192.0.2.2": "fault timeout", "192.0.2.12": "fault timeout", "192.0.2.22": "fault timeout\nat 4s heal"})
+		net := internet(map[string]string{"192.0.2.2": "fault timeout", "192.0.2.12": "fault timeout",
+			"192.0.2.22": "fault timeout\nat 4s heal"})
 		trace := walk(t, net, "www.example.test. A", iterate.Options{})
 		if trace.Result != iterate.Answer || len(trace.Unfinished) > 0 {
 			t.Errorf("result %s, unfinished %v", trace.Result, trace.Unfinished)
 		}
-		want := map[string]iterate.Health{"192.0.2.1": iterate.Up, "192.0.2.2": iterate.Down, "192.0.2.12": iterate.Down, "192.0.2.21": iterate.Up,
+		want := map[string]iterate.Health{"192.0.2.1": iterate.Up, "192.0.2.2": iterate.Down, "192.0.2.12": iterate.Down,
+			"192.0.2.21": iterate.Up,
 			"192.0.2.22": iterate.Flaky, "192.0.2.31": iterate.Unchecked}
 		for addr, want := range want {
 			if got := trace.Health(netip.MustParseAddr(addr)); got != want {
@@ -219,13 +238,15 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// TestLateReferral has a slow server whose referral differs: the walk goes there, too.
+// TestLateReferral has a slow server with a different referral. The walk must follow it too.
 func TestLateReferral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := internet(map[string]string{"192.0.2.12": "latency 1800ms\nset example.test. 60 NS ns3.example.test.\nns3.example.test. 60 A 192.0.2.23",
+		net := internet(map[string]string{"192.0.2.12": "latency 1800ms\nset example.test. 60 NS ns3.example.test.\n" +
+			"ns3.example.test. 60 A 192.0.2.23",
 			"192.0.2.23": exampleZone})
 		trace := walk(t, net, "www.example.test. A", iterate.Options{})
-		if got, want := classes(trace, "example.test.", "www.example.test. A"), "21 udp answer, 22 udp answer, 23 udp answer"; got != want {
+		if got, want := classes(trace, "example.test.", "www.example.test. A"),
+			"21 udp answer, 22 udp answer, 23 udp answer"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
