@@ -1,8 +1,3 @@
-// Package secure tells from recorded replies whether an answer has a chain of trust from the root (DNSSEC), and if not, where
-// the chain breaks and why.
-//
-// It is a function of a trace, trust anchors and a moment: nothing is asked here, so that a file gives the same result
-// anywhere and at any time. What the trace lacks is unknown, and never bogus.
 package secure
 
 import (
@@ -13,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Anchor is a DS record that is trusted without a parent to have it from.
+// Anchor is a DS record that is trusted without a signature of a parent.
 type Anchor struct {
 	Zone       dnsname.Name `json:"zone"`
 	KeyTag     uint16       `json:"keyTag"`
@@ -22,13 +17,13 @@ type Anchor struct {
 	Digest     string       `json:"digest"` // in hex
 }
 
-// rootAnchors are the DS records of the keys that sign the keys of the root, as IANA publishes them: of 2017, and of 2024.
+// rootAnchors are the DS records of the root key signing keys of 2017 and 2024, as published by IANA.
 var rootAnchors = []string{
 	". DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
 	". DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16",
 }
 
-// RootAnchors are those of the public DNS.
+// RootAnchors returns the trust anchors of the public DNS.
 func RootAnchors() (out []Anchor) {
 	for _, text := range rootAnchors {
 		a, err := ParseAnchor(text)
@@ -40,7 +35,8 @@ func RootAnchors() (out []Anchor) {
 	return out
 }
 
-// ParseAnchor reads a DS record, or a DNSKEY record whose DS is taken, as files of anchors have them.
+// ParseAnchor parses a DS or DNSKEY record in presentation format, as in trust anchor files. For a DNSKEY record it
+// computes the DS.
 func ParseAnchor(text string) (Anchor, error) {
 	rec, err := dns.NewRR(text)
 	if err != nil {

@@ -2,6 +2,7 @@ package secure
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/miekg/dns"
@@ -10,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// judgeAnswers judges the answer for the name of the question, and for each name that aliases lead to.
+// judgeAnswers judges the answers for the name of the question and for each name of its alias chain.
 func (v *validation) judgeAnswers() {
 	todo := []dnsname.Name{v.trace.Question.Name}
 	for i := 0; i < len(todo); i++ {
@@ -23,7 +24,8 @@ func (v *validation) judgeAnswers() {
 	}
 }
 
-// zoneOf is the zone that has the answer to a question: the deepest one that was looked at. DS is the parent's.
+// zoneOf returns the zone that has the answer to a question: the deepest one in the trace. DS records are in the
+// parent.
 func (v *validation) zoneOf(q iterate.Question) *zone {
 	for n := q.Name; !n.IsZero(); n = n.Parent() {
 		if z := v.zones[n]; z != nil && (n != q.Name || uint16(q.Type) != dns.TypeDS || n.IsRoot()) {
@@ -35,14 +37,17 @@ func (v *validation) zoneOf(q iterate.Question) *zone {
 
 func (v *validation) answer(q iterate.Question) Answer {
 	z := v.zoneOf(q)
-	a := Answer{Question: q, State: Unknown, Cause: NotSeen, Why: fmt.Sprintf("no reply to %s was seen that can be judged", q)}
+	a := Answer{Question: q, State: Unknown, Cause: NotSeen, Why: fmt.Sprintf("the trace has no usable reply to %s", q)}
 	if z == nil {
 		return a
 	}
 	a.Zone = z.name
 	var found []judgement
+	known := func(server netip.Addr) bool {
+		return slices.ContainsFunc(a.Servers, func(s Server) bool { return s.Addr == server })
+	}
 	for _, r := range v.replies {
-		if r.zone != z.name || r.q != q || r.class == iterate.Referral || slices.ContainsFunc(a.Servers, func(s Server) bool { return s.Addr == r.server }) {
+		if r.zone != z.name || r.q != q || r.class == iterate.Referral || known(r.server) {
 			continue
 		}
 		j, wild := v.data(z, r)
@@ -59,15 +64,16 @@ func (v *validation) answer(q iterate.Question) Answer {
 	j := best(found)
 	a.State, a.Cause, a.Why = j.state, j.cause, j.why
 	if j.ok() {
-		a.Why = fmt.Sprintf("signed by %s, and the signatures are good", z.name)
-		if wrong := slices.DeleteFunc(slices.Clone(a.Servers), func(s Server) bool { return s.State != Bogus }); len(wrong) > 0 {
-			a.Why += fmt.Sprintf("; not those of %d of %d servers: %s", len(wrong), len(a.Servers), wrong[0].Why)
+		a.Why = fmt.Sprintf("signed by %s with valid signatures", z.name)
+		wrong := slices.DeleteFunc(slices.Clone(a.Servers), func(s Server) bool { return s.State != Bogus })
+		if len(wrong) > 0 {
+			a.Why += fmt.Sprintf("; those of %d of %d servers are invalid: %s", len(wrong), len(a.Servers), wrong[0].Why)
 		}
 	}
 	return a
 }
 
-// data judges what one reply has for a name: records, an alias, or that there is nothing.
+// data judges the reply of one server for a name: its records, an alias, or a denial.
 func (v *validation) data(z *zone, r *reply) (j judgement, wildcard bool) {
 	if !z.ok() {
 		return judgement{z.state, Above, z.why}, false
@@ -88,13 +94,13 @@ func (v *validation) data(z *zone, r *reply) (j judgement, wildcard bool) {
 	}
 	labels, wild := expanded(s, sig)
 	if wild {
-		j = v.denial(z, r).by(func(p prover) judgement { return p.noCloser(s.owner, labels) })
+		j = v.denial(z, r).prove(func(p prover) judgement { return p.noCloser(s.owner, labels) })
 	}
 	return j, wild
 }
 
-// alias is the set that sends those elsewhere who ask for a name: a CNAME record of it, or a DNAME record above it, from which
-// everybody can make the CNAME record that comes with it, so that this one is not signed (RFC 6672 §5.3.1).
+// alias returns the set that redirects the name of the question: its CNAME record, or a DNAME record above it. The
+// CNAME record that comes with a DNAME is not signed, because every resolver can derive it (RFC 6672 §5.3.1).
 func alias(r *reply) *set {
 	for _, s := range r.answer {
 		if s.typ == dns.TypeDNAME && s.owner != r.q.Name && r.q.Name.IsIn(s.owner) && len(s.records) > 0 {

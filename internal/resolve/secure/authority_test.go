@@ -11,11 +11,11 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// world is the servers by address.
-type world map[string][]*signed
+// network has the zones of each server by address.
+type network map[string][]*signed
 
 // Exchange implements resolve.Exchanger.
-func (w world) Exchange(_ context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+func (w network) Exchange(_ context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	r := new(dns.Msg).SetReply(query)
 	r.SetEdns0(1232, true)
 	name := dnsname.MustParse(query.Question[0].Name)
@@ -41,7 +41,7 @@ func addrs(list ...string) (out []netip.Addr) {
 	return out
 }
 
-// with are records of a set and their signatures.
+// with returns the records of a set and their signatures.
 func (z *signed) with(k rrKey) (out []dns.RR) {
 	for _, rec := range slices.Concat(z.sets[k], z.sigs[k]) {
 		out = append(out, dns.Copy(rec))
@@ -63,7 +63,7 @@ func (z *signed) answer(r *dns.Msg, name dnsname.Name, typ uint16) {
 		r.Answer = z.with(rrKey{name, dns.TypeCNAME})
 	case z.exists(name):
 		r.Ns = append(z.with(rrKey{z.origin, dns.TypeSOA}), z.proof(r, z.at(name))...)
-		if len(z.order) > 0 && z.at(name) == nil { // an empty one, or one that opt-out leaves out
+		if len(z.order) > 0 && z.at(name) == nil { // an empty non-terminal, or a delegation in an opt-out span
 			r.Ns = append(r.Ns, z.enclosed(r, name, false)...)
 		}
 	default:
@@ -84,13 +84,14 @@ func (z *signed) encloser(name dnsname.Name) dnsname.Name {
 	}
 }
 
-// absent answers for a name that is not there: by a DNAME record, by a wildcard, or not at all.
+// absent answers for a name that does not exist: with a DNAME record, with a wildcard, or with a denial.
 func (z *signed) absent(r *dns.Msg, name dnsname.Name, typ uint16) {
 	above := z.encloser(name)
 	if d := z.sets[rrKey{above, dns.TypeDNAME}]; len(d) > 0 {
 		r.Answer = z.with(rrKey{above, dns.TypeDNAME})
 		to, _, _ := dnsname.FromWire([]byte(name.In(above) + dnsname.MustParse(d[0].(*dns.DNAME).Target).Wire()))
-		r.Answer = append(r.Answer, &dns.CNAME{Hdr: dns.RR_Header{Name: name.String(), Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: 300}, Target: to.String()})
+		hdr := dns.RR_Header{Name: name.String(), Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: 300}
+		r.Answer = append(r.Answer, &dns.CNAME{Hdr: hdr, Target: to.String()})
 		return
 	}
 	wild, _ := above.Child("*")
@@ -109,7 +110,7 @@ func (z *signed) absent(r *dns.Msg, name dnsname.Name, typ uint16) {
 	}
 }
 
-// next is the name that an encloser proof denies; with NSEC, the name itself will do.
+// next returns the name that an encloser proof denies. For NSEC that is the name itself.
 func (z *signed) next(name dnsname.Name) dnsname.Name {
 	if !z.how.nsec3 {
 		return name
@@ -121,7 +122,7 @@ func (z *signed) next(name dnsname.Name) dnsname.Name {
 	return name
 }
 
-// enclosed denies a name, and perhaps the wildcard that could have made it.
+// enclosed denies a name, and the wildcard that could match it if wildcard is set.
 func (z *signed) enclosed(r *dns.Msg, name dnsname.Name, wildcard bool) []dns.RR {
 	if len(z.order) == 0 {
 		return nil
@@ -129,7 +130,7 @@ func (z *signed) enclosed(r *dns.Msg, name dnsname.Name, wildcard bool) []dns.RR
 	recs := []dns.RR{z.covering(z.next(name))}
 	above := z.encloser(name)
 	if z.how.nsec3 {
-		for z.at(above) == nil && above != z.origin { // opt-out may leave out empty ones
+		for z.at(above) == nil && above != z.origin { // opt-out may leave out empty non-terminals
 			above = above.Parent()
 		}
 		recs = append(recs, z.at(above))
@@ -141,10 +142,11 @@ func (z *signed) enclosed(r *dns.Msg, name dnsname.Name, wildcard bool) []dns.RR
 	return z.proof(r, recs...)
 }
 
-// proof are records with their signatures, without those that the reply has already.
+// proof returns records with their signatures, without those that the reply already has.
 func (z *signed) proof(r *dns.Msg, recs ...dns.RR) (out []dns.RR) {
 	for _, rec := range recs {
-		if rec == nil || slices.ContainsFunc(slices.Concat(r.Ns, out), func(o dns.RR) bool { return dns.IsDuplicate(o, rec) }) {
+		same := func(o dns.RR) bool { return dns.IsDuplicate(o, rec) }
+		if rec == nil || slices.ContainsFunc(slices.Concat(r.Ns, out), same) {
 			continue
 		}
 		out = append(out, dns.Copy(rec))
@@ -169,7 +171,7 @@ func (z *signed) at(name dnsname.Name) dns.RR {
 	return nil
 }
 
-// covering is the record before the place where a name would be.
+// covering returns the record that precedes a name in the chain.
 func (z *signed) covering(name dnsname.Name) dns.RR {
 	if len(z.order) == 0 {
 		return nil

@@ -10,26 +10,29 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// prover proves from records of one reply that something does not exist.
+// prover proves with the records of one reply that something does not exist.
 type prover interface {
+	// noData proves that a name has no records of a type.
 	noData(name dnsname.Name, typ uint16) judgement
+	// noName proves that a name does not exist.
 	noName(name dnsname.Name) judgement
-	// noCloser proves that nothing is nearer to a name than the wildcard so many labels below the root.
+	// noCloser proves that no name exists that is closer to name than the wildcard. The parent of the wildcard has so
+	// many labels.
 	noCloser(name dnsname.Name, labels int) judgement
-	// delegates tells whether a name is one of a delegation, as far as it can be told.
+	// delegates reports whether a record shows that name is a delegation.
 	delegates(name dnsname.Name) bool
 }
 
-// denial is what a reply has to deny with. Only records with good signatures count.
+// denial has the NSEC and NSEC3 records of a reply. Only records with valid signatures count.
 type denial struct {
 	zone   *zone
 	nsec   nsecs
 	nsec3  nsec3s
-	broken judgement // of the first record whose signature is not good
-	any    bool      // there are records, good or not
+	broken judgement // the judgement of the first record without a valid signature
+	any    bool      // the reply has such records, valid or not
 }
 
-// denial reads what a reply of a zone denies with.
+// denial reads the NSEC and NSEC3 records of a reply of a zone.
 func (v *validation) denial(z *zone, r *reply) *denial {
 	d := &denial{zone: z, broken: good, nsec3: nsec3s{zone: z.name, memo: v.hashes}}
 	for _, s := range r.authority {
@@ -40,7 +43,7 @@ func (v *validation) denial(z *zone, r *reply) *denial {
 		j, sig := v.verify(z, z.keys, s)
 		if j.ok() {
 			if _, yes := expanded(s, sig); yes {
-				j = bad(BadDenial, "%s %s was made by a wildcard, and denies nothing", s.owner, rr.Type(s.typ))
+				j = bad(BadDenial, "%s %s was expanded from a wildcard, so it proves nothing", s.owner, rr.Type(s.typ))
 			}
 		}
 		if !j.ok() {
@@ -61,48 +64,49 @@ func (v *validation) denial(z *zone, r *reply) *denial {
 	return d
 }
 
-// by proves with what there is.
-func (d *denial) by(prove func(prover) judgement) judgement {
+// prove calls prove with the records that the reply has.
+func (d *denial) prove(prove func(prover) judgement) judgement {
 	var j judgement
 	switch {
 	case len(d.nsec.records) > 0:
 		j = prove(&d.nsec)
 	case len(d.nsec3.records) > 0 && d.nsec3.iterations > maxIterations:
-		return insecure(Iterations, "NSEC3 of %s has %d rounds, more than validators do", d.zone.name, d.nsec3.iterations)
+		return insecure(Iterations, "NSEC3 of %s has %d iterations, more than validators accept", d.zone.name,
+			d.nsec3.iterations)
 	case len(d.nsec3.records) > 0:
 		j = prove(&d.nsec3)
 	case !d.any:
-		return bad(BadDenial, "%s denies something and has no proof: neither NSEC nor NSEC3 records", d.zone.name)
+		return bad(BadDenial, "a negative reply of %s has no proof: neither NSEC nor NSEC3 records", d.zone.name)
 	}
 	if !j.ok() && j.state != Insecure && !d.broken.ok() {
-		return d.broken // a proof may lack just what has no good signature
+		return d.broken // the record that the proof lacks may be the one without a valid signature
 	}
 	return j
 }
 
-// noDS proves that a zone has no DS records. Unlike other names it must then be one of a delegation, if a referral says so
-// (RFC 6840 §4.4).
+// noDS proves that a zone has no DS records. If a referral denies them, the proof must also show that the name is a
+// delegation (RFC 6840 §4.4).
 func (d *denial) noDS(name dnsname.Name, referral bool) judgement {
-	return d.by(func(p prover) judgement {
+	return d.prove(func(p prover) judgement {
 		j := p.noData(name, dns.TypeDS)
 		if j.cause == OptOut {
-			return good // what opt-out leaves out are delegations without DS
+			return good // opt-out spans leave out only delegations without DS records
 		}
 		if j.ok() && referral && !p.delegates(name) {
-			return bad(BadDenial, "the proof that %s has no DS records says that it is no delegation", name)
+			return bad(BadDenial, "the proof that %s has no DS records says that it is not a delegation", name)
 		}
 		return j
 	})
 }
 
-// negative judges a negative reply: it needs a signed SOA record, and a proof.
+// negative judges a negative reply. It needs a signed SOA record and a proof.
 func (v *validation) negative(z *zone, r *reply) judgement {
 	if s := pick(r.authority, z.name, dns.TypeSOA); s != nil {
 		if j, _ := v.verify(z, z.keys, s); !j.ok() {
 			return j
 		}
 	}
-	return v.denial(z, r).by(func(p prover) judgement {
+	return v.denial(z, r).prove(func(p prover) judgement {
 		if r.class == iterate.NXDomain {
 			return p.noName(r.q.Name)
 		}
@@ -110,7 +114,7 @@ func (v *validation) negative(z *zone, r *reply) judgement {
 	})
 }
 
-// judgeDenials sums up how each signed zone denies, whoever asked for what.
+// judgeDenials summarizes how each signed zone denies, over all negative replies and referrals of the trace.
 func (v *validation) judgeDenials() {
 	for _, z := range v.order {
 		if len(z.keys) == 0 {
@@ -130,7 +134,7 @@ func (v *validation) judgeDenials() {
 	}
 }
 
-// sumUpReferral takes in the proof of a referral that a child has no DS records.
+// sumUpReferral adds the proof in a referral that the child has no DS records.
 func (v *validation) sumUpReferral(z *zone, r *reply) {
 	d := v.denial(z, r)
 	if !d.any {
@@ -144,6 +148,7 @@ func (v *validation) sumUpReferral(z *zone, r *reply) {
 	}
 }
 
+// sumUp adds one denial to the summary of the zone.
 func (z *zone) sumUp(d *denial, j judgement, subject string) {
 	own := &z.shown.Denial
 	first := own.Kind == ""
@@ -163,16 +168,16 @@ func (z *zone) sumUp(d *denial, j judgement, subject string) {
 	}
 }
 
-// under is the name on the way from one above down to name, one label below it.
-func under(above, name dnsname.Name) dnsname.Name {
+// childToward returns the child of above on the path down to name.
+func childToward(above, name dnsname.Name) dnsname.Name {
 	for !name.IsRoot() && name.Parent() != above {
 		name = name.Parent()
 	}
 	return name
 }
 
-// star is the wildcard below a name; zero if it would be too long.
-func star(name dnsname.Name) dnsname.Name {
+// wildcardOf returns the wildcard below a name, or the zero name if it would be too long.
+func wildcardOf(name dnsname.Name) dnsname.Name {
 	w, err := name.Child("*")
 	if err != nil {
 		return dnsname.Name{}
@@ -180,21 +185,23 @@ func star(name dnsname.Name) dnsname.Name {
 	return w
 }
 
-// lacks judges a list of types that shall show that a name lacks one (RFC 4035 §5.4, RFC 6840 §4.1 and §4.3).
-func lacks(types []uint16, name dnsname.Name, typ uint16) judgement {
+// lacksType judges a type list that must show that a name lacks a type (RFC 4035 §5.4, RFC 6840 §4.1 and §4.3).
+func lacksType(types []uint16, name dnsname.Name, typ uint16) judgement {
 	is := func(t uint16) bool { return slices.Contains(types, t) }
 	switch {
 	case is(typ) || is(dns.TypeCNAME):
-		return bad(BadDenial, "the proof says that %s has what is denied: %s", name, rr.Type(typ))
+		return bad(BadDenial, "the proof for %s does not deny %s: the name has the type or a CNAME", name, rr.Type(typ))
 	case typ == dns.TypeDS && is(dns.TypeSOA) && !name.IsRoot():
-		return bad(BadDenial, "the proof that %s has no DS records is by the zone itself, not by its parent", name)
+		return bad(BadDenial, "the proof that %s has no DS records comes from the zone itself, not from its parent", name)
 	case typ != dns.TypeDS && is(dns.TypeNS) && !is(dns.TypeSOA):
-		return bad(BadDenial, "the proof that %s has no %s is by its parent", name, rr.Type(typ))
+		return bad(BadDenial, "the proof that %s has no %s comes from its parent", name, rr.Type(typ))
 	}
 	return good
 }
 
-// leadsAway reports whether names below one with these types are not in the zone, so that a record at it does not deny them.
+// leadsAway reports whether names below a name with these types are outside the zone. A record at such a name does
+// not deny them.
 func leadsAway(types []uint16) bool {
-	return slices.Contains(types, dns.TypeDNAME) || slices.Contains(types, dns.TypeNS) && !slices.Contains(types, dns.TypeSOA)
+	return slices.Contains(types, dns.TypeDNAME) ||
+		slices.Contains(types, dns.TypeNS) && !slices.Contains(types, dns.TypeSOA)
 }

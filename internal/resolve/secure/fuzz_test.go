@@ -8,8 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
-// FuzzValidate damages the replies of traces: Validate must end and must not fail, and the result must be one that can be
-// written. Nothing of a damaged reply may become secure that was not before.
+// FuzzValidate damages the replies of traces. Validate must end and not fail, and its result must be encodable. An
+// insecure answer must not become secure.
 func FuzzValidate(f *testing.F) {
 	type made struct {
 		trace   *iterate.Trace
@@ -18,15 +18,15 @@ func FuzzValidate(f *testing.F) {
 	}
 	var seeds []made
 	for _, s := range []struct {
-		story story
-		q     string
+		scenario scenario
+		q        string
 	}{
-		{story{}, "far.example.test. A"},
-		{story{}, "x.wild.example.test. A"},
-		{story{how: signing{nsec3: true, iterations: 1, salt: "AB"}}, "nope.example.test. A"},
-		{story{how: signing{nsec3: true, optOut: true}}, "x.wild.example.test. TXT"},
+		{scenario{}, "far.example.test. A"},
+		{scenario{}, "x.wild.example.test. A"},
+		{scenario{how: signing{nsec3: true, iterations: 1, salt: "AB"}}, "nope.example.test. A"},
+		{scenario{how: signing{nsec3: true, optOut: true}}, "x.wild.example.test. TXT"},
 	} {
-		trace, anchors := s.story.trace(f, s.q)
+		trace, anchors := s.scenario.trace(f, s.q)
 		seeds = append(seeds, made{trace, anchors, validate(trace, anchors, bubble).State})
 	}
 	for i := range seeds {
@@ -56,7 +56,7 @@ func FuzzValidate(f *testing.F) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	trace, anchors := story{}.trace(b, "www.example.test. A")
+	trace, anchors := scenario{}.trace(b, "www.example.test. A")
 	for b.Loop() {
 		validate(trace, anchors, bubble)
 	}

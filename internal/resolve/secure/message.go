@@ -11,9 +11,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// reply is one reply of a server, its records put into sets.
+// reply is one reply of a server, with its records grouped into sets.
 type reply struct {
-	zone      dnsname.Name // that the server was asked as a server of
+	zone      dnsname.Name // the zone that the server was queried for
 	server    netip.Addr
 	q         iterate.Question
 	class     iterate.Class
@@ -27,15 +27,15 @@ type set struct {
 	typ     uint16
 	records []dns.RR
 	sigs    []*dns.RRSIG
-	joined  string // see content
+	joined  string // cache of content
 }
 
-// usable are the classes of replies that are evidence. A server that takes no EDNS cannot be asked for signatures, and so
-// shows nothing by not sending them.
+// usable reports whether a reply is evidence. Servers without EDNS support cannot be asked for signatures, so missing
+// signatures prove nothing there.
 func usable(e *iterate.Exchange) bool { return e.EDNS && e.Class.Usable() && len(e.Reply) > 0 }
 
-// read are the replies of a trace that are evidence.
-func read(trace *iterate.Trace) (out []*reply) {
+// readReplies returns the replies of a trace that are evidence.
+func readReplies(trace *iterate.Trace) (out []*reply) {
 	for i := range trace.Exchanges {
 		e := &trace.Exchanges[i]
 		if !usable(e) {
@@ -45,13 +45,14 @@ func read(trace *iterate.Trace) (out []*reply) {
 		if err != nil || m == nil {
 			continue
 		}
-		out = append(out, &reply{zone: e.Zone, server: e.Server, q: e.Question, class: e.Class, answer: group(m.Answer), authority: group(m.Ns)})
+		out = append(out, &reply{zone: e.Zone, server: e.Server, q: e.Question, class: e.Class, answer: groupSets(m.Answer),
+			authority: groupSets(m.Ns)})
 	}
 	return out
 }
 
-// group makes sets of a section, in the order in which they begin.
-func group(section []dns.RR) (out []*set) {
+// groupSets groups the records of a section into sets, in the order of their first records.
+func groupSets(section []dns.RR) (out []*set) {
 	type id struct {
 		owner dnsname.Name
 		typ   uint16
@@ -72,7 +73,7 @@ func group(section []dns.RR) (out []*set) {
 		if err != nil || h.Class != dns.ClassINET || rr.IsCut(rec) {
 			continue
 		}
-		h.Name = owner.String() // one spelling: the library compares the owners of a set as text
+		h.Name = owner.String() // use one spelling: the library compares the owners of a set as text
 		if sig, ok := rec.(*dns.RRSIG); ok {
 			if s := find(owner, sig.TypeCovered); len(s.sigs) < maxPerSet {
 				s.sigs = append(s.sigs, sig)
@@ -85,7 +86,7 @@ func group(section []dns.RR) (out []*set) {
 	return out
 }
 
-// pick finds the set of an owner and type; nil if it is not there.
+// pick returns the set of an owner and type, or nil.
 func pick(sets []*set, owner dnsname.Name, typ uint16) *set {
 	i := slices.IndexFunc(sets, func(s *set) bool { return s.owner == owner && s.typ == typ })
 	if i < 0 {
@@ -100,7 +101,7 @@ func has(sets []*set, owner dnsname.Name, typ uint16) bool {
 	return s != nil && len(s.records) > 0
 }
 
-// soa is the zone that a negative reply says it is from.
+// soa returns the owner of the SOA record in a negative reply: the zone that sent it.
 func (r *reply) soa() dnsname.Name {
 	i := slices.IndexFunc(r.authority, func(s *set) bool { return s.typ == dns.TypeSOA && len(s.records) > 0 })
 	if i < 0 {
@@ -111,7 +112,7 @@ func (r *reply) soa() dnsname.Name {
 
 func (r *reply) negative() bool { return r.class == iterate.NoData || r.class == iterate.NXDomain }
 
-// keysOf are the DNSKEY records of a set, as many as are looked at.
+// keysOf returns the DNSKEY records of a set, at most maxKeys.
 func keysOf(s *set) (out []*dns.DNSKEY) {
 	if s == nil {
 		return nil
@@ -124,5 +125,5 @@ func keysOf(s *set) (out []*dns.DNSKEY) {
 	return out
 }
 
-// some are as many records about keys as are looked at.
-func some(records []dns.RR) []dns.RR { return records[:min(len(records), maxKeys)] }
+// atMostKeys returns the first maxKeys records.
+func atMostKeys(records []dns.RR) []dns.RR { return records[:min(len(records), maxKeys)] }

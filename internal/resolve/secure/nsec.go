@@ -9,10 +9,10 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// nsecs are NSEC records of one reply.
+// nsecs are the NSEC records of one reply.
 type nsecs struct{ records []nsec }
 
-// nsec says that there is nothing between two names (RFC 4034 §4).
+// nsec is an NSEC record: no name exists between owner and next (RFC 4034 §4).
 type nsec struct {
 	owner, next dnsname.Name
 	types       []uint16
@@ -25,7 +25,7 @@ func (n *nsecs) add(zone, owner dnsname.Name, rec *dns.NSEC) {
 	}
 }
 
-// covers reports whether a name would be between the two, if it was there. The last record of a zone leads back to the apex.
+// covers reports whether a name is between owner and next. The last record of a zone points back to the apex.
 func (n nsec) covers(name dnsname.Name) bool {
 	if name.Compare(n.owner) <= 0 || name.IsIn(n.owner) && leadsAway(n.types) {
 		return false
@@ -41,7 +41,7 @@ func (n *nsecs) covering(name dnsname.Name) (nsec, bool) {
 	return find(n.records, func(r nsec) bool { return r.covers(name) })
 }
 
-// find returns the first record for which is holds.
+// find returns the first record for which is returns true.
 func find[T any](records []T, is func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(records, is)
 	if i < 0 {
@@ -50,7 +50,7 @@ func find[T any](records []T, is func(T) bool) (found T, ok bool) {
 	return records[i], true
 }
 
-// encloser is the nearest name above one that exists, as the record that covers it shows.
+// encloser returns the closest encloser of a name that n covers: its nearest existing ancestor.
 func (n nsec) encloser(name dnsname.Name) dnsname.Name {
 	a := name.Parent()
 	for !a.IsRoot() && !n.owner.IsIn(a) && !n.next.IsIn(a) {
@@ -61,21 +61,21 @@ func (n nsec) encloser(name dnsname.Name) dnsname.Name {
 
 func (n *nsecs) noData(name dnsname.Name, typ uint16) judgement {
 	if at, ok := n.at(name); ok {
-		return lacks(at.types, name, typ)
+		return lacksType(at.types, name, typ)
 	}
 	c, ok := n.covering(name)
 	switch {
 	case !ok:
-		return bad(BadDenial, "no NSEC record is about %s", name)
-	case c.next.IsIn(name): // there are names below it, and so it is there, with nothing
+		return bad(BadDenial, "no NSEC record matches or covers %s", name)
+	case c.next.IsIn(name): // names below it exist, so it is an empty non-terminal
 		return good
 	}
-	w := star(c.encloser(name))
+	w := wildcardOf(c.encloser(name))
 	at, ok := n.at(w)
 	if !ok {
 		return bad(BadDenial, "the NSEC records say that %s does not exist, the reply says that it does", name)
 	}
-	return lacks(at.types, w, typ)
+	return lacksType(at.types, w, typ)
 }
 
 func (n *nsecs) noName(name dnsname.Name) judgement {
@@ -87,9 +87,10 @@ func (n *nsecs) noName(name dnsname.Name) judgement {
 	case !ok:
 		return bad(BadDenial, "no NSEC record denies %s", name)
 	case c.next.IsIn(name):
-		return bad(BadDenial, "the NSEC records say that there are names below %s, the reply says that it does not exist", name)
+		return bad(BadDenial, "the NSEC records say that there are names below %s, "+
+			"the reply says that it does not exist", name)
 	}
-	w := star(c.encloser(name))
+	w := wildcardOf(c.encloser(name))
 	if _, ok := n.covering(w); !ok && !w.IsZero() {
 		return bad(BadDenial, "no NSEC record denies the wildcard %s", w)
 	}
@@ -99,7 +100,7 @@ func (n *nsecs) noName(name dnsname.Name) judgement {
 func (n *nsecs) noCloser(name dnsname.Name, labels int) judgement {
 	c, ok := n.covering(name)
 	if !ok || c.encloser(name).NumLabels() != labels || c.next.IsIn(name) {
-		return bad(BadDenial, "%s is of a wildcard, and no NSEC record shows that nothing nearer is there", name)
+		return bad(BadDenial, "%s comes from a wildcard, and no NSEC record proves that no closer name exists", name)
 	}
 	return good
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// maxIterations are the rounds of NSEC3 beyond which a zone is taken for insecure. RFC 9276 §3.2 leaves the number open;
-// resolvers of today have 50 to 150.
+// maxIterations is the number of NSEC3 iterations above which a zone counts as insecure. RFC 9276 §3.2 does not
+// define a number; current resolvers use 50 to 150.
 const maxIterations = 100
 
-// nsec3s are NSEC3 records of one reply, all of the same parameters.
+// nsec3s are the NSEC3 records of one reply. All have the same parameters.
 type nsec3s struct {
 	zone       dnsname.Name
 	iterations uint16
@@ -28,7 +28,7 @@ type hashKey struct {
 	salt       string
 }
 
-// nsec3 says that there is nothing between two hashes (RFC 5155 §3).
+// nsec3 is an NSEC3 record: no name has a hash between hash and next (RFC 5155 §3).
 type nsec3 struct {
 	hash, next string
 	optOut     bool
@@ -37,16 +37,18 @@ type nsec3 struct {
 
 func (n *nsec3s) add(owner dnsname.Name, rec *dns.NSEC3) {
 	if owner.IsRoot() || owner.Parent() != n.zone || rec.Hash != dns.SHA1 || rec.Flags&^1 != 0 {
-		return // RFC 5155 §8.1 and §8.2: others do not count
+		return // other records must be ignored (RFC 5155 §8.1 and §8.2)
 	}
 	salt := strings.ToUpper(rec.Salt)
 	if len(n.records) > 0 && (rec.Iterations != n.iterations || salt != n.salt) {
 		return
 	}
 	n.iterations, n.salt = rec.Iterations, salt
-	n.records = append(n.records, nsec3{strings.ToUpper(owner.Label()), strings.ToUpper(rec.NextDomain), rec.Flags&1 == 1, rec.TypeBitMap})
+	n.records = append(n.records, nsec3{strings.ToUpper(owner.Label()), strings.ToUpper(rec.NextDomain),
+		rec.Flags&1 == 1, rec.TypeBitMap})
 }
 
+// hash returns the NSEC3 hash of a name. It caches hashes, because many records need the same ones.
 func (n *nsec3s) hash(name dnsname.Name) string {
 	k := hashKey{name, n.iterations, n.salt}
 	if h, ok := n.memo[k]; ok {
@@ -68,12 +70,12 @@ func (n *nsec3s) covering(name dnsname.Name) (nsec3, bool) {
 		if r.hash < r.next {
 			return r.hash < h && h < r.next
 		}
-		return r.hash < h || h < r.next // the last one leads back to the first
+		return r.hash < h || h < r.next // the last record points back to the first
 	})
 }
 
-// encloser proves which name above one is the nearest that exists (RFC 5155 §8.3), and has the record that denies the next
-// one on the way down.
+// encloser proves the closest encloser of a name (RFC 5155 §8.3). It also returns the record that denies the next
+// name on the path down.
 func (n *nsec3s) encloser(name dnsname.Name) (encloser dnsname.Name, denies nsec3, ok bool) {
 	for a := name; a != n.zone; {
 		a = a.Parent()
@@ -84,7 +86,7 @@ func (n *nsec3s) encloser(name dnsname.Name) (encloser dnsname.Name, denies nsec
 		if !there {
 			continue
 		}
-		denies, ok = n.covering(under(a, name))
+		denies, ok = n.covering(childToward(a, name))
 		return a, denies, ok && !leadsAway(at.types)
 	}
 	return dnsname.Name{}, nsec3{}, false
@@ -92,22 +94,22 @@ func (n *nsec3s) encloser(name dnsname.Name) (encloser dnsname.Name, denies nsec
 
 func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
 	if at, ok := n.at(name); ok {
-		return lacks(at.types, name, typ)
+		return lacksType(at.types, name, typ)
 	}
 	a, denies, ok := n.encloser(name)
 	if !ok {
-		return bad(BadDenial, "no NSEC3 record is about %s", name)
+		return bad(BadDenial, "no NSEC3 record matches or covers %s", name)
 	}
-	w := star(a)
+	w := wildcardOf(a)
 	at, wild := n.at(w)
 	if wild && !w.IsZero() {
-		if j := lacks(at.types, w, typ); !j.ok() {
+		if j := lacksType(at.types, w, typ); !j.ok() {
 			return j
 		}
 	}
 	switch {
 	case denies.optOut: // RFC 5155 §9.2
-		return insecure(OptOut, "%s may be left out by NSEC3 with opt-out", name)
+		return insecure(OptOut, "%s may exist without a signature because of NSEC3 opt-out", name)
 	case wild && !w.IsZero():
 		return good
 	}
@@ -122,12 +124,12 @@ func (n *nsec3s) noName(name dnsname.Name) judgement {
 	if !ok {
 		return bad(BadDenial, "no NSEC3 record denies %s", name)
 	}
-	w := star(a)
+	w := wildcardOf(a)
 	switch _, ok := n.covering(w); {
 	case !ok && !w.IsZero():
 		return bad(BadDenial, "no NSEC3 record denies the wildcard %s", w)
 	case denies.optOut:
-		return insecure(OptOut, "%s may be left out by NSEC3 with opt-out", name)
+		return insecure(OptOut, "%s may exist without a signature because of NSEC3 opt-out", name)
 	}
 	return good
 }
@@ -140,9 +142,9 @@ func (n *nsec3s) noCloser(name dnsname.Name, labels int) judgement {
 	c, ok := n.covering(next)
 	switch {
 	case !ok || !next.IsIn(n.zone):
-		return bad(BadDenial, "%s is of a wildcard, and no NSEC3 record shows that nothing nearer is there", name)
+		return bad(BadDenial, "%s comes from a wildcard, and no NSEC3 record proves that no closer name exists", name)
 	case c.optOut:
-		return insecure(OptOut, "what is nearer to %s than a wildcard may be left out by NSEC3 with opt-out", name)
+		return insecure(OptOut, "a name closer to %s than the wildcard may exist because of NSEC3 opt-out", name)
 	}
 	return good
 }

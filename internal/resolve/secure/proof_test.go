@@ -29,7 +29,7 @@ func types(words []string) (out []uint16) {
 	return out
 }
 
-// proofs are NSEC records of zone.test., "owner next TYPES", and what they are to prove.
+// proofs are NSEC records of zone.test. in the form "owner next TYPES", and what they must prove.
 var proofs = []struct {
 	name    string
 	records []string
@@ -81,7 +81,8 @@ func TestNSEC(t *testing.T) {
 		var n nsecs
 		for _, r := range tt.records {
 			words := strings.Fields(r)
-			n.add(absolute("@"), absolute(words[0]), &dns.NSEC{NextDomain: absolute(words[1]).String(), TypeBitMap: types(words[2:])})
+			n.add(absolute("@"), absolute(words[0]), &dns.NSEC{NextDomain: absolute(words[1]).String(),
+				TypeBitMap: types(words[2:])})
 		}
 		if got := prove(t, &n, tt.prove); got.cause != tt.want {
 			t.Errorf("%s: %q %s, want %q", tt.name, got.cause, got.why, tt.want)
@@ -89,7 +90,8 @@ func TestNSEC(t *testing.T) {
 	}
 }
 
-// hashed is a zone as names and their types, of which a proof gives some away: those at names, and those that cover names.
+// hashed returns NSEC3 records of a zone, which is a map of names to types. It returns the records that match or
+// cover the names in give.
 func hashed(zone map[string]string, optOut bool, give []string) *nsec3s {
 	n := &nsec3s{zone: absolute("@"), memo: map[hashKey]string{}}
 	var order []string
@@ -116,7 +118,8 @@ func hashed(zone map[string]string, optOut bool, give []string) *nsec3s {
 }
 
 func TestNSEC3(t *testing.T) {
-	zone := map[string]string{"@": "NS SOA", "a": "A", "cut": "NS", "tree": "DNAME", "wild": "", "*.wild": "A", "alias": "CNAME"}
+	zone := map[string]string{"@": "NS SOA", "a": "A", "cut": "NS", "tree": "DNAME", "wild": "", "*.wild": "A",
+		"alias": "CNAME"}
 	tests := []struct {
 		name   string
 		optOut bool
@@ -155,11 +158,12 @@ func TestNSEC3(t *testing.T) {
 	}
 }
 
-// TestOddNSEC3 leaves out records that are not for us: of other zones, hashes, flags and parameters.
+// TestOddNSEC3 checks that records of other zones, hashes, flags and parameters are ignored.
 func TestOddNSEC3(t *testing.T) {
 	n := &nsec3s{zone: absolute("@"), memo: map[hashKey]string{}}
 	n.add(dnsname.MustParse("x.zone.test."), &dns.NSEC3{Hash: dns.SHA1, Iterations: 1, Salt: "ab"})
-	for _, rec := range []*dns.NSEC3{{Hash: 2, Iterations: 1, Salt: "AB"}, {Hash: 1, Flags: 2, Iterations: 1, Salt: "AB"}, {Hash: 1, Iterations: 2, Salt: "AB"}, {Hash: 1, Iterations: 1}} {
+	for _, rec := range []*dns.NSEC3{{Hash: 2, Iterations: 1, Salt: "AB"}, {Hash: 1, Flags: 2, Iterations: 1,
+		Salt: "AB"}, {Hash: 1, Iterations: 2, Salt: "AB"}, {Hash: 1, Iterations: 1}} {
 		n.add(dnsname.MustParse("y.zone.test."), rec)
 	}
 	n.add(dnsname.MustParse("y.other.test."), &dns.NSEC3{Hash: 1, Iterations: 1, Salt: "AB"})
@@ -173,7 +177,7 @@ func TestDelegates(t *testing.T) {
 	n.add(absolute("@"), absolute("c"), &dns.NSEC{NextDomain: absolute("d").String(), TypeBitMap: []uint16{dns.TypeTXT}})
 	d := &denial{zone: &zone{name: absolute("@")}, nsec: n, broken: good, any: true}
 	if j := d.noDS(absolute("c"), true); j.cause != BadDenial {
-		t.Errorf("a referral to what is no delegation: %+v", j)
+		t.Errorf("a referral to a name that is not a delegation: %+v", j)
 	}
 	if j := d.noDS(absolute("c"), false); !j.ok() {
 		t.Errorf("no DS: %+v", j)

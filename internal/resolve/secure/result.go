@@ -8,66 +8,69 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// State is how far something can be trusted (RFC 4035 §4.3).
+// State is the security status of data (RFC 4035 §4.3).
 type State string
 
-// The states. What was not asked for or not answered is Unknown, and never Bogus.
+// The states. Data that was not requested or not answered is Unknown, never Bogus.
 const (
 	Secure   State = "secure"
-	Insecure State = "insecure" // shown to be without a chain of trust: not protected, and not wrong
-	Bogus    State = "bogus"    // validating resolvers answer SERVFAIL
+	Insecure State = "insecure" // proven to have no chain of trust: not protected, but not wrong
+	Bogus    State = "bogus"    // validating resolvers return SERVFAIL
 	Unknown  State = "unknown"
 )
 
-// Cause is why something is in its state, for programs; Why says it in words.
+// Cause is the reason for a state, for programs. Why has the same reason as text.
 type Cause string
 
 // The causes.
 const (
 	NoCause      Cause = ""
-	NoDS         Cause = "no-ds"             // insecure: the parent has none
-	Unsigned     Cause = "unsigned"          // bogus: the parent has DS records, the zone no keys
-	NoKey        Cause = "no-key"            // bogus: no key fits any DS record
-	KeysUnsigned Cause = "keys-unsigned"     // bogus: no key that fits a DS record signs the keys
+	NoDS         Cause = "no-ds"             // insecure: the parent has no DS records
+	Unsigned     Cause = "unsigned"          // bogus: the parent has DS records, but the zone has no keys
+	NoKey        Cause = "no-key"            // bogus: no key matches a DS record
+	KeysUnsigned Cause = "keys-unsigned"     // bogus: no key that matches a DS record signs the keys
 	Missing      Cause = "signature-missing" // bogus
 	Expired      Cause = "expired"           // bogus
 	Early        Cause = "not-yet-valid"     // bogus
-	Mismatch     Cause = "signature-wrong"   // bogus: does not verify, or is of a key that is not in the zone
-	BadDenial    Cause = "denial"            // bogus: it is not proven that something does not exist
-	Algorithm    Cause = "algorithm"         // insecure: only algorithms that nobody need know; unknown: we do not
-	Iterations   Cause = "iterations"        // insecure: NSEC3 with more rounds than validators do (RFC 9276 §3.2)
-	OptOut       Cause = "opt-out"           // insecure: NSEC3 that leaves out names
-	Above        Cause = "above"             // as the zone, or the zone above it
-	NotSeen      Cause = "not-seen"          // unknown
-	NoAnchor     Cause = "no-anchor"         // unknown
+	Mismatch     Cause = "signature-wrong"   // bogus: the signature does not verify, or its key is not in the zone
+	BadDenial    Cause = "denial"            // bogus: there is no proof that something does not exist
+	// insecure: validators need not support the algorithms; unknown: this package does not
+	Algorithm  Cause = "algorithm"
+	Iterations Cause = "iterations" // insecure: NSEC3 with more iterations than validators accept (RFC 9276 §3.2)
+	OptOut     Cause = "opt-out"    // insecure: NSEC3 with opt-out may leave out names
+	Above      Cause = "above"      // the state is that of the zone or of its parent
+	NotSeen    Cause = "not-seen"   // unknown
+	NoAnchor   Cause = "no-anchor"  // unknown
 )
 
-// Result is what Validate finds: plain data.
+// Result is the result of Validate. It is plain data.
 type Result struct {
 	Question iterate.Question `json:"question"`
-	At       time.Time        `json:"at"`    // the moment it holds for
-	State    State            `json:"state"` // of the answer with all its aliases: that of the worst
+	At       time.Time        `json:"at"`    // the time of the validation
+	State    State            `json:"state"` // the worst state of the answers of the alias chain
 	Cause    Cause            `json:"cause,omitempty"`
 	Why      string           `json:"why"`
-	// Expires is when the first signature ends that the answer needs, if it is not renewed; zero if it needs none.
+	// Expires is when the first signature that the answer needs expires, if it is not renewed. It is zero if the answer
+	// needs none.
 	Expires   time.Time `json:"expires,omitzero"`
-	ExpiresOf string    `json:"expiresOf,omitempty"` // the set that it signs
-	Zones     []Zone    `json:"zones"`               // a zone comes behind its parent
-	Answers   []Answer  `json:"answers"`             // of the name, and of each that aliases lead to
+	ExpiresOf string    `json:"expiresOf,omitempty"` // the record set of that signature
+	Zones     []Zone    `json:"zones"`               // parents come before their children
+	Answers   []Answer  `json:"answers"`             // one for the name and one for each alias target
 }
 
-// Zone is the chain of trust to a zone, and what was seen of its signing.
+// Zone describes the chain of trust to a zone and its DNSSEC data.
 type Zone struct {
 	Name   dnsname.Name `json:"name"`
 	Parent dnsname.Name `json:"parent"`
-	State  State        `json:"state"` // of its keys; data can be bogus in a secure zone
+	State  State        `json:"state"` // the state of its keys; data in a secure zone can still be bogus
 	Cause  Cause        `json:"cause,omitempty"`
 	Why    string       `json:"why"`
 
-	DS         []DS        `json:"ds"` // of the root: the anchors
-	Keys       []Key       `json:"keys"`
-	KeySets    []KeySet    `json:"keySets"`    // the keys as servers have them; more than one if they do not agree
-	Signatures []Signature `json:"signatures"` // by its keys, those of DS records of its children included
+	DS      []DS     `json:"ds"` // for the root: the trust anchors
+	Keys    []Key    `json:"keys"`
+	KeySets []KeySet `json:"keySets"` // one for each distinct set; several if the servers disagree
+	// signatures made with its keys, including those of the DS records of its children
+	Signatures []Signature `json:"signatures"`
 	Denial     Denial      `json:"denial"`
 	Child      ChildDS     `json:"child"`
 }
@@ -82,7 +85,7 @@ type DS struct {
 	DigestType uint8        `json:"digestType"`
 	Digest     string       `json:"digest"`
 	TTL        uint32       `json:"ttl"`
-	Matches    bool         `json:"matches"` // a key of the zone
+	Matches    bool         `json:"matches"` // a key of the zone matches it
 	From       []netip.Addr `json:"from"`    // the servers of the parent that have it
 }
 
@@ -91,24 +94,24 @@ type Key struct {
 	KeyTag    uint16       `json:"keyTag"`
 	Algorithm uint8        `json:"algorithm"`
 	Flags     uint16       `json:"flags"`
-	Bits      int          `json:"bits"` // the size of the key; 0: cannot be told
+	Bits      int          `json:"bits"` // the size of the key; 0 if it is not known
 	SEP       bool         `json:"sep"`
 	Revoked   bool         `json:"revoked,omitempty"`
-	SignsKeys bool         `json:"signsKeys"` // with a signature that was seen and fits
+	SignsKeys bool         `json:"signsKeys"` // a valid signature of the DNSKEY set with this key was seen
 	SignsZone bool         `json:"signsZone"`
 	From      []netip.Addr `json:"from"`
 }
 
-// KeySet is a set of keys that some servers agree on.
+// KeySet is a set of keys that several servers agree on.
 type KeySet struct {
-	KeyTags []uint16     `json:"keyTags"` // none: these servers have no keys
+	KeyTags []uint16     `json:"keyTags"` // empty if these servers have no keys
 	TTL     uint32       `json:"ttl"`
 	From    []netip.Addr `json:"from"`
-	State   State        `json:"state"` // whether a resolver that asks these servers can trust the keys
+	State   State        `json:"state"` // whether a resolver that queries these servers can trust the keys
 	Cause   Cause        `json:"cause,omitempty"`
 }
 
-// Signature is an RRSIG record, judged by itself.
+// Signature is an RRSIG record, judged on its own.
 type Signature struct {
 	Owner      dnsname.Name `json:"owner"`
 	Type       string       `json:"type"`
@@ -126,41 +129,41 @@ type Signature struct {
 const (
 	DenialNSEC  = "NSEC"
 	DenialNSEC3 = "NSEC3"
-	DenialNone  = "none" // negative replies were seen, and had no proof
+	DenialNone  = "none" // negative replies had no proof
 )
 
-// Denial is how a zone proves that something does not exist.
+// Denial describes how a zone proves that something does not exist.
 type Denial struct {
-	Kind       string `json:"kind"` // empty: no negative reply was seen
+	Kind       string `json:"kind"` // empty if no negative reply was seen
 	Iterations uint16 `json:"iterations,omitempty"`
 	Salt       string `json:"salt,omitempty"` // in hex
 	OptOut     bool   `json:"optOut,omitempty"`
-	OK         bool   `json:"ok"` // all that were seen prove what they say
+	OK         bool   `json:"ok"` // all denials prove what they claim
 	Cause      Cause  `json:"cause,omitempty"`
 	Problem    string `json:"problem,omitempty"`
-	Subject    string `json:"subject,omitempty"` // the question that has the problem
+	Subject    string `json:"subject,omitempty"` // the question with the problem
 }
 
-// ChildDS is what a zone wants its parent to have for DS (RFC 7344, RFC 8078).
+// ChildDS describes the DS records that a zone requests from its parent (RFC 7344, RFC 8078).
 type ChildDS struct {
-	Seen    bool   `json:"seen"` // it was asked for
-	Records []Wish `json:"records,omitempty"`
-	Delete  bool   `json:"delete,omitempty"` // it asks for no DS
-	Problem string `json:"problem,omitempty"`
-	Pending bool   `json:"pending,omitempty"` // the parent has other DS records than it asks for
+	Seen    bool          `json:"seen"` // the zone was queried for the records
+	Records []ChildRecord `json:"records,omitempty"`
+	Delete  bool          `json:"delete,omitempty"` // the zone requests the removal of its DS records
+	Problem string        `json:"problem,omitempty"`
+	Pending bool          `json:"pending,omitempty"` // the DS records of the parent differ from the request
 }
 
-// Wish is a CDS or CDNSKEY record.
-type Wish struct {
+// ChildRecord is a CDS or CDNSKEY record.
+type ChildRecord struct {
 	Type       string `json:"type"`
 	KeyTag     uint16 `json:"keyTag"`
 	Algorithm  uint8  `json:"algorithm"`
-	DigestType uint8  `json:"digestType,omitempty"` // of CDS
-	Matches    bool   `json:"matches"`              // a key of the zone
-	AtParent   bool   `json:"atParent"`             // a DS record that there is
+	DigestType uint8  `json:"digestType,omitempty"` // only for CDS
+	Matches    bool   `json:"matches"`              // a key of the zone matches it
+	AtParent   bool   `json:"atParent"`             // the parent has the DS record
 }
 
-// Answer is what became of one name.
+// Answer is the result for one name.
 type Answer struct {
 	Question iterate.Question `json:"question"`
 	Zone     dnsname.Name     `json:"zone"`
@@ -168,11 +171,11 @@ type Answer struct {
 	State    State            `json:"state"`
 	Cause    Cause            `json:"cause,omitempty"`
 	Why      string           `json:"why"`
-	Wildcard bool             `json:"wildcard,omitempty"` // a wildcard made it, as signatures show
+	Wildcard bool             `json:"wildcard,omitempty"` // it was expanded from a wildcard, as the signatures show
 	Servers  []Server         `json:"servers,omitempty"`
 }
 
-// Server is how far the answer of one server can be trusted.
+// Server is the result for the reply of one server.
 type Server struct {
 	Addr  netip.Addr `json:"addr"`
 	State State      `json:"state"`

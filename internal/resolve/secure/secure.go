@@ -1,3 +1,12 @@
+// Package secure validates the replies of a recorded trace with DNSSEC. It reports whether the answer has a chain of
+// trust from the root, and otherwise where and why the chain breaks.
+//
+// The result depends only on a trace, trust anchors and a point in time. The package sends no queries, so a stored
+// trace gives the same result anywhere and at any time. Data that the trace lacks is unknown, never bogus.
+//
+// Start with Validate in secure.go. It follows the zones (zone.go), verifies signatures (verify.go) and judges the
+// answers (answer.go) and the proofs of non-existence (denial.go, nsec.go, nsec3.go). The result types are in
+// result.go.
 package secure
 
 import (
@@ -11,16 +20,16 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Validate follows the chain of trust through what a trace has of it, as of now, for some types of the name that the trace is
-// about. What they share is done once.
+// Validate follows the chain of trust in a trace at the time now, for several types of the name of the trace. It does
+// common work only once.
 func Validate(trace *iterate.Trace, types []rr.Type, anchors []Anchor, now time.Time) (out []Result) {
-	shared := validation{now: now, anchors: map[dnsname.Name][]*dns.DS{}, hashes: map[hashKey]string{}, tags: map[*dns.DNSKEY]uint16{},
-		verified: map[verified]bool{}, work: new(int)}
+	shared := validation{now: now, anchors: map[dnsname.Name][]*dns.DS{}, hashes: map[hashKey]string{},
+		tags: map[*dns.DNSKEY]uint16{}, verified: map[verified]bool{}, work: new(int)}
 	for _, a := range anchors {
 		shared.anchors[a.Zone] = append(shared.anchors[a.Zone], a.ds())
 	}
 	if trace.DNSSEC {
-		shared.replies = read(trace)
+		shared.replies = readReplies(trace)
 	}
 	for _, t := range types {
 		own, v := *trace, shared
@@ -44,7 +53,7 @@ func (v *validation) validate() Result {
 	return v.result()
 }
 
-// validation is one run of Validate.
+// validation is the state of one run of Validate.
 type validation struct {
 	trace   *iterate.Trace
 	now     time.Time
@@ -53,14 +62,15 @@ type validation struct {
 	zones   map[dnsname.Name]*zone
 	order   []*zone
 	answers []Answer
-	hashes  map[hashKey]string
+	// hashes, tags and verified cache expensive results. All types of a call of Validate share them.
+	hashes map[hashKey]string
 
 	tags     map[*dns.DNSKEY]uint16
 	verified map[verified]bool
-	work     *int // signatures that were verified
+	work     *int // number of signatures verified
 }
 
-// worst orders states by what a user notices of a chain: one bogus link breaks it.
+// worst orders states by their effect on a chain: one bogus link breaks it.
 var worst = map[State]int{Secure: 0, Insecure: 1, Unknown: 2, Bogus: 3}
 
 func (v *validation) result() Result {
@@ -68,9 +78,9 @@ func (v *validation) result() Result {
 	for _, z := range v.order {
 		z.shown.State, z.shown.Cause, z.shown.Why = z.state, z.cause, z.why
 		if z.ok() {
-			z.shown.Why = fmt.Sprintf("signed, and the DS records at %s are for its keys", z.shown.Parent)
+			z.shown.Why = fmt.Sprintf("signed, and the DS records at %s match its keys", z.shown.Parent)
 			if z.parent == nil {
-				z.shown.Why = "signed, and the trust anchors are for its keys"
+				z.shown.Why = "signed, and the trust anchors match its keys"
 			}
 		}
 		out.Zones = append(out.Zones, z.shown)

@@ -19,33 +19,35 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// story is a tree of the root, test. and example.test., with other.test. beside it, which is not signed.
-type story struct {
-	how     signing // of example.test.
-	tld     signing // of test.
-	zone    string  // more records of example.test.
-	ds      string  // the DS records of example.test. instead of those of its keys; "none"
+// scenario is a tree of the root, test., example.test. and other.test., which is not signed.
+type scenario struct {
+	how     signing // signing of example.test.
+	tld     signing // signing of test.
+	zone    string  // additional records of example.test.
+	ds      string  // DS records of example.test. instead of those of its keys, or "none"
 	second  *signing
-	damage  func(z *signed) // to example.test., on both servers
-	damage2 func(z *signed) // to example.test. on the second server
-	parent  func(z *signed) // to test.
-	later   time.Duration   // it is judged so much later than it was signed
+	damage  func(z *signed) // changes example.test. on both servers
+	damage2 func(z *signed) // changes example.test. on the second server
+	parent  func(z *signed) // changes test.
+	later   time.Duration   // time between signing and validation
 	opts    iterate.Options
 }
 
-// bubble is when the clocks of synctest begin.
+// bubble is the initial time of the clock in a synctest bubble.
 var bubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-const apexNS = "@ NS ns1\n@ NS ns2\nns1 A 192.0.2.21\nns2 A 192.0.2.22\nwww A 203.0.113.1\nalias CNAME www\nfar CNAME www.other.test.\nold DNAME other.test.\n" +
+const apexNS = "@ NS ns1\n@ NS ns2\nns1 A 192.0.2.21\nns2 A 192.0.2.22\nwww A 203.0.113.1\nalias CNAME www\n" +
+	"far CNAME www.other.test.\nold DNAME other.test.\n" +
 	"*.wild A 203.0.113.9\na.b.c A 203.0.113.8\nsub NS ns.sub\nns.sub A 192.0.2.51\n"
 
-// plain is how a zone is signed as of now. The clock is that of a bubble, which has not begun when tables are made.
+// plain returns the signing parameters for keys, valid from the initial time of a bubble. Tables are built before the
+// bubble starts, so time.Now would be wrong.
 func plain(keys ...key) signing {
 	now := bubble
 	return signing{keys: keys, from: now.Add(-time.Hour), to: now.Add(14 * 24 * time.Hour)}
 }
 
-func (s story) build() (world, []secure.Anchor) {
+func (s scenario) build() (network, []secure.Anchor) {
 	if s.how.to.IsZero() {
 		d := plain()
 		s.how.from, s.how.to = d.from, d.to
@@ -67,9 +69,13 @@ func (s story) build() (world, []secure.Anchor) {
 	rootKey, tldKey := newKSK("."), newKSK("test.")
 	tld := s.tld
 	tld.keys, tld.from, tld.to = []key{tldKey}, plain().from, plain().to
-	root := newZone(".", "@ NS a.root.\na.root. A 192.0.2.1\ntest. NS ns.nic.test.\nns.nic.test. A 192.0.2.11\n"+tldKey.ToDS(dns.SHA256).String(), plain(rootKey))
-	test := newZone("test.", "@ NS ns.nic\nns.nic A 192.0.2.11\nexample NS ns1.example\nexample NS ns2.example\nns1.example A 192.0.2.21\nns2.example A 192.0.2.22\n"+
-		"other NS ns.other\nns.other A 192.0.2.31\n"+ds, tld)
+	root := newZone(".",
+		"@ NS a.root.\na.root. A 192.0.2.1\ntest. NS ns.nic.test.\nns.nic.test. A 192.0.2.11\n"+
+			tldKey.ToDS(dns.SHA256).String(), plain(rootKey))
+	test := newZone("test.",
+		"@ NS ns.nic\nns.nic A 192.0.2.11\nexample NS ns1.example\nexample NS ns2.example\nns1.example A 192.0.2.21\n"+
+			"ns2.example A 192.0.2.22\n"+
+			"other NS ns.other\nns.other A 192.0.2.31\n"+ds, tld)
 	one := newZone("example.test.", apexNS+s.zone, s.how)
 	two := one
 	if s.damage != nil {
@@ -92,7 +98,8 @@ func (s story) build() (world, []secure.Anchor) {
 	if err != nil {
 		panic(err)
 	}
-	return world{"192.0.2.1": {root}, "192.0.2.11": {test}, "192.0.2.21": {one}, "192.0.2.22": {two}, "192.0.2.31": {other}, "192.0.2.51": {sub}}, []secure.Anchor{anchor}
+	return network{"192.0.2.1": {root}, "192.0.2.11": {test}, "192.0.2.21": {one}, "192.0.2.22": {two},
+		"192.0.2.31": {other}, "192.0.2.51": {sub}}, []secure.Anchor{anchor}
 }
 
 func question(s string) (q iterate.Question) {
@@ -102,7 +109,7 @@ func question(s string) (q iterate.Question) {
 	return q
 }
 
-func (s story) trace(t testing.TB, q string) (*iterate.Trace, []secure.Anchor) {
+func (s scenario) trace(t testing.TB, q string) (*iterate.Trace, []secure.Anchor) {
 	t.Helper()
 	w, anchors := s.build()
 	s.opts.Hints = []iterate.Host{{Name: dnsname.MustParse("a.root."), Glue: addrs("192.0.2.1")}}
@@ -115,13 +122,13 @@ func (s story) trace(t testing.TB, q string) (*iterate.Trace, []secure.Anchor) {
 	return trace, anchors
 }
 
-// validate validates the type of the question of a trace.
+// validate validates a trace for the type of its question.
 func validate(trace *iterate.Trace, anchors []secure.Anchor, now time.Time) secure.Result {
 	return secure.Validate(trace, []rr.Type{trace.Question.Type}, anchors, now)[0]
 }
 
-// judge walks to a question and validates what was found, also from a file.
-func (s story) judge(t testing.TB, q string) secure.Result {
+// judge walks to a question and validates the trace. It checks that a stored trace gives the same result.
+func (s scenario) judge(t testing.TB, q string) secure.Result {
 	t.Helper()
 	trace, anchors := s.trace(t, q)
 	now := time.Now().Add(s.later)
@@ -154,7 +161,7 @@ func zoneOf(r secure.Result, name string) secure.Zone {
 	return secure.Zone{}
 }
 
-// summary are the states of zones and answers.
+// summary returns the states of zones and answers.
 func summary(r secure.Result) string {
 	out := []string{string(r.State)}
 	for _, z := range r.Zones {
@@ -181,54 +188,72 @@ func TestValidate(t *testing.T) {
 	nsec3 := signing{nsec3: true, iterations: 2, salt: "ABCD"}
 	optOut := signing{nsec3: true, optOut: true}
 	tests := []struct {
-		name  string
-		story story
-		q     string
-		want  string
+		name     string
+		scenario scenario
+		q        string
+		want     string
 	}{
-		{"address", story{}, "www.example.test. A", "secure; " + ok + "www.example.test. answer secure"},
-		{"apex", story{}, "example.test. SOA", "secure; " + ok + "example.test. answer secure"},
-		{"CNAME", story{}, "alias.example.test. A", "secure; " + ok + "alias.example.test. answer secure; www.example.test. answer secure"},
-		{"CNAME to where nothing is signed", story{}, "far.example.test. A", "insecure; " + ok +
+		{"address", scenario{}, "www.example.test. A", "secure; " + ok + "www.example.test. answer secure"},
+		{"apex", scenario{}, "example.test. SOA", "secure; " + ok + "example.test. answer secure"},
+		{"CNAME", scenario{}, "alias.example.test. A",
+			"secure; " + ok + "alias.example.test. answer secure; www.example.test. answer secure"},
+		{"CNAME to where nothing is signed", scenario{}, "far.example.test. A", "insecure; " + ok +
 			"other.test. insecure no-ds; far.example.test. answer secure; www.other.test. answer insecure above"},
-		{"DNAME", story{}, "www.old.example.test. A", "insecure; " + ok +
+		{"DNAME", scenario{}, "www.old.example.test. A", "insecure; " + ok +
 			"other.test. insecure no-ds; www.old.example.test. answer secure; www.other.test. answer insecure above"},
-		{"no type", story{}, "www.example.test. TXT", "secure; " + ok + "www.example.test. nodata secure"},
-		{"empty name", story{}, "b.c.example.test. TXT", "secure; " + ok + "b.c.example.test. nodata secure"},
-		{"no name", story{}, "nope.example.test. A", "secure; " + ok + "nope.example.test. nxdomain secure"},
-		{"no name far below", story{}, "x.y.c.example.test. A", "secure; " + ok + "x.y.c.example.test. nxdomain secure"},
-		{"wildcard", story{}, "x.wild.example.test. A", "secure; " + ok + "x.wild.example.test. answer secure wildcard"},
-		{"wildcard itself", story{}, "*.wild.example.test. A", "secure; " + ok + "*.wild.example.test. answer secure"},
-		{"wildcard without the type", story{}, "x.y.wild.example.test. TXT", "secure; " + ok + "x.y.wild.example.test. nodata secure"},
-		{"delegation without DS", story{}, "www.sub.example.test. A", "insecure; " + ok + "sub.example.test. insecure no-ds; www.sub.example.test. answer insecure above"},
-		{"DS", story{}, "example.test. DS", "secure; example.test. answer secure"},
-		{"no DS", story{}, "other.test. DS", "secure; other.test. nodata secure"},
+		{"no type", scenario{}, "www.example.test. TXT", "secure; " + ok + "www.example.test. nodata secure"},
+		{"empty name", scenario{}, "b.c.example.test. TXT", "secure; " + ok + "b.c.example.test. nodata secure"},
+		{"no name", scenario{}, "nope.example.test. A", "secure; " + ok + "nope.example.test. nxdomain secure"},
+		{"no name far below", scenario{}, "x.y.c.example.test. A", "secure; " + ok + "x.y.c.example.test. nxdomain secure"},
+		{"wildcard", scenario{}, "x.wild.example.test. A", "secure; " + ok + "x.wild.example.test. answer secure wildcard"},
+		{"wildcard itself", scenario{}, "*.wild.example.test. A", "secure; " + ok + "*.wild.example.test. answer secure"},
+		{"wildcard without the type", scenario{}, "x.y.wild.example.test. TXT",
+			"secure; " + ok + "x.y.wild.example.test. nodata secure"},
+		{"delegation without DS", scenario{}, "www.sub.example.test. A",
+			"insecure; " + ok + "sub.example.test. insecure no-ds; www.sub.example.test. answer insecure above"},
+		{"DS", scenario{}, "example.test. DS", "secure; example.test. answer secure"},
+		{"no DS", scenario{}, "other.test. DS", "secure; other.test. nodata secure"},
 
-		{"NSEC3: address", story{how: nsec3}, "www.example.test. A", "secure; " + ok + "www.example.test. answer secure"},
-		{"NSEC3: no type", story{how: nsec3}, "www.example.test. TXT", "secure; " + ok + "www.example.test. nodata secure"},
-		{"NSEC3: empty name", story{how: nsec3}, "b.c.example.test. TXT", "secure; " + ok + "b.c.example.test. nodata secure"},
-		{"NSEC3: no name", story{how: nsec3}, "nope.example.test. A", "secure; " + ok + "nope.example.test. nxdomain secure"},
-		{"NSEC3: no name far below", story{how: nsec3}, "x.y.z.example.test. A", "secure; " + ok + "x.y.z.example.test. nxdomain secure"},
-		{"NSEC3: wildcard", story{how: nsec3}, "x.y.wild.example.test. A", "secure; " + ok + "x.y.wild.example.test. answer secure wildcard"},
-		{"NSEC3: wildcard without the type", story{how: nsec3}, "x.wild.example.test. TXT", "secure; " + ok + "x.wild.example.test. nodata secure"},
-		{"NSEC3: delegation without DS", story{how: nsec3}, "www.sub.example.test. A", "insecure; " + ok +
+		{"NSEC3: address", scenario{how: nsec3}, "www.example.test. A", "secure; " + ok + "www.example.test. answer secure"},
+		{"NSEC3: no type", scenario{how: nsec3}, "www.example.test. TXT",
+			"secure; " + ok + "www.example.test. nodata secure"},
+		{"NSEC3: empty name", scenario{how: nsec3}, "b.c.example.test. TXT",
+			"secure; " + ok + "b.c.example.test. nodata secure"},
+		{"NSEC3: no name", scenario{how: nsec3}, "nope.example.test. A",
+			"secure; " + ok + "nope.example.test. nxdomain secure"},
+		{"NSEC3: no name far below", scenario{how: nsec3}, "x.y.z.example.test. A",
+			"secure; " + ok + "x.y.z.example.test. nxdomain secure"},
+		{"NSEC3: wildcard", scenario{how: nsec3}, "x.y.wild.example.test. A",
+			"secure; " + ok + "x.y.wild.example.test. answer secure wildcard"},
+		{"NSEC3: wildcard without the type", scenario{how: nsec3}, "x.wild.example.test. TXT",
+			"secure; " + ok + "x.wild.example.test. nodata secure"},
+		{"NSEC3: delegation without DS", scenario{how: nsec3}, "www.sub.example.test. A", "insecure; " + ok +
 			"sub.example.test. insecure no-ds; www.sub.example.test. answer insecure above"},
 
-		{"opt-out: address", story{how: optOut, tld: optOut}, "www.example.test. A", "secure; " + ok + "www.example.test. answer secure"},
-		{"opt-out: no name", story{how: optOut}, "nope.example.test. A", "insecure; " + ok + "nope.example.test. nxdomain insecure opt-out"},
-		{"opt-out: delegation without DS", story{tld: optOut}, "www.other.test. A", "insecure; other.test. insecure no-ds; www.other.test. answer insecure above"},
-		{"opt-out: wildcard", story{how: optOut}, "x.wild.example.test. A", "insecure; " + ok + "x.wild.example.test. answer insecure opt-out wildcard"},
-		{"opt-out: wildcard without the type", story{how: optOut}, "x.wild.example.test. TXT", "insecure; " + ok + "x.wild.example.test. nodata insecure opt-out"},
-		{"many rounds", story{how: signing{nsec3: true, iterations: 101}}, "nope.example.test. A", "insecure; " + ok + "nope.example.test. nxdomain insecure iterations"},
-		{"as many rounds as may be", story{how: signing{nsec3: true, iterations: 100}}, "nope.example.test. A", "secure; " + ok + "nope.example.test. nxdomain secure"},
+		{"opt-out: address", scenario{how: optOut, tld: optOut}, "www.example.test. A",
+			"secure; " + ok + "www.example.test. answer secure"},
+		{"opt-out: no name", scenario{how: optOut}, "nope.example.test. A",
+			"insecure; " + ok + "nope.example.test. nxdomain insecure opt-out"},
+		{"opt-out: delegation without DS", scenario{tld: optOut}, "www.other.test. A",
+			"insecure; other.test. insecure no-ds; www.other.test. answer insecure above"},
+		{"opt-out: wildcard", scenario{how: optOut}, "x.wild.example.test. A",
+			"insecure; " + ok + "x.wild.example.test. answer insecure opt-out wildcard"},
+		{"opt-out: wildcard without the type", scenario{how: optOut}, "x.wild.example.test. TXT",
+			"insecure; " + ok + "x.wild.example.test. nodata insecure opt-out"},
+		{"too many iterations", scenario{how: signing{nsec3: true, iterations: 101}}, "nope.example.test. A",
+			"insecure; " + ok + "nope.example.test. nxdomain insecure iterations"},
+		{"the maximum of iterations", scenario{how: signing{nsec3: true, iterations: 100}}, "nope.example.test. A",
+			"secure; " + ok + "nope.example.test. nxdomain secure"},
 
-		{"signed without DS", story{ds: "none", how: plain(newKSK("example.test."))}, "www.example.test. A", "insecure; " + ins + "www.example.test. answer insecure above"},
-		{"not signed", story{ds: "none"}, "www.example.test. A", "insecure; " + ins + "www.example.test. answer insecure above"},
+		{"signed without DS", scenario{ds: "none", how: plain(newKSK("example.test."))}, "www.example.test. A",
+			"insecure; " + ins + "www.example.test. answer insecure above"},
+		{"not signed", scenario{ds: "none"}, "www.example.test. A",
+			"insecure; " + ins + "www.example.test. answer insecure above"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := tt.story.judge(t, tt.q)
+				r := tt.scenario.judge(t, tt.q)
 				if got := summary(r); got != tt.want {
 					t.Errorf("got  %s\nwant %s\nwhy %s", got, tt.want, r.Why)
 				}

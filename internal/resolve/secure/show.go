@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// showDS shows a DS record, and who has it.
+// showDS adds a DS record and the servers that have it to the result.
 func (z *zone) showDS(d *dns.DS, from []netip.Addr) {
 	digest := strings.ToUpper(d.Digest)
 	for i, o := range z.shown.DS {
@@ -19,11 +19,12 @@ func (z *zone) showDS(d *dns.DS, from []netip.Addr) {
 			return
 		}
 	}
-	z.shown.DS = append(z.shown.DS, DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: digest, TTL: d.Hdr.Ttl,
-		Matches: slices.ContainsFunc(z.keys, func(k *dns.DNSKEY) bool { return k.Flags&dns.REVOKE == 0 && matches(d, k) }), From: from})
+	matching := slices.ContainsFunc(z.keys, func(k *dns.DNSKEY) bool { return k.Flags&dns.REVOKE == 0 && matches(d, k) })
+	z.shown.DS = append(z.shown.DS, DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: digest,
+		TTL: d.Hdr.Ttl, Matches: matching, From: from})
 }
 
-// showSet shows the keys that a server has.
+// showSet adds the keys of a server to the result.
 func (z *zone) showSet(k keySet, j judgement) {
 	own := KeySet{From: []netip.Addr{k.from}, State: j.state, Cause: j.cause}
 	for _, key := range keysOf(k.set) {
@@ -40,14 +41,15 @@ func (z *zone) showSet(k keySet, j judgement) {
 	z.shown.KeySets = append(z.shown.KeySets, own)
 }
 
-// showKeys shows all keys that were seen, and who has them.
+// showKeys adds all keys and the servers that have them to the result.
 func (v *validation) showKeys(z *zone, sets []keySet) {
 	var all []*dns.DNSKEY
 	for _, k := range sets {
-		all = append(all, fresh(all, keysOf(k.set))...)
+		all = append(all, newKeys(all, keysOf(k.set))...)
 	}
 	for _, k := range all {
-		own := Key{KeyTag: k.KeyTag(), Algorithm: k.Algorithm, Flags: k.Flags, Bits: bits(k), SEP: k.Flags&dns.SEP != 0, Revoked: k.Flags&dns.REVOKE != 0}
+		own := Key{KeyTag: k.KeyTag(), Algorithm: k.Algorithm, Flags: k.Flags, Bits: bits(k), SEP: k.Flags&dns.SEP != 0,
+			Revoked: k.Flags&dns.REVOKE != 0}
 		for _, s := range sets {
 			if slices.ContainsFunc(keysOf(s.set), func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }) {
 				own.From = iterate.Union(own.From, []netip.Addr{s.from})

@@ -24,7 +24,8 @@ var (
 	pairs   = map[[3]int]key{}
 )
 
-// newKey is a key pair; those of the same numbers are the same, as making them takes time. A flags of 257 is for signing keys.
+// newKey returns a key pair for a zone. Generating keys is slow, so pairs with the same algorithm, size and number
+// are shared. Flags of 257 mean a key signing key.
 func newKey(zone string, flags uint16, algorithm uint8, bits, nth int) key {
 	pairsMu.Lock()
 	defer pairsMu.Unlock()
@@ -47,7 +48,7 @@ func newKey(zone string, flags uint16, algorithm uint8, bits, nth int) key {
 
 func newKSK(zone string) key { return newKey(zone, 257, dns.ECDSAP256SHA256, 256, 1) }
 
-// signing are the ways to sign a zone.
+// signing has the parameters for signing a zone.
 type signing struct {
 	keys       []key
 	nsec3      bool
@@ -58,15 +59,15 @@ type signing struct {
 	noDNSKEY   bool
 }
 
-// signed is a zone that answers for itself. It may be damaged before it is asked.
+// signed is a signed zone that answers queries. Tests may damage it before the first query.
 type signed struct {
 	origin  dnsname.Name
 	sets    map[rrKey][]dns.RR
 	sigs    map[rrKey][]dns.RR
-	names   []dnsname.Name // that exist, in order, empty ones included
+	names   []dnsname.Name // existing names in order, including empty non-terminals
 	how     signing
 	denials map[string]dns.RR // NSEC by owner, NSEC3 by hash
-	order   []string          // their keys, in the order of the chain
+	order   []string          // the keys of denials, in the order of the chain
 }
 
 type rrKey struct {
@@ -76,9 +77,10 @@ type rrKey struct {
 
 func keyOf(rec dns.RR) rrKey { return rrKey{dnsname.MustParse(rec.Header().Name), rec.Header().Rrtype} }
 
-// newZone reads records, and signs them if there are keys.
+// newZone parses records and signs them if there are keys.
 func newZone(origin, text string, how signing) *signed {
-	z := &signed{origin: dnsname.MustParse(origin), sets: map[rrKey][]dns.RR{}, sigs: map[rrKey][]dns.RR{}, how: how, denials: map[string]dns.RR{}}
+	z := &signed{origin: dnsname.MustParse(origin), sets: map[rrKey][]dns.RR{}, sigs: map[rrKey][]dns.RR{}, how: how,
+		denials: map[string]dns.RR{}}
 	p := dns.NewZoneParser(strings.NewReader("$TTL 300\n@ SOA ns h 1 2 3 4 60\n"+text), origin, "")
 	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
 		z.sets[keyOf(rec)] = append(z.sets[keyOf(rec)], rec)
@@ -105,7 +107,7 @@ func newZone(origin, text string, how signing) *signed {
 	return z
 }
 
-// cut is the delegation that a name is at or below.
+// cut returns the delegation that a name is at or below.
 func (z *signed) cut(name dnsname.Name) (cut dnsname.Name) {
 	for n := name; n != z.origin; n = n.Parent() {
 		if len(z.sets[rrKey{n, dns.TypeNS}]) > 0 {
@@ -129,7 +131,7 @@ func (z *signed) types(name dnsname.Name, more ...uint16) (out []uint16) {
 	return out
 }
 
-// chain makes the NSEC or NSEC3 records.
+// chain creates the NSEC or NSEC3 records.
 func (z *signed) chain() {
 	header := func(owner string, typ uint16) dns.RR_Header {
 		return dns.RR_Header{Name: owner, Rrtype: typ, Class: dns.ClassINET, Ttl: 60}
@@ -139,7 +141,7 @@ func (z *signed) chain() {
 		cut := z.cut(n)
 		switch {
 		case !cut.IsZero() && cut != n: // glue
-		case !z.how.nsec3 && len(z.types(n)) == 0: // empty ones have no NSEC
+		case !z.how.nsec3 && len(z.types(n)) == 0: // empty non-terminals have no NSEC record
 		case z.how.optOut && cut == n && len(z.sets[rrKey{n, dns.TypeDS}]) == 0:
 		default:
 			owners = append(owners, n)
@@ -148,7 +150,8 @@ func (z *signed) chain() {
 	if !z.how.nsec3 {
 		for i, n := range owners {
 			z.order = append(z.order, n.String())
-			z.denials[n.String()] = &dns.NSEC{Hdr: header(n.String(), dns.TypeNSEC), NextDomain: owners[(i+1)%len(owners)].String(),
+			z.denials[n.String()] = &dns.NSEC{Hdr: header(n.String(), dns.TypeNSEC),
+				NextDomain: owners[(i+1)%len(owners)].String(),
 				TypeBitMap: z.types(n, dns.TypeNSEC)}
 			if z.cut(n) == n && len(z.sets[rrKey{n, dns.TypeDS}]) == 0 {
 				z.denials[n.String()].(*dns.NSEC).TypeBitMap = []uint16{dns.TypeNS, dns.TypeRRSIG, dns.TypeNSEC}
@@ -163,8 +166,10 @@ func (z *signed) chain() {
 	for _, n := range owners {
 		h := z.hash(n)
 		z.order = append(z.order, h)
-		z.denials[h] = &dns.NSEC3{Hdr: header(strings.ToLower(h)+"."+strings.TrimPrefix(z.origin.String(), "."), dns.TypeNSEC3), Hash: 1, Flags: flags,
-			Iterations: z.how.iterations, SaltLength: uint8(len(z.how.salt) / 2), Salt: z.how.salt, HashLength: 20, TypeBitMap: z.types(n)}
+		z.denials[h] = &dns.NSEC3{Hdr: header(strings.ToLower(h)+"."+strings.TrimPrefix(z.origin.String(), "."),
+			dns.TypeNSEC3), Hash: 1, Flags: flags,
+			Iterations: z.how.iterations, SaltLength: uint8(len(z.how.salt) / 2), Salt: z.how.salt, HashLength: 20,
+			TypeBitMap: z.types(n)}
 	}
 	slices.Sort(z.order)
 	for i, h := range z.order {
@@ -188,7 +193,8 @@ func (z *signed) signAll() {
 	}
 }
 
-// sign signs a set: the keys with those that are for it, other sets with the others, if there are others.
+// sign signs a set. If there are both kinds of keys, key signing keys sign the DNSKEY set and the others all other
+// sets.
 func (z *signed) sign(set []dns.RR) (out []dns.RR) {
 	sep := func(k key) bool { return k.Flags&dns.SEP != 0 }
 	both := slices.ContainsFunc(z.how.keys, sep) && slices.ContainsFunc(z.how.keys, func(k key) bool { return !sep(k) })
@@ -196,7 +202,8 @@ func (z *signed) sign(set []dns.RR) (out []dns.RR) {
 		if both && sep(k) != (set[0].Header().Rrtype == dns.TypeDNSKEY) {
 			continue
 		}
-		sig := &dns.RRSIG{Hdr: dns.RR_Header{Ttl: set[0].Header().Ttl}, KeyTag: k.KeyTag(), SignerName: z.origin.String(), Algorithm: k.Algorithm,
+		sig := &dns.RRSIG{Hdr: dns.RR_Header{Ttl: set[0].Header().Ttl}, KeyTag: k.KeyTag(), SignerName: z.origin.String(),
+			Algorithm: k.Algorithm,
 			Inception: uint32(z.how.from.Unix()), Expiration: uint32(z.how.to.Unix())}
 		if err := sig.Sign(k.signer, set); err != nil {
 			panic(err)
@@ -206,7 +213,7 @@ func (z *signed) sign(set []dns.RR) (out []dns.RR) {
 	return out
 }
 
-// resign makes new signatures of a set that was changed.
+// resign replaces the signatures of a changed set.
 func (z *signed) resign(k rrKey, from, to time.Time) {
 	how := z.how
 	z.how.from, z.how.to = from, to

@@ -13,7 +13,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// sigKey tells signatures apart. One signature with other records, as a server that was not updated has it, is another.
+// sigKey identifies a signature with the records that it signs. A server with outdated records may send the same
+// signature with other records.
 type sigKey struct {
 	owner dnsname.Name
 	sig   dns.RRSIG
@@ -26,7 +27,7 @@ func (s *set) key(sig *dns.RRSIG) sigKey {
 	return k
 }
 
-// content is the data of a set, in order.
+// content returns the data of a set in canonical order.
 func (s *set) content() string {
 	if s.joined != "" {
 		return s.joined
@@ -41,7 +42,7 @@ func (s *set) content() string {
 	return s.joined
 }
 
-// judgeSignatures judges each signature that was seen by itself, for those who look after the zone.
+// judgeSignatures judges each signature on its own. The result helps operators of the zone to find faults.
 func (v *validation) judgeSignatures() {
 	seen := map[sigKey]int{}
 	for _, r := range v.replies {
@@ -69,9 +70,9 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 	}
 	seen[k] = len(z.shown.Signatures)
 	j := v.judge(z, z.keys, s, sig)
-	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: s.owner, Type: rr.Type(s.typ).String(), KeyTag: sig.KeyTag,
-		Algorithm: sig.Algorithm, Inception: v.moment(sig.Inception), Expiration: v.moment(sig.Expiration), Valid: j.ok(), Cause: j.cause,
-		Problem: j.why, From: []netip.Addr{from}})
+	z.shown.Signatures = append(z.shown.Signatures, Signature{Owner: s.owner, Type: rr.Type(s.typ).String(),
+		KeyTag: sig.KeyTag, Algorithm: sig.Algorithm, Inception: v.sigTime(sig.Inception),
+		Expiration: v.sigTime(sig.Expiration), Valid: j.ok(), Cause: j.cause, Problem: j.why, From: []netip.Addr{from}})
 	if !j.ok() {
 		return
 	}
@@ -83,7 +84,7 @@ func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen
 	}
 }
 
-// expires is when the first set that the answer needs has no good signature any more at some server.
+// expires returns when the first set that the answer needs has no valid signature left at some server.
 func (v *validation) expires() (first time.Time, of string) {
 	type at struct {
 		set    string
@@ -111,7 +112,8 @@ func (v *validation) expires() (first time.Time, of string) {
 	return first, of
 }
 
-// needs reports whether the answer rests on a signature: of keys, of DS records, of its own records, or of what denies.
+// needs reports whether the answer depends on a signature: of keys, of DS records, of its own records, or of a
+// denial.
 func (v *validation) needs(s Signature) bool {
 	switch s.Type {
 	case "DNSKEY", "DS":

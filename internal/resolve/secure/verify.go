@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// judgement is what is to be said of something: nothing, if it is good.
+// judgement is a state with its cause. Both texts are empty if the state is Secure.
 type judgement struct {
 	state State
 	cause Cause
@@ -36,24 +36,25 @@ func unknown(c Cause, format string, args ...any) judgement {
 	return judgement{Unknown, c, fmt.Sprintf(format, args...)}
 }
 
-// Bounds on work, so that records made for it cannot keep us busy (CVE-2023-50387): many keys of one tag, many signatures.
-// Resolvers have tighter ones.
+// Limits on work, so that crafted records with many keys of one tag or many signatures cannot use up CPU time
+// (CVE-2023-50387). Resolvers have tighter limits.
 const (
-	maxPerSet = 16   // signatures of a set
-	maxPerTag = 4    // keys of one tag that a signature is tried with
-	maxKeys   = 64   // of a server
-	maxZone   = 256  // keys of a zone, of all its servers
-	maxShown  = 1000 // signatures of a zone
-	maxInAll  = 2000 // signatures that are verified; those of large sets count for several
-	largeSet  = 32   // records
-	minRSA    = 1024 // below, Go verifies nothing
-	maxRSA    = 4096 // RFC 3110 §2
+	maxPerSet   = 16   // signatures of a set
+	maxPerTag   = 4    // keys of one tag that are tried with a signature
+	maxKeys     = 64   // keys of a server
+	maxZoneKeys = 256  // keys of a zone, from all its servers
+	maxShown    = 1000 // signatures of a zone in the result
+	maxVerified = 2000 // signatures that are verified; those of large sets count several times
+	largeSet    = 32   // records
+	minRSA      = 1024 // Go does not verify signatures of smaller keys
+	maxRSA      = 4096 // RFC 3110 §2
 )
 
-// ranks of causes, from what tells the most about why a set has no good signature.
+// ranks orders causes by how well they explain why a set has no valid signature.
 var ranks = map[Cause]int{NoCause: 9, NotSeen: 8, Expired: 7, Early: 6, Mismatch: 5, Algorithm: 4, Missing: 3}
 
-// verify judges a set by its signatures, one of which must be good (RFC 4035 §5.3.1), and tells which one is.
+// verify judges a set by its signatures, one of which must be valid (RFC 4035 §5.3.1). It also returns that
+// signature.
 func (v *validation) verify(z *zone, keys []*dns.DNSKEY, s *set) (judgement, *dns.RRSIG) {
 	best := bad(Missing, "%s %s is not signed", s.owner, rr.Type(s.typ))
 	for _, sig := range s.sigs {
@@ -66,31 +67,31 @@ func (v *validation) verify(z *zone, keys []*dns.DNSKEY, s *set) (judgement, *dn
 		}
 	}
 	if best.cause == Algorithm && best.state != Unknown {
-		best = bad(Missing, "%s %s has no signature of an algorithm of the zone that can be verified", s.owner, rr.Type(s.typ))
+		best = bad(Missing, "%s %s has no signature with a supported algorithm", s.owner, rr.Type(s.typ))
 	}
 	return best, nil
 }
 
-// judge judges one signature by keys of a zone.
+// judge judges one signature with the keys of a zone.
 func (v *validation) judge(z *zone, keys []*dns.DNSKEY, s *set, sig *dns.RRSIG) judgement {
 	what := fmt.Sprintf("the signature of %s %s by key %d", s.owner, rr.Type(s.typ), sig.KeyTag)
 	signer, err := dnsname.Parse(sig.SignerName)
 	switch {
 	case err != nil || signer != z.name:
-		return bad(Mismatch, "%s is in the name of %s, not of the zone %s", what, sig.SignerName, z.name)
+		return bad(Mismatch, "%s has the signer name %s instead of %s", what, sig.SignerName, z.name)
 	case len(s.records) == 0:
-		return unknown(NotSeen, "%s came without what it signs", what)
+		return unknown(NotSeen, "%s came without the records that it signs", what)
 	case !supported(sig.Algorithm):
-		return bad(Algorithm, "%s is of algorithm %d, which is not verified", what, sig.Algorithm)
+		return bad(Algorithm, "%s has algorithm %d, which is not supported", what, sig.Algorithm)
 	}
-	j := bad(Mismatch, "%s is of a key that the zone does not have", what)
+	j := bad(Mismatch, "%s was made with a key that the zone does not have", what)
 	tried := 0
 	for _, k := range keys {
 		if k.Algorithm != sig.Algorithm || v.tag(k) != sig.KeyTag {
 			continue
 		}
-		if tried++; tried > maxPerTag || *v.work >= maxInAll {
-			return unknown(NotSeen, "%s was not verified: there are too many", what)
+		if tried++; tried > maxPerTag || *v.work >= maxVerified {
+			return unknown(NotSeen, "%s was not verified: there are too many keys or signatures", what)
 		}
 		if j = v.judgeBy(k, s, sig, what); j.ok() {
 			break
@@ -99,37 +100,39 @@ func (v *validation) judge(z *zone, keys []*dns.DNSKEY, s *set, sig *dns.RRSIG) 
 	return j
 }
 
+// judgeBy judges one signature with one key.
 func (v *validation) judgeBy(k *dns.DNSKEY, s *set, sig *dns.RRSIG, what string) judgement {
-	from, until := v.moment(sig.Inception), v.moment(sig.Expiration)
+	from, until := v.sigTime(sig.Inception), v.sigTime(sig.Expiration)
 	switch {
 	case k.Flags&dns.ZONE == 0 || k.Protocol != 3:
-		return bad(Mismatch, "%s is of a key that is not for zones", what)
+		return bad(Mismatch, "%s was made with a key that is not a zone key", what)
 	case k.Flags&dns.REVOKE != 0 && s.typ != dns.TypeDNSKEY:
-		return bad(Mismatch, "%s is of a key that was revoked", what)
+		return bad(Mismatch, "%s was made with a revoked key", what)
 	case until.Before(v.now):
 		return bad(Expired, "%s expired on %s", what, text(until))
 	case from.After(v.now):
-		return bad(Early, "%s is valid only from %s on", what, text(from))
+		return bad(Early, "%s is not valid before %s", what, text(from))
 	case isRSA(k.Algorithm) && bits(k) < minRSA:
 		return unknown(Algorithm, "%s cannot be verified here: its key has only %d bits", what, bits(k))
 	case isRSA(k.Algorithm) && bits(k) > maxRSA:
 		return unknown(Algorithm, "%s cannot be verified here: its key has %d bits", what, bits(k))
 	}
-	if !v.fits(k, s, sig) {
-		return bad(Mismatch, "%s does not fit what it signs", what)
+	if !v.verifies(k, s, sig) {
+		return bad(Mismatch, "%s does not verify", what)
 	}
 	return good
 }
 
-// verified tells a signature and a key, by which it was verified.
+// verified identifies a signature and the key that it was verified with.
 type verified struct {
 	sig    sigKey
 	key    string
 	signer string
 }
 
-// fits verifies a signature, once: each server of a zone sends the same ones.
-func (v *validation) fits(k *dns.DNSKEY, s *set, sig *dns.RRSIG) bool {
+// verifies reports whether a signature verifies. It caches the result, because each server of a zone sends the same
+// signatures.
+func (v *validation) verifies(k *dns.DNSKEY, s *set, sig *dns.RRSIG) bool {
 	id := verified{s.key(sig), k.PublicKey, k.Hdr.Name}
 	fit, known := v.verified[id]
 	if !known {
@@ -140,7 +143,7 @@ func (v *validation) fits(k *dns.DNSKEY, s *set, sig *dns.RRSIG) bool {
 	return fit
 }
 
-// tag is the tag of a key, computed once: signatures are many.
+// tag returns the tag of a key. It caches tags, because there are many signatures.
 func (v *validation) tag(k *dns.DNSKEY) uint16 {
 	t, ok := v.tags[k]
 	if !ok {
@@ -152,14 +155,14 @@ func (v *validation) tag(k *dns.DNSKEY) uint16 {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
-// moment is a time of a signature: seconds in 32 bits, near to now (RFC 4034 §3.1.5).
-func (v *validation) moment(seconds uint32) time.Time {
+// sigTime converts a time of a signature: 32 bits of seconds, closest to now (RFC 4034 §3.1.5).
+func (v *validation) sigTime(seconds uint32) time.Time {
 	now := v.now.Unix()
 	return time.Unix(now+int64(int32(seconds-uint32(now))), 0).UTC()
 }
 
-// expanded reports whether a wildcard made a set, as a signature of it shows (RFC 4035 §5.3.4), and how many labels the
-// wildcard is below.
+// expanded reports whether a set was expanded from a wildcard, as its signature shows (RFC 4035 §5.3.4). It also
+// returns the number of labels of the wildcard's parent.
 func expanded(s *set, sig *dns.RRSIG) (labels int, yes bool) {
 	n := s.owner.NumLabels()
 	if s.owner.IsWildcard() {
@@ -168,7 +171,8 @@ func expanded(s *set, sig *dns.RRSIG) (labels int, yes bool) {
 	return int(sig.Labels), int(sig.Labels) < n
 }
 
-// supported reports whether an algorithm can be verified. Others are as if the zone was not signed (RFC 4035 §5.2).
+// supported reports whether an algorithm can be verified. A zone with other algorithms counts as unsigned (RFC 4035
+// §5.2).
 func supported(algorithm uint8) bool {
 	return isRSA(algorithm) || slices.Contains([]uint8{dns.ECDSAP256SHA256, dns.ECDSAP384SHA384, dns.ED25519}, algorithm)
 }
@@ -177,7 +181,7 @@ func isRSA(algorithm uint8) bool {
 	return slices.Contains([]uint8{dns.RSASHA1, dns.RSASHA1NSEC3SHA1, dns.RSASHA256, dns.RSASHA512}, algorithm)
 }
 
-// bits is the size of a key.
+// bits returns the size of a key in bits, or 0 if it is not known.
 func bits(k *dns.DNSKEY) int {
 	switch k.Algorithm {
 	case dns.ECDSAP256SHA256, dns.ED25519:
@@ -191,7 +195,7 @@ func bits(k *dns.DNSKEY) int {
 	if err != nil || !isRSA(k.Algorithm) || len(b) < 3 {
 		return 0
 	}
-	// RFC 3110 §2: the length of the exponent in one octet, or in two behind a zero one.
+	// The exponent length is in one byte, or in two bytes after a zero byte (RFC 3110 §2).
 	skip := 1 + int(b[0])
 	if b[0] == 0 {
 		skip = 3 + int(b[1])<<8 + int(b[2])
@@ -205,5 +209,5 @@ func bits(k *dns.DNSKEY) int {
 	return (len(b)-skip-1)*8 + mathbits.Len8(b[skip])
 }
 
-// digestible reports whether a digest type is verified: SHA-1, SHA-256 and SHA-384.
-func digestible(t uint8) bool { return t == dns.SHA1 || t == dns.SHA256 || t == dns.SHA384 }
+// supportedDigest reports whether a digest type can be verified: SHA-1, SHA-256 and SHA-384.
+func supportedDigest(t uint8) bool { return t == dns.SHA1 || t == dns.SHA256 || t == dns.SHA384 }

@@ -12,17 +12,17 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// zone is a zone at work.
+// zone is a zone while it is validated.
 type zone struct {
 	name   dnsname.Name
 	parent *zone
 	judgement
-	ds    []*dns.DS     // trusted
-	keys  []*dns.DNSKEY // trusted if the zone is secure; otherwise all that were seen, to judge signatures by
+	ds    []*dns.DS     // the trusted DS records
+	keys  []*dns.DNSKEY // the trusted keys if the zone is secure; otherwise all keys, to judge signatures with
 	shown Zone
 }
 
-// keySet is what a server has for keys; nil if it has none.
+// keySet is the DNSKEY set of a server; set is nil if the server has no keys.
 type keySet struct {
 	from netip.Addr
 	set  *set
@@ -35,7 +35,7 @@ func (v *validation) zone(t *iterate.Zone) {
 	v.zones[z.name], v.order = z, append(v.order, z)
 	sets := v.keySets(z)
 	for _, k := range sets {
-		z.keys = append(z.keys, fresh(z.keys, keysOf(k.set))...)
+		z.keys = append(z.keys, newKeys(z.keys, keysOf(k.set))...)
 	}
 	z.judgement = v.delegation(z)
 	if z.ok() {
@@ -49,18 +49,18 @@ func (v *validation) zone(t *iterate.Zone) {
 	v.childDS(z)
 }
 
-// fresh are the keys that are not there yet, up to as many as a zone may have.
-func fresh(have, more []*dns.DNSKEY) (out []*dns.DNSKEY) {
+// newKeys returns the keys of more that have does not contain, up to the limit of a zone.
+func newKeys(have, more []*dns.DNSKEY) (out []*dns.DNSKEY) {
 	for _, k := range more {
 		same := func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }
-		if len(have)+len(out) < maxZone && !slices.ContainsFunc(have, same) && !slices.ContainsFunc(out, same) {
+		if len(have)+len(out) < maxZoneKeys && !slices.ContainsFunc(have, same) && !slices.ContainsFunc(out, same) {
 			out = append(out, k)
 		}
 	}
 	return out
 }
 
-// keySets are the keys of a zone as its servers have them, one set for each.
+// keySets returns the DNSKEY set of each server of a zone.
 func (v *validation) keySets(z *zone) (out []keySet) {
 	for _, r := range v.replies {
 		if r.zone != z.name || r.q.Name != z.name || uint16(r.q.Type) != dns.TypeDNSKEY || r.class == iterate.Referral ||
@@ -76,7 +76,7 @@ func (v *validation) keySets(z *zone) (out []keySet) {
 	return out
 }
 
-// delegation finds the DS records of a zone that can be trusted; it is secure if there are some.
+// delegation finds the trusted DS records of a zone. The judgement is Secure if there are some.
 func (v *validation) delegation(z *zone) judgement {
 	if a := v.anchors[z.name]; len(a) > 0 {
 		z.ds = a
@@ -89,7 +89,7 @@ func (v *validation) delegation(z *zone) judgement {
 		return unknown(NoAnchor, "there is no trust anchor for the root")
 	}
 	if z.parent == nil {
-		return unknown(NotSeen, "the zone above %s was not looked at", z.name)
+		return unknown(NotSeen, "the parent zone of %s is not in the trace", z.name)
 	}
 	var found []judgement
 	for _, r := range v.replies {
@@ -98,8 +98,9 @@ func (v *validation) delegation(z *zone) judgement {
 		}
 	}
 	if p := z.parent; !p.ok() {
-		words := map[State]string{Insecure: "is not secured, so that nothing below it is", Bogus: "is bogus, and so all below it", Unknown: "could not be judged"}
-		return judgement{p.state, Above, fmt.Sprintf("the zone above, %s, %s", p.name, words[p.state])}
+		words := map[State]string{Insecure: "is insecure, so all zones below it are insecure",
+			Bogus: "is bogus, so all zones below it are bogus", Unknown: "could not be validated"}
+		return judgement{p.state, Above, fmt.Sprintf("the parent zone %s %s", p.name, words[p.state])}
 	}
 	if len(found) == 0 {
 		return unknown(NotSeen, "no reply shows whether %s has a DS record for %s", z.parent.name, z.name)
@@ -107,15 +108,15 @@ func (v *validation) delegation(z *zone) judgement {
 	return best(found)
 }
 
-// best is the judgement that a resolver comes to that asks on when it is not content.
+// best returns the best judgement: a resolver that is not satisfied with a reply queries the next server.
 func best(found []judgement) judgement {
 	return slices.MaxFunc(found, func(a, b judgement) int { return order[a.state] - order[b.state] })
 }
 
 var order = map[State]int{Unknown: 0, Bogus: 1, Insecure: 2, Secure: 3}
 
-// showsDS tells whether a reply of a server of the parent is about the DS records of a zone, and the set of them, if it has
-// one: it refers to the zone, or was asked for them.
+// showsDS reports whether a reply of the parent is about the DS records of a zone: it is a referral to the zone or
+// the reply to a DS query. It also returns the DS set, if the reply has one.
 func (v *validation) showsDS(z *zone, r *reply) (*set, bool) {
 	if r.zone != z.parent.name {
 		return nil, false
@@ -123,7 +124,9 @@ func (v *validation) showsDS(z *zone, r *reply) (*set, bool) {
 	switch {
 	case r.class == iterate.Referral:
 		s := pick(r.authority, z.name, dns.TypeDS)
-		denies := slices.ContainsFunc(r.authority, func(s *set) bool { return s.typ == dns.TypeNSEC || s.typ == dns.TypeNSEC3 })
+		denies := slices.ContainsFunc(r.authority, func(s *set) bool {
+			return s.typ == dns.TypeNSEC || s.typ == dns.TypeNSEC3
+		})
 		return s, has(r.authority, z.name, dns.TypeNS) && (s != nil || denies)
 	case r.q.Name != z.name || uint16(r.q.Type) != dns.TypeDS:
 		return nil, false
@@ -131,10 +134,10 @@ func (v *validation) showsDS(z *zone, r *reply) (*set, bool) {
 		s := pick(r.answer, z.name, dns.TypeDS)
 		return s, s != nil
 	}
-	return nil, r.soa() == z.parent.name // a server that has both zones may answer for the wrong one
+	return nil, r.soa() == z.parent.name // a server that has both zones may reply from the wrong one
 }
 
-// dsIn judges the DS records of a reply, or their denial, and keeps what is good.
+// dsIn judges the DS records of a reply or their denial. It adds the valid records to the zone.
 func (v *validation) dsIn(z *zone, r *reply, s *set) judgement {
 	p := z.parent
 	if s == nil || len(s.records) == 0 {
@@ -147,7 +150,7 @@ func (v *validation) dsIn(z *zone, r *reply, s *set) judgement {
 		}
 		return j
 	}
-	for _, rec := range some(s.records) {
+	for _, rec := range atMostKeys(s.records) {
 		if d, ok := rec.(*dns.DS); ok {
 			z.showDS(d, []netip.Addr{r.server})
 		}
@@ -159,22 +162,22 @@ func (v *validation) dsIn(z *zone, r *reply, s *set) judgement {
 	if !j.ok() {
 		return j
 	}
-	for _, rec := range some(s.records) {
-		if d, ok := rec.(*dns.DS); ok && len(z.ds) < maxZone {
+	for _, rec := range atMostKeys(s.records) {
+		if d, ok := rec.(*dns.DS); ok && len(z.ds) < maxZoneKeys {
 			z.ds = append(z.ds, d)
 		}
 	}
 	return good
 }
 
-// trust judges the keys of each server by the DS records.
+// trust judges the keys of each server with the DS records.
 func (v *validation) trust(z *zone, sets []keySet) judgement {
 	ds := usableDS(z.ds)
 	if len(ds) == 0 {
 		for _, k := range sets {
 			z.showSet(k, judgement{Insecure, Algorithm, ""})
 		}
-		return insecure(Algorithm, "all DS records of %s are of algorithms or digests that are not verified", z.name)
+		return insecure(Algorithm, "all DS records of %s have unsupported algorithms or digest types", z.name)
 	}
 	var trusted []*dns.DNSKEY
 	var found []judgement
@@ -183,11 +186,11 @@ func (v *validation) trust(z *zone, sets []keySet) judgement {
 		z.showSet(k, j)
 		found = append(found, j)
 		if j.ok() {
-			trusted = append(trusted, fresh(trusted, keysOf(k.set))...)
+			trusted = append(trusted, newKeys(trusted, keysOf(k.set))...)
 		}
 	}
 	if len(found) == 0 {
-		return unknown(NotSeen, "no server of %s was seen to reply about its keys", z.name)
+		return unknown(NotSeen, "no server of %s replied to the DNSKEY query", z.name)
 	}
 	if len(trusted) > 0 {
 		z.keys = trusted
@@ -195,36 +198,38 @@ func (v *validation) trust(z *zone, sets []keySet) judgement {
 	return best(found)
 }
 
-// usableDS are the DS records that count: SHA-1 does not beside a better digest (RFC 4509 §3).
+// usableDS returns the DS records that count. SHA-1 is ignored if a better digest exists (RFC 4509 §3).
 func usableDS(ds []*dns.DS) (out []*dns.DS) {
-	out = slices.DeleteFunc(slices.Clone(ds), func(d *dns.DS) bool { return !supported(d.Algorithm) || !digestible(d.DigestType) })
+	unsupported := func(d *dns.DS) bool { return !supported(d.Algorithm) || !supportedDigest(d.DigestType) }
+	out = slices.DeleteFunc(slices.Clone(ds), unsupported)
 	if slices.ContainsFunc(out, func(d *dns.DS) bool { return d.DigestType != dns.SHA1 }) {
 		out = slices.DeleteFunc(out, func(d *dns.DS) bool { return d.DigestType == dns.SHA1 })
 	}
 	return out
 }
 
-// trustSet judges a set of keys: one that a DS record is for must have signed them all (RFC 4035 §5.2).
+// trustSet judges a set of keys: a key that matches a DS record must have signed the whole set (RFC 4035 §5.2).
 func (v *validation) trustSet(z *zone, ds []*dns.DS, s *set) judgement {
 	if s == nil {
 		return bad(Unsigned, "there are DS records for %s, but the zone has no keys", z.name)
 	}
 	entry := slices.DeleteFunc(keysOf(s), func(k *dns.DNSKEY) bool {
-		return k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || !slices.ContainsFunc(ds, func(d *dns.DS) bool { return matches(d, k) })
+		matching := slices.ContainsFunc(ds, func(d *dns.DS) bool { return matches(d, k) })
+		return k.Flags&dns.ZONE == 0 || k.Flags&dns.REVOKE != 0 || !matching
 	})
 	if len(entry) == 0 {
-		return bad(NoKey, "no key of %s is one that its DS records are for", z.name)
+		return bad(NoKey, "the DS records of %s match none of its keys", z.name)
 	}
 	j, _ := v.verify(z, entry, s)
 	if !j.ok() && (j.cause == Missing || j.cause == Mismatch) {
-		return bad(KeysUnsigned, "no key of %s that a DS record is for signs the keys", z.name)
+		return bad(KeysUnsigned, "no key of %s that matches a DS record signs the DNSKEY set", z.name)
 	}
 	return j
 }
 
-// matches reports whether a DS record is for a key.
+// matches reports whether a DS record matches a key.
 func matches(d *dns.DS, k *dns.DNSKEY) bool {
-	if d.KeyTag != k.KeyTag() || d.Algorithm != k.Algorithm || !digestible(d.DigestType) {
+	if d.KeyTag != k.KeyTag() || d.Algorithm != k.Algorithm || !supportedDigest(d.DigestType) {
 		return false
 	}
 	own := k.ToDS(d.DigestType)
