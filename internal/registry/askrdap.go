@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// maxBases is how many servers of one registry are asked; they are copies of each other.
+// maxBases is the number of RDAP servers of one registry that are queried. They have the same data.
 const maxBases = 3
 
 var (
-	// errNoSuchDomain is the server's word for it.
+	// errNoSuchDomain reports that the server says so explicitly.
 	errNoSuchDomain = errors.New("no such domain")
 	errOtherDomain  = errors.New("the reply is about another domain")
 	errBusy         = errors.New("the server is busy")
 	errUnsure       = errors.New("a server that is not on IANA's list does not know the domain")
 )
 
-// askRDAP asks the registry, and then the registrar that it names. An error says why the state is still unknown.
+// askRDAP queries the registry and then the registrar that it refers to. The error says why the state is still
+// unknown.
 func (l *lookup) askRDAP(ctx context.Context) error {
-	bases, seeded, err := l.rdapServers(ctx)
+	bases, fallback, err := l.rdapServers(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (l *lookup) askRDAP(ctx context.Context) error {
 			l.take(reply.Registration)
 			l.askRegistrar(ctx, p, reply.related)
 			return nil
-		case errors.Is(err, errNoSuchDomain) && !seeded:
+		case errors.Is(err, errNoSuchDomain) && !fallback:
 			l.decide(Free, RDAP, p.host)
 			return nil
 		case errors.Is(err, errNoSuchDomain):
@@ -47,7 +48,7 @@ func (l *lookup) askRDAP(ctx context.Context) error {
 	return err
 }
 
-// rdap asks one server; a second time, if it is busy and says when to come back, and that is soon enough.
+// rdap queries one server. It retries once if the server is busy and the requested pause ends before the deadline.
 func (l *lookup) rdap(ctx context.Context, address string) (p page, reply rdapReply, err error) {
 	for range 2 {
 		p, err = l.fetch(ctx, "rdap", address, maxRDAP)
@@ -62,7 +63,7 @@ func (l *lookup) rdap(ctx context.Context, address string) (p page, reply rdapRe
 	return p, reply, err
 }
 
-// read judges a page. Data counts for more than the status: some send it with 401 or 429.
+// read interprets a reply. Data counts more than the HTTP status: some servers send data with 401 or 429.
 func (l *lookup) read(p page) (rdapReply, error) {
 	reply, err := parseRDAP(p.body)
 	switch {
@@ -75,15 +76,15 @@ func (l *lookup) read(p page) (rdapReply, error) {
 	case reply.code == http.StatusNotFound, p.status == http.StatusNotFound && (err == nil || len(p.body) == 0):
 		return reply, errNoSuchDomain
 	case p.status == http.StatusNotFound:
-		// Perhaps the registry's words, perhaps those of a web server that knows nothing of RDAP.
-		return reply, fmt.Errorf("%s: status 404 without a reply of RDAP", p.host)
+		// This may be the reply of the registry, or of a web server that does not support RDAP.
+		return reply, fmt.Errorf("%s: status 404 without an RDAP reply", p.host)
 	case p.status != http.StatusOK || reply.code != 0:
 		return reply, fmt.Errorf("%s: status %d", p.host, max(p.status, int(reply.code)))
 	}
 	return reply, fmt.Errorf("%s: %w", p.host, err)
 }
 
-// askRegistrar asks where the registry says that the registrar tells more, such as its date of expiry.
+// askRegistrar queries the RDAP server of the registrar, which has more data, such as its own expiry date.
 func (l *lookup) askRegistrar(ctx context.Context, registry page, related []string) {
 	for _, address := range related {
 		u, err := url.Parse(address)
@@ -92,10 +93,10 @@ func (l *lookup) askRegistrar(ctx context.Context, registry page, related []stri
 		}
 		_, reply, err := l.rdap(ctx, address)
 		if err != nil {
-			l.problem("The registrar's RDAP server did not tell more: %v.", err)
+			l.problem("The registrar's RDAP server returned no further data: %v.", err)
 			return
 		}
 		l.fill(reply.Registration)
-		return // one hop: a registrar's own links lead to resellers, or back
+		return // stop after one hop: the links of a registrar lead to resellers or back
 	}
 }

@@ -15,25 +15,25 @@ import (
 
 const (
 	maxWhois = 256 << 10
-	maxHops  = 3 // servers that are asked about a domain: registry, registrar, and a reseller
+	maxHops  = 3 // number of servers that are queried about a domain: registry, registrar and a reseller
 )
 
-// whoisSeeds are the servers of top-level domains for which IANA names none.
-var whoisSeeds = map[string]string{
+// whoisFallbacks are the servers of top-level domains for which IANA lists none.
+var whoisFallbacks = map[string]string{
 	"bz": "whois.identitydigital.services", "gd": "whois.nic.gd", "gg": "whois.gg", "je": "whois.je",
 	"mu": "whois.nic.mu", "to": "whois.tonic.to", "tt": "whois.nic.tt", "vg": "whois.nic.vg",
 }
 
-// whoisQueries are the forms of questions that are not just the name.
+// whoisQueries are the query formats of registries that need more than the domain name.
 var whoisQueries = map[string]string{
-	"com":  "domain %s", // else name servers whose names begin so come as well
+	"com":  "domain %s", // otherwise the reply also has name servers with this prefix
 	"net":  "domain %s",
-	"de":   "-T dn,ace %s", // else only whether it is taken
-	"jp":   "%s/e",         // in English
+	"de":   "-T dn,ace %s", // otherwise the reply only says whether the domain is registered
+	"jp":   "%s/e",         // requests English
 	"name": "domain = %s",
 }
 
-// whoisRoots keeps which server knows a top-level domain.
+// whoisRoots caches the WHOIS server of each top-level domain.
 type whoisRoots struct {
 	mu    sync.Mutex // guards known
 	known map[string]whoisRoot
@@ -44,10 +44,11 @@ type whoisRoot struct {
 	until  time.Time
 }
 
-// keepRoot is how long that is kept: it changes every few years.
+// keepRoot is how long a server is cached. Servers change every few years.
 const keepRoot = 24 * time.Hour
 
-// askWhois asks the registry, and then those that it refers to. An error says why the state is still unknown.
+// askWhois queries the registry and then the servers that it refers to. The error says why the state is still
+// unknown.
 func (l *lookup) askWhois(ctx context.Context) error {
 	tld := l.ascii()[strings.LastIndexByte(l.ascii(), '.')+1:]
 	server, err := l.whoisServer(ctx, tld)
@@ -67,7 +68,8 @@ func (l *lookup) askWhois(ctx context.Context) error {
 		decided := l.State != Unknown
 		switch {
 		case err != nil && decided, decided && reply.verdict != isFound:
-			l.problem("The registrar's WHOIS server did not tell more: %s: %v.", server, cmp.Or(err, errors.New(string(reply.verdict))))
+			l.problem("The registrar's WHOIS server returned no further data: %s: %v.", server,
+				cmp.Or(err, errors.New(string(reply.verdict))))
 			return nil
 		case err != nil:
 			return err
@@ -94,7 +96,8 @@ func (l *lookup) askWhois(ctx context.Context) error {
 	return nil
 }
 
-// whoisServer finds the server of a top-level domain: as IANA has it, or a seed, or the name that most have.
+// whoisServer returns the server of a top-level domain: the one that IANA lists, a fallback, or the conventional
+// name.
 func (l *lookup) whoisServer(ctx context.Context, tld string) (string, error) {
 	l.roots.mu.Lock()
 	known := l.roots.known[tld]
@@ -110,12 +113,12 @@ func (l *lookup) whoisServer(ctx context.Context, tld string) (string, error) {
 			server = cmp.Or(server, whoisHost(f.value))
 		}
 	}
-	switch seed := whoisSeeds[tld]; {
+	switch fallback := whoisFallbacks[tld]; {
 	case server != "":
 		l.roots.keep(tld, server)
 		return server, nil
-	case seed != "":
-		return net.JoinHostPort(seed, "43"), nil
+	case fallback != "":
+		return net.JoinHostPort(fallback, "43"), nil
 	case err != nil:
 		return "", err
 	case !strings.Contains(strings.ToLower(text), tld):
@@ -133,7 +136,7 @@ func (r *whoisRoots) keep(tld, server string) {
 	r.known[tld] = whoisRoot{server, time.Now().Add(keepRoot)}
 }
 
-// whois asks one server (RFC 3912) and keeps the attempt and the reply. A reply that breaks off is a reply, and a problem.
+// whois queries one server (RFC 3912) and records the attempt. It uses a truncated reply, and adds a problem.
 func (l *lookup) whois(ctx context.Context, server, query string) (string, error) {
 	at := Attempt{Kind: "whois", Server: server, Query: query, At: time.Now().UTC()}
 	err := l.limits.wait(ctx, server)
@@ -143,14 +146,14 @@ func (l *lookup) whois(ctx context.Context, server, query string) (string, error
 		body, err = l.talk(ctx, server, query)
 	}
 	if err != nil && len(body) > 0 {
-		l.problem("The reply breaks off: %v.", asking(server, err))
+		l.problem("The reply is truncated: %v.", askError(server, err))
 		err = nil
 	}
 	if err == nil && len(body) == 0 {
 		err = errors.New("the reply is empty")
 	}
 	if err != nil {
-		err = asking(server, err)
+		err = askError(server, err)
 		l.asked(ctx, at, err.Error())
 		return "", err
 	}
@@ -158,7 +161,8 @@ func (l *lookup) whois(ctx context.Context, server, query string) (string, error
 	return decodeText(body), nil
 }
 
-// talk sends a line and reads until the server closes, the time is up, or there is more than anyone needs.
+// talk sends a query and reads until the server closes the connection, the timeout ends, or maxWhois bytes have
+// arrived.
 func (c *Client) talk(ctx context.Context, server, query string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -181,8 +185,8 @@ func (c *Client) talk(ctx context.Context, server, query string) ([]byte, error)
 
 func (r *whoisReply) setReferral(v string) { r.referral = cmp.Or(r.referral, whoisHost(v)) }
 
-// whoisHost is the server in "whois.example.net", "whois.example.net:4343", "whois://whois.example.net" and, as some registrars
-// have it, "https://whois.example.net/"; empty if there is none.
+// whoisHost returns the server in "whois.example.net", "whois.example.net:4343", "whois://whois.example.net" and
+// "https://whois.example.net/", which some registrars use. It returns "" if there is no valid server.
 func whoisHost(v string) string {
 	v = strings.ToLower(strings.TrimSpace(v))
 	if i := strings.Index(v, "://"); i >= 0 {
@@ -200,6 +204,7 @@ func whoisHost(v string) string {
 	return net.JoinHostPort(name, port)
 }
 
+// host returns the host of a host:port pair.
 func host(server string) string {
 	h, _, err := net.SplitHostPort(server)
 	if err != nil {

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// keepBootstrap is the least time that IANA's list is kept: it changes some times a week, and all of the world asks.
+	// keepBootstrap is the minimum time that IANA's list is cached. It changes a few times per week, and clients all
+	// over the internet fetch it.
 	keepBootstrap = 24 * time.Hour
-	// maxBootstrapAge bounds what a server may ask for.
+	// maxBootstrapAge limits the lifetime that a server may request.
 	maxBootstrapAge = 7 * 24 * time.Hour
-	// againBootstrap is when a list that could not be had is asked for again.
-	againBootstrap = time.Minute
+	// retryBootstrap is the pause after a failed fetch of the list.
+	retryBootstrap = time.Minute
 )
 
-// servers are the RDAP servers of suffixes, without final dots.
+// servers maps suffixes without the final dot to the base URLs of their RDAP servers.
 type servers map[string][]string
 
-// rdapSeeds are RDAP servers that are there but not on IANA's list, as several programs that ask them agree. A "not found" of
-// theirs is believed only if WHOIS says so too: some such servers say it of every name.
-var rdapSeeds = servers{
+// rdapFallbacks are RDAP servers that exist but are not on IANA's list; several RDAP clients use them. Their "not
+// found" counts only if WHOIS confirms it, because some such servers return it for every name.
+var rdapFallbacks = servers{
 	"ac": {"https://rdap.identitydigital.services/rdap/"},
 	"ch": {"https://rdap.nic.ch/"},
 	"de": {"https://rdap.denic.de/"},
@@ -36,9 +37,9 @@ var rdapSeeds = servers{
 	"sh": {"https://rdap.identitydigital.services/rdap/"},
 }
 
-// bootstrap is IANA's list of RDAP servers (RFC 9224), kept.
+// bootstrap caches IANA's list of RDAP servers (RFC 9224).
 type bootstrap struct {
-	busy chan struct{} // holds one while someone fetches
+	busy chan struct{} // holds a value while a goroutine fetches the list
 
 	mu    sync.Mutex // guards the following
 	table servers
@@ -60,8 +61,9 @@ func (b *bootstrap) set(table servers, until time.Time) {
 	b.until = until
 }
 
-// rdapServers are the base URLs of the registry's servers; seeded is whether they are not from the list.
-func (l *lookup) rdapServers(ctx context.Context) (bases []string, seeded bool, err error) {
+// rdapServers returns the base URLs of the registry's servers. fallback reports whether they are not from IANA's
+// list.
+func (l *lookup) rdapServers(ctx context.Context) (bases []string, fallback bool, err error) {
 	table, err := l.rdapTable(ctx)
 	for n := l.domain; !n.IsZero() && !n.IsRoot(); n = n.Parent() { // the longest match counts (RFC 9224 §4)
 		if bases := table[strings.TrimSuffix(n.String(), ".")]; len(bases) > 0 {
@@ -69,7 +71,7 @@ func (l *lookup) rdapServers(ctx context.Context) (bases []string, seeded bool, 
 		}
 	}
 	labels := strings.Split(l.ascii(), ".")
-	if bases := rdapSeeds[labels[len(labels)-1]]; len(bases) > 0 {
+	if bases := rdapFallbacks[labels[len(labels)-1]]; len(bases) > 0 {
 		return bases, true, nil
 	}
 	if err != nil {
@@ -78,7 +80,8 @@ func (l *lookup) rdapServers(ctx context.Context) (bases []string, seeded bool, 
 	return nil, false, errors.New("the registry has no server")
 }
 
-// rdapTable is the list: the one that is kept, if it is fresh, or else a new one, or else the old one.
+// rdapTable returns the cached list if it is fresh. Otherwise it fetches a new one, and returns the old one if that
+// fails.
 func (l *lookup) rdapTable(ctx context.Context) (servers, error) {
 	b := &l.bootstrap
 	if table, fresh := b.get(); fresh {
@@ -90,13 +93,13 @@ func (l *lookup) rdapTable(ctx context.Context) (servers, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	table, fresh := b.get() // someone else may have fetched it meanwhile
+	table, fresh := b.get() // another goroutine may have fetched it in the meantime
 	if fresh {
 		return table, nil
 	}
 	got, until, err := l.fetchBootstrap(ctx)
 	if err != nil {
-		b.set(table, time.Now().Add(againBootstrap))
+		b.set(table, time.Now().Add(retryBootstrap))
 		l.problem("The list of RDAP servers could not be fetched: %v.", err)
 		return table, err
 	}
@@ -119,7 +122,7 @@ func (l *lookup) fetchBootstrap(ctx context.Context) (servers, time.Time, error)
 	return table, p.fetched.Add(min(max(lifetime(p.header), keepBootstrap), maxBootstrapAge)), nil
 }
 
-// lifetime is how long a reply says it is good for.
+// lifetime returns how long a reply may be cached according to its headers.
 func lifetime(h http.Header) time.Duration {
 	for _, d := range strings.Split(h.Get("Cache-Control"), ",") {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(strings.ToLower(d)), "max-age="); ok {
@@ -134,17 +137,17 @@ func lifetime(h http.Header) time.Duration {
 	return 0
 }
 
-// parseBootstrap reads {"services": [[["com", "net"], ["https://rdap.example/"]], …]}.
+// parseBootstrap parses {"services": [[["com", "net"], ["https://rdap.example/"]], …]}.
 func parseBootstrap(body []byte) (servers, error) {
 	top, err := parseJSON(body)
 	if err != nil {
 		return nil, err
 	}
 	table := servers{}
-	services, _ := top.get("services").v.([]any) // more than maxList
+	services, _ := top.get("services").v.([]any) // not list, which is limited to maxList
 	for _, v := range services {
 		bases := basesOf((node{v}).at(1), "https://")
-		if len(bases) == 0 { // else nobody who can break the one way may choose the other
+		if len(bases) == 0 { // use http only without https: otherwise an attacker could force it by blocking https
 			bases = basesOf((node{v}).at(1), "http://")
 		}
 		suffixes, _ := (node{v}).at(0).v.([]any)

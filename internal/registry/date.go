@@ -5,21 +5,25 @@ import (
 	"time"
 )
 
-// layouts are the dates of registries, those with a zone first. Days come before months where both are numbers: no registry
-// that was found writes 12/31/2026.
+// layouts are the date formats of registries, those with a time zone first. Numeric dates have the day before the
+// month: no known registry writes 12/31/2026.
 var layouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST",
-	"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-Jan-02", "2006.01.02 15:04:05", "2006.01.02", "2006. 01. 02.",
-	"2006/01/02 15:04:05", "2006/01/02", "20060102", "02-Jan-2006 15:04:05 MST", "02-Jan-2006 15:04:05", "02-Jan-2006", "2-Jan-2006",
-	"2.1.2006 15:04:05", "2.1.2006", "2/1/2006 15:04:05", "2/1/2006", "2 January 2006", "January 2 2006", "January 2, 2006", "2 Jan 2006",
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700",
+	"2006-01-02 15:04:05 MST",
+	"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-Jan-02", "2006.01.02 15:04:05",
+	"2006.01.02", "2006. 01. 02.",
+	"2006/01/02 15:04:05", "2006/01/02", "20060102", "02-Jan-2006 15:04:05 MST", "02-Jan-2006 15:04:05", "02-Jan-2006",
+	"2-Jan-2006",
+	"2.1.2006 15:04:05", "2.1.2006", "2/1/2006 15:04:05", "2/1/2006", "2 January 2006", "January 2 2006",
+	"January 2, 2006", "2 Jan 2006",
 	"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 2006", "Mon, 2 Jan 2006 15:04:05 MST", "Jan-2006",
 }
 
-// jst is the one zone by name that matters: of the others that occur, Go reads UTC and GMT by itself.
+// jst is the only time zone name that needs support: Go parses the others that occur, UTC and GMT.
 var jst = time.FixedZone("JST", 9*60*60)
 
-// parseDate reads a date in any of the ways that registries write it, in UTC; a time without a zone is taken to be in UTC.
-// The zero Time is what cannot be read, or cannot be the date of a registration.
+// parseDate parses a date in any format that registries use, and returns it in UTC. A time without a zone is taken as
+// UTC. parseDate returns the zero Time if the date is invalid or cannot be that of a registration.
 func parseDate(s string) time.Time {
 	s = strings.TrimSpace(strings.TrimPrefix(clean(s), "before "))
 	if i := strings.IndexByte(s, '#'); i > 0 { // .br: 19990101 #12345
@@ -35,7 +39,7 @@ func parseDate(s string) time.Time {
 	for _, layout := range layouts {
 		t, err := time.ParseInLocation(layout, s, zone)
 		if err == nil {
-			// The first domain is of 1985, and nothing is sold for as much as a century.
+			// The first domain is from 1985, and registrations never last a century.
 			if t.Year() < 1980 || t.Year() > 2150 {
 				return time.Time{}
 			}

@@ -12,25 +12,25 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// errAddress is that a server is where none of a registry can be. Referrals and redirects come from others, and could make
-// us talk to what only we can reach.
+// errAddress reports that a server has an address that no registry can have. Referrals and redirects come from third
+// parties, and could lead to servers that only this machine can reach.
 var errAddress = errors.New("the address is not a public one")
 
-// dial opens a connection to a host and port that somebody named, if both are what a registry's server may have.
+// dial connects to a host and port from a referral or a list, if a registry's server may have both.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	// Well-known ports of other services are none of ours; registries in a lab have high ones.
+	// Reject the well-known ports of other services. Registries in a lab use high ports.
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n < 1024 && n != 43 && n != 80 && n != 443 {
-		return nil, fmt.Errorf("port %s: no registry has its server there", port)
+		return nil, fmt.Errorf("port %s: no registry server uses this port", port)
 	}
 	if a, err := netip.ParseAddr(host); err == nil && !c.allow(a) {
 		return nil, errAddress
 	}
 	if c.Dial == nil {
-		// Control sees the address that is connected to, after any lookup: a name cannot change it behind our back.
+		// Control gets the address of the connection after the lookup, so a name cannot resolve to another address later.
 		d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return c.check(address) }}
 		return d.DialContext(ctx, network, address)
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxEntities bounds how deep entities stand in entities; a registrar's abuse desk is at 1.
+// maxEntities limits the nesting of entities. The abuse contact of a registrar is at depth 1.
 const maxEntities = 3
 
-// addEntity reads an entity (RFC 9083 §5.1).
+// addEntity reads an entity and the entities in it (RFC 9083 §5.1).
 func (r *rdapReply) addEntity(e node, depth int) {
 	if depth > maxEntities {
 		return
@@ -39,16 +39,17 @@ func (r *rdapReply) addRegistrar(e node, c card) {
 	}
 	links := e.get("links").list()
 	page := ""
-	if i := slices.IndexFunc(links, func(l node) bool { return l.get("rel").word() == "about" || l.get("type").word() == "text/html" }); i >= 0 {
+	isPage := func(l node) bool { return l.get("rel").word() == "about" || l.get("type").word() == "text/html" }
+	if i := slices.IndexFunc(links, isPage); i >= 0 {
 		page = links[i].get("href").text()
 	}
 	r.Registrar.URL = cmp.Or(r.Registrar.URL, webURL(page), webURL(e.get("url").text()))
 }
 
-// card is who an entity is, as far as it is the registrar or its abuse desk.
+// card has the contact data of a registrar or of its abuse contact.
 type card struct{ name, organization, email, phone string }
 
-// cardOf reads a jCard (RFC 7095), or a JSContact card, which is to replace it.
+// cardOf reads a jCard (RFC 7095), or a JSContact card, its planned replacement.
 func cardOf(e node) (c card) {
 	for _, p := range e.get("vcardArray").at(1).list() {
 		value := p.at(3)
@@ -71,7 +72,7 @@ func cardOf(e node) (c card) {
 	return c
 }
 
-// joined is a text or the parts of one.
+// joined returns a text, or the parts of a list as one text.
 func joined(n node) string {
 	var parts []string
 	for _, p := range n.list() {
@@ -82,7 +83,7 @@ func joined(n node) string {
 	return clean(strings.Join(parts, ", "))
 }
 
-// ofAny is a member of the first object in a map of objects that has it.
+// ofAny returns a member of the first object that has it, in a map of objects.
 func ofAny(n node, key string) string {
 	m, _ := n.v.(map[string]any)
 	for _, id := range slices.Sorted(maps.Keys(m)) {

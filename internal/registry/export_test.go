@@ -1,6 +1,6 @@
 package registry
 
-// Parsed is what a reply was read as.
+// Parsed is a parsed reply.
 type Parsed struct {
 	Registration
 	Name     string   `json:",omitempty"`
@@ -10,13 +10,13 @@ type Parsed struct {
 	Verdict  string   `json:",omitempty"`
 }
 
-// ParseRDAP reads a reply of RDAP.
+// ParseRDAP parses an RDAP reply.
 func ParseRDAP(body []byte) (Parsed, error) {
 	r, err := parseRDAP(body)
 	return Parsed{Registration: r.Registration, Name: r.name, Code: r.code, Related: r.related}, err
 }
 
-// ParseWhois reads a reply of WHOIS about a domain.
+// ParseWhois parses a WHOIS reply about a domain.
 func ParseWhois(body []byte, domain string) Parsed {
 	r := parseWhois(decodeText(body), domain)
 	return Parsed{Registration: r.Registration, Name: r.name, Referral: r.referral, Verdict: string(r.verdict)}

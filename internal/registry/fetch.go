@@ -14,9 +14,9 @@ import (
 
 const (
 	maxRDAP      = 1 << 20
-	maxBootstrap = 4 << 20 // IANA's is some 150 KiB
+	maxBootstrap = 4 << 20 // IANA's list is about 150 KiB
 	maxRedirects = 5
-	// pause is for servers that are busy and do not tell for how long; maxPause for those that exaggerate.
+	// pause is for busy servers that send no Retry-After header. maxPause limits the value of the header.
 	pause    = 2 * time.Second
 	maxPause = time.Hour
 )
@@ -28,8 +28,8 @@ var (
 	errDowngrade = errors.New("redirected from https to http")
 )
 
-// newHTTP is a client that goes only where it may. It keeps no connections, as a registry is asked once in a scan; and uses no
-// proxy, at which Allow could not see the address.
+// newHTTP returns a client that connects only to allowed addresses. It keeps no connections, because a scan queries a
+// registry only once. It uses no proxy, because Allow could not check the address then.
 func (c *Client) newHTTP() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -54,25 +54,25 @@ func (c *Client) newHTTP() *http.Client {
 	}
 }
 
-// page is what a server returned for a URL.
+// page is the reply of a server to a URL.
 type page struct {
 	status  int
 	header  http.Header
 	body    []byte
-	host    string // of the URL, after redirects
+	host    string // host of the URL, after redirects
 	fetched time.Time
 }
 
-// busy is whether the server wants to be asked later.
+// busy reports whether the server asks to retry later.
 func (p page) busy() bool {
 	return p.status == http.StatusTooManyRequests || p.status == http.StatusServiceUnavailable
 }
 
-// fetch gets a URL and keeps the attempt.
+// fetch gets a URL and records the attempt.
 func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (page, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return page{}, fmt.Errorf("%q is no URL of a server", clean(address))
+		return page{}, fmt.Errorf("%q is not the URL of a server", clean(address))
 	}
 	u.User, u.Fragment = nil, ""
 	at := Attempt{Kind: kind, Server: u.String(), At: time.Now().UTC()}
@@ -82,7 +82,7 @@ func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (
 		p, err = l.get(ctx, u.String(), limit)
 	}
 	if err != nil {
-		err = asking(u.Host, err)
+		err = askError(u.Host, err)
 		l.asked(ctx, at, err.Error())
 		return page{}, err
 	}
@@ -90,7 +90,7 @@ func (l *lookup) fetch(ctx context.Context, kind, address string, limit int64) (
 		at.Clock = clock
 	}
 	if p.busy() {
-		l.limits.leave(p.host, time.Now().Add(retryAfter(p.header)))
+		l.limits.block(p.host, time.Now().Add(retryAfter(p.header)))
 	}
 	l.asked(ctx, at, fmt.Sprintf("status %d, %d bytes", p.status, len(p.body)))
 	return p, nil
@@ -120,12 +120,12 @@ func (c *Client) get(ctx context.Context, address string, limit int64) (page, er
 	return page{resp.StatusCode, resp.Header, body, resp.Request.URL.Host, time.Now()}, nil
 }
 
-// asking says in few words who was asked and what came of it.
-func asking(host string, err error) error {
+// askError returns a short error with the host that was queried.
+func askError(host string, err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err
-		if u, bad := url.Parse(at.URL); bad == nil && u.Host != "" { // that of a redirect may be another
+		if u, bad := url.Parse(at.URL); bad == nil && u.Host != "" { // after a redirect it may be another host
 			host = u.Host
 		}
 	}
@@ -135,7 +135,7 @@ func asking(host string, err error) error {
 	return fmt.Errorf("ask %s: %w", host, err)
 }
 
-// retryAfter is how long a server wants to be left alone (RFC 9110 §10.2.3).
+// retryAfter returns the pause that a server requests (RFC 9110 §10.2.3).
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	wait := pause

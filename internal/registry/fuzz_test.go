@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 )
 
-// sane fails if what was read could harm who shows it, or is not what it claims to be.
+// sane fails the test if the parsed data is unsafe to show or inconsistent.
 func sane(t *testing.T, got registry.Parsed) {
 	t.Helper()
 	text, err := json.Marshal(got)
@@ -22,29 +22,31 @@ func sane(t *testing.T, got registry.Parsed) {
 		t.Fatalf("cannot be read from JSON: %v", err)
 	}
 	for _, s := range shown(back) {
-		if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) || len(s) > 1000 {
-			t.Errorf("%q is not fit to be shown", s)
+		if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) ||
+			len(s) > 1000 {
+			t.Errorf("%q is not safe to show", s)
 		}
 	}
 	if u := got.Registrar.URL; u != "" && !strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "https://") {
-		t.Errorf("%q is no link", u)
+		t.Errorf("%q is not a link", u)
 	}
 	for _, h := range got.Nameservers {
 		if n, err := dnsname.Parse(h.Name); err != nil || n.String() != h.Name {
-			t.Errorf("%q is no host name: %v", h.Name, err)
+			t.Errorf("%q is not a host name: %v", h.Name, err)
 		}
 	}
 	if len(got.DNSSEC.DS)+len(got.DNSSEC.Keys) > 0 && !(got.DNSSEC.Known && got.DNSSEC.Signed) {
-		t.Error("keys, and yet not signed")
+		t.Error("there are keys, but the domain is not signed")
 	}
-	if r := got.Registration; r.Dates.Expires.Year() != 1 && (r.Dates.Expires.Year() < 1980 || r.Dates.Expires.Year() > 2151) {
-		t.Errorf("expires %v", r.Dates.Expires)
+	if year := got.Registration.Dates.Expires.Year(); year != 1 && (year < 1980 || year > 2151) {
+		t.Errorf("expires %v", got.Registration.Dates.Expires)
 	}
 }
 
-// shown are the texts of a registration.
+// shown returns the texts of a registration.
 func shown(p registry.Parsed) []string {
-	all := []string{p.Handle, p.Registrar.Name, p.Registrar.IANAID, p.Registrar.URL, p.Registrar.AbuseEmail, p.Registrar.AbusePhone, p.Name, p.Referral}
+	all := []string{p.Handle, p.Registrar.Name, p.Registrar.IANAID, p.Registrar.URL, p.Registrar.AbuseEmail,
+		p.Registrar.AbusePhone, p.Name, p.Referral}
 	for _, s := range p.Statuses {
 		all = append(all, s.Code)
 	}
@@ -56,7 +58,8 @@ func FuzzRDAP(f *testing.F) {
 		f.Add(body)
 	}
 	f.Add([]byte(`{"errorCode":404}`))
-	f.Add([]byte(`{"ldhName":"a.test","entities":[{"roles":["abuse"],"entities":[{"entities":[{"entities":[{"entities":[]}]}]}]}]}`))
+	f.Add([]byte(`{"ldhName":"a.test","entities":[{"roles":["abuse"],"entities":[{"entities":[` +
+		`{"entities":[{"entities":[]}]}]}]}]}`))
 	f.Add([]byte(`{"ldhName":"\u202eevil.test","status":["\u001b[2J"],"handle":1e400}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if got, err := registry.ParseRDAP(body); err == nil {
@@ -77,7 +80,7 @@ func FuzzWhois(f *testing.F) {
 		sane(t, got)
 		data := got.Registrar.Name != "" || got.Dates != (registry.Dates{}) || len(got.Nameservers) > 0
 		if got.Verdict == "not found" && data && got.Registration.Confidence == "high" {
-			t.Errorf("free, and yet there is data: %+v", got.Registration)
+			t.Errorf("free, but there is data: %+v", got.Registration)
 		}
 	})
 }

@@ -9,30 +9,31 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errWait is that a server may not be asked before our time is up.
-var errWait = errors.New("the server must not be asked again so soon")
+// errTooSoon reports that the rate limit of a server allows no query before the deadline.
+var errTooSoon = errors.New("the server must not be asked again so soon")
 
 const (
-	// interval and burst are far below what registries allow (Verisign and DENIC some per second), and above what one scan
-	// needs: the domain, and those of its name servers and aliases, seldom more than four at one registry.
+	// interval and burst are far below the limits of registries (Verisign and DENIC allow several queries per second).
+	// They are above the needs of one scan: the domain and those of its name servers and aliases, rarely more than four
+	// at one registry.
 	interval = 500 * time.Millisecond
 	burst    = 5
-	// maxHosts bounds what is remembered of servers.
+	// maxHosts limits the number of servers that are remembered.
 	maxHosts = 1000
 )
 
-// limiter spaces the questions to each server, and keeps away from those that said when to come back.
+// limiter limits the query rate to each server. It does not query servers before the time that they requested.
 type limiter struct {
-	mu    sync.Mutex // guards the following
-	hosts map[string]*rate.Limiter
-	shut  map[string]time.Time // until when a host asked to be left alone
+	mu      sync.Mutex // guards the following
+	hosts   map[string]*rate.Limiter
+	blocked map[string]time.Time // the time until which a host must not be queried
 }
 
-// wait returns when host may be asked; at once with errWait if that is not before the context ends.
+// wait blocks until host may be queried. It returns errTooSoon at once if that is after the deadline of the context.
 func (l *limiter) wait(ctx context.Context, host string) error {
-	wait, ok := l.take(ctx, host)
+	wait, ok := l.reserve(ctx, host)
 	if !ok {
-		return errWait
+		return errTooSoon
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -43,10 +44,10 @@ func (l *limiter) wait(ctx context.Context, host string) error {
 	return ctx.Err()
 }
 
-// take reserves a question to host and returns in how long it may be asked. It reports false, and reserves nothing, if
-// that is after the context ends. The mutex is held until then: a reservation that is cancelled after a later one was
-// made is not given back.
-func (l *limiter) take(ctx context.Context, host string) (wait time.Duration, ok bool) {
+// reserve reserves a query to host and returns how long to wait. It returns false and reserves nothing if that is
+// after the deadline of the context. It holds the mutex over both steps: canceling a reservation after a later one
+// was made does not return it.
+func (l *limiter) reserve(ctx context.Context, host string) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hosts == nil || len(l.hosts) > maxHosts {
@@ -56,21 +57,21 @@ func (l *limiter) take(ctx context.Context, host string) (wait time.Duration, ok
 		l.hosts[host] = rate.NewLimiter(rate.Every(interval), burst)
 	}
 	now := time.Now()
-	turn := l.hosts[host].ReserveN(now, 1)
-	wait = max(turn.DelayFrom(now), l.shut[host].Sub(now))
+	reservation := l.hosts[host].ReserveN(now, 1)
+	wait = max(reservation.DelayFrom(now), l.blocked[host].Sub(now))
 	if end, ok := ctx.Deadline(); ok && now.Add(wait).After(end) {
-		turn.CancelAt(now)
+		reservation.CancelAt(now)
 		return 0, false
 	}
 	return wait, true
 }
 
-// leave keeps away from host until then.
-func (l *limiter) leave(host string, until time.Time) {
+// block prevents queries to host until a time.
+func (l *limiter) block(host string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shut == nil || len(l.shut) > maxHosts {
-		l.shut = map[string]time.Time{}
+	if l.blocked == nil || len(l.blocked) > maxHosts {
+		l.blocked = map[string]time.Time{}
 	}
-	l.shut[host] = until
+	l.blocked[host] = until
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRefusedTogether asks for one server from many goroutines at once, most of which are refused. Those cost nothing.
+// TestRefusedTogether queries one server from many goroutines. Most are refused, and must not use up the rate.
 func TestRefusedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l limiter
@@ -18,7 +18,7 @@ func TestRefusedTogether(t *testing.T) {
 		for range 50 {
 			all.Go(func() {
 				for range 2000 {
-					l.take(now, "rdap.example.test")
+					l.reserve(now, "rdap.example.test")
 				}
 			})
 		}
@@ -26,7 +26,7 @@ func TestRefusedTogether(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), 2*interval)
 		defer cancel()
 		if err := l.wait(soon, "rdap.example.test"); err != nil {
-			t.Errorf("a server that was asked %d times cannot be asked once more: %v", burst, err)
+			t.Errorf("a server that allows %d queries cannot be queried: %v", burst, err)
 		}
 	})
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 )
 
-// TestWholeWay goes from the list of servers to the registry and on to the registrar, and shows all there is to tell.
-func TestWholeWay(t *testing.T) {
+// TestLookupChain follows the list of servers to the registry and the registrar, and compares all data.
+func TestLookupChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newNetwork(t)
 		w.web["rdap.registry.example"] = serve(200, fixture(t, "rdap/example.com.json"))
 		w.web["rdap.registrar.example"] = serve(200, fixture(t, "rdap/registrar.example.com.json"))
 		r := w.lookup("www.example.com")
@@ -33,7 +33,7 @@ func TestWholeWay(t *testing.T) {
 		again(t, r)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newNetwork(t)
 		w.whois["whois.registry.example"] = say(fixture(t, "whois/example.com.txt"))
 		w.whois["whois.registrar.example"] = say(fixture(t, "whois/registrar.example.com.txt"))
 		r := w.lookup("www.example.com")
@@ -42,7 +42,7 @@ func TestWholeWay(t *testing.T) {
 	})
 }
 
-// again fails if what is recorded of a registration is not what is replayed.
+// again checks that a registration survives JSON.
 func again(t *testing.T, r registry.Registration) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -58,15 +58,17 @@ func again(t *testing.T, r registry.Registration) {
 	}
 }
 
-// TestPrivate is the promise that nothing about persons is kept or logged.
+// TestPrivate checks that no personal data is kept or logged.
 func TestPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		for _, rdap := range []int{200, 500} {
-			w := newWorld(t)
+			w := newNetwork(t)
 			w.client.Log = logger
-			w.web["rdap.registry.example"] = serve(rdap, strings.ReplaceAll(fixture(t, "rdap/registrar.example.com.json"), "{", map[int]string{200: "{", 500: "{jane"}[rdap]))
+			brace := map[int]string{200: "{", 500: "{jane"}[rdap]
+			body := strings.ReplaceAll(fixture(t, "rdap/registrar.example.com.json"), "{", brace)
+			w.web["rdap.registry.example"] = serve(rdap, body)
 			w.whois["whois.registry.example"] = say(fixture(t, "whois/registrar.example.com.txt"))
 			r := w.lookup("example.com")
 			logger.Info("lookup", "registration", r, "pointer", &r)
@@ -82,22 +84,22 @@ func TestPrivate(t *testing.T) {
 				t.Errorf("%q is in the log: …%s…", word, out.String()[max(0, i-80):min(out.Len(), i+40)])
 			}
 		}
-		if !strings.Contains(out.String(), `"msg":"asked a registry"`) {
-			t.Error("the questions are not in the log")
+		if !strings.Contains(out.String(), `"msg":"queried a registry"`) {
+			t.Error("the queries are not in the log")
 		}
 	})
 }
 
-// story is a lookup of example.com (if nothing else) and what must come of it.
-type story struct {
+// scenario is a lookup and its expected result.
+type scenario struct {
 	name  string
-	set   func(w *world)
+	set   func(w *network)
 	ask   string
 	state registry.State
 	from  registry.Source
-	asked []string      // server: result
-	took  time.Duration // in all
-	conns int           // connections in all, if that matters
+	asked []string      // "server: result" of each attempt
+	took  time.Duration // total duration
+	conns int           // total number of connections, if it matters
 }
 
 const (
@@ -107,33 +109,37 @@ const (
 	theWhois    = "whois.registry.example:43 domain example.com"
 )
 
-func rdap(h http.HandlerFunc) func(*world) {
-	return func(w *world) { w.web["rdap.registry.example"] = h }
+func rdap(h http.HandlerFunc) func(*network) {
+	return func(w *network) { w.web["rdap.registry.example"] = h }
 }
 
-func stories() []story {
-	return []story{{
+func scenarios() []scenario {
+	return []scenario{{
 		name: "not found", state: registry.Free, from: registry.RDAP,
 		set:   rdap(serve(404, `{"errorCode":404,"title":"Not Found"}`)),
 		asked: []string{iana, registryURL + ": status 404"},
 	}, {
 		name: "a registry with several servers", state: registry.Free, from: registry.RDAP,
-		set: func(w *world) {
-			w.web["data.iana.org"] = serve(200, `{"services":[[["org"],["https://no.example/"]],[["com"],["https://down.example/","https://rdap.registry.example/v1/"]]]}`)
+		set: func(w *network) {
+			w.web["data.iana.org"] = serve(200,
+				`{"services":[[["org"],["https://no.example/"]],`+
+					`[["com"],["https://down.example/","https://rdap.registry.example/v1/"]]]}`)
 			w.web["rdap.registry.example"] = serve(404, "")
 		},
-		asked: []string{iana, "https://down.example/domain/example.com: ask down.example: connection refused", registryURL + ": status 404"},
+		asked: []string{iana, "https://down.example/domain/example.com: ask down.example: connection refused",
+			registryURL + ": status 404"},
 	}, {
 		name: "a registry without https", state: registry.Free, from: registry.RDAP,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["data.iana.org"] = serve(200, `{"services":[[["com"],["http://rdap.registry.example/v1/"]]]}`)
 			w.web["rdap.registry.example"] = serve(404, "")
 		},
 		asked: []string{iana, strings.Replace(registryURL, "https", "http", 1) + ": status 404"},
 	}, {
 		name: "the longest match", ask: "example.co.uk", state: registry.Free, from: registry.RDAP,
-		set: func(w *world) {
-			w.web["data.iana.org"] = serve(200, `{"services":[[["uk"],["https://no.example/"]],[["co.uk"],["https://rdap.registry.example/v1/"]]]}`)
+		set: func(w *network) {
+			w.web["data.iana.org"] = serve(200,
+				`{"services":[[["uk"],["https://no.example/"]],[["co.uk"],["https://rdap.registry.example/v1/"]]]}`)
 			w.web["rdap.registry.example"] = serve(404, "")
 		},
 		asked: []string{iana, "https://rdap.registry.example/v1/domain/example.co.uk: status 404"},
@@ -151,7 +157,7 @@ func stories() []story {
 		asked: []string{iana, registryURL + ": status 401"},
 	}, {
 		name: "busy for a moment", state: registry.Free, from: registry.RDAP, took: 3 * time.Second,
-		set: func(w *world) {
+		set: func(w *network) {
 			var tries int
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				if tries++; tries == 1 {
@@ -165,7 +171,7 @@ func stories() []story {
 		asked: []string{iana, registryURL + ": status 429", registryURL + ": status 404"},
 	}, {
 		name: "busy for too long", state: registry.Free, from: registry.WHOIS,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				rw.Header().Set("Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 				rw.WriteHeader(503)
@@ -177,7 +183,7 @@ func stories() []story {
 			rootWhois, theWhois + ": not found"},
 	}, {
 		name: "redirected", state: registry.Free, from: registry.RDAP,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				http.Redirect(rw, r, "https://rdap2.registry.example"+r.URL.Path, http.StatusFound)
 			}
@@ -192,7 +198,7 @@ func stories() []story {
 			rootWhois, theWhois + ": ask whois.registry.example:43: connection refused"},
 	}, {
 		name: "redirected to http", state: registry.Unknown,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["data.iana.org"] = serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1/"]]]}`)
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				http.Redirect(rw, r, "http://rdap.registry.example/", http.StatusFound)
@@ -202,7 +208,7 @@ func stories() []story {
 			rootWhois, theWhois + ": ask whois.registry.example:43: connection refused"},
 	}, {
 		name: "redirected to a private address", state: registry.Unknown,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["data.iana.org"] = serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1/"]]]}`)
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				http.Redirect(rw, r, "https://intranet.example/", http.StatusFound)
@@ -214,7 +220,7 @@ func stories() []story {
 			rootWhois, theWhois + ": ask whois.registry.example:43: connection refused"},
 	}, {
 		name: "a web server that knows no RDAP", state: registry.Registered, from: registry.WHOIS,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["rdap.registry.example"] = serve(404, "<html>404</html>")
 			w.whois["whois.registry.example"] = say("Domain Name: EXAMPLE.COM\nRegistrar: X\nCreation Date: 1999-01-01\n")
 		},
@@ -227,23 +233,26 @@ func stories() []story {
 			rootWhois, theWhois + ": ask whois.registry.example:43: connection refused"},
 	}, {
 		name: "RDAP without an end", state: registry.Registered, from: registry.WHOIS,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.web["rdap.registry.example"] = serve(200, strings.Repeat(" ", 1<<20)+"{}")
-			w.whois["whois.registry.example"] = say("Domain Name: EXAMPLE.COM\nRegistrar: X\nCreation Date: 1999-01-01\n" + strings.Repeat("x", 1<<20))
+			w.whois["whois.registry.example"] = say("Domain Name: EXAMPLE.COM\nRegistrar: X\nCreation Date: 1999-01-01\n" +
+				strings.Repeat("x", 1<<20))
 		},
 		asked: []string{iana, registryURL + ": ask rdap.registry.example: the reply is too long",
 			rootWhois, theWhois + ": found, 262144 bytes"},
 	}, {
 		name: "servers that never stop talking", state: registry.Registered, from: registry.WHOIS, took: 30 * time.Second,
-		set: func(w *world) {
-			w.web["data.iana.org"] = serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1","https://rdap.registry.example/v2","https://rdap.registry.example/v3"]]]}`)
+		set: func(w *network) {
+			w.web["data.iana.org"] = serve(200,
+				`{"services":[[["com"],["https://rdap.registry.example/v1",`+
+					`"https://rdap.registry.example/v2","https://rdap.registry.example/v3"]]]}`)
 			w.web["rdap.registry.example"] = func(rw http.ResponseWriter, r *http.Request) {
 				for r.Context().Err() == nil {
 					io.WriteString(rw, " ")
 					rw.(http.Flusher).Flush()
 					time.Sleep(time.Second)
 				}
-				panic(http.ErrAbortHandler) // an end would be a reply after all, if it came in the moment in which the client gives up
+				panic(http.ErrAbortHandler) // a regular end could be a reply if it came at the moment when the client gives up
 			}
 			w.whois["whois.registry.example"] = func(_ string, w io.Writer) {
 				_, err := io.WriteString(w, "Domain Name: EXAMPLE.COM\nRegistrar: X\nCreation Date: 1999-01-01\n")
@@ -259,20 +268,21 @@ func stories() []story {
 			rootWhois, theWhois + ": found"},
 	}, {
 		name: "a suffix without RDAP", ask: "example.test", state: registry.Free, from: registry.WHOIS,
-		set:   func(w *world) { w.whois["whois.registry.example"] = say("example.test is free") },
+		set:   func(w *network) { w.whois["whois.registry.example"] = say("example.test is free") },
 		asked: []string{iana, "whois.iana.org:43 test: reply", "whois.registry.example:43 example.test: not found"},
 	}, {
 		name: "an internationalized name", ask: "www.bücher.com", state: registry.Registered, from: registry.WHOIS,
-		set: func(w *world) {
+		set: func(w *network) {
 			w.whois["whois.registry.example"] = say("Domain Name: XN--BCHER-KVA.COM\nRegistrar: X\nCreation Date: 1999-01-01\n")
 		},
-		asked: []string{iana, "https://rdap.registry.example/v1/domain/xn--bcher-kva.com: ask rdap.registry.example: connection refused",
+		asked: []string{iana,
+			"https://rdap.registry.example/v1/domain/xn--bcher-kva.com: ask rdap.registry.example: connection refused",
 			rootWhois, "whois.registry.example:43 domain xn--bcher-kva.com: found"},
 	}}
 }
 
-func (s story) run(t *testing.T) {
-	w := newWorld(t)
+func (s scenario) run(t *testing.T) {
+	w := newNetwork(t)
 	s.set(w)
 	began := time.Now()
 	r := w.lookup(gocmp.Or(s.ask, "example.com"))
@@ -288,7 +298,7 @@ func (s story) run(t *testing.T) {
 	if s.conns > 0 && len(w.dials) != s.conns {
 		t.Errorf("%d connections, want %d", len(w.dials), s.conns)
 	}
-	if r.Why == "" || (r.State == registry.Unknown) != strings.Contains(r.Why, "could not be found out") {
+	if r.Why == "" || (r.State == registry.Unknown) != strings.Contains(r.Why, "could not be determined") {
 		t.Errorf("%s, because: %q", r.State, r.Why)
 	}
 }
@@ -298,7 +308,7 @@ var (
 	whoisSize = regexp.MustCompile(`^\d{1,3} bytes$`)
 )
 
-// asked are the questions and results without the sizes of short replies.
+// asked returns the queries and results, without the sizes of short replies.
 func asked(r registry.Registration) (lines []string) {
 	for _, a := range r.Asked {
 		result := whoisSize.ReplaceAllString(webSize.ReplaceAllString(a.Result, ""), "reply")
@@ -307,8 +317,8 @@ func asked(r registry.Registration) (lines []string) {
 	return lines
 }
 
-func TestStories(t *testing.T) {
-	for _, s := range slices.Concat(stories(), whoisStories()) {
+func TestScenarios(t *testing.T) {
+	for _, s := range slices.Concat(scenarios(), whoisScenarios()) {
 		t.Run(s.name, func(t *testing.T) { synctest.Test(t, s.run) })
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares what a fixture was read as with the file beside it.
+// golden compares a value with the golden file of a fixture.
 func golden(t *testing.T, fixture string, got any) {
 	t.Helper()
 	text, err := json.MarshalIndent(got, "", "  ")
@@ -54,7 +54,7 @@ func fixtures(t testing.TB, pattern string) map[string][]byte {
 	return all
 }
 
-// domainOf is the domain that a fixture is about, by its name.
+// domainOf returns the domain of a fixture, from its file name.
 func domainOf(file string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), "registrar.") + "."
 }
@@ -79,18 +79,24 @@ func TestRDAPFixtures(t *testing.T) {
 	}
 }
 
-// TestWhoisWithoutData has the ways in which registries say that there is no such domain, or do not say anything. None of the
-// latter may ever read as free.
+// TestWhoisWithoutData has the phrases with which registries say that a domain does not exist, and refusals. No
+// refusal may ever count as free.
 func TestWhoisWithoutData(t *testing.T) {
 	tests := []struct{ domain, text, want string }{
-		{"example.com", "No match for domain \"EXAMPLE.COM\".\n>>> Last update of whois database: 2026-11-15T10:00:00Z <<<\n\nNOTICE: too many requests are blocked.\n", "refused: too many questions"},
-		{"example.com", "No match for domain \"EXAMPLE.COM\".\n>>> Last update of whois database: 2026-11-15T10:00:00Z <<<\n\nNOTICE: terms\n", "not found"},
+		{"example.com", "No match for domain \"EXAMPLE.COM\".\n" +
+			">>> Last update of whois database: 2026-11-15T10:00:00Z <<<\n\nNOTICE: too many requests are blocked.\n",
+			"refused: too many queries"},
+		{"example.com", "No match for domain \"EXAMPLE.COM\".\n" +
+			">>> Last update of whois database: 2026-11-15T10:00:00Z <<<\n\nNOTICE: terms\n", "not found"},
 		{"example.org", "Domain not found.\n>>> Last update of WHOIS database: 2026-11-15T10:00:00Z <<<\n", "not found"},
 		{"example.net", "DOMAIN NOT FOUND\n", "not found"},
-		{"example.us", "No Data Found\nURL of the ICANN Whois Inaccuracy Complaint Form: https://www.icann.org/wicf/\n", "not found"},
+		{"example.us", "No Data Found\nURL of the ICANN Whois Inaccuracy Complaint Form: https://www.icann.org/wicf/\n",
+			"not found"},
 		{"example.de", "Domain: example.de\nStatus: free\n", "not found"},
-		{"example.jp", "[ JPRS database provides information on network administration. ]\n\nNo match!!\n\nWith JPRS WHOIS, you can query the following.\n", "not found"},
-		{"example.co.uk", "\n    No match for \"example.co.uk\".\n\n    This domain name has not been registered.\n\n    WHOIS lookup made at 10:00:00 15-Nov-2026\n", "not found"},
+		{"example.jp", "[ JPRS database provides information on network administration. ]\n\nNo match!!\n\n" +
+			"With JPRS WHOIS, you can query the following.\n", "not found"},
+		{"example.co.uk", "\n    No match for \"example.co.uk\".\n\n    This domain name has not been registered.\n\n" +
+			"    WHOIS lookup made at 10:00:00 15-Nov-2026\n", "not found"},
 		{"example.fr", "%%\n%% This is the AFNIC Whois server.\n%%\n\n%% NOT FOUND\n", "not found"},
 		{"example.eu", "% WHOIS example.eu\nDomain: example.eu\nScript: LATIN\n\nStatus: AVAILABLE\n", "not found"},
 		{"example.com.br", "% Copyright (c) Nic.br\n\n% No match for example.com.br\n", "not found"},
@@ -104,7 +110,8 @@ func TestWhoisWithoutData(t *testing.T) {
 		{"example.cz", "%ERROR:101: no entries found\n%\n% No entries found.\n", "not found"},
 		{"example.at", "% Copyright\n% nothing found\n", "not found"},
 		{"example.ru", "% TCI Whois Service.\n\nNo entries found for the selected source(s).\n", "not found"},
-		{"example.kr", "query : example.kr\n\n\nThe requested domain was not found in the Registry or Registrar's WHOIS Server.\n", "not found"},
+		{"example.kr", "query : example.kr\n\n\n" +
+			"The requested domain was not found in the Registry or Registrar's WHOIS Server.\n", "not found"},
 		{"example.cn", "No matching record.\n", "not found"},
 		{"example.hk", "The domain has not been registered.\n", "not found"},
 		{"example.mx", "No_Se_Encontro_El_Objeto/Object_Not_Found\n", "not found"},
@@ -113,21 +120,29 @@ func TestWhoisWithoutData(t *testing.T) {
 		{"example.tw", "No Found\n", "not found"},
 		{"example.info", "The queried object does not exist: previous registration\n", "not found"},
 
-		{"example.co", "No Data Found\n>>> Last update of WHOIS database: 2026-11-15T10:00:00Z <<<\n\nTerms: the registry reserves the right to restrict your access to the database\nfor excessive querying, or for failure to otherwise abide by this policy.\n", "not found"},
+		{"example.co", "No Data Found\n>>> Last update of WHOIS database: 2026-11-15T10:00:00Z <<<\n\n" +
+			"Terms: the registry reserves the right to restrict your access to the database\n" +
+			"for excessive querying, or for failure to otherwise abide by this policy.\n", "not found"},
 
 		{"example.com", "", "the reply could not be read"},
-		{"example.com", "Hello.\n\nInformation that is not here may be available elsewhere.\nIf no entries found in the index are listed, ask.\n", "the reply could not be read"},
+		{"example.com", "Hello.\n\nInformation that is not here may be available elsewhere.\n" +
+			"If no entries found in the index are listed, ask.\n", "the reply could not be read"},
 		{"example.com", "The registry of other.com is available.\n", "the reply could not be read"},
-		{"example.de", "% Error: 55000000002 Connection refused; access control limit reached\n", "refused: too many questions"},
-		{"example.eu", "-1: Maximum queries per minute reached: no match\nNo match\nrate limit exceeded\n", "refused: too many questions"},
-		{"example.org", "WHOIS LIMIT EXCEEDED - SEE WWW.REGISTRY.EXAMPLE/WHOIS FOR DETAILS\n", "refused: too many questions"},
-		{"example.br", "% Query rate limit exceeded. Reduced information.\n", "refused: too many questions"},
-		{"example.fr", "%% Too many requests...\n%% NOT FOUND\n", "refused: too many questions"},
-		{"example.co", "This name is reserved by the registry.\nNot found.\n", "the registry keeps this name to itself"},
-		{"example.uk", "This domain cannot be registered because it contravenes the Nominet UK naming rules.\n", "the registry keeps this name to itself"},
-		{"example.com", "Domain Name: OTHER.COM\nRegistrar: X\nCreation Date: 1999-01-01\n", "the reply is about another domain"},
+		{"example.de", "% Error: 55000000002 Connection refused; access control limit reached\n",
+			"refused: too many queries"},
+		{"example.eu", "-1: Maximum queries per minute reached: no match\nNo match\nrate limit exceeded\n",
+			"refused: too many queries"},
+		{"example.org", "WHOIS LIMIT EXCEEDED - SEE WWW.REGISTRY.EXAMPLE/WHOIS FOR DETAILS\n", "refused: too many queries"},
+		{"example.br", "% Query rate limit exceeded. Reduced information.\n", "refused: too many queries"},
+		{"example.fr", "%% Too many requests...\n%% NOT FOUND\n", "refused: too many queries"},
+		{"example.co", "This name is reserved by the registry.\nNot found.\n", "the registry reserves this name"},
+		{"example.uk", "This domain cannot be registered because it contravenes the Nominet UK naming rules.\n",
+			"the registry reserves this name"},
+		{"example.com", "Domain Name: OTHER.COM\nRegistrar: X\nCreation Date: 1999-01-01\n",
+			"the reply is about another domain"},
 		{"example.be", "Domain:\texample.be\nStatus:\tNOT AVAILABLE\nRegistered:\tTue Mar 5 2002\n", "found"},
-		{"example.com", "Domain Name: EXAMPLE.COM\nCreation Date: 1999-01-01\nNot found means available.\nNo match\n", "found"},
+		{"example.com", "Domain Name: EXAMPLE.COM\nCreation Date: 1999-01-01\nNot found means available.\nNo match\n",
+			"found"},
 	}
 	for _, tt := range tests {
 		got := registry.ParseWhois([]byte(tt.text), tt.domain+".")

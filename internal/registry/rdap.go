@@ -12,17 +12,17 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// rdapReply is what a reply of RDAP says about a domain.
+// rdapReply is an RDAP reply about a domain.
 type rdapReply struct {
 	Registration
-	name    string   // that it is about; empty if it does not say
-	related []string // where else there is a reply of RDAP about it: at the registrar
-	code    uint64   // of an error
+	name    string   // name of the domain; empty if the reply has none
+	related []string // URLs of further RDAP replies about the domain, at the registrar
+	code    uint64   // error code
 }
 
 var errNotDomain = errors.New("the reply is not about a domain")
 
-// parseRDAP reads a reply of RDAP (RFC 9083).
+// parseRDAP parses an RDAP reply (RFC 9083).
 func parseRDAP(body []byte) (rdapReply, error) {
 	top, err := parseJSON(body)
 	if err != nil {
@@ -33,8 +33,8 @@ func parseRDAP(body []byte) (rdapReply, error) {
 	if r.code, _ = top.get("errorCode").number(16); r.code != 0 && !data {
 		return r, nil
 	}
-	r.code = 0 // some complain of too many questions, and answer
-	// Some leave the class out.
+	r.code = 0 // some servers send an error about too many queries together with the data
+	// Some servers omit the class.
 	if class := top.get("objectClassName").word(); class != "domain" && (class != "" || !data) {
 		return r, errNotDomain
 	}
@@ -59,7 +59,7 @@ func parseRDAP(body []byte) (rdapReply, error) {
 	return r, nil
 }
 
-// rdapName is the name of a domain or a name server. Some write U-labels where A-labels belong.
+// rdapName returns the name of a domain or a name server. Some servers send U-labels instead of A-labels.
 func rdapName(n node) string {
 	for _, key := range []string{"ldhName", "unicodeName"} {
 		s := n.get(key).text()
@@ -83,7 +83,7 @@ func rdapAddrs(n node) []netip.Addr {
 	return addrs(words)
 }
 
-// addrs are those of words that are addresses.
+// addrs returns the words that are IP addresses.
 func addrs(words []string) (found []netip.Addr) {
 	for _, w := range words {
 		a, err := netip.ParseAddr(strings.Trim(w, "[](),;"))
@@ -101,7 +101,7 @@ func (r *Registration) addStatus(word string) {
 	}
 }
 
-// addHost adds a name server, or addresses to one that is there: some registries write a line for each address.
+// addHost adds a name server, or adds addresses to a known one. Some registries write one line per address.
 func (r *Registration) addHost(name string, addrs []netip.Addr) {
 	i := slices.IndexFunc(r.Nameservers, func(h Host) bool { return h.Name == name })
 	switch {
@@ -117,7 +117,7 @@ func (r *Registration) addHost(name string, addrs []netip.Addr) {
 	}
 }
 
-// addEvent takes the first date of a kind, but the last transfer.
+// addEvent keeps the first date of each kind, except for transfers: there it keeps the last.
 func (r *Registration) addEvent(action string, at time.Time) {
 	first := func(t *time.Time) {
 		if t.IsZero() {
@@ -166,7 +166,7 @@ func rdapDNSSEC(n node) (d DNSSEC) {
 	return d
 }
 
-// hexDigest is a digest in one form; empty if it is none.
+// hexDigest returns a digest in upper case without spaces, or "" if it is not hexadecimal.
 func hexDigest(s string) string {
 	s = strings.ToUpper(strings.ReplaceAll(s, " ", ""))
 	if strings.Trim(s, "0123456789ABCDEF") != "" {
@@ -175,7 +175,8 @@ func hexDigest(s string) string {
 	return s
 }
 
-// addLink keeps a link to where the registrar tells more. A link to the registrar's web page is related, too.
+// addLink keeps a link to the RDAP reply of the registrar. Links to its web page can also have the relation
+// "related".
 func (r *rdapReply) addLink(l node) {
 	rel, href := l.get("rel").word(), l.get("href").text()
 	if rel != "related" || len(r.related) >= maxList {

@@ -6,51 +6,51 @@ import (
 	"time"
 )
 
-// State is whether a domain is registered.
+// State says whether a domain is registered.
 type State string
 
-// States. Unknown is the state of everything that could not be found out, and is never a fault of the domain.
+// The states. Unknown means that the state could not be determined. It is never a fault of the domain.
 const (
 	Registered State = "registered"
 	Free       State = "free"
 	Unknown    State = "unknown"
 )
 
-// Source is where a registration was read.
+// Source is the protocol from which a registration was read.
 type Source string
 
-// Sources.
+// The sources.
 const (
 	RDAP  Source = "rdap"
 	WHOIS Source = "whois"
 )
 
-// Registration is what the registry, and the registrar behind it, tell about a domain: plain data, whose JSON form holds
-// nothing about persons. Names are in lower case and end in a dot. What is empty was not told.
+// Registration has the data of the registry and the registrar about a domain. It has no personal data. Names are in
+// lower case and end with a dot. Empty fields were not in the replies.
 type Registration struct {
-	Domain  string `json:"domain"`            // the one asked about, A-labels
+	Domain  string `json:"domain"`            // the queried domain, with A-labels
 	Unicode string `json:"unicode,omitempty"` // the same with U-labels, if it has any
-	Suffix  string `json:"suffix,omitempty"`  // the public suffix it is registered under
+	Suffix  string `json:"suffix,omitempty"`  // the public suffix above it
 	State   State  `json:"state"`
-	Why     string `json:"why"` // one sentence: how State is known, or why it is not
+	Why     string `json:"why"` // one sentence: the source of State, or why it is unknown
 	Source  Source `json:"source,omitempty"`
 	Handle  string `json:"handle,omitempty"` // the registry's identifier
 
 	Registrar Registrar `json:"registrar,omitzero"`
-	Registry  string    `json:"registry,omitempty"` // the host that spoke for it
+	Registry  string    `json:"registry,omitempty"` // the host that answered for the registry
 	Dates     Dates     `json:"dates,omitzero"`
 	Statuses  []Status  `json:"statuses,omitempty"`
-	// Nameservers are those of the registry's database, which its zone follows after a while.
+	// Nameservers are those of the registry's database. The zone of the registry follows the database with a delay.
 	Nameservers []Host `json:"nameservers,omitempty"`
 	DNSSEC      DNSSEC `json:"dnssec,omitzero"`
 
-	// Confidence is how far the reading of a WHOIS text is to be trusted: high, medium or low. RDAP needs none.
+	// Confidence says how reliable the interpretation of a WHOIS text is: high, medium or low. It is empty for RDAP.
 	Confidence string    `json:"confidence,omitempty"`
 	Asked      []Attempt `json:"asked,omitempty"`
-	Problems   []string  `json:"problems,omitempty"` // what went wrong on the way; never words of a reply
+	Problems   []string  `json:"problems,omitempty"` // what went wrong during the lookup; never text from a reply
 }
 
-// Registrar is the firm through which a domain is registered.
+// Registrar is the company through which a domain is registered.
 type Registrar struct {
 	Name       string `json:"name,omitempty"`
 	IANAID     string `json:"ianaID,omitempty"`
@@ -59,8 +59,8 @@ type Registrar struct {
 	AbusePhone string `json:"abusePhone,omitempty"`
 }
 
-// Dates of a registration. The registry deletes by Expires; RegistrarExpires is what the customer paid for, and may be
-// earlier, as a registry renews by itself at first.
+// Dates are the dates of a registration. The registry deletes the domain after Expires. RegistrarExpires is the date
+// that the customer paid for. It may be earlier, because a registry first renews automatically.
 type Dates struct {
 	Created          time.Time `json:"created,omitzero"`
 	Updated          time.Time `json:"updated,omitzero"`
@@ -72,15 +72,15 @@ type Dates struct {
 // Host is a name server.
 type Host struct {
 	Name  string       `json:"name"`
-	Addrs []netip.Addr `json:"addrs,omitempty"` // only those that the registry holds as glue
+	Addrs []netip.Addr `json:"addrs,omitempty"` // only those that the registry has as glue
 }
 
-// DNSSEC is what the registry has for the DS records of the parent zone.
+// DNSSEC has the registry's data for the DS records in the parent zone.
 type DNSSEC struct {
-	Known  bool  `json:"known"`  // false: not told, which is not the same as unsigned
-	Signed bool  `json:"signed"` // may be true without DS and Keys: many WHOIS servers tell no more
+	Known  bool  `json:"known"`  // false: not in the reply, which does not mean unsigned
+	Signed bool  `json:"signed"` // may be true without DS and Keys: many WHOIS servers send neither
 	DS     []DS  `json:"ds,omitempty"`
-	Keys   []Key `json:"keys,omitempty"` // of registries that compute DS records by themselves, as DENIC
+	Keys   []Key `json:"keys,omitempty"` // for registries that compute the DS records, such as DENIC
 }
 
 // DS is the data of a DS record. Digest is in upper case.
@@ -99,18 +99,18 @@ type Key struct {
 	PublicKey string `json:"publicKey"`
 }
 
-// Attempt is one question to one server, kept as evidence.
+// Attempt is one query to one server, kept as evidence.
 type Attempt struct {
 	Kind   string        `json:"kind"`            // bootstrap, rdap, whois
 	Server string        `json:"server"`          // URL or host:port
-	Query  string        `json:"query,omitempty"` // of WHOIS
+	Query  string        `json:"query,omitempty"` // only for WHOIS
 	At     time.Time     `json:"at"`
 	Took   time.Duration `json:"took"`
 	Result string        `json:"result"`
-	Clock  time.Time     `json:"clock,omitzero"` // what the server says that time it is, to the second
+	Clock  time.Time     `json:"clock,omitzero"` // the Date header of the server
 }
 
-// Has reports whether one of the statuses has code.
+// Has reports whether the domain has the status code.
 func (r Registration) Has(code string) bool {
 	return slices.ContainsFunc(r.Statuses, func(s Status) bool { return s.Code == code })
 }

@@ -1,7 +1,12 @@
-// Package registry asks domain registries about registrations: RDAP first, WHOIS where that is missing or fails.
+// Package registry queries domain registries about registrations: with RDAP first, with WHOIS if RDAP is missing or
+// fails.
 //
-// What servers say is read leniently, and believed carefully: what cannot be found out is Unknown, never Free. They are asked
-// slowly, within bounds of time and size, and only at public addresses, because referrals and redirects come from others.
+// Replies are parsed leniently but trusted carefully: a domain whose state cannot be determined is Unknown, never
+// Free. Queries are limited in rate, time and size. They go only to public addresses, because referrals and redirects
+// come from third parties.
+//
+// Start with Client.Lookup in registry.go: it returns a Registration (registration.go). The queries are in askrdap.go
+// and askwhois.go, the parsers in rdap.go and whoisparse.go.
 package registry
 
 import (
@@ -21,20 +26,21 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Client asks registries. The zero Client asks those of the public internet. It must not be copied once it was used.
+// Client queries registries. The zero Client queries those of the public internet. A Client must not be copied after
+// its first use.
 type Client struct {
-	// Dial opens connections by host name, for HTTP and WHOIS; default: a net.Dialer's. It is how a lab puts famous names
-	// on loopback.
+	// Dial opens connections by host name, for HTTP and WHOIS. Default: that of a net.Dialer. A lab uses it to serve
+	// public host names on loopback addresses.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Allow func(netip.Addr) bool // the addresses that may be connected to; default: public ones
-	Roots *x509.CertPool        // whom to trust for certificates; default: whom the system trusts
+	Roots *x509.CertPool        // the authorities for TLS certificates; default: those of the system
 
 	Bootstrap string // URL of the list of RDAP servers (RFC 9224); default: IANA's
 	WhoisRoot string // host:port of the server that knows the servers of all top-level domains; default: IANA's
 
-	Log *slog.Logger // gets each question to a server, and nothing of the replies; default: none
+	Log *slog.Logger // logs each query, but nothing of the replies; default: no log
 
-	once      sync.Once // makes the following
+	once      sync.Once // initializes the following
 	http      *http.Client
 	limits    limiter
 	bootstrap bootstrap
@@ -42,11 +48,11 @@ type Client struct {
 }
 
 const (
-	timeout = 10 * time.Second // of one question to one server
-	maxTime = 30 * time.Second // of a lookup in all
+	timeout = 10 * time.Second // for one query to one server
+	maxTime = 30 * time.Second // for a whole lookup
 )
 
-// The names of IANA's servers.
+// The servers of IANA.
 const (
 	ianaBootstrap = "https://data.iana.org/rdap/dns.json"
 	ianaWhois     = "whois.iana.org:43"
@@ -57,8 +63,8 @@ func (c *Client) prepare() {
 	c.bootstrap.busy = make(chan struct{}, 1)
 }
 
-// Lookup finds out about the registration of the domain that name is in: example.com for www.example.com. It fails only if
-// the caller left, that is, cancelled the context. What else went wrong is in the Registration.
+// Lookup returns the registration of the domain that contains name: example.com for www.example.com. It returns an
+// error only if the caller cancels the context. All other failures are in the Registration.
 func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, error) {
 	c.once.Do(c.prepare)
 	suffix := SuffixOf(name)
@@ -66,9 +72,9 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, e
 	l.Registration = Registration{Domain: name.String(), State: Unknown}
 	switch _, err := ascii(name); {
 	case err != nil:
-		l.Why = "Nobody was asked: " + err.Error() + "."
+		l.Why = "No server was queried: " + err.Error() + "."
 	case suffix.Domain.IsZero():
-		l.Why = "Nobody was asked: this is a suffix under which others register, not a domain that somebody registered."
+		l.Why = "No server was queried: the name is a public suffix, not a registered domain."
 	default:
 		l.Domain, l.Unicode, l.Suffix = suffix.Domain.String(), unicodeOf(suffix.Domain), suffix.Public.String()
 		bounded, cancel := context.WithTimeout(ctx, maxTime)
@@ -81,16 +87,16 @@ func (c *Client) Lookup(ctx context.Context, name dnsname.Name) (Registration, e
 	return l.Registration, nil
 }
 
-// lookup is a Registration in the making.
+// lookup is the state of one call of Lookup.
 type lookup struct {
 	*Client
 	Registration
 	domain dnsname.Name
 }
 
-// run asks by RDAP, and if that does not tell, by WHOIS.
+// run queries with RDAP, and with WHOIS if RDAP does not determine the state.
 func (l *lookup) run(ctx context.Context) {
-	// A third of the time is kept for WHOIS, which a server that never ends its reply must not eat.
+	// Keep a third of the time for WHOIS. An RDAP server that never ends its reply must not use it up.
 	end, _ := ctx.Deadline()
 	rdap, cancel := context.WithTimeout(ctx, time.Until(end)*2/3)
 	noRDAP := l.askRDAP(rdap)
@@ -101,30 +107,32 @@ func (l *lookup) run(ctx context.Context) {
 	noWhois := l.askWhois(ctx)
 	if noWhois != nil {
 		l.State, l.Source = Unknown, ""
-		l.Why = fmt.Sprintf("It could not be found out. RDAP: %v. WHOIS: %v.", noRDAP, noWhois)
+		l.Why = fmt.Sprintf("Whether the domain is registered could not be determined. RDAP: %v. WHOIS: %v.",
+			noRDAP, noWhois)
 	}
 }
 
-// ascii is the domain as servers want it: A-labels, no final dot.
+// ascii returns the domain as servers expect it: with A-labels and without the final dot.
 func (l *lookup) ascii() string { return strings.TrimSuffix(l.Domain, ".") }
 
-// decide sets the state, as host told it.
+// decide sets the state that host returned.
 func (l *lookup) decide(s State, source Source, host string) {
 	l.State, l.Source, l.Registry = s, source, host
 	if s == Free {
 		l.Why = "The registry's server " + host + " has no such domain."
 		return
 	}
-	l.Why = "The registry's server " + host + " has it."
+	l.Why = "The registry's server " + host + " has the domain."
 }
 
-// asked keeps an attempt as evidence and in the log.
+// asked records an attempt as evidence and in the log.
 func (l *lookup) asked(ctx context.Context, a Attempt, result string) {
 	a.Took = time.Since(a.At)
 	a.Result = clean(result)
 	l.Asked = append(l.Asked, a)
 	if l.Log != nil {
-		l.Log.DebugContext(ctx, "asked a registry", "domain", l.Domain, "kind", a.Kind, "server", a.Server, "took", a.Took, "result", a.Result)
+		l.Log.DebugContext(ctx, "queried a registry",
+			"domain", l.Domain, "kind", a.Kind, "server", a.Server, "took", a.Took, "result", a.Result)
 	}
 }
 
@@ -132,8 +140,8 @@ func (l *lookup) problem(format string, args ...any) {
 	l.Problems = append(l.Problems, clean(fmt.Sprintf(format, args...)))
 }
 
-// fill takes from the registrar what is his to tell, and what the registry left out. Statuses, name servers and DS records are
-// the registry's alone, as it is its zone that they end up in.
+// fill adds the registrar's own data and the data that the registry left out. Statuses, name servers and DS records
+// come only from the registry, because they end up in its zone.
 func (r *Registration) fill(from Registration) {
 	if at := cmpTime(from.Dates.RegistrarExpires, from.Dates.Expires); !at.IsZero() {
 		r.Dates.RegistrarExpires = at
@@ -155,7 +163,7 @@ func cmpTime(a, b time.Time) time.Time {
 	return a
 }
 
-// take makes what a registry's reply says the registration's own.
+// take sets the data of the registry's reply.
 func (r *Registration) take(from Registration) {
 	r.Handle, r.Registrar, r.Dates, r.Statuses = from.Handle, from.Registrar, from.Dates, from.Statuses
 	r.Nameservers, r.DNSSEC, r.Confidence = from.Nameservers, from.DNSSEC, from.Confidence

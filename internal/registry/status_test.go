@@ -40,24 +40,25 @@ func TestStatusOf(t *testing.T) {
 			t.Errorf("StatusOf(%q) = %q, urgent %v, want %q, %v", tt.word, got.Code, got.Urgent, tt.code, tt.urgent)
 		}
 		if !strings.HasSuffix(got.Text, ".") {
-			t.Errorf("StatusOf(%q).Text = %q is no sentence", tt.word, got.Text)
+			t.Errorf("StatusOf(%q).Text = %q is not a sentence", tt.word, got.Text)
 		}
 	}
 }
 
-// TestStatusTexts has the whole lists of RFC 8056 §2 and RFC 9083 §10.2.2, so that none is left without words.
+// TestStatusTexts has the complete lists of RFC 8056 §2 and RFC 9083 §10.2.2. All must have an explanation.
 func TestStatusTexts(t *testing.T) {
 	words := []string{
-		"addPeriod", "autoRenewPeriod", "clientDeleteProhibited", "clientHold", "clientRenewProhibited", "clientTransferProhibited",
-		"clientUpdateProhibited", "inactive", "linked", "ok", "pendingCreate", "pendingDelete", "pendingRenew", "pendingRestore",
-		"pendingTransfer", "pendingUpdate", "redemptionPeriod", "renewPeriod", "serverDeleteProhibited", "serverRenewProhibited",
+		"addPeriod", "autoRenewPeriod", "clientDeleteProhibited", "clientHold", "clientRenewProhibited",
+		"clientTransferProhibited", "clientUpdateProhibited", "inactive", "linked", "ok", "pendingCreate",
+		"pendingDelete", "pendingRenew", "pendingRestore", "pendingTransfer", "pendingUpdate",
+		"redemptionPeriod", "renewPeriod", "serverDeleteProhibited", "serverRenewProhibited",
 		"serverTransferProhibited", "serverUpdateProhibited", "serverHold", "transferPeriod",
 		"validated", "renew prohibited", "update prohibited", "transfer prohibited", "delete prohibited", "proxy", "private",
 		"removed", "obscured", "associated", "active", "locked", "pending create", "pending renew", "pending transfer",
 		"pending update", "pending delete",
 	}
 	for _, w := range words {
-		if s := registry.StatusOf(w); strings.Contains(s.Text, "of its own") {
+		if s := registry.StatusOf(w); strings.Contains(s.Text, "its own status") {
 			t.Errorf("%q is not explained: %q", w, s.Text)
 		}
 	}

@@ -10,19 +10,20 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Suffix tells under what a name is registered, by the two parts of the public suffix list. Fields that do not apply are
-// the zero Name.
+// Suffix is the suffix under which a name is registered, from the two parts of the public suffix list. Fields that do
+// not apply are the zero Name.
 type Suffix struct {
-	Public dnsname.Name // the registry's: "com.", "co.uk."
-	Domain dnsname.Name // one label more: what the registry knows. Zero for a name that is a suffix itself
-	// Private is the suffix of a firm that gives names below it to others: "github.io.". Zero for most names.
+	Public dnsname.Name // the registry's suffix: "com.", "co.uk."
+	// Domain has one label more than Public: it is the domain that the registry knows. Zero for a suffix.
+	Domain dnsname.Name
+	// Private is the suffix of a company that gives names below it to customers: "github.io.". Zero for most names.
 	Private dnsname.Name
-	// Owner is one label more than Private, or else Domain: the part of the name that one party controls.
+	// Owner has one label more than Private, or is Domain: the part of the name that one party controls.
 	Owner  dnsname.Name
 	Listed bool // false: the top-level domain is not on the list, so Public is a guess
 }
 
-// SuffixOf looks name up in the public suffix list that was compiled in.
+// SuffixOf looks up name in the compiled-in public suffix list.
 func SuffixOf(name dnsname.Name) Suffix {
 	ascii, err := ascii(name)
 	if err != nil || name.IsZero() || name.IsRoot() {
@@ -48,17 +49,17 @@ func SuffixOf(name dnsname.Name) Suffix {
 	return s
 }
 
-// IsSuffix reports whether name is a suffix below which registries register names for the public, or is above one. Suffixes
-// of firms, the private part of the list, do not count: each is the registered name of one owner.
+// IsSuffix reports whether registries register names for the public at or below name. Suffixes of companies, the
+// private part of the list, do not count: each is the registered name of one owner.
 func IsSuffix(name dnsname.Name) bool {
 	if s := SuffixOf(name); s.Listed && s.Domain.IsZero() {
 		return true
 	}
-	child, err := name.Child("x") // "*.kawasaki.jp." is on the list, and "kawasaki.jp." is not
+	child, err := name.Child("x") // "*.kawasaki.jp." is on the list, but "kawasaki.jp." is not
 	return err == nil && SuffixOf(child).Listed && SuffixOf(child).Domain.IsZero()
 }
 
-// below is the part of name with one label more than suffix; the zero Name if it has none.
+// below returns the part of name with one label more than suffix, or the zero Name.
 func below(name, suffix dnsname.Name) dnsname.Name {
 	if name.NumLabels() <= suffix.NumLabels() {
 		return dnsname.Name{}
@@ -69,10 +70,12 @@ func below(name, suffix dnsname.Name) dnsname.Name {
 	return name
 }
 
-var errNotHost = errors.New("this cannot be a registered name: a label has other characters than letters, digits and hyphens")
+var errNotHost = errors.New(
+	"this cannot be a registered name: a label has other characters than letters, digits and hyphens",
+)
 
-// ascii is name with labels in other scripts as A-labels. It fails for names that no registry would take, and so keeps line
-// ends and spaces out of what is sent to servers.
+// ascii returns name with A-labels. It fails for names that no registry accepts, and so keeps line ends and spaces
+// out of queries.
 func ascii(name dnsname.Name) (dnsname.Name, error) {
 	var labels []string
 	for n := name; !n.IsZero() && !n.IsRoot(); n = n.Parent() {
@@ -92,14 +95,15 @@ func ascii(name dnsname.Name) (dnsname.Name, error) {
 	return dnsname.Parse(strings.Join(labels, ".") + ".")
 }
 
-// notHost lets the underscore through: names that are looked up have it, as _dmarc.
+// notHost reports whether a character is invalid in a host name. It allows the underscore, because queried names have
+// it, such as _dmarc.
 func notHost(r rune) bool {
 	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '*')
 }
 
 func isASCII(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
 
-// unicodeOf is the form of an A-label name that people write; empty if it is the same.
+// unicodeOf returns the Unicode form of a name with A-labels, or "" if it is the same.
 func unicodeOf(name dnsname.Name) string {
 	u, err := idna.Display.ToUnicode(strings.TrimSuffix(name.String(), "."))
 	if err != nil || isASCII(u) {

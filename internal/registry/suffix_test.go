@@ -20,7 +20,8 @@ func TestSuffixOf(t *testing.T) {
 		{"shop.github.io", "io.", "github.io.", "github.io.", "shop.github.io.", true},
 		{"github.io", "io.", "github.io.", "github.io.", "github.io.", true},
 		{"a.b.example.uk.com", "com.", "uk.com.", "uk.com.", "example.uk.com.", true},
-		{"bucket.s3.eu-central-1.amazonaws.com", "com.", "amazonaws.com.", "s3.eu-central-1.amazonaws.com.", "bucket.s3.eu-central-1.amazonaws.com.", true},
+		{"bucket.s3.eu-central-1.amazonaws.com", "com.", "amazonaws.com.", "s3.eu-central-1.amazonaws.com.",
+			"bucket.s3.eu-central-1.amazonaws.com.", true},
 		{"www.example.test", "test.", "example.test.", "", "example.test.", false},
 		{"www.bücher.de", "de.", "xn--bcher-kva.de.", "", "xn--bcher-kva.de.", true},
 		{"_dmarc.example.org", "org.", "example.org.", "", "example.org.", true},
@@ -33,7 +34,8 @@ func TestSuffixOf(t *testing.T) {
 			field string
 			got   dnsname.Name
 			want  string
-		}{{"Public", got.Public, tt.public}, {"Domain", got.Domain, tt.domain}, {"Private", got.Private, tt.private}, {"Owner", got.Owner, tt.owner}} {
+		}{{"Public", got.Public, tt.public}, {"Domain", got.Domain, tt.domain}, {"Private", got.Private, tt.private},
+			{"Owner", got.Owner, tt.owner}} {
 			if text(f.got) != f.want {
 				t.Errorf("SuffixOf(%s).%s = %q, want %q", tt.name, f.field, text(f.got), f.want)
 			}
@@ -45,8 +47,8 @@ func TestSuffixOf(t *testing.T) {
 }
 
 func TestIsSuffix(t *testing.T) {
-	for name, want := range map[string]bool{"com": true, "co.uk": true, "kawasaki.jp": true, "x.kawasaki.jp": true, "example.ck": true,
-		"in-addr.arpa": true, "xn--55qx5d.cn": true, "公司.cn": true,
+	for name, want := range map[string]bool{"com": true, "co.uk": true, "kawasaki.jp": true, "x.kawasaki.jp": true,
+		"example.ck": true, "in-addr.arpa": true, "xn--55qx5d.cn": true, "公司.cn": true,
 		"example.com": false, "example.co.uk": false, "city.kawasaki.jp": false, "www.example.ck": false, "github.io": false,
 		"compute.amazonaws.com": false, "example.test": false, `a\.co.uk`: false, ".": false} {
 		if got := registry.IsSuffix(dnsname.MustParse(name)); got != want {

@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	maxWords = 1000     // of one value, in bytes; RSA keys are the longest honest ones
-	maxText  = 64 << 10 // of a WHOIS text that is judged; terms of use are longer than the data, and come last
+	maxWords = 1000 // bytes of one value; RSA keys are the longest valid ones
+	// bytes of a WHOIS text that are interpreted; terms of use are longer than the data and come last
+	maxText = 64 << 10
 )
 
-// clean makes a value of a reply fit to be shown: one line, no control characters (a terminal obeys them), no invisible ones,
-// bounded.
+// clean makes a value of a reply safe to show: one line, limited length, no invisible and no control characters,
+// which a terminal would obey.
 func clean(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\ufffd"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
@@ -23,7 +24,7 @@ func clean(s string) string {
 	return cut(s, maxWords)
 }
 
-// cut bounds s without breaking a character.
+// cut limits the length of s without splitting a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -34,7 +35,7 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// decodeText reads a reply as UTF-8, or else as Latin-1, in which every byte is a character.
+// decodeText decodes a reply as UTF-8, or otherwise as Latin-1, in which every byte is a character.
 func decodeText(b []byte) string {
 	text := string(b)
 	if !utf8.Valid(b) {
@@ -47,7 +48,7 @@ func decodeText(b []byte) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }
 
-// hostName is a name as a registry writes it, in the form of the house; "" if it is none.
+// hostName returns a registry's spelling of a name in canonical form, or "" if it is not a host name.
 func hostName(s string) string {
 	s = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(s)), ".")
 	if s == "" || !strings.Contains(s, ".") || len(s) > 253 {
@@ -60,7 +61,7 @@ func hostName(s string) string {
 	return name.String()
 }
 
-// webURL is s if it is a link that may be shown as one: a reply could hold javascript: as well.
+// webURL returns s if it is a web link. A reply could also contain a javascript: link.
 func webURL(s string) string {
 	s = clean(s)
 	if s == "" || strings.Contains(s, " ") {

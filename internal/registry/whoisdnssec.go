@@ -4,13 +4,14 @@ import (
 	"strings"
 )
 
-// algorithms are the names of DNSSEC algorithms, by their letters and digits, as registries write them instead of numbers.
+// algorithms maps the names of DNSSEC algorithms to numbers, without hyphens and underscores. Registries write
+// either.
 var algorithms = map[string]uint8{
 	"RSASHA1": 5, "NSEC3RSASHA1": 7, "RSASHA1NSEC3SHA1": 7, "RSASHA256": 8, "RSASHA512": 10,
 	"ECDSAP256SHA256": 13, "ECDSASHA256": 13, "ECDSAP384SHA384": 14, "ECDSASHA384": 14, "ED25519": 15, "ED448": 16,
 }
 
-// algorithm reads the number or the name of an algorithm.
+// algorithm parses the number or the name of an algorithm.
 func algorithm(word string) (uint8, bool) {
 	if n, ok := number(word, 8); ok {
 		return uint8(n), true
@@ -24,17 +25,18 @@ func algorithm(word string) (uint8, bool) {
 	return a, ok
 }
 
-// digestTypes are known by the length of the digest where they are not told: SHA-1, SHA-256, SHA-384.
+// digestTypes maps the length of a digest to its type, for replies without a type: SHA-1, SHA-256, SHA-384.
 var digestTypes = map[int]uint8{40: 1, 64: 2, 96: 4}
 
-// setDS reads the ways in which registries write what is, or becomes, a DS record:
+// setDS parses the formats in which registries write a DS record or the key for it:
 //
 //	370 13 2 BE74359954660069…          tag, algorithm, type and digest
 //	12345 ECDSA-SHA-256 3F8C01…         .br: no type
 //	257 3 8 AwEAAc…                     .de: a key
 //	flags:KSK protocol:3 algorithm:RSA_SHA256 pubKey:AwEAAc…   .eu: a key
 func (r *whoisReply) setDS(v string) {
-	words := strings.Fields(strings.NewReplacer("(", " ", ")", " ", "flags:", " ", "protocol:", " ", "algorithm:", " ", "pubKey:", " ").Replace(v))
+	words := strings.Fields(strings.NewReplacer("(", " ", ")", " ", "flags:", " ", "protocol:", " ", "algorithm:", " ",
+		"pubKey:", " ").Replace(v))
 	if len(words) < 3 || len(r.DNSSEC.DS)+len(r.DNSSEC.Keys) >= maxList {
 		return
 	}
@@ -58,17 +60,17 @@ func (r *whoisReply) setDS(v string) {
 	r.DNSSEC.Known, r.DNSSEC.Signed = true, true
 }
 
-// numberedKey is a part of a DS record of .fr: key1-tag, key1-algo, key1-dgst-t, key1-dgst.
+// numberedKey matches a part of a DS record of .fr: key1-tag, key1-algo, key1-dgst-t, key1-dgst.
 var numberedKey = lazy(`^key(\d+)-(tag|algo|dgst-t|dgst)$`)
 
-// keyParts are those seen so far.
+// keyParts are the parts of a DS record seen so far.
 type keyParts struct {
 	number                     string
 	tag, algorithm, digestType uint64
 }
 
-// addKeyPart collects parts; the digest is the last. The type is often given wrongly (the algorithm's number), so the length
-// of the digest has the say.
+// addKeyPart collects the parts of a DS record; the digest is the last. The type is often wrong (the number of the
+// algorithm), so the length of the digest determines it.
 func (r *whoisReply) addKeyPart(key, part, value string) {
 	if r.parts.number != key {
 		r.parts = keyParts{number: key}

@@ -5,32 +5,42 @@ import (
 	"strings"
 )
 
-// The lines that tell that there is no registration, that there is no answer now, and that there never will be one. They are
-// matched against single lines in lower case, in which the domain is written <d>, and only if the text has no data: the
-// same words occur in terms of use.
+// Patterns for lines that say that there is no registration, that the server refuses to answer now, and that the name
+// cannot be registered. They are matched against single lines in lower case, in which <d> stands for the domain. Only
+// texts without data are matched, because terms of use have the same words.
 var (
 	freeLine = lazy(`^(` + strings.Join([]string{
-		`no match`, `no_match`, `not found`, `no entries found`, `error:101: no entries found`, `no data found`, `no found`, `nothing found`,
-		`no (such|matching) (domain|record|object)`, `no objects? found`, `domain( name)?( "?<d>"?)?:? not (found|registered)`,
-		`(the )?(queried |requested )?(object|domain)( name)? (does not exist|was not found|has not been registered|is not registered)`,
+		`no match`, `no_match`, `not found`, `no entries found`, `error:101: no entries found`, `no data found`, `no found`,
+		`nothing found`,
+		`no (such|matching) (domain|record|object)`, `no objects? found`,
+		`domain( name)?( "?<d>"?)?:? not (found|registered)`,
+		`(the )?(queried |requested )?(object|domain)( name)? ` +
+			`(does not exist|was not found|has not been registered|is not registered)`,
 		`object_not_found`, `no_se_encontro_el_objeto`, `we do not have an entry in our database matching your query`,
-		`(status|domain status|registration status|query_status):\s*(220 )?(free|available|not registered|no object found)\s*$`,
-		`no information (available )?about domain( name)? "?<d>`, `(the domain |domain )?["'\[(]?<d>["'\])]?:? (-\s+)?(is |was |has )?(free|available|not found|not registered|not been registered|no match|no existe|does not exist)`,
+		`(status|domain status|registration status|query_status):\s*` +
+			`(220 )?(free|available|not registered|no object found)\s*$`,
+		`no information (available )?about domain( name)? "?<d>`,
+		`(the domain |domain )?["'\[(]?<d>["'\])]?:? (-\s+)?(is |was |has )?` +
+			`(free|available|not found|not registered|not been registered|no match|no existe|does not exist)`,
 		`el dominio no se encuentra registrado`, `the domain has not been registered`, `available$`, `domain unknown`,
 		`this domain name has not been registered`,
 	}, `|`) + `)`)
 	busyLine = lazy(strings.Join([]string{
-		`(quota|limit|rate|number of allowed queries|queries|requests)( has been| was| is)? (exceeded|reached)`, `too many (requests|queries|connections)`,
-		`exceeded (the |your )?(maximum|query|allowed|quota|limit|daily)`, `(query|request|access) (denied|refused|rate)`, `access control`,
-		`try again (later|after|in )`, `blacklisted`, `(has been|are|is) (temporarily )?(blocked|denied|banned)`, `connection refused`,
+		`(quota|limit|rate|number of allowed queries|queries|requests)( has been| was| is)? (exceeded|reached)`,
+		`too many (requests|queries|connections)`,
+		`exceeded (the |your )?(maximum|query|allowed|quota|limit|daily)`, `(query|request|access) (denied|refused|rate)`,
+		`access control`,
+		`try again (later|after|in )`, `blacklisted`, `(has been|are|is) (temporarily )?(blocked|denied|banned)`,
+		`connection refused`,
 		`temporarily unavailable`, `server (is )?(busy|too busy)`, `internal (server )?error`,
 	}, `|`))
-	reservedLine = lazy(`^((domain )?status:\s*(reserved|not allowed|invalid|blocked|restricted|unavailable|premium|withheld)|` +
+	reservedLine = lazy(`^((domain )?status:\s*` +
+		`(reserved|not allowed|invalid|blocked|restricted|unavailable|premium|withheld)|` +
 		`(this|the) (domain )?name (is|has been) (reserved|restricted|blocked)|reserved (domain )?name|` +
 		`this domain cannot be registered|<d> (is reserved|cannot be registered|is not available for registration))`)
 )
 
-// judge tells what a text is. Data counts for more than phrases.
+// judge classifies a text. Data counts more than phrases.
 func (r *whoisReply) judge(text, domain string) verdict {
 	about := r.name == "" || r.name == domain
 	signals := r.signals()
@@ -43,7 +53,7 @@ func (r *whoisReply) judge(text, domain string) verdict {
 			return isReserved
 		}
 		return isFound
-	case slices.ContainsFunc(lines, busyLine().MatchString): // before free: a refusal must never read as one
+	case slices.ContainsFunc(lines, busyLine().MatchString): // before free: a refusal must never count as free
 		return isBusy
 	case slices.ContainsFunc(lines, reservedLine().MatchString):
 		return isReserved
@@ -55,10 +65,12 @@ func (r *whoisReply) judge(text, domain string) verdict {
 	return isUnclear
 }
 
-// signals counts the kinds of data that only a registered domain has. A status counts only as one of EPP: "free" is a status,
-// too.
+// signals counts the kinds of data that only a registered domain has. Only EPP statuses count, because "free" is a
+// status too.
 func (r *whoisReply) signals() (n int) {
-	known := slices.ContainsFunc(r.Statuses, func(s Status) bool { return statusTexts[s.Code] != "" && s.Code != "reserved" })
+	known := slices.ContainsFunc(r.Statuses, func(s Status) bool {
+		return statusTexts[s.Code] != "" && s.Code != "reserved"
+	})
 	for _, yes := range []bool{r.Registrar.Name != "", r.Dates != (Dates{}), len(r.Nameservers) > 0, known} {
 		if yes {
 			n++
@@ -67,7 +79,8 @@ func (r *whoisReply) signals() (n int) {
 	return n
 }
 
-// judgedLines are the lines of a text without signs of comments, in lower case, and with <d> for the domain.
+// judgedLines returns the lines of a text in lower case, without comment characters, and with <d> instead of the
+// domain.
 func judgedLines(text, domain string) []string {
 	text = strings.ToLower(cut(text, maxText))
 	text = strings.ReplaceAll(text, strings.TrimSuffix(domain, "."), "<d>")
@@ -78,7 +91,8 @@ func judgedLines(text, domain string) []string {
 	return lines
 }
 
-// confidence is how far the reading is to be trusted: it names the domain, and has most of what there is to tell.
+// confidence says how reliable the interpretation is. It is high if the text names the domain and has most kinds of
+// data.
 func (r *whoisReply) confidence(domain string) string {
 	named := r.name == domain
 	switch signals := r.signals(); {

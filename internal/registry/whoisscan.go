@@ -6,30 +6,30 @@ import (
 	"sync"
 )
 
-// field is a value of a WHOIS text, which has no format (RFC 3912 §1): a line "key: value", "[key] value", or a line below a
-// heading.
+// field is a value of a WHOIS text, which has no standard format (RFC 3912 §1). It is a line "key: value", a line
+// "[key] value", or a line below a heading.
 type field struct {
-	section string // heading that it stands below, in lower case; may be empty
-	key     string // in lower case; empty for a bare line below a heading
+	section string // the heading above it, in lower case; may be empty
+	key     string // in lower case; empty for a line without a key below a heading
 	value   string
-	block   int // counts the parts between blank lines
+	block   int // number of the block; blank lines separate blocks
 }
 
-// bracket is a line of JPRS: "a. [Domain Name]   EXAMPLE.JP".
+// bracket matches a line of JPRS: "a. [Domain Name]   EXAMPLE.JP".
 var bracket = lazy(`^(?:[a-z]\. ?)?\[([^\]]{1,40})\]\s*(.*)$`)
 
-// scanner reads lines as fields.
+// scanner splits lines into fields.
 type scanner struct {
 	fields  []field
 	section string
-	indent  int // of the heading
+	indent  int // indentation of the heading
 	block   int
 }
 
-// maxLines bounds a text; the longest honest ones are mostly terms of use.
+// maxLines limits the length of a text. The longest valid ones consist mostly of terms of use.
 const maxLines = 2000
 
-// scanWhois reads a text as fields. Comments are left out.
+// scanWhois splits a text into fields. It drops comments.
 func scanWhois(text string) []field {
 	lines := strings.SplitN(text, "\n", maxLines+1)
 	if len(lines) > maxLines {
@@ -41,7 +41,7 @@ func scanWhois(text string) []field {
 		switch {
 		case trimmed == "":
 			s.block++
-			// A heading may be followed by a blank line; anything else ends what stands below it.
+			// A heading may be followed by a blank line. A blank line after any other line ends the section.
 			if n := len(s.fields); n > 0 && s.fields[n-1].section == s.section {
 				s.section = ""
 			}
@@ -53,12 +53,12 @@ func scanWhois(text string) []field {
 	return s.fields
 }
 
-// indentOf is the column in which a line begins; none for a blank line.
+// indentOf returns the indentation of a line.
 func indentOf(line string) int {
 	return len(line) - len(strings.TrimLeft(line, " \t"))
 }
 
-// line reads one line; deeper is whether the next is indented more.
+// line reads one line. deeper reports whether the next line is indented more.
 func (s *scanner) line(indent int, line string, deeper bool) {
 	inside := s.section != "" && indent > s.indent
 	if !inside {
@@ -71,7 +71,7 @@ func (s *scanner) line(indent int, line string, deeper bool) {
 	case ok:
 		s.add(key, value)
 		if strings.HasPrefix(line, "[") || bracket().MatchString(line) {
-			s.section, s.indent = key, indent // more values may follow on lines of their own
+			s.section, s.indent = key, indent // further values may follow on separate lines
 		}
 	case inside && s.open():
 		s.fields[len(s.fields)-1].value += " " + line
@@ -82,17 +82,21 @@ func (s *scanner) line(indent int, line string, deeper bool) {
 	}
 }
 
-// open is whether the last value has a parenthesis that is closed on a later line, as DS records have.
+// open reports whether the last value has a parenthesis that a later line closes, as in DS records.
 func (s *scanner) open() bool {
 	n := len(s.fields)
-	return n > 0 && len(s.fields[n-1].value) < maxWords && strings.Count(s.fields[n-1].value, "(") > strings.Count(s.fields[n-1].value, ")")
+	if n == 0 {
+		return false
+	}
+	last := s.fields[n-1].value
+	return len(last) < maxWords && strings.Count(last, "(") > strings.Count(last, ")")
 }
 
 func (s *scanner) add(key, value string) {
 	s.fields = append(s.fields, field{s.section, key, value, s.block})
 }
 
-// keyValue splits a line "key: value", also "key....: value" and "[key] value".
+// keyValue splits a line "key: value", "key....: value" or "[key] value".
 func keyValue(line string) (key, value string, ok bool) {
 	if m := bracket().FindStringSubmatch(line); m != nil {
 		return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
@@ -109,8 +113,8 @@ func keyValue(line string) (key, value string, ok bool) {
 	return strings.Join(words, " "), strings.TrimSpace(value), true
 }
 
-// lazy is an expression that is made when a text is first held against it: a server that never asks a registry has no use for
-// the memory.
+// lazy returns a function that compiles an expression at its first call. A server that never queries a registry does
+// not need the memory.
 func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// node is a value of a JSON text that does not keep to its specification. Registries send an object where one of a list is
-// due, numbers as strings and strings as numbers; so a node is read as what is needed, if there is any way to.
+// node is a value of a JSON reply that may not follow its specification. Registries send an object instead of a list,
+// numbers as strings and strings as numbers. So a node is converted to the needed type if possible.
 type node struct{ v any }
 
 var errNotJSON = errors.New("the reply is not JSON")
@@ -18,13 +18,13 @@ func parseJSON(body []byte) (node, error) {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
 	d.UseNumber()
 	var n node
-	if d.Decode(&n.v) != nil { // its words could quote the reply
+	if d.Decode(&n.v) != nil { // discard the error: its text could quote the reply
 		return node{}, errNotJSON
 	}
 	return n, nil
 }
 
-// get is the member of an object; an empty node if there is none.
+// get returns the member of an object, or an empty node.
 func (n node) get(key string) node {
 	m, _ := n.v.(map[string]any)
 	return node{m[key]}
@@ -32,10 +32,10 @@ func (n node) get(key string) node {
 
 func (n node) exists() bool { return n.v != nil }
 
-// maxList bounds what is read of a list: no domain has as many of anything.
+// maxList limits how much of a list is read. No domain has as many values.
 const maxList = 100
 
-// list is the elements of an array; of anything else, that one.
+// list returns the elements of an array. Any other value is a list of one.
 func (n node) list() []node {
 	switch v := n.v.(type) {
 	case nil:
@@ -51,7 +51,7 @@ func (n node) list() []node {
 	}
 }
 
-// at is the element of an array; an empty node if there is none.
+// at returns the element of an array, or an empty node.
 func (n node) at(i int) node {
 	a, _ := n.v.([]any)
 	if i >= len(a) {
@@ -60,7 +60,7 @@ func (n node) at(i int) node {
 	return node{a[i]}
 }
 
-// text is a string, a number or a boolean as text fit to be shown.
+// text returns a string, a number or a boolean as text that is safe to show.
 func (n node) text() string {
 	switch v := n.v.(type) {
 	case string:
@@ -75,13 +75,13 @@ func (n node) text() string {
 
 func (n node) word() string { return strings.ToLower(n.text()) }
 
-// number is a whole number of so many bits.
+// number returns an unsigned number of at most so many bits.
 func (n node) number(bits int) (uint64, bool) {
 	v, err := strconv.ParseUint(strings.TrimSuffix(n.text(), ".0"), 10, bits)
 	return v, err == nil
 }
 
-// truth is a boolean, if it is one.
+// truth returns a boolean, and whether the value is one.
 func (n node) truth() (yes, known bool) {
 	switch n.word() {
 	case "true", "yes", "1":

@@ -24,7 +24,7 @@ import (
 )
 
 // counted counts the fetches of the list of servers.
-func (w *world) counted() *atomic.Int32 {
+func (w *network) counted() *atomic.Int32 {
 	n := new(atomic.Int32)
 	serve := w.web["data.iana.org"]
 	w.web["data.iana.org"] = func(rw http.ResponseWriter, r *http.Request) { n.Add(1); serve(rw, r) }
@@ -37,18 +37,18 @@ func TestBootstrapIsKept(t *testing.T) {
 		name    string
 		header  map[string]string
 		status  int
-		fetches []int32 // after the first lookup, 2 h, 23 h, 25 h and 50 h later
+		fetches []int32 // after the first lookup, and 2 h, 23 h, 25 h and 50 h later
 	}{
 		{"for a day", nil, 200, []int32{1, 1, 1, 2, 3}},
-		{"for a day, whatever the server says", map[string]string{"Cache-Control": "max-age=60"}, 200, []int32{1, 1, 1, 2, 3}},
+		{"for a day, with a shorter max-age", map[string]string{"Cache-Control": "max-age=60"}, 200, []int32{1, 1, 1, 2, 3}},
 		{"by Expires", map[string]string{"Expires": "Mon, 03 Jan 2000 00:00:00 GMT"}, 200, []int32{1, 1, 1, 1, 2}},
 		{"by max-age", map[string]string{"Cache-Control": "public, max-age=172800"}, 200, []int32{1, 1, 1, 1, 2}},
-		{"not, if it cannot be had", nil, 500, []int32{1, 2, 3, 4, 5}},
+		{"not after a failure", nil, 500, []int32{1, 2, 3, 4, 5}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newNetwork(t)
 				list := w.web["data.iana.org"]
 				w.web["data.iana.org"] = func(rw http.ResponseWriter, r *http.Request) {
 					for k, v := range tt.header {
@@ -65,7 +65,7 @@ func TestBootstrapIsKept(t *testing.T) {
 				for i, after := range []time.Duration{0, 2, 23, 25, 50} {
 					time.Sleep(time.Until(began.Add(after * time.Hour)))
 					w.lookup("example.com")
-					w.lookup("example.net") // within a minute even what failed is not asked for again
+					w.lookup("example.net") // even a failed fetch is not repeated within a minute
 					if n.Load() != tt.fetches[i] {
 						t.Errorf("after %d h: fetched %d times, want %d", after, n.Load(), tt.fetches[i])
 					}
@@ -75,10 +75,10 @@ func TestBootstrapIsKept(t *testing.T) {
 	}
 }
 
-// TestBootstrapIsFetchedOnce has many ask at once.
+// TestBootstrapIsFetchedOnce looks up domains concurrently.
 func TestBootstrapIsFetchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newNetwork(t)
 		n := w.counted()
 		for range 4 {
 			go w.lookup("example.com")
@@ -91,10 +91,10 @@ func TestBootstrapIsFetchedOnce(t *testing.T) {
 	})
 }
 
-// TestOldBootstrap has a list that was read once, and cannot be had again: it still serves.
+// TestOldBootstrap has a list that was fetched once and is not available later. The old one must be used.
 func TestOldBootstrap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newNetwork(t)
 		w.counted()
 		w.lookup("example.com")
 		w.web["data.iana.org"] = serve(500, "")
@@ -105,10 +105,10 @@ func TestOldBootstrap(t *testing.T) {
 	})
 }
 
-// TestRate asks one registry often: five times at once, and then twice a second.
+// TestRate queries one registry often: five queries at once, and then two per second.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newNetwork(t)
 		w.counted()
 		began := time.Now()
 		for i := range 9 {
@@ -119,7 +119,7 @@ func TestRate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		for range 100 { // who cannot wait takes no one's place
+		for range 100 { // lookups that cannot wait must not use up the rate
 			w.client.Lookup(ctx, dnsname.MustParse("example.com"))
 		}
 		began = time.Now()
@@ -129,25 +129,26 @@ func TestRate(t *testing.T) {
 	})
 }
 
-func TestNamesThatNobodyIsAskedAbout(t *testing.T) {
+func TestNamesWithoutQuery(t *testing.T) {
 	for _, name := range []string{"com", "co.uk", ".", `a\032b.com`, `a\013\010quit.com`} {
-		w := newWorldWithoutTime(t)
+		w := newRealTimeNetwork(t)
 		r := w.lookup(name)
-		if r.State != registry.Unknown || len(w.dials) > 0 || !strings.HasPrefix(r.Why, "Nobody was asked") {
+		if r.State != registry.Unknown || len(w.dials) > 0 || !strings.HasPrefix(r.Why, "No server was queried") {
 			t.Errorf("%s: %s, %s, connections %q", name, r.State, r.Why, w.dials)
 		}
 	}
 }
 
-func newWorldWithoutTime(t *testing.T) *world {
-	w := &world{t: t}
+// newRealTimeNetwork returns a network without servers, for tests outside a synctest bubble.
+func newRealTimeNetwork(t *testing.T) *network {
+	w := &network{t: t}
 	w.client = &registry.Client{Dial: w.dial}
 	return w
 }
 
-// TestCancelled has the caller leave.
+// TestCancelled cancels the context of the caller.
 func TestCancelled(t *testing.T) {
-	w := newWorldWithoutTime(t)
+	w := newRealTimeNetwork(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r, err := w.client.Lookup(ctx, dnsname.MustParse("example.com"))
@@ -156,11 +157,11 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSpecialAddresses names special addresses as those of registries: nothing is opened.
+// TestSpecialAddresses uses special addresses as those of registries. No connection may be opened.
 func TestSpecialAddresses(t *testing.T) {
 	special := specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
 	opens := func(a netip.Addr) bool {
-		w := newWorldWithoutTime(t)
+		w := newRealTimeNetwork(t)
 		w.client.Allow = special.Public
 		w.client.Bootstrap = "http://" + netip.AddrPortFrom(a, 80).String() + "/"
 		w.client.WhoisRoot = netip.AddrPortFrom(a, 43).String()
@@ -179,16 +180,19 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// TestRealSockets has a registry on loopback, as a lab has: the names are the famous ones, and Dial knows where they are.
+// TestRealSockets runs a registry on loopback addresses, as a lab does. It has public host names, which Dial maps to
+// them.
 func TestRealSockets(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("data.iana.org/rdap/dns.json", serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1/"]]]}`))
+	mux.HandleFunc("data.iana.org/rdap/dns.json",
+		serve(200, `{"services":[[["com"],["https://rdap.registry.example/v1/"]]]}`))
 	mux.HandleFunc("rdap.registry.example/v1/domain/example.com", serve(200, fixture(t, "rdap/example.com.json")))
-	mux.HandleFunc("rdap.registrar.example/rdap/domain/EXAMPLE.COM", serve(200, fixture(t, "rdap/registrar.example.com.json")))
+	mux.HandleFunc("rdap.registrar.example/rdap/domain/EXAMPLE.COM",
+		serve(200, fixture(t, "rdap/registrar.example.com.json")))
 	web := httptest.NewUnstartedServer(mux)
 	web.TLS = authority(t).config()
 	web.EnableHTTP2 = true
-	web.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that do not trust it
+	web.Config.ErrorLog = log.New(io.Discard, "", 0) // from clients that do not trust it
 	web.StartTLS()
 	defer web.Close()
 	whois, err := net.Listen("tcp", "127.0.0.1:0")
@@ -204,7 +208,8 @@ func TestRealSockets(t *testing.T) {
 			}
 			var query string
 			fmt.Fscanln(conn, &query)
-			io.WriteString(conn, map[string]string{"org": "whois: whois.pir.example\r\n", "example.org": "Domain not found.\r\n"}[query])
+			io.WriteString(conn, map[string]string{"org": "whois: whois.pir.example\r\n",
+				"example.org": "Domain not found.\r\n"}[query])
 			conn.Close()
 		}
 	}()
@@ -216,24 +221,26 @@ func TestRealSockets(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, to)
 		}}
-	if r := find(t, client, "www.example.com"); r.State != registry.Registered || len(r.Asked) != 3 || r.Dates.RegistrarExpires.IsZero() {
+	if r := find(t, client, "www.example.com"); r.State != registry.Registered || len(r.Asked) != 3 ||
+		r.Dates.RegistrarExpires.IsZero() {
 		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
 	}
 	if r := find(t, client, "example.org"); r.State != registry.Free || r.Source != registry.WHOIS {
 		t.Errorf("%s: %s %q", r.State, r.Why, asked(r))
 	}
 	strict := &registry.Client{Roots: client.Roots, Dial: client.Dial}
-	if r := find(t, strict, "www.example.com"); r.State != registry.Unknown || !strings.Contains(r.Why, "not a public one") {
+	if r := find(t, strict, "www.example.com"); r.State != registry.Unknown ||
+		!strings.Contains(r.Why, "not a public one") {
 		t.Errorf("loopback was asked without being allowed: %s: %s", r.State, r.Why)
 	}
 	untrusting := &registry.Client{Allow: client.Allow, Dial: client.Dial}
 	if r := find(t, untrusting, "www.example.com"); r.Source == registry.RDAP {
-		t.Error("a certificate of nobody's was trusted")
+		t.Error("a certificate of an unknown authority was trusted")
 	}
 }
 
-// TestDefaultDial has no Dial of its own: Allow is asked for the address that is connected to, not only for the one that was
-// named, because a name may stand for another one by then.
+// TestDefaultDial has no Dial function. Allow must be called with the address of the connection, and not only with
+// the address in the URL: a name may resolve to another address later.
 func TestDefaultDial(t *testing.T) {
 	web := httptest.NewServer(serve(200, `{"services":[[["com"],["http://192.0.2.1/"]]]}`))
 	defer web.Close()

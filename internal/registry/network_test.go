@@ -28,36 +28,40 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 )
 
-// world has the servers of registries in memory, by host name. In a synctest bubble its time is fake.
-type world struct {
+// network has the servers of registries in memory, by host name. In a synctest bubble its time is fake.
+type network struct {
 	t      *testing.T
 	web    map[string]http.HandlerFunc
 	whois  map[string]func(query string, w io.Writer)
-	addr   map[string]string // of hosts that are not on loopback
+	addr   map[string]string // addresses of hosts that are not on loopback
 	client *registry.Client
 
 	mu    sync.Mutex // guards dials
 	dials []string
 }
 
-// newWorld has IANA's two servers, which know one registry, of com, net and org, that has neither RDAP nor WHOIS yet.
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, addr: map[string]string{}, web: map[string]http.HandlerFunc{
+// newNetwork returns a network with IANA's two servers. They list one registry for com, net and org, which has no
+// servers yet.
+func newNetwork(t *testing.T) *network {
+	w := &network{t: t, addr: map[string]string{}, web: map[string]http.HandlerFunc{
 		"data.iana.org": func(rw http.ResponseWriter, _ *http.Request) {
-			io.WriteString(rw, `{"version":"1.0","services":[[["com","net","org"],["http://rdap.registry.example/insecure/","https://rdap.registry.example/v1"]]]}`)
+			io.WriteString(rw,
+				`{"version":"1.0","services":[[["com","net","org"],`+
+					`["http://rdap.registry.example/insecure/","https://rdap.registry.example/v1"]]]}`)
 		},
 	}, whois: map[string]func(string, io.Writer){
 		"whois.iana.org": func(q string, w io.Writer) {
-			fmt.Fprintf(w, "%% IANA WHOIS server\r\n\r\nrefer:        whois.registry.example\r\n\r\ndomain:       %s\r\n\r\nwhois:        whois.registry.example\r\n", strings.ToUpper(q))
+			fmt.Fprintf(w, "%% IANA WHOIS server\r\n\r\nrefer:        whois.registry.example\r\n\r\ndomain:       %s\r\n"+
+				"\r\nwhois:        whois.registry.example\r\n", strings.ToUpper(q))
 		},
 	}}
-	// Pipes have no buffer: two ends that say goodbye at once wait for crypto/tls to give up, after 5 s.
+	// Pipes have no buffer: if both ends send close_notify at once, they block until crypto/tls gives up after 5 s.
 	t.Cleanup(func() { time.Sleep(time.Minute) })
 	w.client = &registry.Client{Dial: w.dial, Roots: authority(t).pool, Allow: netip.Addr.IsLoopback}
 	return w
 }
 
-func (w *world) lookup(name string) registry.Registration {
+func (w *network) lookup(name string) registry.Registration {
 	w.t.Helper()
 	return find(w.t, w.client, name)
 }
@@ -71,7 +75,7 @@ func find(t *testing.T, c *registry.Client, name string) registry.Registration {
 	return r
 }
 
-// serve answers with a file or a text for any path.
+// serve replies with a status and a body for any path.
 func serve(status int, body string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/rdap+json")
@@ -93,7 +97,7 @@ func fixture(t *testing.T, name string) string {
 	return string(b)
 }
 
-func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (w *network) dial(_ context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
 	return addressed{ours, net.TCPAddrFromAddrPort(addr)}, nil
 }
 
-// addressed is a connection that seems to be one of TCP.
+// addressed is a connection with a TCP address.
 type addressed struct {
 	net.Conn
 	remote net.Addr
@@ -160,7 +164,7 @@ func (l *oneListener) Accept() (net.Conn, error) {
 func (l *oneListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
 func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// ca signs certificates for any host, valid in the time of a bubble, too.
+// ca signs certificates for any host. They are also valid at the time of a synctest bubble.
 type ca struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -202,8 +206,8 @@ func authority(t *testing.T) *ca {
 func (c *ca) config() *tls.Config {
 	return &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(2), DNSNames: []string{h.ServerName}, NotBefore: c.cert.NotBefore, NotAfter: c.cert.NotAfter,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			SerialNumber: big.NewInt(2), DNSNames: []string{h.ServerName}, NotBefore: c.cert.NotBefore,
+			NotAfter: c.cert.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}
 		der, err := x509.CreateCertificate(rand.Reader, template, c.cert, &c.key.PublicKey, c.key)
 		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: c.key}, err
