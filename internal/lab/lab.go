@@ -97,7 +97,7 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 			cancel()
 			return err
 		}
-		for famous, place := range sockets.Places() {
+		for famous, place := range sockets.Addrs() {
 			l.table.places[famous.String()] = place.String()
 		}
 		services = append(services, sockets.Run)

@@ -36,7 +36,7 @@ type Server struct {
 // ParseServer parses a server: an IP address with an optional port, and an optional transport before it. The name in
 // the certificate of a TLS server follows after a "#":
 //
-// \t192.0.2.1  [2001:db8::1]:5353  tcp://192.0.2.1  tls://192.0.2.1:853#dns.example.org
+//	192.0.2.1  [2001:db8::1]:5353  tcp://192.0.2.1  tls://192.0.2.1:853#dns.example.org
 //
 // Host names are not accepted: a DNS server would be needed to resolve them.
 func ParseServer(s string) (Server, error) {

@@ -10,17 +10,18 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// view is what a name has for some clients.
+// view is a record set that only some clients get.
 type view struct {
 	clients netip.Prefix
 	key     key
 	set     []dns.RR
 }
 
-// zoneLocked is the SOA record of the deepest zone that a name is in; nil if it is in none.
+// zoneLocked returns the SOA record of the deepest zone that contains a name, or nil. Callers of functions with the
+// suffix Locked hold mu.
 func (s *Server) zoneLocked(name dnsname.Name) *dns.SOA { return s.zones[s.apexLocked(name)] }
 
-// apexLocked is the deepest zone that a name is in; zero if it is in none.
+// apexLocked returns the deepest zone that contains a name, or the zero name.
 func (s *Server) apexLocked(name dnsname.Name) dnsname.Name {
 	for n := name; !n.IsZero(); n = n.Parent() {
 		if s.zones[n] != nil {
@@ -30,7 +31,7 @@ func (s *Server) apexLocked(name dnsname.Name) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// answerLocked answers as an authority does (RFC 1034 §4.3.2).
+// answerLocked answers as an authority (RFC 1034 §4.3.2).
 func (s *Server) answerLocked(q *query) {
 	r, k := q.reply, q.key
 	r.Authoritative = true
@@ -47,7 +48,7 @@ func (s *Server) answerLocked(q *query) {
 	}
 	for seen := map[dnsname.Name]bool{}; !seen[k.name]; {
 		seen[k.name] = true
-		if s.zoneLocked(k.name) == nil { // a CNAME led out of what we know
+		if s.zoneLocked(k.name) == nil { // a CNAME points outside the zones of this server
 			break
 		}
 		next, more := s.stepLocked(q, k)
@@ -59,7 +60,7 @@ func (s *Server) answerLocked(q *query) {
 	s.signLocked(q)
 }
 
-// stepLocked adds what there is for one name of a chain, and tells the next name of it.
+// stepLocked adds the records for one name of an alias chain. It returns the next name of the chain.
 func (s *Server) stepLocked(q *query, k key) (next dnsname.Name, more bool) {
 	r := q.reply
 	if s.referLocked(k, r) {
@@ -72,31 +73,31 @@ func (s *Server) stepLocked(q *query, k key) (next dnsname.Name, more bool) {
 	}
 	if alias := s.setLocked(q, key{k.name, dns.TypeCNAME}); len(alias) > 0 {
 		s.addLocked(q, key{k.name, dns.TypeCNAME}, alias)
-		return dnsname.MustParse(alias[0].(*dns.CNAME).Target), !s.manner.lazy
+		return dnsname.MustParse(alias[0].(*dns.CNAME).Target), !s.behavior.lazy
 	}
 	if set := s.dnameLocked(k.name); set != nil {
 		r.Answer = append(r.Answer, dns.Copy(set[0]), set[1])
 		return dnsname.MustParse(set[1].(*dns.CNAME).Target), true
 	}
-	if !s.existsLocked(k.name) && len(s.wildcardLocked(k.name)) == 0 || s.manner.hollow && !s.hasLocked(k.name) {
+	if !s.existsLocked(k.name) && len(s.wildcardLocked(k.name)) == 0 || s.behavior.hollow && !s.hasLocked(k.name) {
 		r.Rcode = dns.RcodeNameError
 	}
 	switch soa := s.zones[s.signingLocked(k.name, k.typ)]; {
-	case s.manner.loose:
+	case s.behavior.loose:
 		r.Ns = append(r.Ns, dns.Copy(soa))
-	case !s.manner.bare:
+	case !s.behavior.bare:
 		r.Ns = append(r.Ns, negative(soa))
 	}
 	return next, false
 }
 
-// existsLocked reports whether a name has records, or names below it that have some.
+// existsLocked reports whether a name or a name below it has records.
 func (s *Server) existsLocked(name dnsname.Name) bool {
 	return s.names[name] > 0 || s.zones[name] != nil
 }
 
-// setLocked are the records of a name and type for the one who asks; each zone has an SOA record without being told. A name that
-// does not exist has those of the wildcard at its closest encloser (RFC 4592 §3.3.1).
+// setLocked returns the records of a name and type for the client. Each zone has an SOA record even without a
+// command. A name that does not exist has the records of the wildcard at its closest encloser (RFC 4592 §3.3.1).
 func (s *Server) setLocked(q *query, k key) []dns.RR {
 	if set := s.viewLocked(q, k); set != nil {
 		return set
@@ -126,7 +127,7 @@ func (s *Server) setLocked(q *query, k key) []dns.RR {
 	return set
 }
 
-// viewLocked are the records of a name and type for the one who asks, if there are special ones.
+// viewLocked returns the records of a name and type from the view of the client, if there is one.
 func (s *Server) viewLocked(q *query, k key) (set []dns.RR) {
 	for _, v := range s.views {
 		if v.key != k {
@@ -140,7 +141,7 @@ func (s *Server) viewLocked(q *query, k key) (set []dns.RR) {
 	return set
 }
 
-// wildcardLocked are all records of the wildcard that a name which does not exist would have.
+// wildcardLocked returns all records of the wildcard that matches a name that does not exist.
 func (s *Server) wildcardLocked(name dnsname.Name) (all []dns.RR) {
 	star, err := s.encloserLocked(name).Child("*")
 	if err != nil || s.names[star] == 0 {
@@ -154,7 +155,7 @@ func (s *Server) wildcardLocked(name dnsname.Name) (all []dns.RR) {
 	return all
 }
 
-// encloserLocked is the closest name above one that exists.
+// encloserLocked returns the closest encloser of a name: its nearest existing ancestor.
 func (s *Server) encloserLocked(name dnsname.Name) dnsname.Name {
 	n := name.Parent()
 	for !n.IsZero() && !s.existsLocked(n) {
@@ -163,7 +164,7 @@ func (s *Server) encloserLocked(name dnsname.Name) dnsname.Name {
 	return n
 }
 
-// hasLocked reports whether a name has records itself.
+// hasLocked reports whether a name itself has records.
 func (s *Server) hasLocked(name dnsname.Name) bool {
 	for k := range s.sets {
 		if k.name == name {
@@ -173,13 +174,13 @@ func (s *Server) hasLocked(name dnsname.Name) bool {
 	return s.zones[name] != nil
 }
 
-// addLocked adds copies of the records of a set, so that nobody can change ours.
+// addLocked adds copies of the records of a set, so that callers cannot change the originals.
 func (s *Server) addLocked(q *query, k key, set []dns.RR) {
 	first := 0
-	if s.manner.rotate {
+	if s.behavior.rotate {
 		first = q.nth % len(set)
 	}
-	ttls := s.manner.ttls[k]
+	ttls := s.behavior.ttls[k]
 	for i := range set {
 		rec := dns.Copy(set[(first+i)%len(set)])
 		if len(ttls) > 0 {
@@ -189,17 +190,17 @@ func (s *Server) addLocked(q *query, k key, set []dns.RR) {
 	}
 }
 
-// negative is the SOA record of a negative answer (RFC 2308 §3).
+// negative returns the SOA record of a negative answer (RFC 2308 §3).
 func negative(soa *dns.SOA) dns.RR {
 	c := dns.Copy(soa).(*dns.SOA)
 	c.Hdr.Ttl = min(c.Hdr.Ttl, c.Minttl)
 	return c
 }
 
-// transferLocked gives the whole zone, in one message over TCP (RFC 5936), or refuses to.
+// transferLocked sends the whole zone in one message over TCP (RFC 5936), or refuses.
 func (s *Server) transferLocked(q *query) {
 	soa := s.zones[q.name]
-	if !s.manner.transfers || soa == nil || q.way.transport == resolve.UDP {
+	if !s.behavior.transfers || soa == nil || q.via.transport == resolve.UDP {
 		q.reply.Rcode, q.reply.Authoritative = dns.RcodeRefused, false
 		return
 	}
@@ -212,10 +213,11 @@ func (s *Server) transferLocked(q *query) {
 	q.reply.Answer = append(q.reply.Answer, soa)
 }
 
-// chaosLocked tells which server this is (RFC 4892).
+// chaosLocked answers queries for the identity of the server (RFC 4892).
 func (s *Server) chaosLocked(q *query) {
 	q.reply.Authoritative = false
-	if id := s.manner.nsid; id != "" && q.typ == dns.TypeTXT && (q.name.String() == "id.server." || q.name.String() == "hostname.bind.") {
+	if id := s.behavior.nsid; id != "" && q.typ == dns.TypeTXT && (q.name.String() == "id.server." ||
+		q.name.String() == "hostname.bind.") {
 		head := dns.RR_Header{Name: q.msg.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassCHAOS}
 		q.reply.Answer = []dns.RR{&dns.TXT{Hdr: head, Txt: []string{id}}}
 		return
@@ -223,7 +225,7 @@ func (s *Server) chaosLocked(q *query) {
 	q.reply.Rcode = dns.RcodeRefused
 }
 
-// putLocked replaces the records of a name and type; none remove it.
+// putLocked replaces the records of a name and type. An empty set removes them.
 func (s *Server) putLocked(k key, set []dns.RR) {
 	if soa := s.zones[k.name]; soa != nil && k.typ == dns.TypeSOA && len(set) > 0 {
 		s.zones[k.name] = set[len(set)-1].(*dns.SOA)

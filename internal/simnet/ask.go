@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// serverTime is how long a resolver waits for one server before it asks the next.
+	// serverTime is how long a resolver waits for one server before it queries the next.
 	serverTime = 100 * time.Millisecond
-	// avoidTime is how long a server that failed is asked last.
+	// avoidTime is how long a server is queried last after a failure.
 	avoidTime = time.Minute
 )
 
-// askZone asks the servers of a zone until one has a reply that is of use.
+// askZone queries the servers of a zone until one sends a useful reply.
 func (w *walk) askZone(ctx context.Context, d delegation, k key, depth int) (*dns.Msg, error) {
 	if len(d.addrs) == 0 {
 		d.addrs = w.addresses(ctx, d, depth)
@@ -33,24 +33,25 @@ func (w *walk) askZone(ctx context.Context, d delegation, k key, depth int) (*dn
 		if err == nil && useful(d.zone, m) {
 			return m, nil
 		}
-		w.mem.mu.Lock()
-		w.mem.failed[to] = time.Now()
-		w.mem.mu.Unlock()
+		w.resolver.mu.Lock()
+		w.resolver.failed[to] = time.Now()
+		w.resolver.mu.Unlock()
 	}
 	return nil, errUnreachable
 }
 
-// inOrder are the servers as they are asked: each question begins with another one, and those that failed lately come last.
+// inOrder returns the servers in query order: different questions begin with different servers, and recently failed
+// servers come last.
 func (w *walk) inOrder(addrs []netip.AddrPort, k key) []netip.AddrPort {
 	if len(addrs) == 0 {
 		return nil
 	}
 	first := (len(k.name.Wire()) + int(k.typ)) % len(addrs)
 	out := append(slices.Clone(addrs[first:]), addrs[:first]...)
-	w.mem.mu.Lock()
-	defer w.mem.mu.Unlock()
+	w.resolver.mu.Lock()
+	defer w.resolver.mu.Unlock()
 	bad := func(a netip.AddrPort) int {
-		if at, ok := w.mem.failed[a]; ok && time.Since(at) < avoidTime {
+		if at, ok := w.resolver.failed[a]; ok && time.Since(at) < avoidTime {
 			return 1
 		}
 		return 0
@@ -59,11 +60,11 @@ func (w *walk) inOrder(addrs []netip.AddrPort, k key) []netip.AddrPort {
 	return out
 }
 
-// addresses are those of the servers of a zone for which there is no glue.
+// addresses looks up the addresses of a zone's servers that have no glue.
 func (w *walk) addresses(ctx context.Context, d delegation, depth int) (out []netip.AddrPort) {
 	for _, host := range d.hosts {
 		if host.IsIn(d.zone) {
-			continue // only its own server could tell
+			continue // only the zone itself has the address
 		}
 		for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
 			e, err := w.lookup(ctx, key{host, typ}, depth+1)
@@ -78,7 +79,7 @@ func (w *walk) addresses(ctx context.Context, d delegation, depth int) (out []ne
 	return out
 }
 
-// askServer asks one server, and again without EDNS if that seems to be the trouble.
+// askServer queries one server. It retries without EDNS if the server rejects or ignores the first query.
 func (w *walk) askServer(ctx context.Context, to netip.AddrPort, k key) (*dns.Msg, error) {
 	for _, edns := range []bool{true, false} {
 		query := new(dns.Msg).SetQuestion(k.name.String(), k.typ)

@@ -10,24 +10,24 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// cache is what a resolver knows. Names that do not exist are kept under type 0, as that is so for all types.
+// cache is the cache of a resolver. Names that do not exist are stored with type 0, because they exist for no type.
 type cache struct {
 	entries map[key]entry
 	cuts    map[dnsname.Name]delegation
 	ranges  []gap
 }
 
-// entry is what one name has of a type, or that it has none.
+// entry is a positive or negative answer for one name and type.
 type entry struct {
 	rcode  int
-	answer []dns.RR // with signatures
-	ns     []dns.RR // of a negative one
+	answer []dns.RR // including signatures
+	ns     []dns.RR // authority section of a negative answer
 	from   time.Time
 	until  time.Time
 	stale  bool
 }
 
-// delegation is a zone and its servers as its parent has them.
+// delegation is a zone and its servers according to its parent.
 type delegation struct {
 	zone  dnsname.Name
 	hosts []dnsname.Name
@@ -35,7 +35,7 @@ type delegation struct {
 	until time.Time
 }
 
-// gap is a range of names of which none exists.
+// gap is a range of names in which no name exists.
 type gap struct {
 	zone, after, before dnsname.Name
 	entry               entry
@@ -43,7 +43,7 @@ type gap struct {
 
 func newCache() *cache { return &cache{entries: map[key]entry{}, cuts: map[dnsname.Name]delegation{}} }
 
-// find is what is known of a name and has not run out.
+// find returns the entry for a name that has not expired.
 func (c *cache) find(k key, now time.Time, ranges bool) (entry, bool) {
 	if e, ok := c.kept(k, now); ok {
 		return e, true
@@ -57,7 +57,7 @@ func (c *cache) find(k key, now time.Time, ranges bool) (entry, bool) {
 	return entry{}, false
 }
 
-// kept is what was kept of a name, and has not run out at a time.
+// kept returns the entry for a name that has not expired at a time.
 func (c *cache) kept(k key, at time.Time) (entry, bool) {
 	for _, k := range []key{k, {k.name, dns.TypeCNAME}, {k.name, 0}} {
 		if e, ok := c.entries[k]; ok && at.Before(e.until) && (k.typ != dns.TypeCNAME || len(e.answer) > 0) {
@@ -67,10 +67,10 @@ func (c *cache) kept(k key, at time.Time) (entry, bool) {
 	return entry{}, false
 }
 
-// staleTTL is what stale answers are given out with (RFC 8767 §4).
+// staleTTL is the TTL of stale answers (RFC 8767 §4).
 const staleTTL = 30
 
-// expired is what was known of a name.
+// expired returns the entry for a name even if it has expired.
 func (c *cache) expired(k key) (entry, bool) {
 	e, ok := c.kept(k, time.Time{})
 	e.stale = true
@@ -78,7 +78,7 @@ func (c *cache) expired(k key) (entry, bool) {
 	return e, ok
 }
 
-// closest is the deepest zone above a name whose servers are known. The DS of a zone is with its parent.
+// closest returns the deepest zone above a name whose servers are known. The DS records of a zone are in its parent.
 func (c *cache) closest(k key, now time.Time) (delegation, bool) {
 	n := k.name
 	if k.typ == dns.TypeDS {
@@ -92,7 +92,7 @@ func (c *cache) closest(k key, now time.Time) (delegation, bool) {
 	return delegation{}, false
 }
 
-// keep remembers a reply to a question.
+// keep stores the reply to a question.
 func (c *cache) keep(k key, e entry) {
 	if e.until.Equal(e.from) {
 		return
@@ -113,7 +113,7 @@ func (c *cache) keep(k key, e entry) {
 	}
 }
 
-// zone is the one that a negative entry is of.
+// zone returns the zone of a negative entry.
 func (e entry) zone() dnsname.Name {
 	for _, rec := range e.ns {
 		if rec.Header().Rrtype == dns.TypeSOA {
@@ -123,8 +123,8 @@ func (e entry) zone() dnsname.Name {
 	return dnsname.Root
 }
 
-// newEntry takes from a reply what it says of the name itself; what its aliases lead to is asked for apart, as each record set
-// has a life of its own in a cache.
+// newEntry takes only the records of the name itself from a reply. Alias targets are queried separately, because each
+// record set expires on its own in a cache.
 func newEntry(k key, m *dns.Msg, longest limits, now time.Time) entry {
 	e := entry{from: now, until: now}
 	for _, rec := range m.Answer {
@@ -135,15 +135,15 @@ func newEntry(k key, m *dns.Msg, longest limits, now time.Time) entry {
 		}
 	}
 	if len(e.answer) > 0 {
-		// Signatures go behind what they sign.
+		// Put signatures after the records that they sign.
 		slices.SortStableFunc(e.answer, func(a, b dns.RR) int { return isSignature(a) - isSignature(b) })
-		ttl := clamp(least(e.answer), longest.positive)
+		ttl := clamp(minTTL(e.answer), longest.positive)
 		e.answer, e.until = withTTL(e.answer, ttl), now.Add(time.Duration(ttl)*time.Second)
 		return e
 	}
 	e.rcode, e.ns = m.Rcode, m.Ns
 	for _, rec := range m.Ns {
-		if soa, ok := rec.(*dns.SOA); ok { // without one it must not be kept (RFC 2308 §5)
+		if soa, ok := rec.(*dns.SOA); ok { // without an SOA the answer must not be cached (RFC 2308 §5)
 			ttl := clamp(min(soa.Hdr.Ttl, soa.Minttl), longest.negative)
 			e.ns, e.until = withTTL(m.Ns, ttl), now.Add(time.Duration(ttl)*time.Second)
 		}
@@ -163,7 +163,8 @@ func isSignature(rec dns.RR) int {
 	return 0
 }
 
-func least(set []dns.RR) uint32 {
+// minTTL returns the smallest TTL of a set.
+func minTTL(set []dns.RR) uint32 {
 	ttl := set[0].Header().Ttl
 	for _, rec := range set {
 		ttl = min(ttl, rec.Header().Ttl)
@@ -171,12 +172,12 @@ func least(set []dns.RR) uint32 {
 	return ttl
 }
 
-// withTTL are copies of records.
+// withTTL returns copies of records with another TTL.
 func withTTL(set []dns.RR, ttl uint32) []dns.RR {
 	return copies(set, func(h *dns.RR_Header) { h.Ttl = ttl })
 }
 
-// copies are copies of records with another header.
+// copies returns copies of records with a changed header.
 func copies(set []dns.RR, change func(*dns.RR_Header)) (out []dns.RR) {
 	for _, rec := range set {
 		rec = dns.Copy(rec)
@@ -186,14 +187,14 @@ func copies(set []dns.RR, change func(*dns.RR_Header)) (out []dns.RR) {
 	return out
 }
 
-// aged is the entry as it is given out: with the time that is left, in whole seconds.
+// aged returns the entry as it is sent: with the remaining lifetime as TTL, in whole seconds.
 func (e entry) aged(now time.Time) entry {
 	left := uint32((e.until.Sub(now) + time.Second - 1) / time.Second)
 	e.answer, e.ns = withTTL(e.answer, left), withTTL(e.ns, left)
 	return e
 }
 
-// addTo adds the entry to a reply. Signatures are for those who want them.
+// addTo adds the entry to a reply. Only clients with the DO bit get signatures.
 func (e entry) addTo(q *query) {
 	wanted := func(section []dns.RR) (out []dns.RR) {
 		for _, rec := range section {
@@ -216,7 +217,7 @@ func (e entry) staleError() uint16 {
 	return edeStale
 }
 
-// alias is the name that the entry leads to, if it is not what was asked for itself.
+// alias returns the alias target of the entry, if the query was not for the alias itself.
 func (e entry) alias(typ uint16) (dnsname.Name, bool) {
 	if len(e.answer) == 0 || typ == dns.TypeCNAME {
 		return dnsname.Name{}, false

@@ -27,7 +27,7 @@ func (s *Server) parseResolve(args []string) (command, error) {
 	}, err
 }
 
-// ofPolicy makes a command for servers that resolve.
+// ofPolicy returns a command that only resolvers have.
 func ofPolicy(parse func(args []string) (func(*policy), error)) func(*Server, []string) (command, error) {
 	return func(s *Server, args []string) (command, error) {
 		if s.resolver == nil {
@@ -38,7 +38,7 @@ func ofPolicy(parse func(args []string) (func(*policy), error)) func(*Server, []
 	}
 }
 
-var errNoResolver = fmt.Errorf("the server does not resolve; say so first")
+var errNoResolver = fmt.Errorf("the server is not a resolver: use the command resolve first")
 
 func parseClamp(args []string) (func(*policy), error) {
 	ttls, err := parseAll(args, parseTTL)
@@ -50,8 +50,9 @@ func parseSnoop(args []string) (func(*policy), error) {
 	return func(p *policy) { p.refuse = what == "refuse" }, err
 }
 
-// outcomes are the answers of filters by name.
-var outcomes = map[string]int{"nxdomain": dns.RcodeNameError, "refused": dns.RcodeRefused, "servfail": dns.RcodeServerFailure}
+// outcomes are the results of filters, by their names in scripts.
+var outcomes = map[string]int{"nxdomain": dns.RcodeNameError, "refused": dns.RcodeRefused,
+	"servfail": dns.RcodeServerFailure}
 
 func parseFilter(args []string) (func(*policy), error) {
 	r, err := parseRule(args[0], args[2:], edeFiltered)
@@ -76,7 +77,7 @@ func parseBogus(args []string) (func(*policy), error) {
 	return func(p *policy) { p.rules = append(slices.Clip(p.rules), r) }, nil
 }
 
-// parseRule reads NAME [EDE]. EDE 0 is none at all, as many resolvers have it.
+// parseRule parses NAME [EDE]. EDE 0 means no EDE at all, which many resolvers do.
 func parseRule(name string, args []string, code uint16) (r rule, err error) {
 	if r.name, err = dnsname.Parse(name); err != nil {
 		return r, err
@@ -98,7 +99,7 @@ func (s *Server) parseCaches(args []string) (command, error) {
 	}
 	n, err := strconv.ParseUint(args[0], 10, 8)
 	if err != nil || n == 0 {
-		return nil, fmt.Errorf("%q is no number of caches", args[0])
+		return nil, fmt.Errorf("%q is not a number of caches", args[0])
 	}
 	return func(s *Server) {
 		s.resolver.mu.Lock()
@@ -114,7 +115,7 @@ func (s *Server) parseHold(args []string) (command, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.remember(k, entry{answer: set}, least(set))
+	return s.remember(k, entry{answer: set}, minTTL(set))
 }
 
 func (s *Server) parseDeny(args []string) (command, error) {
@@ -150,7 +151,7 @@ func (s *Server) parseDeny(args []string) (command, error) {
 	return s.remember(k, e, ttl)
 }
 
-// remember puts something into the cache of a resolver, from the moment on at which that is done.
+// remember stores an entry in the cache of a resolver. Its lifetime begins when the command runs.
 func (s *Server) remember(k key, e entry, ttl uint32) (command, error) {
 	if s.resolver == nil {
 		return nil, errNoResolver

@@ -14,21 +14,21 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// path is how a query goes: over what, to whom, and from whom.
+// path describes how a query is sent: the transport, the server and the client.
 type path struct {
 	transport resolve.Transport
 	to        netip.AddrPort
 	client    netip.Addr
 }
 
-// patience is how long a server on a connection works on a query that it has no reply to.
-const patience = 10 * time.Second
+// replyTimeout is how long a server works on a query before it gives up.
+const replyTimeout = 10 * time.Second
 
-// loopback is where queries come from that do not come over a socket.
+// loopback is the client address of queries that do not come over a socket.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Dial opens a connection in memory to a server, over "udp" or "tcp"; it fits the Dial of a resolve.Client. There is no
-// TLS. Over UDP each Write is a datagram.
+// Dial opens an in-memory connection to a server, over "udp" or "tcp". It can be the Dial function of a
+// resolve.Client. TLS is not supported. Over UDP each Write sends a datagram.
 func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -39,7 +39,7 @@ func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error)
 	case network == "tcp":
 		tr = resolve.TCP
 	case network != "udp":
-		return nil, fmt.Errorf("no network %q here", network)
+		return nil, fmt.Errorf("network %q is not supported: use udp or tcp", network)
 	}
 	if !n.accepts(addr, tr) {
 		return nil, errUnreachable
@@ -49,13 +49,14 @@ func (n *Net) Dial(_ context.Context, network, address string) (net.Conn, error)
 	return theirs, nil
 }
 
-// accepts reports whether there is a server that can be spoken to over a transport. Nobody is told that there is none over UDP.
+// accepts reports whether there is a server that accepts a transport. UDP has no handshake, so a client does not
+// notice that a server accepts only TCP.
 func (n *Net) accepts(addr netip.AddrPort, tr resolve.Transport) bool {
 	s := n.find(addr)
 	return s != nil && (tr == resolve.UDP || s.speaks(tr))
 }
 
-// conn is the server's end of a connection.
+// conn is the server side of a connection.
 type conn struct {
 	net     *Net
 	path    path
@@ -63,7 +64,7 @@ type conn struct {
 	writing sync.Mutex // held while a reply is written
 }
 
-// serve replies to the queries on a connection until it is closed, each as soon as its reply is there.
+// serve replies to the queries on a connection until it is closed. Each reply is sent as soon as it is ready.
 func (c *conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var replying sync.WaitGroup
@@ -92,8 +93,8 @@ func (c *conn) read(buf []byte) ([]byte, error) {
 	return readFramed(c.pipe, buf)
 }
 
-// reply takes a query to the server. Where nothing listens any more, the connection ends. What comes from elsewhere does not
-// belong to it.
+// reply passes a query to the server. It closes the connection if the server is unreachable. It drops replies with
+// another source address.
 func (c *conn) reply(ctx context.Context, query *dns.Msg) {
 	p, err := c.net.send(ctx, c.path, query)
 	if err != nil {
@@ -113,5 +114,5 @@ func (c *conn) reply(ctx context.Context, query *dns.Msg) {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, _ = c.pipe.Write(wire) // fails if nobody waits any more
+	_, _ = c.pipe.Write(wire) // fails if the client has closed the connection
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// referLocked answers with a referral if the name is at or below a zone cut: NS records below the apex of a zone. DS is the
-// parent's to answer (RFC 4035 §3.1.4.1).
+// referLocked replies with a referral if the name is at or below a zone cut: NS records below the apex of a zone. DS
+// queries are answered by the parent (RFC 4035 §3.1.4.1).
 func (s *Server) referLocked(k key, r *dns.Msg) bool {
 	for n := k.name; !n.IsZero() && s.zones[n] == nil; n = n.Parent() {
 		set := s.sets[key{n, dns.TypeNS}]
@@ -29,7 +29,7 @@ func (s *Server) referLocked(k key, r *dns.Msg) bool {
 	return false
 }
 
-// cutAboveLocked reports whether a name is below a zone cut, so that what is there is glue.
+// cutAboveLocked reports whether a name is below a zone cut, so that its records are glue.
 func (s *Server) cutAboveLocked(name dnsname.Name) bool {
 	for n := name.Parent(); !n.IsZero() && s.zones[n] == nil; n = n.Parent() {
 		if len(s.sets[key{n, dns.TypeNS}]) > 0 {
@@ -39,7 +39,7 @@ func (s *Server) cutAboveLocked(name dnsname.Name) bool {
 	return false
 }
 
-// glueLocked adds the addresses of a name server, as far as they are known here.
+// glueLocked adds the addresses of a name server that this server knows.
 func (s *Server) glueLocked(server string, r *dns.Msg) {
 	for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		for _, rec := range s.sets[key{dnsname.MustParse(server), typ}] {
@@ -48,7 +48,7 @@ func (s *Server) glueLocked(server string, r *dns.Msg) {
 	}
 }
 
-// dnameLocked is the CNAME record that a DNAME record above a name makes (RFC 6672 §3.1), behind it.
+// dnameLocked returns the DNAME record above a name and the CNAME record that it synthesizes (RFC 6672 §3.1).
 func (s *Server) dnameLocked(name dnsname.Name) []dns.RR {
 	for n := name.Parent(); !n.IsZero(); n = n.Parent() {
 		if set := s.sets[key{n, dns.TypeDNAME}]; len(set) > 0 {
@@ -57,13 +57,14 @@ func (s *Server) dnameLocked(name dnsname.Name) []dns.RR {
 			if err != nil {
 				return nil
 			}
-			return []dns.RR{set[0], &dns.CNAME{Hdr: header(name.String(), dns.TypeCNAME, set[0].Header().Ttl), Target: to.String()}}
+			hdr := header(name.String(), dns.TypeCNAME, set[0].Header().Ttl)
+			return []dns.RR{set[0], &dns.CNAME{Hdr: hdr, Target: to.String()}}
 		}
 	}
 	return nil
 }
 
-// primeLocked adds the addresses of a zone's servers to an answer that lists them.
+// primeLocked adds the addresses of the servers in an NS answer.
 func (s *Server) primeLocked(set []dns.RR, r *dns.Msg) {
 	for _, rec := range set {
 		if ns, ok := rec.(*dns.NS); ok {

@@ -13,28 +13,29 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// ednsManner is what a server does with EDNS.
-type ednsManner string
+// ednsBehavior is how a server handles EDNS.
+type ednsBehavior string
 
 const (
-	ednsProper  ednsManner = ""        // RFC 6891
-	ednsFormerr ednsManner = "formerr" // does not take it, and says so
-	ednsIgnore  ednsManner = "ignore"  // replies as if it was not there
-	ednsDrop    ednsManner = "drop"    // does not reply to it
-	ednsBrittle ednsManner = "brittle" // does not reply to versions, flags and options that it does not know
+	ednsProper  ednsBehavior = ""        // RFC 6891
+	ednsFormerr ednsBehavior = "formerr" // rejects queries with EDNS
+	ednsIgnore  ednsBehavior = "ignore"  // replies as if the query had no OPT record
+	ednsDrop    ednsBehavior = "drop"    // does not reply to queries with EDNS
+	ednsBrittle ednsBehavior = "brittle" // does not reply to unknown versions, flags and options
 )
 
-var ednsManners = []ednsManner{ednsProper, ednsFormerr, ednsIgnore, ednsDrop, ednsBrittle}
+var ednsBehaviors = []ednsBehavior{ednsProper, ednsFormerr, ednsIgnore, ednsDrop, ednsBrittle}
 
-// oldTypes are those that even servers from the last century know.
-var oldTypes = []uint16{dns.TypeA, dns.TypeNS, dns.TypeCNAME, dns.TypeSOA, dns.TypePTR, dns.TypeMX, dns.TypeTXT, dns.TypeAAAA, dns.TypeSRV}
+// oldTypes are the types that even servers of the 1990s know.
+var oldTypes = []uint16{dns.TypeA, dns.TypeNS, dns.TypeCNAME, dns.TypeSOA, dns.TypePTR, dns.TypeMX, dns.TypeTXT,
+	dns.TypeAAAA, dns.TypeSRV}
 
-// ignores reports whether the server leaves a query without a reply because of how it is put, or by whom.
-func (m *manner) ignores(q *query) bool {
-	if m.ignorant && !slices.Contains(oldTypes, q.typ) || m.only == "tcp" && q.way.transport == resolve.UDP {
+// ignores reports whether the server sends no reply because of the form of a query or because of its client.
+func (m *behavior) ignores(q *query) bool {
+	if m.ignorant && !slices.Contains(oldTypes, q.typ) || m.only == "tcp" && q.via.transport == resolve.UDP {
 		return true
 	}
-	if slices.ContainsFunc(m.deaf, func(p netip.Prefix) bool { return p.Contains(q.way.client) }) {
+	if slices.ContainsFunc(m.deaf, func(p netip.Prefix) bool { return p.Contains(q.via.client) }) {
 		return true
 	}
 	opt := q.msg.IsEdns0()
@@ -49,8 +50,9 @@ func unusual(opt *dns.OPT) bool {
 	return slices.ContainsFunc(opt.Option, func(o dns.EDNS0) bool { _, strange := o.(*dns.EDNS0_LOCAL); return strange })
 }
 
-// object replies to a query whose EDNS the server does not take, or that lacks the server's cookie.
-func (m *manner) object(q *query) bool {
+// reject replies with an error if the server does not accept the EDNS version of a query, or if its cookie is
+// missing.
+func (m *behavior) reject(q *query) bool {
 	opt := q.msg.IsEdns0()
 	switch {
 	case opt == nil || m.edns == ednsIgnore:
@@ -64,7 +66,7 @@ func (m *manner) object(q *query) bool {
 		q.reply.Extra = nil
 		q.reply.SetEdns0(wire.UDPSize, opt.Do())
 		return true
-	case m.cookies && q.way.transport == resolve.UDP:
+	case m.cookies && q.via.transport == resolve.UDP:
 		return m.wantCookie(q, opt)
 	}
 	return false
@@ -74,8 +76,8 @@ func clearReply(r *dns.Msg, rcode int) {
 	r.Rcode, r.Answer, r.Ns, r.Extra, r.Authoritative = rcode, nil, nil, nil, false
 }
 
-// wantCookie gives the server's cookie to those who bring their own, and insists on it (RFC 7873 §5.2).
-func (m *manner) wantCookie(q *query, opt *dns.OPT) bool {
+// wantCookie sends the server cookie to clients with a client cookie, and rejects queries without it (RFC 7873 §5.2).
+func (m *behavior) wantCookie(q *query, opt *dns.OPT) bool {
 	for _, o := range opt.Option {
 		if c, ok := o.(*dns.EDNS0_COOKIE); ok && len(c.Cookie) >= 16 {
 			want := serverCookie(c.Cookie[:16])
@@ -89,14 +91,14 @@ func (m *manner) wantCookie(q *query, opt *dns.OPT) bool {
 	return false
 }
 
-// serverCookie is a client's cookie with the server's behind it.
+// serverCookie returns a client cookie followed by the server cookie.
 func serverCookie(client string) string {
 	h := fnv.New64a()
 	h.Write([]byte(client))
 	return client + hex.EncodeToString(h.Sum(nil))
 }
 
-// addOption adds an option to the reply to a query that has an OPT record.
+// addOption adds an option to the reply if the query has an OPT record.
 func (q *query) addOption(o dns.EDNS0) {
 	from := q.msg.IsEdns0()
 	if from == nil {
@@ -109,13 +111,13 @@ func (q *query) addOption(o dns.EDNS0) {
 	opt.Option = append(opt.Option, o)
 }
 
-// addError adds an extended error (RFC 8914) to a reply.
+// addError adds an Extended DNS Error (RFC 8914) to a reply.
 func (q *query) addError(code uint16, text string) {
 	q.addOption(&dns.EDNS0_EDE{InfoCode: code, ExtraText: text})
 }
 
-// readSubnet makes the subnet that a query names the one whom it is for.
-func (m *manner) readSubnet(q *query) {
+// readSubnet uses the client subnet option of a query as its client.
+func (m *behavior) readSubnet(q *query) {
 	if !m.subnets {
 		return
 	}
@@ -137,8 +139,9 @@ func subnet(m *dns.Msg) *dns.EDNS0_SUBNET {
 	return nil
 }
 
-// describe adds what the query wants to know: who replies, and for which subnet (RFC 7871 §7.2.1).
-func (m *manner) describe(q *query) {
+// addRequestedOptions adds the options that the query requests: the NSID, and the client subnet with its scope
+// (RFC 7871 §7.2.1).
+func (m *behavior) addRequestedOptions(q *query) {
 	opt := q.msg.IsEdns0()
 	if opt == nil || m.edns == ednsIgnore {
 		return
@@ -159,8 +162,8 @@ func (m *manner) describe(q *query) {
 	}
 }
 
-// fit gives the reply an OPT record if the query has one, and cuts it off if it is too large.
-func (m *manner) fit(q *query) {
+// fit adds an OPT record if the query has one, and truncates the reply if it is too large.
+func (m *behavior) fit(q *query) {
 	size := dns.MinMsgSize
 	if opt := q.msg.IsEdns0(); opt != nil && m.edns != ednsIgnore {
 		size = max(size, int(opt.UDPSize()))
@@ -168,14 +171,14 @@ func (m *manner) fit(q *query) {
 			q.reply.SetEdns0(wire.UDPSize, opt.Do())
 		}
 	}
-	if q.way.transport == resolve.UDP && q.reply.Len() > size && !m.large {
-		cut(q.reply)
+	if q.via.transport == resolve.UDP && q.reply.Len() > size && !m.large {
+		truncateReply(q.reply)
 	}
 }
 
-func cut(r *dns.Msg) { r.Truncated, r.Answer, r.Ns, r.Extra = true, nil, nil, onlyOPT(r) }
+func truncateReply(r *dns.Msg) { r.Truncated, r.Answer, r.Ns, r.Extra = true, nil, nil, onlyOPT(r) }
 
-// onlyOPT is the additional section without addresses.
+// onlyOPT returns the additional section without addresses.
 func onlyOPT(r *dns.Msg) []dns.RR {
 	if opt := r.IsEdns0(); opt != nil {
 		return []dns.RR{opt}

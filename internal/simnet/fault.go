@@ -10,38 +10,38 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// faultKind is a way to go wrong.
+// faultKind is a kind of fault.
 type faultKind string
 
 // The faults, by their names in scripts.
 const (
 	none        faultKind = ""
 	timeout     faultKind = "timeout"     // no reply
-	unreachable faultKind = "unreachable" // nothing listens there
+	unreachable faultKind = "unreachable" // nothing listens at the address
 	servfail    faultKind = "servfail"
 	refused     faultKind = "refused"
 	formerr     faultKind = "formerr"
-	nxdomain    faultKind = "nxdomain"  // claims, with an SOA record, that the name is not there
-	nodata      faultKind = "nodata"    // claims, with an SOA record, that the name has none of these
-	empty       faultKind = "empty"     // no records at all, not even that SOA
+	nxdomain    faultKind = "nxdomain"  // denies the name, with an SOA record
+	nodata      faultKind = "nodata"    // denies the type, with an SOA record
+	empty       faultKind = "empty"     // no records at all, not even an SOA record
 	lame        faultKind = "lame"      // refers to the root servers
-	bogus       faultKind = "bogus"     // addresses of a name that was not asked for
+	bogus       faultKind = "bogus"     // addresses of a name that is not in the question
 	question    faultKind = "question"  // the reply to another question
-	id          faultKind = "id"        // the reply with another id
-	malformed   faultKind = "malformed" // octets that are no message
+	id          faultKind = "id"        // the reply with another ID
+	malformed   faultKind = "malformed" // bytes that are not a message
 	notimp      faultKind = "notimp"
 	notauth     faultKind = "notauth"
-	badvers     faultKind = "badvers"   // takes no version of EDNS
-	modest      faultKind = "modest"    // does not claim to be an authority
-	recursed    faultKind = "recursed"  // claims to be a resolver
-	truncate    faultKind = "truncate"  // cut off over UDP
-	truncated   faultKind = "truncated" // cut off over TCP too
+	badvers     faultKind = "badvers"   // rejects all versions of EDNS
+	modest      faultKind = "modest"    // the AA bit is off
+	recursed    faultKind = "recursed"  // the AA bit is off and the RA bit is on
+	truncate    faultKind = "truncate"  // truncated over UDP
+	truncated   faultKind = "truncated" // truncated over UDP and TCP
 )
 
-var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question, id,
-	malformed, truncate, truncated, notimp, notauth, badvers, modest, recursed}
+var faultKinds = []faultKind{timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus,
+	question, id, malformed, truncate, truncated, notimp, notauth, badvers, modest, recursed}
 
-// fault is what goes wrong for some questions.
+// fault is a fault for some questions.
 type fault struct {
 	kind faultKind
 	key  key // zero name: any; zero type: any
@@ -51,8 +51,8 @@ func (f fault) fits(k key) bool {
 	return (f.key.name.IsZero() || f.key.name == k.name) && (f.key.typ == 0 || f.key.typ == k.typ)
 }
 
-// fault is what goes wrong for a question now.
-func (m *manner) fault(k key) faultKind {
+// fault returns the fault that applies to a question now.
+func (m *behavior) fault(k key) faultKind {
 	for _, f := range slices.Backward(m.faults) {
 		if f.fits(k) {
 			return f.kind
@@ -61,10 +61,10 @@ func (m *manner) fault(k key) faultKind {
 	return none
 }
 
-var rcodes = map[faultKind]int{servfail: dns.RcodeServerFailure, refused: dns.RcodeRefused, formerr: dns.RcodeFormatError,
-	notimp: dns.RcodeNotImplemented, notauth: dns.RcodeNotAuth, badvers: dns.RcodeBadVers}
+var rcodes = map[faultKind]int{servfail: dns.RcodeServerFailure, refused: dns.RcodeRefused,
+	formerr: dns.RcodeFormatError, notimp: dns.RcodeNotImplemented, notauth: dns.RcodeNotAuth, badvers: dns.RcodeBadVers}
 
-// apply spoils a reply.
+// apply changes a reply according to the fault.
 func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 	q := r.Question[0]
 	clear := func() { r.Rcode, r.Answer, r.Ns, r.Extra = dns.RcodeSuccess, nil, nil, onlyOPT(r) }
@@ -93,22 +93,22 @@ func (f faultKind) apply(r *dns.Msg, tr resolve.Transport) {
 		r.Ns = []dns.RR{&dns.NS{Hdr: header(".", dns.TypeNS, 518400), Ns: "a.root-servers.test."}}
 	case bogus:
 		clear()
-		r.Answer = []dns.RR{stray(q.Qtype)}
+		r.Answer = []dns.RR{unrelated(q.Qtype)}
 	case question:
-		r.Question = []dns.Question{{Name: strayName, Qtype: q.Qtype, Qclass: q.Qclass}}
-		r.Rcode, r.Answer = dns.RcodeSuccess, []dns.RR{stray(q.Qtype)}
+		r.Question = []dns.Question{{Name: unrelatedName, Qtype: q.Qtype, Qclass: q.Qclass}}
+		r.Rcode, r.Answer = dns.RcodeSuccess, []dns.RR{unrelated(q.Qtype)}
 	case id:
 		r.Id++
 	case malformed:
 		clear()
-		r.Answer = []dns.RR{stray(q.Qtype)}
+		r.Answer = []dns.RR{unrelated(q.Qtype)}
 		r.Extra = nil
 	case truncate:
 		if tr == resolve.UDP {
-			cut(r)
+			truncateReply(r)
 		}
 	case truncated:
-		cut(r)
+		truncateReply(r)
 	}
 }
 
@@ -116,18 +116,18 @@ func header(name string, typ uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: typ, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// soa is the SOA record of a zone.
+// soa returns the SOA record of a zone.
 func soa(zone dnsname.Name, ttl, minimum uint32) *dns.SOA {
-	return &dns.SOA{Hdr: header(zone.String(), dns.TypeSOA, ttl), Ns: "ns.invalid.", Mbox: "hostmaster.invalid.", Serial: 1,
-		Refresh: 7200, Retry: 3600, Expire: 1209600, Minttl: minimum}
+	return &dns.SOA{Hdr: header(zone.String(), dns.TypeSOA, ttl), Ns: "ns.invalid.", Mbox: "hostmaster.invalid.",
+		Serial: 1, Refresh: 7200, Retry: 3600, Expire: 1209600, Minttl: minimum}
 }
 
-const strayName = "stray.invalid."
+const unrelatedName = "stray.invalid."
 
-// stray is a record that nobody asked for.
-func stray(typ uint16) dns.RR {
+// unrelated returns a record that does not match the question.
+func unrelated(typ uint16) dns.RR {
 	if typ == dns.TypeAAAA {
-		return &dns.AAAA{Hdr: header(strayName, typ, 3600), AAAA: net.ParseIP("2001:db8::bad")}
+		return &dns.AAAA{Hdr: header(unrelatedName, typ, 3600), AAAA: net.ParseIP("2001:db8::bad")}
 	}
-	return &dns.A{Hdr: header(strayName, dns.TypeA, 3600), A: net.IPv4(203, 0, 113, 66)}
+	return &dns.A{Hdr: header(unrelatedName, dns.TypeA, 3600), A: net.IPv4(203, 0, 113, 66)}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// flipTTL is that of records where there were none.
+// flipTTL is the TTL of new record sets.
 const flipTTL = 300
 
-// Flip changes the records of a name at all authorities for the zone that it is in: to these data in presentation form, or to
-// none. The TTL stays, the serial goes up. It tells how many servers that were.
+// Flip replaces the records of a name at all authorities for its zone. data is in presentation format; empty data
+// removes the records. The TTL is kept and the serial is incremented. Flip returns the number of changed servers.
 func (n *Net) Flip(name dnsname.Name, typ rr.Type, data []string) (int, error) {
 	var servers []*Server
 	deepest := -1
@@ -28,7 +28,7 @@ func (n *Net) Flip(name dnsname.Name, typ rr.Type, data []string) (int, error) {
 		}
 	}
 	if len(servers) == 0 {
-		return 0, fmt.Errorf("no server here is an authority for %v", name)
+		return 0, fmt.Errorf("no server is an authority for %v", name)
 	}
 	for _, s := range servers {
 		if err := s.flip(key{name, uint16(typ)}, data); err != nil {
@@ -38,8 +38,8 @@ func (n *Net) Flip(name dnsname.Name, typ rr.Type, data []string) (int, error) {
 	return len(servers), nil
 }
 
-// depth is how many labels the deepest zone has that a name is in and that the server does not delegate further down; -1 if there is
-// none.
+// depth returns the number of labels of the deepest zone that contains a name. It returns -1 if there is none, or if
+// the server delegates the name.
 func (s *Server) depth(name dnsname.Name) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,8 @@ func (s *Server) flip(k key, data []string) error {
 	defer s.mu.Unlock()
 	s.catchUpLocked()
 	if len(data) > 0 && k.typ != dns.TypeCNAME && len(s.sets[key{k.name, dns.TypeCNAME}]) > 0 {
-		return fmt.Errorf("%v is an alias, beside which there can be no %s: change its CNAME, or remove it first", k.name, rr.Type(k.typ))
+		return fmt.Errorf("%v has a CNAME, so it cannot have %s records: change or remove the CNAME first",
+			k.name, rr.Type(k.typ))
 	}
 	ttl := uint32(flipTTL)
 	if old := s.sets[k]; len(old) > 0 {
@@ -65,7 +66,7 @@ func (s *Server) flip(k key, data []string) error {
 	for _, d := range data {
 		rec, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", k.name, ttl, rr.Type(k.typ), d))
 		if err != nil || rec == nil {
-			return fmt.Errorf("%q is not what a record of type %s has", d, rr.Type(k.typ))
+			return fmt.Errorf("%q is not valid data for a record of type %s", d, rr.Type(k.typ))
 		}
 		set = append(set, rec)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// route is the server that a name is forwarded to.
+// route returns the server that a name is forwarded to.
 func (s *Server) route(name dnsname.Name) (netip.AddrPort, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,11 +29,11 @@ func (s *Server) routeLocked(name dnsname.Name) (netip.AddrPort, bool) {
 	return netip.AddrPort{}, false
 }
 
-// maxHops bounds the CNAMEs that a server follows from one server to another.
+// maxHops limits the CNAMEs that a server follows across servers.
 const maxHops = 20
 
-// forward answers as a resolver does: from the servers that know, across CNAMEs, and from the cache for as long as the TTLs
-// last. What fails is SERVFAIL.
+// forward answers as a forwarding resolver. It follows CNAMEs and caches replies according to their TTLs. Failures
+// become SERVFAIL.
 func (s *Server) forward(ctx context.Context, q *query) error {
 	r, name, typ := q.reply, q.name, q.typ
 	r.RecursionAvailable = true
@@ -64,7 +64,7 @@ func (s *Server) forward(ctx context.Context, q *query) error {
 	return nil
 }
 
-// known is the answer to a question from the cache, with the time it spent there taken off its TTLs, or else from a server.
+// known returns the answer to a question: from the cache with reduced TTLs, or from a server.
 func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (entry, error) {
 	s.mu.Lock()
 	c, ok := s.cache[k]
@@ -87,7 +87,7 @@ func (s *Server) known(ctx context.Context, to netip.AddrPort, k key) (entry, er
 	return c.older(now), nil
 }
 
-// older is a copy whose TTLs are counted down one by one, in whole seconds.
+// older returns a copy with each TTL reduced by the age of the entry, in whole seconds.
 func (e entry) older(now time.Time) entry {
 	age := uint32(now.Sub(e.from) / time.Second)
 	countDown := func(h *dns.RR_Header) { h.Ttl -= min(age, h.Ttl) }
@@ -95,10 +95,10 @@ func (e entry) older(now time.Time) entry {
 	return e
 }
 
-// lifetime is how long a reply may be kept: the least of its TTLs; failures are not kept.
+// lifetime returns how long a reply may be cached: its smallest TTL. Failures are not cached.
 func lifetime(m *dns.Msg) time.Duration {
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError || len(m.Answer)+len(m.Ns) == 0 {
 		return 0
 	}
-	return time.Duration(least(slices.Concat(m.Answer, m.Ns))) * time.Second
+	return time.Duration(minTTL(slices.Concat(m.Answer, m.Ns))) * time.Second
 }

@@ -17,74 +17,74 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Sockets are the servers of a Net on real sockets: each on a loopback address of its own, with UDP and TCP on one port. What
-// servers ask each other stays in memory.
+// Sockets serves the servers of a Net on real sockets: each on its own loopback address, with UDP and TCP on one
+// port. Queries between servers stay in memory.
 type Sockets struct {
-	net    *Net
-	places map[netip.AddrPort]netip.AddrPort
-	doors  map[netip.AddrPort]door // by the address in the Net
+	net       *Net
+	addrs     map[netip.AddrPort]netip.AddrPort
+	endpoints map[netip.AddrPort]endpoint // by the address in the Net
 }
 
-// door is where one server is reached.
-type door struct {
+// endpoint has the sockets of one server.
+type endpoint struct {
 	udp *net.UDPConn
 	tcp net.Listener
 }
 
-// Listen opens sockets for all servers that the Net has now, on 127.53.0.1 and those that follow. With port 0 each has a port
-// that is free. Run serves them.
+// Listen opens sockets for all servers that the Net has now, on 127.53.0.1 and the following addresses. With port 0
+// the system chooses a free port for each. Run serves them.
 func (n *Net) Listen(port uint16) (*Sockets, error) {
-	l := &Sockets{net: n, places: map[netip.AddrPort]netip.AddrPort{}, doors: map[netip.AddrPort]door{}}
+	l := &Sockets{net: n, addrs: map[netip.AddrPort]netip.AddrPort{}, endpoints: map[netip.AddrPort]endpoint{}}
 	host := netip.AddrFrom4([4]byte{127, 53, 0, 0})
 	for _, addr := range n.addrs() {
 		host = host.Next()
-		d, err := openDoor(host, port)
+		d, err := openEndpoint(host, port)
 		if err != nil {
 			l.close()
 			return nil, fmt.Errorf("listen for %v: %w", addr, err)
 		}
-		l.doors[addr], l.places[addr] = d, d.udp.LocalAddr().(*net.UDPAddr).AddrPort()
+		l.endpoints[addr], l.addrs[addr] = d, d.udp.LocalAddr().(*net.UDPAddr).AddrPort()
 	}
 	return l, nil
 }
 
-// addrs are those of all servers, in order.
+// addrs returns the addresses of all servers, in order.
 func (n *Net) addrs() []netip.AddrPort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(n.servers), netip.AddrPort.Compare)
 }
 
-// portTries is how often a port that was free for TCP may be taken for UDP.
+// portTries is the number of retries if a port is free for TCP but not for UDP.
 const portTries = 20
 
-func openDoor(host netip.Addr, port uint16) (door, error) {
+func openEndpoint(host netip.Addr, port uint16) (endpoint, error) {
 	for try := 0; ; try++ {
 		tcp, err := net.Listen("tcp4", netip.AddrPortFrom(host, port).String())
 		if err != nil {
-			return door{}, err
+			return endpoint{}, err
 		}
 		udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(tcp.Addr().(*net.TCPAddr).AddrPort()))
 		if err == nil {
-			return door{udp, tcp}, nil
+			return endpoint{udp, tcp}, nil
 		}
 		tcp.Close()
 		if port != 0 || try == portTries {
-			return door{}, err
+			return endpoint{}, err
 		}
 	}
 }
 
-// Places tell where each server of the Net is on loopback.
-func (l *Sockets) Places() map[netip.AddrPort]netip.AddrPort { return l.places }
+// Addrs returns the loopback address of each server of the Net.
+func (l *Sockets) Addrs() map[netip.AddrPort]netip.AddrPort { return l.addrs }
 
-// Run serves until ctx ends, and closes the sockets.
+// Run serves until ctx ends. Then it closes the sockets.
 func (l *Sockets) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for addr, d := range l.doors {
+	for addr, d := range l.endpoints {
 		all.Go(func() { l.packets(ctx, addr, d.udp, &all) })
 		all.Go(func() { l.connections(ctx, addr, d.tcp, &all) })
 	}
@@ -94,16 +94,16 @@ func (l *Sockets) Run(ctx context.Context) error {
 }
 
 func (l *Sockets) close() {
-	for _, d := range l.doors {
+	for _, d := range l.endpoints {
 		d.udp.Close()
 		d.tcp.Close()
 	}
 }
 
-// querySize is more than any query over UDP has.
+// querySize is larger than any query over UDP.
 const querySize = 4096
 
-// packets replies to queries over UDP, each as soon as its reply is there.
+// packets replies to queries over UDP. Each reply is sent as soon as it is ready.
 func (l *Sockets) packets(ctx context.Context, addr netip.AddrPort, conn *net.UDPConn, all *sync.WaitGroup) {
 	buf := make([]byte, querySize)
 	for {
@@ -112,28 +112,28 @@ func (l *Sockets) packets(ctx context.Context, addr netip.AddrPort, conn *net.UD
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			continue // what a reply to somebody who has gone came to
+			continue // such as an ICMP error for a reply to a client that has gone
 		}
 		query := new(dns.Msg)
 		if query.Unpack(buf[:n]) != nil {
 			continue
 		}
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 			defer cancel()
 			l.reply(ctx, addr, from, query)
 		})
 	}
 }
 
-// reply sends the reply to one query over UDP. Nobody is told where there is none.
+// reply sends the reply to one query over UDP. Without a reply the client gets no error.
 func (l *Sockets) reply(ctx context.Context, addr, from netip.AddrPort, query *dns.Msg) {
 	p, err := l.net.send(ctx, path{resolve.UDP, addr, from.Addr().Unmap()}, query)
 	if err != nil {
 		return
 	}
 	wire, err := p.pack()
-	if d, ok := l.doors[p.from]; ok && err == nil {
+	if d, ok := l.endpoints[p.from]; ok && err == nil {
 		_, _ = d.udp.WriteToUDPAddrPort(wire, from)
 	}
 }
@@ -149,7 +149,7 @@ func (l *Sockets) connections(ctx context.Context, addr netip.AddrPort, from net
 		}
 		if !l.net.accepts(addr, resolve.TCP) {
 			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // it looks as if nothing listened
+				_ = tcp.SetLinger(0) // reset the connection, as if nothing listened
 			}
 			c.Close()
 			continue
@@ -174,8 +174,8 @@ func readFramed(r io.Reader, buf []byte) ([]byte, error) {
 	return wire, err
 }
 
-// ServeConn replies to queries on a connection, such as one with TLS, as a server of the Net does over TCP, until the connection or
-// ctx ends.
+// ServeConn replies to queries on a connection, such as a TLS connection, as a server of the Net does over TCP. It
+// returns when the connection or ctx ends.
 func (n *Net) ServeConn(ctx context.Context, c net.Conn, to netip.AddrPort) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()

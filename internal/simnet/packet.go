@@ -13,10 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// queue is how many packets wait at a socket; more are lost, as they would be.
+// queue is the number of packets that wait at a socket. Further packets are lost, as on a real socket.
 const queue = 64
 
-// ListenPacket opens a socket in memory that takes packets from everyone; it fits the Listen of a probe.Prober.
+// ListenPacket opens an in-memory socket that receives packets from any server. It can be the Listen function of a
+// probe.Prober.
 func (n *Net) ListenPacket(ctx context.Context, _ string) (net.PacketConn, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &socket{net: n, ctx: ctx, cancel: cancel, packets: make(chan datagram, queue), moved: make(chan struct{})}, nil
@@ -25,13 +26,13 @@ func (n *Net) ListenPacket(ctx context.Context, _ string) (net.PacketConn, error
 // socket is a net.PacketConn.
 type socket struct {
 	net     *Net
-	ctx     context.Context // ends when it is closed
+	ctx     context.Context // ends when the socket is closed
 	cancel  context.CancelFunc
 	packets chan datagram
 
 	mu       sync.Mutex // guards the following
 	deadline time.Time
-	moved    chan struct{} // closed when deadline is another
+	moved    chan struct{} // closed when deadline changes
 }
 
 type datagram struct {
@@ -39,7 +40,7 @@ type datagram struct {
 	from netip.AddrPort
 }
 
-// WriteTo sends a query; its reply is there to read later.
+// WriteTo sends a query. ReadFrom returns its reply later.
 func (s *socket) WriteTo(wire []byte, to net.Addr) (int, error) {
 	addr, err := netip.ParseAddrPort(to.String())
 	if err != nil {
@@ -47,10 +48,10 @@ func (s *socket) WriteTo(wire []byte, to net.Addr) (int, error) {
 	}
 	query := new(dns.Msg)
 	if query.Unpack(wire) != nil {
-		return len(wire), nil // nobody replies to that
+		return len(wire), nil // no server replies to an invalid message
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		ctx, cancel := context.WithTimeout(s.ctx, replyTimeout)
 		defer cancel()
 		p, err := s.net.send(ctx, path{resolve.UDP, addr, loopback}, query)
 		if err != nil {
@@ -66,7 +67,7 @@ func (s *socket) WriteTo(wire []byte, to net.Addr) (int, error) {
 	return len(wire), nil
 }
 
-// ReadFrom waits for a packet.
+// ReadFrom blocks until a packet arrives.
 func (s *socket) ReadFrom(buf []byte) (int, net.Addr, error) {
 	for {
 		s.mu.Lock()

@@ -12,38 +12,38 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// resolver is a server's side that resolves names of others from the root, and keeps what it learns.
+// resolver is the part of a server that resolves other names from the root and caches the results.
 type resolver struct {
 	policy policy // guarded by the server's mu
 
 	mu     sync.Mutex // guards the following
-	caches []*cache   // several behind one address; chance decides which one answers
+	caches []*cache   // several caches behind one address; a random one answers
 	failed map[netip.AddrPort]time.Time
 }
 
-// policy is how a resolver does it. Its slices are replaced, never changed.
+// policy has the settings of a resolver. Its slices are replaced, never changed.
 type policy struct {
 	roots   []netip.AddrPort
 	longest limits
-	refuse  bool // queries without RD, instead of answering them from the cache
-	stale   bool // answers from what has run out while the authority fails (RFC 8767)
-	ranges  bool // denies what lies between names that it knows (RFC 8198)
+	refuse  bool // refuse queries without RD instead of answering them from the cache
+	stale   bool // use expired entries while the authority fails (RFC 8767)
+	ranges  bool // deny names between two known names (RFC 8198)
 	rules   []rule
 }
 
-// limits are the longest times that things are kept, in seconds; zero: as long as their TTLs say.
+// limits are the maximum cache lifetimes in seconds. Zero means no limit.
 type limits struct{ positive, negative uint32 }
 
-// rule makes a resolver treat a name and those below it in a special way.
+// rule changes the answers for a name and the names below it.
 type rule struct {
 	name  dnsname.Name
-	rcode int        // of the answer, unless there is an address
-	addr  netip.Addr // to answer with
-	error uint16     // EDE to say why
-	check bool       // does not apply to those who set CD: the name does not validate
+	rcode int        // RCODE of the answer, if there is no address
+	addr  netip.Addr // address of the answer
+	error uint16     // EDE code; 0: none
+	check bool       // does not apply to queries with CD: the name fails validation
 }
 
-// resolve answers as a resolver does, across CNAMEs. What fails is SERVFAIL.
+// resolve answers as a resolver and follows CNAMEs. Failures become SERVFAIL.
 func (s *Server) resolve(ctx context.Context, q *query) error {
 	w := s.startWalk(q)
 	q.reply.RecursionAvailable = true
@@ -53,17 +53,17 @@ func (s *Server) resolve(ctx context.Context, q *query) error {
 	case q.msg.RecursionDesired:
 		return w.recurse(ctx, q)
 	}
-	w.recall(q)
+	w.answerFromCache(q)
 	return nil
 }
 
-// walk is one question at a resolver, perhaps on its way down from the root.
+// walk is one question to a resolver, which may need to walk down from the root.
 type walk struct {
 	policy
-	mem   *resolver
-	cache *cache
-	net   *Net
-	addr  netip.Addr
+	resolver *resolver
+	cache    *cache
+	net      *Net
+	addr     netip.Addr
 }
 
 func (s *Server) startWalk(q *query) *walk {
@@ -72,14 +72,14 @@ func (s *Server) startWalk(q *query) *walk {
 	v := s.resolver
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	which := s.chanceLocked(q.key, q.way.transport).IntN(len(v.caches))
+	which := s.randLocked(q.key, q.via.transport).IntN(len(v.caches))
 	if len(v.caches) > 1 {
 		q.instance = which + 1
 	}
-	return &walk{policy: v.policy, mem: v, cache: v.caches[which], net: s.net, addr: s.addr.Addr()}
+	return &walk{policy: v.policy, resolver: v, cache: v.caches[which], net: s.net, addr: s.addr.Addr()}
 }
 
-// Extended errors that resolvers give (RFC 8914).
+// Extended DNS Errors that resolvers send (RFC 8914).
 const (
 	edeStale    = dns.ExtendedErrorCodeStaleAnswer
 	edeStaleNX  = dns.ExtendedErrorCodeStaleNXDOMAINAnswer
@@ -88,7 +88,7 @@ const (
 	edeBogus    = dns.ExtendedErrorCodeDNSBogus
 )
 
-// applyRule answers by the last rule that fits.
+// applyRule answers with the last matching rule.
 func (p policy) applyRule(q *query) bool {
 	for _, r := range slices.Backward(p.rules) {
 		if !q.name.IsIn(r.name) || r.check && q.msg.CheckingDisabled {
@@ -114,10 +114,10 @@ func address(name dnsname.Name, a netip.Addr) dns.RR {
 	return &dns.AAAA{Hdr: header(name.String(), dns.TypeAAAA, ttl), AAAA: a.AsSlice()}
 }
 
-// recall answers a query without RD: from the cache and with nothing else.
-func (w *walk) recall(q *query) {
-	w.mem.mu.Lock()
-	defer w.mem.mu.Unlock()
+// answerFromCache answers a query without RD, only from the cache.
+func (w *walk) answerFromCache(q *query) {
+	w.resolver.mu.Lock()
+	defer w.resolver.mu.Unlock()
 	if w.refuse {
 		q.reply.Rcode = dns.RcodeRefused
 		return
@@ -129,7 +129,8 @@ func (w *walk) recall(q *query) {
 	}
 	if d, ok := w.cache.closest(q.key, now); ok {
 		for _, h := range d.hosts {
-			q.reply.Ns = append(q.reply.Ns, &dns.NS{Hdr: header(d.zone.String(), dns.TypeNS, uint32(d.until.Sub(now)/time.Second)), Ns: h.String()})
+			hdr := header(d.zone.String(), dns.TypeNS, uint32(d.until.Sub(now)/time.Second))
+			q.reply.Ns = append(q.reply.Ns, &dns.NS{Hdr: hdr, Ns: h.String()})
 		}
 	}
 }
@@ -161,14 +162,14 @@ func (w *walk) recurse(ctx context.Context, q *query) error {
 
 const (
 	maxReferrals = 30
-	maxDepth     = 6 // of names of servers that are looked up for names of servers
+	maxDepth     = 6 // nesting of lookups for the names of servers
 )
 
-// lookup finds what one name has of a type: in the cache, or by asking.
+// lookup returns the answer for one name and type, from the cache or from the authorities.
 func (w *walk) lookup(ctx context.Context, k key, depth int) (entry, error) {
-	w.mem.mu.Lock()
+	w.resolver.mu.Lock()
 	e, ok := w.cache.find(k, time.Now(), w.ranges)
-	w.mem.mu.Unlock()
+	w.resolver.mu.Unlock()
 	if ok {
 		return e.aged(time.Now()), nil
 	}
@@ -176,8 +177,8 @@ func (w *walk) lookup(ctx context.Context, k key, depth int) (entry, error) {
 	if err == nil || !w.stale {
 		return e, err
 	}
-	w.mem.mu.Lock()
-	defer w.mem.mu.Unlock()
+	w.resolver.mu.Lock()
+	defer w.resolver.mu.Unlock()
 	if old, ok := w.cache.expired(k); ok {
 		return old, nil
 	}
@@ -189,9 +190,9 @@ func (w *walk) fetch(ctx context.Context, k key, depth int) (entry, error) {
 	if depth > maxDepth {
 		return entry{}, errUnreachable
 	}
-	w.mem.mu.Lock()
+	w.resolver.mu.Lock()
 	d, ok := w.cache.closest(k, time.Now())
-	w.mem.mu.Unlock()
+	w.resolver.mu.Unlock()
 	if !ok {
 		d = delegation{zone: dnsname.Root, addrs: w.roots}
 	}
@@ -202,21 +203,21 @@ func (w *walk) fetch(ctx context.Context, k key, depth int) (entry, error) {
 		}
 		next, referred := w.referral(d.zone, k, m)
 		if !referred {
-			w.mem.mu.Lock()
-			defer w.mem.mu.Unlock()
+			w.resolver.mu.Lock()
+			defer w.resolver.mu.Unlock()
 			e := newEntry(k, m, w.longest, time.Now())
 			w.cache.keep(k, e)
 			return e, nil
 		}
-		w.mem.mu.Lock()
+		w.resolver.mu.Lock()
 		w.cache.cuts[next.zone] = next
-		w.mem.mu.Unlock()
+		w.resolver.mu.Unlock()
 		d = next
 	}
 	return entry{}, errUnreachable
 }
 
-// referral is where a reply refers to, if that is further down.
+// referral returns the delegation in a reply, if it is to a zone further down.
 func (w *walk) referral(zone dnsname.Name, k key, m *dns.Msg) (d delegation, ok bool) {
 	if len(m.Answer) > 0 || m.Rcode != dns.RcodeSuccess {
 		return d, false
@@ -243,22 +244,22 @@ func (w *walk) referral(zone dnsname.Name, k key, m *dns.Msg) (d delegation, ok 
 	return d, !d.zone.IsZero()
 }
 
-// addressesOf is the address in a record, as a server's.
+// addressesOf returns the address in a record with port 53.
 func addressesOf(rec dns.RR) []netip.AddrPort {
-	var octets []byte
+	var ip []byte
 	switch rec := rec.(type) {
 	case *dns.A:
-		octets = rec.A.To4()
+		ip = rec.A.To4()
 	case *dns.AAAA:
-		octets = rec.AAAA
+		ip = rec.AAAA
 	}
-	if a, ok := netip.AddrFromSlice(octets); ok {
+	if a, ok := netip.AddrFromSlice(ip); ok {
 		return []netip.AddrPort{netip.AddrPortFrom(a, 53)}
 	}
 	return nil
 }
 
-// clamp is how long something with a TTL is kept.
+// clamp returns the cache lifetime for a TTL.
 func clamp(ttl, longest uint32) uint32 {
 	if longest > 0 {
 		return min(ttl, longest)

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// tree is a root, a top-level domain, a zone with a broken server, and one whose server has no glue.
+// tree returns a root, a top-level domain, a zone with a broken server, and a zone whose server has no glue.
 func tree(resolverScript, more string) *simnet.Net {
 	net := simnet.New(1)
 	net.MustServer("192.0.2.10", `
@@ -53,7 +53,7 @@ func tree(resolverScript, more string) *simnet.Net {
 func TestResolver(t *testing.T) {
 	type step struct {
 		wait      time.Duration
-		ask       asking
+		ask       queryOptions
 		name, typ string
 		want      string
 	}
@@ -62,66 +62,71 @@ func TestResolver(t *testing.T) {
 		steps                     []step
 	}{
 		{"positive and negative", "", "", []step{
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
-			{time.Second, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 999999 A 203.0.113.1"},
-			{0, asking{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
-			{10 * time.Second, asking{}, "no.a.test.", "TXT", "NXDOMAIN, / a.test. 390 SOA 1"},
-			{0, asking{}, "www.a.test.", "TXT", "NOERROR, / a.test. 400 SOA 1"},
-			{0, asking{}, "alias.a.test.", "A", "NOERROR, alias.a.test. 300 CNAME www.b.test., www.b.test. 50 A 203.0.113.2"},
-			{20 * time.Second, asking{}, "alias.a.test.", "A", "NOERROR, alias.a.test. 280 CNAME www.b.test., www.b.test. 30 A 203.0.113.2"},
-			{0, asking{}, "www.lost.test.", "A", "SERVFAIL+ede22"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{time.Second, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 999999 A 203.0.113.1"},
+			{0, queryOptions{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
+			{10 * time.Second, queryOptions{}, "no.a.test.", "TXT", "NXDOMAIN, / a.test. 390 SOA 1"},
+			{0, queryOptions{}, "www.a.test.", "TXT", "NOERROR, / a.test. 400 SOA 1"},
+			{0, queryOptions{}, "alias.a.test.", "A",
+				"NOERROR, alias.a.test. 300 CNAME www.b.test., www.b.test. 50 A 203.0.113.2"},
+			{20 * time.Second, queryOptions{}, "alias.a.test.", "A",
+				"NOERROR, alias.a.test. 280 CNAME www.b.test., www.b.test. 30 A 203.0.113.2"},
+			{0, queryOptions{}, "www.lost.test.", "A", "SERVFAIL+ede22"},
 		}},
 		{"an SOA with a long TTL", "", "loose", []step{
-			{0, asking{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
+			{0, queryOptions{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
 		}},
 		{"clamps", "clamp 86400 100", "", []step{
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 86400 A 203.0.113.1"},
-			{0, asking{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 100 SOA 1"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 86400 A 203.0.113.1"},
+			{0, queryOptions{}, "no.a.test.", "A", "NXDOMAIN, / a.test. 100 SOA 1"},
 		}},
 		{"without SOA", "", "bare", []step{
-			{0, asking{}, "no.a.test.", "A", "NXDOMAIN"},
-			{0, asking{noRD: true}, "no.a.test.", "A", "NOERROR, / a.test. 3600 NS ns1.a.test., / a.test. 3600 NS ns2.a.test., / a.test. 3600 NS ns3.a.test."},
+			{0, queryOptions{}, "no.a.test.", "A", "NXDOMAIN"},
+			{0, queryOptions{noRD: true}, "no.a.test.", "A",
+				"NOERROR, / a.test. 3600 NS ns1.a.test., / a.test. 3600 NS ns2.a.test., / a.test. 3600 NS ns3.a.test."},
 		}},
 		{"without RD", "snoop cache", "", []step{
-			{0, asking{noRD: true}, "www.a.test.", "A", "NOERROR"},
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
-			{0, asking{noRD: true}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{noRD: true}, "www.a.test.", "A", "NOERROR"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{noRD: true}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
 		}},
 		{"without RD, refused", "snoop refuse", "", []step{
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
-			{0, asking{noRD: true}, "www.a.test.", "A", "REFUSED"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{noRD: true}, "www.a.test.", "A", "REFUSED"},
 		}},
 		{"stale", "clamp 60\nstale", "at 30s fault servfail\nat 10m heal", []step{
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 60 A 203.0.113.1"},
-			{2 * time.Minute, asking{}, "www.a.test.", "A", "NOERROR+ede3, www.a.test. 30 A 203.0.113.1"},
-			{0, asking{}, "other.a.test.", "A", "SERVFAIL+ede22"},
-			{10 * time.Minute, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 60 A 203.0.113.1"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 60 A 203.0.113.1"},
+			{2 * time.Minute, queryOptions{}, "www.a.test.", "A", "NOERROR+ede3, www.a.test. 30 A 203.0.113.1"},
+			{0, queryOptions{}, "other.a.test.", "A", "SERVFAIL+ede22"},
+			{10 * time.Minute, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 60 A 203.0.113.1"},
 		}},
 		{"filters", "filter a.test. nxdomain 15\nfilter www.b.test. 0.0.0.0 0\nbogus c.test.", "", []step{
-			{0, asking{}, "www.a.test.", "A", "NXDOMAIN+ede15"},
-			{0, asking{}, "www.b.test.", "A", "NOERROR, www.b.test. 60 A 0.0.0.0"},
-			{0, asking{}, "www.c.test.", "A", "SERVFAIL+ede6"},
-			{0, asking{cd: true}, "www.c.test.", "A", "NXDOMAIN, / test. 60 SOA 1"},
+			{0, queryOptions{}, "www.a.test.", "A", "NXDOMAIN+ede15"},
+			{0, queryOptions{}, "www.b.test.", "A", "NOERROR, www.b.test. 60 A 0.0.0.0"},
+			{0, queryOptions{}, "www.c.test.", "A", "SERVFAIL+ede6"},
+			{0, queryOptions{cd: true}, "www.c.test.", "A", "NXDOMAIN, / test. 60 SOA 1"},
 		}},
-		{"what it holds", "hold www.a.test. 200 A 203.0.113.9\ndeny new.a.test. 100 * a.test. 77\ndeny www.b.test. 50 A b.test.", "new.a.test. 60 A 203.0.113.3", []step{
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 200 A 203.0.113.9"},
-			{0, asking{}, "new.a.test.", "AAAA", "NXDOMAIN, / a.test. 100 SOA 77"},
-			{0, asking{}, "www.b.test.", "A", "NOERROR, / b.test. 50 SOA 1"},
-			{0, asking{}, "www.b.test.", "TXT", "NOERROR, / b.test. 500 SOA 1"},
-			{201 * time.Second, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
-			{0, asking{}, "new.a.test.", "A", "NOERROR, new.a.test. 60 A 203.0.113.3"},
+		{"preset cache", "hold www.a.test. 200 A 203.0.113.9\ndeny new.a.test. 100 * a.test. 77\n" +
+			"deny www.b.test. 50 A b.test.", "new.a.test. 60 A 203.0.113.3", []step{
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 200 A 203.0.113.9"},
+			{0, queryOptions{}, "new.a.test.", "AAAA", "NXDOMAIN, / a.test. 100 SOA 77"},
+			{0, queryOptions{}, "www.b.test.", "A", "NOERROR, / b.test. 50 SOA 1"},
+			{0, queryOptions{}, "www.b.test.", "TXT", "NOERROR, / b.test. 500 SOA 1"},
+			{201 * time.Second, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{}, "new.a.test.", "A", "NOERROR, new.a.test. 60 A 203.0.113.3"},
 		}},
 		{"ranges", "ranges", "at 1m new.a.test. 60 A 203.0.113.3", []step{
-			{0, asking{}, "never.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
-			{2 * time.Minute, asking{}, "new.a.test.", "A", "NXDOMAIN, / a.test. 280 SOA 1"},
-			{5 * time.Minute, asking{}, "new.a.test.", "A", "NOERROR, new.a.test. 60 A 203.0.113.3"},
+			{0, queryOptions{}, "never.a.test.", "A", "NXDOMAIN, / a.test. 400 SOA 1"},
+			{2 * time.Minute, queryOptions{}, "new.a.test.", "A", "NXDOMAIN, / a.test. 280 SOA 1"},
+			{5 * time.Minute, queryOptions{}, "new.a.test.", "A", "NOERROR, new.a.test. 60 A 203.0.113.3"},
 		}},
 		{"authority without EDNS", "", "edns formerr", []step{
-			{0, asking{do: true}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{do: true}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
 		}},
 		{"signatures", "", "", []step{
-			{0, asking{do: true}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1, www.a.test. 1000000 RRSIG A 3"},
-			{0, asking{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
+			{0, queryOptions{do: true}, "www.a.test.", "A",
+				"NOERROR, www.a.test. 1000000 A 203.0.113.1, www.a.test. 1000000 RRSIG A 3"},
+			{0, queryOptions{}, "www.a.test.", "A", "NOERROR, www.a.test. 1000000 A 203.0.113.1"},
 		}},
 	}
 	for _, tt := range tests {
@@ -130,20 +135,20 @@ func TestResolver(t *testing.T) {
 				net := tree(tt.resolver, tt.authority)
 				for _, s := range tt.steps {
 					time.Sleep(s.wait)
-					if got := say(t, net, resolver, s.ask, s.name, s.typ); got != s.want {
+					if got := askWith(t, net, resolver, s.ask, s.name, s.typ); got != s.want {
 						t.Errorf("at %v: %s %s = %s, want %s", net.Age(), s.name, s.typ, got, s.want)
 					}
 				}
 			})
 			net := tree(tt.resolver, tt.authority)
-			at := serve(t, net).Places()[netip.MustParseAddrPort(resolver+":53")].String()
+			at := serve(t, net).Addrs()[netip.MustParseAddrPort(resolver+":53")].String()
 			client := &resolve.Client{AsIs: true}
 			defer client.CloseIdle()
 			for _, s := range tt.steps {
 				if s.wait > 0 {
-					return // here that would be real
+					return // the wait would take real time here
 				}
-				if got := say(t, client, at, s.ask, s.name, s.typ); timeless(got) != timeless(s.want) {
+				if got := askWith(t, client, at, s.ask, s.name, s.typ); withoutTTLs(got) != withoutTTLs(s.want) {
 					t.Errorf("sockets: %s %s = %s, want %s", s.name, s.typ, got, s.want)
 				}
 			}
@@ -153,16 +158,16 @@ func TestResolver(t *testing.T) {
 
 var ttl = regexp.MustCompile(` \d+ ([A-Z]+) `)
 
-// timeless is a reply without its TTLs, which depend on how busy a machine is.
-func timeless(reply string) string { return ttl.ReplaceAllString(reply, " $1 ") }
+// withoutTTLs removes the TTLs of a reply, which depend on the load of the machine.
+func withoutTTLs(reply string) string { return ttl.ReplaceAllString(reply, " $1 ") }
 
-// TestCaches sees several caches behind one address, each with a life of its own.
+// TestCaches checks that several caches behind one address expire independently.
 func TestCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := tree("caches 3\nnsid pop", "")
 		seen, ids := map[string]bool{}, map[string]bool{}
 		for range 30 {
-			q := asking{}.query("www.a.test.", "A")
+			q := queryOptions{}.query("www.a.test.", "A")
 			q.IsEdns0().Option = append(q.IsEdns0().Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
 			m, err := net.Exchange(t.Context(), resolve.Server{Addr: netip.MustParseAddrPort(resolver + ":53")}, q)
 			if err != nil {
@@ -178,23 +183,25 @@ func TestCaches(t *testing.T) {
 	})
 }
 
-// TestResolverView sees that a resolver is a client of its own to those who look at who asks.
+// TestResolverView checks that an authority sees the resolver as the client.
 func TestResolverView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := tree("", "view "+resolver+"/32 www.a.test. 60 A 203.0.113.77")
-		if got, want := say(t, net, resolver, asking{}, "www.a.test.", "A"), "NOERROR, www.a.test. 60 A 203.0.113.77"; got != want {
+		if got, want := askWith(t, net, resolver, queryOptions{}, "www.a.test.", "A"),
+			"NOERROR, www.a.test. 60 A 203.0.113.77"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// TestResolverEnds sees that a resolver does not outlive who asks it.
+// TestResolverEnds checks that a resolver stops when its client gives up.
 func TestResolverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := tree("", "fault timeout")
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 		defer cancel()
-		if _, err := net.Exchange(ctx, resolve.Server{Addr: netip.MustParseAddrPort(resolver + ":53")}, asking{}.query("www.a.test.", "A")); err == nil {
+		server := resolve.Server{Addr: netip.MustParseAddrPort(resolver + ":53")}
+		if _, err := net.Exchange(ctx, server, queryOptions{}.query("www.a.test.", "A")); err == nil {
 			t.Error("there was a reply")
 		}
 	})

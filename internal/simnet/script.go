@@ -13,10 +13,10 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// command is what a line of a script does. It runs with the server's lock held.
+// command is the effect of a line of a script. It runs with the lock of the server held.
 type command func(*Server)
 
-// script does the commands of a script, one a line; empty lines and those that begin with # do nothing.
+// script runs the commands of a script, one per line. Empty lines and lines that begin with # are ignored.
 func (s *Server) script(text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -30,60 +30,61 @@ func (s *Server) script(text string) error {
 	return nil
 }
 
-// Do does one command. What the server knows:
+// Do runs one command. Commands for the data of a server:
 //
 //	zone NAME [TTL]                   be the authority for a zone, with this negative TTL (default 60)
-//	OWNER TTL TYPE DATA[, DATA...]    add records; names are fully qualified. An SOA takes the place of the zone's
-//	set OWNER TTL TYPE DATA[, DATA]   have these records and no others of the owner and type
-//	drop OWNER [TYPE]                 have no records of the owner, or of one type
-//	serial ZONE NUMBER                have a zone in this version
-//	view NET OWNER TTL TYPE DATA[...] have these records for clients of a network
-//	ttls OWNER TYPE TTL...            give the records out with these TTLs in turn
-//	sign ZONE [WORD...]               sign the zone: with key=NAME, with signatures that are expired, early or broken, or with
-//	                                  noproof; a zone may also be given with its signatures as records
-//	ds ZONE TTL [NAME]                have the DS of a zone below that signs
+//	OWNER TTL TYPE DATA[, DATA...]    add records; names are fully qualified. An SOA replaces that of the zone
+//	set OWNER TTL TYPE DATA[, DATA]   replace the records of the owner and type
+//	drop OWNER [TYPE]                 remove the records of the owner, or those of one type
+//	serial ZONE NUMBER                set the serial of a zone
+//	view NET OWNER TTL TYPE DATA[...] use these records for clients of a network
+//	ttls OWNER TYPE TTL...            send the records with these TTLs in turn
+//	sign ZONE [WORD...]               sign the zone: with key=NAME, with expired, early or broken signatures,
+//	                                  or without proofs (noproof); or add the signatures as records
+//	ds ZONE TTL [NAME]                add the DS record of a signed zone below
 //
-// What it asks others for:
+// Commands for resolvers:
 //
-//	forward ZONE ADDRESS              be a caching resolver for the names in a zone, which another server knows
-//	resolve ADDRESS...                be a caching resolver for everything, from these servers of the root
-//	clamp POSITIVE [NEGATIVE]         keep things no longer than these seconds
-//	snoop cache|refuse                what to do without RD
-//	caches NUMBER                     be several caches behind one address
-//	stale                             answer from what has run out while the authority fails, with EDE 3
-//	ranges                            deny names between two that a signed zone has (RFC 8198)
-//	filter NAME nxdomain|refused|servfail|ADDRESS [EDE]   answer like this for a name and those below
-//	bogus NAME [EDE]                  fail for a name and those below, but not with CD
-//	hold OWNER TTL TYPE DATA[, DATA]  have this in the cache; of several, in the first
-//	deny OWNER TTL TYPE|* ZONE [SERIAL]   have in the cache that there is none; with *, that there is no such name
+//	forward ZONE ADDRESS              be a caching forwarder for the names in a zone
+//	resolve ADDRESS...                be a caching resolver for all names, with these root servers
+//	clamp POSITIVE [NEGATIVE]         limit cache lifetimes to these seconds
+//	snoop cache|refuse                handle queries without RD
+//	caches NUMBER                     have several caches behind one address
+//	stale                             answer with expired entries while the authority fails, with EDE 3
+//	ranges                            deny names between two names of a signed zone (RFC 8198)
+//	filter NAME nxdomain|refused|servfail|ADDRESS [EDE]   set the answer for a name and the names below
+//	bogus NAME [EDE]                  fail for a name and the names below, except with CD
+//	hold OWNER TTL TYPE DATA[, DATA]  add a record set to the cache; to the first of several caches
+//	deny OWNER TTL TYPE|* ZONE [SERIAL]   add a negative answer to the cache; with *: NXDOMAIN
 //
-// How it behaves:
+// Commands for the behavior of a server:
 //
-//	latency MIN [MAX]                 reply so much later, over TCP twice that
-//	loss PERCENT                      leave so many queries over UDP without a reply
-//	only udp|tcp                      take queries over nothing else
-//	lazy                              leave it to those who ask to follow CNAMEs
-//	rotate                            begin with another record of a set each time
-//	edns formerr|ignore|drop|brittle  take no EDNS, or none that is unusual; plain is formerr
-//	cookies                           want the cookie given with each query over UDP: BADCOOKIE
-//	hollow                            deny names that have nothing but names below them
-//	bare                              leave the SOA out of negative answers
-//	loose                             send it with its own TTL, which may be longer than its MINIMUM
-//	folds                             write the question in lower case
-//	ignorant                          leave types without a reply that servers of the last century do not know
-//	deaf NET                          leave clients of a network without a reply
-//	large                             send more over UDP than was asked for
-//	transfers                         give zones to everyone
-//	subnets                           choose the view by the subnet that a query names
+//	latency MIN [MAX]                 delay replies, over TCP by twice as much
+//	loss PERCENT                      drop this share of the queries over UDP
+//	only udp|tcp                      accept only this transport
+//	lazy                              do not follow CNAMEs
+//	rotate                            begin with a different record of a set each time
+//	edns formerr|ignore|drop|brittle  do not support EDNS, or only its basics (brittle); plain is formerr
+//	cookies                           require a server cookie over UDP: BADCOOKIE
+//	hollow                            deny empty non-terminals
+//	bare                              send negative answers without the SOA
+//	loose                             send the SOA of negative answers with its own TTL, which may exceed MINIMUM
+//	folds                             send the question in lower case
+//	ignorant                          do not reply to types that servers of the 1990s do not know
+//	deaf NET                          do not reply to clients of a network
+//	large                             exceed the size limit of the client over UDP
+//	transfers                         allow zone transfers
+//	subnets                           choose the view by the client subnet option
 //	source ADDRESS                    reply over UDP from the address of another server
-//	nsid TEXT                         say who replies
-//	fault KIND [NAME|* [TYPE]]        go wrong for some questions, or for all; of several faults the last counts
-//	heal [NAME|* [TYPE]]              end the faults that were given for exactly these questions; alone: all
-//	at TIME COMMAND                   do it when the network is so old
+//	nsid TEXT                         set the server identifier
+//	fault KIND [NAME|* [TYPE]]        have a fault for some questions, or for all; the last matching fault counts
+//	heal [NAME|* [TYPE]]              remove the faults for exactly these questions; without arguments: all
+//	at TIME COMMAND                   run a command when the network has this age
 //
-// The kinds of faults are timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus, question, id,
-// malformed, truncate (over UDP) and truncated (over TCP too), notimp, notauth, badvers, modest (AA is off) and recursed (and RA
-// is on). NS records below the apex of a zone are a delegation, and what is below them is glue.
+// The kinds of faults are timeout, unreachable, servfail, refused, formerr, nxdomain, nodata, empty, lame, bogus,
+// question, id, malformed, truncate (over UDP) and truncated (over TCP too), notimp, notauth, badvers, modest (AA is
+// off) and recursed (AA is off, RA is on). NS records below the apex of a zone are a delegation, and records below
+// them are glue.
 func (s *Server) Do(line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *Server) Do(line string) error {
 	return nil
 }
 
-// scheduleLocked keeps a command for later, behind those of the same time.
+// scheduleLocked adds a command to run later, after those of the same time.
 func (s *Server) scheduleLocked(line string, words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("%q: give a time and a command", line)
@@ -113,23 +114,23 @@ func (s *Server) scheduleLocked(line string, words []string) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", line, err)
 	}
-	i := slices.IndexFunc(s.later, func(e event) bool { return e.at > at })
+	i := slices.IndexFunc(s.scheduled, func(e event) bool { return e.at > at })
 	if i < 0 {
-		i = len(s.later)
+		i = len(s.scheduled)
 	}
-	s.later = slices.Insert(s.later, i, event{at, do})
+	s.scheduled = slices.Insert(s.scheduled, i, event{at, do})
 	return nil
 }
 
-// verb is a command.
+// verb describes a command.
 type verb struct {
-	min, max int // arguments
+	min, max int // number of arguments
 	parse    func(s *Server, args []string) (command, error)
 }
 
 const anyNumber = 1 << 16
 
-// verbs are the commands by their first word. A line without one is a record.
+// verbs are the commands by their first word. A line without a verb is a record.
 var verbs = map[string]verb{
 	"zone":    {1, 2, (*Server).parseZone},
 	"set":     {4, anyNumber, func(s *Server, args []string) (command, error) { return s.parseRecords(args, true) }},
@@ -153,43 +154,44 @@ var verbs = map[string]verb{
 	"deny":    {4, 5, (*Server).parseDeny},
 
 	"latency": {1, 2, (*Server).parseLatency},
-	"loss":    word(parsePercent, func(m *manner, percent float64) { m.loss = percent / 100 }),
-	"only":    word(parseEither("udp", "tcp"), func(m *manner, transport string) { m.only = transport }),
-	"edns":    word(parseKind(ednsManners, "manner of EDNS"), func(m *manner, e ednsManner) { m.edns = e }),
-	"source":  word(resolve.ParseServer, func(m *manner, at resolve.Server) { m.source = at.Addr }),
-	"deaf":    word(netip.ParsePrefix, func(m *manner, clients netip.Prefix) { m.deaf = append(m.deaf, clients) }),
+	"loss":    word(parsePercent, func(m *behavior, percent float64) { m.loss = percent / 100 }),
+	"only":    word(parseEither("udp", "tcp"), func(m *behavior, transport string) { m.only = transport }),
+	"edns":    word(parseKind(ednsBehaviors, "EDNS behavior"), func(m *behavior, e ednsBehavior) { m.edns = e }),
+	"source":  word(resolve.ParseServer, func(m *behavior, at resolve.Server) { m.source = at.Addr }),
+	"deaf":    word(netip.ParsePrefix, func(m *behavior, clients netip.Prefix) { m.deaf = append(m.deaf, clients) }),
 	"nsid": {1, 1, func(_ *Server, args []string) (command, error) {
-		return func(s *Server) { s.manner.nsid = args[0] }, nil
+		return func(s *Server) { s.behavior.nsid = args[0] }, nil
 	}},
-	"lazy":      flag(func(m *manner) { m.lazy = true }),
-	"rotate":    flag(func(m *manner) { m.rotate = true }),
-	"plain":     flag(func(m *manner) { m.edns = ednsFormerr }),
-	"cookies":   flag(func(m *manner) { m.cookies = true }),
-	"hollow":    flag(func(m *manner) { m.hollow = true }),
-	"bare":      flag(func(m *manner) { m.bare = true }),
-	"loose":     flag(func(m *manner) { m.loose = true }),
-	"folds":     flag(func(m *manner) { m.folds = true }),
-	"ignorant":  flag(func(m *manner) { m.ignorant = true }),
-	"large":     flag(func(m *manner) { m.large = true }),
-	"transfers": flag(func(m *manner) { m.transfers = true }),
-	"subnets":   flag(func(m *manner) { m.subnets = true }),
+	"lazy":      flag(func(m *behavior) { m.lazy = true }),
+	"rotate":    flag(func(m *behavior) { m.rotate = true }),
+	"plain":     flag(func(m *behavior) { m.edns = ednsFormerr }),
+	"cookies":   flag(func(m *behavior) { m.cookies = true }),
+	"hollow":    flag(func(m *behavior) { m.hollow = true }),
+	"bare":      flag(func(m *behavior) { m.bare = true }),
+	"loose":     flag(func(m *behavior) { m.loose = true }),
+	"folds":     flag(func(m *behavior) { m.folds = true }),
+	"ignorant":  flag(func(m *behavior) { m.ignorant = true }),
+	"large":     flag(func(m *behavior) { m.large = true }),
+	"transfers": flag(func(m *behavior) { m.transfers = true }),
+	"subnets":   flag(func(m *behavior) { m.subnets = true }),
 	"fault":     {1, 3, (*Server).parseFault},
 	"heal":      {0, 2, (*Server).parseHeal},
 }
 
-// word is a command that sets something to its only argument.
-func word[T any](parse func(string) (T, error), set func(*manner, T)) verb {
+// word returns a command that sets something to its only argument.
+func word[T any](parse func(string) (T, error), set func(*behavior, T)) verb {
 	return verb{1, 1, func(_ *Server, args []string) (command, error) {
 		value, err := parse(args[0])
-		return func(s *Server) { set(&s.manner, value) }, err
+		return func(s *Server) { set(&s.behavior, value) }, err
 	}}
 }
 
-// flag is a command that only switches something on.
-func flag(set func(*manner)) verb {
-	return verb{0, 0, func(*Server, []string) (command, error) { return func(s *Server) { set(&s.manner) }, nil }}
+// flag returns a command that switches something on.
+func flag(set func(*behavior)) verb {
+	return verb{0, 0, func(*Server, []string) (command, error) { return func(s *Server) { set(&s.behavior) }, nil }}
 }
 
+// compileLocked parses a command.
 func (s *Server) compileLocked(words []string) (command, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("no command")
@@ -202,7 +204,7 @@ func (s *Server) compileLocked(words []string) (command, error) {
 		return s.parseRecords(words, false)
 	}
 	if n := len(words) - 1; n < v.min || n > v.max {
-		return nil, fmt.Errorf("%s takes other arguments", words[0])
+		return nil, fmt.Errorf("%s has too few or too many arguments", words[0])
 	}
 	return v.parse(s, words[1:])
 }
@@ -219,7 +221,7 @@ func (s *Server) parseZone(args []string) (command, error) {
 	return func(s *Server) { s.zones[name] = soa(name, ttl, ttl) }, err
 }
 
-// parseRecords reads OWNER TTL TYPE DATA[, DATA...].
+// parseRecords parses OWNER TTL TYPE DATA[, DATA...].
 func (s *Server) parseRecords(args []string, replace bool) (command, error) {
 	k, set, err := parseSet(args)
 	if err != nil {
@@ -236,7 +238,7 @@ func (s *Server) parseRecords(args []string, replace bool) (command, error) {
 	}, nil
 }
 
-// parseSet reads the records of one set. A comma between quotes is data.
+// parseSet parses the records of one set. A comma between quotes is part of the data.
 func parseSet(args []string) (k key, set []dns.RR, err error) {
 	if k.name, err = dnsname.Parse(args[0]); err != nil {
 		return k, nil, err
@@ -289,7 +291,7 @@ func (s *Server) parseForward(args []string) (command, error) {
 	return func(s *Server) { s.routes[zone] = to.Addr }, err
 }
 
-// parseKey reads [NAME|* [TYPE]].
+// parseKey parses [NAME|* [TYPE]].
 func parseKey(args []string) (k key, err error) {
 	if len(args) > 0 && args[0] != "*" {
 		if k.name, err = dnsname.Parse(args[0]); err != nil {
@@ -298,7 +300,7 @@ func parseKey(args []string) (k key, err error) {
 	}
 	if len(args) > 1 {
 		if k.typ = dns.StringToType[args[1]]; k.typ == 0 {
-			return key{}, fmt.Errorf("%q is no type", args[1])
+			return key{}, fmt.Errorf("%q is not a record type", args[1])
 		}
 	}
 	return k, nil

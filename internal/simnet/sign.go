@@ -13,15 +13,15 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// signer signs the answers of a zone as they are given, so that a record that changes is signed like the others.
+// signer signs the answers of a zone when they are sent, so that changed records are signed too.
 type signer struct {
 	zone    dnsname.Name
 	private ed25519.PrivateKey
 	public  *dns.DNSKEY
-	begins  time.Duration // of signatures, from now
+	begins  time.Duration // start of the validity of signatures, relative to now
 	ends    time.Duration
-	broken  bool // what is signed is not what is sent, but for the key
-	noProof bool // leaves NSEC records out
+	broken  bool // signatures are invalid, except that of the key
+	noProof bool // omits NSEC records
 }
 
 const (
@@ -31,21 +31,23 @@ const (
 	signedDays = 14 * 24 * time.Hour
 )
 
-// newSigner makes the key of a zone. It follows from the name of the zone and of the key, so that all servers of the zone and its
-// parent know it without being told. It keeps nobody from forging anything.
+// newSigner creates the key of a zone. It is derived from the names of the zone and of the key, so that all servers
+// of the zone and its parent know it. It protects nothing.
 func newSigner(zone dnsname.Name, name string) *signer {
 	seed := sha256.Sum256([]byte("simnet " + zone.String() + " " + name))
 	private := ed25519.NewKeyFromSeed(seed[:])
 	k := &signer{zone: zone, private: private, begins: -time.Hour, ends: signedDays}
-	k.public = &dns.DNSKEY{Hdr: header(zone.String(), dns.TypeDNSKEY, keyTTL), Flags: keyFlags, Protocol: keyDNSSEC, Algorithm: dns.ED25519}
+	k.public = &dns.DNSKEY{Hdr: header(zone.String(), dns.TypeDNSKEY, keyTTL), Flags: keyFlags, Protocol: keyDNSSEC,
+		Algorithm: dns.ED25519}
 	k.public.PublicKey = base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))
 	return k
 }
 
-// Anchor is the DS record of a zone that servers sign with `sign ZONE`, as text: what to trust for the root.
+// Anchor returns the DS record of a zone that servers sign with `sign ZONE`, as text. For the root it is the trust
+// anchor.
 func Anchor(zone dnsname.Name) string { return newSigner(zone, "").ds(keyTTL).String() }
 
-// ds is the record that the parent has.
+// ds returns the DS record for the parent.
 func (k *signer) ds(ttl uint32) *dns.DS {
 	ds := k.public.ToDS(dns.SHA256)
 	ds.Hdr.Ttl = ttl
@@ -55,8 +57,9 @@ func (k *signer) ds(ttl uint32) *dns.DS {
 // sign signs a set.
 func (k *signer) sign(set []dns.RR) (dns.RR, error) {
 	now := time.Now()
-	sig := &dns.RRSIG{Hdr: dns.RR_Header{Ttl: set[0].Header().Ttl}, KeyTag: k.public.KeyTag(), SignerName: k.zone.String(), Algorithm: dns.ED25519,
-		Inception: uint32(now.Add(k.begins).Unix()), Expiration: uint32(now.Add(k.ends).Unix())}
+	sig := &dns.RRSIG{Hdr: dns.RR_Header{Ttl: set[0].Header().Ttl}, KeyTag: k.public.KeyTag(),
+		SignerName: k.zone.String(), Algorithm: dns.ED25519, Inception: uint32(now.Add(k.begins).Unix()),
+		Expiration: uint32(now.Add(k.ends).Unix())}
 	if err := sig.Sign(k.private, set); err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func (k *signer) sign(set []dns.RR) (dns.RR, error) {
 	return sig, nil
 }
 
-// signLocked adds signatures and proofs to a reply, for those who want them and of the zones that have them.
+// signLocked adds signatures and proofs to a reply if the query has the DO bit and the zone is signed.
 func (s *Server) signLocked(q *query) {
 	if !q.do() || len(s.signers) == 0 && !s.hasSignaturesLocked() {
 		return
@@ -76,7 +79,7 @@ func (s *Server) signLocked(q *query) {
 	q.reply.Ns = s.signedLocked(q, q.reply.Ns)
 }
 
-// hasSignaturesLocked reports whether there is a zone that was given signed.
+// hasSignaturesLocked reports whether a zone has signatures as records.
 func (s *Server) hasSignaturesLocked() bool {
 	for k := range s.sets {
 		if k.typ == dns.TypeRRSIG {
@@ -86,7 +89,7 @@ func (s *Server) hasSignaturesLocked() bool {
 	return false
 }
 
-// signedLocked is a section with a signature behind each set.
+// signedLocked returns a section with signatures after each set.
 func (s *Server) signedLocked(q *query, section []dns.RR) (out []dns.RR) {
 	for len(section) > 0 {
 		h := section[0].Header()
@@ -101,7 +104,7 @@ func (s *Server) signedLocked(q *query, section []dns.RR) (out []dns.RR) {
 	return out
 }
 
-// signaturesLocked are those of one set: the ones that the zone was given with, or a new one.
+// signaturesLocked returns the signatures of one set: those that are records of the zone, or a new one.
 func (s *Server) signaturesLocked(q *query, set []dns.RR) (out []dns.RR) {
 	typ, name := set[0].Header().Rrtype, dnsname.MustParse(set[0].Header().Name)
 	at := name
@@ -122,13 +125,13 @@ func (s *Server) signaturesLocked(q *query, set []dns.RR) (out []dns.RR) {
 	}
 	sig, err := k.sign(copies(set, func(h *dns.RR_Header) { h.Name = at.String() }))
 	if err != nil {
-		return nil // a set that cannot be packed; it will not be sent either
+		return nil // the set cannot be packed, so it will not be sent either
 	}
 	sig.Header().Name = name.String()
 	return []dns.RR{sig}
 }
 
-// signingLocked is the zone that signs a set: a DS is its parent's.
+// signingLocked returns the zone that signs a set. DS records are signed by the parent.
 func (s *Server) signingLocked(name dnsname.Name, typ uint16) dnsname.Name {
 	if typ == dns.TypeDS && !name.IsRoot() {
 		return s.apexLocked(name.Parent())
@@ -153,7 +156,7 @@ func (s *Server) proveLocked(q *query) {
 		case *dns.SOA:
 			last := s.lastLocked(q)
 			r.Ns = append(r.Ns, s.denyLocked(owner, last)...)
-			// That there is no wildcard, or that it does not have the type (RFC 4035 §3.1.3.4).
+			// Prove that there is no wildcard, or that it does not have the type (RFC 4035 §3.1.3.4).
 			if star, err := s.encloserLocked(last).Child("*"); !s.existsLocked(last) && err == nil {
 				r.Ns = append(r.Ns, s.denyLocked(owner, star)...)
 			}
@@ -163,7 +166,7 @@ func (s *Server) proveLocked(q *query) {
 	}
 }
 
-// lastLocked is the name that a negative reply is about.
+// lastLocked returns the name that a negative reply is about.
 func (s *Server) lastLocked(q *query) dnsname.Name {
 	last := q.name
 	for _, rec := range q.reply.Answer {
@@ -174,7 +177,7 @@ func (s *Server) lastLocked(q *query) dnsname.Name {
 	return last
 }
 
-// denyLocked is the NSEC record of a zone at a name, or the one that covers it.
+// denyLocked returns the NSEC record of a zone that matches or covers a name.
 func (s *Server) denyLocked(zone, name dnsname.Name) []dns.RR {
 	if k := s.signers[zone]; k == nil || k.noProof {
 		return s.storedNSECLocked(zone, name)
@@ -192,7 +195,7 @@ func (s *Server) denyLocked(zone, name dnsname.Name) []dns.RR {
 		NextDomain: next.String(), TypeBitMap: s.bitmapLocked(zone, owner)}}
 }
 
-// storedNSECLocked finds an NSEC record among those that a zone was given with.
+// storedNSECLocked returns an NSEC record that is a record of the zone.
 func (s *Server) storedNSECLocked(zone, name dnsname.Name) []dns.RR {
 	for k, set := range s.sets {
 		if k.typ != dns.TypeNSEC || s.apexLocked(k.name) != zone {
@@ -206,13 +209,13 @@ func (s *Server) storedNSECLocked(zone, name dnsname.Name) []dns.RR {
 	return nil
 }
 
-// ownersLocked are the names of a zone that have records which are the zone's own, in canonical order.
+// ownersLocked returns the names of a zone that have authoritative records or delegations, in canonical order.
 func (s *Server) ownersLocked(zone dnsname.Name) []dnsname.Name {
 	owners := []dnsname.Name{zone}
 	for k := range s.sets {
 		apex := s.apexLocked(k.name)
 		if apex == k.name && k.typ == dns.TypeNS && !apex.IsRoot() {
-			apex = s.apexLocked(apex.Parent()) // the delegation to a zone that is here too
+			apex = s.apexLocked(apex.Parent()) // the delegation to a zone of the same server
 		}
 		if apex == zone && !s.cutAboveLocked(k.name) {
 			owners = append(owners, k.name)

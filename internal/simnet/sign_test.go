@@ -30,21 +30,30 @@ func TestSign(t *testing.T) {
 	const nsecApex = "/ test. 60 NSEC ns.test. NS SOA RRSIG NSEC DNSKEY, / test. 60 RRSIG NSEC 1"
 	tests := []struct{ name, typ, want string }{
 		{"ns.test.", "A", "NOERROR+aa, ns.test. 300 A 192.0.2.53, ns.test. 300 RRSIG A 2"},
-		{"www.test.", "A", "NOERROR+aa, www.test. 300 CNAME ns.test., www.test. 300 RRSIG CNAME 2, ns.test. 300 A 192.0.2.53, ns.test. 300 RRSIG A 2"},
+		{"www.test.", "A", "NOERROR+aa, www.test. 300 CNAME ns.test., www.test. 300 RRSIG CNAME 2, " +
+			"ns.test. 300 A 192.0.2.53, ns.test. 300 RRSIG A 2"},
 		{"a.wild.test.", "A", "NOERROR+aa, a.wild.test. 300 A 203.0.113.1, a.wild.test. 300 RRSIG A 2, " +
 			"/ *.wild.test. 60 NSEC www.test. A RRSIG NSEC, / *.wild.test. 60 RRSIG NSEC 2"},
-		{"ns.test.", "TXT", "NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / ns.test. 60 NSEC plain.test. A RRSIG NSEC, / ns.test. 60 RRSIG NSEC 2"},
+		{"ns.test.", "TXT",
+			"NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / ns.test. 60 NSEC plain.test. A RRSIG NSEC, " +
+				"/ ns.test. 60 RRSIG NSEC 2"},
 		{"no.test.", "A", "NXDOMAIN+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, " + nsecApex},
-		{"wild.test.", "A", "NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / secure.test. 60 NSEC *.wild.test. NS DS RRSIG NSEC, / secure.test. 60 RRSIG NSEC 2"},
-		{"www.plain.test.", "A", "NOERROR, / plain.test. 300 NS ns.plain.test., / plain.test. 60 NSEC secure.test. NS RRSIG NSEC, / plain.test. 60 RRSIG NSEC 2"},
-		{"plain.test.", "DS", "NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / plain.test. 60 NSEC secure.test. NS RRSIG NSEC, / plain.test. 60 RRSIG NSEC 2"},
+		{"wild.test.", "A",
+			"NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / secure.test. 60 NSEC *.wild.test. NS DS RRSIG NSEC, " +
+				"/ secure.test. 60 RRSIG NSEC 2"},
+		{"www.plain.test.", "A",
+			"NOERROR, / plain.test. 300 NS ns.plain.test., / plain.test. 60 NSEC secure.test. NS RRSIG NSEC, " +
+				"/ plain.test. 60 RRSIG NSEC 2"},
+		{"plain.test.", "DS",
+			"NOERROR+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1, / plain.test. 60 NSEC secure.test. NS RRSIG NSEC, " +
+				"/ plain.test. 60 RRSIG NSEC 2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+tt.typ, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := simnet.New(1)
 				net.MustServer(authority, signedZone+"sign test.")
-				if got := say(t, net, authority, asking{do: true}, tt.name, tt.typ); got != tt.want {
+				if got := askWith(t, net, authority, queryOptions{do: true}, tt.name, tt.typ); got != tt.want {
 					t.Errorf("got  %s\nwant %s", got, tt.want)
 				}
 			})
@@ -52,17 +61,19 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// fetch asks for records with signatures.
+// fetch queries records with signatures.
 func fetch(t *testing.T, net *simnet.Net, name, typ string) *dns.Msg {
 	t.Helper()
-	m, err := net.Exchange(t.Context(), resolve.Server{Addr: netip.MustParseAddrPort(authority + ":53")}, asking{do: true}.query(name, typ))
+	server := resolve.Server{Addr: netip.MustParseAddrPort(authority + ":53")}
+	m, err := net.Exchange(t.Context(), server, queryOptions{do: true}.query(name, typ))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// TestSignatures sees that what is signed verifies, that what shall be wrong is, and that the DS of the parent is of the key.
+// TestSignatures checks that valid signatures verify, that the requested faults exist, and that the DS record of the
+// parent matches the key.
 func TestSignatures(t *testing.T) {
 	tests := []struct {
 		how          string
@@ -82,7 +93,7 @@ func TestSignatures(t *testing.T) {
 				net.MustServer(authority, signedZone+"sign test. "+tt.how)
 				key := fetch(t, net, "test.", "DNSKEY").Answer[0].(*dns.DNSKEY)
 				if got := simnet.Anchor(dnsname.MustParse("test.")) == key.ToDS(dns.SHA256).String(); got != tt.anchored {
-					t.Errorf("the DS is of the key: %v, want %v", got, tt.anchored)
+					t.Errorf("the DS record matches the key: %v, want %v", got, tt.anchored)
 				}
 				for _, name := range []string{"ns.test.", "a.wild.test."} {
 					m := fetch(t, net, name, "A")
@@ -99,7 +110,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestGivenSigned has a zone with its signatures as records.
+// TestGivenSigned has a zone with signatures as records.
 func TestGivenSigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
@@ -111,23 +122,23 @@ func TestGivenSigned(t *testing.T) {
 			www.test. 300 NSEC test. A RRSIG NSEC
 		`)
 		want := "NOERROR+aa, www.test. 300 A 203.0.113.1, www.test. 300 RRSIG A 2"
-		if got := say(t, net, authority, asking{do: true}, "www.test.", "A"); got != want {
+		if got := askWith(t, net, authority, queryOptions{do: true}, "www.test.", "A"); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		want = "NXDOMAIN+aa, / test. 60 SOA 1, / test. 300 NSEC www.test. SOA RRSIG NSEC"
-		if got := say(t, net, authority, asking{do: true}, "no.test.", "A"); got != want {
+		if got := askWith(t, net, authority, queryOptions{do: true}, "no.test.", "A"); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// TestNoProof denies without showing that it may.
+// TestNoProof denies names without a proof.
 func TestNoProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		net.MustServer(authority, signedZone+"sign test. noproof")
 		want := "NXDOMAIN+aa, / test. 60 SOA 1, / test. 60 RRSIG SOA 1"
-		if got := say(t, net, authority, asking{do: true}, "no.test.", "A"); got != want {
+		if got := askWith(t, net, authority, queryOptions{do: true}, "no.test.", "A"); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

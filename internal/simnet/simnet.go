@@ -1,9 +1,11 @@
-// Package simnet is a small internet in memory: DNS servers that answer by script, and fail by script, on the clock of
-// package time. In a testing/synctest bubble that clock is fake, so an hour of refreshes and outages takes milliseconds
-// and goes the same way every time.
+// Package simnet is an in-memory internet of scripted DNS servers for tests and for the lab, on the clock of package
+// time.
 //
-// A Net is a resolve.Exchanger, which is the way to ask its servers; Dial gives connections to them in memory, for a
-// resolve.Client that shall be part of the test. Every query is kept in History.
+// In a testing/synctest bubble that clock is fake, so an hour of refreshes and outages takes milliseconds and is
+// reproducible.
+//
+// A Net is a resolve.Exchanger, which sends queries to its servers. Tests that include a resolve.Client use Dial,
+// which opens in-memory connections to them. History returns all queries.
 //
 //	net := simnet.New(1)
 //	net.MustServer("192.0.2.53", `
@@ -14,8 +16,9 @@
 //		at 3m heal
 //	`)
 //
-// The commands are described at Server.Do. Latency and loss are drawn from the seed, the server, the question and how often
-// it was asked, not from one stream of numbers: goroutines that run in another order draw the same.
+// Start with Server.Do in script.go: it describes the commands. Latency and loss are random. They depend on the
+// random seed of the Net, the server, the question and how often it was asked. So the order of goroutines does not
+// matter.
 package simnet
 
 import (
@@ -45,9 +48,9 @@ type Net struct {
 	history []Query
 }
 
-// Query is one query that a server received; one that was lost on the way is among them.
+// Query is one query to a server, including queries that were lost.
 type Query struct {
-	At        time.Duration // since the Net was made
+	At        time.Duration // age of the Net
 	Server    netip.AddrPort
 	Transport resolve.Transport
 	Name      dnsname.Name
@@ -58,13 +61,13 @@ func (q Query) String() string {
 	return fmt.Sprintf("%v %s://%v %v %v", q.At, q.Transport, q.Server, q.Name, q.Type)
 }
 
-// New makes a network without servers. Its clock starts now. Nets of the same seed draw the same chances.
+// New returns a network without servers. Its clock starts now. Nets with the same seed have the same random events.
 func New(seed uint64) *Net {
 	return &Net{seed: seed, start: time.Now(), servers: map[netip.AddrPort]*Server{}}
 }
 
-// Server adds a server, or finds the one that is there, and does the commands of a script, one a line. An address without
-// a port has port 53.
+// Server adds a server, or finds an existing one, and runs the commands of a script, one per line. The default port
+// is 53.
 func (n *Net) Server(addr, script string) (*Server, error) {
 	at, err := resolve.ParseServer(addr)
 	if err != nil {
@@ -80,7 +83,7 @@ func (n *Net) Server(addr, script string) (*Server, error) {
 	return s, s.script(script)
 }
 
-// MustServer is Server for what is constant in a test.
+// MustServer is like Server but panics on errors, for constant scripts in tests.
 func (n *Net) MustServer(addr, script string) *Server {
 	s, err := n.Server(addr, script)
 	if err != nil {
@@ -89,33 +92,33 @@ func (n *Net) MustServer(addr, script string) *Server {
 	return s
 }
 
-// History are the queries so far, in the order in which they arrived: the newest 100,000 at least.
+// History returns the queries in the order of arrival: at least the last 100,000.
 func (n *Net) History() []Query {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.history)
 }
 
-// Forget empties the history.
+// Forget clears the history.
 func (n *Net) Forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.history = nil
 }
 
-// Age is how long the network has been there: what scripts count from.
+// Age returns the time since the network was created. The times of scripts are relative to it.
 func (n *Net) Age() time.Duration { return time.Since(n.start) }
 
 func (n *Net) note(q Query) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.history) == 2*maxHistory { // of a lab that runs for days
+	if len(n.history) == 2*maxHistory { // for labs that run for days
 		n.history = append(n.history[:0], n.history[maxHistory:]...)
 	}
 	n.history = append(n.history, q)
 }
 
-// maxHistory is how many queries are kept at least.
+// maxHistory is the minimum number of queries that are kept.
 const maxHistory = 100_000
 
 func (n *Net) find(addr netip.AddrPort) *Server {
@@ -129,11 +132,11 @@ var (
 	errQuestion    = errors.New("a query has one question")
 )
 
-// defaultTimeout ends an exchange whose context has no end, as resolve.Client's does.
+// defaultTimeout applies to an exchange whose context has no deadline, as in resolve.Client.
 const defaultTimeout = 5 * time.Second
 
-// Exchange implements resolve.Exchanger the way resolve.Client does: replies to other questions are not seen, those that are
-// cut off are asked for again over TCP, timeouts are context.DeadlineExceeded. TLS is TCP here.
+// Exchange implements resolve.Exchanger like resolve.Client: it ignores replies to other questions and requests
+// truncated replies again over TCP. Timeouts are context.DeadlineExceeded. TLS is treated as TCP.
 func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	if _, ends := ctx.Deadline(); !ends {
 		var cancel context.CancelFunc
@@ -151,21 +154,21 @@ func (n *Net) Exchange(ctx context.Context, server resolve.Server, query *dns.Ms
 	return reply, nil
 }
 
-// exchange asks over TCP for what does not fit into a reply over UDP.
-func (n *Net) exchange(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, error) {
-	reply, err := n.once(ctx, way, query)
-	if err == nil && reply.Truncated && way.transport == resolve.UDP {
-		way.transport = resolve.TCP
-		return n.once(ctx, way, query)
+// exchange retries over TCP if the reply over UDP is truncated.
+func (n *Net) exchange(ctx context.Context, via path, query *dns.Msg) (*dns.Msg, error) {
+	reply, err := n.once(ctx, via, query)
+	if err == nil && reply.Truncated && via.transport == resolve.UDP {
+		via.transport = resolve.TCP
+		return n.once(ctx, via, query)
 	}
 	return reply, err
 }
 
-func (n *Net) once(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, error) {
-	if !n.accepts(way.to, way.transport) {
+func (n *Net) once(ctx context.Context, via path, query *dns.Msg) (*dns.Msg, error) {
+	if !n.accepts(via.to, via.transport) {
 		return nil, errUnreachable
 	}
-	p, err := n.send(ctx, way, query)
+	p, err := n.send(ctx, via, query)
 	if err != nil {
 		return nil, err
 	}
@@ -176,27 +179,27 @@ func (n *Net) once(ctx context.Context, way path, query *dns.Msg) (*dns.Msg, err
 		}
 		return nil, fmt.Errorf("the reply cannot be read: %w", new(dns.Msg).Unpack(wire))
 	}
-	if no := p.misses(way, query); no != nil {
+	if no := p.mismatch(via, query); no != nil {
 		<-ctx.Done()
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), no)
 	}
 	return p.msg, nil
 }
 
-// packet is a reply on its way.
+// packet is a reply that is being delivered.
 type packet struct {
 	msg     *dns.Msg
 	from    netip.AddrPort
-	damaged bool // cannot be read where it arrives
+	damaged bool // the receiver cannot parse it
 }
 
 var errSource = errors.New("the reply came from another address")
 
-// misses tells why a reply is not seen by the one who asked.
-func (p packet) misses(way path, query *dns.Msg) error {
+// mismatch returns why the client ignores a reply, or nil.
+func (p packet) mismatch(via path, query *dns.Msg) error {
 	asked, said := query.Question[0], p.msg.Question[0]
 	switch {
-	case p.from != way.to:
+	case p.from != via.to:
 		return errSource
 	case p.msg.Id != query.Id:
 		return resolve.ErrID
@@ -206,7 +209,7 @@ func (p packet) misses(way path, query *dns.Msg) error {
 	return nil
 }
 
-// pack is the packet in wire form.
+// pack returns the packet in wire format.
 func (p packet) pack() ([]byte, error) {
 	wire, err := p.msg.Pack()
 	if err == nil && p.damaged {
@@ -215,8 +218,8 @@ func (p packet) pack() ([]byte, error) {
 	return wire, err
 }
 
-// send takes a query to a server and its reply back, both over the same transport.
-func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error) {
+// send passes a query to a server and returns its reply.
+func (n *Net) send(ctx context.Context, via path, query *dns.Msg) (packet, error) {
 	if len(query.Question) != 1 {
 		return packet{}, errQuestion
 	}
@@ -224,10 +227,10 @@ func (n *Net) send(ctx context.Context, way path, query *dns.Msg) (packet, error
 	if err != nil {
 		return packet{}, err
 	}
-	s := n.find(way.to)
+	s := n.find(via.to)
 	if s == nil {
 		return packet{}, errUnreachable
 	}
-	n.note(Query{n.Age(), way.to, way.transport, name, rr.Type(query.Question[0].Qtype)})
-	return s.serve(ctx, way, name, query)
+	n.note(Query{n.Age(), via.to, via.transport, name, rr.Type(query.Question[0].Qtype)})
+	return s.serve(ctx, via, name, query)
 }

@@ -24,7 +24,7 @@ const (
 
 var _ resolve.Exchanger = (*simnet.Net)(nil)
 
-// ask asks a server and writes the reply in one line: its RCODE and flags, then its records.
+// ask queries a server and returns the reply as one line: its RCODE and flags, then its records.
 func ask(t *testing.T, ex resolve.Exchanger, server, name, typ string) string {
 	t.Helper()
 	srv, err := resolve.ParseServer(server)
@@ -80,7 +80,9 @@ func TestAnswers(t *testing.T) {
 	tests := []struct{ name, typ, want string }{
 		{"cdn.example.net.", "A", "NOERROR, cdn.example.net. 60 A 203.0.113.1, cdn.example.net. 60 A 203.0.113.2"},
 		{"cdn.example.net.", "AAAA", "NOERROR, / example.net. 30 SOA ..."},
-		{"www.example.net.", "A", "NOERROR, www.example.net. 300 CNAME cdn.example.net., cdn.example.net. 60 A 203.0.113.1, cdn.example.net. 60 A 203.0.113.2"},
+		{"www.example.net.", "A",
+			"NOERROR, www.example.net. 300 CNAME cdn.example.net., cdn.example.net. 60 A 203.0.113.1, " +
+				"cdn.example.net. 60 A 203.0.113.2"},
 		{"www.example.net.", "CNAME", "NOERROR, www.example.net. 300 CNAME cdn.example.net."},
 		{"www.example.net.", "AAAA", "NOERROR, www.example.net. 300 CNAME cdn.example.net., / example.net. 30 SOA ..."},
 		{"out.example.net.", "A", "NOERROR, out.example.net. 300 CNAME cdn.example.org."},
@@ -102,7 +104,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFaults asks through the network itself and through resolve.Client on connections, which must come to the same.
+// TestFaults queries through the network itself and through a resolve.Client with connections. The results must be
+// the same.
 func TestFaults(t *testing.T) {
 	const good = "NOERROR, cdn.example.net. 60 A 203.0.113.1, cdn.example.net. 60 A 203.0.113.2"
 	tests := []struct{ fault, want string }{
@@ -131,15 +134,15 @@ func TestFaults(t *testing.T) {
 		{"latency 400ms\nfault truncate", "timeout"},
 	}
 	for _, tt := range tests {
-		for _, way := range []string{"exchange", "dial"} {
-			t.Run(way+"/"+tt.fault, func(t *testing.T) {
+		for _, kind := range []string{"exchange", "dial"} {
+			t.Run(kind+"/"+tt.fault, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					net := simnet.New(1)
 					net.MustServer(authority, exampleNet+tt.fault)
 					var ex resolve.Exchanger = net
-					if way == "dial" {
+					if kind == "dial" {
 						ex = &resolve.Client{Dial: net.Dial}
-						defer time.Sleep(time.Minute) // until it has closed its connections
+						defer time.Sleep(time.Minute) // until the client has closed its connections
 					}
 					if got := ask(t, ex, authority, "cdn.example.net.", "A"); got != tt.want {
 						t.Errorf("%q: got %s, want %s", tt.fault, got, tt.want)
@@ -211,9 +214,11 @@ func TestForward(t *testing.T) {
 			name, typ, want string
 		}{
 			{0, "cdn.example.net.", "A", "NOERROR, cdn.example.net. 60 A 203.0.113.1, cdn.example.net. 60 A 203.0.113.2"},
-			{0, "out.example.net.", "A", "NOERROR, out.example.net. 300 CNAME cdn.example.org., cdn.example.org. 20 A 203.0.113.7"},
+			{0, "out.example.net.", "A",
+				"NOERROR, out.example.net. 300 CNAME cdn.example.org., cdn.example.org. 20 A 203.0.113.7"},
 			{0, "c.example.net.", "A", "NXDOMAIN, / example.net. 30 SOA ..."},
-			{15 * time.Second, "cdn.example.net.", "A", "NOERROR, cdn.example.net. 45 A 203.0.113.1, cdn.example.net. 45 A 203.0.113.2"},
+			{15 * time.Second, "cdn.example.net.", "A",
+				"NOERROR, cdn.example.net. 45 A 203.0.113.1, cdn.example.net. 45 A 203.0.113.2"},
 			{0, "c.example.net.", "A", "NXDOMAIN, / example.net. 15 SOA ..."},
 			{45 * time.Second, "cdn.example.net.", "A", "NOERROR, cdn.example.net. 60 A 203.0.113.9"},
 			{61 * time.Second, "cdn.example.net.", "A", "SERVFAIL"},
@@ -236,13 +241,14 @@ func TestRotateAndLazy(t *testing.T) {
 		if first == second {
 			t.Errorf("twice %s", first)
 		}
-		if got, want := ask(t, net, authority, "www.example.net.", "A"), "NOERROR, www.example.net. 300 CNAME cdn.example.net."; got != want {
+		if got, want := ask(t, net, authority, "www.example.net.", "A"),
+			"NOERROR, www.example.net. 300 CNAME cdn.example.net."; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// TestChance sees that the same seed draws the same, and about what it should.
+// TestChance checks that the same seed gives the same events, and about the right number of them.
 func TestChance(t *testing.T) {
 	draw := func(seed uint64) (out string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -258,10 +264,10 @@ func TestChance(t *testing.T) {
 	}
 	one := draw(1)
 	if again := draw(1); again != one {
-		t.Errorf("the same seed drew (-first +second):\n%s", cmp.Diff(one, again))
+		t.Errorf("the same seed gave (-first +second):\n%s", cmp.Diff(one, again))
 	}
 	if draw(2) == one {
-		t.Error("another seed drew the same")
+		t.Error("another seed gave the same events")
 	}
 	if lost := strings.Count(one, "timeout"); lost < 30 || lost > 70 {
 		t.Errorf("%d of 200 queries were lost, want about 50", lost)
@@ -274,7 +280,7 @@ func TestHistory(t *testing.T) {
 		net.MustServer(authority, exampleNet+"fault truncate")
 		time.Sleep(time.Minute)
 		ask(t, net, authority, "cdn.example.net.", "A")
-		ask(t, net, "192.0.2.99", "cdn.example.net.", "A") // nobody is there
+		ask(t, net, "192.0.2.99", "cdn.example.net.", "A") // there is no server
 		var got []string
 		for _, q := range net.History() {
 			got = append(got, q.String())
@@ -285,28 +291,35 @@ func TestHistory(t *testing.T) {
 		}
 		net.Forget()
 		if got := net.History(); len(got) != 0 {
-			t.Errorf("after Forget there is %v", got)
+			t.Errorf("the history after Forget is %v", got)
 		}
 	})
 }
 
 func TestScriptMistakes(t *testing.T) {
 	tests := []string{
-		"zone", "zone a..b.", "zone example.net. x", "cdn.example.org. 60 A 192.0.2.1", "example.net. 60 A", "example.net. x A 192.0.2.1",
-		"example.net. 60 A 192.0.2.300", "set example.net. 60 A", "drop", "drop example.net. NOTYPE", "forward .", "forward . example.org",
-		"latency", "latency soon", "latency 1s later", "loss much", "lazy yes", "fault", "fault earthquake", "fault timeout a..b.", "heal * NOTYPE",
-		"serial example.org. 1", "serial example.net. x", "view 1.2.3 www.example.net. 60 A 192.0.2.1", "view 0.0.0.0/0 www.example.net. 60 A",
-		"ttls www.example.net. A x", "ttls www.example.net. NOTYPE 60", "sign example.org.", "sign example.net. badly", "ds a..b. 60", "ds a.example.net. x",
-		"resolve nowhere", "clamp 60", "resolve 192.0.2.1 x", "stale", "caches 2", "hold www.example.net. 60 A 192.0.2.1", "deny www.example.net. 60 A example.net.",
+		"zone", "zone a..b.", "zone example.net. x", "cdn.example.org. 60 A 192.0.2.1", "example.net. 60 A",
+		"example.net. x A 192.0.2.1",
+		"example.net. 60 A 192.0.2.300", "set example.net. 60 A", "drop", "drop example.net. NOTYPE", "forward .",
+		"forward . example.org",
+		"latency", "latency soon", "latency 1s later", "loss much", "lazy yes", "fault", "fault earthquake",
+		"fault timeout a..b.", "heal * NOTYPE",
+		"serial example.org. 1", "serial example.net. x", "view 1.2.3 www.example.net. 60 A 192.0.2.1",
+		"view 0.0.0.0/0 www.example.net. 60 A",
+		"ttls www.example.net. A x", "ttls www.example.net. NOTYPE 60", "sign example.org.", "sign example.net. badly",
+		"ds a..b. 60", "ds a.example.net. x",
+		"resolve nowhere", "clamp 60", "resolve 192.0.2.1 x", "stale", "caches 2", "hold www.example.net. 60 A 192.0.2.1",
+		"deny www.example.net. 60 A example.net.",
 		"only quic", "edns perhaps", "source nowhere", "nsid", "bare naked",
 		"at", "at 5s", "at noon lazy", "at 5s dance a",
 	}
 	for _, line := range tests {
-		if _, err := simnet.New(1).Server(authority, "zone example.net.\n"+line); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
+		if _, err := simnet.New(1).Server(authority, "zone example.net.\n"+line); err == nil ||
+			!strings.HasPrefix(err.Error(), "line 2: ") {
 			t.Errorf("%q: err = %v, want one for line 2", line, err)
 		}
 	}
 	if _, err := simnet.New(1).Server("example.org", ""); err == nil {
-		t.Error("a server has a name for an address")
+		t.Error("a host name was accepted as an address")
 	}
 }

@@ -101,7 +101,7 @@ func TestProbe(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- sockets.Run(ctx) }()
-			at := sockets.Places()[netip.MustParseAddrPort(probed+":53")]
+			at := sockets.Addrs()[netip.MustParseAddrPort(probed+":53")]
 			got := conduct(t, &probe.Prober{Port: at.Port()}, at.Addr())
 			if diff := cmp.Diff(proper(tt.want), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

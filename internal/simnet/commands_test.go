@@ -17,14 +17,14 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// asking is how a test puts a query.
-type asking struct {
+// queryOptions are the options of a test query.
+type queryOptions struct {
 	noEDNS, do, noRD, cd bool
 	subnet               string
 	tcp                  bool
 }
 
-func (a asking) query(name, typ string) *dns.Msg {
+func (a queryOptions) query(name, typ string) *dns.Msg {
 	q := new(dns.Msg).SetQuestion(name, dns.StringToType[typ])
 	q.RecursionDesired, q.CheckingDisabled = !a.noRD, a.cd
 	if a.noEDNS {
@@ -33,14 +33,14 @@ func (a asking) query(name, typ string) *dns.Msg {
 	q.SetEdns0(wire.UDPSize, a.do)
 	if a.subnet != "" {
 		p := netip.MustParsePrefix(a.subnet)
-		q.IsEdns0().Option = append(q.IsEdns0().Option, &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: uint8(p.Bits()),
-			Address: p.Addr().AsSlice()})
+		q.IsEdns0().Option = append(q.IsEdns0().Option, &dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1,
+			SourceNetmask: uint8(p.Bits()), Address: p.Addr().AsSlice()})
 	}
 	return q
 }
 
-// say asks a server and writes the reply in one line, with the flags and options that are worth a word.
-func say(t *testing.T, ex resolve.Exchanger, server string, a asking, name, typ string) string {
+// askWith queries a server and returns the reply as one line, with the relevant flags and options.
+func askWith(t *testing.T, ex resolve.Exchanger, server string, a queryOptions, name, typ string) string {
 	t.Helper()
 	srv, err := resolve.ParseServer(server)
 	if err != nil {
@@ -82,7 +82,7 @@ func line(m *dns.Msg) string {
 	return strings.Join(out, ", ")
 }
 
-// brief leaves out what cannot be foreseen.
+// brief returns a record without the parts that are not predictable.
 func brief(rec dns.RR) string {
 	switch r := rec.(type) {
 	case *dns.RRSIG:
@@ -93,7 +93,7 @@ func brief(rec dns.RR) string {
 	return text(rec)
 }
 
-func TestKnobs(t *testing.T) {
+func TestCommands(t *testing.T) {
 	const zone = `
 		zone example.net.
 		example.net. 600 SOA ns.example.net. host.example.net. 7 2 2 2 300
@@ -104,46 +104,48 @@ func TestKnobs(t *testing.T) {
 	const good = "NOERROR+aa, www.example.net. 60 A 203.0.113.1"
 	tests := []struct {
 		script    string
-		ask       asking
+		ask       queryOptions
 		name, typ string
 		want      string
 	}{
-		{"", asking{}, "www.example.net.", "A", good},
-		{"", asking{}, "no.example.net.", "A", "NXDOMAIN+aa, / example.net. 300 SOA 7"},
-		{"serial example.net. 8", asking{}, "example.net.", "SOA", "NOERROR+aa, example.net. 600 SOA 8"},
-		{"", asking{}, "a.wild.example.net.", "TXT", `NOERROR+aa, a.wild.example.net. 60 TXT "any, thing"`},
-		{"", asking{}, "a.b.wild.example.net.", "TXT", `NOERROR+aa, a.b.wild.example.net. 60 TXT "any, thing"`},
-		{"", asking{}, "a.wild.example.net.", "A", "NOERROR+aa, / example.net. 300 SOA 7"},
-		{"", asking{}, "deep.wild.example.net.", "TXT", "NOERROR+aa, / example.net. 300 SOA 7"},
-		{"", asking{}, "a.deep.wild.example.net.", "TXT", "NXDOMAIN+aa, / example.net. 300 SOA 7"},
-		{"bare", asking{}, "no.example.net.", "A", "NXDOMAIN+aa"},
-		{"bare", asking{}, "www.example.net.", "TXT", "NOERROR+aa"},
-		{"loose", asking{}, "no.example.net.", "A", "NXDOMAIN+aa, / example.net. 600 SOA 7"},
-		{"only udp", asking{}, "www.example.net.", "A", good},
-		{"only udp", asking{tcp: true}, "www.example.net.", "A", "failed"},
-		{"only tcp", asking{}, "www.example.net.", "A", "failed"},
-		{"only tcp", asking{tcp: true}, "www.example.net.", "A", good},
-		{"ignorant", asking{}, "www.example.net.", "A", good},
-		{"ignorant", asking{}, "www.example.net.", "CAA", "failed"},
-		{"deaf 198.51.100.0/24", asking{}, "www.example.net.", "A", good},
-		{"deaf 127.0.0.0/8", asking{}, "www.example.net.", "A", "failed"},
-		{"edns drop", asking{}, "www.example.net.", "A", "failed"},
-		{"edns drop", asking{noEDNS: true}, "www.example.net.", "A", good},
-		{"edns formerr", asking{}, "www.example.net.", "A", "FORMERR"},
-		{"edns formerr", asking{noEDNS: true}, "www.example.net.", "A", good},
-		{"fault id", asking{}, "www.example.net.", "A", "failed"},
-		{"source 192.0.2.99", asking{}, "www.example.net.", "A", "failed"},
-		{"source 192.0.2.99", asking{tcp: true}, "www.example.net.", "A", good},
-		{"folds", asking{}, "WWW.example.net.", "A", good},
-		{"view 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", asking{}, "www.example.net.", "A", good},
-		{"view 127.0.0.0/8 www.example.net. 60 A 203.0.113.9", asking{}, "www.example.net.", "A", "NOERROR+aa, www.example.net. 60 A 203.0.113.9"},
-		{"view 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", asking{subnet: "198.51.100.0/24"}, "www.example.net.", "A", good},
-		{"subnets\nview 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", asking{subnet: "198.51.100.0/24"}, "www.example.net.", "A",
-			"NOERROR+aa+scope24, www.example.net. 60 A 203.0.113.9"},
-		{"subnets\nview 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", asking{subnet: "192.0.2.0/24"}, "www.example.net.", "A",
-			"NOERROR+aa+scope24, www.example.net. 60 A 203.0.113.1"},
-		{"", asking{tcp: true}, "example.net.", "AXFR", "REFUSED"},
-		{"drop deep.wild.example.net.\ndrop *.wild.example.net.\ntransfers", asking{tcp: true}, "example.net.", "AXFR",
+		{"", queryOptions{}, "www.example.net.", "A", good},
+		{"", queryOptions{}, "no.example.net.", "A", "NXDOMAIN+aa, / example.net. 300 SOA 7"},
+		{"serial example.net. 8", queryOptions{}, "example.net.", "SOA", "NOERROR+aa, example.net. 600 SOA 8"},
+		{"", queryOptions{}, "a.wild.example.net.", "TXT", `NOERROR+aa, a.wild.example.net. 60 TXT "any, thing"`},
+		{"", queryOptions{}, "a.b.wild.example.net.", "TXT", `NOERROR+aa, a.b.wild.example.net. 60 TXT "any, thing"`},
+		{"", queryOptions{}, "a.wild.example.net.", "A", "NOERROR+aa, / example.net. 300 SOA 7"},
+		{"", queryOptions{}, "deep.wild.example.net.", "TXT", "NOERROR+aa, / example.net. 300 SOA 7"},
+		{"", queryOptions{}, "a.deep.wild.example.net.", "TXT", "NXDOMAIN+aa, / example.net. 300 SOA 7"},
+		{"bare", queryOptions{}, "no.example.net.", "A", "NXDOMAIN+aa"},
+		{"bare", queryOptions{}, "www.example.net.", "TXT", "NOERROR+aa"},
+		{"loose", queryOptions{}, "no.example.net.", "A", "NXDOMAIN+aa, / example.net. 600 SOA 7"},
+		{"only udp", queryOptions{}, "www.example.net.", "A", good},
+		{"only udp", queryOptions{tcp: true}, "www.example.net.", "A", "failed"},
+		{"only tcp", queryOptions{}, "www.example.net.", "A", "failed"},
+		{"only tcp", queryOptions{tcp: true}, "www.example.net.", "A", good},
+		{"ignorant", queryOptions{}, "www.example.net.", "A", good},
+		{"ignorant", queryOptions{}, "www.example.net.", "CAA", "failed"},
+		{"deaf 198.51.100.0/24", queryOptions{}, "www.example.net.", "A", good},
+		{"deaf 127.0.0.0/8", queryOptions{}, "www.example.net.", "A", "failed"},
+		{"edns drop", queryOptions{}, "www.example.net.", "A", "failed"},
+		{"edns drop", queryOptions{noEDNS: true}, "www.example.net.", "A", good},
+		{"edns formerr", queryOptions{}, "www.example.net.", "A", "FORMERR"},
+		{"edns formerr", queryOptions{noEDNS: true}, "www.example.net.", "A", good},
+		{"fault id", queryOptions{}, "www.example.net.", "A", "failed"},
+		{"source 192.0.2.99", queryOptions{}, "www.example.net.", "A", "failed"},
+		{"source 192.0.2.99", queryOptions{tcp: true}, "www.example.net.", "A", good},
+		{"folds", queryOptions{}, "WWW.example.net.", "A", good},
+		{"view 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", queryOptions{}, "www.example.net.", "A", good},
+		{"view 127.0.0.0/8 www.example.net. 60 A 203.0.113.9", queryOptions{}, "www.example.net.", "A",
+			"NOERROR+aa, www.example.net. 60 A 203.0.113.9"},
+		{"view 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", queryOptions{subnet: "198.51.100.0/24"},
+			"www.example.net.", "A", good},
+		{"subnets\nview 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", queryOptions{subnet: "198.51.100.0/24"},
+			"www.example.net.", "A", "NOERROR+aa+scope24, www.example.net. 60 A 203.0.113.9"},
+		{"subnets\nview 198.51.100.0/24 www.example.net. 60 A 203.0.113.9", queryOptions{subnet: "192.0.2.0/24"},
+			"www.example.net.", "A", "NOERROR+aa+scope24, www.example.net. 60 A 203.0.113.1"},
+		{"", queryOptions{tcp: true}, "example.net.", "AXFR", "REFUSED"},
+		{"drop deep.wild.example.net.\ndrop *.wild.example.net.\ntransfers", queryOptions{tcp: true}, "example.net.", "AXFR",
 			"NOERROR+aa, example.net. 600 SOA 7, www.example.net. 60 A 203.0.113.1, example.net. 600 SOA 7"},
 	}
 	for _, tt := range tests {
@@ -151,21 +153,23 @@ func TestKnobs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := simnet.New(1)
 				net.MustServer(authority, zone+tt.script)
-				for way, ex := range map[string]resolve.Exchanger{"exchange": net, "dial": &resolve.Client{Dial: net.Dial, AsIs: true}} {
-					if got := say(t, ex, authority, tt.ask, tt.name, tt.typ); got != tt.want {
-						t.Errorf("%s: got %s, want %s", way, got, tt.want)
+				exchangers := map[string]resolve.Exchanger{"exchange": net, "dial": &resolve.Client{Dial: net.Dial, AsIs: true}}
+				for kind, ex := range exchangers {
+					if got := askWith(t, ex, authority, tt.ask, tt.name, tt.typ); got != tt.want {
+						t.Errorf("%s: got %s, want %s", kind, got, tt.want)
 					}
 				}
 				time.Sleep(time.Minute) // until the client has closed its connections
 			})
 			if tt.want == "failed" {
-				return // waiting for nothing takes its time; TestListen does
+				return // a timeout takes real time here; TestListen covers it
 			}
 			net := simnet.New(1)
 			net.MustServer(authority, zone+tt.script)
 			client := &resolve.Client{AsIs: true}
 			defer client.CloseIdle()
-			if got := say(t, client, serve(t, net).Places()[netip.MustParseAddrPort(authority+":53")].String(), tt.ask, tt.name, tt.typ); got != tt.want {
+			at := serve(t, net).Addrs()[netip.MustParseAddrPort(authority+":53")].String()
+			if got := askWith(t, client, at, tt.ask, tt.name, tt.typ); got != tt.want {
 				t.Errorf("sockets: got %s, want %s", got, tt.want)
 			}
 		})
@@ -205,7 +209,7 @@ func TestTTLsInTurn(t *testing.T) {
 	})
 }
 
-// TestListen asks over real sockets, each server at a place of its own.
+// TestListen queries servers over real sockets, each on its own address.
 func TestListen(t *testing.T) {
 	net := simnet.New(1)
 	net.MustServer(authority, exampleNet+"nsid one")
@@ -225,10 +229,10 @@ func TestListen(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.addr, func(t *testing.T) {
-				t.Parallel() // as some wait
-				at := sockets.Places()[netip.MustParseAddrPort(tt.addr)]
+				t.Parallel() // because some wait for timeouts
+				at := sockets.Addrs()[netip.MustParseAddrPort(tt.addr)]
 				if !at.Addr().IsLoopback() {
-					t.Fatalf("it is at %v", at)
+					t.Fatalf("the address is %v", at)
 				}
 				if got := ask(t, client, at.String(), "cdn.example.net.", "A"); got != tt.udp {
 					t.Errorf("got %s, want %s", got, tt.udp)

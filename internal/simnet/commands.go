@@ -26,11 +26,11 @@ func (s *Server) parseSerial(args []string) (command, error) {
 	}, err
 }
 
-// parseOwnZone reads the name of a zone of the server.
+// parseOwnZone parses the name of a zone of the server.
 func (s *Server) parseOwnZone(text string) (dnsname.Name, error) {
 	zone, err := dnsname.Parse(text)
 	if err == nil && s.zones[zone] == nil {
-		err = fmt.Errorf("%v is no zone of this server", zone)
+		err = fmt.Errorf("%v is not a zone of this server", zone)
 	}
 	return zone, err
 }
@@ -50,10 +50,10 @@ func (s *Server) parseTTLs(args []string) (command, error) {
 		return nil, err
 	}
 	ttls, err := parseAll(args[2:], parseTTL)
-	return func(s *Server) { s.manner.ttls[k] = ttls }, err
+	return func(s *Server) { s.behavior.ttls[k] = ttls }, err
 }
 
-// parseAll reads arguments that are all of one kind.
+// parseAll parses arguments of the same kind.
 func parseAll[T any](args []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, a := range args {
 		v, err := parse(a)
@@ -93,7 +93,7 @@ func (s *Server) parseSign(args []string) (command, error) {
 		case word == "noproof":
 			k.noProof = true
 		case !strings.HasPrefix(word, "key="):
-			return nil, fmt.Errorf("%q is no way to sign", word)
+			return nil, fmt.Errorf("%q is not an option of sign", word)
 		}
 	}
 	return func(s *Server) { s.signers[zone] = k }, nil
@@ -115,28 +115,28 @@ func (s *Server) parseDS(args []string) (command, error) {
 
 func (s *Server) parseLatency(args []string) (command, error) {
 	times, err := parseAll(args, time.ParseDuration)
-	return func(s *Server) { s.manner.fastest, s.manner.slowest = times[0], times[len(times)-1] }, err
+	return func(s *Server) { s.behavior.fastest, s.behavior.slowest = times[0], times[len(times)-1] }, err
 }
 
 func parsePercent(text string) (float64, error) {
 	return strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 }
 
-// parseKind reads one of several words.
+// parseKind parses one of several words.
 func parseKind[T ~string](kinds []T, what string) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if !slices.Contains(kinds, T(text)) {
-			return "", fmt.Errorf("%q is no %s", text, what)
+			return "", fmt.Errorf("%q is not a valid %s", text, what)
 		}
 		return T(text), nil
 	}
 }
 
-// parseEither reads one of two words.
+// parseEither parses one of two words.
 func parseEither(a, b string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if text != a && text != b {
-			return "", fmt.Errorf("there are %s and %s", a, b)
+			return "", fmt.Errorf("%q is neither %s nor %s", text, a, b)
 		}
 		return text, nil
 	}
@@ -148,12 +148,12 @@ func (s *Server) parseFault(args []string) (command, error) {
 		return nil, err
 	}
 	k, err := parseKey(args[1:])
-	return func(s *Server) { s.manner.faults = append(s.manner.faults, fault{kind, k}) }, err
+	return func(s *Server) { s.behavior.faults = append(s.behavior.faults, fault{kind, k}) }, err
 }
 
 func (s *Server) parseHeal(args []string) (command, error) {
 	k, err := parseKey(args)
 	return func(s *Server) {
-		s.manner.faults = slices.DeleteFunc(s.manner.faults, func(f fault) bool { return len(args) == 0 || f.key == k })
+		s.behavior.faults = slices.DeleteFunc(s.behavior.faults, func(f fault) bool { return len(args) == 0 || f.key == k })
 	}, err
 }
