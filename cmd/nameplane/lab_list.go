@@ -28,7 +28,7 @@ func newLabList() *cobra.Command {
 				return err
 			}
 			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Places()})
+				return cli.PrintJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Addrs()})
 			}
 			return printDomains(cmd.OutOrStdout(), l.Domains, dir)
 		},

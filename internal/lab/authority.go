@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// authority signs the certificates of the lab's HTTPS servers. It is made anew for each lab, and its key is kept nowhere.
+// authority signs the certificates of the lab's TLS servers. Each lab creates a new one, and its key is never stored.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -39,14 +39,14 @@ func newAuthority() (*authority, error) {
 	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
 }
 
-// pool trusts the authority and nobody else.
+// pool returns a pool that trusts only this authority.
 func (a *authority) pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// issue makes a certificate for some hosts, which may have addresses in it, too.
+// issue creates a certificate for hosts and optional addresses.
 func (a *authority) issue(hosts []string, addrs ...netip.Addr) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// controlName is the socket by which other processes change something in a lab.
+// controlName is the socket through which other processes change the lab.
 const controlName = "control.sock"
 
-// controlTime is how long a request may take.
+// controlTime limits the duration of a request.
 const controlTime = 5 * time.Second
 
-// Flip changes the records of a name at its authority, so that one can watch caches follow: to these data in presentation form,
-// or to none. It tells how many servers have the change.
+// Flip replaces the records of a name at its authorities, so that users can watch caches follow. data is in
+// presentation format; empty data removes the records. Flip returns the number of changed servers.
 func (l *Lab) Flip(ctx context.Context, name dnsname.Name, typ rr.Type, data []string) (int, error) {
 	if l.Net != nil {
 		return l.Net.Flip(name, typ, data)
@@ -38,7 +38,7 @@ func (l *Lab) Flip(ctx context.Context, name dnsname.Name, typ rr.Type, data []s
 	return n, nil
 }
 
-// request sends a line to the process that has the lab. Its answer begins with ok or with what is wrong.
+// request sends a line to the process that runs the lab. The answer begins with "ok", or it is an error message.
 func (l *Lab) request(ctx context.Context, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTime)
 	defer cancel()
@@ -63,13 +63,13 @@ func (l *Lab) request(ctx context.Context, line string) (string, error) {
 	return result, nil
 }
 
-// alive reports whether a process has a lab in the folder.
+// alive reports whether a process runs a lab in the folder.
 func (l *Lab) alive(ctx context.Context) bool {
 	_, err := l.request(ctx, "ping")
 	return err == nil
 }
 
-// listenControl opens the socket. Who may enter the folder may use it: nobody else.
+// listenControl opens the control socket. The permissions of the folder restrict who can use it.
 func (l *Lab) listenControl() (net.Listener, error) {
 	path := filepath.Join(l.dir, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -88,13 +88,13 @@ func (l *Lab) serveControl(ctx context.Context, at net.Listener) error {
 	})
 }
 
-// answer does what a request says.
+// answer runs a request and returns the answer.
 func (l *Lab) answer(words []string) string {
 	if words[0] == "ping" {
 		return "ok here"
 	}
 	if words[0] != "flip" || len(words) < 3 {
-		return "not understood"
+		return "unknown request"
 	}
 	name, err := dnsname.Parse(words[1])
 	if err != nil {

@@ -20,15 +20,16 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// gatherer asks in a lab what the commands with --lab do.
+// gatherer returns the Gatherer that the commands use with --lab.
 func gatherer(t *testing.T, l *lab.Lab) *gather.Gatherer {
 	t.Helper()
 	anchor, err := secure.ParseAnchor(l.Anchor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gather.Gatherer{Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true}, Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen},
-		Registry: &registry.Client{Dial: l.Dial, Roots: l.Roots}, Hints: l.Hints, Anchors: []secure.Anchor{anchor}}
+	g := &gather.Gatherer{Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true},
+		Prober: &probe.Prober{Dial: l.Dial, Listen: l.Listen}, Registry: &registry.Client{Dial: l.Dial, Roots: l.Roots},
+		Hints: l.Hints, Anchors: []secure.Anchor{anchor}}
 	for _, r := range resolvers.Load().Resolvers {
 		if slices.ContainsFunc(l.Resolvers, func(x lab.Resolver) bool { return x.Name == r.ID }) {
 			g.Resolvers = append(g.Resolvers, r)
@@ -37,7 +38,7 @@ func gatherer(t *testing.T, l *lab.Lab) *gather.Gatherer {
 	return g
 }
 
-// try looks at a domain in the way that the table says, and returns the checks that fail by their ids.
+// try runs the command of a domain and returns the failed checks by ID.
 func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Severity {
 	t.Helper()
 	words := strings.Fields(d.Try)
@@ -66,7 +67,7 @@ func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Seve
 	failed := map[string]explain.Severity{}
 	for _, x := range check.Run(f) {
 		if x.Status == explain.Fail {
-			if len(x.Evidence) == 0 && !strings.HasPrefix(x.ID, "REG") { // registries are not asked by DNS
+			if len(x.Evidence) == 0 && !strings.HasPrefix(x.ID, "REG") { // registries are not queried with DNS
 				t.Errorf("%s: %s of %s has no evidence", d.Try, x.ID, x.Subject)
 			}
 			failed[x.ID] = x.Severity
@@ -75,8 +76,8 @@ func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Seve
 	return failed
 }
 
-// TestDomains looks at each domain of the lab as its line in the table says: the checks that should fail do, and with domains that
-// are in order nothing is worse than a notice.
+// TestDomains runs the command of each domain of the lab. The listed checks must fail. Healthy domains must have
+// nothing worse than a notice.
 func TestDomains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -89,15 +90,15 @@ func TestDomains(t *testing.T) {
 			failed := try(t, g, d)
 			for _, id := range d.Finds {
 				if _, ok := failed[id]; !ok {
-					t.Errorf("%s: %s does not fail; %v do", d.Try, id, failed)
+					t.Errorf("%s: %s does not fail; the failed checks are %v", d.Try, id, failed)
 				}
 			}
 			if d.Name == "flatten.test" && failed["NAM11"] != explain.Warning {
-				t.Errorf("%s: NAM11 is of severity %s, and no server is behind", d.Try, failed["NAM11"])
+				t.Errorf("%s: NAM11 has the severity %s, but no server is behind", d.Try, failed["NAM11"])
 			}
 			for id, severity := range failed {
 				if d.Wrong == "" && severity != explain.Info && severity != explain.Notice {
-					t.Errorf("%s: %s fails, and nothing is wrong", d.Try, id)
+					t.Errorf("%s: %s fails, but nothing is wrong", d.Try, id)
 				}
 			}
 		}
@@ -105,6 +106,6 @@ func TestDomains(t *testing.T) {
 		if err := l.Wait(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(10 * time.Minute) // until connections that were kept are closed
+		time.Sleep(10 * time.Minute) // until idle connections are closed
 	})
 }

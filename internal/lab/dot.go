@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// openTLS opens sockets for the resolvers that speak TLS (RFC 7858), and returns what serves them. All addresses of a resolver lead to
-// the first.
+// openTLS opens sockets for the resolvers with TLS (RFC 7858), and returns the functions that serve them. All
+// addresses of a resolver lead to the server at its first address.
 func (l *Lab) openTLS(o Options) (run []func(context.Context) error, err error) {
 	for _, r := range l.Resolvers {
 		if r.TLS == "" {
@@ -28,7 +28,8 @@ func (l *Lab) openTLS(o Options) (run []func(context.Context) error, err error) 
 		if err != nil {
 			return run, err
 		}
-		secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"dot"}, MinVersion: tls.VersionTLS12})
+		secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"dot"},
+			MinVersion: tls.VersionTLS12})
 		run = append(run, func(ctx context.Context) error {
 			return accept(ctx, secure, func(c net.Conn) { l.Net.ServeConn(ctx, c, netip.AddrPortFrom(r.Addrs[0], 53)) })
 		})

@@ -14,15 +14,15 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// fileName is the file by which other processes find a lab.
+// fileName is the file in which other processes find a lab.
 const fileName = "lab.json"
 
-// record is that file.
+// record is the content of that file.
 type record struct {
 	Version   int                   `json:"version"`
 	Process   int                   `json:"process"`
-	Places    map[string]string     `json:"places"` // by famous address
-	Hosts     map[string]netip.Addr `json:"hosts"`  // registries by name
+	Addrs     map[string]string     `json:"places"` // loopback addresses by public address
+	Hosts     map[string]netip.Addr `json:"hosts"`  // addresses of registries by name
 	Authority string                `json:"authority"`
 	Hints     []iterate.Host        `json:"hints"`
 	Anchor    string                `json:"anchor"`
@@ -30,13 +30,13 @@ type record struct {
 	Domains   []Domain              `json:"domains"`
 }
 
-// recordVersion changes when an older program could not read the file.
+// recordVersion changes when older programs cannot read the file any longer.
 const recordVersion = 1
 
-// ErrNoLab is that no lab is running in a folder.
+// ErrNoLab reports that no lab is running in a folder.
 var ErrNoLab = errors.New("no lab is running there")
 
-// Load finds the lab that another process has started with a folder.
+// Load connects to the lab that another process has started in a folder.
 func Load(dir string) (*Lab, error) {
 	text, err := os.ReadFile(filepath.Join(dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,11 +47,12 @@ func Load(dir string) (*Lab, error) {
 	}
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil || r.Version != recordVersion {
-		return nil, fmt.Errorf("load the lab: %s is not a file that this program can read", filepath.Join(dir, fileName))
+		return nil, fmt.Errorf("load the lab: %s cannot be read by this program", filepath.Join(dir, fileName))
 	}
-	l := &Lab{Hints: r.Hints, Anchor: r.Anchor, Resolvers: r.Resolvers, Domains: r.Domains, Roots: x509.NewCertPool(), dir: dir}
-	l.table = table{places: r.Places, hosts: r.Hosts}
-	if !l.alive(context.Background()) { // it was ended with force
+	l := &Lab{Hints: r.Hints, Anchor: r.Anchor, Resolvers: r.Resolvers, Domains: r.Domains,
+		Roots: x509.NewCertPool(), dir: dir}
+	l.table = table{local: r.Addrs, hosts: r.Hosts}
+	if !l.alive(context.Background()) { // the process of the lab was killed
 		return nil, fmt.Errorf("load the lab of %s: %w", dir, ErrNoLab)
 	}
 	if !l.Roots.AppendCertsFromPEM([]byte(r.Authority)) {
@@ -60,13 +61,13 @@ func Load(dir string) (*Lab, error) {
 	return l, nil
 }
 
-// ErrRunning is that a folder has a lab already.
+// ErrRunning reports that a lab is already running in a folder.
 var ErrRunning = errors.New("a lab is running there already")
 
-// publish opens the control socket and writes the file. It returns what serves the socket.
+// publish opens the control socket and writes the files of the lab. It returns the function that serves the socket.
 func (l *Lab) publish(ctx context.Context) (func(context.Context) error, error) {
 	if (&Lab{dir: l.dir}).alive(ctx) {
-		l.dir = "" // its files are not ours to remove
+		l.dir = "" // do not remove the files of the other lab
 		return nil, ErrRunning
 	}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -77,8 +78,9 @@ func (l *Lab) publish(ctx context.Context) (func(context.Context) error, error) 
 		return nil, err
 	}
 	run := func(ctx context.Context) error { return l.serveControl(ctx, control) }
-	r := record{Version: recordVersion, Process: os.Getpid(), Places: l.table.places, Hosts: l.table.hosts, Authority: string(l.registry.authority.pem),
-		Hints: l.Hints, Anchor: l.Anchor, Resolvers: l.Resolvers, Domains: l.Domains}
+	r := record{Version: recordVersion, Process: os.Getpid(), Addrs: l.table.local, Hosts: l.table.hosts,
+		Authority: string(l.registry.authority.pem),
+		Hints:     l.Hints, Anchor: l.Anchor, Resolvers: l.Resolvers, Domains: l.Domains}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return run, err
@@ -89,10 +91,10 @@ func (l *Lab) publish(ctx context.Context) (func(context.Context) error, error) 
 	return run, writeFile(filepath.Join(l.dir, fileName), append(text, '\n'))
 }
 
-// authorityName is the certificate of the lab's authority, for tools that are not ours.
+// authorityName is the certificate of the lab's authority, for tools such as curl.
 const authorityName = "ca.pem"
 
-// writeFile replaces a file in one step, so that nobody reads half of it.
+// writeFile replaces a file atomically, so that readers never see a part of it.
 func writeFile(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
@@ -100,7 +102,7 @@ func writeFile(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// unpublish removes what publish made. The folder stays: it may have been there before.
+// unpublish removes the files of publish. The folder stays, because it may have existed before.
 func (l *Lab) unpublish() {
 	if l.dir == "" {
 		return

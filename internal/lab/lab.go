@@ -1,9 +1,12 @@
-// Package lab is an internet of its own on the loopback addresses of one machine: a root, top-level domains, domains that work
-// and domains that do not, registries, and caching resolvers, all at the addresses under which they are known.
+// Package lab runs a small internet on the loopback addresses of one machine: a root, top-level domains, healthy and
+// broken domains, registries, and caching resolvers, all under their public addresses.
 //
-// Its servers are those of package simnet, and what they know is in the text files of the folder world. A Table tells where
-// each famous address is in truth; Dial goes there, and nowhere else: to an address that is not in the table there is no way.
-// In memory, for tests on fake time, the same needs no sockets at all.
+// Its servers are those of package simnet. Their data is in the text files of the folder internet. Dial and Listen
+// translate public addresses to loopback addresses and reach nothing else. In memory, for tests with fake time, the
+// lab needs no sockets.
+//
+// Start with Start in lab.go. The format of the text files is described in plan.go, and the registries are in
+// registry.go.
 package lab
 
 import (
@@ -21,55 +24,55 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-//go:embed world/*.txt
-var world embed.FS
+//go:embed internet/*.txt
+var builtin embed.FS
 
-// Options are how a lab is started.
+// Options are the settings of a lab.
 type Options struct {
-	Dir    string // for lab.json, by which others find the lab; default: none
-	Port   uint16 // of all DNS servers; default: any that is free
+	Dir    string // folder for lab.json, in which other processes find the lab; default: none
+	Port   uint16 // port of all DNS servers; default: a free port for each
 	Memory bool   // open no sockets
-	World  fs.FS  // with text files in a folder world, to read instead of those that are built in
+	Files  fs.FS  // text files in a folder named internet; default: the built-in ones
 }
 
-// Lab is a lab that was started, or how to reach one that another process has.
+// Lab is a lab of this process, or a connection to the lab of another process.
 type Lab struct {
 	Hints     []iterate.Host // its root servers
 	Anchor    string         // the DS record of its root
 	Roots     *x509.CertPool // the authority of its certificates
 	Resolvers []Resolver
 	Domains   []Domain
-	Net       *simnet.Net // its servers; nil where another process has them
+	Net       *simnet.Net // its servers; nil for the lab of another process
 
 	dir      string
 	table    table
-	registry *registry // nil where another process has it
+	registry *registry // nil for the lab of another process
 	ended    chan struct{}
-	err      error // why, once ended is closed
+	err      error // the result of the lab, set before ended is closed
 }
 
 // Resolver is a caching resolver of the lab.
 type Resolver struct {
 	Name  string       `json:"name"`
 	Addrs []netip.Addr `json:"addrs"`
-	TLS   string       `json:"tls,omitempty"` // the name in its certificate; empty: it does not speak TLS
+	TLS   string       `json:"tls,omitempty"` // the name in its certificate; empty: no TLS
 }
 
-// Domain is a domain of the lab that is worth a look.
+// Domain is a domain of the lab to try the commands with.
 type Domain struct {
 	Name  string   `json:"name"`
-	Wrong string   `json:"wrong"`           // empty: nothing is
+	Wrong string   `json:"wrong"`           // what is wrong with it; empty if nothing is
 	Try   string   `json:"try"`             // a command line
-	Finds []string `json:"finds,omitempty"` // ids of checks that must fail
+	Finds []string `json:"finds,omitempty"` // IDs of checks that must fail
 }
 
-// Start starts a lab. It ends with ctx; Wait tells when it has.
+// Start starts a lab. It ends when ctx ends; Wait blocks until then.
 func Start(ctx context.Context, o Options) (*Lab, error) {
-	var files fs.FS = world
-	if o.World != nil {
-		files = o.World
+	var files fs.FS = builtin
+	if o.Files != nil {
+		files = o.Files
 	}
-	w, err := readWorld(files)
+	w, err := readPlan(files)
 	if err != nil {
 		return nil, fmt.Errorf("start the lab: %w", err)
 	}
@@ -84,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// open opens the sockets, says where they are, and serves.
+// open opens the sockets, publishes their addresses and serves them.
 func (l *Lab) open(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var services []func(context.Context) error
@@ -97,8 +100,8 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 			cancel()
 			return err
 		}
-		for famous, place := range sockets.Addrs() {
-			l.table.places[famous.String()] = place.String()
+		for public, local := range sockets.Addrs() {
+			l.table.local[public.String()] = local.String()
 		}
 		services = append(services, sockets.Run)
 	}
@@ -122,14 +125,14 @@ func (l *Lab) open(ctx context.Context, o Options) error {
 	}
 	if err != nil {
 		cancel()
-		run() // closes what is open
+		run() // closes the open sockets
 		return err
 	}
 	go run()
 	return nil
 }
 
-// runAll runs services until ctx ends or one fails.
+// runAll runs services until ctx ends or one of them fails.
 func runAll(ctx context.Context, cancel context.CancelFunc, services []func(context.Context) error) error {
 	defer cancel()
 	var all sync.WaitGroup
@@ -145,11 +148,11 @@ func runAll(ctx context.Context, cancel context.CancelFunc, services []func(cont
 	return errors.Join(errs...)
 }
 
-// Wait waits until the lab has ended and its files are removed.
+// Wait blocks until the lab has ended and its files are removed.
 func (l *Lab) Wait() error {
 	<-l.ended
 	return l.err
 }
 
-// Places tell where the addresses of the lab are in truth, each with its port; empty for one in memory.
-func (l *Lab) Places() map[string]string { return maps.Clone(l.table.places) }
+// Addrs returns the loopback address of each public address of the lab, with ports. It is empty for a lab in memory.
+func (l *Lab) Addrs() map[string]string { return maps.Clone(l.table.local) }

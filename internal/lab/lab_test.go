@@ -13,11 +13,12 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// walk resolves a name from the lab's root.
+// walk resolves a name from the root of the lab.
 func walk(t *testing.T, l *lab.Lab, name string) *iterate.Trace {
 	t.Helper()
-	it := &iterate.Iterator{Exchanger: &resolve.Client{Dial: l.Dial, AsIs: true}, Options: iterate.Options{Hints: l.Hints, Probe: "probe",
-		Budget: resolve.NewBudget(400, 1000, nil), MaxTime: 20 * time.Second, Timeouts: []time.Duration{2 * time.Second, 3 * time.Second}}}
+	opts := iterate.Options{Hints: l.Hints, Probe: "probe", Budget: resolve.NewBudget(400, 1000, nil),
+		MaxTime: 20 * time.Second, Timeouts: []time.Duration{2 * time.Second, 3 * time.Second}}
+	it := &iterate.Iterator{Exchanger: &resolve.Client{Dial: l.Dial, AsIs: true}, Options: opts}
 	trace, err := it.Run(t.Context(), iterate.Question{Name: dnsname.MustParse(name), Type: rr.TypeA})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pipes is a net.Listener in memory.
+// pipes is an in-memory net.Listener.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}

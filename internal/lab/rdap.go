@@ -11,13 +11,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// rdapPath is where a registry has its RDAP server.
+// rdapPath is the path of the RDAP service on all RDAP servers.
 const rdapPath = "/rdap/"
 
-// ServeHTTP answers for all RDAP servers, and with IANA's list of them (RFC 9224).
+// ServeHTTP answers for all RDAP servers and for IANA's list of them (RFC 9224).
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	host := strings.ToLower(req.Host)
 	if host == ianaRDAP.host && req.URL.Path == "/rdap/dns.json" {
@@ -26,7 +26,7 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	name, ok := strings.CutPrefix(req.URL.Path, rdapPath+"domain/")
 	if !ok {
-		reply(w, http.StatusNotFound, problem(http.StatusNotFound, "there are domains here, and nothing else"))
+		reply(w, http.StatusNotFound, problem(http.StatusNotFound, "only domains are supported"))
 		return
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
@@ -35,18 +35,18 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		reply(w, http.StatusNotFound, problem(http.StatusNotFound, "no such domain"))
 		return
 	}
-	if d.manner == "busy" || d.manner == "hesitant" && r.first(host+" "+name) {
-		w.Header().Set("Retry-After", retryAfter[d.manner])
-		reply(w, http.StatusTooManyRequests, problem(http.StatusTooManyRequests, "ask later"))
+	if d.behavior == "busy" || d.behavior == "hesitant" && r.first(host+" "+name) {
+		w.Header().Set("Retry-After", retryAfter[d.behavior])
+		reply(w, http.StatusTooManyRequests, problem(http.StatusTooManyRequests, "retry later"))
 		return
 	}
 	reply(w, http.StatusOK, r.describe(host, d))
 }
 
-// retryAfter are the seconds that busy servers want to be left alone for.
+// retryAfter has the Retry-After values of busy servers in seconds.
 var retryAfter = map[string]string{"busy": "3600", "hesitant": "1"}
 
-// first reports whether something is asked for the first time.
+// first reports whether something is requested for the first time.
 func (r *registry) first(what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,12 +55,14 @@ func (r *registry) first(what string) bool {
 	return !was
 }
 
-// knows reports whether a host tells of a domain: as its registry, or as its registrar.
+// knows reports whether a host has data about a domain, as its registry or as its registrar.
 func (r *registry) knows(host string, d *registration) bool {
 	if host == d.registrar.rdap.host {
 		return true
 	}
-	return slices.ContainsFunc(r.tlds, func(t *tld) bool { return t.rdap.host == host && strings.HasSuffix(d.domain, "."+t.name) })
+	return slices.ContainsFunc(r.tlds, func(t *tld) bool {
+		return t.rdap.host == host && strings.HasSuffix(d.domain, "."+t.name)
+	})
 }
 
 func (r *registry) bootstrap() object {
@@ -70,7 +72,8 @@ func (r *registry) bootstrap() object {
 			services = append(services, []any{[]string{t.name}, []string{"https://" + t.rdap.host + rdapPath}})
 		}
 	}
-	return object{"version": "1.0", "publication": time.Now().UTC().Format(time.RFC3339), "description": "RDAP servers of the lab", "services": services}
+	return object{"version": "1.0", "publication": time.Now().UTC().Format(time.RFC3339),
+		"description": "RDAP servers of the lab", "services": services}
 }
 
 func reply(w http.ResponseWriter, status int, body object) {
@@ -83,23 +86,27 @@ func problem(status int, title string) object {
 	return object{"rdapConformance": []string{"rdap_level_0"}, "errorCode": status, "title": title}
 }
 
-// actions are the names of dates in RDAP (RFC 9083 §10.2.3).
+// actions maps dates to the event actions of RDAP (RFC 9083 §10.2.3).
 var actions = []struct{ word, action string }{
-	{"created", "registration"}, {"changed", "last changed"}, {"expires", "expiration"}, {"closes", "registrar expiration"},
+	{"created", "registration"}, {"changed", "last changed"}, {"expires", "expiration"},
+	{"closes", "registrar expiration"},
 }
 
-// describe is a domain as RFC 9083 §5.3 has it.
+// describe returns a domain in the format of RFC 9083 §5.3.
 func (r *registry) describe(host string, d *registration) object {
 	url := "https://" + host + rdapPath + "domain/" + d.domain
 	out := object{
-		"objectClassName": "domain", "handle": handle(d), "ldhName": strings.ToUpper(d.domain), "rdapConformance": []string{"rdap_level_0"},
-		"links":  []object{{"value": url, "rel": "self", "href": url, "type": "application/rdap+json"}},
-		"status": spaced(d.status), "entities": []object{d.registrar.entity()}, "secureDNS": d.secureDNS(),
-		"notices": []object{{"title": "Terms of Use", "description": []string{"This is the registry of a lab. None of it is true."}}},
+		"objectClassName": "domain", "handle": handle(d), "ldhName": strings.ToUpper(d.domain),
+		"rdapConformance": []string{"rdap_level_0"},
+		"links":           []object{{"value": url, "rel": "self", "href": url, "type": "application/rdap+json"}},
+		"status":          spaced(d.status), "entities": []object{d.registrar.entity()}, "secureDNS": d.secureDNS(),
+		"notices": []object{{"title": "Terms of Use",
+			"description": []string{"This is the registry of a lab. All data is fictitious."}}},
 	}
 	if other := d.registrar.rdap.host; other != "" && other != host {
 		link := "https://" + other + rdapPath + "domain/" + d.domain
-		out["links"] = append(out["links"].([]object), object{"value": url, "rel": "related", "href": link, "type": "application/rdap+json"})
+		out["links"] = append(out["links"].([]object), object{"value": url, "rel": "related", "href": link,
+			"type": "application/rdap+json"})
 	}
 	events := []object{{"eventAction": "last update of RDAP database", "eventDate": time.Now().UTC().Format(time.RFC3339)}}
 	for _, a := range actions {
@@ -110,11 +117,12 @@ func (r *registry) describe(host string, d *registration) object {
 	out["events"] = events
 	var servers []object
 	for _, ns := range d.ns {
-		servers = append(servers, object{"objectClassName": "nameserver", "ldhName": strings.ToUpper(strings.TrimSuffix(ns, "."))})
+		host := strings.ToUpper(strings.TrimSuffix(ns, "."))
+		servers = append(servers, object{"objectClassName": "nameserver", "ldhName": host})
 	}
 	out["nameservers"] = servers
-	if r.rdap[host].manner == "odd" {
-		out["notices"] = object{"title": "Terms of Use", "description": "not a list, as it should be"}
+	if r.rdap[host].behavior == "odd" {
+		out["notices"] = object{"title": "Terms of Use", "description": "an object instead of a list"}
 		if len(d.status) == 1 {
 			out["status"] = spaced(d.status)[0]
 		}
@@ -124,7 +132,7 @@ func (r *registry) describe(host string, d *registration) object {
 
 func handle(d *registration) string { return fmt.Sprintf("%d_DOMAIN-LAB", len(d.domain)*7919) }
 
-// spaced are words of EPP in the form of RDAP (RFC 8056 §2): clientHold is "client hold".
+// spaced converts EPP statuses to the form of RDAP (RFC 8056 §2): clientHold becomes "client hold".
 func spaced(status []string) []string {
 	out := []string{}
 	for _, s := range status {
@@ -156,5 +164,6 @@ func (d *registration) secureDNS() object {
 		return object{"delegationSigned": false}
 	}
 	return object{"delegationSigned": true,
-		"dsData": []object{{"keyTag": ds.KeyTag, "algorithm": ds.Algorithm, "digestType": ds.DigestType, "digest": strings.ToUpper(ds.Digest)}}}
+		"dsData": []object{{"keyTag": ds.KeyTag, "algorithm": ds.Algorithm, "digestType": ds.DigestType,
+			"digest": strings.ToUpper(ds.Digest)}}}
 }

@@ -13,41 +13,41 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// tld is how the registry of a top-level domain is asked. Its lines are
+// tld describes the registry of a top-level domain. Its lines are
 //
-//	rdap HOST ADDRESS [odd]    odd: JSON that RFC 9083 forbids
+//	rdap HOST ADDRESS [odd]    odd: JSON that violates RFC 9083
 //	whois HOST ADDRESS
 //
-// Without an rdap line it is not in the list of IANA, and only WHOIS tells.
+// Without an rdap line it is not on the list of IANA, and only WHOIS has its data.
 type tld struct {
 	name  string // without dots
 	rdap  service
 	whois service
 }
 
-// service is where something is asked, and how it behaves.
+// service is the address of a registry's server and its behavior.
 type service struct {
-	host   string
-	addr   netip.Addr
-	manner string
+	host     string
+	addr     netip.Addr
+	behavior string
 }
 
-// registration is what is known of a domain. Its lines are
+// registration is the data of a registry about a domain. Its lines are
 //
-//	registrar NAME | IANA-ID | RDAP-HOST ADDRESS | WHOIS-HOST ADDRESS    the last two may be missing
+//	registrar NAME | IANA-ID | RDAP-HOST ADDRESS | WHOIS-HOST ADDRESS    the last two are optional
 //	created, changed, expires, closes TIME   a date, or days from now: +20d; closes is the registrar's own expiry
-//	status WORD, WORD...                     as EPP writes them
+//	status WORD, WORD...                     EPP statuses
 //	ns NAME...
-//	ds                                       of the key that simnet signs the domain with
-//	rdap busy|hesitant                       says 429 to who asks for the domain; hesitant: only the first time
+//	ds                                       the DS record of the key with which simnet signs the domain
+//	rdap busy|hesitant                       replies with status 429; hesitant: only the first time
 type registration struct {
-	domain    string // A-labels, without final dot
+	domain    string // with A-labels, without the final dot
 	registrar registrar
 	dates     map[string]time.Time
 	status    []string
 	ns        []string
 	ds        string
-	manner    string // of RDAP servers that are asked for it
+	behavior  string // behavior of RDAP servers for this domain
 }
 
 type registrar struct {
@@ -64,7 +64,7 @@ func parseService(words []string) (s service, err error) {
 	if s.addr, err = netip.ParseAddr(words[1]); err != nil {
 		return s, err
 	}
-	s.manner = strings.Join(words[2:], "")
+	s.behavior = strings.Join(words[2:], "")
 	return s, nil
 }
 
@@ -78,7 +78,7 @@ func (p *plan) addTLD(s section) (err error) {
 		case "whois":
 			t.whois, err = parseService(words[1:])
 		default:
-			err = fmt.Errorf("%q is nothing of a registry", words[0])
+			err = fmt.Errorf("%q is not a line of a tld section", words[0])
 		}
 		if err != nil {
 			return err
@@ -104,8 +104,8 @@ func (p *plan) addRegistration(s section) error {
 	return nil
 }
 
-// registerOthers makes the registrations of domains that have a delegation, and of which nothing else is said: as they should be,
-// with what the parent has.
+// registerOthers adds registrations for delegated domains without a registration section. They are healthy and have
+// the data of the parent zone.
 func (p *plan) registerOthers() {
 	given := slices.Collect(maps.Keys(p.registrations))
 	for _, s := range p.servers {
@@ -128,12 +128,14 @@ func (p *plan) registerOthers() {
 	}
 }
 
-// isParent reports whether a section is of servers of a top-level domain.
+// isParent reports whether a section is for servers of a top-level domain.
 func (p *plan) isParent(args []string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(parents)), func(group string) bool { return slices.Contains(args, group) })
+	groups := slices.Collect(maps.Values(parents))
+	return slices.ContainsFunc(groups, func(group string) bool { return slices.Contains(args, group) })
 }
 
-// register is the registration of a domain, made now if there is none; nil if it was given, or if the name is no domain.
+// register returns the registration of a domain and creates it if necessary. It returns nil if the domain has a
+// registration section, or if the name is not a domain.
 func (p *plan) register(owner string, given []string) *registration {
 	name, err := dnsname.Parse(owner)
 	domain := strings.TrimSuffix(owner, ".")
@@ -143,8 +145,10 @@ func (p *plan) register(owner string, given []string) *registration {
 	r := p.registrations[domain]
 	if r == nil {
 		now := time.Now().UTC().Truncate(time.Second)
-		r = &registration{domain: domain, registrar: registrar{name: "Example Registrar, LLC", id: 9999}, status: []string{"clientTransferProhibited"},
-			dates: map[string]time.Time{"created": now.AddDate(-8, 0, 0), "changed": now.AddDate(0, -3, 0), "expires": now.AddDate(1, 2, 0)}}
+		r = &registration{domain: domain, registrar: registrar{name: "Example Registrar, LLC", id: 9999},
+			status: []string{"clientTransferProhibited"},
+			dates: map[string]time.Time{"created": now.AddDate(-8, 0, 0), "changed": now.AddDate(0, -3, 0),
+				"expires": now.AddDate(1, 2, 0)}}
 		p.registrations[domain] = r
 	}
 	return r
@@ -165,9 +169,9 @@ func (r *registration) set(word, rest string, name dnsname.Name) (err error) {
 	case "ds":
 		r.ds = simnet.Anchor(name)
 	case "rdap":
-		r.manner = rest
+		r.behavior = rest
 	default:
-		err = fmt.Errorf("%q is nothing of a registration", word)
+		err = fmt.Errorf("%q is not a line of a registration section", word)
 	}
 	return err
 }
@@ -191,7 +195,7 @@ func parseRegistrar(text string) (r registrar, err error) {
 	return r, nil
 }
 
-// parseTime reads a date, or days from now.
+// parseTime parses a date, or a number of days from now.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)

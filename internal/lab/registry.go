@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// registry is all registries and registrars, and IANA.
+// registry has the data of all registries, registrars and IANA.
 type registry struct {
 	authority *authority
 	tlds      []*tld
@@ -29,7 +29,7 @@ type registry struct {
 	seen map[string]bool
 }
 
-// Where IANA is asked.
+// The servers of IANA.
 var (
 	ianaRDAP  = service{host: "data.iana.org", addr: netip.MustParseAddr("192.0.46.9")}
 	ianaWHOIS = service{host: "whois.iana.org", addr: netip.MustParseAddr("192.0.47.59")}
@@ -52,6 +52,7 @@ func (p *plan) buildRegistry() (*registry, error) {
 	return r, nil
 }
 
+// know registers the servers of a registry or a registrar.
 func (r *registry) know(rdap, whois service) {
 	if rdap.host != "" {
 		r.rdap[rdap.host] = rdap
@@ -61,7 +62,7 @@ func (r *registry) know(rdap, whois service) {
 	}
 }
 
-// openRegistry opens the sockets of the registries, and returns what serves them.
+// openRegistry opens the sockets of the registries, and returns the functions that serve them.
 func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err error) {
 	r := l.registry
 	l.Roots = r.authority.pool()
@@ -85,7 +86,7 @@ func (l *Lab) openRegistry(o Options) (run []func(context.Context) error, err er
 	return run, nil
 }
 
-// listen opens one socket for some services, and enters it into the table.
+// listen opens one socket for several services and adds it to the table.
 func (l *Lab) listen(o Options, services []service, port string) (net.Listener, error) {
 	var at net.Listener = newPipes()
 	if !o.Memory {
@@ -96,14 +97,14 @@ func (l *Lab) listen(o Options, services []service, port string) (net.Listener, 
 		at = real
 	}
 	for _, s := range services {
-		famous := net.JoinHostPort(s.addr.String(), port)
+		public := net.JoinHostPort(s.addr.String(), port)
 		if s.host != "" {
 			l.table.hosts[s.host] = s.addr
 		}
 		if p, ok := at.(*pipes); ok {
-			l.table.pipes[famous] = p
+			l.table.pipes[public] = p
 		} else {
-			l.table.places[famous] = at.Addr().String()
+			l.table.local[public] = at.Addr().String()
 		}
 	}
 	return at, nil
@@ -114,14 +115,15 @@ func (r *registry) serveRDAP(ctx context.Context, at net.Listener, cert tls.Cert
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
-	secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
+	secure := tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{cert},
+		NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
 	if err := s.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// whoisTime is how long a client may take to say what it wants.
+// whoisTime limits how long a client may take to send its query.
 const whoisTime = 10 * time.Second
 
 func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string) error {
@@ -130,13 +132,13 @@ func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string)
 		stop := context.AfterFunc(ctx, func() { c.Close() })
 		defer stop()
 		c.SetDeadline(time.Now().Add(whoisTime))
-		if question, err := readLine(c); err == nil {
-			_, _ = io.WriteString(c, strings.ReplaceAll(r.answerWHOIS(host, question), "\n", "\r\n"))
+		if query, err := readLine(c); err == nil {
+			_, _ = io.WriteString(c, strings.ReplaceAll(r.answerWHOIS(host, query), "\n", "\r\n"))
 		}
 	})
 }
 
-// readLine reads a question of WHOIS (RFC 3912 §2).
+// readLine reads a WHOIS query (RFC 3912 §2).
 func readLine(c io.Reader) (string, error) {
 	const longest = 512
 	line, err := bufio.NewReader(io.LimitReader(c, longest)).ReadString('\n')

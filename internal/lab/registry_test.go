@@ -14,9 +14,11 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 )
 
-// registrations are what the registries must come to, in one line: state, source, kinds of servers asked, statuses and nameservers.
+// registrations are the expected results of lookups in one line: state, source, kinds of queries, statuses and name
+// servers.
 var registrations = []struct{ domain, want string }{
-	{"example.com", "registered rdap bootstrap+rdap clientTransferProhibited,clientDeleteProhibited ns1.dnshost.net.,ns2.dnshost.net."},
+	{"example.com", "registered rdap bootstrap+rdap clientTransferProhibited,clientDeleteProhibited " +
+		"ns1.dnshost.net.,ns2.dnshost.net."},
 	{"example.org", "registered whois whois clientTransferProhibited ns1.dnshost.net.,ns2.dnshost.net."},
 	{"signed.test", "registered rdap rdap clientTransferProhibited ns1.signed.test.,ns2.signed.test. signed"},
 	{"hold.com", "registered rdap rdap clientHold,clientTransferProhibited ns1.dnshost.net.,ns2.dnshost.net."},
@@ -40,7 +42,8 @@ func describe(r registry.Registration) string {
 	for _, n := range r.Nameservers {
 		ns = append(ns, fmt.Sprint(n.Name))
 	}
-	out := fmt.Sprint(r.State, " ", r.Source, " ", strings.Join(asked, "+"), " ", strings.Join(statuses, ","), " ", strings.Join(ns, ","))
+	out := fmt.Sprint(r.State, " ", r.Source, " ", strings.Join(asked, "+"), " ", strings.Join(statuses, ","), " ",
+		strings.Join(ns, ","))
 	if r.DNSSEC.Signed {
 		out += " signed"
 	}
@@ -71,7 +74,7 @@ func TestRegistries(t *testing.T) {
 			if err := l.Wait(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(10 * time.Minute) // until connections that were kept are closed
+			time.Sleep(10 * time.Minute) // until idle connections are closed
 		})
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// answerWHOIS is what a WHOIS server says.
-func (r *registry) answerWHOIS(host, question string) string {
-	name := strings.ToLower(question)
+// answerWHOIS returns the reply of a WHOIS server to a query.
+func (r *registry) answerWHOIS(host, query string) string {
+	name := strings.ToLower(query)
 	for _, before := range []string{"domain ", "-t dn,ace ", "domain = ", "="} {
 		name = strings.TrimPrefix(name, before)
 	}
@@ -18,24 +18,25 @@ func (r *registry) answerWHOIS(host, question string) string {
 	}
 	d := r.domains[name]
 	if d == nil {
-		return fmt.Sprintf("No match for domain %q.\n>>> Last update of whois database: %s <<<\n", strings.ToUpper(name), time.Now().UTC().Format(time.RFC3339))
+		return fmt.Sprintf("No match for domain %q.\n>>> Last update of whois database: %s <<<\n",
+			strings.ToUpper(name), time.Now().UTC().Format(time.RFC3339))
 	}
 	return d.text(host)
 }
 
-// refer is IANA's answer: who knows more of a top-level domain.
+// refer returns IANA's reply: the WHOIS server of a top-level domain.
 func (r *registry) refer(name string) string {
 	top := name[strings.LastIndex(name, ".")+1:]
 	for _, t := range r.tlds {
 		if t.name == top && t.whois.host != "" {
-			return fmt.Sprintf("%% IANA WHOIS server of the lab\n\nrefer:        %s\n\ndomain:       %s\n\nwhois:        %[1]s\n\nstatus:       ACTIVE\nsource:       IANA\n",
-				t.whois.host, strings.ToUpper(top))
+			return fmt.Sprintf("%% IANA WHOIS server of the lab\n\nrefer:        %s\n\ndomain:       %s\n\n"+
+				"whois:        %[1]s\n\nstatus:       ACTIVE\nsource:       IANA\n", t.whois.host, strings.ToUpper(top))
 		}
 	}
 	return "% IANA WHOIS server of the lab\n% This query returned 0 objects.\n"
 }
 
-// text is a domain as most registries write it. The registrar knows more than the registry.
+// text returns a domain in the format of most registries. The registrar has more data than the registry.
 func (d *registration) text(host string) string {
 	var b strings.Builder
 	line := func(key, value string) {
@@ -75,6 +76,7 @@ func (d *registration) text(host string) string {
 		_, data, _ := strings.Cut(d.ds, "\tDS\t")
 		line("DNSSEC DS Data", data)
 	}
-	fmt.Fprintf(&b, ">>> Last update of WHOIS database: %s <<<\n\nThis is the WHOIS server of a lab. None of it is true.\n", time.Now().UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, ">>> Last update of WHOIS database: %s <<<\n\n"+
+		"This is the WHOIS server of a lab. All data is fictitious.\n", time.Now().UTC().Format(time.RFC3339))
 	return b.String()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestNothingLeaves sees that there is no way out of the lab, whatever is asked for.
+// TestNothingLeaves checks that no address outside the lab can be reached.
 func TestNothingLeaves(t *testing.T) {
 	dir := t.TempDir()
 	l := start(t, lab.Options{Dir: dir})
@@ -30,7 +30,8 @@ func TestNothingLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range []*lab.Lab{l, other} {
-		for _, address := range []string{"192.0.2.1:53", "127.0.0.1:80", "198.41.0.4:80", "example.com:443", "localhost:53", "data.iana.org:80", "[::1]:53"} {
+		for _, address := range []string{"192.0.2.1:53", "127.0.0.1:80", "198.41.0.4:80", "example.com:443", "localhost:53",
+			"data.iana.org:80", "[::1]:53"} {
 			for _, network := range []string{"udp", "tcp", "tcp4", "udp6"} {
 				if c, err := l.Dial(t.Context(), network, address); !errors.Is(err, lab.ErrElsewhere) {
 					t.Errorf("Dial(%s, %s) = %v, %v", network, address, c, err)
@@ -42,7 +43,8 @@ func TestNothingLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, address := range []string{"192.0.2.1:53", "127.0.0.1:9"} {
-			if _, err := socket.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address))); !errors.Is(err, lab.ErrElsewhere) {
+			to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address))
+			if _, err := socket.WriteTo([]byte("x"), to); !errors.Is(err, lab.ErrElsewhere) {
 				t.Errorf("WriteTo(%s): %v", address, err)
 			}
 		}
@@ -50,7 +52,7 @@ func TestNothingLeaves(t *testing.T) {
 	}
 }
 
-// TestFolder sees what a lab writes, and that it is gone afterwards.
+// TestFolder checks which files a lab writes, and that it removes them.
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	if _, err := lab.Load(dir); !errors.Is(err, lab.ErrNoLab) {
@@ -74,7 +76,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("a second lab in the folder: %v", err)
 	}
 	if _, err := lab.Load(dir); err != nil {
-		t.Errorf("Load after a second one was refused: %v", err)
+		t.Errorf("Load after the second lab was refused: %v", err)
 	}
 	cancel()
 	if err := l.Wait(); err != nil {
@@ -83,12 +85,12 @@ func TestFolder(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// One that was killed leaves its file.
+	// A lab that was killed leaves its file.
 	if err := os.WriteFile(filepath.Join(dir, "lab.json"), written, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := lab.Load(dir); !errors.Is(err, lab.ErrNoLab) {
-		t.Errorf("Load of one that is gone: %v", err)
+		t.Errorf("Load of a killed lab: %v", err)
 	}
 }
 
@@ -104,19 +106,23 @@ func TestFlip(t *testing.T) {
 		t.Errorf("Flip = %d, %v", n, err)
 	}
 	query := new(dns.Msg).SetQuestion(name.String(), dns.TypeTXT)
-	m, err := (&resolve.Client{Dial: l.Dial}).Exchange(t.Context(), resolve.Server{Addr: netip.MustParseAddrPort("93.184.2.1:53")}, query)
+	server := resolve.Server{Addr: netip.MustParseAddrPort("93.184.2.1:53")}
+	m, err := (&resolve.Client{Dial: l.Dial}).Exchange(t.Context(), server, query)
 	if err != nil || len(m.Answer) != 2 || m.Answer[0].(*dns.TXT).Txt[0] != "two words" {
 		t.Errorf("got %v, %v", m, err)
 	}
-	if _, err := l.Flip(t.Context(), name, rr.TypeA, []string{"nonsense"}); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	_, err = l.Flip(t.Context(), name, rr.TypeA, []string{"nonsense"})
+	if err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("Flip to nonsense: %v", err)
 	}
-	if _, err := l.Flip(t.Context(), dnsname.MustParse("www.lame.nowhere.test."), rr.TypeA, []string{"192.0.2.1", "x"}); err == nil {
-		t.Error("Flip with half of its data wrong did something")
+	name = dnsname.MustParse("www.lame.nowhere.test.")
+	if _, err := l.Flip(t.Context(), name, rr.TypeA, []string{"192.0.2.1", "x"}); err == nil {
+		t.Error("Flip accepted partly invalid data")
 	}
 }
 
-// TestWrongSource sees a reply from elsewhere through the lab's socket, at its famous address.
+// TestWrongSource receives a reply from another server through the socket of the lab. It must have its public
+// address.
 func TestWrongSource(t *testing.T) {
 	l := start(t, lab.Options{})
 	p := &probe.Prober{Dial: l.Dial, Listen: l.Listen}
@@ -126,11 +132,11 @@ func TestWrongSource(t *testing.T) {
 	}
 }
 
-// TestTLS asks a resolver over TLS, under the name that its certificate has.
+// TestTLS queries resolvers over TLS with the names in their certificates.
 func TestTLS(t *testing.T) {
 	l := start(t, lab.Options{})
-	for server, good := range map[string]bool{"tls://8.8.8.8#dns.google": true, "tls://[2001:4860:4860::8844]": true, "tls://194.242.2.2#dns.mullvad.net": true,
-		"tls://8.8.8.8#dns.mullvad.net": false, "tls://4.2.2.1": false} {
+	for server, good := range map[string]bool{"tls://8.8.8.8#dns.google": true, "tls://[2001:4860:4860::8844]": true,
+		"tls://194.242.2.2#dns.mullvad.net": true, "tls://8.8.8.8#dns.mullvad.net": false, "tls://4.2.2.1": false} {
 		s, err := resolve.ParseServer(server)
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +150,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTable sees that the list of domains is fit to be shown.
+// TestTable checks that the list of domains is consistent.
 func TestTable(t *testing.T) {
 	l := start(t, lab.Options{})
 	seen := map[string]bool{}
@@ -164,11 +170,11 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWorldMistakes sees that a mistake in a file is found where it is.
-func TestWorldMistakes(t *testing.T) {
+// TestFileMistakes checks that errors in text files have a file name and a line number.
+func TestFileMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		" zone .":       "a.txt:1: no section",
-		"server":        "a.txt:1: server of what",
+		" zone .":       "a.txt:1: the line is not in a section",
+		"server":        "a.txt:1: server needs a name",
 		"mountain high": `a.txt:1: "mountain"`,
 		"group root 198.41.0.4\nserver root\n dance": `a.txt:2: line 1: "dance"`,
 		"resolver x nowhere":                         "a.txt:1:",
@@ -179,7 +185,8 @@ func TestWorldMistakes(t *testing.T) {
 		"registration a.com\n created soon":          "a.txt:1:",
 		"group root 192.0.2.1\nserver root\n zone .": "the group root",
 	} {
-		_, err := lab.Start(t.Context(), lab.Options{Memory: true, World: fstest.MapFS{"world/a.txt": {Data: []byte(text)}}})
+		files := fstest.MapFS{"internet/a.txt": {Data: []byte(text)}}
+		_, err := lab.Start(t.Context(), lab.Options{Memory: true, Files: files})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: err = %v, want %q", text, err, want)
 		}

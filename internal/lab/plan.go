@@ -12,17 +12,17 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// A file of the world has sections: a line that begins at the margin, and indented lines that belong to it. Lines that begin with #
-// are for people. The sections are
+// section is a section of a text file: a line that is not indented, followed by indented lines. Lines that begin with
+// # are comments. The sections are
 //
-//	group NAME ADDRESS...        servers that are spoken of together; the one called root has the root servers
-//	server GROUP|ADDRESS...      lines are commands of simnet; more sections may add to a server
-//	resolver NAME ADDRESS...     the same, for a server that resolves from the root; tls NAME has it speak TLS, too
+//	group NAME ADDRESS...        names a group of servers; the group root has the root servers
+//	server GROUP|ADDRESS...      lines are commands of simnet; further sections may add to a server
+//	resolver NAME ADDRESS...     the same for a caching resolver; the line tls NAME adds TLS
 //	hosted NAME                  a zone at the servers of dnshost.net, with its delegation; lines add to it
-//	own NAME ADDRESS ADDRESS     the same with servers of its own: ns1 and ns2
-//	domain NAME                  a domain worth a look: wrong TEXT, try COMMAND, finds ID...
-//	tld NAME                     how a registry is asked: see registry.go
-//	registration NAME            what it knows of a domain: see registration.go
+//	own NAME ADDRESS ADDRESS     the same with its own servers: ns1 and ns2
+//	domain NAME                  a domain to try commands with: wrong TEXT, try COMMAND, finds ID...
+//	tld NAME                     the servers of a registry: see tld in registration.go
+//	registration NAME            the data of a registry about a domain: see registration.go
 type section struct {
 	file  string
 	line  int
@@ -31,19 +31,19 @@ type section struct {
 	lines []string
 }
 
-// plan is the world as read.
+// plan is the parsed content of all text files.
 type plan struct {
 	groups        map[string][]string
 	servers       []section
 	domains       []Domain
 	resolvers     []Resolver
 	tlds          []*tld
-	registrations map[string]*registration // by domain, without final dot
+	registrations map[string]*registration // by domain, without the final dot
 }
 
-// readWorld reads all files.
-func readWorld(files fs.FS) (*plan, error) {
-	names, err := fs.Glob(files, "world/*.txt")
+// readPlan parses all text files.
+func readPlan(files fs.FS) (*plan, error) {
+	names, err := fs.Glob(files, "internet/*.txt")
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func readWorld(files fs.FS) (*plan, error) {
 	return p, nil
 }
 
-// sections splits a file.
+// sections splits a file into sections.
 func sections(file, text string) (out []section, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(line)
@@ -84,7 +84,7 @@ func sections(file, text string) (out []section, err error) {
 			words := strings.Fields(line)
 			out = append(out, section{file: file, line: i + 1, kind: words[0], args: words[1:]})
 		case len(out) == 0:
-			return nil, fmt.Errorf("%s:%d: no section has begun", file, i+1)
+			return nil, fmt.Errorf("%s:%d: the line is not in a section", file, i+1)
 		default:
 			last := &out[len(out)-1]
 			last.lines = append(last.lines, trimmed)
@@ -93,10 +93,10 @@ func sections(file, text string) (out []section, err error) {
 	return out, nil
 }
 
-// add takes one section.
+// add adds one section to the plan.
 func (p *plan) add(s section) (err error) {
 	if len(s.args) == 0 {
-		return fmt.Errorf("%s of what?", s.kind)
+		return fmt.Errorf("%s needs a name", s.kind)
 	}
 	switch s.kind {
 	case "group":
@@ -113,12 +113,12 @@ func (p *plan) add(s section) (err error) {
 	case "registration":
 		err = p.addRegistration(s)
 	default:
-		return fmt.Errorf("%q is no kind of section", s.kind)
+		return fmt.Errorf("%q is not a kind of section", s.kind)
 	}
 	return err
 }
 
-// addResolver takes a resolver. Its line "tls NAME" is the lab's own.
+// addResolver adds a resolver. The lab handles its line "tls NAME"; the other lines are commands of simnet.
 func (p *plan) addResolver(s section) error {
 	r := Resolver{Name: s.args[0]}
 	for _, a := range s.args[1:] {
@@ -144,10 +144,10 @@ func (p *plan) addResolver(s section) error {
 	return nil
 }
 
-// parents are the groups of servers that top-level domains are at.
+// parents are the server groups of the top-level domains.
 var parents = map[string]string{"com.": "gtld", "net.": "gtld", "org.": "org", "test.": "nictest"}
 
-// addZone makes a zone as it should be. Its lines may make it worse.
+// addZone adds a healthy zone. Its lines may add faults.
 func (p *plan) addZone(s section) error {
 	name, err := dnsname.Parse(s.args[0])
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *plan) addZone(s section) error {
 	}
 	parent, ok := parents[name.Parent().String()]
 	if !ok {
-		return fmt.Errorf("%v has no parent here", name)
+		return fmt.Errorf("%v has no parent zone in the lab", name)
 	}
 	hosts, addrs := []string{"ns1.dnshost.net.", "ns2.dnshost.net."}, []string{"dnshost"}
 	var glue []string
@@ -170,7 +170,8 @@ func (p *plan) addZone(s section) error {
 	up := section{file: s.file, line: s.line, args: []string{parent}, lines: append([]string{ns}, glue...)}
 	s.args = addrs
 	s.lines = append(append([]string{"zone " + name.String(),
-		fmt.Sprintf("%s 3600 SOA %s hostmaster.%[1]s 2026111501 7200 3600 1209600 300", name, hosts[0]), ns}, glue...), s.lines...)
+		fmt.Sprintf("%s 3600 SOA %s hostmaster.%[1]s 2026111501 7200 3600 1209600 300", name, hosts[0]), ns}, glue...),
+		s.lines...)
 	p.servers = append(p.servers, up, s)
 	return nil
 }
@@ -187,17 +188,17 @@ func (p *plan) addDomain(s section) error {
 		case "finds":
 			d.Finds = append(d.Finds, strings.Fields(rest)...)
 		default:
-			return fmt.Errorf("%q is nothing of a domain", word)
+			return fmt.Errorf("%q is not a line of a domain section", word)
 		}
 	}
 	p.domains = append(p.domains, d)
 	return nil
 }
 
-// build makes the servers.
+// build creates the servers of the lab.
 func (p *plan) build() (*Lab, error) {
 	l := &Lab{Net: simnet.New(1), Anchor: simnet.Anchor(dnsname.Root), Domains: p.domains, Resolvers: p.resolvers,
-		table: table{places: map[string]string{}, hosts: map[string]netip.Addr{}, pipes: map[string]*pipes{}}}
+		table: table{local: map[string]string{}, hosts: map[string]netip.Addr{}, pipes: map[string]*pipes{}}}
 	for _, s := range p.servers {
 		for _, addr := range p.addresses(s.args) {
 			if _, err := l.Net.Server(addr, strings.Join(s.lines, "\n")); err != nil {
@@ -214,7 +215,7 @@ func (p *plan) build() (*Lab, error) {
 	return l, err
 }
 
-// addresses are those of groups and servers.
+// addresses resolves the names of groups to addresses.
 func (p *plan) addresses(words []string) (out []string) {
 	for _, w := range words {
 		if g, ok := p.groups[w]; ok {
@@ -226,17 +227,19 @@ func (p *plan) addresses(words []string) (out []string) {
 	return out
 }
 
-// hints are the root servers, under the names that they have in the public DNS.
+// hints returns the root servers with their names in the public DNS.
 func (p *plan) hints() ([]iterate.Host, error) {
 	var out []iterate.Host
 	for _, h := range iterate.RootHints() {
-		h.Glue = slices.DeleteFunc(h.Glue, func(a netip.Addr) bool { return !slices.Contains(p.groups["root"], a.String()) })
+		h.Glue = slices.DeleteFunc(h.Glue, func(a netip.Addr) bool {
+			return !slices.Contains(p.groups["root"], a.String())
+		})
 		if len(h.Glue) > 0 {
 			out = append(out, h)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("the group root has none of the addresses of the root servers")
+		return nil, fmt.Errorf("the group root has no address of a public root server")
 	}
 	return out, nil
 }
