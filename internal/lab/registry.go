@@ -35,6 +35,7 @@ var (
 	ianaWHOIS = service{host: "whois.iana.org", addr: netip.MustParseAddr("192.0.47.59")}
 )
 
+// buildRegistry collects the servers of all registries and registrars.
 func (p *plan) buildRegistry() (*registry, error) {
 	a, err := newAuthority()
 	if err != nil {

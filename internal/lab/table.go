@@ -56,6 +56,7 @@ func (t *table) find(address string) (netip.AddrPort, error) {
 	return netip.ParseAddrPort(net.JoinHostPort(at.String(), port))
 }
 
+// open connects to the real address of a public one.
 func (t *table) open(ctx context.Context, network, public string) (net.Conn, error) {
 	if p, ok := t.pipes[public]; ok && network == "tcp" {
 		return p.dial(ctx)

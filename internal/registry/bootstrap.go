@@ -107,6 +107,8 @@ func (l *lookup) rdapTable(ctx context.Context) (servers, error) {
 	return got, nil
 }
 
+// fetchBootstrap fetches the list. Its lifetime is that of the HTTP headers, but at least keepBootstrap and at most
+// maxBootstrapAge.
 func (l *lookup) fetchBootstrap(ctx context.Context) (servers, time.Time, error) {
 	p, err := l.fetch(ctx, "bootstrap", cmp.Or(l.Client.Bootstrap, ianaBootstrap), maxBootstrap)
 	if err != nil {

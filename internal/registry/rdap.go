@@ -140,6 +140,7 @@ func (r *Registration) addEvent(action string, at time.Time) {
 	}
 }
 
+// rdapDNSSEC reads the secureDNS object. DS or key data implies a signed delegation, whatever delegationSigned says.
 func rdapDNSSEC(n node) (d DNSSEC) {
 	d.Signed, d.Known = n.get("delegationSigned").truth()
 	for _, ds := range n.get("dsData").list() {

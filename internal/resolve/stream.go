@@ -144,6 +144,7 @@ func (s *stream) run() {
 	s.fail(err)
 }
 
+// open connects to the server. It has its own timeout, because several callers may wait for the connection.
 func (s *stream) open() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
@@ -311,6 +312,8 @@ func (s *stream) forget(w *waiter, before int, why error) error {
 	return wrong
 }
 
+// write sends a message with its length. It also moves the read deadline, so that idleTime counts from the last
+// query.
 func (s *stream) write(ctx context.Context, wire []byte) error {
 	framed := append(binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(wire)), uint16(len(wire))), wire...)
 	s.writing.Lock()

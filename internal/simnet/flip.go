@@ -50,6 +50,7 @@ func (s *Server) depth(name dnsname.Name) int {
 	return apex.NumLabels()
 }
 
+// flip changes the records of a name and increments the serial of its zone.
 func (s *Server) flip(k key, data []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,6 +138,7 @@ func (l *Sockets) reply(ctx context.Context, addr, from netip.AddrPort, query *d
 	}
 }
 
+// connections serves TCP connections. It resets them if the server does not accept TCP.
 func (l *Sockets) connections(ctx context.Context, addr netip.AddrPort, from net.Listener, all *sync.WaitGroup) {
 	for {
 		c, err := from.Accept()

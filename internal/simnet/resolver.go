@@ -66,6 +66,7 @@ type walk struct {
 	addr     netip.Addr
 }
 
+// startWalk copies the policy and chooses one of the caches, so that the walk needs no lock of the server.
 func (s *Server) startWalk(q *query) *walk {
 	s.mu.Lock()
 	defer s.mu.Unlock()

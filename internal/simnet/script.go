@@ -64,7 +64,7 @@ func (s *Server) script(text string) error {
 //	only udp|tcp                      accept only this transport
 //	lazy                              do not follow CNAMEs
 //	rotate                            begin with a different record of a set each time
-//	edns formerr|ignore|drop|brittle  do not support EDNS, or only its basics (brittle); plain is formerr
+//	edns formerr|ignore|drop|brittle  do not support EDNS, or only its basics; plain means edns formerr
 //	cookies                           require a server cookie over UDP: BADCOOKIE
 //	hollow                            deny empty non-terminals
 //	bare                              send negative answers without the SOA

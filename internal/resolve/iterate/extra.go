@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// probe queries a sibling of a name that has an answer. The label is random, so no record exists for it. If there is
+// probe queries a sibling of a name that has an answer. Nobody can have created a record for its label. If there is
 // an answer, it comes from a wildcard, and perhaps the first answer does too. A denial shows how the zone denies
 // names. The apex has no sibling in the zone, so probe uses a child of it.
 func (r *run) probe(e end, q Question) {

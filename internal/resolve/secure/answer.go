@@ -35,6 +35,8 @@ func (v *validation) zoneOf(q iterate.Question) *zone {
 	return nil
 }
 
+// answer judges the replies of all servers to a question. The answer has the best judgement, because a resolver tries
+// other servers after a bad reply.
 func (v *validation) answer(q iterate.Question) Answer {
 	z := v.zoneOf(q)
 	a := Answer{Question: q, State: Unknown, Cause: NotSeen, Why: fmt.Sprintf("the trace has no usable reply to %s", q)}

@@ -16,8 +16,8 @@ type prover interface {
 	noData(name dnsname.Name, typ uint16) judgement
 	// noName proves that a name does not exist.
 	noName(name dnsname.Name) judgement
-	// noCloser proves that no name exists that is closer to name than the wildcard. The parent of the wildcard has so
-	// many labels.
+	// noCloser proves that no existing name is closer to name than the parent of the wildcard, which has this number
+	// of labels.
 	noCloser(name dnsname.Name, labels int) judgement
 	// delegates reports whether a record shows that name is a delegation.
 	delegates(name dnsname.Name) bool

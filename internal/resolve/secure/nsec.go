@@ -59,6 +59,7 @@ func (n nsec) encloser(name dnsname.Name) dnsname.Name {
 	return a
 }
 
+// noData implements prover. A name without a record may be an empty non-terminal, or a wildcard may match it.
 func (n *nsecs) noData(name dnsname.Name, typ uint16) judgement {
 	if at, ok := n.at(name); ok {
 		return lacksType(at.types, name, typ)

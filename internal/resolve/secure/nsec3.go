@@ -92,6 +92,7 @@ func (n *nsec3s) encloser(name dnsname.Name) (encloser dnsname.Name, denies nsec
 	return dnsname.Name{}, nsec3{}, false
 }
 
+// noData implements prover (RFC 5155 §8.5 to §8.7).
 func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
 	if at, ok := n.at(name); ok {
 		return lacksType(at.types, name, typ)
@@ -116,6 +117,7 @@ func (n *nsec3s) noData(name dnsname.Name, typ uint16) judgement {
 	return bad(BadDenial, "the NSEC3 records say that %s does not exist, the reply says that it does", name)
 }
 
+// noName implements prover (RFC 5155 §8.4).
 func (n *nsec3s) noName(name dnsname.Name) judgement {
 	if _, ok := n.at(name); ok {
 		return bad(BadDenial, "the NSEC3 records say that %s exists, the reply says that it does not", name)
@@ -134,6 +136,7 @@ func (n *nsec3s) noName(name dnsname.Name) judgement {
 	return good
 }
 
+// noCloser implements prover (RFC 5155 §8.8).
 func (n *nsec3s) noCloser(name dnsname.Name, labels int) judgement {
 	next := name
 	for next.NumLabels() > labels+1 {

@@ -54,6 +54,8 @@ func (v *validation) judgeSignatures() {
 	}
 }
 
+// showSignature adds a signature to the result of the zone that made it. A valid one also shows what its key is used
+// for.
 func (v *validation) showSignature(from netip.Addr, s *set, sig *dns.RRSIG, seen map[sigKey]int) {
 	signer, err := dnsname.Parse(sig.SignerName)
 	z := v.zones[signer]
