@@ -1,12 +1,15 @@
-// Package alias makes A and AAAA record sets of ALIAS record sets, and keeps them equal to the addresses of the targets.
+// Package alias derives A and AAAA record sets from ALIAS record sets and keeps them equal to the addresses of their
+// targets.
 //
-// The record sets are made inside the edit that is the reason for them (publish.Options.Derive). So they never outlive
-// their ALIAS, and follow a target in our own zones in the same commit. follow.Tracker follows targets elsewhere, and what
-// it finds becomes edits of this package. The decisions are in docs/designs/007-alias.md.
+// Start with Service in this file and with Derive in derive.go. publish calls Derive inside every edit
+// (publish.Options.Derive), so flattened record sets never outlive their ALIAS. A target in our own zones is followed
+// in the same commit. follow.Tracker watches targets elsewhere; each change that it reports becomes an edit of this
+// package. docs/designs/007-alias.md has the design decisions.
 //
-// There are three parts. A way (way.go) is where a target leads, read from the state inside an edit. Judging (judge.go)
-// turns the way and what the tracker knows into a Record, of which the record sets are a function (flatten.go). The index
-// (index.go) knows which ALIAS depends on which name.
+// There are three parts. A path (path.go) is the chain of names from a target to its addresses, read from the state
+// inside an edit. assess (assess.go) combines the path and the tracker's knowledge into a Record, and flatten.go
+// derives the record sets from the Record. The index (index.go) maps each name to the ALIAS record sets that depend on
+// it.
 package alias
 
 import (
@@ -26,21 +29,21 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Options of a Service; the zero value works.
+// Options configures a Service. The zero value works.
 type Options struct {
-	Log *slog.Logger // default: none
+	Log *slog.Logger // default: discard
 }
 
-// maxAddrs is how many addresses of one family are taken over: as many as a record set may have. More are counted in the
-// Record.
+// maxAddrs is the largest number of addresses of one family that are copied from a target: the maximum of a record set.
+// Family.Found has the full number.
 const maxAddrs = 20
 
-// refreshEvery is how long to wait between two lookups of a target that somebody asked for: anybody who may change a zone
-// may ask, and others pay.
+// refreshEvery is the minimum time between two lookups of one target on request. Every user with write access to a zone
+// may request lookups, but their cost falls on the owner of the target.
 const refreshEvery = 5 * time.Second
 
-// Service flattens ALIAS record sets. New makes it, its Derive goes to the publisher, Open begins with the publisher, and
-// Run does what lookups bring.
+// Service flattens ALIAS record sets. Create it with New and pass its Derive method to the publisher. Call Open when
+// the publisher is open, and Run to apply the results of lookups.
 type Service struct {
 	opts      Options
 	publisher *publish.Publisher
@@ -48,32 +51,40 @@ type Service struct {
 	metrics   *metrics
 	stale     staleNames
 
-	edits map[*publish.Tx]*edit // whose outcome is not known; only the committer uses it
-	marks int                   // number of the last due row; only the committer uses it
+	edits map[*publish.Tx]*edit // edits without an outcome; used only by the committer
+	marks int                   // number of the last due row; used only by the committer
 
 	mu       sync.Mutex // guards the following
 	tracker  *follow.Tracker
 	policy   Policy
-	epoch    int // steps with tracker and policy
+	epoch    int // incremented when tracker or policy changes
 	index    index
-	targets  map[dnsname.Name]bool // the tracker reported a change of them
-	due      map[dueName]int       // left to Run by edits, with the number in the row of each
-	dirty    map[Key]bool          // to be flattened again
-	asked    map[dnsname.Name]time.Time
-	swept    time.Time            // when asked was last cleared of what is too old
-	followed map[dnsname.Name]int // by how many
-	strikes  strikes
+	targets  map[dnsname.Name]bool      // targets for which the tracker reported a change
+	due      map[dueName]int            // names that edits left to Run, with the number in each row
+	dirty    map[Key]bool               // aliases to flatten again
+	asked    map[dnsname.Name]time.Time // last lookup on request, by target
+	swept    time.Time                  // when old entries were last removed from asked
+	followed map[dnsname.Name]int       // number of aliases that follow each target
+	expiries expiries
 }
 
-// New makes a Service without aliases.
+// New returns a Service without aliases.
 func New(opts Options) *Service {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	return &Service{opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(), edits: map[*publish.Tx]*edit{}, index: newIndex(),
-		targets: map[dnsname.Name]bool{}, due: map[dueName]int{}, dirty: map[Key]bool{}, asked: map[dnsname.Name]time.Time{}, followed: map[dnsname.Name]int{},
-		strikes: strikes{since: map[*entry]time.Time{}}}
+	return &Service{
+		opts: opts, wake: make(chan struct{}, 1), metrics: newMetrics(),
+		edits:    map[*publish.Tx]*edit{},
+		index:    newIndex(),
+		targets:  map[dnsname.Name]bool{},
+		due:      map[dueName]int{},
+		dirty:    map[Key]bool{},
+		asked:    map[dnsname.Name]time.Time{},
+		followed: map[dnsname.Name]int{},
+		expiries: expiries{since: map[*entry]time.Time{}},
+	}
 }
 
-// Open reads the rows of all aliases. It comes before the publisher runs.
+// Open reads the stored records of all aliases. Call it before the publisher runs.
 func (s *Service) Open(p *publish.Publisher) error {
 	s.publisher = p
 	s.mu.Lock()
@@ -101,8 +112,8 @@ func (s *Service) Open(p *publish.Publisher) error {
 	})
 }
 
-// SetTracker gives the tracker of outside targets, whose Changed is s.Changed; nil: there is none, and such targets are errors.
-// A second one takes over what the first one knew.
+// SetTracker sets the tracker of outside targets; its Changed callback must be s.Changed. With nil there is no tracker,
+// and every ALIAS with an outside target is an error. A second tracker is seeded with the state of the first.
 func (s *Service) SetTracker(t *follow.Tracker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +128,7 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 	}
 	for k, e := range s.index.entries {
 		rec := e.rec
-		// One that waits would do so for what the old one was asked, which this one will not tell.
+		// A pending ALIAS waits for a lookup of the old tracker, which the new tracker will not report.
 		if !e.outside.IsZero() && (t == nil || rec.Status == statusPending || old == nil && rec.Cause == causeNoResolver) {
 			s.dirty[k] = true
 		}
@@ -125,7 +136,8 @@ func (s *Service) SetTracker(t *follow.Tracker) {
 	s.nudge()
 }
 
-// seedLocked tells the tracker what was known of a name: by the tracker before it, or when the program ended.
+// seedLocked passes earlier knowledge of a name to the tracker: the state of the previous tracker, or else the stored
+// record.
 func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 	for i, f := range families {
 		if old != nil {
@@ -143,28 +155,28 @@ func (s *Service) seedLocked(name dnsname.Name, old *follow.Tracker) {
 	}
 }
 
-// SetPolicy changes which addresses are refused; before the first call, Policy's zero value says it. What was taken over and
-// is refused now is taken back.
+// SetPolicy replaces the policy; before the first call, the zero Policy applies. Addresses that are already served and
+// that the new policy refuses are withdrawn.
 func (s *Service) SetPolicy(p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.policy
 	s.policy = p
 	s.epoch++
-	s.aimStrikesLocked()
-	for k, e := range s.index.entries { // not all of them: a start sets it too
+	s.rescheduleLocked()
+	for k, e := range s.index.entries { // not all aliases: every start calls SetPolicy too
 		rec := e.rec
 		refused := slices.ContainsFunc(rec.Families[:], func(f Family) bool {
 			return f.Cause == causePrivate || f.Cause == causeOwn || f.Cause == causeStaleLimit && p.StaleLimit != old.StaleLimit
 		})
-		if refused || p.refusesAny(rec) || p.AllZones != rec.AllZones {
+		if refused || p.refusesRecord(rec) || p.AllZones != rec.AllZones {
 			s.dirty[k] = true
 		}
 	}
 	s.nudge()
 }
 
-// Changed is the tracker's callback.
+// Changed marks the aliases that a change of a target affects. It is the callback for follow.Options.Changed.
 func (s *Service) Changed(c follow.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,14 +184,14 @@ func (s *Service) Changed(c follow.Change) {
 		s.targets[c.Name] = true
 	}
 	for e := range s.index.byName[c.Name] {
-		if e.rec.Status == statusPending { // of the others, however many, there is nothing to be done
+		if e.rec.Status == statusPending { // the others, however many, need no work
 			s.dirty[e.key] = true
 		}
 	}
 	s.nudge()
 }
 
-// nudge makes Run look.
+// nudge wakes Run.
 func (s *Service) nudge() {
 	select {
 	case s.wake <- struct{}{}:
@@ -187,17 +199,17 @@ func (s *Service) nudge() {
 	}
 }
 
-// retryAfter is when to try again what the store did not take.
+// retryAfter is the pause after a commit that the store refused.
 const retryAfter = time.Second
 
-// Run follows targets and flattens what changed, until ctx ends.
+// Run flattens aliases whose target changed or whose addresses expired. It blocks until ctx is done.
 func (s *Service) Run(ctx context.Context) error {
 	s.nudge()
 	for {
 		select {
 		case <-s.wake:
-		case <-s.nextStrike():
-			s.strike(time.Now())
+		case <-s.nextExpiry():
+			s.expire(time.Now())
 		case <-ctx.Done():
 			return nil
 		}
@@ -208,7 +220,7 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		default:
 			s.opts.Log.Error("flatten aliases", "error", err)
-			select { // whatever wakes us in the meantime
+			select { // ignores wake-ups during the pause
 			case <-time.After(retryAfter):
 			case <-ctx.Done():
 				return nil
@@ -218,11 +230,12 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// maxBatch is how many aliases one commit of Run flattens, also when all are of one zone: others wait for the commit, some
-// 7 ms for this many. Between two commits Run waits for as long as the last one took, so that others have half of the time.
+// maxBatch is the largest number of aliases that one commit of Run flattens, even when all are in one zone. Other edits
+// wait for that commit, about 7 ms for 100 aliases. Between two commits Run pauses for as long as the last one took, so
+// that other edits get half of the time.
 const maxBatch = 100
 
-// flattenDue flattens what lookups and edits left to be done, in steps.
+// flattenDue flattens the aliases that lookups and edits marked, in commits of maxBatch.
 func (s *Service) flattenDue(ctx context.Context) error {
 	keys, due := s.takeDue()
 	for len(keys) > 0 {
@@ -240,14 +253,14 @@ func (s *Service) flattenDue(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	if err := s.finish(ctx, due); err != nil {
+	if err := s.finishDue(ctx, due); err != nil {
 		s.putBack(nil, due)
 		return err
 	}
 	return nil
 }
 
-// takeDue returns the aliases to flatten, those of a zone together, and the due names that they are all of.
+// takeDue returns the aliases to flatten, sorted by zone, and the due names from which they were expanded.
 func (s *Service) takeDue() ([]Key, map[dueName]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +275,7 @@ func (s *Service) takeDue() ([]Key, map[dueName]int) {
 	return slices.SortedFunc(maps.Keys(keys), Key.compare), due
 }
 
-// putBack keeps what could not be done for the next time.
+// putBack marks aliases and due names again after a failed commit.
 func (s *Service) putBack(keys []Key, due map[dueName]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +287,7 @@ func (s *Service) putBack(keys []Key, due map[dueName]int) {
 	}
 }
 
-// actor is who flattens when nobody asked for it.
+// actor is recorded as the author of commits that no user requested.
 var actor = store.Actor{Who: "nameplane", Door: "alias"}
 
 func (s *Service) commit(ctx context.Context, keys []Key) error {

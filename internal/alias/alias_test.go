@@ -59,7 +59,7 @@ func TestZoneDeletion(t *testing.T) {
 	})
 }
 
-// The metrics tell how many aliases are in which state, and of those that are not well, why.
+// TestMetrics checks that the metrics count aliases by state, and failing aliases by cause.
 func TestMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn+"fault servfail broken.example.net.")

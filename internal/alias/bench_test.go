@@ -16,8 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// benchPublisher has a zone of n aliases on one target in another zone, which change changes. It sends the number of
-// aliases that each commit flattened to flattened, if that is not nil.
+// benchPublisher creates a zone of n aliases on one target in another zone; change changes the target. If flattened is
+// not nil, it receives the number of aliases that each commit flattened.
 func benchPublisher(b *testing.B, n int, flattened chan<- int) (change func(i int)) {
 	b.Helper()
 	st, err := boltstore.Open(filepath.Join(b.TempDir(), "db"), boltstore.Options{})
@@ -56,7 +56,8 @@ func benchPublisher(b *testing.B, n int, flattened chan<- int) (change func(i in
 	}
 	var target zone.Zone
 	commit(func(tx *publish.Tx) (err error) {
-		target, err = tx.CreateZone(zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 60}, apex("example.net.")...)
+		target, err = tx.CreateZone(zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 60},
+			apex("example.net.")...)
 		if err != nil {
 			return err
 		}
@@ -82,14 +83,16 @@ func benchPublisher(b *testing.B, n int, flattened chan<- int) (change func(i in
 func apex(of string) []zone.RecordSet {
 	n := dnsname.MustParse(of)
 	soa := zone.SOA{MName: n, RName: n, Refresh: 1, Retry: 1, Expire: 1, Minimum: 1}
-	return []zone.RecordSet{{Name: n, Type: rr.TypeSOA, Data: []string{soa.Data()}}, {Name: n, Type: rr.TypeNS, Data: []string{n.Wire()}}}
+	return []zone.RecordSet{{Name: n, Type: rr.TypeSOA, Data: []string{soa.Data()}},
+		{Name: n, Type: rr.TypeNS, Data: []string{n.Wire()}}}
 }
 
 func address(z zone.Zone, i int) zone.RecordSet {
-	return zone.RecordSet{Zone: z.ID, Name: name("www.example.net."), Type: rr.TypeA, Data: []string{string([]byte{192, 0, byte(i >> 8), byte(i)})}}
+	return zone.RecordSet{Zone: z.ID, Name: name("www.example.net."), Type: rr.TypeA,
+		Data: []string{string([]byte{192, 0, byte(i >> 8), byte(i)})}}
 }
 
-// BenchmarkFollow is one change of an address that so many aliases in one zone have, until all of them have it.
+// BenchmarkFollow measures one change of an address until all n aliases in one zone have it.
 func BenchmarkFollow(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -108,7 +111,7 @@ func BenchmarkFollow(b *testing.B) {
 	}
 }
 
-// BenchmarkDerive is one change of an address that so many aliases in one zone have, until it is durable and served.
+// BenchmarkDerive measures one change of an address with n aliases in one zone, until the change is durable and served.
 func BenchmarkDerive(b *testing.B) {
 	for _, n := range []int{0, 1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -12,27 +12,28 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Derive is for publish.Options: it flattens what an edit gives reason to.
+// Derive flattens the aliases that an edit affects. It is the callback for publish.Options.Derive.
 func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	if s.publisher == nil {
 		return nil // not open yet
 	}
-	d := derivation{s: s, tx: tx, keys: map[Key]bool{}, followers: map[Key]bool{}, tops: map[dnsname.Name]bool{}, room: maxInEdit}
+	d := derivation{s: s, tx: tx, room: maxInEdit,
+		keys: map[Key]bool{}, followers: map[Key]bool{}, subtrees: map[dnsname.Name]bool{}}
 	if ed := s.edits[tx]; ed != nil {
-		d.own, d.room = ed.own, maxInEdit-ed.followed
+		d.written, d.room = ed.written, maxInEdit-ed.followed
 	}
 	for _, c := range changed {
-		if err := d.zone(c); err != nil {
+		if err := d.addChangedZone(c); err != nil {
 			return err
 		}
 	}
-	if err := d.addBelow(); err != nil || len(d.keys)+len(d.followers) == 0 {
+	if err := d.collectSubtrees(); err != nil || len(d.keys)+len(d.followers) == 0 {
 		return err
 	}
 	f := s.flattener(tx)
 	f.edit.followed += len(d.followers)
 	maps.Copy(d.keys, d.followers)
-	for _, k := range slices.SortedFunc(maps.Keys(d.keys), Key.compare) { // so that equal edits make equal changes
+	for _, k := range slices.SortedFunc(maps.Keys(d.keys), Key.compare) { // equal edits produce equal changes
 		if err := f.flatten(k); err != nil {
 			return err
 		}
@@ -40,21 +41,21 @@ func (s *Service) Derive(tx *publish.Tx, changed []publish.Changed) error {
 	return f.checkQuotas()
 }
 
-// derivation gathers the aliases that an edit concerns.
+// derivation collects the aliases that an edit affects.
 type derivation struct {
 	s         *Service
 	tx        *publish.Tx
-	own       map[Key]bool          // of edit
-	keys      map[Key]bool          // whose own record set or zone changed
-	followers map[Key]bool          // that depend on a name that changed
-	room      int                   // for followers
-	tops      map[dnsname.Name]bool // of below
+	written   map[Key]bool          // edit.written
+	keys      map[Key]bool          // aliases whose own record set or zone changed
+	followers map[Key]bool          // aliases that depend on a changed name
+	room      int                   // how many more followers this edit may flatten
+	subtrees  map[dnsname.Name]bool // names added by addSubtree
 }
 
-func (d *derivation) zone(c publish.Changed) error {
+func (d *derivation) addChangedZone(c publish.Changed) error {
 	if c.Deleted || c.Whole {
-		d.below(c.Zone.Name)
-		d.ofZone(c.Zone)
+		d.addSubtree(c.Zone.Name)
+		d.addZone(c.Zone)
 	}
 	if c.Whole {
 		return d.tx.SetsOfType(c.Zone.ID, rr.TypeALIAS, func(n dnsname.Name) bool {
@@ -63,15 +64,16 @@ func (d *derivation) zone(c publish.Changed) error {
 		})
 	}
 	for _, ch := range c.Sets {
-		if err := d.set(c.Zone, ch); err != nil {
+		if err := d.addChangedSet(c.Zone, ch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// set adds what a changed record set concerns: the ALIAS at its name, and those whose way leads by it.
-func (d *derivation) set(z zone.Zone, ch store.SetChange) error {
+// addChangedSet adds the aliases that a changed record set affects: the ALIAS at its name, and every ALIAS whose path
+// includes the name.
+func (d *derivation) addChangedSet(z zone.Zone, ch store.SetChange) error {
 	s := ch.After
 	if s == nil {
 		s = ch.Before
@@ -81,44 +83,46 @@ func (d *derivation) set(z zone.Zone, ch store.SetChange) error {
 	switch {
 	case s.Type == rr.TypeALIAS:
 		d.keys[k] = true
-	case hidden && d.own[k]:
-		return nil // ours; no way leads by it
+	case hidden && d.written[k]:
+		return nil // derived by this edit; no path includes it
 	case hidden:
 		d.keys[k] = true
 	}
-	if !d.s.any() {
+	if !d.s.hasAliases() {
 		return nil
 	}
-	return d.around(z, s, ch.Before == nil || ch.After == nil || ch.Before.Hidden != ch.After.Hidden)
+	return d.addDependents(z, s, ch.Before == nil || ch.After == nil || ch.Before.Hidden != ch.After.Hidden)
 }
 
-// around adds the aliases whose way leads by a record set that changed, or came or went.
-func (d *derivation) around(z zone.Zone, s *zone.RecordSet, came bool) error {
-	if err := d.at(s.Name); err != nil {
+// addDependents adds the aliases whose path includes the name of a changed record set. existenceChanged means that the
+// record set was created or deleted.
+func (d *derivation) addDependents(z zone.Zone, s *zone.RecordSet, existenceChanged bool) error {
+	if err := d.addAt(s.Name); err != nil {
 		return err
 	}
-	if came { // a name above it may exist by it alone, except the apex
+	if existenceChanged { // a name above may exist only because of this one, except the apex
 		for n := s.Name; n != z.Name && n.Parent() != z.Name; {
 			n = n.Parent()
-			if err := d.at(n); err != nil {
+			if err := d.addAt(n); err != nil {
 				return err
 			}
 		}
 	}
-	if s.Type == rr.TypeSOA && came || s.Type == rr.TypeDNAME || s.Type == rr.TypeNS && s.Name != z.Name {
-		d.below(s.Name) // a zone, a cut or a DNAME decides about all below it
+	if s.Type == rr.TypeSOA && existenceChanged || s.Type == rr.TypeDNAME || s.Type == rr.TypeNS && s.Name != z.Name {
+		d.addSubtree(s.Name) // a zone, a zone cut or a DNAME affects all names below it
 	}
 	if s.Name.IsWildcard() {
-		d.below(s.Name.Parent())
+		d.addSubtree(s.Name.Parent())
 	}
-	if came {
-		return d.wildcards(z, s.Name)
+	if existenceChanged {
+		return d.addWildcards(z, s.Name)
 	}
 	return nil
 }
 
-// wildcards adds what a wildcard above a name stands for: no longer, if the name has come to exist, or again.
-func (d *derivation) wildcards(z zone.Zone, n dnsname.Name) error {
+// addWildcards adds the subtrees of the wildcards above a name. A wildcard stops applying to names whose closest
+// encloser was created, and applies again when the encloser is deleted.
+func (d *derivation) addWildcards(z zone.Zone, n dnsname.Name) error {
 	for n != z.Name {
 		n = n.Parent()
 		star, err := n.Child("*")
@@ -130,14 +134,14 @@ func (d *derivation) wildcards(z zone.Zone, n dnsname.Name) error {
 			return err
 		}
 		if len(sets) > 0 {
-			d.below(n)
+			d.addSubtree(n)
 		}
 	}
 	return nil
 }
 
-// at adds what depends on a name, or leaves it to Run if that is too much for one edit.
-func (d *derivation) at(n dnsname.Name) error {
+// addAt adds the aliases that depend on a name, or leaves them to Run if they are too many for one edit.
+func (d *derivation) addAt(n dnsname.Name) error {
 	d.s.mu.Lock()
 	entries := d.s.index.byName[n]
 	fits := len(d.followers)+len(entries) <= d.room
@@ -153,12 +157,13 @@ func (d *derivation) at(n dnsname.Name) error {
 	return d.postpone(dueName{name: n})
 }
 
-// below has what depends on a name or on one below it added, by addBelow.
-func (d *derivation) below(n dnsname.Name) { d.tops[n] = true }
+// addSubtree marks a name: collectSubtrees adds the aliases that depend on the name or on a name below it.
+func (d *derivation) addSubtree(n dnsname.Name) { d.subtrees[n] = true }
 
-// addBelow is at for the names of below and all names below them.
-func (d *derivation) addBelow() error {
-	for _, n := range slices.SortedFunc(maps.Keys(d.tops), dnsname.Name.Compare) { // the room goes to the same ones each time
+// collectSubtrees does what addAt does, for the names of addSubtree and all names below them.
+func (d *derivation) collectSubtrees() error {
+	// sorted: equal edits fill the room with the same aliases
+	for _, n := range slices.SortedFunc(maps.Keys(d.subtrees), dnsname.Name.Compare) {
 		found := map[Key]bool{}
 		visits := maxVisits
 		d.s.mu.Lock()
@@ -176,8 +181,8 @@ func (d *derivation) addBelow() error {
 	return nil
 }
 
-// ofZone adds the aliases in a zone.
-func (d *derivation) ofZone(z zone.Zone) {
+// addZone adds the aliases in a zone.
+func (d *derivation) addZone(z zone.Zone) {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
 	for n := range d.s.index.byZone[z.ID] {

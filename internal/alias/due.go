@@ -11,18 +11,19 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// maxInEdit is how many ALIAS one edit flattens because they depend on what it changes: 100 take about as long as a
-// hundred small changes, some 5 ms. Where more depend on a name, Run flattens all of them in steps, with other edits
-// between. A row of store.KindAliasDue keeps the name until then, because a crash must not leave old addresses behind.
+// maxInEdit is the largest number of dependent aliases that one edit flattens. 100 take about as long as a hundred
+// small changes, about 5 ms. Where more depend on a name, Run flattens all of them in steps, and other edits run
+// between the steps. A row of store.KindAliasDue keeps the name until then, because a crash must not leave old
+// addresses behind.
 //
-// ALIAS whose own record set or zone an edit changes do not count: the edit names each of them, and what it takes away
-// must be gone with it.
+// Aliases whose own record set or zone the edit changes do not count: the edit names each of them, and the record sets
+// that it removes must disappear in the same commit.
 const maxInEdit = 100
 
-// maxVisits is how many names an edit visits to find out how many ALIAS depend on names below one.
+// maxVisits is the largest number of names that an edit visits to count the aliases that depend on names below another.
 const maxVisits = 10 * maxInEdit
 
-// dueName is a name that has changed, alone or with all names below it.
+// dueName is a changed name, with or without the names below it, whose dependents are not flattened yet.
 type dueName struct {
 	name  dnsname.Name
 	below bool
@@ -41,7 +42,7 @@ func parseDue(id string) (dueName, error) {
 	return dueName{name, where == "below"}, err
 }
 
-// openDue reads the names that were due when the program ended.
+// openDue reads the names that were due when the program stopped.
 func (s *Service) openDue(v store.View) error {
 	return v.EachObject(store.KindAliasDue, func(id string, value []byte) (bool, error) {
 		n, err := parseDue(id)
@@ -57,7 +58,7 @@ func (s *Service) openDue(v store.View) error {
 	})
 }
 
-// postpone leaves what depends on a name to Run.
+// postpone leaves the aliases that depend on a name to Run.
 func (d *derivation) postpone(n dueName) error {
 	ed := d.s.edit(d.tx)
 	if _, ok := ed.due[n]; ok {
@@ -68,7 +69,7 @@ func (d *derivation) postpone(n dueName) error {
 	return d.tx.PutObject(store.KindAliasDue, n.id(), d.s.marks)
 }
 
-// expand adds the ALIAS that depend on due names to keys. Callers hold s.mu.
+// expand adds the aliases that depend on due names to keys. Callers hold s.mu.
 func (s *Service) expand(due map[dueName]int, keys map[Key]bool) {
 	add := func(e *entry) bool {
 		keys[e.key] = true
@@ -86,8 +87,8 @@ func (s *Service) expand(due map[dueName]int, keys map[Key]bool) {
 	}
 }
 
-// finish deletes the rows of due names whose ALIAS are flattened, unless an edit has written them again since.
-func (s *Service) finish(ctx context.Context, due map[dueName]int) error {
+// finishDue deletes the rows of due names whose aliases are flattened, unless a later edit has written them again.
+func (s *Service) finishDue(ctx context.Context, due map[dueName]int) error {
 	if len(due) == 0 {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Which names exist decides what a wildcard stands for, whatever the type that makes one exist.
+// The names that exist decide which names a wildcard covers, whatever the record type that makes them exist.
 func TestExistenceChanges(t *testing.T) {
 	const wild = "A 50 203.0.113.9"
 	tests := []struct{ name, put, status string }{
@@ -39,12 +39,13 @@ func TestExistenceChanges(t *testing.T) {
 	})
 }
 
-// An ALIAS that others lead by is deleted. What was made of it is no record of its own, whichever of them comes first.
-func TestMiddleGoes(t *testing.T) {
+// An ALIAS in the middle of other paths is deleted. Its flattened records do not count as records, in whatever order
+// the aliases are flattened.
+func TestMiddleAliasDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
 		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1", "a.example.net. 60 ALIAS www.example.net.")
-		for i := range 8 { // zones come in no order
+		for i := range 8 { // the order of zones is random
 			z := fmt.Sprintf("z%d.test.", i)
 			r.zone(z, z+" 300 ALIAS a.example.net.")
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// followers makes a zone of n ALIAS that all have one target.
-func (r *rig) followers(n int, apex, target string) {
+// followers creates a zone of n aliases with one target.
+func (r *testEnv) followers(n int, apex, target string) {
 	r.t.Helper()
 	lines := make([]string, n)
 	for i := range lines {
@@ -27,8 +27,8 @@ func (r *rig) followers(n int, apex, target string) {
 	r.wait(0)
 }
 
-// flattenedBy returns how many record sets of ALIAS each commit since the last call changed.
-func (r *rig) flattenedBy() []int {
+// flattenedBy returns the number of flattened record sets that each commit since the last call changed.
+func (r *testEnv) flattenedBy() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.flattened
@@ -36,8 +36,8 @@ func (r *rig) flattenedBy() []int {
 	return out
 }
 
-// all checks the addresses of the ALIAS of followers.
-func (r *rig) all(n int, apex, rows string) {
+// all checks the addresses of the aliases that followers created.
+func (r *testEnv) all(n int, apex, rows string) {
 	r.t.Helper()
 	wrong := 0
 	for i := range n {
@@ -50,8 +50,8 @@ func (r *rig) all(n int, apex, rows string) {
 	}
 }
 
-// One tenant lets very many ALIAS follow one name. An edit flattens a hundred of them at most. More are flattened by
-// commits of a hundred, also when all are of one zone, and wherever the target is.
+// One tenant makes very many aliases follow one name. An edit flattens at most a hundred of them. The others are
+// flattened in commits of a hundred, even when all are in one zone, and wherever the target is.
 func TestFanOutIsBounded(t *testing.T) {
 	for _, n := range []int{100, 250} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFanOutIsBounded(t *testing.T) {
 					do         func() error
 				}{
 					{"the target changes", "at.example.", func() error { return r.put("www.example.net. 60 A 203.0.113.2") }},
-					{"a name on the way changes", "via.example.", func() error {
+					{"a name on the path changes", "via.example.", func() error {
 						return r.put("c.example.net. 60 CNAME at.example.net.", "at.example.net. 60 A 203.0.113.2")
 					}},
 					{"a wildcard changes", "below.example.", func() error { return r.put("*.wild.example.net. 60 A 203.0.113.2") }},
@@ -91,7 +91,7 @@ func TestFanOutIsBounded(t *testing.T) {
 	}
 }
 
-// A hundred ALIAS follow a name in the same commit.
+// A hundred aliases follow a name in the same commit.
 func TestHundredFollowInOneCommit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
@@ -105,14 +105,14 @@ func TestHundredFollowInOneCommit(t *testing.T) {
 	})
 }
 
-// What an edit has left to later commits is done after a crash.
+// The work that an edit left to later commits is done after a crash.
 func TestFanOutSurvivesCrash(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
 		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1")
 		r.followers(250, "example.org.", "www.example.net.")
 		first := true
-		r.store.on(func() { r.store.breaks(!first); first = false })
+		r.store.beforeCommit(func() { r.store.setBroken(!first); first = false })
 		r.must(r.put("www.example.net. 60 A 203.0.113.2"))
 		r.wait(0)
 		r.stop()
@@ -129,7 +129,7 @@ func TestFanOutSurvivesCrash(t *testing.T) {
 	})
 }
 
-// A change beside the target of many ALIAS flattens none of them.
+// A change of a sibling of the target flattens none of the many aliases.
 func TestUnrelatedChangeFlattensNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
@@ -146,7 +146,7 @@ func TestUnrelatedChangeFlattensNothing(t *testing.T) {
 	})
 }
 
-// The zone of the targets is deleted together with what follows it, in bounded steps.
+// When the zone of the targets is deleted, its followers are flattened in bounded steps.
 func TestFanOutOfDeletedZone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
@@ -162,7 +162,7 @@ func TestFanOutOfDeletedZone(t *testing.T) {
 	})
 }
 
-// A project has as many ALIAS as its quota allows, whichever edit makes them; one in the place of another is none more.
+// A project has at most as many aliases as its quota allows, whichever edit creates them. Replacing one does not count.
 func TestAliasQuota(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		net := simnet.New(1)
@@ -170,7 +170,8 @@ func TestAliasQuota(t *testing.T) {
 		quota.Quotas.Aliases = 3
 		r := openWith(t, t.TempDir()+"/db", net, quota, alias.Options{}, follow.Options{})
 		make := func(apex, project string, lines ...string) (z zone.Zone, err error) {
-			sets := []zone.RecordSet{r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true), r.set(apex+" 0 NS ns."+apex, true)}
+			sets := []zone.RecordSet{r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true),
+				r.set(apex+" 0 NS ns."+apex, true)}
 			for _, l := range lines {
 				sets = append(sets, r.set(l, false))
 			}

@@ -2,6 +2,7 @@ package alias
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// flattener flattens inside one edit.
+// flattener flattens aliases inside one edit.
 type flattener struct {
 	s *Service
 	walker
@@ -25,8 +26,8 @@ type flattener struct {
 	tracker *follow.Tracker
 	policy  Policy
 	epoch   int
-	zones   map[uuid.UUID]zone.Zone // read already: aliases are flattened by zone
-	grown   map[string]bool         // projects that have more aliases than before
+	zones   map[uuid.UUID]zone.Zone // cache: aliases are flattened zone by zone
+	grown   map[string]bool         // projects to which this edit added aliases
 }
 
 func (s *Service) flattener(tx *publish.Tx) *flattener {
@@ -35,25 +36,26 @@ func (s *Service) flattener(tx *publish.Tx) *flattener {
 	defer s.mu.Unlock()
 	f := &flattener{s: s, edit: ed, tx: tx, tracker: s.tracker, policy: s.policy, epoch: s.epoch,
 		zones: map[uuid.UUID]zone.Zone{}, grown: map[string]bool{}}
-	f.walker = walker{v: tx.View, known: f.links, all: s.policy.AllZones, ways: map[start]*way{}}
+	f.walker = walker{v: tx.View, known: f.links, all: s.policy.AllZones, paths: map[start]*path{}}
 	return f
 }
 
-// links are the CNAMEs behind an outside name when it was last looked up.
+// links returns the CNAMEs after an outside name, as of the last lookup.
 func (f *flattener) links(n dnsname.Name) []follow.Link {
 	if f.tracker == nil {
 		return nil
 	}
 	for _, family := range families {
 		st, _ := f.tracker.State(n, family)
-		if links := behind(st); len(links) > 0 {
+		if links := linksAfter(st); len(links) > 0 {
 			return links
 		}
 	}
 	return nil
 }
 
-// flatten makes the record sets of an ALIAS what its target is, or removes them if it is gone.
+// flatten sets the A and AAAA record sets of an ALIAS to the addresses of its target. If the ALIAS is deleted, flatten
+// removes them.
 func (f *flattener) flatten(k Key) error {
 	set, err := f.tx.RecordSet(k.Zone, k.Name, rr.TypeALIAS)
 	if errors.Is(err, store.ErrNotFound) {
@@ -67,7 +69,7 @@ func (f *flattener) flatten(k Key) error {
 		return err
 	}
 	if z.Kind != zone.Primary {
-		return f.remove(k) // the type of a private record of another's, in a copy of their zone
+		return f.remove(k) // in a copy of another server's zone, the type is private to that server
 	}
 	if len(set.Data) == 0 {
 		return nil // Check refuses it
@@ -80,19 +82,19 @@ func (f *flattener) flatten(k Key) error {
 	if err != nil {
 		return err
 	}
-	rec := was.aimed(target)
-	w, err := f.walk(z.Project, target)
+	rec := was.withTarget(target)
+	p, err := f.walk(z.Project, target)
 	if err != nil {
 		return err
 	}
-	// Before judge asks the tracker: what that learns from now on marks this ALIAS.
-	if f.s.touch(f.edit, k, w.names(), z.Project) {
+	// Register the dependencies before assess reads the tracker: later changes then mark this ALIAS.
+	if f.s.touch(f.edit, k, p.names(), z.Project) {
 		f.grown[z.Project] = true
 	}
 	aimed := rec.Families
-	wait := was.Target != rec.Target && doubted(f.tracker, w.outside)
-	rec = f.judge(rec, w, k.Name, target, wait)
-	if rec.Status == statusPending { // both families at once, and the old ones until then
+	wait := was.Target != rec.Target && needsRetry(f.tracker, p.outside)
+	rec = f.assess(rec, p, k.Name, target, wait)
+	if rec.Status == statusPending { // replace both families at once; serve the old ones until then
 		rec.Families = aimed
 	} else {
 		if err := f.put(k, rec, uint32(ttlOf(z, set)/time.Second)); err != nil {
@@ -100,7 +102,7 @@ func (f *flattener) flatten(k Key) error {
 		}
 	}
 	rec.AllZones = f.policy.AllZones
-	f.edit.made[k] = made{rec, w.names(), w.outside, z.Project, f.epoch}
+	f.edit.changes[k] = change{rec, p.names(), p.outside, z.Project, f.epoch}
 	if rec.same(was) {
 		return nil
 	}
@@ -119,9 +121,10 @@ func (f *flattener) zone(id uuid.UUID) (zone.Zone, error) {
 	return z, err
 }
 
-// record returns the row of an ALIAS, or an empty one. It reads the row only if another open edit touches it.
+// record returns the stored record of an ALIAS, or an empty one. It reads the store only if another open edit touches
+// the ALIAS.
 func (f *flattener) record(k Key) (Record, error) {
-	if m, ok := f.edit.made[k]; ok {
+	if m, ok := f.edit.changes[k]; ok {
 		return m.rec, nil
 	}
 	if rec, ok := f.s.committed(k); ok {
@@ -135,9 +138,9 @@ func (f *flattener) record(k Key) (Record, error) {
 	return rec, err
 }
 
-// aimed is a record of this target. What was known of another is forgotten, but for the addresses: they are served until the
-// new ones are known.
-func (r Record) aimed(target dnsname.Name) Record {
+// withTarget returns the record for this target. If the target is new, only the addresses are kept: they are served
+// until the new ones are known.
+func (r Record) withTarget(target dnsname.Name) Record {
 	text := target.String()
 	if r.Target == text {
 		return r
@@ -152,85 +155,87 @@ func (r Record) aimed(target dnsname.Name) Record {
 	return next
 }
 
-// judge brings together where the way leads and what the tracker knows, unless that is to be waited for.
-func (f *flattener) judge(rec Record, w *way, owner, target dnsname.Name, wait bool) Record {
+// assess combines the path with the tracker's knowledge. With wait, it ignores the tracker until the next lookup ends.
+func (f *flattener) assess(rec Record, p *path, owner, target dnsname.Name, wait bool) Record {
 	var out [2]outcome
-	links := w.chain
+	links := p.chain
 	rec.Outside = ""
-	if !w.outside.IsZero() {
-		rec.Outside = w.outside.String()
+	if !p.outside.IsZero() {
+		rec.Outside = p.outside.String()
 	}
 	for i, family := range families {
 		switch {
-		case w.cause != "":
-		case w.outside.IsZero():
-			out[i] = ofWay(w, i, f.tx.Now())
+		case p.cause != "":
+		case p.outside.IsZero():
+			out[i] = pathOutcome(p, i, f.tx.Now())
 		case f.tracker == nil:
-			out[i] = outcome{known: true, cause: causeNoResolver, detail: "no resolver is configured to look the target up: set follow.resolvers"}
+			out[i] = outcome{known: true, cause: causeNoResolver,
+				detail: "no resolver is configured to look up the target: set follow.resolvers"}
 		default:
-			st, _ := f.tracker.State(w.outside, family)
+			st, _ := f.tracker.State(p.outside, family)
 			if !wait {
-				out[i] = f.outside(st, w, i)
+				out[i] = f.outsideOutcome(st, p, i)
 			}
-			if i == 0 || len(links) == len(w.chain) {
-				links = longer(links, w, st)
+			if i == 0 || len(links) == len(p.chain) {
+				links = fullChain(links, p, st)
 			}
 		}
-		out[i] = f.allowed(out[i], &rec.Families[i], w)
+		out[i] = f.applyPolicy(out[i], &rec.Families[i], p)
 	}
-	if len(links) > wire.MaxChain && w.cause == "" {
-		w = &way{chain: w.chain, outside: w.outside, cause: follow.ChainTooLong, detail: "more than 16 names lead on to another"}
+	if len(links) > wire.MaxChain && p.cause == "" {
+		p = &path{chain: p.chain, outside: p.outside, cause: follow.ChainTooLong,
+			detail: fmt.Sprintf("the chain has more than %d links", wire.MaxChain)}
 		out = [2]outcome{}
 	}
 	rec.Chain = chainText(owner, target, links)
-	return rec.judge(w, out, f.policy.StaleLimit, f.tx.Now())
+	return rec.assess(p, out, f.policy.StaleLimit, f.tx.Now())
 }
 
-// outside is the outcome of a family that is looked up elsewhere. Where the way comes back to our zones, the addresses are
-// those here, and only whether it still does is the tracker's to say.
-func (f *flattener) outside(st follow.State, w *way, family int) outcome {
-	o := ofState(st)
-	if !w.back || !o.known {
+// outsideOutcome returns the outcome of a family that is looked up elsewhere. Where the path returns to our zones, the
+// addresses come from our zones, and the tracker only confirms that the path still returns.
+func (f *flattener) outsideOutcome(st follow.State, p *path, family int) outcome {
+	o := trackerOutcome(st)
+	if !p.back || !o.known {
 		return o
 	}
-	here := ofWay(w, family, f.tx.Now())
+	here := pathOutcome(p, family, f.tx.Now())
 	if st.Err != nil && here.cause == "" {
 		here.cause, here.detail, here.asked = o.cause, o.detail, o.asked
 	}
 	return here
 }
 
-// longer is the chain with what lies behind the last name of ours, if the way ends there.
-func longer(links []follow.Link, w *way, st follow.State) []follow.Link {
-	if w.back {
+// fullChain appends the CNAMEs after the last name in our zones, if the path ends there.
+func fullChain(links []follow.Link, p *path, st follow.State) []follow.Link {
+	if p.back {
 		return links
 	}
-	return append(links[:len(links):len(links)], behind(st)...)
+	return append(links[:len(links):len(links)], linksAfter(st)...)
 }
 
-// behind is the CNAMEs behind a name that is looked up elsewhere, as far as the last lookup came.
-func behind(st follow.State) []follow.Link {
+// linksAfter returns the CNAMEs after a name that is looked up elsewhere, as far as the last lookup followed them.
+func linksAfter(st follow.State) []follow.Link {
 	if st.Err != nil && len(st.Err.Chain) > 0 {
 		return st.Err.Chain
 	}
 	return st.Way
 }
 
-// allowed refuses addresses from elsewhere that policy forbids, and takes back those that it did not forbid before.
-func (f *flattener) allowed(o outcome, was *Family, w *way) outcome {
-	if w.inside() {
+// applyPolicy refuses outside addresses that the policy forbids, and withdraws served addresses that it now forbids.
+func (f *flattener) applyPolicy(o outcome, was *Family, p *path) outcome {
+	if p.inside() {
 		return o
 	}
-	if cause, _ := f.policy.refusesOne(was.Addrs); cause != "" {
-		*was = was.without()
+	if cause, _ := f.policy.refusesAddrs(was.Addrs); cause != "" {
+		*was = was.withoutAddrs()
 	}
-	if cause, detail := f.policy.refusesOne(o.addrs); cause != "" {
+	if cause, detail := f.policy.refusesAddrs(o.addrs); cause != "" {
 		return outcome{known: true, cause: cause, detail: detail}
 	}
 	return o
 }
 
-// put makes the record sets what the record says.
+// put writes the record sets of both families.
 func (f *flattener) put(k Key, rec Record, ttl uint32) error {
 	for i, fam := range rec.Families {
 		if err := f.putSet(k, typeOf(i), fam.Addrs, min(ttl, fam.TTL)); err != nil {
@@ -247,11 +252,11 @@ func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) err
 	case !exists && !errors.Is(err, store.ErrNotFound):
 		return err
 	case exists && !have.Hidden:
-		return nil // somebody's own: they cannot stand together, which the end of the edit finds out
+		return nil // a user's own record set; the check at the end of the edit refuses the conflict
 	case !exists && len(addrs) == 0:
 		return nil
 	}
-	f.edit.own[k] = true
+	f.edit.written[k] = true
 	if len(addrs) == 0 {
 		return f.tx.DeleteSet(k.Zone, k.Name, t)
 	}
@@ -267,7 +272,7 @@ func (f *flattener) putSet(k Key, t rr.Type, addrs []netip.Addr, ttl uint32) err
 	return err
 }
 
-// remove takes away what was made of an ALIAS that is gone.
+// remove deletes the record sets and the stored record of a deleted ALIAS.
 func (f *flattener) remove(k Key) error {
 	if _, err := f.tx.Zone(k.Zone); err == nil {
 		for i := range families {
@@ -279,7 +284,7 @@ func (f *flattener) remove(k Key) error {
 		return err
 	}
 	f.s.touch(f.edit, k, nil, "")
-	f.edit.made[k] = made{}
+	f.edit.changes[k] = change{}
 	if err := f.tx.DeleteObject(store.KindAlias, k.id()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}

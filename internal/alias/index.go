@@ -12,28 +12,28 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// index knows the aliases and on which names each depends. An edit adds the names that it finds, because later edits of
-// its group must know them. The outcome of the edit takes away the names that are not needed. So there may be too many
-// names here for a moment, and never too few.
+// index maps names to the aliases that depend on them. An edit adds the names that it finds at once, because later
+// edits of its group need them. When the edit has an outcome, names that are not needed are removed. So the index may
+// hold too many names for a moment, but never too few.
 type index struct {
 	entries  map[Key]*entry
 	byName   map[dnsname.Name]map[*entry]struct{}
-	children map[dnsname.Name]map[dnsname.Name]struct{} // the names of byName, and those above them, by their parents
+	children map[dnsname.Name]map[dnsname.Name]struct{} // the names of byName and their ancestors, by parent
 	byZone   map[uuid.UUID]map[dnsname.Name]struct{}
 
-	byProject map[string]int // how many aliases each project has
+	byProject map[string]int // number of aliases of each project
 }
 
-// entry is an ALIAS.
+// entry is one ALIAS.
 type entry struct {
-	key     Key
-	rec     Record         // as it is committed; zero: there is none
-	names   []dnsname.Name // that the committed ALIAS depends on
-	deps    []dnsname.Name // names, and those that open edits add
-	outside dnsname.Name   // followed for it
-	open    int            // edits that touch it and have no outcome yet
-	home    string         // the project of its zone, as it is committed
-	project string         // the same, or what an open edit makes it
+	key              Key
+	rec              Record         // committed record; zero: none
+	names            []dnsname.Name // names that the committed ALIAS depends on
+	deps             []dnsname.Name // names, and the names that open edits add
+	outside          dnsname.Name   // outside target that the tracker follows for this ALIAS
+	open             int            // number of edits that touch it and have no outcome yet
+	committedProject string         // committed project of its zone
+	project          string         // committedProject, or the project that an open edit sets
 }
 
 func newIndex() index {
@@ -64,14 +64,14 @@ func (x *index) depend(e *entry, names []dnsname.Name) {
 		e.deps = append(slices.Clip(e.deps), n)
 		if x.byName[n] == nil {
 			x.byName[n] = map[*entry]struct{}{}
-			x.plant(n)
+			x.addToTree(n)
 		}
 		x.byName[n][e] = struct{}{}
 	}
 }
 
-// plant adds a name to the tree of names.
-func (x *index) plant(n dnsname.Name) {
+// addToTree adds a name and its ancestors to the tree of names.
+func (x *index) addToTree(n dnsname.Name) {
 	for ; !n.IsRoot(); n = n.Parent() {
 		up := n.Parent()
 		if _, ok := x.children[up][n]; ok {
@@ -84,8 +84,8 @@ func (x *index) plant(n dnsname.Name) {
 	}
 }
 
-// prune takes a name out of the tree, and those above it that are there for it alone.
-func (x *index) prune(n dnsname.Name) {
+// removeFromTree removes a name from the tree, and each ancestor that is there only because of it.
+func (x *index) removeFromTree(n dnsname.Name) {
 	for ; !n.IsRoot() && len(x.byName[n]) == 0 && len(x.children[n]) == 0; n = n.Parent() {
 		up := n.Parent()
 		if delete(x.children[up], n); len(x.children[up]) == 0 {
@@ -94,8 +94,8 @@ func (x *index) prune(n dnsname.Name) {
 	}
 }
 
-// below calls fn with every ALIAS that depends on a name or on one below it, until fn returns false, and returns false
-// then. It visits at most so many names, and returns false if there are more.
+// below calls fn for every ALIAS that depends on n or on a name below it. It stops and returns false when fn returns
+// false, or when it has visited more than *visits names.
 func (x *index) below(n dnsname.Name, visits *int, fn func(*entry) bool) bool {
 	if *visits--; *visits < 0 {
 		return false
@@ -113,59 +113,59 @@ func (x *index) below(n dnsname.Name, visits *int, fn func(*entry) bool) bool {
 	return true
 }
 
-// only makes an ALIAS depend on the given names and no others.
-func (x *index) only(e *entry, names []dnsname.Name) {
+// setNames makes an ALIAS depend on the given names and no others.
+func (x *index) setNames(e *entry, names []dnsname.Name) {
 	for _, n := range e.deps {
 		if slices.Contains(names, n) {
 			continue
 		}
 		if delete(x.byName[n], e); len(x.byName[n]) == 0 {
 			delete(x.byName, n)
-			x.prune(n)
+			x.removeFromTree(n)
 		}
 	}
 	e.deps = slices.DeleteFunc(e.deps, func(n dnsname.Name) bool { return !slices.Contains(names, n) })
 	x.depend(e, names)
 }
 
-func (x *index) drop(e *entry) {
-	x.only(e, nil)
-	x.own(e, "")
+func (x *index) remove(e *entry) {
+	x.setNames(e, nil)
+	x.setProject(e, "")
 	delete(x.entries, e.key)
 	if delete(x.byZone[e.key.Zone], e.key.Name); len(x.byZone[e.key.Zone]) == 0 {
 		delete(x.byZone, e.key.Zone)
 	}
 }
 
-// any reports whether there are aliases at all; nearly no edit needs to look further where there are none.
-func (s *Service) any() bool {
+// hasAliases reports whether there are aliases at all. Without aliases, an edit needs no further checks.
+func (s *Service) hasAliases() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.index.entries) > 0
 }
 
-// edit is what one edit of the publisher makes of aliases.
+// edit holds the effects of one publisher edit on aliases.
 type edit struct {
-	own      map[Key]bool // whose record sets it has written: these give no reason to flatten again
-	made     map[Key]made
-	followed int             // ALIAS that it flattened because of what they depend on
-	due      map[dueName]int // the rows of due.go that it has written
+	written  map[Key]bool // aliases whose record sets this edit wrote; these writes do not trigger flattening again
+	changes  map[Key]change
+	followed int             // number of aliases flattened because they depend on a changed name
+	due      map[dueName]int // due rows that this edit wrote (due.go)
 }
 
-// made is what an edit makes of an ALIAS.
-type made struct {
-	rec     Record // zero: it is removed
+// change is the effect of an edit on one ALIAS.
+type change struct {
+	rec     Record // zero: the ALIAS is removed
 	names   []dnsname.Name
 	outside dnsname.Name
 	project string
-	epoch   int // of the tracker and the policy by which it was judged
+	epoch   int // Service.epoch when the change was assessed
 }
 
-// edit returns what tx makes of aliases, and takes it in when tx is committed.
+// edit returns the effects of tx on aliases. They are applied to the index when tx is committed.
 func (s *Service) edit(tx *publish.Tx) *edit {
 	ed := s.edits[tx]
 	if ed == nil {
-		ed = &edit{own: map[Key]bool{}, made: map[Key]made{}, due: map[dueName]int{}}
+		ed = &edit{written: map[Key]bool{}, changes: map[Key]change{}, due: map[dueName]int{}}
 		s.edits[tx] = ed
 		tx.OnDone(func(committed bool) {
 			delete(s.edits, tx)
@@ -175,25 +175,25 @@ func (s *Service) edit(tx *publish.Tx) *edit {
 	return ed
 }
 
-// touch notes that an edit changes an ALIAS, which depends on names from now on, and reports whether the ALIAS is new to
-// the project. An empty project leaves the ALIAS where it is.
+// touch registers that an edit changes an ALIAS, which depends on names from now on. It reports whether the ALIAS is
+// new to the project. With an empty project, the project of the ALIAS does not change.
 func (s *Service) touch(ed *edit, k Key, names []dnsname.Name, project string) (isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.index.entry(k)
-	if _, ok := ed.made[k]; !ok {
+	if _, ok := ed.changes[k]; !ok {
 		e.open++
-		ed.made[k] = made{}
+		ed.changes[k] = change{}
 	}
 	s.index.depend(e, names)
 	if project == "" || e.project == project {
 		return false
 	}
-	s.index.own(e, project)
+	s.index.setProject(e, project)
 	return true
 }
 
-// committed returns the record of an ALIAS, if no open edit touches it.
+// committed returns the record of an ALIAS, unless an open edit touches it.
 func (s *Service) committed(k Key) (Record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,23 +204,23 @@ func (s *Service) committed(k Key) (Record, bool) {
 	return e.rec, true
 }
 
-// done takes in the outcome of an edit.
+// done applies the outcome of an edit.
 func (s *Service) done(ed *edit, committed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k, m := range ed.made {
+	for k, m := range ed.changes {
 		e := s.index.entries[k]
 		e.open--
 		if committed {
-			s.takeLocked(e, m)
+			s.applyLocked(e, m)
 		}
 		switch {
 		case e.open > 0:
 		case e.rec.Status == "":
-			s.index.drop(e)
+			s.index.remove(e)
 		default:
-			s.index.only(e, e.names)
-			s.index.own(e, e.home)
+			s.index.setNames(e, e.names)
+			s.index.setProject(e, e.committedProject)
 		}
 	}
 	if committed && len(ed.due) > 0 {
@@ -229,22 +229,22 @@ func (s *Service) done(ed *edit, committed bool) {
 	}
 }
 
-// takeLocked makes an entry what a committed edit made of the ALIAS.
-func (s *Service) takeLocked(e *entry, m made) {
+// applyLocked applies the committed change of an ALIAS to its entry.
+func (s *Service) applyLocked(e *entry, m change) {
 	if m.rec.Status != e.rec.Status && m.rec.Status != "" {
-		s.metrics.turned.WithLabelValues(string(m.rec.Status)).Inc()
+		s.metrics.transitions.WithLabelValues(string(m.rec.Status)).Inc()
 	}
 	s.setRecord(e, m.rec)
-	e.names, e.home = m.names, m.project
+	e.names, e.committedProject = m.names, m.project
 	s.followLocked(e, m.outside)
-	s.pursueLocked(e)
-	if m.epoch != s.epoch && m.rec.Status != "" { // SetTracker and SetPolicy did not see it
+	s.retryPendingLocked(e)
+	if m.epoch != s.epoch && m.rec.Status != "" { // SetTracker or SetPolicy ran before this ALIAS was in the index
 		s.dirty[e.key] = true
 		s.nudge()
 	}
 }
 
-// followLocked makes the tracker follow an outside target for an ALIAS, instead of the one it followed for it before.
+// followLocked makes the tracker follow an outside target for an ALIAS, instead of its previous target.
 func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	if e.outside == outside {
 		return
@@ -266,11 +266,11 @@ func (s *Service) followLocked(e *entry, outside dnsname.Name) {
 	}
 }
 
-// pursueLocked looks the target of a pending ALIAS up again, if an earlier lookup, for another ALIAS, found no addresses.
-// When that lookup is under way already, Changed will mark the ALIAS. When it ended a moment ago, the ALIAS is flattened by
-// what is known.
-func (s *Service) pursueLocked(e *entry) {
-	if e.rec.Status != statusPending || e.outside.IsZero() || !doubted(s.tracker, e.outside) {
+// retryPendingLocked looks up the target of a pending ALIAS again, if an earlier lookup for another ALIAS found no
+// addresses. If such a lookup is in flight, Changed will mark the ALIAS. If it ended a moment ago, the ALIAS is
+// flattened with its result.
+func (s *Service) retryPendingLocked(e *entry) {
+	if e.rec.Status != statusPending || e.outside.IsZero() || !needsRetry(s.tracker, e.outside) {
 		return
 	}
 	if s.refreshLocked(e.outside, time.Now()) > 0 && !s.tracker.Refreshing(e.outside) {
@@ -279,9 +279,9 @@ func (s *Service) pursueLocked(e *entry) {
 	}
 }
 
-// doubted reports whether a target was looked up and has no addresses, or the last lookup failed. A new ALIAS with that
-// target has it looked up again.
-func doubted(t *follow.Tracker, target dnsname.Name) bool {
+// needsRetry reports whether the target was looked up and has no addresses, or its last lookup failed. A new ALIAS with
+// that target triggers another lookup.
+func needsRetry(t *follow.Tracker, target dnsname.Name) bool {
 	if t == nil {
 		return false
 	}
@@ -289,7 +289,7 @@ func doubted(t *follow.Tracker, target dnsname.Name) bool {
 	for _, f := range families {
 		st, _ := t.State(target, f)
 		if st.Cause() == "" {
-			return false // it is being looked up
+			return false // the first lookup is in flight
 		}
 		failed = failed || st.Err != nil
 		found = found || st.Answer == follow.Found

@@ -14,8 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Case 57: a target in our own zones is followed in the same commit, across zones, and nobody is asked.
-func TestCase57Inside(t *testing.T) {
+// A target in our own zones is followed in the same commit, across zones, without queries.
+func TestTargetInOurZones(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
 		r.zone("example.net.", "www.example.net. 60 A 203.0.113.1", "cdn.example.net. 40 CNAME www.example.net.")
@@ -26,8 +26,10 @@ func TestCase57Inside(t *testing.T) {
 		r.must(r.put("www.example.net. 60 A 203.0.113.2", "www.example.net. 90 AAAA 2001:db8::2"))
 		r.want("example.org.", "ACTIVE", "A 40 203.0.113.2, AAAA 40 2001:db8::2")
 		r.want("b.example.org.", "ACTIVE", "A 30 203.0.113.2, AAAA 30 2001:db8::2")
-		if n := r.store.commits() - commits; n != 1 || r.serial("example.org.") != org+1 || r.serial("example.net.") != net+1 {
-			t.Errorf("%d commits, serials %d -> %d and %d -> %d, want one step each", n, org, r.serial("example.org."), net, r.serial("example.net."))
+		if n := r.store.commits() - commits; n != 1 || r.serial("example.org.") != org+1 ||
+			r.serial("example.net.") != net+1 {
+			t.Errorf("%d commits, serials %d -> %d and %d -> %d, want one step each", n, org, r.serial("example.org."), net,
+				r.serial("example.net."))
 		}
 		r.must(r.drop("www.example.net.", "AAAA"))
 		r.want("example.org.", "ACTIVE", "A 40 203.0.113.2")
@@ -44,29 +46,37 @@ func TestCase57Inside(t *testing.T) {
 	})
 }
 
-// Whatever decides about a name in our zones is followed, not only its own record sets.
+// Every change that affects a name in our zones is followed, not only changes of its own record sets.
 func TestInsideChanges(t *testing.T) {
 	const found, wild = "A 60 203.0.113.1", "A 50 203.0.113.9"
 	tests := []struct {
 		name         string
-		zone         []string // of example.net
-		edit         func(r *rig) error
+		zone         []string // records of example.net
+		edit         func(r *testEnv) error
 		before, rows string
 		status       string
 	}{
-		{"a wildcard comes", nil, func(r *rig) error { return r.put("*.example.net. 50 A 203.0.113.9") }, "", wild, "ACTIVE"},
-		{"a wildcard goes", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.drop("*.example.net.", "A") }, wild, wild, "STALE nxdomain"},
-		{"a wildcard is covered", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.put("x.b.example.net. 60 TXT x") }, wild, wild, "STALE nxdomain"},
-		{"a wildcard is covered by the name", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error { return r.put("a.b.example.net. 60 A 203.0.113.1") }, wild, found, "ACTIVE"},
-		{"a wildcard is not covered any more", []string{"*.example.net. 50 A 203.0.113.9", "x.b.example.net. 60 TXT x"}, func(r *rig) error { return r.drop("x.b.example.net.", "TXT") }, "", wild, "ACTIVE"},
-		{"a name below comes", nil, func(r *rig) error { return r.put("x.a.b.example.net. 60 TXT x") }, "", "", "ERROR CREATE nodata"},
-		{"a DNAME comes", []string{"a.other.example.net. 60 A 203.0.113.1"}, func(r *rig) error { return r.put("b.example.net. 70 DNAME other.example.net.") }, "", found, "ACTIVE"},
-		{"a DNAME goes", []string{"a.other.example.net. 60 A 203.0.113.1", "b.example.net. 70 DNAME other.example.net."}, func(r *rig) error { return r.drop("b.example.net.", "DNAME") }, found, found, "STALE nxdomain"},
-		{"a zone comes", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *rig) error {
+		{"a wildcard comes", nil, func(r *testEnv) error { return r.put("*.example.net. 50 A 203.0.113.9") }, "", wild,
+			"ACTIVE"},
+		{"a wildcard goes", []string{"*.example.net. 50 A 203.0.113.9"},
+			func(r *testEnv) error { return r.drop("*.example.net.", "A") }, wild, wild, "STALE nxdomain"},
+		{"a wildcard is covered", []string{"*.example.net. 50 A 203.0.113.9"},
+			func(r *testEnv) error { return r.put("x.b.example.net. 60 TXT x") }, wild, wild, "STALE nxdomain"},
+		{"a wildcard is covered by the name", []string{"*.example.net. 50 A 203.0.113.9"},
+			func(r *testEnv) error { return r.put("a.b.example.net. 60 A 203.0.113.1") }, wild, found, "ACTIVE"},
+		{"a wildcard is no longer covered", []string{"*.example.net. 50 A 203.0.113.9", "x.b.example.net. 60 TXT x"},
+			func(r *testEnv) error { return r.drop("x.b.example.net.", "TXT") }, "", wild, "ACTIVE"},
+		{"a name below comes", nil, func(r *testEnv) error { return r.put("x.a.b.example.net. 60 TXT x") }, "", "",
+			"ERROR CREATE nodata"},
+		{"a DNAME comes", []string{"a.other.example.net. 60 A 203.0.113.1"},
+			func(r *testEnv) error { return r.put("b.example.net. 70 DNAME other.example.net.") }, "", found, "ACTIVE"},
+		{"a DNAME goes", []string{"a.other.example.net. 60 A 203.0.113.1", "b.example.net. 70 DNAME other.example.net."},
+			func(r *testEnv) error { return r.drop("b.example.net.", "DNAME") }, found, found, "STALE nxdomain"},
+		{"a zone comes", []string{"*.example.net. 50 A 203.0.113.9"}, func(r *testEnv) error {
 			r.zone("b.example.net.", "a.b.example.net. 60 A 203.0.113.1")
 			return nil
 		}, wild, found, "ACTIVE"},
-		{"the zone goes", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error {
+		{"the zone goes", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *testEnv) error {
 			return r.commit(func(tx *publish.Tx) error {
 				z, err := tx.ZoneByName(name("example.net."))
 				if err != nil {
@@ -75,8 +85,10 @@ func TestInsideChanges(t *testing.T) {
 				return tx.DeleteZone(z.ID)
 			})
 		}, found, "A 20 203.0.113.200", "ACTIVE"}, // from the resolver
-		{"it is delegated", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error { return r.put("b.example.net. 60 NS ns.example.com.") }, found, "A 20 203.0.113.200", "ACTIVE"},
-		{"an overlay has it", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *rig) error {
+		{"it is delegated", []string{"a.b.example.net. 60 A 203.0.113.1"},
+			func(r *testEnv) error { return r.put("b.example.net. 60 NS ns.example.com.") }, found, "A 20 203.0.113.200",
+			"ACTIVE"},
+		{"an overlay has it", []string{"a.b.example.net. 60 A 203.0.113.1"}, func(r *testEnv) error {
 			return r.commit(func(tx *publish.Tx) error {
 				z, err := tx.Overlay(name("a.b.example.net."))
 				if err != nil {
@@ -106,7 +118,7 @@ func TestInsideChanges(t *testing.T) {
 	}
 }
 
-// A target becomes ours, and leaves us again.
+// The zone of a target is created here, and deleted again.
 func TestTargetMovesIn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
@@ -127,7 +139,7 @@ func TestTargetMovesIn(t *testing.T) {
 	})
 }
 
-// Outside CNAMEs that lead to a name of ours are followed here from there on.
+// Outside CNAMEs that lead to a name in our zones are followed in our zones from there.
 func TestBackInside(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, `
@@ -145,16 +157,18 @@ func TestBackInside(t *testing.T) {
 	})
 }
 
-// Case 58: an ALIAS and addresses do not stand together, whichever comes first, and what fails changes nothing.
-func TestCase58Placement(t *testing.T) {
+// An ALIAS and address records cannot share a name, whichever comes first. A refused edit changes nothing.
+func TestNoAliasBesideAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
-		r.zone("example.org.", "a.example.org. 60 A 203.0.113.9", "b.example.org. 60 ALIAS cdn.example.net.", "c.example.org. 60 CNAME a.example.org.", "p.example.org. 60 ALIAS none.example.net.")
+		r.zone("example.org.", "a.example.org. 60 A 203.0.113.9", "b.example.org. 60 ALIAS cdn.example.net.",
+			"c.example.org. 60 CNAME a.example.org.", "p.example.org. 60 ALIAS none.example.net.")
 		r.wait(0)
-		for _, line := range []string{"a.example.org. 60 ALIAS cdn.example.net.", "p.example.org. 60 A 203.0.113.9", "p.example.org. 60 AAAA 2001:db8::9",
+		for _, line := range []string{"a.example.org. 60 ALIAS cdn.example.net.", "p.example.org. 60 A 203.0.113.9",
+			"p.example.org. 60 AAAA 2001:db8::9",
 			"b.example.org. 60 CNAME x.example.org.", "c.example.org. 60 ALIAS cdn.example.net."} {
 			err := r.put(line)
-			if place := (*zone.PlacementError)(nil); !errors.As(err, &place) {
+			if placement := (*zone.PlacementError)(nil); !errors.As(err, &placement) {
 				t.Errorf("%s: %v, want it refused", line, err)
 			}
 		}
@@ -163,7 +177,7 @@ func TestCase58Placement(t *testing.T) {
 		if _, ok := r.State(r.key("a.example.org.")); ok {
 			t.Error("an ALIAS that was refused is known")
 		}
-		r.must(r.put("b.example.org. 60 TXT beside")) // and other types do stand beside it
+		r.must(r.put("b.example.org. 60 TXT beside")) // other types may share the name
 		r.must(r.drop("b.example.org.", "ALIAS"))
 		r.must(r.put("b.example.org. 60 A 203.0.113.9"))
 		if got := r.rows("b.example.org."); got != "A 60* 203.0.113.9" {
@@ -172,8 +186,8 @@ func TestCase58Placement(t *testing.T) {
 	})
 }
 
-// Case 59: an answer that comes when its ALIAS is gone writes nothing.
-func TestCase59DeletedInFlight(t *testing.T) {
+// An answer that arrives after its ALIAS was deleted writes nothing.
+func TestDeletedDuringLookup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn+"latency 1s")
 		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
@@ -189,7 +203,7 @@ func TestCase59DeletedInFlight(t *testing.T) {
 	})
 }
 
-// Another target: the old addresses are served until the new ones are known, and never mixed with them.
+// After a change of target, the old addresses are served until the new ones are known. They are never mixed.
 func TestRetarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn+"new.example.net. 60 A 203.0.113.9\nfault servfail new.example.net. AAAA\nlatency 1s")
@@ -215,7 +229,7 @@ func TestRetarget(t *testing.T) {
 	})
 }
 
-// One change of a target that 10,000 aliases in 8 zones have comes in commits of 100 aliases, zone after zone.
+// One change of a target with 10,000 aliases in 8 zones takes commits of 100 aliases, zone by zone.
 func TestCoalesced(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\nat 70s set cdn.example.net. 60 A 203.0.113.2")
@@ -248,8 +262,8 @@ func TestCoalesced(t *testing.T) {
 	})
 }
 
-// changesSince counts the changes in the history of a zone since it had a serial.
-func (r *rig) changesSince(apex string, serial uint32) (n int) {
+// changesSince counts the changes in the history of a zone after a serial.
+func (r *testEnv) changesSince(apex string, serial uint32) (n int) {
 	r.t.Helper()
 	r.must(r.pub.View(func(v store.View) error {
 		z, err := v.ZoneByName(name(apex))
@@ -266,7 +280,7 @@ func (r *rig) changesSince(apex string, serial uint32) (n int) {
 	return n
 }
 
-// An edit that fails after its aliases were flattened leaves nothing behind, and what it would have replaced goes on.
+// An edit that fails after its aliases were flattened leaves nothing behind, and the previous target is still followed.
 func TestFailedEdit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, "")
@@ -298,22 +312,22 @@ func TestFailedEdit(t *testing.T) {
 	})
 }
 
-// A store that takes no changes for a while does not lose what lookups brought.
+// Results of lookups are not lost while the store refuses writes.
 func TestStoreComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn+"at 10s set cdn.example.net. 60 A 203.0.113.9")
 		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
 		r.wait(time.Second)
-		r.store.breaks(true)
+		r.store.setBroken(true)
 		r.wait(90 * time.Second)
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1")
-		r.store.breaks(false)
+		r.store.setBroken(false)
 		r.wait(10 * time.Second)
 		r.want("example.org.", "ACTIVE", "A 60 203.0.113.9, AAAA 120 2001:db8::1")
 	})
 }
 
-// A zone that is replaced as a whole: aliases come, stay and go with it.
+// When a whole zone is replaced, its aliases are created, kept and deleted accordingly.
 func TestReplacedZone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
@@ -332,7 +346,8 @@ func TestReplacedZone(t *testing.T) {
 				return tx.ReplaceSorted(z.ID, len(sets), slices.Values(sets))
 			}))
 		}
-		replace("a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 60 A 203.0.113.1, 203.0.113.2", "c.example.org. 300 ALIAS cdn.example.net.", "t.example.org. 60 A 203.0.113.5")
+		replace("a.example.org. 300 ALIAS cdn.example.net.", "b.example.org. 60 A 203.0.113.1, 203.0.113.2",
+			"c.example.org. 300 ALIAS cdn.example.net.", "t.example.org. 60 A 203.0.113.5")
 		r.want("a.example.org.", "ACTIVE", flat)
 		r.want("c.example.org.", "ACTIVE", flat)
 		r.want("example.com.", "ACTIVE", "A 60 203.0.113.5")
@@ -351,7 +366,7 @@ func TestReplacedZone(t *testing.T) {
 	})
 }
 
-// Without a resolver an outside target is an error that says what to do, until there is one.
+// Without a resolver, an outside target is an error with a hint, until a resolver is configured.
 func TestNoResolver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
@@ -366,7 +381,7 @@ func TestNoResolver(t *testing.T) {
 	})
 }
 
-// Nobody else's rows are taken for flattened ones, and flattened rows that somebody removes come again.
+// Flattened rows that a user deletes are created again.
 func TestRowsComeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
@@ -380,7 +395,7 @@ func TestRowsComeAgain(t *testing.T) {
 	})
 }
 
-// In a copy of somebody else's zone the type is theirs, and what it means there is too.
+// In a secondary zone the ALIAS type belongs to the primary, and is not flattened.
 func TestSecondaryZone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
@@ -402,18 +417,20 @@ func TestSecondaryZone(t *testing.T) {
 	})
 }
 
-// Anybody can make a zone of any name on this server. It must not catch what others' names follow, and where a zone of the same
-// project is, its coming and going counts.
-func TestZonesOfOthers(t *testing.T) {
+// Any user can create a zone of any name on this server. It must not capture names that other projects follow. A zone
+// of the same project is used as soon as it is created or moved into the project.
+func TestZonesOfOtherProjects(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, cdn)
-		mine := r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.", "www.example.org. 300 ALIAS cdn.example.net.")
+		mine := r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.",
+			"www.example.org. 300 ALIAS cdn.example.net.")
 		const outside = "A 60 203.0.113.1 203.0.113.2, AAAA 120 2001:db8::1"
 		r.wait(0)
 		r.want("example.org.", "ACTIVE", outside)
 		other := zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 3600, Project: "another"}
 		r.must(r.commit(func(tx *publish.Tx) (err error) {
-			other, err = tx.CreateZone(other, r.set("example.net. 0 SOA ns.example.net. host.example.net. 1 3600 600 86400 60", true),
+			other, err = tx.CreateZone(other,
+				r.set("example.net. 0 SOA ns.example.net. host.example.net. 1 3600 600 86400 60", true),
 				r.set("example.net. 0 NS ns.example.net.", true), r.set("cdn.example.net. 100 A 203.0.113.66", false))
 			return err
 		}))

@@ -9,18 +9,18 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
-// TestFaultMatrix lets a target change its addresses while one family of it, or both, go wrong: 21 cells of seven faults, and
-// what else can go wrong. The record sets of the family that goes wrong must be what the table says, those of the other the new
-// ones; the apex is never blank; and when the fault is over, all is as if it had never been.
+// TestFaultMatrix changes the addresses of a target while lookups of one or both families fail. It has 21 cells of
+// seven faults, and cells of further faults. The record sets of the failing family must match the table; the other
+// family must have the new addresses. The apex never loses all addresses. When the fault ends, no trace of it remains.
 func TestFaultMatrix(t *testing.T) {
 	const kept, moved, gone = "OLD", "NEW", ""
 	tests := []struct{ fault, cause, rows string }{
 		{"timeout", "timeout", kept},
 		{"servfail", "servfail", kept},
 		{"nxdomain", "nxdomain", kept},
-		{"nodata", "", gone}, // an authority may say so
+		{"nodata", "", gone}, // an authority proves it
 		{"bogus", "bogus", kept},
-		{"truncate", "", moved}, // over TCP the reply is whole
+		{"truncate", "", moved}, // over TCP the reply is complete
 		{"lame", "lame", kept},
 
 		{"truncated", "truncated", kept},
@@ -78,9 +78,10 @@ func runCell(t *testing.T, fault string, hit follow.Family, cause, rows string) 
 	r.want("example.org.", "ACTIVE", moved[follow.IPv4]+", "+moved[follow.IPv6])
 }
 
-// TestFaultsAtFirst has the same faults before the first success: then it is an error, and nothing is served.
+// TestFaultsAtFirst applies the same faults before the first success: the ALIAS is an error, and nothing is served.
 func TestFaultsAtFirst(t *testing.T) {
-	for fault, cause := range map[string]string{"timeout": "timeout", "servfail": "servfail", "nxdomain": "nxdomain", "nodata": "nodata", "bogus": "bogus",
+	for fault, cause := range map[string]string{"timeout": "timeout", "servfail": "servfail", "nxdomain": "nxdomain",
+		"nodata": "nodata", "bogus": "bogus",
 		"lame": "lame", "truncated": "truncated", "refused": "refused", "malformed": "malformed", "empty": "nodata"} {
 		t.Run(fault, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

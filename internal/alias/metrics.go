@@ -6,25 +6,26 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
-// metrics count what the service does.
+// metrics holds the counters of a Service.
 type metrics struct {
-	commits prometheus.Counter
-	turned  *prometheus.CounterVec
+	commits     prometheus.Counter
+	transitions *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
 	return &metrics{
 		commits: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_alias_commits_total",
-			Help: "Commits that were begun because of what lookups brought."}),
-		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_alias_turned_total",
-			Help: "ALIAS record sets that came into a state."}, []string{"status"}),
+			Help: "Commits begun because of lookup results."}),
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_alias_turned_total",
+			Help: "Transitions of ALIAS record sets into a state."}, []string{"status"}),
 	}
 }
 
-// Collectors are the metrics of the service.
+// Collectors returns the metrics of the service.
 func (s *Service) Collectors() []prometheus.Collector {
-	out := []prometheus.Collector{s.metrics.commits, s.metrics.turned, failures{s},
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_alias_targets", Help: "Outside targets of ALIAS record sets."},
+	out := []prometheus.Collector{s.metrics.commits, s.metrics.transitions, failures{s},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_alias_targets",
+			Help: "Outside targets of ALIAS record sets."},
 			func() float64 {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -49,18 +50,19 @@ func (s *Service) count(status Status) (n int) {
 	return n
 }
 
-// failures counts the aliases that are not well by their causes, which are few words.
+// failures counts the aliases that are STALE or ERROR by cause. The set of causes is small and fixed.
 type failures struct{ s *Service }
 
-var failing = prometheus.NewDesc("nameplane_alias_failing", "ALIAS record sets that are STALE or ERROR, by the cause.", []string{"cause"}, nil)
+var failingDesc = prometheus.NewDesc("nameplane_alias_failing",
+	"ALIAS record sets that are STALE or ERROR, by the cause.", []string{"cause"}, nil)
 
 // Describe implements prometheus.Collector.
-func (f failures) Describe(out chan<- *prometheus.Desc) { out <- failing }
+func (f failures) Describe(out chan<- *prometheus.Desc) { out <- failingDesc }
 
 // Collect implements prometheus.Collector.
 func (f failures) Collect(out chan<- prometheus.Metric) {
 	for cause, n := range f.s.causes() {
-		out <- prometheus.MustNewConstMetric(failing, prometheus.GaugeValue, float64(n), string(cause))
+		out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(n), string(cause))
 	}
 }
 

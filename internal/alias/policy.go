@@ -10,27 +10,28 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Policy is what an operator decides about targets: which addresses of outside ones are refused, how long the last
-// good ones stay, and which zones are ours. Whoever owns a target could otherwise make names of ours lead into
-// networks that trust them. Addresses in our own zones are their owners' to choose.
+// Policy is the operator's policy about targets: which outside addresses are refused, how long the last good addresses
+// are kept, and which zones count as ours. Without it, the owner of a target could make our names point into networks
+// that trust them. Addresses in our own zones are not checked: their owners choose them.
 type Policy struct {
-	Special      specialaddr.Table // classifies addresses
-	AllowPrivate bool              // private, loopback, link-local and other special addresses, except cloud metadata
-	AllowOwn     bool              // the addresses of this server
-	Own          []netip.Addr      // which they are
+	Special specialaddr.Table // classifies addresses
+	// accept private, loopback, link-local and other special addresses, except cloud metadata
+	AllowPrivate bool
+	AllowOwn     bool         // accept the addresses of this server
+	Own          []netip.Addr // the addresses of this server
 
-	StaleLimit time.Duration // addresses are withdrawn when nothing newer came for that long; 0: they stay
-	AllZones   bool          // the zones of all projects are ours, and not only those of the ALIAS's own
+	StaleLimit time.Duration // withdraw addresses when lookups failed for this long; 0: never
+	AllZones   bool          // trust the zones of all projects, not only those of the project of the ALIAS
 }
 
-// Addresses of targets that are refused. Documentation addresses are not: they lead nowhere, and examples have them.
+// Classes of refused addresses. Documentation addresses are accepted: they are not routed, and examples use them.
 const (
 	refusedByDefault = specialaddr.Special &^ specialaddr.Documentation
-	refusedAlways    = specialaddr.Metadata // they give credentials to whoever asks, and no name needs them
+	refusedAlways    = specialaddr.Metadata // metadata services give credentials to any client, and no name needs them
 )
 
-// refuses is why an address is refused; empty: it is not. An IPv6 address that leads to one of IPv4 is refused as
-// that one.
+// refuses returns why an address is refused, or an empty cause. An IPv6 address that leads to an IPv4 address is
+// refused if that one is.
 func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 	own := func(a netip.Addr) bool { return slices.Contains(p.Own, a) }
 	if !p.AllowOwn && (own(a.Unmap()) || slices.ContainsFunc(p.Special.Ends(a), own)) {
@@ -46,8 +47,8 @@ func (p Policy) refuses(a netip.Addr) (follow.Cause, string) {
 	return "", ""
 }
 
-// refusesOne is refuses for any of several.
-func (p Policy) refusesOne(addrs []netip.Addr) (follow.Cause, string) {
+// refusesAddrs returns why one of several addresses is refused, or an empty cause.
+func (p Policy) refusesAddrs(addrs []netip.Addr) (follow.Cause, string) {
 	for _, a := range addrs {
 		if cause, detail := p.refuses(a); cause != "" {
 			return cause, detail
@@ -56,10 +57,10 @@ func (p Policy) refusesOne(addrs []netip.Addr) (follow.Cause, string) {
 	return "", ""
 }
 
-// refusesAny reports whether addresses of a record that came from elsewhere would be refused now.
-func (p Policy) refusesAny(r Record) bool {
+// refusesRecord reports whether the policy refuses an outside address that the record already has.
+func (p Policy) refusesRecord(r Record) bool {
 	return r.Outside != "" && slices.ContainsFunc(r.Families[:], func(f Family) bool {
-		cause, _ := p.refusesOne(f.Addrs)
+		cause, _ := p.refusesAddrs(f.Addrs)
 		return cause != ""
 	})
 }

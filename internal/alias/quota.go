@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// own makes a project the owner of an ALIAS: its quota counts it. Empty is no project.
-func (x *index) own(e *entry, project string) {
+// setProject makes a project the owner of an ALIAS, which counts against its quota. The empty string is no project.
+func (x *index) setProject(e *entry, project string) {
 	if e.project == project {
 		return
 	}
@@ -20,8 +20,8 @@ func (x *index) own(e *entry, project string) {
 	}
 }
 
-// checkQuotas refuses an edit that leaves a project with more ALIAS than its quota allows, if it adds some. Every way to
-// make an ALIAS leads through here: the API, an import, a zone that comes from another project.
+// checkQuotas refuses an edit that adds aliases to a project beyond its quota. Every new ALIAS passes this check: from
+// the API, from an import, and in a zone that moves from another project.
 func (f *flattener) checkQuotas() error {
 	if f.tx.QuotasLifted() {
 		return nil
@@ -38,12 +38,12 @@ func (f *flattener) checkQuotas() error {
 	return nil
 }
 
-// countOf returns how many ALIAS a project has as an edit leaves them.
+// countOf returns the number of aliases that a project has after an edit.
 func (s *Service) countOf(project string, ed *edit) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.index.byProject[project]
-	for k, m := range ed.made {
+	for k, m := range ed.changes {
 		if m.rec.Status == "" && s.index.entries[k].project == project {
 			n-- // removed by this edit
 		}
@@ -51,7 +51,7 @@ func (s *Service) countOf(project string, ed *edit) int {
 	return n
 }
 
-// openOwners finds the projects of the aliases that Open has read.
+// openOwners sets the projects of the aliases that Open has read.
 func (s *Service) openOwners(v store.View) error {
 	for id, names := range s.index.byZone {
 		z, err := v.Zone(id)
@@ -63,8 +63,8 @@ func (s *Service) openOwners(v store.View) error {
 		}
 		for n := range names {
 			e := s.index.entries[Key{id, n}]
-			e.home = z.Project
-			s.index.own(e, z.Project)
+			e.committedProject = z.Project
+			s.index.setProject(e, z.Project)
 		}
 	}
 	return nil

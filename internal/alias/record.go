@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Key finds an ALIAS record set.
+// Key identifies an ALIAS record set.
 type Key struct {
 	Zone uuid.UUID
 	Name dnsname.Name
@@ -41,25 +41,25 @@ func parseKey(id string) (Key, error) {
 	return Key{zone, name}, err
 }
 
-// Status is the state of an ALIAS. The words are Designate's, except STALE.
+// Status is the state of an ALIAS. The values are Designate's, except STALE.
 type Status string
 
 // The states of an ALIAS.
 const (
-	statusPending Status = "PENDING" // the target was not looked up yet
+	statusPending Status = "PENDING" // the target has not been looked up yet
 	statusActive  Status = "ACTIVE"
-	statusStale   Status = "STALE" // the last good addresses are served, and the target cannot be looked up
-	statusError   Status = "ERROR" // there never were addresses, or there are none any more
+	statusStale   Status = "STALE" // the target cannot be looked up; the last good addresses are served
+	statusError   Status = "ERROR" // the target has no addresses, or never had any
 )
 
-// What an ALIAS is about to become.
+// Actions: the change that an ALIAS is waiting for.
 const (
 	Create       = "CREATE"
 	actionUpdate = "UPDATE"
 	actionNone   = "NONE"
 )
 
-// Causes that are not the tracker's.
+// Causes that this package adds to those of the tracker.
 const (
 	causeNoResolver follow.Cause = "no-resolver"
 	causePrivate    follow.Cause = "private-address"
@@ -67,38 +67,38 @@ const (
 	causeStaleLimit follow.Cause = "stale-limit" // the last good addresses were withdrawn
 )
 
-// families are those of Record.Families.
+// families are the address families in the order of Record.Families.
 var families = [...]follow.Family{follow.IPv4, follow.IPv6}
 
 func typeOf(family int) rr.Type { return [...]rr.Type{rr.TypeA, rr.TypeAAAA}[family] }
 
-// Record is what is known of an ALIAS, as it is kept in the store. It is written only when it differs in more than times.
+// Record is the stored state of an ALIAS. It is written only when a field other than a time changes.
 type Record struct {
 	Target   string       `json:"target"`
-	Outside  string       `json:"outside,omitempty"` // the name that is looked up elsewhere; empty: all of the way is ours
+	Outside  string       `json:"outside,omitempty"` // name that resolvers look up; empty: the whole path is in our zones
 	Status   Status       `json:"status"`
 	Action   string       `json:"action"`
-	Since    time.Time    `json:"since"` // of Status
+	Since    time.Time    `json:"since"` // when Status changed
 	Cause    follow.Cause `json:"cause,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
-	Asked    string       `json:"asked,omitempty"`     // what resolvers said, and which: not for everybody
+	Asked    string       `json:"asked,omitempty"`     // result and address of the resolver; only for operators
 	Chain    []string     `json:"chain,omitempty"`     // names from the ALIAS to the addresses
 	Families [2]Family    `json:"families"`            // A, AAAA
-	AllZones bool         `json:"all_zones,omitempty"` // Policy.AllZones when it was flattened
+	AllZones bool         `json:"all_zones,omitempty"` // Policy.AllZones when the ALIAS was flattened
 }
 
-// Family is one family of a Record.
+// Family is the part of a Record about one address family.
 type Family struct {
-	Answer      follow.Cause `json:"answer,omitempty"` // the last there was of this target
-	Cause       follow.Cause `json:"cause,omitempty"`  // why there is no newer one; empty: it is as new as can be
+	Answer      follow.Cause `json:"answer,omitempty"` // last answer for this target
+	Cause       follow.Cause `json:"cause,omitempty"`  // why Answer is not current; empty: it is current
 	Detail      string       `json:"detail,omitempty"`
 	Asked       string       `json:"asked,omitempty"` // as in Record
-	Since       time.Time    `json:"since,omitzero"`  // of Answer and Cause
+	Since       time.Time    `json:"since,omitzero"`  // when Answer or Cause changed
 	Addrs       []netip.Addr `json:"addrs,omitempty"`
-	TTL         uint32       `json:"ttl,omitempty"`   // on the way to Addrs; the ALIAS's own is not counted
-	Found       int          `json:"found,omitempty"` // how many there were, when that is more than Addrs has
+	TTL         uint32       `json:"ttl,omitempty"`   // least TTL of the path to Addrs, without the TTL of the ALIAS
+	Found       int          `json:"found,omitempty"` // number of addresses found, if larger than len(Addrs)
 	LastSuccess time.Time    `json:"last_success,omitzero"`
-	StaleSince  time.Time    `json:"stale_since,omitzero"` // when the first lookup after that failed; zero: none did
+	StaleSince  time.Time    `json:"stale_since,omitzero"` // first failed lookup after LastSuccess; zero: none
 }
 
 func readRecord(id string, value []byte) (Key, Record, error) {
@@ -113,9 +113,10 @@ func readRecord(id string, value []byte) (Key, Record, error) {
 	return k, rec, err
 }
 
-// same reports whether two records tell the same, but for the times of what goes on.
+// same reports whether two records are equal, ignoring the times that change with every lookup.
 func (r Record) same(o Record) bool {
-	if r.AllZones != o.AllZones || r.Target != o.Target || r.Outside != o.Outside || r.Status != o.Status || r.Action != o.Action || r.Cause != o.Cause ||
+	if r.AllZones != o.AllZones || r.Target != o.Target || r.Outside != o.Outside || r.Status != o.Status ||
+		r.Action != o.Action || r.Cause != o.Cause ||
 		r.Detail != o.Detail || r.Asked != o.Asked || !slices.Equal(r.Chain, o.Chain) {
 		return false
 	}
@@ -138,7 +139,7 @@ func (r Record) outside() dnsname.Name {
 	return n
 }
 
-// deps are the names of which a change matters, as far as the record knows them.
+// deps returns the names that the ALIAS depends on, as far as the record knows them.
 func (r Record) deps() []dnsname.Name {
 	out := make([]dnsname.Name, 0, len(r.Chain)+1)
 	for _, text := range append(slices.Clone(r.Chain), r.Target) {
@@ -149,15 +150,16 @@ func (r Record) deps() []dnsname.Name {
 	return out
 }
 
-// seed is what the tracker shall know of a family of the outside target from before.
+// seed returns the state with which the tracker starts for a family of the outside target, from the stored record.
 func (r Record) seed(family int) (follow.State, bool) {
 	f := r.Families[family]
 	if f.Answer == "" || r.Outside == "" {
 		return follow.State{}, false
 	}
 	ttl := time.Duration(f.TTL) * time.Second
-	st := follow.State{Addrs: f.Addrs, TTL: ttl, Answer: f.Answer, Proven: true, Since: f.Since, LastSuccess: f.LastSuccess,
-		Way: r.wayOutside(ttl)}
+	st := follow.State{Addrs: f.Addrs, TTL: ttl, Answer: f.Answer, Proven: true, Since: f.Since,
+		LastSuccess: f.LastSuccess,
+		Way:         r.outsideLinks(ttl)}
 	if !f.LastSuccess.IsZero() {
 		st.ValidUntil = f.LastSuccess.Add(ttl)
 	}
@@ -165,7 +167,8 @@ func (r Record) seed(family int) (follow.State, bool) {
 	case "":
 	case follow.NXDomain:
 		st.Answer = follow.NXDomain
-	case causePrivate, causeOwn, causeNoResolver, causeStaleLimit: // not from the tracker, which must look it up again
+	// these causes are not from the tracker, which must look up the target again
+	case causePrivate, causeOwn, causeNoResolver, causeStaleLimit:
 		return follow.State{}, false
 	default:
 		st.Err = &follow.Error{Cause: f.Cause, Detail: f.Asked}
@@ -173,8 +176,9 @@ func (r Record) seed(family int) (follow.State, bool) {
 	return st, true
 }
 
-// wayOutside is the part of the chain that lies outside. The TTLs of its links are not kept; none is less than that of all.
-func (r Record) wayOutside(ttl time.Duration) []follow.Link {
+// outsideLinks returns the part of the chain outside our zones. The TTL of each link is not stored; ttl is a lower
+// bound.
+func (r Record) outsideLinks(ttl time.Duration) []follow.Link {
 	names := r.Chain[max(0, slices.Index(r.Chain, r.Outside)):]
 	var out []follow.Link
 	for i := range max(0, len(names)-1) {

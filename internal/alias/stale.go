@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// staleNames are the names whose addresses are the last good ones, and of which families. Nearly always there are none,
-// which costs a query one atomic load.
+// staleNames is the set of names whose served addresses are stale, with the stale families. It is nearly always empty,
+// and then costs a query one atomic load.
 type staleNames struct {
 	count atomic.Int64
 
@@ -16,7 +16,7 @@ type staleNames struct {
 	names map[string]uint8
 }
 
-// set notes the families of a name that are stale, by their bits.
+// set records the stale families of a name as bits.
 func (s *staleNames) set(name string, families uint8) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,12 +31,12 @@ func (s *staleNames) set(name string, families uint8) {
 	s.count.Store(int64(len(s.names)))
 }
 
-// wildcard is the label that begins the name of one.
+// wildcard is the first label of a wildcard name in wire form.
 const wildcard = "\x01*"
 
-// Stale reports whether the records that answer for a name, in lower-case wire form, are those of an ALIAS whose target
-// cannot be looked up now. Answers say so to clients that understand it (RFC 8914 §4.4). When encloser is not 0, the
-// wildcard below name[encloser:] answers for the name.
+// Stale reports whether the records that answer for a name belong to an ALIAS whose target cannot be looked up now. The
+// name is in lower-case wire form. DNS replies carry this as an extended error (RFC 8914 §4.4). When encloser is not 0,
+// the wildcard below name[encloser:] answers for the name.
 func (s *Service) Stale(name []byte, encloser int, t rr.Type) bool {
 	if s.stale.count.Load() == 0 {
 		return false
@@ -59,17 +59,17 @@ func (s *Service) Stale(name []byte, encloser int, t rr.Type) bool {
 	return which&family != 0
 }
 
-// setRecord makes rec the committed record of an ALIAS. Callers hold s.mu.
+// setRecord sets the committed record of an ALIAS. Callers hold s.mu.
 func (s *Service) setRecord(e *entry, rec Record) {
-	if is := rec.stale(); is != e.rec.stale() {
+	if is := rec.staleBits(); is != e.rec.staleBits() {
 		s.stale.set(e.key.Name.Wire(), is)
 	}
 	e.rec = rec
-	s.failing(e)
+	s.updateExpiryLocked(e)
 }
 
-// stale are the bits of the families whose addresses are the last good ones.
-func (r *Record) stale() (bits uint8) {
+// staleBits returns the families whose addresses are the last good ones.
+func (r *Record) staleBits() (bits uint8) {
 	for i, f := range r.Families {
 		if len(f.Addrs) > 0 && !f.StaleSince.IsZero() {
 			bits |= 1 << i

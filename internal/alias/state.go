@@ -8,17 +8,17 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
-// State is what is known of an ALIAS now: its Record, and when its target was and will be looked up.
+// State is the current state of an ALIAS: its Record, and the times of the next lookups and expiries.
 type State struct {
 	Record
-	NextAttempt [2]time.Time // of each family; zero: the target is ours and needs none
-	StaleUntil  [2]time.Time // when its addresses are, or were, withdrawn for want of newer ones; zero: never
+	NextAttempt [2]time.Time // next lookup of each family; zero: the target is in our zones and needs none
+	StaleUntil  [2]time.Time // when the addresses of each family are or were withdrawn as stale; zero: never
 }
 
-// State of an ALIAS; not ok, if there is none.
+// State returns the state of an ALIAS, or false if there is none.
 func (s *Service) State(k Key) (State, bool) {
 	s.mu.Lock()
-	e := s.knownLocked(k)
+	e := s.committedEntryLocked(k)
 	if e == nil {
 		s.mu.Unlock()
 		return State{}, false
@@ -42,31 +42,31 @@ func (s *Service) State(k Key) (State, bool) {
 	return st, true
 }
 
-// Status of an ALIAS, and its action; not ok, if there is none.
+// Status returns the status and the action of an ALIAS, or false if there is none.
 func (s *Service) Status(k Key) (status Status, action string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.knownLocked(k)
+	e := s.committedEntryLocked(k)
 	if e == nil {
 		return "", "", false
 	}
 	return e.rec.Status, e.rec.Action, true
 }
 
-// knownLocked returns the entry of an ALIAS that is committed, or nil.
-func (s *Service) knownLocked(k Key) *entry {
+// committedEntryLocked returns the entry of a committed ALIAS, or nil.
+func (s *Service) committedEntryLocked(k Key) *entry {
 	if e := s.index.entries[k]; e != nil && e.rec.Status != "" {
 		return e
 	}
 	return nil
 }
 
-// Refresh looks the target of an ALIAS up now. wait is not zero when that was asked for too often: it is how long to wait
-// before asking again. Of however many who ask for one target, one lookup is under way.
+// Refresh looks up the target of an ALIAS now. If the target was refreshed less than refreshEvery ago, Refresh only
+// returns how long to wait. All requests for one target share one lookup.
 func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.knownLocked(k)
+	e := s.committedEntryLocked(k)
 	if e == nil {
 		return 0, false
 	}
@@ -82,7 +82,7 @@ func (s *Service) Refresh(k Key) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// refreshLocked has a target looked up, unless that was asked for a moment ago: then it tells how long to wait.
+// refreshLocked looks up a target, unless that happened less than refreshEvery ago. Then it returns how long to wait.
 func (s *Service) refreshLocked(target dnsname.Name, now time.Time) (wait time.Duration) {
 	if wait := s.asked[target].Add(refreshEvery).Sub(now); wait > 0 {
 		return wait

@@ -18,15 +18,15 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-var update = flag.Bool("update", false, "write what happens into the stories")
+var update = flag.Bool("update", false, "write the actual events into the scenarios")
 
-// TestStories plays the files of testdata. Each tells, in its comment, what must happen; then come the script of the resolver
-// (simnet), our zones, the steps of their owner, and all that happens: every change of addresses that are served, and
-// the states that the steps ask for.
+// TestStories runs the scenarios in testdata. The comment of each file says what must happen. Then come the script of
+// the resolver (simnet), our zones, the steps of their owner, and the expected events: every change of the served
+// addresses, and the states that the steps request.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -53,12 +53,12 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// play plays a story and returns what happened.
+// play runs a scenario and returns its events.
 func play(t *testing.T, a *txtar.Archive) string {
 	net := simnet.New(1)
 	path := filepath.Join(t.TempDir(), "db")
 	opts := follow.Options{}
-	var r *rig
+	var r *testEnv
 	for _, f := range a.Files {
 		lines := strings.Split(strings.TrimSpace(string(f.Data)), "\n")
 		if apex, ok := strings.CutPrefix(f.Name, "zone "); ok {
@@ -82,8 +82,8 @@ func play(t *testing.T, a *txtar.Archive) string {
 	return strings.Join(r.log, "\n") + "\n"
 }
 
-// step waits for the time of a step, and does it.
-func step(t *testing.T, r *rig, path string, opts follow.Options, words []string) *rig {
+// step waits for the time of a step and executes it.
+func step(t *testing.T, r *testEnv, path string, opts follow.Options, words []string) *testEnv {
 	t.Helper()
 	at, err := time.ParseDuration(words[0])
 	r.must(err)
@@ -92,12 +92,12 @@ func step(t *testing.T, r *rig, path string, opts follow.Options, words []string
 	switch words[1] {
 	case "put":
 		if err := r.put(strings.Join(args, " ")); err != nil {
-			r.told("refused: %v", err)
+			r.logf("refused: %v", err)
 		}
 	case "drop":
 		r.must(r.drop(args[0], args[1]))
 	case "show":
-		r.told("%s is %s, with %s", args[0], r.status(args[0]), r.rows(args[0]))
+		r.logf("%s is %s, with %s", args[0], r.status(args[0]), r.rows(args[0]))
 	case "restart":
 		log := r.log
 		r.stop()
@@ -109,7 +109,7 @@ func step(t *testing.T, r *rig, path string, opts follow.Options, words []string
 	return r
 }
 
-// sameMoment puts what one commit serves into the order of names: the sets of a commit have none.
+// sameMoment sorts the events of one commit: the record sets of a commit have no order.
 func sameMoment(story string) string {
 	lines := strings.SplitAfter(story, "\n")
 	for i := 0; i < len(lines); {

@@ -28,7 +28,7 @@ func TestAliasDetail(t *testing.T) {
 			family := known["families"].(map[string]any)["A"].(map[string]any)
 			for _, detail := range []any{known["detail"], family["detail"]} {
 				text, _ := detail.(string)
-				if !strings.HasPrefix(text, "the resolvers cannot look the target up") || strings.Contains(text, "192.0.2.53") != tt.told {
+				if !strings.HasPrefix(text, "the resolvers cannot look up the target") || strings.Contains(text, "192.0.2.53") != tt.told {
 					t.Errorf("%s is told %q", tt.who.Who, text)
 				}
 			}

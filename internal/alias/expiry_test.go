@@ -15,15 +15,18 @@ import (
 
 const both = "A 60 203.0.113.1, AAAA 60 2001:db8::1"
 
-// Without a success for as long as the limit says, addresses are withdrawn; the next one brings them back.
+// Addresses are withdrawn after failing for the limit. The next success restores them.
 func TestStaleLimit(t *testing.T) {
 	const limit = 24 * time.Hour
 	tests := []struct{ name, fault, stale, status, rows string }{
 		{"timeout", "fault timeout", "STALE timeout", "ERROR stale-limit", ""},
-		{"servfail of one family", "fault servfail cdn.example.net. A", "STALE servfail", "ERROR stale-limit", "AAAA 60 2001:db8::1"},
+		{"servfail of one family", "fault servfail cdn.example.net. A", "STALE servfail", "ERROR stale-limit",
+			"AAAA 60 2001:db8::1"},
 		{"nxdomain", "fault nxdomain cdn.example.net.", "STALE nxdomain", "ERROR stale-limit", ""},
-		{"private addresses", "set cdn.example.net. 60 A 10.0.0.1", "STALE private-address", "ERROR stale-limit", "AAAA 60 2001:db8::1"},
-		{"a loop", "drop cdn.example.net.|set cdn.example.net. 60 CNAME cdn.example.net.", "ERROR loop", "ERROR stale-limit", ""},
+		{"private addresses", "set cdn.example.net. 60 A 10.0.0.1", "STALE private-address", "ERROR stale-limit",
+			"AAAA 60 2001:db8::1"},
+		{"a loop", "drop cdn.example.net.|set cdn.example.net. 60 CNAME cdn.example.net.", "ERROR loop", "ERROR stale-limit",
+			""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,7 +44,7 @@ func TestStaleLimit(t *testing.T) {
 				st, _ := r.State(r.key("example.org."))
 				until := st.StaleUntil[0]
 				if left := time.Until(until); left > limit-9*time.Minute || left < limit-10*time.Minute {
-					t.Fatalf("the limit strikes in %v", left)
+					t.Fatalf("the addresses expire in %v", left)
 				}
 				serial := r.serial("example.org.")
 				r.wait(time.Until(until) - time.Second)
@@ -52,7 +55,8 @@ func TestStaleLimit(t *testing.T) {
 					t.Errorf("withdrawn in %d changes", n)
 				}
 				if st, _ := r.State(r.key("example.org.")); !st.StaleUntil[0].Equal(until) || st.Families[0].LastSuccess.IsZero() {
-					t.Errorf("afterwards the limit struck at %v, and the last success was at %v", st.StaleUntil[0], st.Families[0].LastSuccess)
+					t.Errorf("afterwards the addresses expired at %v, and the last success was at %v", st.StaleUntil[0],
+						st.Families[0].LastSuccess)
 				}
 				r.wait(48 * time.Hour)
 				r.want("example.org.", tt.status, tt.rows)
@@ -63,21 +67,22 @@ func TestStaleLimit(t *testing.T) {
 				r.wait(time.Hour)
 				r.want("example.org.", "ACTIVE", both)
 				if st, _ := r.State(r.key("example.org.")); !st.StaleUntil[0].IsZero() || !st.Families[0].StaleSince.IsZero() {
-					t.Errorf("of a good ALIAS the limit strikes at %v", st.StaleUntil[0])
+					t.Errorf("the addresses of a good ALIAS expire at %v", st.StaleUntil[0])
 				}
 			})
 		})
 	}
 }
 
-// The limit goes on through restarts, and is told after them. Of addresses that did not change for a month, but were looked up
-// all the time, a restart does not make old ones.
+// The limit survives restarts: its deadline is stored. A restart does not make addresses old that had not changed for a
+// month but were looked up all the time.
 func TestStaleLimitRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		net := simnet.New(1)
-		server := net.MustServer(resolver, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA 2001:db8::1")
+		server := net.MustServer(resolver,
+			"zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA 2001:db8::1")
 		path := filepath.Join(t.TempDir(), "db")
-		var r *rig
+		var r *testEnv
 		run := func() {
 			if r != nil {
 				r.stop()
@@ -109,10 +114,11 @@ func TestStaleLimitRestart(t *testing.T) {
 	})
 }
 
-// A limit that is set or taken away while it counts does at once what it says.
+// A changed limit applies at once to addresses that are already stale.
 func TestStaleLimitSet(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := start(t, "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA 2001:db8::1\nat 1m fault servfail")
+		r := start(t,
+			"zone example.net.\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 AAAA 2001:db8::1\nat 1m fault servfail")
 		r.zone("example.org.", "example.org. 300 ALIAS cdn.example.net.")
 		r.wait(100 * time.Hour)
 		r.want("example.org.", "STALE servfail", both)
@@ -125,13 +131,13 @@ func TestStaleLimitSet(t *testing.T) {
 	})
 }
 
-// Where the operator says so, zones of all projects are ours; that another start says otherwise is noticed.
-func TestZonesOfAll(t *testing.T) {
+// With AllZones, zones of all projects are trusted. A start with another value of the setting is noticed.
+func TestAllZonesPolicy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		net := simnet.New(1)
 		net.MustServer(resolver, cdn)
 		path := filepath.Join(t.TempDir(), "db")
-		var r *rig
+		var r *testEnv
 		run := func(all bool) {
 			if r != nil {
 				r.stop()
@@ -143,7 +149,8 @@ func TestZonesOfAll(t *testing.T) {
 		run(false)
 		other := zone.Zone{Name: name("example.net."), Kind: zone.Primary, TTL: 3600, Project: "another"}
 		r.must(r.commit(func(tx *publish.Tx) (err error) {
-			other, err = tx.CreateZone(other, r.set("example.net. 0 SOA ns.example.net. host.example.net. 1 3600 600 86400 60", true),
+			other, err = tx.CreateZone(other,
+				r.set("example.net. 0 SOA ns.example.net. host.example.net. 1 3600 600 86400 60", true),
 				r.set("example.net. 0 NS ns.example.net.", true), r.set("cdn.example.net. 100 A 203.0.113.66", false))
 			return err
 		}))

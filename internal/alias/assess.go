@@ -9,35 +9,35 @@ import (
 	"github.com/nameplane/nameplane/internal/follow"
 )
 
-// outcome is what is known of one family of a target now.
+// outcome is the current knowledge about one family of a target.
 type outcome struct {
-	known bool // it was looked up
+	known bool // the family was looked up
 
-	answer follow.Cause // Found with addrs, or NoData that is proven; empty: there never was one of these
+	answer follow.Cause // Found with addrs, or proven NoData; empty: neither was ever seen
 	addrs  []netip.Addr
 	ttl    time.Duration
-	last   time.Time // success
+	last   time.Time // time of the last success
 
-	cause  follow.Cause // why there is nothing newer; empty: it is as new as can be
+	cause  follow.Cause // why answer is not current; empty: it is current
 	detail string
 	asked  string
 }
 
-// ofState is the outcome of what the tracker knows. The last good addresses stand until somebody who knows says that there
-// are none: NXDOMAIN may be a mistake of a moment that would take the zone's apex down, and NOERROR without a SOA record
-// proves nothing.
-func ofState(s follow.State) outcome {
+// trackerOutcome returns the outcome for a state of the tracker. The last good addresses are kept until an authority
+// proves that there are none. NXDOMAIN may be a momentary mistake that would take down the apex of the zone, and
+// NOERROR without a SOA record proves nothing.
+func trackerOutcome(s follow.State) outcome {
 	o := outcome{known: s.Cause() != ""}
 	gone := s.Answer == follow.NoData && s.Proven
 	switch {
 	case gone:
 		o.answer = follow.NoData
-	case s.Answer == follow.Found: // after other answers the State still has addresses, which may have been gone before
+	case s.Answer == follow.Found: // after another answer, State.Addrs may be older than an earlier withdrawal
 		o.answer, o.addrs, o.ttl, o.last = follow.Found, s.Addrs, s.TTL, s.LastSuccess
 	}
 	switch {
 	case s.Err != nil:
-		o.cause, o.detail, o.asked = s.Err.Cause, plain(s.Err.Cause), asked(s.Err)
+		o.cause, o.detail, o.asked = s.Err.Cause, causeText(s.Err.Cause), resolverText(s.Err)
 	case s.Answer == follow.NXDomain:
 		o.cause, o.detail = follow.NXDomain, "the target does not exist"
 	case s.Answer == follow.NoData && !gone:
@@ -46,9 +46,9 @@ func ofState(s follow.State) outcome {
 	return o
 }
 
-// ofWay is the outcome of a family of a way that ends in our zones.
-func ofWay(w *way, family int, now time.Time) outcome {
-	s := w.sets[family]
+// pathOutcome returns the outcome of one family of a path that ends in our zones.
+func pathOutcome(p *path, family int, now time.Time) outcome {
+	s := p.sets[family]
 	switch {
 	case len(s.Data) > 0:
 		o := outcome{known: true, answer: follow.Found, ttl: time.Duration(s.TTL) * time.Second, last: now}
@@ -59,23 +59,23 @@ func ofWay(w *way, family int, now time.Time) outcome {
 		}
 		slices.SortFunc(o.addrs, netip.Addr.Compare)
 		return o
-	case w.missing:
+	case p.missing:
 		return outcome{known: true, cause: follow.NXDomain, detail: "the target does not exist"}
 	}
 	return outcome{known: true, answer: follow.NoData}
 }
 
-// judge is what becomes of a record when this is known of its target, and addresses may stay for the limit when nothing
-// newer comes; 0: for ever. It is pure, but for the order of Since.
-func (r Record) judge(w *way, outcomes [2]outcome, limit time.Duration, now time.Time) Record {
+// assess returns the next version of a record. limit is how long addresses are kept after lookups start to fail; 0
+// means forever. assess is a pure function, except that Since depends on the order of calls.
+func (r Record) assess(p *path, outcomes [2]outcome, limit time.Duration, now time.Time) Record {
 	for i, o := range outcomes {
 		was := r.Families[i]
-		r.Families[i] = was.after(o, w, now).bounded(was, w, limit, now)
+		r.Families[i] = was.update(o, p, now).applyStaleLimit(was, p, limit, now)
 	}
 	before := r.Status
-	r.status(w)
-	if r.addresses() {
-		for i := range r.Families { // of the former target: never mix addresses of two
+	r.setStatus(p)
+	if r.hasAddrs() {
+		for i := range r.Families { // these belong to the previous target: never mix addresses of two targets
 			if r.Families[i].Answer == "" {
 				r.Families[i].Addrs, r.Families[i].TTL, r.Families[i].Found = nil, 0, 0
 			}
@@ -90,20 +90,20 @@ func (r Record) judge(w *way, outcomes [2]outcome, limit time.Duration, now time
 	return r
 }
 
-// after is a family after an outcome. What was known before stays where that says nothing.
-func (f Family) after(o outcome, w *way, now time.Time) Family {
+// update applies an outcome to a family. Fields about which the outcome says nothing keep their values.
+func (f Family) update(o outcome, p *path, now time.Time) Family {
 	if !o.known {
 		return f
 	}
 	was := f
 	f.Cause, f.Detail, f.Asked = o.cause, o.detail, o.asked
 	if o.cause != "" && f.Answer == "" && f.LastSuccess.IsZero() {
-		o.answer = "" // STALE is what was good before; others may follow the target for longer, and have what was
+		o.answer = "" // an ALIAS is STALE only if it was good before; another ALIAS may have followed the target for longer
 	}
 	switch o.answer {
 	case follow.Found:
 		f.Answer, f.Addrs, f.Found = o.answer, o.addrs, 0
-		f.TTL = uint32(w.ttl(o.ttl) / time.Second)
+		f.TTL = uint32(p.ttl(o.ttl) / time.Second)
 		f.LastSuccess = o.last
 		if len(f.Addrs) > maxAddrs {
 			f.Addrs, f.Found = f.Addrs[:maxAddrs], len(f.Addrs)
@@ -117,16 +117,16 @@ func (f Family) after(o outcome, w *way, now time.Time) Family {
 	return f
 }
 
-// addresses reports whether the target has, or had when it was last known, any.
-func (r Record) addresses() bool {
+// hasAddrs reports whether the target has addresses, or had some when it was last known.
+func (r Record) hasAddrs() bool {
 	return slices.ContainsFunc(r.Families[:], func(f Family) bool { return f.Answer == follow.Found && len(f.Addrs) > 0 })
 }
 
-// status makes the state of an ALIAS that of its families, and its reason that of the first that has one.
-func (r *Record) status(w *way) {
+// setStatus derives the status of an ALIAS from its families. The reason is that of the first family that has one.
+func (r *Record) setStatus(p *path) {
 	set := func(s Status, why Family) { r.Status, r.Cause, r.Detail, r.Asked = s, why.Cause, why.Detail, why.Asked }
-	if w.cause != "" {
-		set(statusError, Family{Cause: w.cause, Detail: w.detail})
+	if p.cause != "" {
+		set(statusError, Family{Cause: p.cause, Detail: p.detail})
 		return
 	}
 	var why Family
@@ -145,18 +145,18 @@ func (r *Record) status(w *way) {
 	switch {
 	case failed:
 		set(statusError, why)
-	case !r.addresses() && why.Cause == "":
+	case !r.hasAddrs() && why.Cause == "":
 		set(statusError, Family{Cause: follow.NoData, Detail: "the target has no addresses"})
-	case !r.addresses():
+	case !r.hasAddrs():
 		set(statusError, why)
 	case stale:
 		set(statusStale, why)
 	default:
-		set(statusActive, why) // a cause here is of a family that never had an answer
+		set(statusActive, why) // a cause here belongs to a family that never had an answer
 	}
 }
 
-// chainText is the names from the ALIAS to the addresses.
+// chainText returns the names from the ALIAS to the addresses.
 func chainText(owner, target dnsname.Name, links []follow.Link) []string {
 	out := []string{owner.String(), target.String()}
 	for _, l := range links {

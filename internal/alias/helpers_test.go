@@ -31,24 +31,24 @@ var actor = store.Actor{Who: "test", Door: "test"}
 
 const resolver = "192.0.2.53"
 
-// rig is a service on a store, with a tracker on a network in memory. It lives in a synctest bubble.
-type rig struct {
+// testEnv is a Service on a store, with a tracker on an in-memory network. It runs in a synctest bubble.
+type testEnv struct {
 	*alias.Service
 	t       *testing.T
 	net     *simnet.Net
 	pub     *publish.Publisher
 	tracker *follow.Tracker
 	store   *flaky
-	stop    func() // ends everything, as a clean stop does
-	path    string // of the store
+	stop    func() // stops everything cleanly
+	path    string // path of the store
 
 	mu        sync.Mutex // guards the following
-	log       []string   // of commits
-	flattened []int      // record sets made of ALIAS that each commit changed
+	log       []string   // events, mostly commits
+	flattened []int      // number of flattened record sets that each commit changed
 }
 
-// note writes down what a commit changed on the wire.
-func (r *rig) note(changes []store.Change) {
+// note logs the changes of a commit that are visible in DNS.
+func (r *testEnv) note(changes []store.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	flattened := 0
@@ -74,8 +74,8 @@ func (r *rig) note(changes []store.Change) {
 	}
 }
 
-// told writes a line of a story.
-func (r *rig) told(format string, a ...any) {
+// logf adds an event to the log.
+func (r *testEnv) logf(format string, a ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, fmt.Sprintf("%v ", r.net.Age())+fmt.Sprintf(format, a...))
@@ -87,12 +87,12 @@ type flaky struct {
 	mu     sync.Mutex // guards the following
 	broken bool
 	writes int
-	before func() // when edits are made, and not yet on the disk
+	before func() // called in each commit before it reaches the disk
 }
 
 func (f *flaky) Update(fn func(store.Writer) error) error {
 	err := f.Store.Update(func(w store.Writer) error {
-		if err := fn(w); err != nil { // fn may take edits that were asked for after Update began
+		if err := fn(w); err != nil { // fn may take edits that were submitted after Update began
 			return err
 		}
 		f.mu.Lock()
@@ -114,14 +114,14 @@ func (f *flaky) Update(fn func(store.Writer) error) error {
 	return err
 }
 
-func (f *flaky) breaks(b bool) {
+func (f *flaky) setBroken(b bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.broken = b
 }
 
-// on has fn called in each commit, before it reaches the disk.
-func (f *flaky) on(fn func()) {
+// beforeCommit sets a function that each commit calls before it reaches the disk.
+func (f *flaky) beforeCommit(fn func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before = fn
@@ -133,28 +133,29 @@ func (f *flaky) commits() int {
 	return f.writes
 }
 
-// start opens a service on a new store, with a resolver that knows what the script says.
-func start(t *testing.T, script string) *rig {
+// start opens a service on a new store, with a resolver that serves the script.
+func start(t *testing.T, script string) *testEnv {
 	t.Helper()
 	net := simnet.New(1)
 	net.MustServer(resolver, script)
 	return open(t, filepath.Join(t.TempDir(), "db"), net, alias.Options{}, follow.Options{})
 }
 
-// open opens a service on a store that may be there already. Without a Rand the lookups of each run come at the same moments.
-func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo follow.Options) *rig {
+// open opens a service on a new or existing store. Without a Rand, the lookups of each run come at the same moments.
+func open(t *testing.T, path string, net *simnet.Net, opts alias.Options, fo follow.Options) *testEnv {
 	t.Helper()
 	return openWith(t, path, net, publish.Options{}, opts, fo)
 }
 
-// openWith is open with options of the publisher.
-func openWith(t *testing.T, path string, net *simnet.Net, po publish.Options, opts alias.Options, fo follow.Options) *rig {
+// openWith is like open, with options for the publisher.
+func openWith(t *testing.T, path string, net *simnet.Net, po publish.Options, opts alias.Options,
+	fo follow.Options) *testEnv {
 	t.Helper()
 	st, err := boltstore.Open(path, boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}, path: path}
+	r := &testEnv{Service: alias.New(opts), t: t, net: net, store: &flaky{Store: st}, path: path}
 	po.Derive, po.Committed = r.Derive, r.note
 	if r.pub, err = publish.Open(r.store, po); err != nil {
 		t.Fatal(err)
@@ -198,8 +199,8 @@ func openWith(t *testing.T, path string, net *simnet.Net, po publish.Options, op
 
 func name(s string) dnsname.Name { return dnsname.MustParse(s) }
 
-// zone makes a zone with SOA and NS, and the given records.
-func (r *rig) zone(apex string, lines ...string) zone.Zone {
+// zone creates a zone with SOA, NS and the given records.
+func (r *testEnv) zone(apex string, lines ...string) zone.Zone {
 	r.t.Helper()
 	var z zone.Zone
 	sets := []zone.RecordSet{r.set(apex+" 0 SOA ns."+apex+" host."+apex+" 1 3600 600 86400 60", true),
@@ -214,8 +215,8 @@ func (r *rig) zone(apex string, lines ...string) zone.Zone {
 	return z
 }
 
-// set is a record set in a line: owner, TTL (0 is the zone's), type, data with commas between.
-func (r *rig) set(line string, managed bool) zone.RecordSet {
+// set parses a record set from a line: owner, TTL (0: the zone's), type, data separated by commas.
+func (r *testEnv) set(line string, managed bool) zone.RecordSet {
 	r.t.Helper()
 	w := strings.Fields(line)
 	t, err := rr.ParseType(w[2])
@@ -236,19 +237,19 @@ func (r *rig) set(line string, managed bool) zone.RecordSet {
 	return s
 }
 
-func (r *rig) must(err error) {
+func (r *testEnv) must(err error) {
 	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) commit(fn func(*publish.Tx) error) error {
+func (r *testEnv) commit(fn func(*publish.Tx) error) error {
 	return r.pub.Commit(context.Background(), actor, fn)
 }
 
-// home is the zone of a name.
-func home(v store.View, n dnsname.Name) (zone.Zone, error) {
+// zoneOf returns the zone of a name.
+func zoneOf(v store.View, n dnsname.Name) (zone.Zone, error) {
 	for m := n; !m.IsZero(); m = m.Parent() {
 		if z, err := v.ZoneByName(m); err == nil {
 			return z, nil
@@ -258,15 +259,15 @@ func home(v store.View, n dnsname.Name) (zone.Zone, error) {
 }
 
 // put writes record sets, all in one edit.
-func (r *rig) put(lines ...string) error {
+func (r *testEnv) put(lines ...string) error {
 	r.t.Helper()
 	return r.commit(func(tx *publish.Tx) error { return r.putIn(tx, lines...) })
 }
 
-func (r *rig) putIn(tx *publish.Tx, lines ...string) error {
+func (r *testEnv) putIn(tx *publish.Tx, lines ...string) error {
 	for _, l := range lines {
 		s := r.set(l, false)
-		z, err := home(tx.View, s.Name)
+		z, err := zoneOf(tx.View, s.Name)
 		if err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ func (r *rig) putIn(tx *publish.Tx, lines ...string) error {
 }
 
 // drop deletes a record set.
-func (r *rig) drop(owner, typ string) error {
+func (r *testEnv) drop(owner, typ string) error {
 	return r.commit(func(tx *publish.Tx) error { return dropIn(tx, owner, typ) })
 }
 
@@ -291,32 +292,32 @@ func dropIn(tx *publish.Tx, owner, typ string) error {
 	if err != nil {
 		return err
 	}
-	z, err := home(tx.View, name(owner))
+	z, err := zoneOf(tx.View, name(owner))
 	if err != nil {
 		return err
 	}
 	return tx.DeleteSet(z.ID, name(owner), t)
 }
 
-// wait lets so much time pass.
-func (r *rig) wait(d time.Duration) {
+// wait advances the time by d.
+func (r *testEnv) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// key finds an ALIAS.
-func (r *rig) key(owner string) (k alias.Key) {
+// key returns the key of an ALIAS.
+func (r *testEnv) key(owner string) (k alias.Key) {
 	r.t.Helper()
 	r.must(r.pub.View(func(v store.View) error {
-		z, err := home(v, name(owner))
+		z, err := zoneOf(v, name(owner))
 		k = alias.Key{Zone: z.ID, Name: name(owner)}
 		return err
 	}))
 	return k
 }
 
-// serial is that of a zone.
-func (r *rig) serial(apex string) (n uint32) {
+// serial returns the serial of a zone.
+func (r *testEnv) serial(apex string) (n uint32) {
 	r.t.Helper()
 	r.must(r.pub.View(func(v store.View) error {
 		z, err := v.ZoneByName(name(apex))
@@ -326,12 +327,12 @@ func (r *rig) serial(apex string) (n uint32) {
 	return n
 }
 
-// rows is what is stored of the addresses of a name, in a line; user's own sets have a star.
-func (r *rig) rows(owner string) string {
+// rows returns the stored addresses of a name in one line; a star marks a user's own record sets.
+func (r *testEnv) rows(owner string) string {
 	r.t.Helper()
 	var out []string
 	r.must(r.pub.View(func(v store.View) error {
-		z, err := home(v, name(owner))
+		z, err := zoneOf(v, name(owner))
 		if err != nil {
 			return err
 		}
@@ -354,8 +355,8 @@ func (r *rig) rows(owner string) string {
 	return strings.Join(out, ", ")
 }
 
-// status is the state of an ALIAS in a line.
-func (r *rig) status(owner string) string {
+// status returns the state of an ALIAS in one line.
+func (r *testEnv) status(owner string) string {
 	r.t.Helper()
 	st, ok := r.State(r.key(owner))
 	if !ok {
@@ -371,8 +372,8 @@ func (r *rig) status(owner string) string {
 	return out
 }
 
-// want checks status and rows of an ALIAS.
-func (r *rig) want(owner, status, rows string) {
+// want checks the status and the rows of an ALIAS.
+func (r *testEnv) want(owner, status, rows string) {
 	r.t.Helper()
 	if got := r.status(owner); got != status {
 		r.t.Errorf("at %v, %s is %s, want %s", r.net.Age(), owner, got, status)
@@ -380,13 +381,14 @@ func (r *rig) want(owner, status, rows string) {
 	if got := r.rows(owner); got != rows {
 		r.t.Errorf("at %v, %s has %q, want %q", r.net.Age(), owner, got, rows)
 	}
-	if got, old := r.stale(owner), strings.HasPrefix(status, "STALE"); (got != "") != old && !strings.HasPrefix(status, "ERROR") {
-		r.t.Errorf("at %v, answers of %s are told as stale: %q", r.net.Age(), owner, got)
+	if got, old := r.stale(owner), strings.HasPrefix(status, "STALE"); (got != "") != old &&
+		!strings.HasPrefix(status, "ERROR") {
+		r.t.Errorf("at %v, answers of %s are reported as stale: %q", r.net.Age(), owner, got)
 	}
 }
 
-// do has the server do several things.
-func (r *rig) do(server *simnet.Server, script string) {
+// do runs several commands of a server, separated by "|".
+func (r *testEnv) do(server *simnet.Server, script string) {
 	r.t.Helper()
 	for line := range strings.SplitSeq(script, "|") {
 		if line != "" {
@@ -395,8 +397,8 @@ func (r *rig) do(server *simnet.Server, script string) {
 	}
 }
 
-// stale is the types of which a name's records are told to be old.
-func (r *rig) stale(owner string) string {
+// stale returns the types for which the records of a name are reported as stale.
+func (r *testEnv) stale(owner string) string {
 	var out []string
 	for _, t := range []rr.Type{rr.TypeA, rr.TypeAAAA, rr.TypeMX} {
 		q := lookup.Question{Name: []byte(name(owner).Wire()), Type: t}
@@ -409,8 +411,8 @@ func (r *rig) stale(owner string) string {
 	return strings.Join(out, " ")
 }
 
-// commitsBegun is the metric of that.
-func (r *rig) commitsBegun() float64 {
+// commitsBegun returns the metric nameplane_alias_commits_total.
+func (r *testEnv) commitsBegun() float64 {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(r.Collectors()...)
@@ -424,8 +426,8 @@ func (r *rig) commitsBegun() float64 {
 	return 0
 }
 
-// asked counts the queries for a name since the history was forgotten.
-func (r *rig) asked(target string) (n int) {
+// asked counts the queries for a name since the history was cleared.
+func (r *testEnv) asked(target string) (n int) {
 	for _, q := range r.net.History() {
 		if q.Name == name(target) {
 			n++
@@ -434,13 +436,13 @@ func (r *rig) asked(target string) (n int) {
 	return n
 }
 
-// bubble runs a test in a bubble.
+// bubble runs a test in a synctest bubble.
 func bubble(t *testing.T, fn func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, fn)
 }
 
-func follows(list ...string) (out []netip.Addr) {
+func addrs(list ...string) (out []netip.Addr) {
 	for _, s := range list {
 		out = append(out, netip.MustParseAddr(s))
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestWaysAreLookups holds the two forms of RFC 1034 section 4.3.2 to the same answers: walker.walk reads rows, and
-// lookup.Answer reads the nodes that are made of them.
-func TestWaysAreLookups(t *testing.T) {
+// TestPathsMatchLookups checks that two implementations of RFC 1034 §4.3.2 give the same answers: walker.walk reads
+// rows, and lookup.Answer reads the nodes built from them.
+func TestPathsMatchLookups(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(15) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -33,9 +33,9 @@ func TestWaysAreLookups(t *testing.T) {
 			n := randomName(rng, 4)
 			var got string
 			if err := p.View(func(v store.View) error {
-				w := walker{v: v, all: true, ways: map[start]*way{}, known: func(dnsname.Name) []follow.Link { return nil }}
+				w := walker{v: v, all: true, paths: map[start]*path{}, known: func(dnsname.Name) []follow.Link { return nil }}
 				found, err := w.walk("", n)
-				got = wayText(found)
+				got = pathText(found)
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -56,10 +56,10 @@ func TestWaysAreLookups(t *testing.T) {
 
 var labels = []string{"a", "b", "*"}
 
-// long is a label that makes a name too long when a DNAME puts it in front of another such name.
+// long is a label that makes a name too long when a DNAME prepends it to another such name.
 var long = strings.Repeat("x", 60)
 
-// randomName returns a name in or beside the zones of randomZones, with at most so many labels below their apexes.
+// randomName returns a name in or near the zones of randomZones, with fewer than most labels below the apex.
 func randomName(rng *rand.Rand, most int) dnsname.Name {
 	text := []string{"test.", "b.test.", "a.b.test.", "o.test.", "elsewhere."}[rng.IntN(5)]
 	for range rng.IntN(most) {
@@ -71,8 +71,8 @@ func randomName(rng *rand.Rand, most int) dnsname.Name {
 	return dnsname.MustParse(text)
 }
 
-// randomZones serves a few zones, one below the other, and an overlay, full of wildcards, empty non-terminals, cuts,
-// CNAMEs and DNAMEs.
+// randomZones serves a few nested zones and an overlay, full of wildcards, empty non-terminals, zone cuts, CNAMEs and
+// DNAMEs.
 func randomZones(t *testing.T, rng *rand.Rand) *publish.Publisher {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
@@ -118,7 +118,7 @@ func randomZones(t *testing.T, rng *rand.Rand) *publish.Publisher {
 		}
 		s := randomSet(t, rng, n)
 		s.Zone = zones[home].ID
-		// A refusal is fine: CNAMEs beside other records, overlays with cuts and the like are no zones.
+		// A refusal is fine: for example, CNAMEs beside other records and overlays with zone cuts are invalid.
 		_ = commit(func(tx *publish.Tx) error { _, err := tx.CreateSet(s); return err })
 	}
 	return p
@@ -153,8 +153,8 @@ func recordSet(t *testing.T, n dnsname.Name, typ, data string) zone.RecordSet {
 	return zone.RecordSet{Name: n, Type: tt, Data: []string{d}}
 }
 
-// wayText is the end of a way: where it goes on elsewhere, or the addresses there; and the names before.
-func wayText(w *way) string {
+// pathText returns the names of a path and its end: elsewhere, or the addresses.
+func pathText(w *path) string {
 	names := []string{w.target.String()}
 	for _, l := range w.chain {
 		names = append(names, l.Target.String())
@@ -173,7 +173,7 @@ func wayText(w *way) string {
 	return cutLong(names, end)
 }
 
-// lookupText is wayText of what queries are answered, and the kind of that answer.
+// lookupText returns the same text for the answer to a query, and the kind of that answer.
 func lookupText(t *testing.T, snap *zone.Snapshot, n dnsname.Name) (text, kind string) {
 	t.Helper()
 	var addrs [2][]string
@@ -218,7 +218,7 @@ func lookupText(t *testing.T, snap *zone.Snapshot, n dnsname.Name) (text, kind s
 	return cutLong(names, end), kind
 }
 
-// ask looks a name up in a snapshot, with the message as a client sees it.
+// ask looks up a name in a snapshot and returns the message as a client sees it.
 func ask(snap *zone.Snapshot, n dnsname.Name, t rr.Type) *lookup.Reply {
 	msg := append(make([]byte, 12, 65535), n.Wire()...)
 	msg[5] = 1
@@ -228,7 +228,7 @@ func ask(snap *zone.Snapshot, n dnsname.Name, t rr.Type) *lookup.Reply {
 	return r
 }
 
-// lookupEnd says how an answer ends, in the words of wayText.
+// lookupEnd returns how an answer ends, in the words of pathText.
 func lookupEnd(r *lookup.Reply, names []string, addresses bool) string {
 	last := len(names) - 1
 	switch {
@@ -244,7 +244,7 @@ func lookupEnd(r *lookup.Reply, names []string, addresses bool) string {
 	return "elsewhere" // refused, referred, or a chain that leaves our zones
 }
 
-// cutLong is a chain and its end. A chain that is too long is cut where a query ends, one name before a way does.
+// cutLong joins a chain and its end. A chain that is too long is cut where a query ends, one name earlier than a path.
 func cutLong(names []string, end string) string {
 	if len(names) > wire.MaxChain {
 		names, end = names[:wire.MaxChain+1], string(follow.ChainTooLong)
