@@ -218,7 +218,7 @@ func linksAfter(st follow.State) []follow.Link {
 	if st.Err != nil && len(st.Err.Chain) > 0 {
 		return st.Err.Chain
 	}
-	return st.Way
+	return st.AnswerChain
 }
 
 // applyPolicy refuses outside addresses that the policy forbids, and withdraws served addresses that it now forbids.

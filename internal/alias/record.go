@@ -159,7 +159,7 @@ func (r Record) seed(family int) (follow.State, bool) {
 	ttl := time.Duration(f.TTL) * time.Second
 	st := follow.State{Addrs: f.Addrs, TTL: ttl, Answer: f.Answer, Proven: true, Since: f.Since,
 		LastSuccess: f.LastSuccess,
-		Way:         r.outsideLinks(ttl)}
+		AnswerChain: r.outsideLinks(ttl)}
 	if !f.LastSuccess.IsZero() {
 		st.ValidUntil = f.LastSuccess.Add(ttl)
 	}

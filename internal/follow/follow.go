@@ -1,13 +1,17 @@
-// Package follow keeps track of the addresses that names resolve to, and tells when they change.
+// Package follow tracks the addresses that names resolve to and reports changes.
 //
-// Names go in by Follow, changes come out by a callback. How many follow a name does not matter: it is asked for once,
-// each family by itself, when its TTL is nearly over. A name whose servers fail keeps what was known, and is asked again
-// after a while.
+// Start with Tracker in this file: Follow adds a name, and the callback Options.Changed receives its changes.
+// schedule.go decides when a name is queried, lookup.go and wire.go query the resolvers, and timing.go computes the
+// waits.
 //
-// Changes come by a callback and not by a channel, because what matters to a follower is the newest state of a name, not
-// its history. A channel is either unbounded, or full one day, and then one slow reader stops the clock of all names. Here a
-// name whose callback is running is told again when it has returned, once, from what it was last told to what is true by
-// then. So memory is bounded, callbacks for one name never overlap, and other names do not wait for them.
+// The number of followers of a name does not matter: each family is queried once, shortly before its TTL expires. A
+// name whose lookups fail keeps its last known state and is queried again later.
+//
+// Changes are reported by a callback and not by a channel, because a follower needs the newest state of a name, not its
+// history. A channel is either unbounded or full one day, and then one slow reader blocks all names. While the callback
+// of a name runs, further changes of that name are merged into one. It is reported when the callback returns: from the
+// last reported state to the current one. So memory is bounded, callbacks for one name never overlap, and other names
+// do not wait for them.
 package follow
 
 import (
@@ -25,43 +29,43 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Options of a Tracker. Exchanger, Servers and Changed must be given; zeros elsewhere are the defaults.
+// Options configures a Tracker. Exchanger, Servers and Changed are required; other zero values mean the defaults.
 type Options struct {
 	Exchanger resolve.Exchanger
-	Servers   []resolve.Server // recursive resolvers; a later one is asked when those before it fail or are busy
+	Servers   []resolve.Server // recursive resolvers; a later one is queried when those before it fail or are busy
 
-	// Changed is told of every change of the addresses, the TTL, the answer or the cause of failure of a followed name, and of
-	// what came of a Refresh, be it the same. It is
-	// never called twice at once for one name, its two families included. It may call the Tracker. Run waits for it to end.
+	// Changed is called for every change of the addresses, the TTL, the answer or the cause of failure of a followed name.
+	// It is also called with the result of a Refresh, even if nothing changed. Calls for one name never overlap, even for
+	// different families. Changed may call the Tracker. Run waits for it to return.
 	Changed func(Change)
 
-	Floor   time.Duration // no name is asked more often, unless it failed; default DefaultFloor
-	Ceiling time.Duration // each is asked that often, however long its TTL; default DefaultCeiling
-	Timeout time.Duration // of one query; default 2 s
+	Floor   time.Duration // minimum time between two queries for a name, unless one failed; default DefaultFloor
+	Ceiling time.Duration // maximum time between two queries for a name, whatever its TTL; default DefaultCeiling
+	Timeout time.Duration // timeout of one query; default 2 s
 
-	Parallel int // names asked at once of one server; default 16
-	// Rate bounds the queries that go in any second, to all servers together; default 100. Those that ask again over TCP for a
-	// reply that was cut off are among them.
+	Parallel int // names queried at once at one server; default 16
+	// Rate is the maximum number of queries in any second, to all servers together; default 100. It includes the
+	// repetitions over TCP of truncated replies.
 	Rate int
 
-	Rand func() float64 // chance in [0, 1), drawn by one goroutine at a time; default math/rand/v2
+	Rand func() float64 // random number in [0, 1), called by one goroutine at a time; default math/rand/v2
 }
 
-// Defaults of the Options.
+// Defaults of Options.
 const (
 	DefaultFloor   = 30 * time.Second
 	DefaultCeiling = 30 * time.Minute
 )
 
-// withDefaults is o with the defaults in the place of zeros.
+// withDefaults returns o with defaults for its zero values.
 func (o Options) withDefaults() Options {
 	o.Floor = cmp.Or(o.Floor, DefaultFloor)
 	o.Ceiling = max(cmp.Or(o.Ceiling, DefaultCeiling), o.Floor)
 	o.Timeout = cmp.Or(o.Timeout, 2*time.Second)
 	o.Parallel = cmp.Or(o.Parallel, 16)
 	o.Rate = cmp.Or(o.Rate, 100)
-	// A query over TCP waits for its turn within the time of the one that was cut off: no more may be before it than go in
-	// half of that.
+	// A query over TCP waits for the rate limit within the timeout of the truncated query. So the queries before it must
+	// fit into half of that time.
 	o.Parallel = min(o.Parallel, max(1, int(float64(o.Rate)*o.Timeout.Seconds()/2)))
 	if o.Rand == nil {
 		o.Rand = rand.Float64
@@ -69,36 +73,37 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tracker follows names. Its methods may be called at any time, by anybody.
+// Tracker follows names. Its methods are safe for concurrent use.
 type Tracker struct {
 	opts      Options
 	timing    timing
 	upstreams upstreams
 	limiter   *limiter
-	jumps     *rate.Limiter // of the queue, by Refresh
+	priority  *rate.Limiter // limits how many refreshes go before all other names
 	metrics   *metrics
-	wake      chan struct{}  // Run has something new to look at
-	running   sync.WaitGroup // lookups and callbacks
+	wake      chan struct{}  // wakes Run
+	running   sync.WaitGroup // running lookups and callbacks
 
-	mu        sync.Mutex // guards the following, and all nodes and entries
-	names     map[dnsname.Name]*node
-	queue     queue
-	doubtful  queue // names whose last attempt failed
-	followers int
-	inFlight  int
-	doubts    int // of inFlight
+	mu              sync.Mutex // guards the following, and all nodes and entries
+	names           map[dnsname.Name]*node
+	queue           queue
+	failing         queue // entries whose last attempt failed
+	followers       int
+	inFlight        int
+	failingInFlight int // the part of inFlight that comes from the queue failing
 }
 
-// New makes a Tracker. It begins to ask with Run.
+// New returns a Tracker. It sends no queries before Run.
 func New(opts Options) *Tracker {
 	opts = opts.withDefaults()
 	t := &Tracker{
 		opts:    opts,
 		timing:  timing{opts.Floor, opts.Ceiling, opts.Rand},
 		limiter: newLimiter(opts.Rate),
-		jumps:   rate.NewLimiter(rate.Limit(max(2, opts.Rate/4)), max(2, opts.Rate/4)), // 2: the families of one name
-		wake:    make(chan struct{}, 1),
-		names:   map[dnsname.Name]*node{},
+		// at least 2: both families of one name
+		priority: rate.NewLimiter(rate.Limit(max(2, opts.Rate/4)), max(2, opts.Rate/4)),
+		wake:     make(chan struct{}, 1),
+		names:    map[dnsname.Name]*node{},
 	}
 	for i, s := range opts.Servers {
 		if !slices.Contains(opts.Servers[:i], s) {
@@ -109,8 +114,9 @@ func New(opts Options) *Tracker {
 	return t
 }
 
-// Follow begins to follow the addresses of a name. A name that nobody followed yet is asked for at once, and Changed tells
-// what came of it; if somebody did, State has what is known. Each Follow is ended by one Unfollow of the same families.
+// Follow starts to follow the addresses of a name. If the name was not followed before, it is queried at once and
+// Changed reports the result. Otherwise State has the current knowledge. Each Follow needs one Unfollow with the same
+// families.
 func (t *Tracker) Follow(name dnsname.Name, f Family) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +127,7 @@ func (t *Tracker) Follow(name dnsname.Name, f Family) {
 		}
 		e := n.entries[i]
 		if e == nil {
-			e = &entry{node: n, state: &unknown, told: &unknown, due: time.Now()}
+			e = &entry{node: n, state: &unknown, reported: &unknown, due: time.Now()}
 			n.entries[i] = e
 		}
 		if e.followers == 0 && !e.inFlight {
@@ -133,7 +139,7 @@ func (t *Tracker) Follow(name dnsname.Name, f Family) {
 	t.nudge()
 }
 
-// nodeLocked is the node of a name, followed or not.
+// nodeLocked returns the node of a name, and creates it if needed.
 func (t *Tracker) nodeLocked(name dnsname.Name) *node {
 	n := t.names[name]
 	if n == nil {
@@ -143,11 +149,11 @@ func (t *Tracker) nodeLocked(name dnsname.Name) *node {
 	return n
 }
 
-// unknown is the state of a name before anything is known of it.
+// unknown is the state of a name before its first lookup.
 var unknown State
 
-// Unfollow ends one Follow. After the last of a name nothing is told of it any more, but a callback that is under way may
-// still be running.
+// Unfollow ends one Follow. After the last one no change of the name is reported, but a running callback may not have
+// returned yet.
 func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,10 +171,10 @@ func (t *Tracker) Unfollow(name dnsname.Name, f Family) {
 	}
 }
 
-// Refresh asks for a followed name now, before all others, unless it is being asked for already. Of many that are refreshed at
-// once only some go before all others, and the rest wait like a name that is due now: else whoever may refresh could keep
-// other names from ever being asked for. What comes of it is told, also if it is nothing new. It reports whether the name is
-// followed.
+// Refresh queries a followed name now, before all other names, unless it is in flight already. Of many refreshes at
+// once, only some go before all other names; the others wait like a name that is due now. Otherwise a user with the
+// right to refresh could keep other names from being queried. Changed reports the result, even if nothing changed.
+// Refresh reports whether the name is followed.
 func (t *Tracker) Refresh(name dnsname.Name) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,30 +187,30 @@ func (t *Tracker) Refresh(name dnsname.Name) bool {
 		if e == nil || e.followers == 0 {
 			continue
 		}
-		followed, e.wanted = true, true
+		followed, e.refreshing = true, true
 		switch {
 		case e.inFlight:
-		case t.jumps.AllowN(now, 1):
-			t.lineOf(e).move(e, time.Time{})
+		case t.priority.AllowN(now, 1):
+			t.queueOf(e).reschedule(e, time.Time{})
 		case e.due.After(now):
-			t.lineOf(e).move(e, now)
+			t.queueOf(e).reschedule(e, now)
 		}
 	}
 	t.nudge()
 	return followed
 }
 
-// Refreshing reports whether a Refresh of a name is under way, so that Changed has yet to tell what came of it.
+// Refreshing reports whether a Refresh of a name is in progress, so that Changed will report its result.
 func (t *Tracker) Refreshing(name dnsname.Name) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.names[name]
-	return n != nil && slices.ContainsFunc(n.entries[:], func(e *entry) bool { return e != nil && e.wanted })
+	return n != nil && slices.ContainsFunc(n.entries[:], func(e *entry) bool { return e != nil && e.refreshing })
 }
 
-// Seed gives what was known of one family of a name before the program started, and is followed by Follow. Followers know it
-// too, so they are told only of changes from it. The name is asked for after a while, which differs between names, so that a
-// restart does not ask for all of them at once. A name that is followed already is left as it is.
+// Seed sets the state of one family of a name from before the program started. Call Follow after it. Followers know
+// that state too, so only changes from it are reported. The first query comes after a random time, so that a restart
+// does not query all names at once. Seed does not change a name that is followed already.
 func (t *Tracker) Seed(name dnsname.Name, f Family, s State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,17 +219,17 @@ func (t *Tracker) Seed(name dnsname.Name, f Family, s State) {
 		return
 	}
 	now := time.Now()
-	e := &entry{node: n, state: &s, told: &s}
+	e := &entry{node: n, state: &s, reported: &s}
 	n.entries[i] = e
-	e.wait(now, t.timing.seeded(s, now))
+	e.schedule(now, t.timing.seeded(s, now))
 	if o := n.entries[1-i]; o != nil {
-		if at, ok := e.meet(o); ok && at.Equal(o.due) {
-			e.move(at)
+		if at, ok := e.commonTime(o); ok && at.Equal(o.due) {
+			e.moveTo(at)
 		}
 	}
 }
 
-// State is what is known of one family of a name, and whether that is followed.
+// State returns the current state of one family of a name, and whether that family is followed.
 func (t *Tracker) State(name dnsname.Name, f Family) (State, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,7 +245,7 @@ func (t *Tracker) State(name dnsname.Name, f Family) (State, bool) {
 	return s, true
 }
 
-// entryLocked is the entry of one family of a followed name, or nil.
+// entryLocked returns the entry of one family of a followed name, or nil.
 func (t *Tracker) entryLocked(name dnsname.Name, f Family) *entry {
 	n := t.names[name]
 	if n == nil {
@@ -253,10 +259,11 @@ func (t *Tracker) entryLocked(name dnsname.Name, f Family) *entry {
 	return nil
 }
 
-// Run asks for names and tells changes until ctx ends, and returns when all it began has ended. It must run only once.
+// Run queries names and reports changes until ctx is done. It returns when all lookups and callbacks have ended. Call
+// it only once.
 func (t *Tracker) Run(ctx context.Context) error {
 	if len(t.upstreams) == 0 {
-		return errors.New("follow names: no server to ask is configured")
+		return errors.New("follow names: no resolver is configured")
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()

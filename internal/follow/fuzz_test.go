@@ -9,10 +9,11 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// FuzzRead gives any message to a walk. It must not panic, come to an end, and take only what belongs to the walk.
+// FuzzRead passes arbitrary messages to a walk. The walk must not panic, must end, and must use only its own records.
 func FuzzRead(f *testing.F) {
 	name := dnsname.MustParse("cdn.example.net.")
-	for _, text := range []string{"cdn.example.net. 60 A 203.0.113.1", "cdn.example.net. 60 CNAME cdn.example.net.", `c\.dn.example.net. 1 A 203.0.113.1`} {
+	for _, text := range []string{"cdn.example.net. 60 A 203.0.113.1", "cdn.example.net. 60 CNAME cdn.example.net.",
+		`c\.dn.example.net. 1 A 203.0.113.1`} {
 		m := query(name, dns.TypeA)
 		rec, err := dns.NewRR(text)
 		if err != nil {
@@ -30,7 +31,7 @@ func FuzzRead(f *testing.F) {
 		if m.Unpack(msg) != nil {
 			return
 		}
-		w := walked{next: name, family: IPv6}
+		w := chainWalk{next: name, family: IPv6}
 		if v4 {
 			w.family = IPv4
 		}

@@ -17,29 +17,29 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// rig is a tracker on a network in memory. It lives in a synctest bubble.
-type rig struct {
+// testEnv is a tracker on an in-memory network. It runs in a synctest bubble.
+type testEnv struct {
 	*follow.Tracker
 	net   *simnet.Net
 	stop  context.CancelFunc
-	ended chan struct{} // Run has
+	ended chan struct{} // closed when Run has returned
 
 	mu      sync.Mutex // guards changes
-	changes []told
+	changes []reported
 }
 
-// told is a change, and when it was told.
-type told struct {
+// reported is a change and the time of its report.
+type reported struct {
 	at time.Duration
 	follow.Change
 }
 
-// noJitter makes every wait the longest it can be after an answer, and the shortest after a failure.
+// noJitter makes every wait the longest possible after an answer, and the shortest possible after a failure.
 func noJitter() float64 { return 0 }
 
-// newRig makes a tracker that asks the given servers. It runs after start.
-func newRig(net *simnet.Net, opts follow.Options, servers ...string) *rig {
-	r := &rig{net: net, ended: make(chan struct{})}
+// newTestEnv returns a tracker that queries the given servers. Call start to run it.
+func newTestEnv(net *simnet.Net, opts follow.Options, servers ...string) *testEnv {
+	r := &testEnv{net: net, ended: make(chan struct{})}
 	if opts.Exchanger == nil {
 		opts.Exchanger = net
 	}
@@ -57,8 +57,8 @@ func newRig(net *simnet.Net, opts follow.Options, servers ...string) *rig {
 	return r
 }
 
-// start runs the tracker until the test ends, or until end.
-func (r *rig) start(t *testing.T) {
+// start runs the tracker until the test ends, or until end is called.
+func (r *testEnv) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
@@ -73,32 +73,32 @@ func (r *rig) start(t *testing.T) {
 }
 
 // end stops the tracker and waits for it.
-func (r *rig) end() {
+func (r *testEnv) end() {
 	r.stop()
 	<-r.ended
 }
 
-func (r *rig) note(c follow.Change) {
+func (r *testEnv) note(c follow.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.changes = append(r.changes, told{r.net.Age(), c})
+	r.changes = append(r.changes, reported{r.net.Age(), c})
 }
 
-// toldSince are the changes from the n-th on.
-func (r *rig) toldSince(n int) []told {
+// changesSince returns the reported changes from the n-th on.
+func (r *testEnv) changesSince(n int) []reported {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.changes[n:])
 }
 
-// until lets the network grow so old.
-func (r *rig) until(age time.Duration) {
+// until advances the time until the network has the given age.
+func (r *testEnv) until(age time.Duration) {
 	time.Sleep(age - r.net.Age())
 	synctest.Wait()
 }
 
-// know is what the tracker knows of a name, in a line.
-func (r *rig) know(name string, f follow.Family) string {
+// stateText returns the state of a name in one line.
+func (r *testEnv) stateText(name string, f follow.Family) string {
 	s, ok := r.State(dnsname.MustParse(name), f)
 	if !ok {
 		return "not followed"
@@ -106,7 +106,7 @@ func (r *rig) know(name string, f follow.Family) string {
 	return brief(s)
 }
 
-// brief is a state in a line: how the last attempt ended, and what is known.
+// brief formats a state in one line: the result of the last attempt, and the addresses.
 func brief(s follow.State) string {
 	out := string(s.Cause())
 	if s.Err != nil {

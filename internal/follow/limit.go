@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// limiter lets at most len(sent) queries go in any second. It keeps the times of the last ones instead of a bucket of
-// tokens (golang.org/x/time/rate). A full bucket of the size of the rate lets twice the rate go in the first second. A
-// small bucket holds up the questions of one lookup: with a bucket of two and 100 queries per second, A and AAAA behind one
-// CNAME came 20 ms later, and still 41 of 40 queries went in one second.
+// limiter allows at most len(sent) queries in any second. It keeps the times of the last queries instead of a token
+// bucket (golang.org/x/time/rate). A full bucket of the size of the rate allows twice the rate in the first second. A
+// small bucket delays the queries of one lookup. With a bucket of two and 100 queries per second, A and AAAA after one
+// CNAME came 20 ms later. And with a limit of 40, still 41 queries were sent in one second.
 type limiter struct {
 	mu   sync.Mutex  // guards the following
-	sent []time.Time // a ring; when each of the last queries goes
-	next int         // the oldest of them
+	sent []time.Time // ring buffer of the send times of the last queries
+	next int         // index of the oldest
 }
 
 func newLimiter(perSecond int) *limiter { return &limiter{sent: make([]time.Time, perSecond)} }
 
-// reserve is the moment at which one more query may go.
+// reserve returns the time at which one more query may be sent, and counts that query.
 func (l *limiter) reserve(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +31,8 @@ func (l *limiter) reserve(now time.Time) time.Time {
 	return at
 }
 
-// wait returns when one more query may go, and reports whether it was held up. A caller who gives up has used its turn.
+// wait blocks until one more query may be sent, and reports whether it had to wait. A caller that gives up has used its
+// slot.
 func (l *limiter) wait(ctx context.Context) (bool, error) {
 	now := time.Now()
 	d := l.reserve(now).Sub(now)

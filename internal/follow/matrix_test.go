@@ -19,21 +19,21 @@ var (
 	newAddr = map[follow.Family]string{follow.IPv4: "203.0.113.2", follow.IPv6: "2001:db8::2"}
 )
 
-// TestFaultMatrix lets a target change its addresses while one family of it, or both, go wrong. The family that goes wrong
-// must end as the table says; the other must have the new address as if nothing were. When the fault is over, both have.
-// Each cell is tried with the network as Exchanger, and with resolve.Client on its connections.
+// TestFaultMatrix changes the addresses of a target while lookups of one or both families fail. The failing family must
+// end as the table says; the other must have the new address. When the fault ends, both have it. Each cell runs twice:
+// with the network as Exchanger, and with resolve.Client on its connections.
 func TestFaultMatrix(t *testing.T) {
 	const kept, moved = "found OLD ttl 60", "found NEW ttl 60"
 	tests := []struct{ fault, want string }{
 		{"timeout", "timeout, before that " + kept},
 		{"servfail", "servfail, before that " + kept},
-		{"nxdomain", "nxdomain OLD ttl 60"}, // an answer: what becomes of the address is for the follower to say
+		{"nxdomain", "nxdomain OLD ttl 60"}, // an answer: the follower decides about the address
 		{"nodata", "nodata OLD ttl 60"},
 		{"bogus", "bogus, before that " + kept},
-		{"truncate", moved}, // over TCP the reply is whole
+		{"truncate", moved}, // over TCP the reply is complete
 		{"lame", "lame, before that " + kept},
 
-		// And what else can go wrong.
+		// Further faults.
 		{"truncated", "truncated, before that " + kept},
 		{"refused", "refused, before that " + kept},
 		{"formerr", "formerr, before that " + kept},
@@ -43,16 +43,16 @@ func TestFaultMatrix(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, hit := range []follow.Family{follow.IPv4, follow.IPv6, follow.Both} {
-			for _, way := range []string{"exchange", "dial"} {
-				t.Run(fmt.Sprintf("%s/%v/%s", tt.fault, hit, way), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { runCell(t, tt.fault, hit, way, tt.want) })
+			for _, transport := range []string{"exchange", "dial"} {
+				t.Run(fmt.Sprintf("%s/%v/%s", tt.fault, hit, transport), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { runCell(t, tt.fault, hit, transport, tt.want) })
 				})
 			}
 		}
 	}
 }
 
-func runCell(t *testing.T, fault string, hit follow.Family, way, want string) {
+func runCell(t *testing.T, fault string, hit follow.Family, transport, want string) {
 	net := simnet.New(1)
 	server := net.MustServer("192.0.2.53", fmt.Sprintf(`
 		zone example.net.
@@ -62,11 +62,11 @@ func runCell(t *testing.T, fault string, hit follow.Family, way, want string) {
 		at 10s set %[1]s 60 AAAA %[5]s
 	`, target, oldAddr[follow.IPv4], oldAddr[follow.IPv6], newAddr[follow.IPv4], newAddr[follow.IPv6]))
 	opts := follow.Options{Rand: noJitter}
-	if way == "dial" {
+	if transport == "dial" {
 		opts.Exchanger = &resolve.Client{Dial: net.Dial}
-		t.Cleanup(func() { time.Sleep(time.Minute) }) // until it has closed its connections
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // until the client has closed its connections
 	}
-	r := newRig(net, opts, "192.0.2.53")
+	r := newTestEnv(net, opts, "192.0.2.53")
 	r.Follow(name(target), follow.Both)
 	r.start(t)
 	both := []follow.Family{follow.IPv4, follow.IPv6}
@@ -83,19 +83,19 @@ func runCell(t *testing.T, fault string, hit follow.Family, way, want string) {
 		if f&hit == 0 {
 			want = "found " + newAddr[f] + " ttl 60"
 		}
-		if got := r.know(target, f); got != want {
+		if got := r.stateText(target, f); got != want {
 			t.Errorf("with %s of %v, %v = %s, want %s", fault, hit, f, got, want)
 		}
 	}
 	server.Do("heal")
 	r.until(10 * time.Minute)
 	for _, f := range both {
-		if got, want := r.know(target, f), "found "+newAddr[f]+" ttl 60"; got != want {
+		if got, want := r.stateText(target, f), "found "+newAddr[f]+" ttl 60"; got != want {
 			t.Errorf("after %s of %v, %v = %s, want %s", fault, hit, f, got, want)
 		}
 	}
-	// A change for the start, one for what the fault is, one for its end, and none for the repetitions of it.
-	if n := len(r.toldSince(0)); n > 6 {
-		t.Errorf("with %s of %v, %d changes were told", fault, hit, n)
+	// One change for the start, one for the fault, one for its end, and none for repeated failures.
+	if n := len(r.changesSince(0)); n > 6 {
+		t.Errorf("with %s of %v, %d changes were reported", fault, hit, n)
 	}
 }

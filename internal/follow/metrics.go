@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count what the tracker does.
+// metrics holds the counters of a Tracker.
 type metrics struct {
 	lookups *prometheus.CounterVec
 	queries *prometheus.CounterVec
@@ -18,20 +18,20 @@ type metrics struct {
 func newMetrics() *metrics {
 	return &metrics{
 		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_follow_lookups_total",
-			Help: "Attempts to learn the addresses of a name, by record type and how they ended."}, []string{"type", "cause"}),
+			Help: "Lookups of the addresses of a name, by record type and result."}, []string{"type", "cause"}),
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_follow_queries_total",
-			Help: "Queries to resolvers, and whether a reply came."}, []string{"server", "replied"}),
+			Help: "Queries to resolvers, and whether they got a reply."}, []string{"server", "replied"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "nameplane_follow_query_duration_seconds",
 			Help:    "Time until a resolver replied.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}), // a cache nearby up to the usual timeout
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}), // from a nearby cache to the usual timeout
 		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_follow_changes_total",
-			Help: "Changes that were told."}),
+			Help: "Changes reported to followers."}),
 		held: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_follow_queries_held_total",
-			Help: "Queries that had to wait because of the limit per second."}),
+			Help: "Queries delayed by the rate limit."}),
 	}
 }
 
-func (m *metrics) looked(f Family, o outcome) {
+func (m *metrics) countLookup(f Family, o outcome) {
 	cause := o.answer
 	if o.err != nil {
 		cause = o.err.Cause
@@ -39,7 +39,7 @@ func (m *metrics) looked(f Family, o outcome) {
 	m.lookups.WithLabelValues(f.String(), string(cause)).Inc()
 }
 
-func (m *metrics) asked(u *upstream, d time.Duration, replied bool) {
+func (m *metrics) countQuery(u *upstream, d time.Duration, replied bool) {
 	word := "no"
 	if replied {
 		word = "yes"
@@ -48,18 +48,19 @@ func (m *metrics) asked(u *upstream, d time.Duration, replied bool) {
 	m.queries.WithLabelValues(u.label, word).Inc()
 }
 
-// Collectors are the metrics of the tracker.
+// Collectors returns the metrics of the tracker.
 func (t *Tracker) Collectors() []prometheus.Collector {
 	m := t.metrics
 	out := []prometheus.Collector{m.lookups, m.queries, m.latency, m.changes, m.held,
-		t.gauge("nameplane_follow_names", "Names that are followed.", func() int { return len(t.names) }),
+		t.gauge("nameplane_follow_names", "Followed names.", func() int { return len(t.names) }),
 		t.gauge("nameplane_follow_followers", "Followers of names, each family counted.", func() int { return t.followers }),
 		t.gauge("nameplane_follow_failing", "Families of names whose last attempt failed.", t.failingLocked),
-		t.gauge("nameplane_follow_overdue", "Families of names that are due and wait for their turn.", t.overdueLocked),
-		t.gauge("nameplane_follow_longest_chain", "CNAMEs behind the followed name that has the most of them.", t.longestLocked),
+		t.gauge("nameplane_follow_overdue", "Families of names that are due and wait in a queue.", t.overdueLocked),
+		t.gauge("nameplane_follow_longest_chain", "Number of CNAMEs in the longest chain of a followed name.",
+			t.longestLocked),
 		t.gauge("nameplane_follow_oldest_success_timestamp_seconds",
-			"Of the names that had addresses, when the one that has had no answer for the longest was last answered; 0 without any.", t.oldestLocked),
-		t.gauge("nameplane_follow_next_attempt_timestamp_seconds", "When the next name is asked for; 0 without any.", t.soonestLocked),
+			"Oldest time of the last success among the names that had addresses; 0: none.", t.oldestLocked),
+		t.gauge("nameplane_follow_next_attempt_timestamp_seconds", "Time of the next query; 0: none.", t.soonestLocked),
 	}
 	for _, u := range t.upstreams {
 		out = append(out, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_follow_resolver_up",
@@ -73,7 +74,7 @@ func (t *Tracker) Collectors() []prometheus.Collector {
 	return out
 }
 
-// gauge is a metric that is read with the lock held.
+// gauge returns a metric whose value is read with t.mu held.
 func (t *Tracker) gauge(name, help string, value func() int) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 		t.mu.Lock()
@@ -102,10 +103,10 @@ func (t *Tracker) failingLocked() (n int) {
 	return n
 }
 
-// longestLocked counts the CNAMEs of the last answer, or as far as a lookup came that failed.
+// longestLocked returns the largest number of CNAMEs in a last answer, or in the part that a failed lookup followed.
 func (t *Tracker) longestLocked() (most int) {
 	for e := range t.entriesLocked {
-		most = max(most, len(e.state.Way))
+		most = max(most, len(e.state.AnswerChain))
 		if e.state.Err != nil {
 			most = max(most, len(e.state.Err.Chain))
 		}
@@ -128,7 +129,7 @@ func (t *Tracker) oldestLocked() int {
 
 func (t *Tracker) soonestLocked() int {
 	var soonest time.Time
-	for _, q := range []queue{t.queue, t.doubtful} {
+	for _, q := range []queue{t.queue, t.failing} {
 		if len(q) > 0 && (soonest.IsZero() || q[0].due.Before(soonest)) {
 			soonest = q[0].due
 		}
@@ -136,7 +137,7 @@ func (t *Tracker) soonestLocked() int {
 	return unix(soonest)
 }
 
-// unix is a moment as metrics have it; 0: none.
+// unix returns a time as metrics have it; 0: none.
 func unix(at time.Time) int {
 	if at.IsZero() {
 		return 0
@@ -146,7 +147,7 @@ func unix(at time.Time) int {
 
 func (t *Tracker) overdueLocked() int {
 	n, now := 0, time.Now()
-	for _, q := range []queue{t.queue, t.doubtful} {
+	for _, q := range []queue{t.queue, t.failing} {
 		for _, e := range q {
 			if e.due.Before(now) {
 				n++

@@ -16,14 +16,14 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// exchange is an Exchanger made of a function.
+// exchange is an Exchanger that calls a function.
 type exchange func(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error)
 
 func (e exchange) Exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	return e(ctx, server, query)
 }
 
-// replyOf reads a reply: an RCODE, then records, those of the authority section behind "/".
+// replyOf parses a reply: an RCODE, then records; "/" marks records of the authority section.
 func replyOf(t *testing.T, query *dns.Msg, text string) *dns.Msg {
 	t.Helper()
 	r := new(dns.Msg).SetReply(query)
@@ -54,14 +54,19 @@ func TestReplies(t *testing.T) {
 		reply string // to the question for cdn.example.net. A; other questions get SERVFAIL
 		want  string
 	}{
-		{"several addresses", "NOERROR\ncdn.example.net. 60 A 203.0.113.2\ncdn.example.net. 50 A 203.0.113.1\ncdn.example.net. 70 A 203.0.113.2",
+		{"several addresses",
+			"NOERROR\ncdn.example.net. 60 A 203.0.113.2\ncdn.example.net. 50 A 203.0.113.1\ncdn.example.net. 70 A 203.0.113.2",
 			"found 203.0.113.1 203.0.113.2 ttl 50"},
 		{"another case", "NOERROR\nCDN.Example.NET. 60 A 203.0.113.2", "found 203.0.113.2 ttl 60"},
-		{"the address of another name comes along", "NOERROR\nwww.example.net. 60 A 203.0.113.66\ncdn.example.net. 60 A 203.0.113.1",
+		{"with an address of another name", "NOERROR\nwww.example.net. 60 A 203.0.113.66\ncdn.example.net. 60 A 203.0.113.1",
 			"found 203.0.113.1 ttl 60"},
-		{"an address behind the end of the chain", "NOERROR\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 CNAME evil.example.org.\nevil.example.org. 60 A 203.0.113.66",
+		{"an address behind the end of the chain",
+			"NOERROR\ncdn.example.net. 60 A 203.0.113.1\ncdn.example.net. 60 CNAME evil.example.org.\n" +
+				"evil.example.org. 60 A 203.0.113.66",
 			"found 203.0.113.1 ttl 60"},
-		{"a chain in any order", "NOERROR\nb.example.org. 60 A 203.0.113.1\na.example.org. 40 CNAME b.example.org.\ncdn.example.net. 50 CNAME a.example.org.",
+		{"a chain in any order",
+			"NOERROR\nb.example.org. 60 A 203.0.113.1\na.example.org. 40 CNAME b.example.org.\n" +
+				"cdn.example.net. 50 CNAME a.example.org.",
 			"found 203.0.113.1 ttl 40"},
 		{"an escaped dot is no label", "NOERROR\ncdn\\.example.net. 60 A 203.0.113.66", "bogus, before that nothing"},
 		{"only others' addresses", "NOERROR\nwww.example.net. 60 A 203.0.113.66", "bogus, before that nothing"},
@@ -71,12 +76,16 @@ func TestReplies(t *testing.T) {
 		{"nothing, proven", "NOERROR\n/ example.net. 300 " + soa + "90", "nodata; proven; next 1m30s"},
 		{"nothing, proven for less", "NOERROR\n/ example.net. 80 " + soa + "90", "nodata; proven; next 1m20s"},
 		{"nothing for a year", "NOERROR\n/ example.net. 31536000 " + soa + "31536000", "nodata; proven; next 30m0s"},
-		{"nothing at the end of a chain", "NOERROR\ncdn.example.net. 50 CNAME a.example.org.\n/ example.org. 300 " + soa + "90", "nodata; proven; next 50s"},
-		{"no name at the end of a chain", "NXDOMAIN\ncdn.example.net. 500 CNAME a.example.org.\n/ example.org. 300 " + soa + "90", "nxdomain; proven; next 1m30s"},
+		{"nothing at the end of a chain", "NOERROR\ncdn.example.net. 50 CNAME a.example.org.\n/ example.org. 300 " + soa +
+			"90", "nodata; proven; next 50s"},
+		{"no name at the end of a chain", "NXDOMAIN\ncdn.example.net. 500 CNAME a.example.org.\n/ example.org. 300 " + soa +
+			"90", "nxdomain; proven; next 1m30s"},
 		{"no name, not proven", "NXDOMAIN", "nxdomain; next 30s"},
 		{"nothing, not proven", "NOERROR", "nodata; next 30s"},
 		{"the SOA of a zone elsewhere proves nothing", "NOERROR\n/ example.org. 300 " + soa + "90", "nodata; next 30s"},
-		{"nor that of the zone where the chain began", "NOERROR\ncdn.example.net. 50 CNAME a.example.org.\n/ example.net. 300 " + soa + "90", "servfail, before that nothing"},
+		{"nor that of the zone where the chain began",
+			"NOERROR\ncdn.example.net. 50 CNAME a.example.org.\n/ example.net. 300 " + soa + "90",
+			"servfail, before that nothing"},
 		{"a referral", "NOERROR\n/ net. 300 NS a.example.org.", "lame, before that nothing"},
 		{"not an authority", "NOTAUTH", "lame, before that nothing"},
 		{"not implemented", "NOTIMP", "formerr, before that nothing"},
@@ -91,10 +100,10 @@ func TestReplies(t *testing.T) {
 					}
 					return replyOf(t, query, tt.reply), nil
 				})
-				r := newRig(simnet.New(1), follow.Options{Exchanger: ex, Rand: noJitter}, "192.0.2.53")
+				r := newTestEnv(simnet.New(1), follow.Options{Exchanger: ex, Rand: noJitter}, "192.0.2.53")
 				r.Follow(name(target), follow.IPv4)
 				r.start(t)
-				got := r.know(target, follow.IPv4)
+				got := r.stateText(target, follow.IPv4)
 				if s, _ := r.State(name(target), follow.IPv4); len(s.Addrs) == 0 && s.Err == nil {
 					if s.Proven {
 						got += "; proven"
@@ -109,15 +118,16 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestQuery sees what is asked: with recursion, and for replies of 1232 octets.
+// TestQuery checks the queries: recursion is desired, and replies may have 1232 bytes.
 func TestQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		ex := exchange(func(_ context.Context, server resolve.Server, m *dns.Msg) (*dns.Msg, error) {
-			asked = append(asked, fmt.Sprintln(server, m.Question[0].Name, m.Question[0].Qtype, m.RecursionDesired, m.IsEdns0().UDPSize()))
+			asked = append(asked, fmt.Sprintln(server, m.Question[0].Name, m.Question[0].Qtype, m.RecursionDesired,
+				m.IsEdns0().UDPSize()))
 			return replyOf(t, m, "NOERROR"), nil
 		})
-		r := newRig(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
+		r := newTestEnv(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
 		r.Follow(name(target), follow.IPv6)
 		r.start(t)
 		if want := "192.0.2.53:53 cdn.example.net. 28 true 1232\n"; strings.Join(asked, "") != want {
@@ -126,7 +136,7 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// TestErrorTexts sees that people are told what a resolver says of its failure, and what the system says of ours.
+// TestErrorTexts checks that errors contain the resolver's extended error, or the error of the operating system.
 func TestErrorTexts(t *testing.T) {
 	tests := []struct {
 		name string
@@ -149,7 +159,7 @@ func TestErrorTexts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(simnet.New(1), follow.Options{Exchanger: tt.ex}, "192.0.2.53")
+				r := newTestEnv(simnet.New(1), follow.Options{Exchanger: tt.ex}, "192.0.2.53")
 				r.Follow(name(target), follow.IPv4)
 				r.start(t)
 				s, _ := r.State(name(target), follow.IPv4)
@@ -161,16 +171,16 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestAround has a resolver that fails at chains which are too long for it, and at loops, as they do. The rest is walked from
-// here, and what is wrong with the names is told by its own name.
-func TestAround(t *testing.T) {
+// TestResolverFollowsFewerLinks has a resolver that returns SERVFAIL for loops and for chains that are too long for it,
+// as real ones do. The tracker follows the rest of the chain itself, and reports the real cause.
+func TestResolverFollowsFewerLinks(t *testing.T) {
 	const most = 3 // CNAMEs that the resolver follows
 	for _, tt := range []struct {
 		name  string
-		links int // between n0 and the addresses
+		links int // CNAMEs between n0 and the addresses
 		loop  bool
 		want  string
-		chain int // as far as it was walked
+		chain int // CNAMEs that were followed
 	}{
 		{"within its bounds", 3, false, "found 203.0.113.1 ttl 60", 3},
 		{"beyond them", 4, false, "found 203.0.113.1 ttl 60", 4},
@@ -185,17 +195,17 @@ func TestAround(t *testing.T) {
 					asked++
 					return replyOf(t, query, chained(query.Question[0], tt.links, tt.loop, most)), nil
 				})
-				r := newRig(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
+				r := newTestEnv(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
 				r.start(t)
 				r.Follow(name("n0.example.net."), follow.IPv4)
 				r.until(time.Second)
 				st, _ := r.State(name("n0.example.net."), follow.IPv4)
-				chain := st.Way
+				chain := st.AnswerChain
 				if st.Err != nil {
 					chain = st.Err.Chain
 				}
 				if got := brief(st); got != tt.want || len(chain) != tt.chain {
-					t.Errorf("%s by %d CNAMEs, want %s by %d", got, len(chain), tt.want, tt.chain)
+					t.Errorf("%s after %d CNAMEs, want %s after %d", got, len(chain), tt.want, tt.chain)
 				}
 				if asked > 2*17 {
 					t.Errorf("asked %d times", asked)
@@ -205,8 +215,8 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// chained is the reply to a question for a name of n0, n1, ..., of which each leads to the next, by a resolver that follows so
-// many.
+// chained returns the reply to a question for one of the names n0, n1, ..., each a CNAME of the next. The resolver
+// follows up to most CNAMEs.
 func chained(q dns.Question, links int, loop bool, most int) string {
 	var at int
 	fmt.Sscanf(q.Name, "n%d.", &at)

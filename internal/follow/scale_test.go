@@ -19,7 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// targets puts n names with addresses of both families on a server.
+// targets creates n names with addresses of both families on a server.
 func targets(t *testing.T, net *simnet.Net, n, ttl int) []dnsname.Name {
 	t.Helper()
 	s := net.MustServer("192.0.2.53", "zone example.net.\nlatency 5ms 50ms")
@@ -36,7 +36,7 @@ func targets(t *testing.T, net *simnet.Net, n, ttl int) []dnsname.Name {
 	return out
 }
 
-// busiest is the most queries that arrived in any second.
+// busiest returns the largest number of queries that arrived in any second.
 func busiest(history []simnet.Query) int {
 	most, first := 0, 0
 	for i, q := range history {
@@ -48,12 +48,12 @@ func busiest(history []simnet.Query) int {
 	return most
 }
 
-// TestCoalescing has 10,000 followers of 50 targets: 100 lookups a cycle.
+// TestCoalescing has 10,000 followers of 50 targets: 100 lookups per cycle.
 func TestCoalescing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 50, 300)
-		r := newRig(net, follow.Options{}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{}, "192.0.2.53")
 		r.start(t)
 		for i := range 10_000 {
 			r.Follow(names[i%50], follow.Both)
@@ -68,18 +68,18 @@ func TestCoalescing(t *testing.T) {
 	})
 }
 
-// TestHundredThousand has 100,000 followers of 1,000 targets with a TTL of 60 s, which must do with 40 queries in any second,
-// and every name known afresh within its TTL.
+// TestHundredThousand has 100,000 followers of 1,000 targets with a TTL of 60 s. At most 40 queries may be sent in any
+// second, and every name must be refreshed within its TTL.
 func TestHundredThousand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 1000, 60)
-		r := newRig(net, follow.Options{Rate: 40}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rate: 40}, "192.0.2.53")
 		r.start(t)
 		for i := range 100_000 {
 			r.Follow(names[i%1000], follow.Both)
 		}
-		r.until(2 * time.Minute) // to begin with, 2,000 lookups take 50 s
+		r.until(2 * time.Minute) // the first 2,000 lookups take 50 s
 		net.Forget()
 		for range 24 {
 			time.Sleep(5 * time.Second)
@@ -100,14 +100,14 @@ func TestHundredThousand(t *testing.T) {
 	})
 }
 
-// TestHundredThousandCached does the same through a resolver with a cache, as most are: it has nothing new before a TTL is
-// over, so what counts is that it is asked soon after that, and no more often.
+// TestHundredThousandCached does the same through a resolver with a cache, as most have. The cache has nothing new
+// before a TTL expires. So names must be queried soon after that, but not more often.
 func TestHundredThousandCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 1000, 60)
 		net.MustServer("192.0.2.1", "forward . 192.0.2.53\nlatency 1ms")
-		r := newRig(net, follow.Options{}, "192.0.2.1")
+		r := newTestEnv(net, follow.Options{}, "192.0.2.1")
 		r.start(t)
 		for i := range 100_000 {
 			r.Follow(names[i%1000], follow.Both)
@@ -123,8 +123,8 @@ func TestHundredThousandCached(t *testing.T) {
 				latest = max(latest, -time.Until(s.ValidUntil))
 			}
 		}
-		// A second at most after its end, and 1.25 s more for one that is asked together with the other family of its name, where the
-		// cache had these from two different seconds.
+		// At most one second after its expiry. Add 1.25 s for a name that is queried together with its other family, where
+		// the cache had fetched the two in different seconds.
 		if latest > 2300*time.Millisecond {
 			t.Errorf("a name was asked %v after the end of its TTL", latest)
 		}
@@ -137,37 +137,37 @@ func TestHundredThousandCached(t *testing.T) {
 		if rate := float64(asked) / 120; rate > 40 {
 			t.Errorf("%.1f queries/s", rate)
 		}
-		if n := len(r.toldSince(0)); n != 2000 {
-			t.Errorf("%d changes were told, want the first 2000", n)
+		if n := len(r.changesSince(0)); n != 2000 {
+			t.Errorf("%d changes were reported, want the first 2000", n)
 		}
 		t.Logf("%.1f queries/s, at most %v after the end of a TTL", float64(asked)/120, latest)
 	})
 }
 
-// TestRate gives the tracker more to do than it may.
+// TestRate gives the tracker more work than its rate limit allows.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 1500, 3600)
-		r := newRig(net, follow.Options{Rate: 50, Parallel: 64}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rate: 50, Parallel: 64}, "192.0.2.53")
 		for _, n := range names {
 			r.Follow(n, follow.Both)
 		}
 		r.start(t)
-		// One that is asked for now does not wait for the 3,000 others.
+		// A refreshed name does not wait for the 3,000 others.
 		r.until(10 * time.Second)
-		told := len(r.toldSince(0))
+		before := len(r.changesSince(0))
 		r.Refresh(names[0])
 		r.until(12 * time.Second)
-		if n := len(r.toldSince(told)); n > 100 {
-			t.Errorf("%d told in two seconds", n)
+		if n := len(r.changesSince(before)); n > 100 {
+			t.Errorf("%d reported in two seconds", n)
 		}
 		if s, _ := r.State(names[0], follow.IPv4); s.Answer != follow.Found || time.Until(s.ValidUntil) < 3597*time.Second {
-			t.Errorf("the one that was to be refreshed is %s, valid for %v", brief(s), time.Until(s.ValidUntil))
+			t.Errorf("the refreshed name is %s, valid for %v", brief(s), time.Until(s.ValidUntil))
 		}
 		r.until(65 * time.Second)
-		if n := len(r.toldSince(0)); n != 3000+2 { // the one that was refreshed twice
-			t.Errorf("%d of 3000 were told", n)
+		if n := len(r.changesSince(0)); n != 3000+2 { // the refreshed name is reported twice
+			t.Errorf("%d of 3000 were reported", n)
 		}
 		if n := busiest(net.History()); n != 50 {
 			t.Errorf("%d queries in the busiest second, want 50", n)
@@ -175,20 +175,20 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRateOverTCP has every reply over UDP cut off: what is asked again counts too.
+// TestRateOverTCP truncates every reply over UDP: the repetitions over TCP count against the limit too.
 func TestRateOverTCP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 200, 3600)
 		net.MustServer("192.0.2.53", "fault truncate")
-		r := newRig(net, follow.Options{Rate: 50, Parallel: 64}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rate: 50, Parallel: 64}, "192.0.2.53")
 		for _, n := range names {
 			r.Follow(n, follow.IPv4)
 		}
 		r.start(t)
 		r.until(20 * time.Second)
-		if n := len(r.toldSince(0)); n != 200 {
-			t.Errorf("%d of 200 were told", n)
+		if n := len(r.changesSince(0)); n != 200 {
+			t.Errorf("%d of 200 were reported", n)
 		}
 		if n := busiest(net.History()); n > 50 {
 			t.Errorf("%d queries in the busiest second, want at most 50", n)
@@ -196,12 +196,12 @@ func TestRateOverTCP(t *testing.T) {
 	})
 }
 
-// TestRefreshFlood refreshes more names all the time than the tracker may ask for. Another is asked for nevertheless.
+// TestRefreshFlood refreshes more names all the time than the tracker may query. Another name is queried nevertheless.
 func TestRefreshFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 201, 60)
-		r := newRig(net, follow.Options{Rate: 20, Parallel: 64}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rate: 20, Parallel: 64}, "192.0.2.53")
 		for _, n := range names {
 			r.Follow(n, follow.Both)
 		}
@@ -218,8 +218,8 @@ func TestRefreshFlood(t *testing.T) {
 	})
 }
 
-// TestDeadNames follows names on which the resolver is silent, as their owners can arrange, beside others. These neither
-// fail nor wait.
+// TestDeadNames follows names for which the resolver never replies, as their owners can arrange, and other names. The
+// others neither fail nor wait.
 func TestDeadNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ex := exchange(func(ctx context.Context, _ resolve.Server, m *dns.Msg) (*dns.Msg, error) {
@@ -229,7 +229,7 @@ func TestDeadNames(t *testing.T) {
 			}
 			return replyOf(t, m, "NOERROR\n"+m.Question[0].Name+" 60 A 203.0.113.1"), nil
 		})
-		r := newRig(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
+		r := newTestEnv(simnet.New(1), follow.Options{Exchanger: ex}, "192.0.2.53")
 		r.start(t)
 		var good []dnsname.Name
 		for i := range 20 {
@@ -240,7 +240,7 @@ func TestDeadNames(t *testing.T) {
 		for i := range 200 {
 			r.Follow(name(fmt.Sprintf("dead%d.example.net.", i)), follow.Both)
 		}
-		for age := 120; age < 1200; age += 5 { // 120: when each of them has been asked for once
+		for age := 120; age < 1200; age += 5 { // after 120 s each name has been queried once
 			r.until(time.Duration(age) * time.Second)
 			for _, n := range good {
 				if s, _ := r.State(n, follow.IPv4); s.Err != nil || time.Since(s.ValidUntil) > 0 {
@@ -251,14 +251,16 @@ func TestDeadNames(t *testing.T) {
 	})
 }
 
-// TestSpread restarts with 5,000 names whose TTL of an hour is over: they are asked for all through the interval.
+// TestSpread restarts with 5,000 names whose TTL of an hour has expired: the queries are spread over the whole
+// interval.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 5000, 3600)
-		r := newRig(net, follow.Options{}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{}, "192.0.2.53")
 		r.start(t)
-		old := follow.State{Addrs: addrs("203.0.113.1"), TTL: time.Hour, Answer: follow.Found, ValidUntil: time.Now().Add(-time.Hour)}
+		old := follow.State{Addrs: addrs("203.0.113.1"), TTL: time.Hour, Answer: follow.Found,
+			ValidUntil: time.Now().Add(-time.Hour)}
 		for _, n := range names {
 			r.Seed(n, follow.IPv4, old)
 			r.Follow(n, follow.IPv4)
@@ -266,7 +268,7 @@ func TestSpread(t *testing.T) {
 		r.until(1801 * time.Second)
 		minutes, seen := make([]int, 30), map[dnsname.Name]bool{}
 		for _, q := range net.History() {
-			if !seen[q.Name] { // the first of them are due again at the end
+			if !seen[q.Name] { // the first ones are due again at the end
 				minutes[q.At/time.Minute]++
 			}
 			seen[q.Name] = true
@@ -275,27 +277,31 @@ func TestSpread(t *testing.T) {
 			t.Errorf("%d names were asked for, want 5000", len(seen))
 		}
 		for i, n := range minutes {
-			if n < 80 || n > 260 { // 167 are expected, and 13 the standard deviation
+			if n < 80 || n > 260 { // 167 expected, with a standard deviation of 13
 				t.Errorf("%d queries in minute %d", n, i)
 			}
 		}
-		if n := len(r.toldSince(0)); n != 0 {
+		if n := len(r.changesSince(0)); n != 0 {
 			t.Errorf("%d changes of what was known", n)
 		}
 	})
 }
 
-// BenchmarkCycle refreshes 1,000 targets with 100,000 followers once: with replies out of nothing, which is the tracker's own
-// work, and over sockets, with the client's work and that of the server at the other end.
+// BenchmarkCycle refreshes 1,000 targets with 100,000 followers once. "tracker" gets replies without a network, to
+// measure the tracker itself. "udp" uses sockets and includes the client and the server.
 func BenchmarkCycle(b *testing.B) {
-	instant := exchange(func(_ context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) { return answer(query), nil })
+	instant := exchange(func(_ context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
+		return answer(query),
+			nil
+	})
 	b.Run("tracker", func(b *testing.B) { benchmarkCycle(b, instant, "192.0.2.53") })
 	b.Run("udp", func(b *testing.B) {
 		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 		if err != nil {
 			b.Fatal(err)
 		}
-		server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { w.WriteMsg(answer(m)) })}
+		handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { w.WriteMsg(answer(m)) })
+		server := &dns.Server{PacketConn: conn, Handler: handler}
 		go server.ActivateAndServe()
 		b.Cleanup(func() { server.Shutdown() })
 		benchmarkCycle(b, &resolve.Client{}, conn.LocalAddr().String())
@@ -323,7 +329,8 @@ func benchmarkCycle(b *testing.B, ex resolve.Exchanger, server string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tr := follow.New(follow.Options{Exchanger: counted, Servers: []resolve.Server{srv}, Changed: func(follow.Change) {}, Rate: 1 << 20})
+	tr := follow.New(follow.Options{Exchanger: counted, Servers: []resolve.Server{srv}, Changed: func(follow.Change) {},
+		Rate: 1 << 20})
 	var names []dnsname.Name
 	for i := range 1000 {
 		names = append(names, name(fmt.Sprintf("t%d.example.net.", i)))
@@ -343,7 +350,7 @@ func benchmarkCycle(b *testing.B, ex resolve.Exchanger, server string) {
 	cycle(2000)
 	b.ReportAllocs()
 	for b.Loop() {
-		// Those in flight still are not asked again, so a few of a cycle may be missing.
+		// Names in flight are not queried again, so a few queries of a cycle may be missing.
 		want := done.Load() + 1990
 		for _, n := range names {
 			tr.Refresh(n)
@@ -353,13 +360,14 @@ func benchmarkCycle(b *testing.B, ex resolve.Exchanger, server string) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/2000, "µs/lookup")
 }
 
-// BenchmarkMemory shows what one followed family of a name takes, once it is known.
+// BenchmarkMemory measures the memory of one followed family of a name after its first answer.
 func BenchmarkMemory(b *testing.B) {
 	const n = 50_000
 	before := heap()
 	var done atomic.Int64
 	ex := exchange(func(_ context.Context, _ resolve.Server, m *dns.Msg) (*dns.Msg, error) { return answer(m), nil })
-	tr := follow.New(follow.Options{Exchanger: ex, Servers: make([]resolve.Server, 1), Rate: 1 << 20, Changed: func(follow.Change) { done.Add(1) }})
+	tr := follow.New(follow.Options{Exchanger: ex, Servers: make([]resolve.Server, 1), Rate: 1 << 20,
+		Changed: func(follow.Change) { done.Add(1) }})
 	for i := range n {
 		tr.Follow(name(fmt.Sprintf("host-%d.cdn.example.net.", i)), follow.Both)
 	}
@@ -370,7 +378,7 @@ func BenchmarkMemory(b *testing.B) {
 		time.Sleep(time.Millisecond)
 	}
 	for b.Loop() {
-		b.ReportMetric(float64(heap()-before-8<<20)/n/2, "B/family") // without the limiter's ring
+		b.ReportMetric(float64(heap()-before-8<<20)/n/2, "B/family") // without the ring buffer of the limiter
 	}
 	cancel()
 	<-ended

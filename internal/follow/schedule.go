@@ -11,37 +11,37 @@ import (
 
 // node is a followed name.
 type node struct {
-	name    dnsname.Name
-	entries [len(families)]*entry // nil where the family is not followed
-	telling bool                  // a callback is running, or about to
-	landed  chan struct{}         // closed when nothing of it is in flight any more; nil: nobody waits for that
+	name      dnsname.Name
+	entries   [len(families)]*entry // nil: the family is not followed
+	reporting bool                  // a callback is running or about to run
+	idle      chan struct{}         // closed when no lookup of the name is in flight; nil: no waiter
 }
 
-// entry is one family of a followed name. It stays while it is in flight, even if all its followers have gone: one who
-// comes back gets the result of the lookup that is under way.
+// entry is one family of a followed name. It stays while a lookup is in flight, even if all followers are gone: a
+// follower that returns gets the result of that lookup.
 type entry struct {
 	node      *node
 	followers int
-	state     *State // replaced, never changed
-	told      *State // what followers know
+	state     *State // replaced, never modified
+	reported  *State // last state that followers know
 
-	due      time.Time     // zero: before all others
-	early    time.Duration // how much sooner than due would do as well
-	late     time.Duration // and how much later
-	place    int           // in the queue
-	inFlight bool          // is being asked for, and not in the queue
-	doubtful bool          // waits in the queue of those that failed, or is in flight as one of them
-	wanted   bool          // somebody wants to know what comes of it
-	news     bool          // and it has come
-	pieces   []piece       // of the last answer, if that has a chain; else the state tells
-	cached   bool          // the resolver has it in a cache, where it cannot be renewed before its TTL is over
+	due        time.Time     // time of the next query; zero: before all other entries
+	early      time.Duration // how much before due the query may be sent
+	late       time.Duration // how much after due the query may be sent
+	index      int           // index in the queue
+	inFlight   bool          // a lookup is running; the entry is in no queue
+	failing    bool          // is in the queue Tracker.failing, or in flight from there
+	refreshing bool          // a Refresh waits for the result
+	refreshed  bool          // the result of a Refresh is not reported yet
+	cachedSets []cachedSet   // record sets of the last answer, if it had a chain; else state has them
+	viaCache   bool          // the resolver answers from a cache, so a query before the TTL expires gets nothing new
 }
 
 func (e *entry) family() Family {
 	return families[slices.Index(e.node.entries[:], e)]
 }
 
-// other is the other family of the name, if that is followed; else nil.
+// other returns the other family of the name, or nil if that is not followed.
 func (e *entry) other() *entry {
 	o := e.node.entries[1-slices.Index(e.node.entries[:], e)]
 	if o == nil || o.followers == 0 {
@@ -50,13 +50,13 @@ func (e *entry) other() *entry {
 	return o
 }
 
-// wait makes an entry due.
-func (e *entry) wait(now time.Time, s span) {
+// schedule sets the time of the next query.
+func (e *entry) schedule(now time.Time, s span) {
 	e.due, e.early, e.late = now.Add(s.wait), s.wait-s.from, s.until-s.wait
 }
 
-// meet is a moment near the entry's own at which another would have it asked as well; not ok, if there is none.
-func (e *entry) meet(o *entry) (at time.Time, ok bool) {
+// commonTime returns a time within the bounds of both entries, as near to e.due as possible; false: there is none.
+func (e *entry) commonTime(o *entry) (at time.Time, ok bool) {
 	at = o.due
 	if from := e.due.Add(-e.early); at.Before(from) {
 		at = from
@@ -67,27 +67,27 @@ func (e *entry) meet(o *entry) (at time.Time, ok bool) {
 	return at, !at.Before(o.due.Add(-o.early)) && !at.After(o.due.Add(o.late))
 }
 
-// move gives an entry another moment within its bounds.
-func (e *entry) move(at time.Time) {
+// moveTo sets the time of the next query within the bounds.
+func (e *entry) moveTo(at time.Time) {
 	by := at.Sub(e.due)
 	e.due, e.early, e.late = at, e.early+by, e.late-by
 }
 
-// joinLocked has an entry that is about to wait asked together with the other family of its name, where the bounds of both
-// allow it: a target that moves with both is found to have moved in one moment, and not in two.
-func (t *Tracker) joinLocked(e *entry) {
+// alignLocked schedules an entry together with the other family of its name, where the bounds of both allow it. A
+// target that changes both families is then seen to change once, and not twice.
+func (t *Tracker) alignLocked(e *entry) {
 	o := e.other()
 	if o == nil || o.inFlight {
 		return
 	}
-	if at, ok := e.meet(o); ok {
-		e.move(at)
-		o.move(at)
-		t.lineOf(o).moved(o)
+	if at, ok := e.commonTime(o); ok {
+		e.moveTo(at)
+		o.moveTo(at)
+		t.queueOf(o).fix(o)
 	}
 }
 
-// nudge makes Run look at the queue.
+// nudge wakes Run.
 func (t *Tracker) nudge() {
 	select {
 	case t.wake <- struct{}{}:
@@ -95,7 +95,7 @@ func (t *Tracker) nudge() {
 	}
 }
 
-// startDue begins to ask for what is due, and tells how long to wait for the next; not ok, if that is not for the clock to say.
+// startDue starts the lookups that are due and returns how long to wait for the next; false: do not wait for a time.
 func (t *Tracker) startDue(ctx context.Context) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,19 +108,20 @@ func (t *Tracker) startDue(ctx context.Context) (wait time.Duration, ok bool) {
 		if e.due.After(now) {
 			return e.due.Sub(now), true
 		}
-		t.lineOf(e).remove(e)
+		t.queueOf(e).remove(e)
 		e.inFlight = true
 		t.inFlight++
-		if e.doubtful {
-			t.doubts++
+		if e.failing {
+			t.failingInFlight++
 		}
 		name, f := e.node.name, e.family()
-		t.running.Go(func() { t.finish(ctx, e, t.look(ctx, name, f)) })
+		t.running.Go(func() { t.finish(ctx, e, t.lookup(ctx, name, f)) })
 	}
 }
 
-// nextLocked is the entry to ask for next, now or later; nil, if there is none, or no slot for it. Names that failed get half of
-// the slots: each may hold one until it times out, and so many of them as one pleases would hold up all others.
+// nextLocked returns the next entry to query, now or later. It returns nil if there is none, or no slot for it. Names
+// that failed get half of the slots: each may hold a slot until it times out, and many of them would block all other
+// names.
 func (t *Tracker) nextLocked() *entry {
 	slots := t.upstreams.slots()
 	if t.inFlight >= slots {
@@ -130,68 +131,68 @@ func (t *Tracker) nextLocked() *entry {
 	if len(t.queue) > 0 {
 		next = t.queue[0]
 	}
-	if len(t.doubtful) > 0 && t.doubts < max(1, slots/2) && (next == nil || t.doubtful[0].due.Before(next.due)) {
-		next = t.doubtful[0]
+	if len(t.failing) > 0 && t.failingInFlight < max(1, slots/2) && (next == nil || t.failing[0].due.Before(next.due)) {
+		next = t.failing[0]
 	}
 	return next
 }
 
-// pushLocked makes an entry wait.
+// pushLocked puts an entry into its queue.
 func (t *Tracker) pushLocked(e *entry) {
-	e.doubtful = e.state.Err != nil
-	t.lineOf(e).push(e)
+	e.failing = e.state.Err != nil
+	t.queueOf(e).push(e)
 }
 
-// lineOf is the queue that an entry waits in.
-func (t *Tracker) lineOf(e *entry) *queue {
-	if e.doubtful {
-		return &t.doubtful
+// queueOf returns the queue of an entry.
+func (t *Tracker) queueOf(e *entry) *queue {
+	if e.failing {
+		return &t.failing
 	}
 	return &t.queue
 }
 
-// finish takes in what came of a lookup.
+// finish applies the outcome of a lookup.
 func (t *Tracker) finish(ctx context.Context, e *entry, o outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.nudge()
 	t.inFlight--
 	e.inFlight = false
-	if e.doubtful {
-		t.doubts--
+	if e.failing {
+		t.failingInFlight--
 	}
-	e.node.land()
+	e.node.signalIdle()
 	if e.followers == 0 {
 		t.dropLocked(e)
 		return
 	}
 	now := time.Now()
-	if ctx.Err() != nil { // given up, which says nothing of the name
-		e.wait(now, span{})
+	if ctx.Err() != nil { // cancelled, which is no failure of the name
+		e.schedule(now, span{})
 		t.pushLocked(e)
 		return
 	}
-	t.metrics.looked(e.family(), o)
-	o = e.uncounted(o, now)
+	t.metrics.countLookup(e.family(), o)
+	o = e.restoreTTLs(o, now)
 	s := e.state.after(o, now)
-	e.wait(now, t.waitLocked(e, &s, o, now))
-	t.joinLocked(e)
+	e.schedule(now, t.waitLocked(e, &s, o, now))
+	t.alignLocked(e)
 	s.NextAttempt = e.due
 	e.state = &s
 	t.pushLocked(e)
-	e.news, e.wanted = e.news || e.wanted, false
-	if !e.news && !s.differs(e.told) {
-		e.told = e.state // so that the old one is not kept
-	} else if !e.node.telling {
-		e.node.telling = true
+	e.refreshed, e.refreshing = e.refreshed || e.refreshing, false
+	if !e.refreshed && !s.differs(e.reported) {
+		e.reported = e.state // release the old state
+	} else if !e.node.reporting {
+		e.node.reporting = true
 		t.running.Go(func() {
-			t.await(ctx, e.node)
-			t.tell(e.node)
+			t.awaitIdle(ctx, e.node)
+			t.report(e.node)
 		})
 	}
 }
 
-// waitLocked is how long to wait for the next attempt after the state became s.
+// waitLocked returns the wait until the next attempt after the state became s.
 func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) span {
 	switch {
 	case o.err != nil:
@@ -199,39 +200,39 @@ func (t *Tracker) waitLocked(e *entry, s *State, o outcome, now time.Time) span 
 	case o.answer != Found:
 		return t.timing.negative(o.ttl)
 	}
-	if o.ttl < s.TTL { // a cache gave us the rest of what we had, or of what it fetched for somebody else
-		e.cached = e.cached || now.Before(e.state.ValidUntil)
-		return t.timing.rest(o.ttl)
+	if o.ttl < s.TTL { // a cache returned the remainder of our answer, or of one that it fetched for another client
+		e.viaCache = e.viaCache || now.Before(e.state.ValidUntil)
+		return t.timing.remainder(o.ttl)
 	}
-	return t.timing.fresh(o.ttl, e.cached)
+	return t.timing.fresh(o.ttl, e.viaCache)
 }
 
-// dropLocked forgets an entry that nobody follows, and its name if that was all of it.
+// dropLocked removes an entry without followers, and its node if that was the last entry.
 func (t *Tracker) dropLocked(e *entry) {
 	if e.followers > 0 || e.inFlight {
 		return
 	}
 	n := e.node
 	if i := slices.Index(n.entries[:], e); i >= 0 {
-		t.lineOf(e).remove(e)
+		t.queueOf(e).remove(e)
 		n.entries[i] = nil
 	}
 	t.dropNameLocked(n)
 }
 
-// dropNameLocked forgets a name that has nothing left. One whose callback is running stays, so that the name's next
-// follower is not told at the same time.
+// dropNameLocked removes a node without entries. A node whose callback is running stays, so that a callback for the
+// next follower of the name cannot overlap with it.
 func (t *Tracker) dropNameLocked(n *node) {
-	if n.entries == [len(families)]*entry{} && !n.telling {
+	if n.entries == [len(families)]*entry{} && !n.reporting {
 		delete(t.names, n.name)
 	}
 }
 
-// land tells who waits for it that nothing of the name is in flight.
-func (n *node) land() {
-	if n.landed != nil && !n.inFlight() {
-		close(n.landed)
-		n.landed = nil
+// signalIdle wakes awaitIdle if no lookup of the name is in flight.
+func (n *node) signalIdle() {
+	if n.idle != nil && !n.inFlight() {
+		close(n.idle)
+		n.idle = nil
 	}
 }
 
@@ -239,31 +240,31 @@ func (n *node) inFlight() bool {
 	return slices.ContainsFunc(n.entries[:], func(e *entry) bool { return e != nil && e.inFlight })
 }
 
-// await waits a moment for what of a name is in flight.
-func (t *Tracker) await(ctx context.Context, n *node) {
+// awaitIdle waits up to familyWait for the lookups of a name that are in flight.
+func (t *Tracker) awaitIdle(ctx context.Context, n *node) {
 	t.mu.Lock()
 	if !n.inFlight() {
 		t.mu.Unlock()
 		return
 	}
-	if n.landed == nil {
-		n.landed = make(chan struct{})
+	if n.idle == nil {
+		n.idle = make(chan struct{})
 	}
-	landed := n.landed
+	idle := n.idle
 	t.mu.Unlock()
-	timer := time.NewTimer(together)
+	timer := time.NewTimer(familyWait)
 	defer timer.Stop()
 	select {
-	case <-landed:
+	case <-idle:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
-// tell calls back for a name until its followers know everything.
-func (t *Tracker) tell(n *node) {
+// report calls Changed for a name until its followers know the current state.
+func (t *Tracker) report(n *node) {
 	for {
-		c, ok := t.untold(n)
+		c, ok := t.nextChange(n)
 		if !ok {
 			return
 		}
@@ -272,56 +273,56 @@ func (t *Tracker) tell(n *node) {
 	}
 }
 
-// untold is a change that the followers of a name do not know. From here on they do.
-func (t *Tracker) untold(n *node) (Change, bool) {
+// nextChange returns a change that is not reported yet, and marks it as reported.
+func (t *Tracker) nextChange(n *node) (Change, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, e := range n.entries {
-		if e == nil || e.followers == 0 || !e.news && !e.state.differs(e.told) {
+		if e == nil || e.followers == 0 || !e.refreshed && !e.state.differs(e.reported) {
 			continue
 		}
-		c := Change{Name: n.name, Family: families[i], Old: *e.told, New: *e.state}
-		e.told, e.news = e.state, false
+		c := Change{Name: n.name, Family: families[i], Old: *e.reported, New: *e.state}
+		e.reported, e.refreshed = e.state, false
 		return c, true
 	}
-	n.telling = false
+	n.reporting = false
 	t.dropNameLocked(n)
 	return Change{}, false
 }
 
-// queue is a heap of the entries that wait, the next one first.
+// queue is a heap of waiting entries, the next one first.
 type queue []*entry
 
 func (q *queue) push(e *entry) { heap.Push((*byDue)(q), e) }
 
 func (q *queue) remove(e *entry) {
-	if e.place < len(*q) && (*q)[e.place] == e {
-		heap.Remove((*byDue)(q), e.place)
+	if e.index < len(*q) && (*q)[e.index] == e {
+		heap.Remove((*byDue)(q), e.index)
 	}
 }
 
-// move gives a waiting entry another time, and no choice.
-func (q *queue) move(e *entry, due time.Time) {
+// reschedule sets the time of a waiting entry, without bounds around it.
+func (q *queue) reschedule(e *entry, due time.Time) {
 	e.due, e.early, e.late = due, 0, 0
-	q.moved(e)
+	q.fix(e)
 }
 
-// moved takes in that a waiting entry has another time.
-func (q *queue) moved(e *entry) { heap.Fix((*byDue)(q), e.place) }
+// fix restores the heap after the time of an entry changed.
+func (q *queue) fix(e *entry) { heap.Fix((*byDue)(q), e.index) }
 
-// byDue is the queue as container/heap wants it.
+// byDue implements heap.Interface for queue.
 type byDue []*entry
 
 func (q byDue) Len() int           { return len(q) }
 func (q byDue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
 func (q byDue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
+	q[i].index, q[j].index = i, j
 }
 
 func (q *byDue) Push(x any) {
 	e := x.(*entry)
-	e.place = len(*q)
+	e.index = len(*q)
 	*q = append(*q, e)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Family is a kind of address, or a set of both.
+// Family is an address family, or the set of both.
 type Family uint8
 
 // The families.
@@ -19,10 +19,10 @@ const (
 	Both = IPv4 | IPv6
 )
 
-// families are the single ones, in the order of the entries of a node.
+// families has the single families, in the order of node.entries.
 var families = [...]Family{IPv4, IPv6}
 
-// String is the record type that holds addresses of the family.
+// String returns the record type that holds addresses of the family.
 func (f Family) String() string {
 	switch f {
 	case IPv4:
@@ -35,44 +35,44 @@ func (f Family) String() string {
 	return "none"
 }
 
-// Cause is how an attempt to learn a name's addresses ended. The words are for programs: they appear in APIs and metrics.
+// Cause is the result of an attempt to look up a name. The values are part of APIs and metrics.
 type Cause string
 
-// The answers: what somebody who knows has said.
+// Answers: the result is known.
 const (
 	Found    Cause = "found"
 	NoData   Cause = "nodata"   // the name exists without addresses of this family
 	NXDomain Cause = "nxdomain" // the name does not exist
 )
 
-// The failures: after these nothing is known that was not known before.
+// Failures: the attempt adds no knowledge about the name.
 const (
 	Timeout      Cause = "timeout"
-	Network      Cause = "network" // no way to the server, or it hung up
+	Network      Cause = "network" // the server is unreachable, or closed the connection
 	ServFail     Cause = "servfail"
 	Refused      Cause = "refused"
-	Lame         Cause = "lame"      // the server sends us elsewhere instead of answering
-	FormErr      Cause = "formerr"   // the server cannot read the query, or says so
-	Malformed    Cause = "malformed" // we cannot read the reply
-	Bogus        Cause = "bogus"     // the reply answers something that was not asked
-	Truncated    Cause = "truncated" // even over TCP
+	Lame         Cause = "lame"      // the server refers to other servers instead of answering
+	FormErr      Cause = "formerr"   // the server reports that it cannot read the query
+	Malformed    Cause = "malformed" // the reply cannot be parsed
+	Bogus        Cause = "bogus"     // the reply answers another question
+	Truncated    Cause = "truncated" // truncated even over TCP
 	Loop         Cause = "loop"
 	ChainTooLong Cause = "chain-too-long"
-	Rcode        Cause = "rcode" // any other RCODE; the detail names it
+	Rcode        Cause = "rcode" // any other RCODE; Error.Detail names it
 )
 
-// Link is one CNAME on the way from a name to its addresses.
+// Link is one CNAME in the chain from a name to its addresses.
 type Link struct {
 	Name, Target dnsname.Name
 	TTL          time.Duration
 }
 
-// Error is why an attempt failed.
+// Error says why an attempt failed.
 type Error struct {
 	Cause  Cause
-	Server string // the resolver that was asked last
-	Detail string // for people
-	Chain  []Link // as far as it was walked
+	Server string // the last resolver that was queried
+	Detail string // text for people
+	Chain  []Link // the CNAMEs followed before the failure
 }
 
 func (e *Error) Error() string {
@@ -93,30 +93,30 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// State is what is known of one family of a name, and how fresh that is.
+// State is the current knowledge about one family of a name.
 //
-// What was answered and what failed stand apart, so that a reader who sees only the newest State can decide: a failure
-// changes nothing but Err and Failures, and an answer without addresses leaves those of the last one that had some. It is
-// Answer that tells whether they still stand.
+// Answers and failures are kept apart, so that a reader of only the newest State can decide. A failure changes only Err
+// and Failures. An answer without addresses keeps the addresses of the last answer that had some; Answer says whether
+// they are still current.
 type State struct {
-	// Of the last answer that had addresses.
-	Addrs      []netip.Addr  // in order, each once; not to be changed
-	TTL        time.Duration // the least of the CNAMEs' and the addresses', not counted down by caches on the way
-	Chain      []Link        // not to be changed
-	Learned    time.Time     // when Addrs became what they are
-	ValidUntil time.Time     // when the TTL is over
+	// From the last answer with addresses.
+	Addrs      []netip.Addr  // sorted, without duplicates; do not modify
+	TTL        time.Duration // least TTL of the CNAMEs and the addresses, before caches counted it down
+	Chain      []Link        // the CNAMEs; do not modify
+	Learned    time.Time     // when Addrs changed
+	ValidUntil time.Time     // when the TTL expires
 
-	Answer      Cause     // of the last answer: Found, NoData, NXDomain; empty before the first
-	Way         []Link    // the CNAMEs of that answer, with addresses at their end or without; not to be changed
+	Answer      Cause     // last answer: Found, NoData or NXDomain; empty: none yet
+	AnswerChain []Link    // CNAMEs of the last answer, with or without addresses; do not modify
 	Proven      bool      // the negative answer had the SOA record of RFC 2308
-	Err         *Error    // why the last attempt failed; nil if it was answered
-	Failures    int       // attempts that failed since the last answer
-	Since       time.Time // since when Answer and the cause in Err are what they are
-	LastSuccess time.Time // the last answer that had addresses
+	Err         *Error    // why the last attempt failed; nil: it succeeded
+	Failures    int       // failed attempts since the last answer
+	Since       time.Time // when Answer or the cause in Err changed
+	LastSuccess time.Time // time of the last answer with addresses
 	NextAttempt time.Time
 }
 
-// Cause is how the last attempt ended; empty before the first.
+// Cause returns the result of the last attempt; empty: none yet.
 func (s State) Cause() Cause {
 	if s.Err != nil {
 		return s.Err.Cause
@@ -124,41 +124,41 @@ func (s State) Cause() Cause {
 	return s.Answer
 }
 
-// Change is what a follower is told.
+// Change is one reported change.
 type Change struct {
 	Name     dnsname.Name
-	Family   Family // one
+	Family   Family // a single family
 	Old, New State
 }
 
-// Same reports whether nothing has changed: it is told because somebody wanted to know.
+// Same reports whether nothing changed: the change only reports the end of a Refresh.
 func (c Change) Same() bool { return !c.Old.differs(&c.New) }
 
-// outcome is how one attempt ended.
+// outcome is the result of one attempt.
 type outcome struct {
-	answer Cause // empty: failed, see err
+	answer Cause // empty: the attempt failed, see err
 	err    *Error
 
-	addrs  []netip.Addr
-	own    time.Duration // TTL of the addresses
-	ttl    time.Duration // the least of it and those of the chain, or how long to believe that there are none
-	whole  time.Duration // ttl as the owners set theirs
-	chain  []Link
-	proven bool
+	addrs       []netip.Addr
+	addrTTL     time.Duration // TTL of the address records
+	ttl         time.Duration // least of addrTTL and the TTLs of the chain, or the negative TTL
+	originalTTL time.Duration // ttl as the zone owners set it, before caches counted it down
+	chain       []Link
+	proven      bool
 }
 
-// after is the state after an attempt. NextAttempt is left to the schedule.
+// after returns the state after an attempt, except NextAttempt.
 func (s State) after(o outcome, now time.Time) State {
 	was := s
 	if o.err != nil {
 		s.Err = o.err
 		s.Failures++
 	} else {
-		s.Answer, s.Proven, s.Way, s.Err, s.Failures = o.answer, o.proven, o.chain, nil, 0
+		s.Answer, s.Proven, s.AnswerChain, s.Err, s.Failures = o.answer, o.proven, o.chain, nil, 0
 	}
 	if o.answer == Found {
 		same := slices.Equal(was.Addrs, o.addrs)
-		s.TTL = o.whole
+		s.TTL = o.originalTTL
 		if !same {
 			s.Addrs, s.Learned = o.addrs, now
 		}
@@ -170,8 +170,8 @@ func (s State) after(o outcome, now time.Time) State {
 	return s
 }
 
-// differs reports whether a follower who knows s has something to learn from t. The moment of the last success, the next
-// attempt or one more failure of the same cause are there for those who ask.
+// differs reports whether a follower who knows s must be notified of t. The time of the last success, the next attempt
+// and repeated failures of the same cause are not reported.
 func (s *State) differs(t *State) bool {
 	return s.TTL != t.TTL || s.Answer != t.Answer || s.Cause() != t.Cause() || !slices.Equal(s.Addrs, t.Addrs)
 }

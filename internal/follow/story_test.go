@@ -20,15 +20,15 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-var update = flag.Bool("update", false, "write what happens into the stories")
+var update = flag.Bool("update", false, "write the actual events into the scenarios")
 
-// TestStories plays the files of testdata. Each tells, in its comment, what must happen; then come the scripts of the
-// servers (simnet), the steps of those who follow, and all that happens: every query, and every change that is told.
-// There is no jitter, unless a line "chance" begins the steps.
+// TestStories runs the scenarios in testdata. The comment of each file says what must happen. Then come the scripts of
+// the servers (simnet), the steps of the followers, and the expected events: every query and every reported change.
+// There is no jitter, unless the steps begin with a line "chance".
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -55,20 +55,20 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// story is one that is being played.
-type story struct {
-	*rig
+// scenario is a running scenario.
+type scenario struct {
+	*testEnv
 	t     *testing.T
 	lines []line
 }
 
-// line is something that happened.
+// line is one event.
 type line struct {
 	at   time.Duration
 	text string
 }
 
-// play plays a story and returns what happened.
+// play runs a scenario and returns its events.
 func play(t *testing.T, a *txtar.Archive) string {
 	net := simnet.New(1)
 	var servers []string
@@ -92,7 +92,7 @@ func play(t *testing.T, a *txtar.Archive) string {
 		}
 		opts.Rand, steps = func() float64 { return chance }, rest
 	}
-	s := &story{rig: newRig(net, opts, servers...), t: t}
+	s := &scenario{testEnv: newTestEnv(net, opts, servers...), t: t}
 	s.start(t)
 	for text := range strings.Lines(steps) {
 		s.step(strings.Fields(text))
@@ -101,8 +101,8 @@ func play(t *testing.T, a *txtar.Archive) string {
 	return s.log()
 }
 
-// step waits for the time of a step, and does it.
-func (s *story) step(words []string) {
+// step waits for the time of a step and executes it.
+func (s *scenario) step(words []string) {
 	s.t.Helper()
 	at, err := time.ParseDuration(words[0])
 	if err != nil {
@@ -147,8 +147,8 @@ func family(types []string) (f follow.Family) {
 	return f
 }
 
-// state writes down all that is known.
-func (s *story) state(n string, f follow.Family) {
+// state logs all fields of a state.
+func (s *scenario) state(n string, f follow.Family) {
 	st, _ := s.State(name(n), f)
 	text := fmt.Sprintf("state %s %v: %s", n, f, brief(st))
 	for i, l := range st.Chain {
@@ -167,13 +167,13 @@ func (s *story) state(n string, f follow.Family) {
 	s.lines = append(s.lines, line{s.net.Age(), text + fmt.Sprintf("; next attempt %v", since(st.NextAttempt))})
 }
 
-// log is what happened, in order. What happens at the same moment is in the order of its words.
-func (s *story) log() string {
+// log returns the events sorted by time; events of the same moment are sorted by text.
+func (s *scenario) log() string {
 	for _, q := range s.net.History() {
 		s.lines = append(s.lines, line{q.At, fmt.Sprintf("ask %s://%v %v %v", q.Transport, q.Server.Addr(), q.Name, q.Type)})
 	}
-	for _, c := range s.toldSince(0) {
-		s.lines = append(s.lines, line{c.at, fmt.Sprintf("told %v %v: %s", c.Name, c.Family, brief(c.New))})
+	for _, c := range s.changesSince(0) {
+		s.lines = append(s.lines, line{c.at, fmt.Sprintf("reported %v %v: %s", c.Name, c.Family, brief(c.New))})
 	}
 	slices.SortFunc(s.lines, func(a, b line) int {
 		if a.at != b.at {

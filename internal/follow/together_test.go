@@ -12,15 +12,15 @@ import (
 	"github.com/nameplane/nameplane/internal/simnet"
 )
 
-// TestTogether has targets move with both families at once, again and again, with chance in every wait: who is told of one
-// family finds the other moved already.
-func TestTogether(t *testing.T) {
+// TestFamiliesReportedTogether changes both families of targets at once, again and again, with random waits. When the
+// change of one family is reported, the other has changed already.
+func TestFamiliesReportedTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name, resolver string
-		parted         int // how many of a hundred moves may be found in two moments
+		parted         int // how many of a hundred moves may be seen as two changes
 	}{
 		{"without a cache", "192.0.2.53", 0},
-		// Two answers that came to a cache in two seconds of its clock end in two.
+		// Two answers that a cache fetched in two seconds of its clock expire in two different seconds.
 		{"with a cache", "192.0.2.1", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -36,9 +36,9 @@ func moveTogether(t *testing.T, resolver string, allowed int) {
 	net.MustServer("192.0.2.1", "forward . 192.0.2.53\nlatency 1ms")
 	var mu sync.Mutex // guards the following
 	moved, parted := 0, 0
-	var r *rig
+	var r *testEnv
 	rnd := rand.New(rand.NewPCG(1, 1))
-	r = newRig(net, follow.Options{Rand: rnd.Float64, Changed: func(c follow.Change) {
+	r = newTestEnv(net, follow.Options{Rand: rnd.Float64, Changed: func(c follow.Change) {
 		if c.Old.Answer == "" {
 			return
 		}
@@ -74,13 +74,13 @@ func moveTogether(t *testing.T, resolver string, allowed int) {
 	t.Logf("%d of 100 moves were found in two moments", parted)
 }
 
-// TestTogetherAfterSeed sees that a restart does not part the families of a name.
-func TestTogetherAfterSeed(t *testing.T) {
+// TestFamiliesTogetherAfterSeed checks that a restart does not separate the families of a name.
+func TestFamiliesTogetherAfterSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		names := targets(t, net, 100, 60)
 		rnd := rand.New(rand.NewPCG(1, 1))
-		r := newRig(net, follow.Options{Rand: rnd.Float64}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rand: rnd.Float64}, "192.0.2.53")
 		for _, n := range names {
 			r.Seed(n, follow.IPv4, follow.State{Addrs: addrs("203.0.113.1"), TTL: time.Minute, Answer: follow.Found})
 			r.Seed(n, follow.IPv6, follow.State{Addrs: addrs("2001:db8::1"), TTL: time.Minute, Answer: follow.Found})
@@ -94,19 +94,20 @@ func TestTogetherAfterSeed(t *testing.T) {
 	})
 }
 
-// TestOneFamilySilent sees that a family that does not answer holds up the other for no more than a moment.
+// TestOneFamilySilent checks that a family without a reply delays the other only for a moment.
 func TestOneFamilySilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		net.MustServer("192.0.2.53", "zone example.net.\n"+target+" 60 A 203.0.113.1\n"+target+" 60 AAAA 2001:db8::1\n"+
 			"at 30s set "+target+" 60 A 203.0.113.2\nat 30s fault timeout "+target+" AAAA")
-		r := newRig(net, follow.Options{Rand: noJitter}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rand: noJitter}, "192.0.2.53")
 		r.Follow(name(target), follow.Both)
 		r.start(t)
 		r.until(time.Minute)
-		got := r.toldSince(2)
-		if len(got) != 2 || got[0].Family != follow.IPv4 || got[0].at != 54*time.Second+500*time.Millisecond || got[1].at != 56*time.Second {
-			t.Errorf("told %v", got)
+		got := r.changesSince(2)
+		if len(got) != 2 || got[0].Family != follow.IPv4 || got[0].at != 54*time.Second+500*time.Millisecond ||
+			got[1].at != 56*time.Second {
+			t.Errorf("reported %v", got)
 		}
 	})
 }

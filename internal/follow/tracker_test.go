@@ -21,13 +21,15 @@ import (
 
 const oneTarget = "zone example.net.\ncdn.example.net. 60 A 203.0.113.1\n"
 
-// TestChange sees the whole of what is told and known.
+// TestChange compares all fields of the reported changes.
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
-		net.MustServer("192.0.2.53", "zone example.net.\nwww.example.net. 90 CNAME cdn.example.net.\ncdn.example.net. 60 A 203.0.113.1\nat 10s fault servfail")
+		net.MustServer("192.0.2.53",
+			"zone example.net.\nwww.example.net. 90 CNAME cdn.example.net.\ncdn.example.net. 60 A 203.0.113.1\n"+
+				"at 10s fault servfail")
 		began := time.Now()
-		r := newRig(net, follow.Options{Rand: noJitter}, "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rand: noJitter}, "192.0.2.53")
 		r.Follow(name("www.example.net."), follow.IPv4)
 		r.start(t)
 		r.until(time.Minute)
@@ -36,24 +38,25 @@ func TestChange(t *testing.T) {
 			Chain:  []follow.Link{{Name: name("www.example.net."), Target: name("cdn.example.net."), TTL: 90 * time.Second}},
 			Answer: follow.Found, Since: began, LastSuccess: began, NextAttempt: began.Add(54 * time.Second),
 		}
-		first.Way = first.Chain
+		first.AnswerChain = first.Chain
 		second := first
 		second.Err = &follow.Error{Cause: follow.ServFail, Server: "192.0.2.53:53"}
 		second.Failures, second.Since, second.NextAttempt = 1, began.Add(54*time.Second), began.Add(59*time.Second)
-		want := []told{
+		want := []reported{
 			{0, follow.Change{Name: name("www.example.net."), Family: follow.IPv4, New: first}},
 			{54 * time.Second, follow.Change{Name: name("www.example.net."), Family: follow.IPv4, Old: first, New: second}},
 		}
-		if diff := cmp.Diff(want, r.toldSince(0), cmp.AllowUnexported(told{}), cmpopts.EquateComparable(name("."), first.Addrs[0])); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, r.changesSince(0), cmp.AllowUnexported(reported{}),
+			cmpopts.EquateComparable(name("."), first.Addrs[0])); diff != "" {
+			t.Errorf("reported changes (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestNotFollowed sees that nothing is known, done or kept of a name that nobody follows.
+// TestNotFollowed checks that nothing is known, done or kept for a name without followers.
 func TestNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(simnet.New(1), follow.Options{}, "192.0.2.53")
+		r := newTestEnv(simnet.New(1), follow.Options{}, "192.0.2.53")
 		r.Unfollow(name(target), follow.Both)
 		if r.Refresh(name(target)) {
 			t.Error("Refresh says that it is followed")
@@ -78,11 +81,11 @@ func TestNoServers(t *testing.T) {
 	}
 }
 
-// TestUnfollowInFlight lets the last follower go while the name is being asked for.
+// TestUnfollowInFlight removes the last follower of a name while its lookup is in flight.
 func TestUnfollowInFlight(t *testing.T) {
 	tests := []struct {
 		name    string
-		back    bool // and comes back before the reply
+		back    bool // and follows again before the reply
 		changes int
 	}{
 		{"goes", false, 0},
@@ -93,7 +96,7 @@ func TestUnfollowInFlight(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := simnet.New(1)
 				net.MustServer("192.0.2.53", oneTarget+"latency 1s")
-				r := newRig(net, follow.Options{}, "192.0.2.53")
+				r := newTestEnv(net, follow.Options{}, "192.0.2.53")
 				r.start(t)
 				r.Follow(name(target), follow.IPv4)
 				r.until(500 * time.Millisecond)
@@ -106,7 +109,7 @@ func TestUnfollowInFlight(t *testing.T) {
 					r.Follow(name(target), follow.IPv4)
 				}
 				r.until(30 * time.Second)
-				if n := len(r.toldSince(0)); n != tt.changes {
+				if n := len(r.changesSince(0)); n != tt.changes {
 					t.Errorf("%d changes, want %d", n, tt.changes)
 				}
 				if n := len(net.History()); n != 1 {
@@ -120,14 +123,14 @@ func TestUnfollowInFlight(t *testing.T) {
 	}
 }
 
-// TestEnd ends the context while names are asked for and a callback runs. Run waits for the callback; an attempt that was
-// given up is no failure.
+// TestEnd cancels the context while lookups and a callback are running. Run waits for the callback. A cancelled lookup
+// is no failure.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		net.MustServer("192.0.2.53", oneTarget+"slow.example.net. 60 A 203.0.113.2\nfault timeout slow.example.net.")
 		var calls atomic.Int32
-		r := newRig(net, follow.Options{Changed: func(follow.Change) {
+		r := newTestEnv(net, follow.Options{Changed: func(follow.Change) {
 			time.Sleep(time.Minute)
 			calls.Add(1)
 		}}, "192.0.2.53")
@@ -145,8 +148,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestSlowCallback blocks the callback of one name for an hour. Others are told in time; the slow one is told all at once,
-// from what it was told last.
+// TestSlowCallback blocks the callback of one name for an hour. Other names are reported in time. The slow one then
+// gets all changes at once, from its last reported state.
 func TestSlowCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
@@ -160,7 +163,7 @@ func TestSlowCallback(t *testing.T) {
 		`)
 		var mu sync.Mutex
 		var got []string
-		r := newRig(net, follow.Options{Rand: noJitter, Changed: func(c follow.Change) {
+		r := newTestEnv(net, follow.Options{Rand: noJitter, Changed: func(c follow.Change) {
 			mu.Lock()
 			got = append(got, fmt.Sprint(net.Age(), c.Name, c.Old.Addrs, c.New.Addrs))
 			mu.Unlock()
@@ -187,14 +190,14 @@ func TestSlowCallback(t *testing.T) {
 	})
 }
 
-// TestOneCallbackPerName changes both families of names all the time, with followers coming and going.
+// TestOneCallbackPerName changes both families of names all the time, while followers come and go.
 func TestOneCallbackPerName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
 		server := net.MustServer("192.0.2.53", "zone example.net.\nlatency 1ms 90ms")
 		var running [3]atomic.Int32
 		var calls atomic.Int32
-		r := newRig(net, follow.Options{Rate: 1e6, Changed: func(c follow.Change) {
+		r := newTestEnv(net, follow.Options{Rate: 1e6, Changed: func(c follow.Change) {
 			n := &running[c.Name.Label()[0]-'a']
 			if n.Add(1) > 1 {
 				t.Errorf("two callbacks for %v", c.Name)
@@ -224,7 +227,8 @@ func TestOneCallbackPerName(t *testing.T) {
 	})
 }
 
-// TestParallel sees that no server is asked for more names at once than it should, and that the second helps out.
+// TestParallel checks that no server is queried for more names at once than allowed, and that the second server is
+// used.
 func TestParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -241,7 +245,7 @@ func TestParallel(t *testing.T) {
 			mu.Unlock()
 			return replyOf(t, query, "NXDOMAIN"), nil
 		})
-		r := newRig(simnet.New(1), follow.Options{Exchanger: ex, Parallel: 4, Rate: 1000}, "192.0.2.1", "192.0.2.2")
+		r := newTestEnv(simnet.New(1), follow.Options{Exchanger: ex, Parallel: 4, Rate: 1000}, "192.0.2.1", "192.0.2.2")
 		for i := range 80 {
 			r.Follow(name(fmt.Sprintf("n%d.example.net.", i)), follow.IPv4)
 		}
@@ -261,7 +265,7 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// gather reads the metrics of a tracker; those with labels are summed up.
+// gather returns the metrics of a tracker; metrics with labels are added up.
 func gather(t *testing.T, tr *follow.Tracker) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -288,17 +292,20 @@ func TestMetrics(t *testing.T) {
 			fault timeout
 			at 5s heal
 		`)
-		r := newRig(net, follow.Options{Rand: noJitter, Rate: 2, Timeout: 3 * time.Second}, "192.0.2.53", "192.0.2.53")
+		r := newTestEnv(net, follow.Options{Rand: noJitter, Rate: 2, Timeout: 3 * time.Second}, "192.0.2.53", "192.0.2.53")
 		r.Follow(name(target), follow.IPv4)
 		r.Follow(name(target), follow.IPv4)
 		r.Follow(name("a.example.net."), follow.IPv4)
 		r.Follow(name("b.example.net."), follow.IPv4)
 		r.start(t)
 		want := map[string]float64{
-			"nameplane_follow_names": 3, "nameplane_follow_followers": 4, "nameplane_follow_failing": 3, "nameplane_follow_overdue": 0,
+			"nameplane_follow_names": 3, "nameplane_follow_followers": 4, "nameplane_follow_failing": 3,
+			"nameplane_follow_overdue":     0,
 			"nameplane_follow_resolver_up": 0, "nameplane_follow_queries_total": 3, "nameplane_follow_queries_held_total": 1,
-			"nameplane_follow_lookups_total": 3, "nameplane_follow_changes_total": 3, "nameplane_follow_query_duration_seconds": 0, "nameplane_follow_longest_chain": 0,
-			"nameplane_follow_oldest_success_timestamp_seconds": 0, "nameplane_follow_next_attempt_timestamp_seconds": float64(time.Now().Unix() + 3 + 5),
+			"nameplane_follow_lookups_total": 3, "nameplane_follow_changes_total": 3,
+			"nameplane_follow_query_duration_seconds": 0, "nameplane_follow_longest_chain": 0,
+			"nameplane_follow_oldest_success_timestamp_seconds": 0,
+			"nameplane_follow_next_attempt_timestamp_seconds":   float64(time.Now().Unix() + 3 + 5),
 		}
 		r.until(4500 * time.Millisecond)
 		if diff := cmp.Diff(want, gather(t, r.Tracker)); diff != "" {
@@ -306,19 +313,22 @@ func TestMetrics(t *testing.T) {
 		}
 		r.until(20 * time.Second)
 		got := gather(t, r.Tracker)
-		if got["nameplane_follow_resolver_up"] != 1 || got["nameplane_follow_failing"] != 0 || got["nameplane_follow_query_duration_seconds"] == 0 ||
+		if got["nameplane_follow_resolver_up"] != 1 || got["nameplane_follow_failing"] != 0 ||
+			got["nameplane_follow_query_duration_seconds"] == 0 ||
 			got["nameplane_follow_oldest_success_timestamp_seconds"] < float64(time.Now().Unix()-20) {
 			t.Errorf("after that: %v", got)
 		}
 	})
 }
 
-// TestWayToNothing sees the CNAMEs of an answer that has no addresses.
-func TestWayToNothing(t *testing.T) {
+// TestChainWithoutAddresses checks the CNAMEs of an answer that has no addresses.
+func TestChainWithoutAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
-		net.MustServer("192.0.2.53", "zone example.net.\nwww.example.net. 90 CNAME cdn.example.net.\ncdn.example.net. 60 A 203.0.113.1\nold.example.net. 90 CNAME gone.example.net.")
-		r := newRig(net, follow.Options{Rand: noJitter}, "192.0.2.53")
+		net.MustServer("192.0.2.53",
+			"zone example.net.\nwww.example.net. 90 CNAME cdn.example.net.\ncdn.example.net. 60 A 203.0.113.1\n"+
+				"old.example.net. 90 CNAME gone.example.net.")
+		r := newTestEnv(net, follow.Options{Rand: noJitter}, "192.0.2.53")
 		r.Follow(name("www.example.net."), follow.Both)
 		r.Follow(name("old.example.net."), follow.IPv4)
 		r.start(t)
@@ -333,8 +343,9 @@ func TestWayToNothing(t *testing.T) {
 			{"old.example.net.", follow.IPv4, follow.NXDomain, "gone.example.net."},
 		} {
 			st, _ := r.State(name(tt.name), tt.family)
-			if st.Answer != tt.answer || len(st.Way) != 1 || st.Way[0].Target != name(tt.target) {
-				t.Errorf("%s %v: %s by %v, want %s by %s", tt.name, tt.family, st.Answer, st.Way, tt.answer, tt.target)
+			if st.Answer != tt.answer || len(st.AnswerChain) != 1 || st.AnswerChain[0].Target != name(tt.target) {
+				t.Errorf("%s %v: %s with chain %v, want %s with target %s", tt.name, tt.family, st.Answer, st.AnswerChain,
+					tt.answer, tt.target)
 			}
 		}
 	})

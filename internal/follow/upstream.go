@@ -11,78 +11,80 @@ import (
 )
 
 const (
-	// downAfter is how many names must fail at a resolver, with no answer between them, before it is taken to be down.
-	// Names, not queries: a resolver that cannot reach the servers of one name is silent on that name again and again.
+	// downAfter is how many names must fail at a resolver, without an answer between them, before it counts as down. It
+	// counts names and not queries: a resolver that cannot reach the servers of one name fails for that name again and
+	// again.
 	downAfter = 3
 
-	// A resolver that is down is left alone for firstRest, and twice as long each time it fails again, up to lastRest.
-	firstRest = time.Second
-	lastRest  = 30 * time.Second
+	// A resolver that is down is not queried for firstBackoff. The time doubles with each further failure, up to
+	// lastBackoff.
+	firstBackoff = time.Second
+	lastBackoff  = 30 * time.Second
 )
 
-// upstream is a resolver, and how it fares.
+// upstream is a resolver and its health.
 type upstream struct {
 	server resolve.Server
-	label  string        // of the server, in metrics and errors
-	slots  chan struct{} // holds one element for each name that is asked here now
+	label  string        // name of the server in metrics and errors
+	slots  chan struct{} // semaphore: one element for each name that is queried here now
 
-	mu      sync.Mutex     // guards the following
-	failed  []dnsname.Name // the names that failed since the last answer, up to downAfter
-	last    *Error         // of the last of them
-	rests   int            // times it was left alone since the last answer
-	until   time.Time      // when it may be tried again
-	probing bool           // it is being tried
+	mu       sync.Mutex     // guards the following
+	failed   []dnsname.Name // names that failed since the last answer, at most downAfter
+	last     *Error         // error of the last of them
+	backoffs int            // number of backoffs since the last answer
+	retryAt  time.Time      // when the resolver may be probed again
+	probing  bool           // a probe is in flight
 }
 
 func newUpstream(s resolve.Server, parallel int) *upstream {
 	return &upstream{server: s, label: s.String(), slots: make(chan struct{}, parallel)}
 }
 
-// claim reports whether the resolver may be asked: as long as it is up, or, after a rest, by one caller who finds out. Each
-// claim is followed by a report or a release.
+// claim reports whether the resolver may be queried. If it is down, one caller may probe it after the backoff. Each
+// claim is followed by report or cancelClaim.
 func (u *upstream) claim(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.failed) < downAfter {
 		return true
 	}
-	if u.probing || now.Before(u.until) {
+	if u.probing || now.Before(u.retryAt) {
 		return false
 	}
 	u.probing = true
 	return true
 }
 
-// unclaim takes back a claim that came to nothing.
-func (u *upstream) unclaim() {
+// cancelClaim takes back a claim without a result.
+func (u *upstream) cancelClaim() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.probing = false
 }
 
-// report tells how asking for a name went, and reports whether the resolver is up again by that. Only what is the
-// resolver's own doing counts against it.
+// report records the result of a query for a name, and reports whether the resolver is up again because of it. Only
+// failures of the resolver itself count against it.
 func (u *upstream) report(name dnsname.Name, err *Error, now time.Time) (back bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.probing = false
 	if err == nil || !blamesResolver(err.Cause) {
 		back = len(u.failed) == downAfter
-		u.failed, u.last, u.rests = u.failed[:0], nil, 0
+		u.failed, u.last, u.backoffs = u.failed[:0], nil, 0
 		return back
 	}
 	u.last = err
 	if len(u.failed) < downAfter && !slices.Contains(u.failed, name) {
 		u.failed = append(u.failed, name)
 	}
-	if len(u.failed) == downAfter && !now.Before(u.until) {
-		u.until = now.Add(min(firstRest<<min(u.rests, 10), lastRest))
-		u.rests++
+	if len(u.failed) == downAfter && !now.Before(u.retryAt) {
+		u.retryAt = now.Add(min(firstBackoff<<min(u.backoffs, 10), lastBackoff))
+		u.backoffs++
 	}
 	return false
 }
 
-// blamesResolver reports whether a failure says something about the resolver. SERVFAIL and the like say that the resolver
+// blamesResolver reports whether a failure is the resolver's own. SERVFAIL and similar causes mean that the resolver
 // works and the name does not.
 func blamesResolver(c Cause) bool {
 	switch c {
@@ -92,7 +94,7 @@ func blamesResolver(c Cause) bool {
 	return false
 }
 
-// up reports whether the resolver is in use, and lastErr why not.
+// up reports whether the resolver is in use; lastErr returns why not.
 func (u *upstream) up() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -105,13 +107,14 @@ func (u *upstream) lastErr() *Error {
 	return u.last
 }
 
-// upstreams are the resolvers in order of preference.
+// upstreams is the list of resolvers in order of preference.
 type upstreams []*upstream
 
-// take chooses a resolver that was not tried and takes one of its slots: the first that has one free, or else the first that
-// gets one. When all are down it is the first of them nevertheless: silence on some names, which their owners can arrange,
-// must not keep others from being asked for. It returns nil when there is none left to try, or ctx has ended.
-func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
+// acquire chooses a resolver that was not tried and takes one of its slots: the first with a free slot, or else the
+// first that gets one. When all are down, acquire uses the first of them nevertheless. Otherwise the owners of some
+// names, whose servers do not reply, could stop all lookups. acquire returns nil if no resolver is left to try, or ctx
+// is done.
+func (us upstreams) acquire(ctx context.Context, tried []*upstream) *upstream {
 	for _, u := range us {
 		if len(u.slots) == cap(u.slots) || slices.Contains(tried, u) || !u.claim(time.Now()) {
 			continue
@@ -120,7 +123,7 @@ func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 		case u.slots <- struct{}{}:
 			return u
 		default:
-			u.unclaim()
+			u.cancelClaim()
 		}
 	}
 	for _, down := range []bool{false, true} {
@@ -133,7 +136,7 @@ func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 				return u
 			case <-ctx.Done():
 				if !down {
-					u.unclaim()
+					u.cancelClaim()
 				}
 				return nil
 			}
@@ -144,7 +147,7 @@ func (us upstreams) take(ctx context.Context, tried []*upstream) *upstream {
 
 func (u *upstream) release() { <-u.slots }
 
-// slots is how many names can be asked at once.
+// slots returns how many names can be queried at once.
 func (us upstreams) slots() int {
 	n := 0
 	for _, u := range us {

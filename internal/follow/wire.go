@@ -16,40 +16,40 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// This is the only file that knows messages.
+// This is the only file that handles DNS messages.
 
-// ask sends one query, when the limit of queries per second lets it.
+// ask sends one query, within the rate limit.
 func (t *Tracker) ask(ctx context.Context, u *upstream, name dnsname.Name, qtype uint16) (*dns.Msg, *Error) {
-	if err := t.turn(ctx); err != nil {
+	if err := t.throttle(ctx); err != nil {
 		return nil, failure(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
 	defer cancel()
 	began := time.Now()
 	reply, err := t.exchange(ctx, u.server, query(name, qtype))
-	t.metrics.asked(u, time.Since(began), err == nil)
+	t.metrics.countQuery(u, time.Since(began), err == nil)
 	if err != nil {
 		return nil, failure(err)
 	}
 	return reply, nil
 }
 
-// exchange asks again over TCP if the reply was truncated. That is one more query for the limit.
+// exchange repeats the query over TCP if the reply was truncated. The repetition counts against the rate limit.
 func (t *Tracker) exchange(ctx context.Context, server resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	server.Once = true
 	reply, err := t.opts.Exchanger.Exchange(ctx, server, query)
 	if err != nil || !reply.Truncated || server.Transport != resolve.UDP {
 		return reply, err
 	}
-	if err := t.turn(ctx); err != nil {
+	if err := t.throttle(ctx); err != nil {
 		return nil, err
 	}
 	server.Transport = resolve.TCP
 	return t.opts.Exchanger.Exchange(ctx, server, query)
 }
 
-// turn waits until one more query may go.
-func (t *Tracker) turn(ctx context.Context) error {
+// throttle blocks until one more query may be sent.
+func (t *Tracker) throttle(ctx context.Context) error {
 	held, err := t.limiter.wait(ctx)
 	if held {
 		t.metrics.held.Inc()
@@ -60,7 +60,7 @@ func (t *Tracker) turn(ctx context.Context) error {
 func query(name dnsname.Name, qtype uint16) *dns.Msg {
 	m := &dns.Msg{MsgHdr: dns.MsgHdr{RecursionDesired: true}}
 	m.Question = []dns.Question{{Name: name.String(), Qtype: qtype, Qclass: dns.ClassINET}}
-	// What usual paths carry in one piece (DNS flag day 2020).
+	// The size that common networks carry unfragmented (DNS flag day 2020).
 	return m.SetEdns0(wire.UDPSize, false)
 }
 
@@ -71,7 +71,7 @@ func rrType(f Family) uint16 {
 	return dns.TypeA
 }
 
-// failure is why no reply came.
+// failure returns why there was no reply.
 func failure(err error) *Error {
 	e := &Error{Cause: Network, Detail: err.Error()}
 	var unreadable *dns.Error
@@ -84,16 +84,16 @@ func failure(err error) *Error {
 	return e
 }
 
-// read takes the walk on by what a reply says of it, and reports whether that ended it. Only records that continue the walk
-// from the name that was asked for count: what else a reply holds was not asked for, and could be anybody's claim.
-func (w *walked) read(m *dns.Msg) (outcome, bool, *Error) {
+// read continues the walk with the records of a reply, and reports whether that ended it. Only records that continue
+// the walk from the queried name count. Other records were not requested, and any server could have made them up.
+func (w *chainWalk) read(m *dns.Msg) (outcome, bool, *Error) {
 	if err := refusal(m); err != nil {
 		return outcome{}, false, err
 	}
 	asked := len(w.chain)
 	for {
 		if addrs, ttl := w.addresses(m); len(addrs) > 0 {
-			return outcome{answer: Found, addrs: addrs, own: ttl, ttl: w.ttl(ttl), chain: w.chain}, true, nil
+			return outcome{answer: Found, addrs: addrs, addrTTL: ttl, ttl: w.ttl(ttl), chain: w.chain}, true, nil
 		}
 		target, ttl, ok := cname(m, w.next)
 		if !ok {
@@ -103,12 +103,13 @@ func (w *walked) read(m *dns.Msg) (outcome, bool, *Error) {
 			return outcome{}, false, err
 		}
 	}
-	return w.nothing(m, len(w.chain) > asked)
+	return w.noAddresses(m, len(w.chain) > asked)
 }
 
-// around goes on behind the CNAME of a name that a resolver fails at. Most follow fewer than we do, and fail at a loop and at
-// a chain that is too long for them with the same SERVFAIL. It returns failed when there is no CNAME.
-func (t *Tracker) around(ctx context.Context, u *upstream, w *walked, failed *Error) *Error {
+// skipServFail continues the walk after the CNAME of a name for which a resolver returns SERVFAIL. Most resolvers
+// follow fewer CNAMEs than we do. They return the same SERVFAIL for a loop and for a chain that is too long for them.
+// skipServFail returns failed if there is no CNAME.
+func (t *Tracker) skipServFail(ctx context.Context, u *upstream, w *chainWalk, failed *Error) *Error {
 	reply, err := t.ask(ctx, u, w.next, dns.TypeCNAME)
 	if err != nil || refusal(reply) != nil {
 		return failed
@@ -120,8 +121,8 @@ func (t *Tracker) around(ctx context.Context, u *upstream, w *walked, failed *Er
 	return w.follow(target, ttl)
 }
 
-// nothing judges a reply that has no addresses; moved tells whether it had CNAMEs.
-func (w *walked) nothing(m *dns.Msg, moved bool) (outcome, bool, *Error) {
+// noAddresses classifies a reply without addresses; moved reports whether it had CNAMEs.
+func (w *chainWalk) noAddresses(m *dns.Msg, moved bool) (outcome, bool, *Error) {
 	ttl, proven := w.negativeTTL(m)
 	switch {
 	case m.Rcode == dns.RcodeNameError:
@@ -129,21 +130,21 @@ func (w *walked) nothing(m *dns.Msg, moved bool) (outcome, bool, *Error) {
 	case proven:
 		return outcome{answer: NoData, ttl: ttl, chain: w.chain, proven: true}, true, nil
 	case moved:
-		return outcome{}, false, nil // ask on
+		return outcome{}, false, nil // query the target
 	case len(m.Answer) > 0:
-		return outcome{}, false, &Error{Cause: Bogus, Detail: "the reply has records, but not of the name that was asked for"}
+		return outcome{}, false, &Error{Cause: Bogus, Detail: "the reply has records, but not of the queried name"}
 	case refers(m):
 		return outcome{}, false, &Error{Cause: Lame, Detail: "the server refers to others instead of answering"}
 	}
 	return outcome{answer: NoData, chain: w.chain}, true, nil
 }
 
-// refusal is why a reply is no answer.
+// refusal returns why a reply is no answer, or nil.
 func refusal(m *dns.Msg) *Error {
 	e := &Error{Detail: extended(m)}
 	switch {
 	case m.Truncated:
-		return &Error{Cause: Truncated, Detail: "the reply is cut off, over TCP too"}
+		return &Error{Cause: Truncated, Detail: "the reply is truncated, even over TCP"}
 	case m.Rcode == dns.RcodeSuccess, m.Rcode == dns.RcodeNameError:
 		return nil
 	case m.Rcode == dns.RcodeServerFailure:
@@ -160,7 +161,7 @@ func refusal(m *dns.Msg) *Error {
 	return e
 }
 
-// extended is what a resolver adds to its RCODE (RFC 8914), for people.
+// extended returns the extended error that a resolver adds to its RCODE (RFC 8914), as text for people.
 func extended(m *dns.Msg) string {
 	if opt := m.IsEdns0(); opt != nil {
 		for _, o := range opt.Option {
@@ -172,8 +173,8 @@ func extended(m *dns.Msg) string {
 	return ""
 }
 
-// addresses are those of the name that the walk has reached.
-func (w *walked) addresses(m *dns.Msg) ([]netip.Addr, time.Duration) {
+// addresses returns the addresses of the name that the walk has reached, and their TTL.
+func (w *chainWalk) addresses(m *dns.Msg) ([]netip.Addr, time.Duration) {
 	var addrs []netip.Addr
 	ttl := time.Duration(1<<63 - 1)
 	for _, rec := range m.Answer {
@@ -183,7 +184,7 @@ func (w *walked) addresses(m *dns.Msg) ([]netip.Addr, time.Duration) {
 		}
 		addrs, ttl = append(addrs, a), min(ttl, seconds(rec.Header().Ttl))
 	}
-	// In order, so that a resolver that rotates its answers changes nothing.
+	// Sorted, so that a resolver that rotates its answers causes no change.
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Clip(slices.Compact(addrs)), ttl
 }
@@ -198,7 +199,7 @@ func address(rec dns.RR) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// cname is where the CNAME of a name leads.
+// cname returns the target and the TTL of the CNAME of a name.
 func cname(m *dns.Msg, name dnsname.Name) (dnsname.Name, time.Duration, bool) {
 	for _, rec := range m.Answer {
 		if c, ok := rec.(*dns.CNAME); ok && owns(rec, name) {
@@ -210,7 +211,7 @@ func cname(m *dns.Msg, name dnsname.Name) (dnsname.Name, time.Duration, bool) {
 	return dnsname.Name{}, 0, false
 }
 
-// owns reports whether a record is the name's.
+// owns reports whether a record belongs to the name.
 func owns(rec dns.RR, name dnsname.Name) bool {
 	if rec.Header().Class != dns.ClassINET {
 		return false
@@ -219,9 +220,10 @@ func owns(rec dns.RR, name dnsname.Name) bool {
 	return err == nil && owner == name
 }
 
-// negativeTTL is how long to believe that a name has nothing, and whether the reply proves it by the SOA record of a zone
-// that the name is in. RFC 2308 §5: the lesser of SOA.MINIMUM and the SOA's own TTL; the CNAMEs may end sooner.
-func (w *walked) negativeTTL(m *dns.Msg) (time.Duration, bool) {
+// negativeTTL returns how long to believe that a name has no records. It also returns whether the reply proves this,
+// with the SOA record of a zone that contains the name. RFC 2308 §5: the lesser of SOA.MINIMUM and the TTL of the SOA
+// record. The CNAMEs may expire earlier.
+func (w *chainWalk) negativeTTL(m *dns.Msg) (time.Duration, bool) {
 	for _, rec := range m.Ns {
 		soa, ok := rec.(*dns.SOA)
 		if !ok {
@@ -239,7 +241,7 @@ func refers(m *dns.Msg) bool {
 	return slices.ContainsFunc(m.Ns, func(rec dns.RR) bool { return rec.Header().Rrtype == dns.TypeNS })
 }
 
-// seconds is a TTL. RFC 2181 §8: one with the highest bit set is zero.
+// seconds converts a TTL. RFC 2181 §8: a TTL with the highest bit set is zero.
 func seconds(ttl uint32) time.Duration {
 	if ttl > 1<<31-1 {
 		return 0
