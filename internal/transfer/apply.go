@@ -20,18 +20,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// errMoved says that a zone is not what it was when the transfer began.
-var errMoved = errors.New("the zone was changed meanwhile")
+// errChanged means that the zone changed since the transfer began.
+var errChanged = errors.New("the zone was changed meanwhile")
 
-// manySets is from where on a zone is worth a commit of its own, which gives memory back to the system. For every small
-// one that would take more time than all the rest.
+// manySets is the number of record sets above which a zone gets a commit of its own, which returns memory to the
+// operating system. For small zones that would take more time than the rest of the transfer.
 const manySets = 10_000
 
-// readBytes is the memory of a transfer while it is read: of zonefile.Stage, a message and buffers.
+// readBytes is the memory of a transfer while it is read: zonefile.Stage, one message and buffers.
 const readBytes = 2 << 20
 
-// memory returns what the commit of a transfer takes. The sets that a whole zone replaces are read too.
-func (c *copied) memory(z zone.Zone) int64 {
+// memoryNeeded returns the memory of the commit of a transfer. A transfer of the whole zone also reads the old sets.
+func (c *incoming) memoryNeeded(z zone.Zone) int64 {
 	records, bytes := c.to.Records(), c.to.Bytes()
 	if c.whole {
 		records, bytes = records+z.Records, bytes+int64(z.Bytes)
@@ -39,12 +39,12 @@ func (c *copied) memory(z zone.Zone) int64 {
 	return budget.ZoneBytes(records, bytes)
 }
 
-// fits refuses a transfer that is too large for the quotas of the zone's project or for the memory, while it is read.
-// The commit checks the quotas again; a zone that was beyond them before may stay so.
-func (a *attempt) fits(c *copied) error {
+// checkLimits refuses a transfer that exceeds the quotas of the zone's project or the memory budget, while it is read.
+// The commit checks the quotas again. A zone that exceeded a quota before may keep its size.
+func (a *attempt) checkLimits(c *incoming) error {
 	var gone zone.Zone
 	if !c.whole {
-		gone = a.zone // a difference may remove all of it first
+		gone = a.zone // a difference may remove all old records first
 	}
 	for _, n := range []struct {
 		resource        string
@@ -57,15 +57,15 @@ func (a *attempt) fits(c *copied) error {
 			return &publish.QuotaError{Resource: n.resource, N: n.come, Most: n.most}
 		}
 	}
-	if err := a.opts.Budget.Fits(c.memory(a.zone)); err != nil {
-		return fmt.Errorf("the zone was not read to its end: %w", err)
+	if err := a.opts.Budget.Fits(c.memoryNeeded(a.zone)); err != nil {
+		return fmt.Errorf("the zone was not read completely: %w", err)
 	}
 	return nil
 }
 
-// apply makes what came the content of the zone, in one commit.
-func (a *attempt) apply(ctx context.Context, c *copied, from string) error {
-	release, err := a.opts.Budget.Take(ctx, a.zone.Project, c.memory(a.zone))
+// apply commits the transferred content in one commit.
+func (a *attempt) apply(ctx context.Context, c *incoming, from string) error {
+	release, err := a.opts.Budget.Take(ctx, a.zone.Project, c.memoryNeeded(a.zone))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *attempt) apply(ctx context.Context, c *copied, from string) error {
 			return err
 		}
 		if z.Kind != zone.Secondary || z.Serial != a.zone.Serial || !slices.Equal(z.Masters, a.zone.Masters) {
-			return errMoved
+			return errChanged
 		}
 		tx.Note("transferred %s %d from %s", what, c.serial, from)
 		if err := errors.Join(edit(tx, a.id), c.to.Err()); err != nil {
@@ -97,8 +97,8 @@ func (a *attempt) apply(ctx context.Context, c *copied, from string) error {
 	})
 }
 
-// replace makes what came all of the zone.
-func (c *copied) replace(tx *publish.Tx, id uuid.UUID) error {
+// replace replaces the whole zone.
+func (c *incoming) replace(tx *publish.Tx, id uuid.UUID) error {
 	return tx.ReplaceSorted(id, c.to.Records(), func(yield func(zone.RecordSet) bool) {
 		for s := range c.to.Sets() {
 			ttl := s.TTL
@@ -110,23 +110,23 @@ func (c *copied) replace(tx *publish.Tx, id uuid.UUID) error {
 	})
 }
 
-// managed reports whether a set is one of the two that every zone has.
-func (c *copied) managed(n dnsname.Name, t rr.Type) bool {
+// managed reports whether a set is one of the two that every zone has: SOA and NS at the apex.
+func (c *incoming) managed(n dnsname.Name, t rr.Type) bool {
 	return n == c.apex && (t == rr.TypeSOA || t == rr.TypeNS)
 }
 
-// changing is a set that a difference changes, with its records by rr.DataKey: a master may send millions for one set,
-// and all other changes wait meanwhile.
-type changing struct {
+// changedSet is a record set that a difference changes. Its records are in a map by rr.DataKey: a master may send
+// millions of records for one set, and all other commits wait meanwhile.
+type changedSet struct {
 	zone.RecordSet
-	there bool
-	data  map[string]string
+	exists bool
+	data   map[string]string
 }
 
-// change applies a difference, set by set: steps of different sets may be made in any order. What it removes must be
-// there: else our copy is not what the master takes it for.
-func (c *copied) change(tx *publish.Tx, id uuid.UUID) error {
-	s, err := c.set(tx, id, c.soa)
+// change applies a difference, set by set. Steps of different sets may be applied in any order. A record that is
+// removed must exist: otherwise our copy differs from the state that the master assumes.
+func (c *incoming) change(tx *publish.Tx, id uuid.UUID) error {
+	s, err := c.openSet(tx, id, c.soa)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *copied) change(tx *publish.Tx, id uuid.UUID) error {
 			if err := s.put(tx); err != nil {
 				return err
 			}
-			if s, err = c.set(tx, id, r); err != nil {
+			if s, err = c.openSet(tx, id, r); err != nil {
 				return err
 			}
 		}
@@ -147,14 +147,14 @@ func (c *copied) change(tx *publish.Tx, id uuid.UUID) error {
 	return s.put(tx)
 }
 
-// set is a set of the zone before it is changed.
-func (c *copied) set(tx *publish.Tx, id uuid.UUID, r zonefile.Record) (*changing, error) {
+// openSet returns a set of the zone before the change.
+func (c *incoming) openSet(tx *publish.Tx, id uuid.UUID, r zonefile.Record) (*changedSet, error) {
 	s, err := tx.RecordSet(id, r.Name, r.Type)
 	there := err == nil
 	if errors.Is(err, store.ErrNotFound) {
 		s, err = zone.RecordSet{Zone: id, Name: r.Name, Type: r.Type, Managed: c.managed(r.Name, r.Type)}, nil
 	}
-	w := &changing{s, there, make(map[string]string, len(s.Data))}
+	w := &changedSet{s, there, make(map[string]string, len(s.Data))}
 	for _, d := range s.Data {
 		w.data[rr.DataKey(r.Type, d)] = d
 	}
@@ -162,12 +162,12 @@ func (c *copied) set(tx *publish.Tx, id uuid.UUID, r zonefile.Record) (*changing
 }
 
 // change adds or removes a record.
-func (s *changing) change(r zonefile.Record) error {
+func (s *changedSet) change(r zonefile.Record) error {
 	key := rr.DataKey(r.Type, r.Data)
 	_, there := s.data[key]
 	switch {
 	case r.TTL&removed != 0 && !there:
-		return fmt.Errorf("the difference removes a record that is not there: %s %s", r.Name, r.Type)
+		return fmt.Errorf("the difference removes a record that does not exist: %s %s", r.Name, r.Type)
 	case r.TTL&removed != 0:
 		delete(s.data, key)
 		return nil
@@ -178,15 +178,15 @@ func (s *changing) change(r zonefile.Record) error {
 	return nil
 }
 
-// put writes the set as the difference leaves it.
-func (s *changing) put(tx *publish.Tx) (err error) {
-	s.Data = slices.Collect(maps.Values(s.data)) // in no order, which the edit puts right
+// put writes the changed set.
+func (s *changedSet) put(tx *publish.Tx) (err error) {
+	s.Data = slices.Collect(maps.Values(s.data)) // unordered; the edit sorts the records
 	switch {
-	case !s.there && len(s.Data) > 0:
+	case !s.exists && len(s.Data) > 0:
 		_, err = tx.CreateSet(s.RecordSet)
-	case s.there && len(s.Data) == 0:
+	case s.exists && len(s.Data) == 0:
 		err = tx.DeleteSet(s.Zone, s.Name, s.Type)
-	case s.there:
+	case s.exists:
 		_, err = tx.UpdateSet(s.RecordSet)
 	}
 	return err

@@ -13,10 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// askTime is how long another server has for an answer.
+// askTime is the timeout of a query to another server.
 const askTime = 3 * time.Second
 
-// Ask asks another server, signed with the key that it has. It is for NotifierOptions.Ask.
+// Ask sends a query to another server, signed with the TSIG key of that server. It is the function for
+// NotifierOptions.Ask.
 func (k *Keyring) Ask(ctx context.Context, s Secondary, m *dns.Msg) (*dns.Msg, error) {
 	c := dns.Client{Net: "udp", Timeout: askTime}
 	if err := k.signWith(s.Key, m, &c.TsigSecret); err != nil {
@@ -25,7 +26,7 @@ func (k *Keyring) Ask(ctx context.Context, s Secondary, m *dns.Msg) (*dns.Msg, e
 	r, _, err := c.ExchangeContext(ctx, m, s.Addr.String())
 	if err == nil && r.Truncated {
 		c.Net = "tcp"
-		if err := k.signWith(s.Key, m, &c.TsigSecret); err != nil { // the library has taken the signature off
+		if err := k.signWith(s.Key, m, &c.TsigSecret); err != nil { // the library has removed the signature
 			return nil, err
 		}
 		r, _, err = c.ExchangeContext(ctx, m, s.Addr.String())
@@ -36,11 +37,11 @@ func (k *Keyring) Ask(ctx context.Context, s Secondary, m *dns.Msg) (*dns.Msg, e
 	return r, err
 }
 
-// asker asks another server one question.
-type asker = func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error)
+// queryFunc sends one query to another server.
+type queryFunc = func(context.Context, Secondary, *dns.Msg) (*dns.Msg, error)
 
-// serialAt asks a server for the serial that it serves a zone with.
-func serialAt(ctx context.Context, ask asker, at Secondary, zone dnsname.Name) (uint32, error) {
+// serialAt queries a server for its serial of a zone.
+func serialAt(ctx context.Context, ask queryFunc, at Secondary, zone dnsname.Name) (uint32, error) {
 	q := new(dns.Msg).SetQuestion(zone.String(), dns.TypeSOA)
 	q.RecursionDesired = false
 	r, err := ask(ctx, at, q)
@@ -54,10 +55,10 @@ func serialAt(ctx context.Context, ask asker, at Secondary, zone dnsname.Name) (
 			}
 		}
 	}
-	return 0, fmt.Errorf("the question for the SOA was answered with %s and no authority", wire.RcodeText(r.Rcode))
+	return 0, fmt.Errorf("the SOA query was answered with %s and without authority", wire.RcodeText(r.Rcode))
 }
 
-// signWith has the library sign a message with a key of the API.
+// signWith makes the library sign a message with a key of the tsigkeys API.
 func (k *Keyring) signWith(name dnsname.Name, m *dns.Msg, secrets *map[string]string) error {
 	if name.IsZero() {
 		return nil
@@ -74,4 +75,4 @@ func (k *Keyring) signWith(name dnsname.Name, m *dns.Msg, secrets *map[string]st
 	return nil
 }
 
-var errNoKey = errors.New("there is no such key, or its algorithm is too weak; make it with the tsigkeys API")
+var errNoKey = errors.New("not found, or its algorithm is too weak; create it with the tsigkeys API")

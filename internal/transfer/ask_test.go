@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// A server that limits its rate, or has much to say, sends askers to TCP; there the question is signed again.
+// A server that limits its rate, or has a long answer, sends clients to TCP. There the query is signed again.
 func TestAskSignedOverTCP(t *testing.T) {
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
@@ -28,7 +28,8 @@ func TestAskSignedOverTCP(t *testing.T) {
 	}
 	secret := base64.StdEncoding.EncodeToString([]byte("a secret of some length, for all"))
 	err = st.Update(func(w store.Writer) error {
-		return store.NewEdit(w).PutObject(store.KindTSIGKey, "1", keyRow{"key.test", "hmac-sha256", secret, "POOL", uuid.New()})
+		return store.NewEdit(w).PutObject(store.KindTSIGKey, "1", keyRow{"key.test", "hmac-sha256", secret, "POOL",
+			uuid.New()})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,8 @@ func TestAskSignedOverTCP(t *testing.T) {
 		go func() { ended <- s.ActivateAndServe() }()
 		defer func() { s.Shutdown(); <-ended }()
 	}
-	r, err := NewKeyring(pub).Ask(t.Context(), Secondary{l.Addr().(*net.TCPAddr).AddrPort(), dnsname.MustParse("key.test.")},
+	r, err := NewKeyring(pub).Ask(t.Context(), Secondary{l.Addr().(*net.TCPAddr).AddrPort(),
+		dnsname.MustParse("key.test.")},
 		new(dns.Msg).SetQuestion(apexName, dns.TypeSOA))
 	if err != nil || r.Truncated || r.IsTsig() == nil {
 		t.Errorf("%v, %v", r, err)

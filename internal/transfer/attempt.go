@@ -16,24 +16,24 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// attempt brings one zone up to date. It asks the masters of the zone one after the other, each in a turn of its own,
-// until one has the zone.
+// attempt refreshes one zone. It queries the masters of the zone one after the other, until one has the zone. Each
+// master is a job of its own.
 type attempt struct {
 	*Refresher
 	id    uuid.UUID
 	force bool
-	at    int     // which master is next
-	errs  []error // of the masters before
+	at    int     // index of the next master
+	errs  []error // errors of the masters before
 
 	zone   zone.Zone
 	quotas publish.Quotas
 	key    Key
 	state  publish.Secondary
-	has    bool     // there is a copy
-	soa    zone.SOA // of it
+	has    bool     // a copy exists
+	soa    zone.SOA // SOA of the copy
 }
 
-// load reads what we have.
+// load reads the state of our copy.
 func (a *attempt) load() (err error) {
 	if a.key, err = a.keys.forZone(a.id); err != nil {
 		return err
@@ -59,10 +59,11 @@ func (a *attempt) load() (err error) {
 	})
 }
 
-var errGone = errors.New("there is nothing to be copied any more")
+var errGone = errors.New("the zone is no longer a SECONDARY zone")
 
-// run asks the master whose turn it is. The attempt goes on with the turn that it returns, or ends when that is nil.
-func (a *attempt) run(ctx context.Context, t turn) (*turn, error) {
+// run executes a job: it queries the next master. The attempt continues with the job that run returns, or ends if that
+// is nil.
+func (a *attempt) run(ctx context.Context, t job) (*job, error) {
 	err := a.load()
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && a.zone.Kind != zone.Secondary:
@@ -72,15 +73,15 @@ func (a *attempt) run(ctx context.Context, t turn) (*turn, error) {
 	case a.at >= len(a.zone.Masters):
 		return nil, a.failed(ctx)
 	}
-	next, m, err := a.turn()
+	next, m, err := a.job()
 	if next != t {
-		return &next, nil // the zone has other masters, or another owner, since it came into the line
+		return &next, nil // the masters or the owner changed while the job was queued
 	}
-	// Serials of other masters say nothing about what our copy has.
+	// Serials of other masters say nothing about our copy.
 	a.force = a.force || a.state.Masters != "" && a.state.Masters != strings.Join(a.zone.Masters, " ")
 	if err == nil {
-		asking, cancel := context.WithTimeout(ctx, longestLook)
-		err = a.from(asking, m)
+		asking, cancel := context.WithTimeout(ctx, masterTimeout)
+		err = a.refreshFrom(asking, m)
 		cancel()
 	}
 	if err == nil {
@@ -93,13 +94,13 @@ func (a *attempt) run(ctx context.Context, t turn) (*turn, error) {
 	if a.at++; a.at == len(a.zone.Masters) {
 		return nil, a.failed(ctx)
 	}
-	next, _, _ = a.turn() // the error is that of its run
+	next, _, _ = a.job() // the next run returns the error
 	return &next, nil
 }
 
-// turn returns the turn in which the zone asks its next master, and that master.
-func (a *attempt) turn() (turn, netip.AddrPort, error) {
-	t := turn{zone: a.zone.ID, project: a.zone.Project}
+// job returns the job for the next master of the zone, and that master.
+func (a *attempt) job() (job, netip.AddrPort, error) {
+	t := job{zone: a.zone.ID, project: a.zone.Project}
 	if a.at >= len(a.zone.Masters) {
 		return t, netip.AddrPort{}, nil
 	}
@@ -108,7 +109,7 @@ func (a *attempt) turn() (turn, netip.AddrPort, error) {
 	return t, m, err
 }
 
-// failed ends an attempt in which no master has brought the zone up to date.
+// failed ends an attempt in which every master failed.
 func (a *attempt) failed(ctx context.Context) error {
 	if len(a.zone.Masters) == 0 {
 		a.errs = append(a.errs, errors.New("the zone has no masters"))
@@ -119,8 +120,8 @@ func (a *attempt) failed(ctx context.Context) error {
 	return errors.Join(err, a.expire(ctx))
 }
 
-// from brings our copy up to date with one master.
-func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
+// refreshFrom updates our copy from one master.
+func (a *attempt) refreshFrom(ctx context.Context, m netip.AddrPort) error {
 	serial, err := serialAt(ctx, a.ask, Secondary{Addr: m, Key: a.key.Name}, a.zone.Name)
 	if err != nil {
 		return err
@@ -133,13 +134,13 @@ func (a *attempt) from(ctx context.Context, m netip.AddrPort) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		a.opts.Log.Info("difference not taken, the whole zone is transferred", "zone", a.zone.Name.String(),
+		a.opts.Log.Info("incremental transfer failed, transferring the whole zone", "zone", a.zone.Name.String(),
 			"master", m.String(), "error", err)
 	}
 	return a.transfer(ctx, m, nil)
 }
 
-// transfer takes the zone, or the difference to the serial that we have.
+// transfer transfers the zone, or the difference to the serial that we have.
 func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) error {
 	start := time.Now()
 	to, err := a.spools.begin(a.id, a.zone.Project)
@@ -147,7 +148,7 @@ func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) e
 		return err
 	}
 	defer to.end()
-	c, err := a.read(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, to: to, check: a.fits})
+	c, err := a.read(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, to: to, check: a.checkLimits})
 	if err != nil {
 		return err
 	}
@@ -167,9 +168,9 @@ func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) e
 	return nil
 }
 
-// read reads a transfer. The memory for that is free again before the commit takes its own, so that no two transfers
+// read reads a transfer. It returns its memory to the budget before the commit takes its own, so that no two transfers
 // wait for each other.
-func (a *attempt) read(ctx context.Context, r request) (*copied, error) {
+func (a *attempt) read(ctx context.Context, r request) (*incoming, error) {
 	release, err := a.opts.Budget.Take(ctx, a.zone.Project, readBytes)
 	if err != nil {
 		return nil, err
@@ -182,12 +183,13 @@ func (a *attempt) read(ctx context.Context, r request) (*copied, error) {
 	return c, c.to.Flush()
 }
 
-// expires is when our copy is too old to be served.
+// expires returns when our copy becomes too old to be served.
 func (a *attempt) expires() time.Time {
 	return a.state.Checked.Add(time.Duration(a.soa.Expire) * time.Second)
 }
 
-// confirm notes that our copy is the newest. Not every time: nobody needs to know it so well, and each time is a write.
+// confirm stores that our copy is up to date. It does so only after a twentieth of the expire time, because each time
+// is a write and the exact time does not matter.
 func (a *attempt) confirm(ctx context.Context) error {
 	now := time.Now().UTC()
 	age := now.Sub(a.state.Checked) // negative if the clock was set back
@@ -195,11 +197,11 @@ func (a *attempt) confirm(ctx context.Context) error {
 		return nil
 	}
 	a.state.Checked, a.state.Expired = now, false
-	return a.note(ctx, "confirmed by a master")
+	return a.save(ctx, "confirmed by a master")
 }
 
-// expire takes our copy out of service when it is too old (RFC 1035 §3.3.13). After the clock was set back, its age is
-// counted from now on: else it could be served for years.
+// expire takes our copy out of service when it is too old (RFC 1035 §3.3.13). If the clock was set back, the age counts
+// from now: otherwise the copy could be served for years.
 func (a *attempt) expire(ctx context.Context) error {
 	now := time.Now().UTC()
 	switch {
@@ -207,21 +209,21 @@ func (a *attempt) expire(ctx context.Context) error {
 		return nil
 	case a.state.Checked.After(now):
 		a.state.Checked = now
-		return a.note(ctx, "the clock was set back")
+		return a.save(ctx, "the clock was set back")
 	case now.Before(a.expires()):
 		return nil
 	}
-	a.opts.Log.Error("zone expired: no master was heard of for too long", "zone", a.zone.Name.String(),
+	a.opts.Log.Error("zone expired: no master could be reached for too long", "zone", a.zone.Name.String(),
 		"since", a.state.Checked)
 	a.state.Expired = true
-	return a.note(ctx, "expired")
+	return a.save(ctx, "expired")
 }
 
-func (a *attempt) note(ctx context.Context, what string) error {
+func (a *attempt) save(ctx context.Context, what string) error {
 	actor := store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}
 	return a.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
 		tx.Note("%s", what)
-		if _, err := tx.Zone(a.id); err != nil { // deleted meanwhile: nobody would ever forget what is known of it
+		if _, err := tx.Zone(a.id); err != nil { // the zone was deleted meanwhile: its state would never be removed
 			return err
 		}
 		return tx.SetSecondary(a.id, a.state)

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// step asks, and notes what came of it.
+// step sends one query and records the result.
 func (n *Notifier) step(ctx context.Context, s step) {
 	var z zone.Zone
 	err := n.pub.View(func(v store.View) (err error) { z, err = v.Zone(s.zone); return err })
@@ -28,7 +28,7 @@ func (n *Notifier) step(ctx context.Context, s step) {
 	var has uint32
 	if err == nil {
 		if s.notify {
-			err = n.tell(ctx, z, s)
+			err = n.notify(ctx, z, s)
 		} else {
 			has, err = serialAt(ctx, n.opts.Ask, s.to, z.Name)
 		}
@@ -36,11 +36,11 @@ func (n *Notifier) step(ctx context.Context, s step) {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	n.note(z, s, has, err)
+	n.record(z, s, has, err)
 }
 
-// tell sends a NOTIFY.
-func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
+// notify sends a NOTIFY.
+func (n *Notifier) notify(ctx context.Context, z zone.Zone, s step) error {
 	n.stat.sent.Inc()
 	r, err := n.opts.Ask(ctx, s.to, new(dns.Msg).SetNotify(z.Name.String()))
 	if err != nil {
@@ -52,8 +52,8 @@ func (n *Notifier) tell(ctx context.Context, z zone.Zone, s step) error {
 	return nil
 }
 
-// note writes down what a step came to, and when the next one is due.
-func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
+// record stores the result of a step and schedules the next one.
+func (n *Notifier) record(z zone.Zone, s step, has uint32, err error) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,7 +72,7 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 		p.reminded = now
 	}
 	switch {
-	case at.serial != s.serial: // a newer one has come meanwhile
+	case at.serial != s.serial: // a newer serial exists
 		n.schedule(s.zone, at, s.peer, now)
 		return
 	case err == nil && s.notify:
@@ -87,32 +87,33 @@ func (n *Notifier) note(z zone.Zone, s step, has uint32, err error) {
 		n.forget(s.zone, at)
 		return
 	case err == nil && p.check:
-		p.has, p.check = has, false // it is behind: tell it
+		p.has, p.check = has, false // the secondary is behind: notify it
 		n.schedule(s.zone, at, s.peer, now)
 		return
 	case err == nil:
 		p.has = has
 	default:
-		p.check = false // nobody confirms what it has: it counts as lacking it, and is told
+		p.check = false // unconfirmed: the secondary counts as outdated and is notified
 	}
 	n.schedule(s.zone, at, s.peer, now.Add(pause(p.tries)))
 	if p.tries++; p.tries == 8 {
-		n.opts.Log.Warn("a secondary does not follow", "zone", z.Name.String(), "secondary", s.to.Addr.String(),
+		n.opts.Log.Warn("secondary does not update", "zone", z.Name.String(), "secondary", s.to.Addr.String(),
 			"serial", s.serial, "has", p.has, "problem", p.problem)
 	}
 }
 
-// forget drops a zone that every secondary has. n.mu is held.
-func (n *Notifier) forget(id uuid.UUID, z *notified) {
+// forget removes a zone that every secondary has. Callers hold n.mu.
+func (n *Notifier) forget(id uuid.UUID, z *pendingZone) {
 	if !slices.ContainsFunc(z.peers, func(p peer) bool { return !p.done }) {
 		delete(n.zones, id)
 	}
 }
 
-// pause grows from try to try: a secondary that is down for an hour is not asked a thousand times.
+// pause returns the wait after a number of tries. It grows, so that a secondary that is down for an hour is not queried
+// a thousand times.
 func pause(tries int) time.Duration { return min(firstPause<<min(tries, 20), longestPause) }
 
-// Progress tells for each secondary whether it has the newest serial of a zone; nothing when there are no secondaries.
+// Progress returns for each secondary whether it has the newest serial of a zone; nothing without secondaries.
 func (n *Notifier) Progress(id uuid.UUID) []Progress {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,13 +133,13 @@ func (n *Notifier) Progress(id uuid.UUID) []Progress {
 	return out
 }
 
-// why is what keeps a secondary from being in sync, as far as it can be told from here.
+// why returns why a secondary is not in sync, as far as this server can see.
 func (p *peer) why() string {
 	switch {
 	case p.problem != "":
 		return p.problem
 	case p.acked && p.has != 0:
-		return fmt.Sprintf("it has answered the NOTIFY, and still has serial %d", p.has)
+		return fmt.Sprintf("answered the NOTIFY, but still has serial %d", p.has)
 	}
 	return ""
 }

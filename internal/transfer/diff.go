@@ -1,5 +1,8 @@
-// Package transfer carries zones between servers: what changed between two serials (IXFR), who may have it, and which
-// secondaries have it already.
+// Package transfer moves zones between this server and its masters and secondaries.
+//
+// Start with Refresher in refresh.go: it keeps our copies of SECONDARY zones, and attempt.go, fetch.go and incoming.go
+// are one refresh of one zone. Notifier in notify.go sends NOTIFY to secondaries and checks their serials. Since in
+// this file returns the differences for IXFR replies, and Keyring in keyring.go finds TSIG keys.
 package transfer
 
 import (
@@ -10,16 +13,17 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Difference is what one group of edits changed of a zone on the wire. Each part begins with its SOA (RFC 1995 §4).
+// Difference is the change of a zone by one group of edits, as secondaries see it. Each part begins with its SOA (RFC
+// 1995 §4).
 type Difference struct {
 	Removed []rr.Set
 	Added   []rr.Set
 }
 
-// Since returns how a zone came from a serial to the one it has now, oldest difference first: none when they are the
-// same. The edits of a group are one difference, because a serial between them was never served. Since reports false
-// when the journal does not go back to the serial, or the differences take more than limit bytes: then the whole zone
-// must be sent.
+// Since returns the differences between a serial and the current one, oldest first; none if they are the same. The
+// edits of a group are one difference, because a serial between them was never served. Since returns false when the
+// journal does not go back to the serial, or the differences have more than limit bytes: then the whole zone must be
+// sent.
 func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, bool) {
 	if serial == z.Serial {
 		return nil, true
@@ -34,10 +38,10 @@ func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, b
 			return false, nil
 		}
 		d, n := difference(c)
-		if c.To == c.From { // nothing of it was on the wire, unless a master has changed a zone and not its serial
+		if c.To == c.From { // not visible in DNS, unless a master changed a zone without its serial
 			return n == 0, nil
 		}
-		if int32(c.To-c.From) < 0 { // RFC 1982: it was taken anew from a master that had begun again
+		if int32(c.To-c.From) < 0 { // RFC 1982: the zone was transferred again from a master that restarted its serials
 			return false, nil
 		}
 		size += n
@@ -56,7 +60,7 @@ func Since(v store.View, z zone.Zone, serial uint32, limit int) ([]Difference, b
 	return out, true
 }
 
-// difference takes a commit apart, and tells how many octets of records it is.
+// difference converts a commit, and returns the size of its records in bytes.
 func difference(c store.Change) (d Difference, size int) {
 	for _, s := range c.Sets {
 		var before, after rr.Set
@@ -66,13 +70,13 @@ func difference(c store.Change) (d Difference, size int) {
 		if s.After != nil {
 			after = s.After.Served(c.ZoneTTL)
 		}
-		if gone := without(before, after); len(gone.Data) > 0 {
+		if gone := minus(before, after); len(gone.Data) > 0 {
 			d.Removed = append(d.Removed, gone)
-			size += octets(gone)
+			size += wireSize(gone)
 		}
-		if come := without(after, before); len(come.Data) > 0 {
+		if come := minus(after, before); len(come.Data) > 0 {
 			d.Added = append(d.Added, come)
-			size += octets(come)
+			size += wireSize(come)
 		}
 	}
 	soaFirst(d.Removed)
@@ -80,8 +84,8 @@ func difference(c store.Change) (d Difference, size int) {
 	return d, size
 }
 
-// without is the records of a that are not in b with the same TTL.
-func without(a, b rr.Set) rr.Set {
+// minus returns the records of a that are not in b with the same TTL.
+func minus(a, b rr.Set) rr.Set {
 	if a.TTL == b.TTL {
 		a.Data = slices.DeleteFunc(slices.Clone(a.Data), func(d string) bool { return slices.Contains(b.Data, d) })
 	}
@@ -96,8 +100,8 @@ func soaFirst(sets []rr.Set) {
 	}
 }
 
-// octets is about what a set takes in a message.
-func octets(s rr.Set) (n int) {
+// wireSize returns the approximate size of a set in a message.
+func wireSize(s rr.Set) (n int) {
 	for _, d := range s.Data {
 		n += 12 + len(d)
 	}

@@ -65,13 +65,14 @@ func newZone(t *testing.T, p *publish.Publisher, name string) (z zone.Zone) {
 	t.Helper()
 	commit(t, p, func(tx *publish.Tx) (err error) {
 		z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Kind: zone.Primary, TTL: 300},
-			recordSet(t, name, "SOA", 300, "ns."+name+" host."+name+" 1 3600 600 86400 60"), recordSet(t, name, "NS", 300, "ns.test."))
+			recordSet(t, name, "SOA", 300, "ns."+name+" host."+name+" 1 3600 600 86400 60"),
+			recordSet(t, name, "NS", 300, "ns.test."))
 		return err
 	})
 	return z
 }
 
-// content is a zone as single records, as a secondary has them.
+// content is a zone as single records, as a secondary has it.
 type content map[string]bool
 
 func (c content) apply(t *testing.T, d transfer.Difference) {
@@ -122,7 +123,9 @@ func contentOf(t *testing.T, p *publish.Publisher, id zone.Zone) (zone.Zone, con
 	return z, out
 }
 
-func since(t *testing.T, p *publish.Publisher, z zone.Zone, serial uint32, limit int) (d []transfer.Difference, ok bool) {
+func since(
+	t *testing.T, p *publish.Publisher, z zone.Zone, serial uint32, limit int,
+) (d []transfer.Difference, ok bool) {
 	t.Helper()
 	if err := p.View(func(v store.View) error { d, ok = transfer.Since(v, z, serial, limit); return nil }); err != nil {
 		t.Fatal(err)
@@ -130,7 +133,7 @@ func since(t *testing.T, p *publish.Publisher, z zone.Zone, serial uint32, limit
 	return d, ok
 }
 
-// TestSince makes random edits, and brings a copy of every earlier state up to date by the differences alone.
+// TestSince makes random edits, and updates a copy of every earlier state with the differences alone.
 func TestSince(t *testing.T) {
 	p := newPublisher(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
@@ -156,7 +159,7 @@ func TestSince(t *testing.T) {
 	for _, s := range states {
 		diffs, ok := since(t, p, now, s.serial, 1<<20)
 		if !ok {
-			t.Fatalf("no way from serial %d to %d", s.serial, now.Serial)
+			t.Fatalf("no differences from serial %d to %d", s.serial, now.Serial)
 		}
 		got := maps.Clone(s.content)
 		for _, d := range diffs {
@@ -171,8 +174,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestSinceFoldsGroups commits three edits as one group: a secondary gets one difference for them, and none from a serial
-// that was never served.
+// TestSinceFoldsGroups commits three edits as one group. A secondary gets one difference for them, and none from a
+// serial that was never served.
 func TestSinceFoldsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPublisher(t, publish.Options{})
@@ -245,7 +248,7 @@ func randomEdit(t *testing.T, tx *publish.Tx, r *rand.Rand, z zone.Zone) error {
 	return err
 }
 
-func TestSinceCannotTell(t *testing.T) {
+func TestSinceReturnsFalse(t *testing.T) {
 	p := newPublisher(t, publish.Options{JournalLimit: 3, JournalSets: 5})
 	z := newZone(t, p, "example.org.")
 	add := func(from, n int) (before uint32) {

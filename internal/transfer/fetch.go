@@ -18,27 +18,28 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// request is a zone that is wanted from a master.
+// request is a request for a zone from a master.
 type request struct {
 	master netip.AddrPort
 	zone   dnsname.Name
-	key    Key     // the zero Key for none
-	has    *uint32 // serial of our copy: only the difference is wanted; nil: all of it
+	key    Key     // zero: unsigned
+	has    *uint32 // serial of our copy, to request only the difference; nil: the whole zone
 	to     *spool
-	check  func(*copied) error // of copied
+	check  func(*incoming) error // incoming.check
 }
 
 const (
 	dialTime = 5 * time.Second
 
-	// A transfer holds a slot that other zones wait for. A master may be silent for stallTime, because it may first
-	// have to compute a difference; each slowest bytes that it sends buy it a second more, up to stallTime again.
+	// A transfer holds a slot for which other zones wait. A master may be silent for stallTime, because it may have to
+	// compute a difference first. Every slowest bytes that it sends extend the deadline by one second, up to stallTime
+	// from now.
 	stallTime = 10 * time.Second
 	slowest   = 8 << 10
 )
 
 // fetch transfers a zone, or the difference to our copy, over TCP.
-func fetch(ctx context.Context, r request) (*copied, error) {
+func fetch(ctx context.Context, r request) (*incoming, error) {
 	d := net.Dialer{Timeout: dialTime}
 	conn, err := d.DialContext(ctx, "tcp", r.master.String())
 	if err != nil {
@@ -46,16 +47,16 @@ func fetch(ctx context.Context, r request) (*copied, error) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	return r.over(conn)
+	return r.transferOver(conn)
 }
 
-// over asks for the zone on a connection and reads the answer.
-func (r request) over(conn net.Conn) (*copied, error) {
+// transferOver requests the zone on a connection and reads the answer.
+func (r request) transferOver(conn net.Conn) (*incoming, error) {
 	v, err := r.ask(conn)
 	if err != nil {
 		return nil, err
 	}
-	c := &copied{apex: r.zone, has: r.has, to: r.to, check: r.check}
+	c := &incoming{apex: r.zone, has: r.has, to: r.to, check: r.check}
 	in := &paced{conn: conn, end: time.Now().Add(stallTime)}
 	var buf []byte
 	for !c.done {
@@ -63,7 +64,7 @@ func (r request) over(conn net.Conn) (*copied, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.take(raw, v); err != nil {
+		if err := c.addMessage(raw, v); err != nil {
 			return nil, err
 		}
 		buf = raw
@@ -93,10 +94,10 @@ func (r request) ask(conn net.Conn) (*verifier, error) {
 	return v, err
 }
 
-// paced reads from a connection whose other end must send at least slowest bytes a second.
+// paced reads from a connection whose peer must send at least slowest bytes per second.
 type paced struct {
 	conn net.Conn
-	end  time.Time // when it is too slow
+	end  time.Time // deadline of the peer
 }
 
 // Read implements io.Reader.
@@ -108,12 +109,12 @@ func (p *paced) Read(b []byte) (int, error) {
 		p.end = most
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("the master sends less than %d bytes a second: %w", slowest, err)
+		err = fmt.Errorf("the master sends fewer than %d bytes per second: %w", slowest, err)
 	}
 	return n, err
 }
 
-// message reads the next message. It uses the room of buf.
+// message reads the next message into buf, which it grows if needed.
 func (p *paced) message(buf []byte) ([]byte, error) {
 	var length [2]byte
 	if _, err := io.ReadFull(p, length[:]); err != nil {
@@ -127,9 +128,9 @@ func (p *paced) message(buf []byte) ([]byte, error) {
 
 var errMalformed = errors.New("a message of the transfer is malformed")
 
-// take reads one message of a transfer, record by record: as values, the records of one message can take a hundred
-// times its size.
-func (c *copied) take(raw []byte, v *verifier) error {
+// addMessage adds the records of one message, one by one: unpacked together, the records of one message can take a
+// hundred times its size.
+func (c *incoming) addMessage(raw []byte, v *verifier) error {
 	if len(raw) < wire.HeaderSize {
 		return errMalformed
 	}
@@ -161,29 +162,29 @@ func (c *copied) take(raw []byte, v *verifier) error {
 		}
 		at = next
 	}
-	if c.count == 1 && c.has != nil && int32(c.serial-*c.has) <= 0 { // RFC 1982: there is nothing newer
+	if c.count == 1 && c.has != nil && int32(c.serial-*c.has) <= 0 { // RFC 1982: the master has nothing newer
 		c.done = true
 	}
 	return nil
 }
 
-// verifier checks the signatures of a transfer's messages (RFC 8945 §5.3.1).
+// verifier checks the signatures of the messages of a transfer (RFC 8945 §5.3.1).
 type verifier struct {
 	id     uint16
-	chain  *wire.TSIGChain // nil: nothing is signed
-	signed bool            // the first message was
-	count  int             // of messages since the last signature
+	chain  *wire.TSIGChain // nil: unsigned
+	signed bool            // the first message was signed
+	count  int             // number of messages since the last signature
 }
 
-// maxUnsigned is how many messages in a row may be without a signature.
+// maxUnsigned is the largest number of messages in a row without a signature.
 const maxUnsigned = 99
 
-var errUnsigned = errors.New("the answer is not signed, and the question was")
+var errUnsigned = errors.New("the answer is not signed, but the query was")
 
 // verify checks a message, which has at least a header.
 func (v *verifier) verify(raw []byte) error {
 	if binary.BigEndian.Uint16(raw) != v.id {
-		return errors.New("the answer is to another question")
+		return errors.New("the answer has the ID of another query")
 	}
 	if v.chain == nil {
 		return nil
@@ -199,7 +200,7 @@ func (v *verifier) verify(raw []byte) error {
 		v.chain.Unsigned(raw)
 		return nil
 	case sig.Error != wire.TSIGNoError:
-		return fmt.Errorf("the master does not take our signature: %s", wire.TSIGErrorText(sig.Error))
+		return fmt.Errorf("the master refuses our signature: %s", wire.TSIGErrorText(sig.Error))
 	}
 	if code := v.chain.Verify(raw, sig, time.Now()); code != wire.TSIGNoError {
 		return fmt.Errorf("the signature of the answer is wrong: %s", wire.TSIGErrorText(code))
@@ -208,7 +209,7 @@ func (v *verifier) verify(raw []byte) error {
 	return nil
 }
 
-// end reports whether all that came was signed.
+// end returns an error if the last messages were not signed.
 func (v *verifier) end() error {
 	if v.count > 0 {
 		return errUnsigned

@@ -26,7 +26,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// listening answers each query over TCP with messages, which are given its ID.
+// listening answers each query over TCP with the given messages, with the ID of the query.
 func listening(t *testing.T, messages ...[]byte) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func answer(conn net.Conn, messages [][]byte) {
 	}
 }
 
-// testSpool returns a spool of its own.
+// testSpool returns a new spool with its own limit.
 func testSpool(t *testing.T, most int) *spool {
 	t.Helper()
 	s, err := newSpools(testRoot(t, t.TempDir()), most).begin(dnsID(1), "")
@@ -85,7 +85,7 @@ func testRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// A zone is as large as it is here, and not as it was on the way: pointers make a kilobyte of two octets.
+// The size of a zone counts after decompression: compression pointers turn two bytes into a kilobyte.
 func TestFetchCountsNames(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("a", 60)+".", 3) + apexName
 	m := new(dns.Msg)
@@ -105,13 +105,13 @@ func TestFetchCountsNames(t *testing.T) {
 		want  bool
 	}{{10 * len(wire), false}, {100 * len(wire), true}} {
 		_, err := fetch(t.Context(), request{master: at, zone: dnsname.MustParse(apexName), to: testSpool(t, tt.limit)})
-		if got := err == nil; got != tt.want || err != nil && !strings.Contains(err.Error(), "which is the limit") {
-			t.Errorf("%d octets on the way, limit %d: %v", len(wire), tt.limit, err)
+		if got := err == nil; got != tt.want || err != nil && !strings.Contains(err.Error(), "larger than the limit") {
+			t.Errorf("%d bytes in the message, limit %d: %v", len(wire), tt.limit, err)
 		}
 	}
 }
 
-// TestSpoolsOfProject: the transfers of a project that run at once share one limit, which those of others do not touch.
+// TestSpoolsOfProject checks that the running transfers of a project share one limit, separate from other projects.
 func TestSpoolsOfProject(t *testing.T) {
 	all := newSpools(testRoot(t, t.TempDir()), 1000)
 	begin := func(n byte, project string) *spool {
@@ -126,7 +126,7 @@ func TestSpoolsOfProject(t *testing.T) {
 	if err := first.put(r); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.put(r); !ours(err) {
+	if err := second.put(r); !forOwner(err) {
 		t.Errorf("more than the limit in two transfers of one project: %v", err)
 	}
 	if err := other.put(r); err != nil {
@@ -139,11 +139,11 @@ func TestSpoolsOfProject(t *testing.T) {
 	}
 }
 
-// TestPace: a master that stalls or trickles loses its slot soon, and one that sends at the slowest rate keeps it.
+// TestPace checks that a master that stalls or trickles soon loses its slot, and that one at the slowest rate keeps it.
 func TestPace(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		size  int // sent each second
+		size  int // bytes sent each second
 		ends  bool
 		bound time.Duration
 	}{{"silent", 0, true, stallTime}, {"drop by drop", 10, true, stallTime + time.Second}, {"slow", slowest, false, 0}} {
@@ -173,7 +173,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// endless is a master that never comes to the end of its zone. It counts what it could send.
+// endless is a master that never ends its zone. It counts the bytes that it could send.
 func endless(conn net.Conn) (sent int) {
 	var length [2]byte
 	if _, err := io.ReadFull(conn, length[:]); err != nil {
@@ -204,19 +204,19 @@ func endless(conn net.Conn) (sent int) {
 	}
 }
 
-// TestEndless: a transfer without end stops at the first bound, while it is read, and the owner of the zone reads
-// which.
+// TestEndless checks that an endless transfer stops at the first limit while it is read. The owner of the zone can read
+// which limit it was.
 func TestEndless(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		quota  int // records
+		quota  int // quota of records
 		budget int64
 		size   int
 		want   string
 	}{
 		{"quota", 1000, 0, 1 << 30, "zone_records"},
 		{"memory", -1, 4 << 20, 1 << 30, "memory"},
-		{"size", -1, 0, 64 << 10, "which is the limit"},
+		{"size", -1, 0, 64 << 10, "larger than the limit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			near, far := net.Pipe()
@@ -224,9 +224,10 @@ func TestEndless(t *testing.T) {
 			go func() { sent <- endless(far) }()
 			at := attempt{Refresher: &Refresher{opts: RefresherOptions{Budget: budget.New(tt.budget)}},
 				quotas: publish.Quotas{ZoneRecords: tt.quota}}
-			_, err := request{zone: dnsname.MustParse(apexName), to: testSpool(t, tt.size), check: at.fits}.over(near)
+			_, err := request{zone: dnsname.MustParse(apexName), to: testSpool(t, tt.size),
+				check: at.checkLimits}.transferOver(near)
 			near.Close()
-			if !ours(err) || !strings.Contains(err.Error(), tt.want) {
+			if !forOwner(err) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want one about %s", err, tt.want)
 			}
 			if n := <-sent; n > 1<<20 {
@@ -236,24 +237,24 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// A look at masters that never comes to its end is given up, and what is wrong is told.
+// An attempt that never ends is cancelled, and the problem is reported.
 func TestRefreshGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1)
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
-		synctest.Wait() // nobody reads what is written now
-		g.fetch = func(ctx context.Context, _ request) (*copied, error) { <-ctx.Done(); return nil, ctx.Err() }
+		synctest.Wait() // no reader is running now
+		g.fetch = func(ctx context.Context, _ request) (*incoming, error) { <-ctx.Done(); return nil, ctx.Err() }
 		g.Refresh(g.zone.ID, true)
-		time.Sleep(longestLook + time.Second)
+		time.Sleep(masterTimeout + time.Second)
 		if s := g.State(g.zone.ID); !strings.Contains(s.Problem, context.DeadlineExceeded.Error()) {
 			t.Errorf("problem %q", s.Problem)
 		}
 	})
 }
 
-// NOTIFY that nobody gets round to is remembered once, however often it comes.
+// A NOTIFY that cannot be handled yet is remembered once, however often it arrives.
 func TestRefreshRemembersOnce(t *testing.T) {
 	r := NewRefresher(nil, nil, RefresherOptions{})
 	id := dnsID(1)
@@ -271,26 +272,25 @@ func TestRefreshRemembersOnce(t *testing.T) {
 
 func dnsID(n byte) (id [16]byte) { id[0] = n; return id }
 
-// A master that changes a zone and not its serial, or begins again with an older one, leaves no difference that could
-// be told.
+// A master that changes a zone without its serial, or restarts with an older serial, leaves no usable difference.
 func TestRefreshWithoutNewSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(5, a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		step := func(serial uint32, force bool, addr string) {
 			m.set(serial, a("www", addr))
 			g.Refresh(g.zone.ID, force)
 			time.Sleep(time.Second)
-			g.wants(m, serial)
+			g.wantState(m, serial)
 		}
-		tells := func(serial uint32, want bool) {
+		differences := func(serial uint32, want bool) {
 			t.Helper()
 			err := g.pub.View(func(v store.View) error {
 				z, err := v.Zone(g.zone.ID)
 				if _, ok := Since(v, z, serial, 1<<20); ok != want {
-					t.Errorf("the journal tells the way from %d to %d: %v", serial, z.Serial, ok)
+					t.Errorf("the journal has the differences from %d to %d: %v", serial, z.Serial, ok)
 				}
 				return err
 			})
@@ -299,46 +299,47 @@ func TestRefreshWithoutNewSerial(t *testing.T) {
 			}
 		}
 		step(6, false, "192.0.2.2")
-		tells(5, true)
+		differences(5, true)
 		step(6, true, "192.0.2.3") // the same serial
-		tells(5, false)
+		differences(5, false)
 		step(7, false, "192.0.2.4")
-		tells(6, true)
-		tells(5, false)
+		differences(6, true)
+		differences(5, false)
 		step(3, true, "192.0.2.5") // an older one
 		step(4, false, "192.0.2.6")
-		tells(3, true)
-		tells(7, false)
+		differences(3, true)
+		differences(7, false)
 	})
 }
 
-// What is known of a copy goes with its zone, whatever an attempt that was under way has to say.
+// The state of a copy is deleted with its zone, even if an attempt is running.
 func TestNoteOfDeletedZone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1)
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		at := attempt{Refresher: g.Refresher, id: g.zone.ID}
 		if err := at.load(); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error { return tx.DeleteZone(g.zone.ID) }); err != nil {
+		if err := g.pub.Commit(t.Context(), store.Actor{},
+			func(tx *publish.Tx) error { return tx.DeleteZone(g.zone.ID) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := at.note(t.Context(), "confirmed"); err == nil {
+		if err := at.save(t.Context(), "confirmed"); err == nil {
 			t.Error("noted something of a zone that is gone")
 		}
 	})
 }
 
-// A copy is taken anew from masters that are others now, though their serial is older, and though they are not there at
-// first.
+// After a change of masters the whole zone is transferred. The new serial is older, and the new masters are not
+// reachable at first.
 func TestOtherMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(9, a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		m.setDown(true)
 		m.set(5, a("www", "192.0.2.5"))
@@ -357,7 +358,7 @@ func TestOtherMasters(t *testing.T) {
 		g.stop()
 		g.start(m, false)
 		time.Sleep(5 * time.Second)
-		g.wants(m, 5)
+		g.wantState(m, 5)
 		_, before := m.seen()
 		g.Refresh(g.zone.ID, false)
 		time.Sleep(time.Second)
@@ -367,28 +368,28 @@ func TestOtherMasters(t *testing.T) {
 	})
 }
 
-// Ten thousand small zones are not ten thousand times all memory looked through; and one that cannot be served leaves
+// Ten thousand small zones do not cause ten thousand collections of all memory. A zone that cannot be served leaves
 // nothing behind.
 func TestSmallZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forced := func() uint32 { var s runtime.MemStats; runtime.ReadMemStats(&s); return s.NumForcedGC }
 		m := &master{}
 		m.set(1, a("old", "192.0.2.1"), a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		before := forced()
 		g.Refresh(g.zone.ID, true)
 		time.Sleep(time.Second)
-		g.wants(m, 1)
+		g.wantState(m, 1)
 		m.set(2, a("new", "192.0.2.1"), a("www", "192.0.2.2"), a("x", "192.0.2.1"), "x."+apexName+" 60 IN CNAME www.test.")
 		g.Refresh(g.zone.ID, true)
 		time.Sleep(time.Second)
-		g.wants(m, 1)
+		g.wantState(m, 1)
 		if s := g.State(g.zone.ID); !strings.Contains(s.Problem, "CNAME") {
 			t.Errorf("problem %q", s.Problem)
 		}
 		if n := forced() - before; n != 0 {
-			t.Errorf("memory was looked through %d times", n)
+			t.Errorf("%d collections of all memory", n)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Keyring finds TSIG keys. It reads them again when they have changed: a key that was deleted is no key from that moment on,
-// and one of ten thousand is found as fast as one of one.
+// Keyring finds TSIG keys. It reloads them when they have changed, so a deleted key is refused at once. A lookup takes
+// the same time with ten thousand keys as with one.
 type Keyring struct {
 	pub *publish.Publisher
 
@@ -19,13 +19,13 @@ type Keyring struct {
 	read    bool
 	version uint64
 	names   map[dnsname.Name]Key
-	zones   map[uuid.UUID]Key // those that are for one zone
+	zones   map[uuid.UUID]Key // keys for a single zone
 }
 
-// NewKeyring returns the keys of a publisher's store.
+// NewKeyring returns a Keyring with the keys in a publisher's store.
 func NewKeyring(pub *publish.Publisher) *Keyring { return &Keyring{pub: pub} }
 
-// Find returns the key of this name, and whether there is one.
+// Find returns the key of a name, and whether there is one.
 func (k *Keyring) Find(name dnsname.Name) (Key, bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,8 +34,8 @@ func (k *Keyring) Find(name dnsname.Name) (Key, bool, error) {
 	return key, ok && err == nil, err
 }
 
-// forZone returns the key that was made for one zone, with which its masters are asked; the zero Key when there is none. Keys
-// of a pool are for its secondaries.
+// forZone returns the key of a single zone, which signs queries to its masters; the zero Key if there is none. Keys of
+// a pool are for its secondaries.
 func (k *Keyring) forZone(id uuid.UUID) (Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,7 +44,7 @@ func (k *Keyring) forZone(id uuid.UUID) (Key, error) {
 }
 
 func (k *Keyring) refreshLocked() error {
-	now := k.pub.ObjectVersion(store.KindTSIGKey) // before they are read, so that what comes in between is not missed
+	now := k.pub.ObjectVersion(store.KindTSIGKey) // before reading the keys, so that no change in between is missed
 	if k.read && now == k.version {
 		return nil
 	}

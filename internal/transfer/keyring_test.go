@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestKeyring: a key is good from the commit that makes it to the one that deletes it, for what it is for.
+// TestKeyring checks that a key is valid from the commit that creates it to the one that deletes it, within its scope.
 func TestKeyring(t *testing.T) {
 	p := newPublisher(t, publish.Options{})
 	one, two := zone.Zone{ID: uuid.New(), Pool: uuid.New()}, zone.Zone{ID: uuid.New(), Pool: uuid.New()}
@@ -20,7 +20,8 @@ func TestKeyring(t *testing.T) {
 	put := func(id, name, algorithm, scope string, resource uuid.UUID) {
 		t.Helper()
 		commit(t, p, func(tx *publish.Tx) error {
-			return tx.PutObject(store.KindTSIGKey, id, map[string]any{"name": name, "algorithm": algorithm, "secret": "c2VjcmV0", "scope": scope, "resource_id": resource})
+			return tx.PutObject(store.KindTSIGKey, id, map[string]any{"name": name, "algorithm": algorithm, "secret": "c2VjcmV0",
+				"scope": scope, "resource_id": resource})
 		})
 	}
 	found := func(name string, want bool) transfer.Key {
@@ -41,7 +42,7 @@ func TestKeyring(t *testing.T) {
 		t.Errorf("key %+v", k)
 	}
 	put("4", "nobody.", "hmac-sha256", "ZONE", uuid.Nil)
-	if k := found("nobody.", true); k.For(zone.Zone{ID: one.ID}) { // a zone of no pool
+	if k := found("nobody.", true); k.For(zone.Zone{ID: one.ID}) { // a zone without a pool
 		t.Errorf("key %+v is for a zone that it was not made for", k)
 	}
 	put("3", "weak.", "hmac-md5", "POOL", two.Pool)

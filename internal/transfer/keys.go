@@ -12,14 +12,14 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Key is a TSIG key (RFC 8945) as the tsigkeys API keeps it.
+// Key is a TSIG key (RFC 8945) from the tsigkeys API.
 type Key struct {
 	wire.TSIGKey
 
-	zone, pool uuid.UUID // what it is for; one of them is set
+	zone, pool uuid.UUID // scope of the key; exactly one is set
 }
 
-// keyRow is as much of a store.KindTSIGKey, which the tsigkeys API writes, as this package needs.
+// keyRow has the fields of store.KindTSIGKey that this package needs. The tsigkeys API writes these rows.
 type keyRow struct {
 	Name      string    `json:"name"`
 	Algorithm string    `json:"algorithm"`
@@ -28,8 +28,8 @@ type keyRow struct {
 	Resource  uuid.UUID `json:"resource_id"`
 }
 
-// readKeys returns the keys that can be used. The API keeps keys of weaker algorithms too, for clients that store them; on the
-// wire they are unknown.
+// readKeys returns the usable keys. The API also stores keys with weaker algorithms, for clients that need them back;
+// DNS messages cannot use those.
 func readKeys(v store.View) ([]Key, error) {
 	rows, err := store.ObjectsOf[keyRow](v, store.KindTSIGKey)
 	if err != nil {

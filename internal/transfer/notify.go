@@ -21,18 +21,18 @@ import (
 // Secondary is a server that transfers our zones.
 type Secondary struct {
 	Addr netip.AddrPort
-	Key  dnsname.Name // TSIG key to sign with; the zero Name for none
+	Key  dnsname.Name // TSIG key that signs queries; zero: unsigned
 }
 
-// NotifierOptions say whom to tell.
+// NotifierOptions configures a Notifier.
 type NotifierOptions struct {
 	Secondaries []Secondary
-	Ask         asker        // sends one query over UDP
-	Log         *slog.Logger // default: none
+	Ask         queryFunc    // sends one query over UDP
+	Log         *slog.Logger // default: discard
 }
 
-// Notifier tells secondaries of new serials (RFC 1996), and finds out whether they have them. It remembers only zones that
-// some secondary does not have yet; all others are in sync.
+// Notifier sends NOTIFY for new serials to secondaries (RFC 1996) and checks whether they have transferred them. It
+// keeps only the zones that some secondary does not have yet; all others are in sync.
 type Notifier struct {
 	opts NotifierOptions
 	pub  *publish.Publisher
@@ -41,19 +41,19 @@ type Notifier struct {
 
 	mu          sync.Mutex // guards the rest
 	secondaries []Secondary
-	round       int // of secondaries: what belongs to an earlier one means nothing
-	zones       map[uuid.UUID]*notified
+	round       int // version of secondaries: steps of an earlier version are ignored
+	zones       map[uuid.UUID]*pendingZone
 	queue       dueHeap
 }
 
-// due is when a secondary is to be asked about a zone. One that is not the peer's next any more means nothing.
+// due is the time of the next query to a secondary about a zone. It is ignored if it is not the peer's next any longer.
 type due struct {
 	at   time.Time
 	zone uuid.UUID
 	peer int
 }
 
-// dueHeap has the earliest first.
+// dueHeap has the earliest entry first.
 type dueHeap []due
 
 func (h dueHeap) Len() int           { return len(h) }
@@ -69,53 +69,53 @@ func (h *dueHeap) Pop() any {
 	return d
 }
 
-// notified is a zone on its way to the secondaries.
-type notified struct {
+// pendingZone is a zone that some secondary does not have yet.
+type pendingZone struct {
 	serial uint32
 	peers  []peer
 }
 
-// peer is what is known of one secondary's copy of a zone.
+// peer is the state of a zone at one secondary.
 type peer struct {
-	done     bool // it has the serial
-	check    bool // it may have it: after a start nobody knows, and asking is enough
-	acked    bool // it has answered a NOTIFY of the serial
-	busy     bool // a query is on its way
+	done     bool // has the serial
+	check    bool // may have the serial: after a start this is unknown, and one query answers it
+	acked    bool // has answered a NOTIFY of the serial
+	busy     bool // a query is in flight
 	tries    int
-	since    time.Time // of the serial
+	since    time.Time // when the serial was committed
 	next     time.Time
-	has      uint32 // the serial it was last seen with
+	has      uint32 // last known serial of the secondary
 	problem  string
-	reminded time.Time // last NOTIFY
+	reminded time.Time // time of the last NOTIFY
 }
 
-// Progress is how far a secondary has come with a zone.
+// Progress is the state of a zone at a secondary.
 type Progress struct {
 	Secondary    Secondary
 	InSync       bool
-	Acknowledged bool   // it has answered the NOTIFY of a serial that it does not have yet
-	Has          uint32 // 0: not known
+	Acknowledged bool   // answered the NOTIFY of a serial that it does not have yet
+	Has          uint32 // serial of the secondary; 0: unknown
 	Since        time.Time
 	Next         time.Time
-	Problem      string // why it does not have it, as far as that can be told
+	Problem      string // why it does not have the serial, as far as known
 }
 
 const (
 	parallelQueries = 64
 
-	firstPause   = 200 * time.Millisecond // after a NOTIFY, before the first look: a transfer takes about that long
+	firstPause   = 200 * time.Millisecond // between a NOTIFY and the first query: a transfer takes about that long
 	longestPause = 5 * time.Minute
-	remindAfter  = 10 * time.Second // a secondary may have lost an answered NOTIFY
+	remindAfter  = 10 * time.Second // a secondary may have lost a NOTIFY that it answered
 )
 
-// NewNotifier starts nothing.
+// NewNotifier returns a Notifier. Call Run to start it.
 func NewNotifier(pub *publish.Publisher, opts NotifierOptions) *Notifier {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return &Notifier{opts: opts, pub: pub, work: newWorkers(parallelQueries), stat: newNotifyStats(),
-		secondaries: opts.Secondaries, zones: map[uuid.UUID]*notified{}}
+		secondaries: opts.Secondaries, zones: map[uuid.UUID]*pendingZone{}}
 }
 
-// Committed takes note of new serials. It is for publish.Options.Committed, and waits for nothing.
+// Committed registers new serials without blocking. It is the callback for publish.Options.Committed.
 func (n *Notifier) Committed(changes []store.Change) {
 	now := time.Now()
 	n.mu.Lock()
@@ -128,14 +128,14 @@ func (n *Notifier) Committed(changes []store.Change) {
 		}
 	}
 	n.mu.Unlock()
-	n.work.poke()
+	n.work.signal()
 }
 
-// set begins with a serial. n.mu is held.
+// set starts the notification of a serial. Callers hold n.mu.
 func (n *Notifier) set(id uuid.UUID, serial uint32, at time.Time, check bool) {
 	z := n.zones[id]
 	if z == nil {
-		z = &notified{peers: make([]peer, len(n.secondaries))}
+		z = &pendingZone{peers: make([]peer, len(n.secondaries))}
 		n.zones[id] = z
 	}
 	z.serial = serial
@@ -149,14 +149,14 @@ func (n *Notifier) set(id uuid.UUID, serial uint32, at time.Time, check bool) {
 	}
 }
 
-// schedule says when a secondary is to be asked next. n.mu is held.
-func (n *Notifier) schedule(id uuid.UUID, z *notified, peer int, at time.Time) {
+// schedule sets the time of the next query to a secondary. Callers hold n.mu.
+func (n *Notifier) schedule(id uuid.UUID, z *pendingZone, peer int, at time.Time) {
 	z.peers[peer].next = at
 	heap.Push(&n.queue, due{at, id, peer})
 }
 
-// Run tells and asks until ctx ends. It begins with a look at what the secondaries have: a change may have been made right
-// before the last stop.
+// Run notifies and queries secondaries until ctx is done. It begins by querying the serials of all zones, because a
+// change may have been committed just before the last stop.
 func (n *Notifier) Run(ctx context.Context) error {
 	defer n.work.Wait()
 	for round := -1; ; {
@@ -180,18 +180,18 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// SetSecondaries changes whom to tell. All of them are asked what they have.
+// SetSecondaries replaces the secondaries. All of them are queried for their serials.
 func (n *Notifier) SetSecondaries(list []Secondary) {
 	n.mu.Lock()
 	if !slices.Equal(list, n.secondaries) {
-		n.secondaries, n.zones, n.queue = list, map[uuid.UUID]*notified{}, nil
+		n.secondaries, n.zones, n.queue = list, map[uuid.UUID]*pendingZone{}, nil
 		n.round++
 	}
 	n.mu.Unlock()
-	n.work.poke()
+	n.work.signal()
 }
 
-// checkAll asks every secondary about every zone.
+// checkAll schedules a query to every secondary about every zone.
 func (n *Notifier) checkAll() error {
 	now := time.Now()
 	return n.pub.View(func(v store.View) error {
@@ -208,7 +208,7 @@ func (n *Notifier) checkAll() error {
 	})
 }
 
-// transferred reports whether secondaries get a zone at all.
+// transferred reports whether secondaries may transfer a zone.
 func transferred(z zone.Zone) bool { return z.Kind == zone.Primary || z.Kind == zone.Secondary }
 
 // step is one query to one secondary about one zone.
@@ -221,7 +221,7 @@ type step struct {
 	notify bool
 }
 
-// ready takes the steps whose time has come, and tells how long it is until the next one's comes.
+// ready removes the steps that are due from the queue, and returns them and the time until the next one.
 func (n *Notifier) ready(now time.Time) ([]step, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

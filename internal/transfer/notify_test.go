@@ -19,27 +19,36 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// fleet is secondaries that do as they are told.
-type fleet struct {
+// fakeSecondaries is a set of secondaries that the test controls.
+type fakeSecondaries struct {
 	mu      sync.Mutex
-	serial  map[netip.AddrPort]uint32 // what each serves
+	serial  map[netip.AddrPort]uint32 // serial that each secondary serves
 	deaf    map[netip.AddrPort]bool
-	pulls   map[netip.AddrPort]bool // gets the newest serial when notified
+	pulls   map[netip.AddrPort]bool // transfers the newest serial when notified
 	newest  func() uint32
 	notifys map[netip.AddrPort]int
 	soas    map[netip.AddrPort]int
 }
 
-func newFleet() *fleet {
-	return &fleet{serial: map[netip.AddrPort]uint32{}, deaf: map[netip.AddrPort]bool{}, pulls: map[netip.AddrPort]bool{},
+func newFakeSecondaries() *fakeSecondaries {
+	return &fakeSecondaries{serial: map[netip.AddrPort]uint32{}, deaf: map[netip.AddrPort]bool{},
+		pulls:   map[netip.AddrPort]bool{},
 		notifys: map[netip.AddrPort]int{}, soas: map[netip.AddrPort]int{}}
 }
 
-// told and asked count the messages to a secondary.
-func (f *fleet) told(a netip.AddrPort) int  { f.mu.Lock(); defer f.mu.Unlock(); return f.notifys[a] }
-func (f *fleet) asked(a netip.AddrPort) int { f.mu.Lock(); defer f.mu.Unlock(); return f.soas[a] }
+// notifies and queries count the messages to a secondary.
+func (f *fakeSecondaries) notifies(a netip.AddrPort) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.notifys[a]
+}
+func (f *fakeSecondaries) queries(a netip.AddrPort) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.soas[a]
+}
 
-func (f *fleet) ask(_ context.Context, s transfer.Secondary, m *dns.Msg) (*dns.Msg, error) {
+func (f *fakeSecondaries) ask(_ context.Context, s transfer.Secondary, m *dns.Msg) (*dns.Msg, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.Opcode == dns.OpcodeNotify {
@@ -68,8 +77,8 @@ var (
 	two = netip.MustParseAddrPort("127.0.0.3:53")
 )
 
-// started is a notifier of two secondaries on fake time, and a zone.
-func started(t *testing.T, f *fleet) (*publish.Publisher, *transfer.Notifier, zone.Zone) {
+// startNotifier returns a running notifier of two secondaries on fake time, and a zone.
+func startNotifier(t *testing.T, f *fakeSecondaries) (*publish.Publisher, *transfer.Notifier, zone.Zone) {
 	t.Helper()
 	var notifier atomic.Pointer[transfer.Notifier]
 	p := newPublisher(t, publish.Options{Committed: func(c []store.Change) {
@@ -110,42 +119,42 @@ func change(t *testing.T, p *publish.Publisher, z zone.Zone, name string) {
 
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one], f.pulls[two] = true, true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		time.Sleep(time.Second)
-		if f.told(one) != 0 || f.asked(one) != 1 || !n.InSync(z.ID) {
-			t.Errorf("at the start %d NOTIFY and %d questions, in sync %v", f.told(one), f.asked(one), n.InSync(z.ID))
+		if f.notifies(one) != 0 || f.queries(one) != 1 || !n.InSync(z.ID) {
+			t.Errorf("at the start %d NOTIFY and %d questions, in sync %v", f.notifies(one), f.queries(one), n.InSync(z.ID))
 		}
 		change(t, p, z, "a.example.org.")
 		if n.InSync(z.ID) {
 			t.Error("in sync right after a change")
 		}
 		time.Sleep(time.Second)
-		if f.told(one) != 1 || f.told(two) != 1 || !n.InSync(z.ID) {
-			t.Errorf("after a change %d NOTIFY, in sync %v", f.told(one), n.InSync(z.ID))
+		if f.notifies(one) != 1 || f.notifies(two) != 1 || !n.InSync(z.ID) {
+			t.Errorf("after a change %d NOTIFY, in sync %v", f.notifies(one), n.InSync(z.ID))
 		}
 		time.Sleep(time.Hour)
-		if f.told(one) != 1 || f.asked(one) > 3 {
-			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.told(one), f.asked(one))
+		if f.notifies(one) != 1 || f.queries(one) > 3 {
+			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.notifies(one), f.queries(one))
 		}
 	})
 }
 
-// A secondary that is down holds up neither the other one nor the machine, and is told when it is back.
+// A secondary that is down delays neither the other one nor the machine, and is notified when it is back.
 func TestNotifyOneDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one], f.pulls[two], f.deaf[two] = true, true, true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		change(t, p, z, "a.example.org.")
 		time.Sleep(time.Hour)
 		got := n.Progress(z.ID)
 		if !got[0].InSync || got[1].InSync || got[1].Problem == "" || got[1].Next.Before(time.Now()) || n.InSync(z.ID) {
 			t.Errorf("progress %+v", got)
 		}
-		if f.told(two) > 40 {
-			t.Errorf("a dead secondary was told %d times in an hour", f.told(two))
+		if f.notifies(two) > 40 {
+			t.Errorf("a dead secondary was notified %d times in an hour", f.notifies(two))
 		}
 		f.mu.Lock()
 		f.deaf[two] = false
@@ -157,19 +166,19 @@ func TestNotifyOneDown(t *testing.T) {
 	})
 }
 
-// A secondary that takes the NOTIFY and does nothing is reminded.
+// A secondary that accepts the NOTIFY and does nothing is notified again.
 func TestNotifyReminds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one] = true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		change(t, p, z, "a.example.org.")
 		time.Sleep(time.Minute)
-		if f.told(two) < 2 || n.InSync(z.ID) {
-			t.Errorf("%d NOTIFY in a minute, in sync %v", f.told(two), n.InSync(z.ID))
+		if f.notifies(two) < 2 || n.InSync(z.ID) {
+			t.Errorf("%d NOTIFY in a minute, in sync %v", f.notifies(two), n.InSync(z.ID))
 		}
 		f.mu.Lock()
-		f.serial[two] = f.newest() + 5 // it has even more: somebody else is its primary too
+		f.serial[two] = f.newest() + 5 // a newer serial: the secondary has another primary too
 		f.mu.Unlock()
 		time.Sleep(10 * time.Minute)
 		if !n.InSync(z.ID) {
@@ -180,52 +189,53 @@ func TestNotifyReminds(t *testing.T) {
 
 func TestNotifyForgetsDeletedZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.deaf[one], f.deaf[two] = true, true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		change(t, p, z, "a.example.org.")
 		commit(t, p, func(tx *publish.Tx) error { return tx.DeleteZone(z.ID) })
 		time.Sleep(10 * time.Minute)
-		before := f.told(one)
+		before := f.notifies(one)
 		time.Sleep(time.Hour)
-		if !n.InSync(z.ID) || f.told(one) != before {
-			t.Errorf("a deleted zone is still told: %d, then %d", before, f.told(one))
+		if !n.InSync(z.ID) || f.notifies(one) != before {
+			t.Errorf("a deleted zone is still notified: %d, then %d", before, f.notifies(one))
 		}
 	})
 }
 
-// A secondary that is added while the server runs is asked what it has, and told what it lacks.
+// A secondary that is added at run time is queried for its serials, and notified of newer ones.
 func TestNotifySecondariesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one], f.pulls[two] = true, true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		n.SetSecondaries(nil)
 		time.Sleep(time.Second)
 		change(t, p, z, "a.example.org.")
 		time.Sleep(time.Minute)
-		if f.told(one) != 0 || !n.InSync(z.ID) || len(n.Progress(z.ID)) != 0 {
-			t.Errorf("without secondaries %d NOTIFY, in sync %v", f.told(one), n.InSync(z.ID))
+		if f.notifies(one) != 0 || !n.InSync(z.ID) || len(n.Progress(z.ID)) != 0 {
+			t.Errorf("without secondaries %d NOTIFY, in sync %v", f.notifies(one), n.InSync(z.ID))
 		}
 		n.SetSecondaries([]transfer.Secondary{{Addr: two}})
 		time.Sleep(10 * time.Second)
-		if f.told(one) != 0 || f.told(two) != 1 || !n.InSync(z.ID) {
-			t.Errorf("NOTIFY to one that left %d, to one that came %d, in sync %v", f.told(one), f.told(two), n.InSync(z.ID))
+		if f.notifies(one) != 0 || f.notifies(two) != 1 || !n.InSync(z.ID) {
+			t.Errorf("NOTIFY to one that left %d, to one that came %d, in sync %v", f.notifies(one), f.notifies(two),
+				n.InSync(z.ID))
 		}
 		change(t, p, z, "b.example.org.")
 		time.Sleep(10 * time.Second)
-		if f.told(two) != 2 || !n.InSync(z.ID) {
-			t.Errorf("NOTIFY %d, in sync %v", f.told(two), n.InSync(z.ID))
+		if f.notifies(two) != 2 || !n.InSync(z.ID) {
+			t.Errorf("NOTIFY %d, in sync %v", f.notifies(two), n.InSync(z.ID))
 		}
 	})
 }
 
-// After a start nobody knows what secondaries have. One that does not answer confirms nothing, and is told when it is back.
+// After a start the serials of the secondaries are unknown. One that does not answer is notified when it is back.
 func TestNotifyDownAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one], f.pulls[two], f.deaf[two] = true, true, true
-		_, n, z := started(t, f)
+		_, n, z := startNotifier(t, f)
 		time.Sleep(time.Second)
 		got := n.Progress(z.ID)
 		if !got[0].InSync || got[1].InSync || got[1].Problem == "" || n.InSync(z.ID) {
@@ -235,28 +245,28 @@ func TestNotifyDownAtStart(t *testing.T) {
 		f.deaf[two] = false
 		f.mu.Unlock()
 		time.Sleep(time.Minute)
-		if f.told(two) == 0 || !n.InSync(z.ID) {
-			t.Errorf("after it came back: %+v, told %d times", n.Progress(z.ID), f.told(two))
+		if f.notifies(two) == 0 || !n.InSync(z.ID) {
+			t.Errorf("after it came back: %+v, notified %d times", n.Progress(z.ID), f.notifies(two))
 		}
 	})
 }
 
-// Why a secondary lacks something that it was told of is told, too.
+// Progress reports why a notified secondary does not have a serial.
 func TestNotifyWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet()
+		f := newFakeSecondaries()
 		f.pulls[one] = true
-		p, n, z := started(t, f)
+		p, n, z := startNotifier(t, f)
 		time.Sleep(time.Second)
-		f.mu.Lock() // nobody is told while we look
+		f.mu.Lock() // no NOTIFY is sent while the test reads the progress
 		change(t, p, z, "a.example.org.")
 		if got := n.Progress(z.ID)[1]; got.Acknowledged || got.Problem != "" {
-			t.Errorf("before anybody was told: %+v", got)
+			t.Errorf("before the first NOTIFY: %+v", got)
 		}
 		f.mu.Unlock()
 		time.Sleep(time.Second)
 		if got := n.Progress(z.ID)[1]; got.InSync || !got.Acknowledged || !strings.Contains(got.Problem, "still has serial") {
-			t.Errorf("of one that was told and does nothing: %+v", got)
+			t.Errorf("of one that was notified and does nothing: %+v", got)
 		}
 	})
 }

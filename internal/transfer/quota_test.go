@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TestQuota: neither a whole zone nor a difference brings more records than the quota of the zone's project allows, and
-// the copy stays as it was.
+// TestQuota checks that neither a whole zone nor a difference exceeds the record quota of the project, and that the
+// copy is kept unchanged.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts := func(n int) (out []string) {
@@ -22,10 +22,10 @@ func TestQuota(t *testing.T) {
 			return out
 		}
 		m := &master{}
-		m.set(1, hosts(8)...) // with SOA and NS 10 sets and records
-		g := newRig(t, m)
+		m.set(1, hosts(8)...) // 10 sets and records, with SOA and NS
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
-		g.wants(m, 1)
+		g.wantState(m, 1)
 		step := func(serial uint32, records []string, sets, most int, want uint32, reason string) {
 			t.Helper()
 			err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
@@ -37,7 +37,7 @@ func TestQuota(t *testing.T) {
 			m.set(serial, records...)
 			g.Refresh(g.zone.ID, false)
 			time.Sleep(time.Second)
-			g.wants(m, want)
+			g.wantState(m, want)
 			if s := g.State(g.zone.ID); !strings.Contains(s.Reason, reason) || (s.Reason == "") != (reason == "") {
 				t.Errorf("serial %d: the owner reads %q, want %s", serial, s.Reason, reason)
 			}
@@ -45,16 +45,16 @@ func TestQuota(t *testing.T) {
 		step(2, hosts(9), -1, 10, 1, "zone_records")
 		step(3, hosts(9), 10, -1, 1, "zone_recordsets")
 		step(4, hosts(9), 11, 11, 4, "")
-		step(5, hosts(7), 5, 5, 5, "") // smaller, though still beyond a quota that was set later
+		step(5, hosts(7), 5, 5, 5, "") // smaller, but still over a quota that was set later
 		step(6, hosts(100), -1, 20, 5, "zone_records")
 	})
 }
 
-// TestReason: what a zone's owner reads does not tell an open port from a closed one.
+// TestReason checks that the reason for the zone's owner is the same for an open and a closed port.
 func TestReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{down: true}
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		if s := g.State(g.zone.ID); s.Reason != noDetails || !strings.Contains(s.Problem, "no answer") {
 			t.Errorf("the owner reads %q, an administrator %q", s.Reason, s.Problem)

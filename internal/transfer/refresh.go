@@ -20,15 +20,15 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// RefresherOptions say how masters are asked.
+// RefresherOptions configures a Refresher.
 type RefresherOptions struct {
-	Log    *slog.Logger   // default: none
-	Spool  *os.Root       // the folder for what transfers have read; it must survive a restart
-	Budget *budget.Budget // of memory
+	Log    *slog.Logger   // default: discard
+	Spool  *os.Root       // directory for the records that transfers have read; it must survive a restart
+	Budget *budget.Budget // memory budget
 }
 
-// Refresher keeps our copies of SECONDARY zones: it asks their masters when it is time or when they say so, and
-// transfers what is new. All timers are one heap, because there may be a hundred thousand zones.
+// Refresher keeps our copies of SECONDARY zones up to date. It queries their masters when a timer expires or a NOTIFY
+// arrives, and transfers new serials. All timers are in one heap, because there may be a hundred thousand zones.
 type Refresher struct {
 	opts RefresherOptions
 	pub  *publish.Publisher
@@ -36,32 +36,32 @@ type Refresher struct {
 	stat *refreshStats
 	keys *Keyring
 
-	ask   asker // over the network, but for tests
-	fetch func(context.Context, request) (*copied, error)
+	ask   queryFunc // uses the network, except in tests
+	fetch func(context.Context, request) (*incoming, error)
 
 	spools *spools
 
 	mu    sync.Mutex // guards the rest
-	zones map[uuid.UUID]*watched
+	zones map[uuid.UUID]*secondaryZone
 	queue dueHeap
-	turns *turns
+	fair  *fairQueue
 }
 
-// watched is a zone that is copied.
-type watched struct {
-	next    time.Time
-	rest    time.Time // its masters are not asked before
-	busy    bool      // it is in the line for a turn, or has one
-	attempt *attempt  // nil: none has begun
-	again   bool      // somebody asked for it while it was busy
-	force   bool      // the whole zone is wanted, whatever its serial
-	tries   int       // that failed since the last success
-	state   publish.Secondary
-	problem string
-	reason  string // the problem as the zone's owner may read it
+// secondaryZone is the state of a zone that is copied.
+type secondaryZone struct {
+	next      time.Time
+	notBefore time.Time // its masters are not queried before this time
+	busy      bool      // a job of the zone is queued or running
+	attempt   *attempt  // nil: no attempt is running
+	again     bool      // Refresh was called while the zone was busy
+	force     bool      // transfer the whole zone, whatever its serial
+	tries     int       // failed attempts since the last success
+	state     publish.Secondary
+	problem   string
+	reason    string // the problem as the owner of the zone may read it
 }
 
-// Copy is how our copy of a SECONDARY zone is.
+// Copy is the state of our copy of a SECONDARY zone.
 type Copy struct {
 	publish.Secondary
 	Next    time.Time
@@ -70,70 +70,72 @@ type Copy struct {
 }
 
 const (
-	// parallelZones is how many zones ask their masters at once; see turns. Each takes about 100 KiB until it commits.
+	// parallelZones is the number of zones that query their masters at once; see fairQueue. Each takes about 100 KiB until
+	// it commits.
 	parallelZones = 64
-	longestLook   = time.Hour // at one master of a zone, with all that is transferred
+	masterTimeout = time.Hour // maximum time at one master of a zone, with the transfer
 
-	// The timers of an SOA are taken within these bounds: a master's mistake must neither keep us busy nor keep a zone
-	// old.
+	// The timers of an SOA are limited to these bounds: a mistake of a master must neither keep us busy nor keep a zone
+	// outdated.
 	shortestRefresh = 5 * time.Second
 	longestRefresh  = 7 * 24 * time.Hour
 	longestRetry    = time.Hour
-	firstRetry      = 2 * time.Second // of a zone that was never transferred
+	firstRetry      = 2 * time.Second // first retry of a zone that was never transferred
 
-	// betweenLooks is how long a zone's masters are left alone: whoever sends NOTIFY in a master's name shall not have
-	// us keep it busy.
-	betweenLooks = 500 * time.Millisecond
+	// minInterval is the minimum time between two queries to the masters of a zone. Otherwise forged NOTIFY messages could
+	// make us keep a master busy.
+	minInterval = 500 * time.Millisecond
 
-	// A zone whose transfer was running when the program crashed may be the cause. It waits for firstRest after the
-	// first such crash and twice as long after each further one, so that a server that is restarted serves meanwhile.
-	firstRest   = time.Minute
-	longestRest = 24 * time.Hour
+	// A zone whose transfer was running when the program crashed may be the cause. It waits for firstBackoff after the
+	// first such crash and twice as long after each further one, so that a restarted server can serve meanwhile.
+	firstBackoff   = time.Minute
+	longestBackoff = 24 * time.Hour
 )
 
-// NewRefresher starts nothing.
+// NewRefresher returns a Refresher. Call Run to start it.
 func NewRefresher(pub *publish.Publisher, keys *Keyring, opts RefresherOptions) *Refresher {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return &Refresher{opts: opts, pub: pub, work: newWorkers(parallelZones), stat: newRefreshStats(),
 		keys: keys, ask: keys.Ask, fetch: fetch, spools: newSpools(opts.Spool, maxSpooled),
-		zones: map[uuid.UUID]*watched{}, turns: newTurns(parallelZones)}
+		zones: map[uuid.UUID]*secondaryZone{}, fair: newFairQueue(parallelZones)}
 }
 
-// Refresh has a zone's masters asked at once: because it is new, because a master says that it has changed, or because
-// somebody wants it. With force all of it is transferred.
+// Refresh queries the masters of a zone at once: because it is new, because of a NOTIFY, or because a user requested
+// it. With force the whole zone is transferred.
 func (r *Refresher) Refresh(id uuid.UUID, force bool) {
 	r.mu.Lock()
 	w := r.zones[id]
 	if w == nil {
-		w = &watched{}
+		w = &secondaryZone{}
 		r.zones[id] = w
 	}
 	w.force = w.force || force
-	// What is in the queue already is not put there again: a flood of NOTIFY would fill it faster than it is emptied.
-	switch at := w.soon(); {
+	// Do not queue a zone twice: a flood of NOTIFY would fill the queue faster than it is emptied.
+	switch at := w.earliest(); {
 	case w.busy:
 		w.again = true
 	case w.next.IsZero() || at.Before(w.next):
 		r.scheduleLocked(id, w, at)
 	}
 	r.mu.Unlock()
-	r.work.poke()
+	r.work.signal()
 }
 
-// soon is when the masters may be asked again.
-func (w *watched) soon() time.Time {
-	if now := time.Now(); w.rest.Before(now) {
+// earliest returns when the masters may be queried again.
+func (w *secondaryZone) earliest() time.Time {
+	if now := time.Now(); w.notBefore.Before(now) {
 		return now
 	}
-	return w.rest
+	return w.notBefore
 }
 
-func (r *Refresher) scheduleLocked(id uuid.UUID, w *watched, at time.Time) {
+func (r *Refresher) scheduleLocked(id uuid.UUID, w *secondaryZone, at time.Time) {
 	w.next = at
 	heap.Push(&r.queue, due{at: at, zone: id})
 }
 
-// Run copies until ctx ends. It begins with asking about every zone: masters may have changed while nobody listened.
+// Run refreshes zones until ctx is done. It begins by querying the masters of every zone, because NOTIFY messages may
+// have been missed.
 func (r *Refresher) Run(ctx context.Context) error {
 	if err := r.begin(); err != nil {
 		return err
@@ -141,8 +143,8 @@ func (r *Refresher) Run(ctx context.Context) error {
 	defer r.work.Wait()
 	for ctx.Err() == nil {
 		list, wait := r.ready(time.Now())
-		r.lineUp(list)
-		for t, ok := r.nextTurn(); ok; t, ok = r.nextTurn() {
+		r.enqueue(list)
+		for t, ok := r.nextJob(); ok; t, ok = r.nextJob() {
 			r.work.start(ctx, func() { r.step(ctx, t) })
 		}
 		r.work.wait(ctx, wait)
@@ -150,10 +152,11 @@ func (r *Refresher) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin schedules all zones. Those that a process before this one did not survive wait.
+// begin schedules all zones. Zones whose transfer was running during a crash wait.
 func (r *Refresher) begin() error {
-	if err := r.spools.recover(); err != nil {
-		r.opts.Log.Warn("no zone waits for its transfer, because the data directory cannot be read", "error", err)
+	if err := r.spools.recoverMarks(); err != nil {
+		r.opts.Log.Warn("cannot read the data directory: zones whose transfer crashed the server are not delayed",
+			"error", err)
 	}
 	gone := maps.Clone(r.spools.crashes)
 	err := r.pub.View(func(v store.View) error {
@@ -163,30 +166,30 @@ func (r *Refresher) begin() error {
 			}
 			if n := gone[z.ID]; n > 0 {
 				delete(gone, z.ID)
-				r.rest(z, n)
+				r.backOff(z, n)
 			}
 			r.Refresh(z.ID, false)
 			return true, nil
 		})
 	})
 	for id := range gone {
-		r.spools.forget(id)
+		r.spools.removeMark(id)
 	}
 	return err
 }
 
-// rest lets a zone wait after n crashes.
-func (r *Refresher) rest(z zone.Zone, n int) {
-	wait := min(firstRest<<min(n-1, 20), longestRest)
-	text := fmt.Sprintf("the server ended while it transferred the zone, %d times in a row; the next try is after %v",
+// backOff delays a zone after n crashes.
+func (r *Refresher) backOff(z zone.Zone, n int) {
+	wait := min(firstBackoff<<min(n-1, 20), longestBackoff)
+	text := fmt.Sprintf("the server ended while it transferred the zone, %d times in a row; the next attempt is after %v",
 		n, wait)
 	r.opts.Log.Warn("zone not refreshed", "zone", z.Name.String(), "error", text)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.zones[z.ID] = &watched{rest: time.Now().Add(wait), problem: text, reason: text}
+	r.zones[z.ID] = &secondaryZone{notBefore: time.Now().Add(wait), problem: text, reason: text}
 }
 
-// ready takes the zones whose time has come, and tells how long it is until the next one's comes.
+// ready removes the zones that are due from the queue, and returns them and the time until the next one.
 func (r *Refresher) ready(now time.Time) (out []uuid.UUID, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,15 +208,15 @@ func (r *Refresher) ready(now time.Time) (out []uuid.UUID, wait time.Duration) {
 	return out, longestPause
 }
 
-// lineUp puts zones into the line for their first masters. The store is not read with mu held: a reader of the store
+// enqueue queues jobs for the first masters of zones. It does not read the store with mu held: a reader of the store
 // may wait for mu.
-func (r *Refresher) lineUp(list []uuid.UUID) {
-	line := make([]turn, len(list))
-	_ = r.pub.View(func(v store.View) error { // what cannot be read is the error of the zone's turn
+func (r *Refresher) enqueue(list []uuid.UUID) {
+	line := make([]job, len(list))
+	_ = r.pub.View(func(v store.View) error { // the job of the zone will return the error
 		for i, id := range list {
 			a := attempt{}
 			a.zone, _ = v.Zone(id)
-			line[i], _, _ = a.turn()
+			line[i], _, _ = a.job()
 		}
 		return nil
 	})
@@ -221,51 +224,51 @@ func (r *Refresher) lineUp(list []uuid.UUID) {
 	defer r.mu.Unlock()
 	for i, t := range line {
 		t.zone = list[i]
-		r.turns.add(t)
+		r.fair.add(t)
 	}
 }
 
-// nextTurn returns the next zone that may ask a master, if there is one.
-func (r *Refresher) nextTurn() (turn, bool) {
+// nextJob returns the next job that may run, if there is one.
+func (r *Refresher) nextJob() (job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.turns.next()
+	return r.fair.next()
 }
 
-// step lets a zone have its turn, and says when it is to be looked at again.
-func (r *Refresher) step(ctx context.Context, t turn) {
+// step runs a job and schedules the next attempt of its zone.
+func (r *Refresher) step(ctx context.Context, t job) {
 	r.mu.Lock()
 	w := r.zones[t.zone]
 	if w.attempt == nil {
 		w.attempt = &attempt{Refresher: r, id: t.zone, force: w.force}
-		w.force, w.rest = false, time.Now().Add(betweenLooks)
+		w.force, w.notBefore = false, time.Now().Add(minInterval)
 	}
 	a := w.attempt
 	r.mu.Unlock()
 	next, err := a.run(ctx, t)
-	if errors.Is(err, errGone) || next == nil && err == nil { // also when the copy was the newest, and nothing came
-		r.spools.forget(t.zone)
+	if errors.Is(err, errGone) || next == nil && err == nil { // also when the copy was current and nothing was transferred
+		r.spools.removeMark(t.zone)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turns.done(t)
+	r.fair.done(t)
 	switch {
 	case next != nil:
-		r.turns.add(*next)
+		r.fair.add(*next)
 	case errors.Is(err, errGone):
 		delete(r.zones, t.zone)
 	default:
 		w.end(a, err, ctx.Err() != nil)
 		at := a.next(time.Now(), w.tries)
 		if w.again {
-			w.again, at = false, w.soon()
+			w.again, at = false, w.earliest()
 		}
 		r.scheduleLocked(t.zone, w, at)
 	}
 }
 
-// end takes down what an attempt came to. One that was broken off is made again as it was.
-func (w *watched) end(a *attempt, err error, brokenOff bool) {
+// end stores the result of an attempt. A cancelled attempt will be repeated with the same force.
+func (w *secondaryZone) end(a *attempt, err error, brokenOff bool) {
 	w.busy, w.attempt, w.state = false, nil, a.state
 	w.problem, w.reason = "", ""
 	if err == nil {
@@ -277,7 +280,7 @@ func (w *watched) end(a *attempt, err error, brokenOff bool) {
 	w.force = w.force || a.force && brokenOff
 }
 
-// next is when a zone is to be looked at again.
+// next returns when the zone is refreshed again.
 func (a *attempt) next(now time.Time, tries int) time.Time {
 	if !a.has {
 		return now.Add(min(firstRetry<<min(tries, 20), longestRetry))
@@ -300,7 +303,7 @@ func bounded(seconds uint32, most time.Duration) time.Duration {
 	return max(shortestRefresh, min(time.Duration(seconds)*time.Second, most))
 }
 
-// State is how our copy of a zone is; the zero Copy for a zone that is not copied.
+// State returns the state of our copy of a zone; the zero Copy if the zone is not copied.
 func (r *Refresher) State(id uuid.UUID) Copy {
 	r.mu.Lock()
 	defer r.mu.Unlock()

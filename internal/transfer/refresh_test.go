@@ -23,16 +23,17 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// master is a server with one zone, in memory. Its states are lists of records; the SOA says refresh 100, retry 10, expire 1000.
+// master is an in-memory server with one zone. Its states are lists of records; the SOA has refresh 100, retry 10 and
+// expire 1000.
 type master struct {
-	mu     sync.Mutex
-	serial uint32
-	states map[uint32][]string // by serial
-	down   bool
-	noDiff bool // answers IXFR with nonsense
-	slow   time.Duration
-	looks  []time.Time
-	kinds  []string // of transfers
+	mu      sync.Mutex
+	serial  uint32
+	states  map[uint32][]string // records by serial
+	down    bool
+	noDiff  bool // answers IXFR with nonsense
+	slow    time.Duration
+	queries []time.Time
+	kinds   []string // kinds of the transfers
 }
 
 const apexName = "second.test."
@@ -52,16 +53,16 @@ func (m *master) set(serial uint32, records ...string) {
 
 func (m *master) setDown(down bool) { m.mu.Lock(); m.down = down; m.mu.Unlock() }
 
-func (m *master) seen() (looks int, kinds string) {
+func (m *master) seen() (queries int, kinds string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.looks), strings.Join(m.kinds, " ")
+	return len(m.queries), strings.Join(m.kinds, " ")
 }
 
 func (m *master) ask(_ context.Context, _ Secondary, q *dns.Msg) (*dns.Msg, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looks = append(m.looks, time.Now())
+	m.queries = append(m.queries, time.Now())
 	if m.down {
 		return nil, errors.New("no answer")
 	}
@@ -79,8 +80,8 @@ func mustRR(s string) dns.RR {
 	return r
 }
 
-// fetch answers as a server would: with the difference in one step when it knows the state.
-func (m *master) fetch(_ context.Context, r request) (*copied, error) {
+// fetch answers as a server would: with the difference in one step if it knows the state.
+func (m *master) fetch(_ context.Context, r request) (*incoming, error) {
 	m.mu.Lock()
 	defer func() {
 		slow := m.slow
@@ -113,7 +114,7 @@ func (m *master) fetch(_ context.Context, r request) (*copied, error) {
 		}
 	}
 	m.kinds = append(m.kinds, kind)
-	c := &copied{apex: r.zone, has: r.has, to: r.to, check: r.check}
+	c := &incoming{apex: r.zone, has: r.has, to: r.to, check: r.check}
 	for _, s := range append(lines, soaText(m.serial)) {
 		if err := c.add(mustRR(s)); err != nil {
 			return nil, err
@@ -122,8 +123,8 @@ func (m *master) fetch(_ context.Context, r request) (*copied, error) {
 	return c, nil
 }
 
-// rig is a refresher of one zone on fake time.
-type rig struct {
+// testEnv is a refresher of one zone on fake time.
+type testEnv struct {
 	*Refresher
 	t    *testing.T
 	path string
@@ -131,14 +132,14 @@ type rig struct {
 	zone zone.Zone
 }
 
-func newRig(t *testing.T, m *master) *rig {
+func newTestEnv(t *testing.T, m *master) *testEnv {
 	t.Helper()
-	g := &rig{t: t, path: filepath.Join(t.TempDir(), "db")}
+	g := &testEnv{t: t, path: filepath.Join(t.TempDir(), "db")}
 	g.start(m, true)
 	return g
 }
 
-func (g *rig) start(m *master, create bool) {
+func (g *testEnv) start(m *master, create bool) {
 	g.t.Helper()
 	st, err := boltstore.Open(g.path, boltstore.Options{})
 	if err != nil {
@@ -156,7 +157,8 @@ func (g *rig) start(m *master, create bool) {
 	g.ask, g.fetch = m.ask, m.fetch
 	if create {
 		err := pub.Commit(ctx, store.Actor{}, func(tx *publish.Tx) (err error) {
-			g.zone, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(apexName), Project: "p", Kind: zone.Secondary, Masters: []string{"192.0.2.1"}})
+			g.zone, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(apexName), Project: "p", Kind: zone.Secondary,
+				Masters: []string{"192.0.2.1"}})
 			return err
 		})
 		if err != nil {
@@ -171,8 +173,8 @@ func (g *rig) start(m *master, create bool) {
 	g.t.Cleanup(g.stop)
 }
 
-// records is what the copy has, without its SOA.
-func (g *rig) records() (out []string) {
+// records returns the records of the copy, without its SOA.
+func (g *testEnv) records() (out []string) {
 	g.t.Helper()
 	err := g.pub.View(func(v store.View) error {
 		return v.Served(g.zone, func(s rr.Set) error {
@@ -191,10 +193,10 @@ func (g *rig) records() (out []string) {
 	return out
 }
 
-func (g *rig) served() uint32 { return g.pub.Snapshot().ZoneOf(g.zone.Name).Serial() }
+func (g *testEnv) served() uint32 { return g.pub.Snapshot().ZoneOf(g.zone.Name).Serial() }
 
-// tellsSince fails unless our journal has so many differences since a serial.
-func (g *rig) tellsSince(serial uint32, want int) {
+// wantDifferences fails unless our journal has the given number of differences since a serial.
+func (g *testEnv) wantDifferences(serial uint32, want int) {
 	g.t.Helper()
 	err := g.pub.View(func(v store.View) error {
 		z, err := v.Zone(g.zone.ID)
@@ -208,8 +210,8 @@ func (g *rig) tellsSince(serial uint32, want int) {
 	}
 }
 
-// wants fails unless the copy is the master's state of a serial.
-func (g *rig) wants(m *master, serial uint32) {
+// wantState fails unless the copy is the master's state of a serial.
+func (g *testEnv) wantState(m *master, serial uint32) {
 	g.t.Helper()
 	m.mu.Lock()
 	want := slices.Sorted(slices.Values(m.states[serial]))
@@ -225,55 +227,55 @@ func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(7, a("www", "192.0.2.1"), a("www", "192.0.2.2"), a("old", "192.0.2.3"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
-		g.wants(m, 7)
+		g.wantState(m, 7)
 		m.set(9, a("www", "192.0.2.2"), a("www", "192.0.2.9"), a("new", "192.0.2.4"))
 		time.Sleep(50 * time.Second)
-		g.wants(m, 7) // it is not time yet
+		g.wantState(m, 7) // the refresh time has not passed
 		time.Sleep(60 * time.Second)
-		g.wants(m, 9) // after the refresh of the SOA
+		g.wantState(m, 9) // after the refresh time of the SOA
 		m.set(10, a("www", "192.0.2.10"))
 		g.Refresh(g.zone.ID, false) // NOTIFY
 		time.Sleep(time.Second)
-		g.wants(m, 10)
-		g.tellsSince(7, 2) // those who copy from us get differences too
-		g.tellsSince(9, 1)
-		m.set(3, a("www", "192.0.2.77")) // older by RFC 1982: not taken,
+		g.wantState(m, 10)
+		g.wantDifferences(7, 2) // our own secondaries get differences too
+		g.wantDifferences(9, 1)
+		m.set(3, a("www", "192.0.2.77")) // older by RFC 1982: not transferred,
 		g.Refresh(g.zone.ID, false)
 		time.Sleep(time.Second)
-		g.wants(m, 10)
-		g.Refresh(g.zone.ID, true) // but when somebody wants it
+		g.wantState(m, 10)
+		g.Refresh(g.zone.ID, true) // except on request
 		time.Sleep(time.Second)
-		g.wants(m, 3)
+		g.wantState(m, 3)
 		if _, kinds := m.seen(); kinds != "axfr ixfr ixfr axfr" {
 			t.Errorf("transfers %s", kinds)
 		}
 	})
 }
 
-// A NOTIFY that comes during a transfer is not lost.
+// A NOTIFY that arrives during a transfer is not lost.
 func TestRefreshAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{slow: 5 * time.Second}
 		m.set(1, a("www", "192.0.2.1"))
-		g := newRig(t, m)
-		time.Sleep(2 * time.Second) // under way
+		g := newTestEnv(t, m)
+		time.Sleep(2 * time.Second) // the transfer is running
 		m.set(2, a("www", "192.0.2.2"))
 		g.Refresh(g.zone.ID, false)
 		time.Sleep(4 * time.Second)
-		g.wants(m, 1)
+		g.wantState(m, 1)
 		time.Sleep(6 * time.Second)
-		g.wants(m, 2)
+		g.wantState(m, 2)
 	})
 }
 
-// A difference that does not fit our copy is not taken: the whole zone is.
+// When a difference does not match our copy, the whole zone is transferred.
 func TestRefreshFallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1, a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		m.set(2, a("www", "192.0.2.2"))
 		m.mu.Lock()
@@ -281,26 +283,26 @@ func TestRefreshFallsBack(t *testing.T) {
 		m.mu.Unlock()
 		g.Refresh(g.zone.ID, false)
 		time.Sleep(time.Second)
-		g.wants(m, 2)
+		g.wantState(m, 2)
 		if _, kinds := m.seen(); kinds != "axfr ixfr axfr" {
 			t.Errorf("transfers %s", kinds)
 		}
 	})
 }
 
-// A master that is away is asked by the retry of the SOA; after its expire the zone is not served, also after a restart; when it is
-// back, so is the zone.
+// A master that is down is queried after the retry time of the SOA. After the expire time the zone is not served, also
+// after a restart. When the master is back, so is the zone.
 func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1, a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		m.setDown(true)
 		before, _ := m.seen()
 		time.Sleep(900 * time.Second)
-		if looks, _ := m.seen(); looks-before < 60 || looks-before > 100 {
-			t.Errorf("the master was asked %d times in 900 seconds", looks-before)
+		if queries, _ := m.seen(); queries-before < 60 || queries-before > 100 {
+			t.Errorf("the master was queried %d times in 900 seconds", queries-before)
 		}
 		if s := g.State(g.zone.ID); g.served() != 1 || s.Expired || s.Problem == "" || !s.Next.After(time.Now()) {
 			t.Errorf("before its time: serial %d, %+v", g.served(), s)
@@ -317,19 +319,19 @@ func TestExpire(t *testing.T) {
 		}
 		m.setDown(false)
 		time.Sleep(20 * time.Second)
-		g.wants(m, 1)
+		g.wantState(m, 1)
 		if s := g.State(g.zone.ID); s.Expired || s.Problem != "" {
 			t.Errorf("back, and still %+v", s)
 		}
 	})
 }
 
-// A clock that was years ahead when the copy was made and was set back since does not keep the copy in service.
+// A clock that was years ahead when the copy was made, and was set back since, does not keep the copy in service.
 func TestExpireAfterClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1, a("www", "192.0.2.1"))
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		m.setDown(true)
 		ahead := time.Now().AddDate(10, 0, 0)
@@ -345,41 +347,42 @@ func TestExpireAfterClockIsSetBack(t *testing.T) {
 	})
 }
 
-// Nobody who sends NOTIFY in a master's name makes us ask it all the time.
+// Forged NOTIFY messages do not make us query a master all the time.
 func TestRefreshIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{}
 		m.set(1)
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(time.Second)
 		before, _ := m.seen()
 		for range 1000 {
 			g.Refresh(g.zone.ID, false)
 			time.Sleep(10 * time.Millisecond)
 		}
-		if looks, _ := m.seen(); looks-before > 22 {
-			t.Errorf("asked %d times in ten seconds", looks-before)
+		if queries, _ := m.seen(); queries-before > 22 {
+			t.Errorf("queried %d times in ten seconds", queries-before)
 		}
 	})
 }
 
-// A zone that was never there is asked for less and less often.
+// A zone that was never there is queried less and less often.
 func TestRefreshNeverThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &master{down: true}
-		g := newRig(t, m)
+		g := newTestEnv(t, m)
 		time.Sleep(24 * time.Hour)
-		if looks, _ := m.seen(); looks < 20 || looks > 50 || g.State(g.zone.ID).Problem == "" {
-			t.Errorf("asked %d times in a day: %+v", looks, g.State(g.zone.ID))
+		if queries, _ := m.seen(); queries < 20 || queries > 50 || g.State(g.zone.ID).Problem == "" {
+			t.Errorf("queried %d times in a day: %+v", queries, g.State(g.zone.ID))
 		}
-		if err := g.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error { return tx.DeleteZone(g.zone.ID) }); err != nil {
+		if err := g.pub.Commit(t.Context(), store.Actor{},
+			func(tx *publish.Tx) error { return tx.DeleteZone(g.zone.ID) }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)
 		before, _ := m.seen()
 		time.Sleep(24 * time.Hour)
-		if looks, _ := m.seen(); looks != before {
-			t.Error("a deleted zone is still asked for")
+		if queries, _ := m.seen(); queries != before {
+			t.Error("the masters of a deleted zone are still queried")
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// notifyStats count what goes to secondaries.
+// notifyStats holds the counters of a Notifier.
 type notifyStats struct {
 	sent, failed prometheus.Counter
 	took         prometheus.Histogram
@@ -17,13 +17,13 @@ func newNotifyStats() *notifyStats {
 		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_notify_sent_total",
 			Help: "NOTIFY messages sent to secondaries."}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_notify_failed_total",
-			Help: "NOTIFY messages and questions for the SOA that secondaries did not answer well."}),
+			Help: "NOTIFY messages and SOA queries to secondaries that failed."}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "nameplane_secondary_sync_seconds",
-			Help: "Time from a commit until a secondary was seen with its serial.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 14)}),
+			Help: "Time from a commit until a secondary has its serial.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 14)}),
 	}
 }
 
-// Collectors are the notifier's metrics.
+// Collectors returns the metrics of the notifier.
 func (n *Notifier) Collectors() []prometheus.Collector {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_zones_out_of_sync",
 		Help: "Zones that some secondary does not have yet."}, func() float64 { return float64(n.outOfSync()) })
@@ -41,7 +41,7 @@ func (n *Notifier) outOfSync() (count int) {
 	return count
 }
 
-// refreshStats count what comes from masters.
+// refreshStats holds the counters of a Refresher.
 type refreshStats struct {
 	done   *prometheus.CounterVec
 	failed prometheus.Counter
@@ -52,11 +52,11 @@ func newRefreshStats() *refreshStats {
 		done: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_secondary_transfers_total",
 			Help: "Transfers of SECONDARY zones from their masters."}, []string{"kind"}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_secondary_refresh_failed_total",
-			Help: "Times that no master of a SECONDARY zone could be asked or transferred from."}),
+			Help: "Refreshes of SECONDARY zones for which every master failed."}),
 	}
 }
 
-// Collectors are the refresher's metrics.
+// Collectors returns the metrics of the refresher.
 func (r *Refresher) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{r.stat.done, r.stat.failed}
 }

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// workers run the steps of a loop, a limited number at once, and wake the loop when one has ended.
+// workers runs the steps of a loop, a limited number at once, and wakes the loop when one has ended.
 type workers struct {
 	sync.WaitGroup
-	wake chan struct{}
-	room chan struct{}
+	wake  chan struct{}
+	slots chan struct{}
 }
 
 func newWorkers(parallel int) *workers {
-	return &workers{wake: make(chan struct{}, 1), room: make(chan struct{}, parallel)}
+	return &workers{wake: make(chan struct{}, 1), slots: make(chan struct{}, parallel)}
 }
 
-// poke ends wait.
-func (w *workers) poke() {
+// signal ends wait.
+func (w *workers) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// start runs step when there is room. It does not run it when ctx ends first.
+// start runs step as soon as a slot is free. It does not run step if ctx is done first.
 func (w *workers) start(ctx context.Context, step func()) {
 	select {
-	case w.room <- struct{}{}:
+	case w.slots <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
 	w.Go(func() {
-		defer func() { <-w.room; w.poke() }()
+		defer func() { <-w.slots; w.signal() }()
 		step()
 	})
 }
 
-// wait blocks for d, until poke is called, or until ctx ends.
+// wait blocks for d, until signal is called, or until ctx is done.
 func (w *workers) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

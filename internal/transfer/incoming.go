@@ -11,33 +11,33 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// copied is a zone, or a difference, as it comes in. Its records go to a spool at once: a zone of a million names takes
-// as much memory while it is read as one of ten.
-type copied struct {
+// incoming is a zone or a difference while it is read. Its records go to a spool at once, so that a zone of a million
+// names takes as much memory as one of ten names.
+type incoming struct {
 	apex  dnsname.Name
-	has   *uint32 // our serial, when a difference was asked for
+	has   *uint32 // our serial, if a difference was requested
 	to    *spool
-	check func(*copied) error // is called with every record, and ends the transfer with its error; nil: none
+	check func(*incoming) error // called with every record; an error ends the transfer; nil: no check
 	done  bool
 
-	soa    zonefile.Record // the newest
+	soa    zonefile.Record // SOA of the newest serial
 	serial uint32
-	count  int    // of records that came
-	data   int    // bytes of what the spool has of these
-	whole  bool   // all of the zone is coming, not a difference
-	adding bool   // the part of the difference that comes in adds records
-	at     uint32 // serial of the SOA that began it
+	count  int    // number of received records
+	data   int    // bytes of record data in the spool
+	whole  bool   // the transfer is the whole zone, not a difference
+	adding bool   // the current part of the difference adds records
+	at     uint32 // serial of the SOA that began the current part
 }
 
-// removed marks a record in the spool of a difference that takes it away. No TTL has this bit (RFC 2181 §8).
+// removed marks a record in the spool that the difference removes. No TTL has this bit (RFC 2181 §8).
 const removed = 1 << 31
 
-var errOrder = errors.New("the transfer is not in order")
+var errOrder = errors.New("the records of the transfer are out of order")
 
-// add takes the next record (RFC 5936 §2.2, RFC 1995 §4).
-func (c *copied) add(rec dns.RR) error {
+// add adds the next record (RFC 5936 §2.2, RFC 1995 §4).
+func (c *incoming) add(rec dns.RR) error {
 	if c.done {
-		return errOrder // something stands behind the end
+		return errOrder // a record after the end
 	}
 	r, err := c.read(rec)
 	if err != nil {
@@ -69,15 +69,16 @@ func (c *copied) add(rec dns.RR) error {
 		}
 		return nil
 	case isSOA:
-		return c.turn(soa.Serial)
+		return c.nextPart(soa.Serial)
 	case !c.whole && !c.adding:
 		r.TTL |= removed
 	}
 	return c.put(r)
 }
 
-// turn is at an SOA inside a difference: it ends what was removed or added, and says which state comes next.
-func (c *copied) turn(serial uint32) error {
+// nextPart handles an SOA inside a difference: it ends the removed or added records, and has the serial of the next
+// part.
+func (c *incoming) nextPart(serial uint32) error {
 	if c.adding {
 		switch {
 		case serial != c.at:
@@ -91,10 +92,10 @@ func (c *copied) turn(serial uint32) error {
 	return nil
 }
 
-// put keeps a record.
-func (c *copied) put(r zonefile.Record) error {
+// put writes a record to the spool.
+func (c *incoming) put(r zonefile.Record) error {
 	if r.Type == rr.TypeALIAS {
-		return nil // a number for private use; here it is something else than there
+		return nil // a private-use type number; the master may use it for something else
 	}
 	c.data += len(r.Data)
 	if err := c.to.put(r); err != nil {
@@ -106,8 +107,8 @@ func (c *copied) put(r zonefile.Record) error {
 	return c.check(c)
 }
 
-// read checks that a record can be in the zone.
-func (c *copied) read(rec dns.RR) (zonefile.Record, error) {
+// read parses a record and checks that it can be in the zone.
+func (c *incoming) read(rec dns.RR) (zonefile.Record, error) {
 	h := rec.Header()
 	name, err := dnsname.Parse(h.Name)
 	if err != nil {

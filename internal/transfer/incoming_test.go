@@ -14,12 +14,12 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// TestCopied gives records in all orders; "N" is the SOA of serial N, and other words are addresses of names.
-func TestCopied(t *testing.T) {
+// TestIncoming adds records in all orders. "N" is the SOA of serial N; other words are addresses of names.
+func TestIncoming(t *testing.T) {
 	tests := []struct {
 		name    string
 		records string
-		has     uint32 // 0: all of the zone is wanted
+		has     uint32 // 0: the whole zone is requested
 		want    string // "whole", "difference", "more", or the beginning of an error
 	}{
 		{"whole", "9 a b 9", 0, "whole"},
@@ -31,21 +31,23 @@ func TestCopied(t *testing.T) {
 		{"in two steps", "9 7 a 8 b 8 b 9 c 9", 7, "difference"},
 		{"steps that remove nothing", "9 7 8 b 8 9 c 9", 7, "difference"},
 		{"no end", "9 7 a 9 b", 7, "more"},
-		{"from another serial than ours", "9 6 a 9 b 9", 7, "the transfer is not in order"},
-		{"steps that do not meet", "9 7 a 8 b 7 a 9 c 9", 7, "the transfer is not in order"},
-		{"begins with something else", "a 9 b 9", 0, "the transfer is not in order"},
-		{"something behind the end", "9 a 9 b", 0, "the transfer is not in order"},
-		{"another SOA at the end", "9 a 8", 0, "the transfer is not in order"},
+		{"from another serial than ours", "9 6 a 9 b 9", 7, "the records of the transfer are out of order"},
+		{"steps that do not meet", "9 7 a 8 b 7 a 9 c 9", 7, "the records of the transfer are out of order"},
+		{"begins with something else", "a 9 b 9", 0, "the records of the transfer are out of order"},
+		{"something behind the end", "9 a 9 b", 0, "the records of the transfer are out of order"},
+		{"another SOA at the end", "9 a 8", 0, "the records of the transfer are out of order"},
 		{"a name outside", "9 out 9", 0, "the transfer has a record that cannot be in the zone"},
 		{"another class", "9 chaos 9", 0, "the transfer has a record that cannot be in the zone"},
 		{"an SOA below the apex", "9 soa 9", 0, "the transfer has a record that cannot be in the zone"},
 		{"an OPT", "9 opt 9", 0, "the transfer has a record that cannot be in the zone"},
 	}
-	special := map[string]dns.RR{"out": mustRR("www.example.org. 60 IN A 192.0.2.1"), "chaos": mustRR("x." + apexName + " 60 CH TXT x"),
-		"soa": mustRR("x." + apexName + " 60 IN SOA a. b. 9 1 1 1 1"), "opt": &dns.OPT{Hdr: dns.RR_Header{Name: apexName, Rrtype: dns.TypeOPT, Class: dns.ClassINET}}}
+	special := map[string]dns.RR{"out": mustRR("www.example.org. 60 IN A 192.0.2.1"),
+		"chaos": mustRR("x." + apexName + " 60 CH TXT x"),
+		"soa":   mustRR("x." + apexName + " 60 IN SOA a. b. 9 1 1 1 1"),
+		"opt":   &dns.OPT{Hdr: dns.RR_Header{Name: apexName, Rrtype: dns.TypeOPT, Class: dns.ClassINET}}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &copied{apex: dnsname.MustParse(apexName), to: testSpool(t, 1<<20)}
+			c := &incoming{apex: dnsname.MustParse(apexName), to: testSpool(t, 1<<20)}
 			if tt.has != 0 {
 				c.has = &tt.has
 			}
@@ -78,7 +80,8 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// TestVerifier: nothing is believed that is not signed, but for some messages between signed ones, which the next one covers.
+// TestVerifier checks that unsigned answers are refused, except some messages between signed ones, which the next
+// signature covers.
 func TestVerifier(t *testing.T) {
 	const secret = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzISEhIQ=="
 	message := func(text string) *dns.Msg {
@@ -89,7 +92,7 @@ func TestVerifier(t *testing.T) {
 	}
 	sign := func(m *dns.Msg, mac string, timers bool) ([]byte, string) {
 		m.SetTsig("k.", dns.HmacSHA256, 300, 0)
-		m.IsTsig().TimeSigned = 0 // now
+		m.IsTsig().TimeSigned = 0 // means now
 		signed, mac, err := dns.TsigGenerate(m, secret, mac, timers)
 		if err != nil {
 			t.Fatal(err)
@@ -98,10 +101,11 @@ func TestVerifier(t *testing.T) {
 	}
 	check := func(v *verifier, raw []byte) error { return v.verify(append([]byte(nil), raw...)) }
 	asked, _ := new(dns.Msg).SetQuestion(apexName, dns.TypeAXFR).Pack()
-	var query string // MAC of the question
+	var query string // MAC of the query
 	asking := func(id uint16, secret string) *verifier {
 		raw, _ := base64.StdEncoding.DecodeString(secret)
-		c := &wire.TSIGChain{Key: wire.TSIGKey{Name: dnsname.MustParse("k."), Algorithm: dnsname.MustParse("hmac-sha256."), Secret: raw}}
+		c := &wire.TSIGChain{Key: wire.TSIGKey{Name: dnsname.MustParse("k."), Algorithm: dnsname.MustParse("hmac-sha256."),
+			Secret: raw}}
 		signed, _ := wire.ReadTSIG(c.Sign(asked, wire.TSIG{}))
 		query = hex.EncodeToString(signed.MAC)
 		return &verifier{id: id, chain: c}
@@ -155,7 +159,7 @@ func TestVerifier(t *testing.T) {
 	}
 }
 
-// covering signs a message together with one that goes before it.
+// covering signs a message together with the one before it.
 type covering struct {
 	secret string
 	at     int
