@@ -15,43 +15,43 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// messageSize is what a message of a transfer aims at. Beyond 16 KiB pointers do not reach, and every record of a name
-// would have to spell it out; four times as many messages cost nothing that can be measured. The packer relies on it.
+// messageSize is the target size of a message of a transfer. Compression pointers do not reach beyond 16 KiB, so larger
+// messages would repeat the names. Four times as many messages cost nothing measurable. The packer relies on this size.
 const messageSize = 16 << 10
 
-// axfr gives a whole zone away (RFC 5936).
-func (c *conversation) axfr() error {
-	n, z, err := c.zoneOf()
+// axfr sends a whole zone (RFC 5936).
+func (r *request) axfr() error {
+	n, z, err := r.zoneOf()
 	if err != nil {
-		return c.fail("transfer", err)
+		return r.fail("transfer", err)
 	}
-	if !c.mayTransfer(z) {
-		c.stat.transfer("axfr", "refused")
-		return c.refuse()
+	if !r.mayTransfer(z) {
+		r.stat.transfer("axfr", "refused")
+		return r.refuse()
 	}
-	if !c.m.TCP {
-		return c.reply(dns.RcodeFormatError, wire.EDENone) // RFC 5936 §4.2
+	if !r.m.TCP {
+		return r.reply(dns.RcodeFormatError, wire.EDENone) // RFC 5936 §4.2
 	}
-	return c.transferring("axfr", z, func() error { return c.sendZone(n) })
+	return r.runTransfer("axfr", z, func() error { return r.sendZone(n) })
 }
 
-// sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: whoever reads slowly has an old
-// state, and a whole one.
-func (c *conversation) sendZone(n *zone.Nodes) error {
+// sendZone sends all records of a zone, the SOA first and last. Nodes are immutable: a slow reader gets an old but
+// complete state.
+func (r *request) sendZone(n *zone.Nodes) error {
 	soa, ok := n.Find(nil).Find(rr.TypeSOA)
 	if !ok {
-		return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
+		return r.reply(dns.RcodeServerFailure, wire.EDENotReady)
 	}
-	s := c.newStream()
+	s := r.newStream()
 	if err := s.putSet("", soa, s.flush); err != nil {
 		return err
 	}
 	var failed error
-	n.Walk(func(labels string, r zone.Records) bool {
-		if labels == "" && r.Type == rr.TypeSOA {
+	n.Walk(func(labels string, set zone.Records) bool {
+		if labels == "" && set.Type == rr.TypeSOA {
 			return true
 		}
-		failed = s.putSet(labels, r, s.flush)
+		failed = s.putSet(labels, set, s.flush)
 		return failed == nil
 	})
 	if failed != nil {
@@ -63,72 +63,72 @@ func (c *conversation) sendZone(n *zone.Nodes) error {
 	return s.flush()
 }
 
-// stream is a transfer on its way.
+// stream is a running transfer.
 type stream struct {
 	*packer
-	c     *conversation
+	req   *request
 	begun bool
 }
 
-func (c *conversation) newStream() *stream {
-	c.head[2] |= wire.FlagAA >> 8
-	return &stream{packer: newPacker(c.head, messageSize, wire.MaxSize, c.reserve()), c: c}
+func (r *request) newStream() *stream {
+	r.head[2] |= wire.FlagAA >> 8
+	return &stream{packer: newPacker(r.head, messageSize, wire.MaxSize, r.reserved()), req: r}
 }
 
-// flush sends the message that is full, and begins the next.
+// flush sends the current message and begins the next.
 func (s *stream) flush() error {
 	msg := s.message()
 	if !s.begun {
-		msg = s.c.appendOPT(msg, wire.EDENone) // RFC 5936 §2.2.5: in the first message at least
+		msg = s.req.appendOPT(msg, wire.EDENone) // RFC 5936 §2.2.5: at least in the first message
 		s.begun = true
 	}
-	if err := context.Cause(s.c.ctx); err != nil { // the time of the transfer is over
+	if err := context.Cause(s.req.ctx); err != nil { // the transfer has timed out
 		return err
 	}
-	s.c.stat.octets.Add(float64(len(msg)))
-	err := s.c.send(msg)
+	s.req.stat.bytes.Add(float64(len(msg)))
+	err := s.req.send(msg)
 	s.reset()
 	return err
 }
 
-// mayTransfer reports whether the peer may have a zone.
-func (c *conversation) mayTransfer(z zone.Zone) bool {
-	return c.mayTransferAll() || c.signed != nil && c.signed.key.For(z)
+// mayTransfer reports whether the peer may transfer a zone.
+func (r *request) mayTransfer(z zone.Zone) bool {
+	return r.mayTransferAll() || r.signed != nil && r.signed.key.For(z)
 }
 
-// mayTransferAll reports whether the peer may have every zone: it is the operator's.
-func (c *conversation) mayTransferAll() bool {
-	r := c.rules.Load()
-	return slices.ContainsFunc(r.Networks, func(p netip.Prefix) bool { return p.Contains(c.m.From) }) ||
-		c.signed != nil && slices.Contains(r.Keys, c.signed.key.Name)
+// mayTransferAll reports whether the peer may transfer every zone: it belongs to the operator.
+func (r *request) mayTransferAll() bool {
+	rules := r.rules.Load()
+	return slices.ContainsFunc(rules.Networks, func(p netip.Prefix) bool { return p.Contains(r.m.From) }) ||
+		r.signed != nil && slices.Contains(rules.Keys, r.signed.key.Name)
 }
 
-// transferring runs a transfer when there is room for it.
-func (c *conversation) transferring(kind string, z zone.Zone, fn func() error) error {
-	by := parties{client: transfer.SourceOf(c.m.From)}
-	if !c.mayTransferAll() {
+// runTransfer runs a transfer as soon as a slot is free.
+func (r *request) runTransfer(kind string, z zone.Zone, fn func() error) error {
+	by := parties{client: transfer.SourceOf(r.m.From)}
+	if !r.mayTransferAll() {
 		by.project = z.Project
 	}
-	if !c.slots.take(c.ctx, by, patience) {
-		c.stat.transfer(kind, "over_bound")
-		return c.reply(dns.RcodeServerFailure, wire.EDENone)
+	if !r.slots.acquire(r.ctx, by, maxWait) {
+		r.stat.transfer(kind, "over_bound")
+		return r.reply(dns.RcodeServerFailure, wire.EDENone)
 	}
-	defer c.slots.give(by)
-	ctx, cancel := context.WithTimeoutCause(c.ctx, longest, errSlow)
+	defer r.slots.release(by)
+	ctx, cancel := context.WithTimeoutCause(r.ctx, transferTimeout, errSlow)
 	defer cancel()
-	c.ctx = ctx
-	c.stat.running.Inc()
-	defer c.stat.running.Dec()
+	r.ctx = ctx
+	r.stat.running.Inc()
+	defer r.stat.running.Dec()
 	start := time.Now()
 	err := fn()
 	if err != nil {
-		c.stat.transfer(kind, "broken")
-		c.cfg.Log.Warn("transfer broken off", "kind", kind, "zone", c.name.String(), "peer", c.who(), "error", err)
+		r.stat.transfer(kind, "broken")
+		r.cfg.Log.Warn("transfer failed", "kind", kind, "zone", r.name.String(), "peer", r.peer(), "error", err)
 		return err
 	}
-	c.stat.transfer(kind, "done")
-	c.cfg.Log.Debug("transferred", "kind", kind, "zone", c.name.String(), "peer", c.who(), "took", time.Since(start))
+	r.stat.transfer(kind, "done")
+	r.cfg.Log.Debug("transferred", "kind", kind, "zone", r.name.String(), "peer", r.peer(), "took", time.Since(start))
 	return nil
 }
 
-var errSlow = errors.New("the reader took too long")
+var errSlow = errors.New("the client read too slowly")

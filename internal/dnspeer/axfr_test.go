@@ -19,7 +19,7 @@ import (
 
 var open = dnspeer.Rules{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 
-// records are those of all replies, which must be messages of one transfer.
+// records returns the records of all replies, which must be messages of one transfer.
 func records(t *testing.T, replies [][]byte) []dns.RR {
 	t.Helper()
 	var out []dns.RR
@@ -33,7 +33,7 @@ func records(t *testing.T, replies [][]byte) []dns.RR {
 	return out
 }
 
-// whole is the zone that an AXFR gives.
+// whole returns the zone of an AXFR.
 func whole(t *testing.T, recs []dns.RR) (uint32, content) {
 	t.Helper()
 	first, ok := recs[0].(*dns.SOA)
@@ -51,12 +51,12 @@ func whole(t *testing.T, recs []dns.RR) (uint32, content) {
 	return first.Serial, c
 }
 
-func large(t *testing.T, h *house) {
+func large(t *testing.T, h *testServer) {
 	t.Helper()
 	for i := range 20 {
 		h.put(fmt.Sprintf("t%d TXT 60 %q", i, strings.Repeat("y", 200)))
 	}
-	for i := range 40 { // sets of many records, some behind octet 16384 of their message
+	for i := range 40 { // sets of many records, some beyond byte 16384 of their message
 		var data []string
 		for j := range 50 {
 			data = append(data, fmt.Sprintf("192.0.2.%d", j))
@@ -67,13 +67,15 @@ func large(t *testing.T, h *house) {
 	for range 240 {
 		long = append(long, `"`+strings.Repeat("z", 250)+`"`)
 	}
-	h.put("huge TXT 60 "+strings.Join(long, " "), "mx MX 60 10 ns|20 mail", "c CNAME 60 @", "outside CNAME 60 www.example.net.",
-		"*.wild A 60 192.0.2.1", `a\.b A 60 192.0.2.2`, "sub NS 60 ns.sub", "ns.sub AAAA 60 2001:db8::1", "q SRV 60 0 0 53 ns",
+	h.put("huge TXT 60 "+strings.Join(long, " "), "mx MX 60 10 ns|20 mail", "c CNAME 60 @",
+		"outside CNAME 60 www.example.net.",
+		"*.wild A 60 192.0.2.1", `a\.b A 60 192.0.2.2`, "sub NS 60 ns.sub", "ns.sub AAAA 60 2001:db8::1",
+		"q SRV 60 0 0 53 ns",
 		"type TYPE65300 60 \\# 3 010203")
 }
 
 func TestAXFR(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
 	large(t, h)
 	serial, want := h.content()
 	got, c := whole(t, records(t, h.ask(friend, true, packed(t, question("example.org.", dns.TypeAXFR)))))
@@ -82,9 +84,9 @@ func TestAXFR(t *testing.T) {
 	}
 }
 
-// TestAXFRIsSmall: owners are compressed to the apex and to the owner before.
+// TestAXFRIsSmall checks that owners are compressed to the apex and to the previous owner.
 func TestAXFRIsSmall(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
 	var data []string
 	for j := range 100 {
 		data = append(data, fmt.Sprintf("192.0.2.%d", j))
@@ -92,15 +94,16 @@ func TestAXFRIsSmall(t *testing.T) {
 	h.put("a-rather-long-label-to-be-repeated A 60 " + strings.Join(data, "|"))
 	got := h.ask(friend, true, packed(t, question("example.org.", dns.TypeAXFR)))
 	if len(got) != 1 || len(got[0]) > 100*16+400 {
-		t.Errorf("%d messages, the first of %d octets", len(got), len(got[0]))
+		t.Errorf("%d messages, the first of %d bytes", len(got), len(got[0]))
 	}
 }
 
 // TestAXFRSigned verifies the chain of MACs with another implementation.
 func TestAXFRSigned(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{})
 	large(t, h)
-	for key, algorithm := range map[string]string{"zone-key.": dns.HmacSHA256, "pool-key.": dns.HmacSHA384, "sha512-key.": dns.HmacSHA512} {
+	for key, algorithm := range map[string]string{"zone-key.": dns.HmacSHA256, "pool-key.": dns.HmacSHA384,
+		"sha512-key.": dns.HmacSHA512} {
 		wire, mac := signed(t, question("example.org.", dns.TypeAXFR), key, algorithm, time.Now().Unix())
 		replies := h.ask(stranger, true, wire)
 		if len(replies) < 3 {
@@ -123,14 +126,15 @@ func TestAXFRSigned(t *testing.T) {
 	}
 }
 
-// TestWhoMayTransfer is the table of addresses and keys.
+// TestWhoMayTransfer checks which addresses and keys may transfer a zone.
 func TestWhoMayTransfer(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: dnspeer.Rules{Networks: open.Networks}}, publish.Options{})
-	named := newHouse(t, dnspeer.Config{Rules: dnspeer.Rules{Keys: []dnsname.Name{dnsname.MustParse("other-key.")}}}, publish.Options{})
-	closed := newHouse(t, dnspeer.Config{}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{Rules: dnspeer.Rules{Networks: open.Networks}}, publish.Options{})
+	named := newTestServer(t, dnspeer.Config{Rules: dnspeer.Rules{Keys: []dnsname.Name{dnsname.MustParse("other-key.")}}},
+		publish.Options{})
+	closed := newTestServer(t, dnspeer.Config{}, publish.Options{})
 	tests := []struct {
 		name  string
-		h     *house
+		h     *testServer
 		from  netip.Addr
 		key   string
 		zone  string
@@ -170,16 +174,17 @@ func TestWhoMayTransfer(t *testing.T) {
 }
 
 func TestAXFROverUDP(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
-	if r := parsed(t, h.ask(friend, false, packed(t, question("example.org.", dns.TypeAXFR)))[0]); r.Rcode != dns.RcodeFormatError || len(r.Answer) > 0 {
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
+	if r := parsed(t, h.ask(friend, false, packed(t, question("example.org.",
+		dns.TypeAXFR)))[0]); r.Rcode != dns.RcodeFormatError || len(r.Answer) > 0 {
 		t.Errorf("reply %v", r)
 	}
 }
 
-// TestAXFRWhileWritersRun: every transfer is a state that was committed.
+// TestAXFRWhileWritersRun checks that every transfer is a committed state.
 func TestAXFRWhileWritersRun(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
-	for i := range 300 { // the pair of sets n and m are always equal
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
+	for i := range 300 { // the sets n and m are always equal
 		h.put(fmt.Sprintf("n%d A 60 192.0.2.0", i), fmt.Sprintf("m%d A 60 192.0.2.0", i))
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -9,6 +9,7 @@ import (
 
 // Pack sends a zone as the answer to a query.
 func Pack(query []byte, n *zone.Nodes, send func([]byte) error) error {
-	c := &conversation{Server: New(Config{}), ctx: context.Background(), head: replyHead(query), m: dnsserver.PeerMessage{Send: send}}
-	return c.sendZone(n)
+	r := &request{Server: New(Config{}), ctx: context.Background(), head: replyHead(query),
+		m: dnsserver.PeerMessage{Send: send}}
+	return r.sendZone(n)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// FuzzServe: whatever a stranger sends gets at most one reply, which has no records, and changes nothing. The seeds are signed for
-// keys that the server does not have, so that no octets the fuzzer finds can be right.
+// FuzzServe checks that any message of a stranger gets at most one reply, without records, and changes nothing. The
+// initial inputs are signed with keys that the server does not have, so that no input of the fuzzer can be valid.
 func FuzzServe(f *testing.F) {
 	for _, m := range []*dns.Msg{question("example.org.", dns.TypeAXFR), ixfr(7), new(dns.Msg).SetNotify("example.org."),
 		new(dns.Msg).SetUpdate("example.org."), question("www.example.org.", dns.TypeA)} {
@@ -29,7 +29,7 @@ func FuzzServe(f *testing.F) {
 		wire, _ = signed(f, m, "old-key.", dns.HmacSHA1, 1)
 		f.Add(wire)
 	}
-	h := newHouse(f, dnspeer.Config{}, publish.Options{})
+	h := newTestServer(f, dnspeer.Config{}, publish.Options{})
 	serial := func() uint32 { return h.pub.Snapshot().ZoneOf(apex).Serial() }
 	before := serial()
 	f.Fuzz(func(t *testing.T, wire []byte) {

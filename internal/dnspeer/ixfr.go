@@ -11,70 +11,71 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// minDifference is how long a difference may be in any case, and octetsPerRecord about what a record of an AXFR takes: a longer
-// difference than the zone is not worth its name.
+// A difference may have minDifference bytes, or as many as the zone, at about bytesPerRecord bytes for each record in
+// an AXFR. A difference that is larger than the zone has no benefit.
 const (
-	minDifference   = 16 << 10
-	octetsPerRecord = 32
+	minDifference  = 16 << 10
+	bytesPerRecord = 32
 )
 
-// ixfr tells how a zone came to be what it is (RFC 1995).
-func (c *conversation) ixfr() error {
-	n, z, err := c.zoneOf()
+// ixfr sends the differences between the client's serial and ours (RFC 1995).
+func (r *request) ixfr() error {
+	n, z, err := r.zoneOf()
 	if err != nil {
-		return c.fail("transfer", err)
+		return r.fail("transfer", err)
 	}
-	if !c.mayTransfer(z) {
-		c.stat.transfer("ixfr", "refused")
-		return c.refuse()
+	if !r.mayTransfer(z) {
+		r.stat.transfer("ixfr", "refused")
+		return r.refuse()
 	}
-	if len(c.q.Ns) != 1 {
-		return c.reply(dns.RcodeFormatError, wire.EDENone)
+	if len(r.q.Ns) != 1 {
+		return r.reply(dns.RcodeFormatError, wire.EDENone)
 	}
-	has, ok := c.q.Ns[0].(*dns.SOA)
+	has, ok := r.q.Ns[0].(*dns.SOA)
 	if !ok {
-		return c.reply(dns.RcodeFormatError, wire.EDENone)
+		return r.reply(dns.RcodeFormatError, wire.EDENone)
 	}
 	_, served := n.Find(nil).Find(rr.TypeSOA)
-	if !served || int32(has.Serial-n.Serial()) >= 0 { // RFC 1982; a copy that has expired is in the journal still
-		return c.sendSOA(n)
+	if !served || int32(has.Serial-n.Serial()) >= 0 { // RFC 1982; an expired copy is still in the journal
+		return r.sendSOA(n)
 	}
 	var diffs []transfer.Difference
-	err = c.cfg.Publisher.View(func(v store.View) (err error) {
+	err = r.cfg.Publisher.View(func(v store.View) (err error) {
 		if z, err = v.Zone(z.ID); err != nil {
 			return err
 		}
-		diffs, ok = transfer.Since(v, z, has.Serial, max(minDifference, z.Records*octetsPerRecord))
+		diffs, ok = transfer.Since(v, z, has.Serial, max(minDifference, z.Records*bytesPerRecord))
 		return nil
 	})
 	switch {
 	case err != nil:
-		return c.fail("read the journal", err)
-	case !c.m.TCP:
-		return c.ixfrUDP(n, diffs, ok)
+		return r.fail("read the journal", err)
+	case !r.m.TCP:
+		return r.ixfrUDP(n, diffs, ok)
 	case !ok || len(diffs) == 0:
-		return c.transferring("axfr", z, func() error { return c.sendZone(n) })
+		return r.runTransfer("axfr", z, func() error { return r.sendZone(n) })
 	}
-	return c.transferring("ixfr", z, func() error {
-		s := c.newStream()
-		if err := s.putDifferences(c.name, diffs, s.flush); err != nil {
+	return r.runTransfer("ixfr", z, func() error {
+		s := r.newStream()
+		if err := s.putDifferences(r.name, diffs, s.flush); err != nil {
 			return err
 		}
 		return s.flush()
 	})
 }
 
-// ixfrUDP answers in one message: with the difference, or with the SOA alone, which sends the client to TCP (RFC 1995 §4).
-func (c *conversation) ixfrUDP(n *zone.Nodes, diffs []transfer.Difference, ok bool) error {
+// ixfrUDP answers in one message: with the difference, or with the SOA alone, which sends the client to TCP (RFC 1995
+// §4).
+func (r *request) ixfrUDP(n *zone.Nodes, diffs []transfer.Difference, ok bool) error {
 	if !ok || len(diffs) == 0 {
-		return c.sendSOA(n)
+		return r.sendSOA(n)
 	}
-	s := c.newStream()
-	s.packer = newPacker(c.head, c.m.Limit, c.m.Limit, c.reserve())
-	if s.putDifferences(c.name, diffs, func() error { return errTooLarge }) != nil {
-		return c.sendSOA(n)
+	s := r.newStream()
+	s.packer = newPacker(r.head, r.m.Limit, r.m.Limit, r.reserved())
+	if s.putDifferences(r.name, diffs, func() error { return errTooLarge }) != nil {
+		return r.sendSOA(n)
 	}
-	c.stat.transfer("ixfr", "done")
+	r.stat.transfer("ixfr", "done")
 	return s.flush()
 }
 
@@ -96,13 +97,13 @@ func (p *packer) putDifferences(apex dnsname.Name, diffs []transfer.Difference, 
 }
 
 // sendSOA answers that there is nothing newer, or nothing that fits.
-func (c *conversation) sendSOA(n *zone.Nodes) error {
+func (r *request) sendSOA(n *zone.Nodes) error {
 	soa, ok := n.Find(nil).Find(rr.TypeSOA)
 	if !ok {
-		return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
+		return r.reply(dns.RcodeServerFailure, wire.EDENotReady)
 	}
-	c.stat.transfer("ixfr", "soa")
-	s := c.newStream()
+	r.stat.transfer("ixfr", "soa")
+	s := r.newStream()
 	if err := s.putSet("", soa, s.flush); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ func ixfr(serial uint32) *dns.Msg {
 	return m
 }
 
-// follow applies the records of an IXFR to an earlier state, as RFC 1995 §4 has it, and returns how many steps it took: none
-// when the answer is the whole zone.
+// follow applies the records of an IXFR to an earlier state, as in RFC 1995 §4. It returns the number of steps; 0: the
+// answer is the whole zone.
 func follow(t *testing.T, c content, recs []dns.RR) (content, int) {
 	t.Helper()
 	newest := recs[0].(*dns.SOA)
@@ -51,7 +51,7 @@ func follow(t *testing.T, c content, recs []dns.RR) (content, int) {
 			}
 		}
 		if c[r.String()] == adding {
-			t.Fatalf("record %v is there: %v, and shall be added: %v", r, !adding, adding)
+			t.Fatalf("record %v exists: %v, and is to be added: %v", r, !adding, adding)
 		}
 		if adding {
 			c[r.String()] = true
@@ -63,11 +63,12 @@ func follow(t *testing.T, c content, recs []dns.RR) (content, int) {
 	return nil, 0
 }
 
-func (h *house) randomEdits(r *rand.Rand, n int) {
+func (h *testServer) randomEdits(r *rand.Rand, n int) {
 	h.commit(func(tx *publish.Tx) error {
 		for range n {
 			name := fmt.Sprintf("h%d", r.IntN(8))
-			s := set(h.t, name, "A", uint32(60*(1+r.IntN(2))), fmt.Sprintf("192.0.2.%d", r.IntN(9)), fmt.Sprintf("192.0.2.%d", 100+r.IntN(9)))
+			s := set(h.t, name, "A", uint32(60*(1+r.IntN(2))), fmt.Sprintf("192.0.2.%d", r.IntN(9)),
+				fmt.Sprintf("192.0.2.%d", 100+r.IntN(9)))
 			s.Zone = h.zone.ID
 			_, err := tx.RecordSet(h.zone.ID, s.Name, s.Type)
 			switch {
@@ -86,9 +87,9 @@ func (h *house) randomEdits(r *rand.Rand, n int) {
 	})
 }
 
-// TestIXFR brings a copy of every earlier state up to date, over TCP and UDP.
+// TestIXFR updates a copy of every earlier state, over TCP and UDP.
 func TestIXFR(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{JournalLimit: 30})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{JournalLimit: 30})
 	r := rand.New(rand.NewPCG(5, 6))
 	type state struct {
 		serial  uint32
@@ -113,7 +114,7 @@ func TestIXFR(t *testing.T) {
 		udp := h.ask(friend, false, packed(t, ixfr(s.serial)))
 		recs = records(t, udp)
 		if len(udp) != 1 || len(udp[0]) > 1232 {
-			t.Fatalf("%d datagrams, the first of %d octets", len(udp), len(udp[0]))
+			t.Fatalf("%d datagrams, the first of %d bytes", len(udp), len(udp[0]))
 		}
 		if got, _ := follow(t, s.content, recs); len(recs) > 1 && !maps.Equal(got, want) {
 			t.Errorf("state %d over UDP (-want +got)\n%s", i, cmp.Diff(want, got))
@@ -123,13 +124,14 @@ func TestIXFR(t *testing.T) {
 	}
 }
 
-// TestIXFRSingleSOA: who has the serial, or a later one by RFC 1982, gets no more than the SOA.
+// TestIXFRSingleSOA checks that a client with our serial, or a later one by RFC 1982, gets only the SOA.
 func TestIXFRSingleSOA(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
 	now, _ := h.content()
 	for _, serial := range []uint32{now, now + 1, now + 1<<30} {
 		for _, tcp := range []bool{true, false} {
-			if recs := records(t, h.ask(friend, tcp, packed(t, ixfr(serial)))); len(recs) != 1 || recs[0].(*dns.SOA).Serial != now {
+			if recs := records(t, h.ask(friend, tcp, packed(t, ixfr(serial)))); len(recs) != 1 ||
+				recs[0].(*dns.SOA).Serial != now {
 				t.Errorf("serial %d (now %d): %v", serial, now, recs)
 			}
 		}
@@ -144,9 +146,9 @@ func TestIXFRSingleSOA(t *testing.T) {
 	}
 }
 
-// TestIXFRIsSmall: one address in a zone of many changes less than a kilobyte.
+// TestIXFRIsSmall checks that the change of one address in a large zone takes less than a kilobyte.
 func TestIXFRIsSmall(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{})
 	for i := range 100 {
 		h.put(fmt.Sprintf("n%d A 60 192.0.2.1", i))
 	}
@@ -160,15 +162,16 @@ func TestIXFRIsSmall(t *testing.T) {
 	})
 	wire, _ := signed(t, ixfr(serial), "zone-key.", dns.HmacSHA256, time.Now().Unix())
 	if got := h.ask(stranger, true, wire); len(got) != 1 || len(got[0]) > 600 {
-		t.Errorf("%d messages, the first of %d octets", len(got), len(got[0]))
+		t.Errorf("%d messages, the first of %d bytes", len(got), len(got[0]))
 	}
 }
 
 func TestIXFRMalformed(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
 	none := question("example.org.", dns.TypeIXFR)
 	other := ixfr(1)
-	other.Ns = []dns.RR{&dns.NS{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeNS, Class: dns.ClassINET}, Ns: "ns."}}
+	other.Ns = []dns.RR{&dns.NS{Hdr: dns.RR_Header{Name: "example.org.", Rrtype: dns.TypeNS, Class: dns.ClassINET},
+		Ns: "ns."}}
 	for _, m := range []*dns.Msg{none, other} {
 		if r := parsed(t, h.ask(friend, true, packed(t, m))[0]); r.Rcode != dns.RcodeFormatError {
 			t.Errorf("reply %v", r)
@@ -176,10 +179,11 @@ func TestIXFRMalformed(t *testing.T) {
 	}
 }
 
-// TestExpiredIsNotTransferred: what is not answered is not given away either, whatever serial the client has.
+// TestExpiredIsNotTransferred checks that an expired zone is not transferred, whatever serial the client has.
 func TestExpiredIsNotTransferred(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
-	z := h.addZone(zone.Zone{Name: dnsname.MustParse("copy.test."), Kind: zone.Secondary, TTL: 300, Masters: []string{"192.0.2.1"}})
+	h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
+	z := h.addZone(zone.Zone{Name: dnsname.MustParse("copy.test."), Kind: zone.Secondary, TTL: 300,
+		Masters: []string{"192.0.2.1"}})
 	for _, serial := range []uint32{3_000_000_000, 3_000_000_001} {
 		h.commit(func(tx *publish.Tx) error {
 			s, err := tx.RecordSet(z.ID, z.Name, rr.TypeSOA)

@@ -10,31 +10,31 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// notify hears that a zone has changed at its master (RFC 1996). Only masters are heard: everybody else could make us ask them
-// as often as they like.
-func (c *conversation) notify() error {
-	_, z, err := c.zoneOf()
+// notify handles a NOTIFY of a changed zone (RFC 1996). Only masters are accepted: any other client could make us query
+// the masters as often as it likes.
+func (r *request) notify() error {
+	_, z, err := r.zoneOf()
 	if err != nil {
-		c.stat.notifies.WithLabelValues("unknown_zone").Inc()
-		return c.fail("hear a NOTIFY", err)
+		r.stat.notifies.WithLabelValues("unknown_zone").Inc()
+		return r.fail("handle a NOTIFY", err)
 	}
-	if c.cfg.Notified == nil || z.Kind != zone.Secondary || !c.isMaster(z) {
-		c.stat.notifies.WithLabelValues("refused").Inc()
-		return c.refuse()
+	if r.cfg.Notified == nil || z.Kind != zone.Secondary || !r.isMaster(z) {
+		r.stat.notifies.WithLabelValues("refused").Inc()
+		return r.refuse()
 	}
-	c.stat.notifies.WithLabelValues("heard").Inc()
-	c.cfg.Notified(z.ID, c.m.From)
-	c.head[2] |= wire.FlagAA >> 8
-	return c.reply(dns.RcodeSuccess, wire.EDENone)
+	r.stat.notifies.WithLabelValues("heard").Inc()
+	r.cfg.Notified(z.ID, r.m.From)
+	r.head[2] |= wire.FlagAA >> 8
+	return r.reply(dns.RcodeSuccess, wire.EDENone)
 }
 
 // isMaster reports whether the peer is a master of the zone, by its address or by its key.
-func (c *conversation) isMaster(z zone.Zone) bool {
-	if c.signed != nil && c.signed.key.For(z) {
+func (r *request) isMaster(z zone.Zone) bool {
+	if r.signed != nil && r.signed.key.For(z) {
 		return true
 	}
 	return slices.ContainsFunc(z.Masters, func(m string) bool {
 		a, err := transfer.ParseMaster(m)
-		return err == nil && a.Addr() == c.m.From.Unmap().WithZone("")
+		return err == nil && a.Addr() == r.m.From.Unmap().WithZone("")
 	})
 }

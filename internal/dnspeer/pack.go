@@ -8,22 +8,23 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// packer writes the messages of a transfer. Each has a question, whose name is the zone's apex, so that every owner ends in a
-// pointer of two bytes instead of the apex.
+// packer writes the messages of a transfer. Each message has a question whose name is the apex of the zone. So every
+// owner ends in a pointer of two bytes instead of the apex.
 type packer struct {
 	buf      []byte
-	question int // where the question ends: what is before it stands in every message
-	limit    int // octets of a message up to its last record
-	most     int // of a message with one record
+	question int // end of the question; every message has the bytes before it
+	limit    int // maximum size of a message up to its last record
+	most     int // maximum size of a message with one record
 	answers  int
-	owner    string // labels above the apex of the last record
-	ownerAt  int    // where they stand; 0: nowhere
+	owner    string // labels of the last owner, without the apex
+	ownerAt  int    // offset of these labels; 0: not in the message
 }
 
-// newPacker writes behind a header and question, in messages of about size octets, of which reserve are for what comes after
-// the records. One record that is larger has a message for itself.
+// newPacker returns a packer that writes after a header and question. Messages have about size bytes, of which reserve
+// are for data after the records. A record that is larger gets a message of its own.
 func newPacker(head []byte, size, most, reserve int) *packer {
-	p := &packer{buf: make([]byte, len(head), size+reserve), question: len(head), limit: min(size, most) - reserve, most: most - reserve}
+	p := &packer{buf: make([]byte, len(head), size+reserve), question: len(head),
+		limit: min(size, most) - reserve, most: most - reserve}
 	copy(p.buf, head)
 	return p
 }
@@ -34,14 +35,14 @@ func (p *packer) reset() {
 	binary.BigEndian.PutUint16(p.buf[10:], 0)
 }
 
-// message is what was written, with the count of its records in its header.
+// message returns the current message, with the number of records in its header.
 func (p *packer) message() []byte {
 	binary.BigEndian.PutUint16(p.buf[6:], uint16(p.answers))
 	return p.buf
 }
 
-// put appends a record of a zone's node, which begins with its owner as a pointer to the question. It reports false, and has
-// written nothing, when there is no room for it.
+// put appends a record of a zone's node, which begins with its owner as a pointer to the question. If the record does
+// not fit, put returns false and has written nothing.
 func (p *packer) put(labels, record string, apexPointer bool) bool {
 	start, limit := len(p.buf), p.limit
 	if p.answers == 0 {
@@ -97,10 +98,11 @@ func (p *packer) putOrFlush(labels, record string, apexPointer bool, flush func(
 	return nil
 }
 
-// putData appends the records of a set that no node holds. Its name must be in the zone.
+// putData appends the records of a set that is not in a node. Its name must be in the zone.
 func (p *packer) putData(labels string, s rr.Set, flush func() error) error {
 	for _, d := range s.Data {
-		if err := p.putOrFlush(labels, string(wire.AppendRecord(nil, wire.HeaderSize, s.Type, s.TTL, d)), false, flush); err != nil {
+		record := string(wire.AppendRecord(nil, wire.HeaderSize, s.Type, s.TTL, d))
+		if err := p.putOrFlush(labels, record, false, flush); err != nil {
 			return err
 		}
 	}

@@ -9,44 +9,44 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// replays recognizes UPDATE messages that were received before. An attacker who records one on the network could otherwise
-// send it again while its time is within the fudge, and so bring back records that were deleted since.
+// replays detects UPDATE messages that were received before. Otherwise an attacker could record one on the network and
+// send it again while its time is within the fudge. That would restore records that were deleted since.
 //
-// RFC 8945 §5.2.3 wants the newest Time Signed of each key to be cached, and older messages to be refused with BADTIME.
-// Taken to the letter, that refuses messages of honest clients: UDP delivers in any order, nsupdate sends a message that
-// got no reply again for some seconds, and clients that share a key have clocks that differ a little. So messages that are
-// older than the newest by less than lateness are taken too, each once: their MACs are remembered.
+// RFC 8945 §5.2.3 requires the server to cache the newest Time Signed of each key and to refuse older messages with
+// BADTIME. Taken literally, that refuses messages of honest clients. UDP delivers in any order. nsupdate repeats a
+// message without a reply for some seconds. Clients that share a key have slightly different clocks. So messages that
+// are older than the newest by less than lateness are accepted too, each once: their MACs are remembered.
 //
-// Nothing is stored. A message that was received before a restart is refused after it, because it was signed in a second
-// before the start. That leaves out the messages of a client whose clock is ahead of ours: those that it signed for a time
-// after the start can be replayed once, until the fudge ends them. A row for each key in each update would prevent that,
-// and make every update write more.
+// Nothing is stored. A message that was received before a restart is refused after it, because it was signed before the
+// start. The exception is a client whose clock is ahead of ours: messages that it signed for a time after the start can
+// be replayed once, until the fudge ends. A stored row for each key in each update would prevent that, but would make
+// every update write more.
 type replays struct {
-	mu      sync.Mutex // guards the following
-	keys    map[dnsname.Name]*signer
-	start   int64 // when the server was started; all times are in seconds
-	settled int64 // when settleLocked last ran
+	mu     sync.Mutex // guards the following
+	keys   map[dnsname.Name]*signer
+	start  int64 // when the server started; all times are in seconds
+	pruned int64 // when pruneLocked last ran
 }
 
 const (
-	// lateness is how many seconds a message may be older than the newest one of its key: nsupdate sends a message
-	// again after 3, 6 and 9 s.
+	// lateness is how many seconds a message may be older than the newest one of its key: nsupdate repeats a message after
+	// 3, 6 and 9 s.
 	lateness = 10
 
-	// maxSeen bounds the MACs that are remembered of one key, some 50 bytes each. Beyond it, no message may be late.
-	// It is twice what one key can sign in a second that we can carry out.
+	// maxSeen is the maximum number of remembered MACs of one key, about 50 bytes each. Above it, no message may be late.
+	// It is twice the number of updates that the server can execute per second for one key.
 	maxSeen = 1 << 15
 )
 
-// signer is what was received with one key.
+// signer is the state of one key.
 type signer struct {
-	newest int64 // Time Signed
-	floor  int64 // messages that were signed before this time are refused
+	newest int64 // newest Time Signed
+	floor  int64 // messages signed before this time are refused
 	last   int64 // when the last message was received
 	seen   map[macPrefix]received
 }
 
-// macPrefix is as much of a MAC as tells messages apart.
+// macPrefix is the part of a MAC that identifies a message.
 type macPrefix [16]byte
 
 // received is a message that was signed at or after the floor.
@@ -59,29 +59,29 @@ func newReplays(start time.Time) *replays {
 	return &replays{keys: map[dnsname.Name]*signer{}, start: start.Unix()}
 }
 
-// verdict says what is to be done with a message.
+// verdict is the decision about a message.
 type verdict int
 
 const (
-	fresh    verdict = iota // it is new
-	underway                // it came a second time while the first is carried out, whose reply is still to come
-	replayed                // it came before, or may have
+	fresh      verdict = iota // the message is new
+	inProgress                // the same message is being executed; its reply is still to come
+	replayed                  // the message was received before, or may have been
 )
 
-// begin takes note of a message whose MAC and time are good. The caller calls end when it is answered.
+// begin registers a message whose MAC and time are valid. The caller must call end when it is answered.
 func (r *replays) begin(sig *wire.TSIG, now time.Time) verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, signed, mac := now.Unix(), int64(sig.Time), macPrefix(sig.MAC)
-	r.settleLocked(at)
-	r.start = min(r.start, at) // it is later only if the clock was set back
+	r.pruneLocked(at)
+	r.start = min(r.start, at) // later only if the clock was set back
 	s := r.keys[sig.Key]
-	if s == nil || s.newest > at+wire.TSIGFudge { // it is that late only if the clock was set back
+	if s == nil || s.newest > at+wire.TSIGFudge { // possible only if the clock was set back
 		s = &signer{floor: r.start, seen: map[macPrefix]received{}}
 		r.keys[sig.Key] = s
 	}
 	if m, ok := s.seen[mac]; ok && !m.answered {
-		return underway
+		return inProgress
 	} else if ok {
 		return replayed
 	}
@@ -100,7 +100,7 @@ func (r *replays) begin(sig *wire.TSIG, now time.Time) verdict {
 	return fresh
 }
 
-// end notes that a message was answered.
+// end registers that a message was answered.
 func (r *replays) end(sig *wire.TSIG) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *replays) end(sig *wire.TSIG) {
 	}
 }
 
-// raise refuses messages that were signed before a time, and forgets their MACs.
+// raise makes begin refuse messages signed before floor, and forgets their MACs.
 func (s *signer) raise(floor int64) {
 	if floor > s.floor {
 		s.floor = floor
@@ -120,13 +120,13 @@ func (s *signer) raise(floor int64) {
 	}
 }
 
-// settleLocked frees the memory of keys that are not in use, so that it is bounded by what was received lately: late
-// messages of theirs have had their time. A key is forgotten when its floor is older than any message may be.
-func (r *replays) settleLocked(at int64) {
-	if since := at - r.settled; 0 <= since && since < lateness {
+// pruneLocked frees the memory of unused keys, so that it is bounded by recently received messages. Late messages of
+// these keys have had their time. A key is removed when its floor is older than any acceptable message.
+func (r *replays) pruneLocked(at int64) {
+	if since := at - r.pruned; 0 <= since && since < lateness {
 		return
 	}
-	r.settled = at
+	r.pruned = at
 	maps.DeleteFunc(r.keys, func(_ dnsname.Name, s *signer) bool {
 		if at-s.last > lateness {
 			s.raise(s.newest + 1)

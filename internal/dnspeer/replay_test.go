@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// message is the TSIG of the nth message of a key.
+// message returns the TSIG of the n-th message of a key.
 func message(key string, n int, signed int64) *wire.TSIG {
 	mac := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(key), uint64(n)))
 	return &wire.TSIG{Key: dnsname.MustParse(key), MAC: mac[:], Time: uint64(signed)}
@@ -31,15 +31,20 @@ func TestReplays(t *testing.T) {
 		{"again", []step{{1, "a.", 1, 1, fresh}, {1, "a.", 1, 1, replayed}, {300, "a.", 1, 1, replayed}}},
 		{"two in a second", []step{{1, "a.", 1, 1, fresh}, {1, "a.", 2, 1, fresh}, {1, "a.", 1, 1, replayed}}},
 		{"in the other order", []step{{5, "a.", 1, 5, fresh}, {5, "a.", 2, 4, fresh}, {6, "a.", 2, 4, replayed}}},
-		{"sent again after the first was lost", []step{{100, "a.", 1, 100, fresh}, {109, "a.", 2, 109, fresh}, {110, "a.", 3, 101, fresh}}},
+		{"sent again after the first was lost", []step{{100, "a.", 1, 100, fresh}, {109, "a.", 2, 109, fresh},
+			{110, "a.", 3, 101, fresh}}},
 		{"too late", []step{{100, "a.", 1, 100, fresh}, {100, "a.", 2, 90, fresh}, {100, "a.", 3, 89, replayed}}},
-		{"again after much later ones", []step{{100, "a.", 1, 100, fresh}, {120, "a.", 2, 120, fresh}, {120, "a.", 1, 100, replayed}}},
-		{"again after a long silence", []step{{100, "a.", 1, 100, fresh}, {399, "a.", 1, 100, replayed}, {399, "b.", 1, 399, fresh},
+		{"again after much later ones", []step{{100, "a.", 1, 100, fresh}, {120, "a.", 2, 120, fresh},
+			{120, "a.", 1, 100, replayed}}},
+		{"again after a long silence", []step{{100, "a.", 1, 100, fresh}, {399, "a.", 1, 100, replayed},
+			{399, "b.", 1, 399, fresh},
 			{400, "a.", 1, 100, replayed}}},
 		{"another key", []step{{100, "a.", 1, 100, fresh}, {100, "b.", 1, 50, fresh}, {101, "a.", 1, 100, replayed}}},
 		{"before the start", []step{{1, "a.", 1, -1, replayed}, {1, "a.", 2, 0, fresh}, {1, "b.", 3, -200, replayed}}},
-		{"clock ahead", []step{{100, "a.", 1, 390, fresh}, {100, "a.", 1, 390, replayed}, {101, "a.", 2, 101, replayed}, {391, "a.", 3, 391, fresh}}},
-		{"our clock was set back", []step{{10_000, "a.", 1, 10_000, fresh}, {100, "a.", 2, 100, fresh}, {101, "a.", 2, 100, replayed}}},
+		{"clock ahead", []step{{100, "a.", 1, 390, fresh}, {100, "a.", 1, 390, replayed}, {101, "a.", 2, 101, replayed},
+			{391, "a.", 3, 391, fresh}}},
+		{"our clock was set back", []step{{10_000, "a.", 1, 10_000, fresh}, {100, "a.", 2, 100, fresh},
+			{101, "a.", 2, 100, replayed}}},
 		{"our clock was set back to before the start", []step{{100, "a.", 1, 100, fresh}, {-5000, "a.", 2, -5000, fresh},
 			{-5000, "b.", 1, -5001, replayed}, {-4999, "b.", 2, -4999, fresh}}},
 	}
@@ -58,12 +63,13 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// TestSentAgainWhileUnderWay: the reply to the first is still to come, so the second gets none that contradicts it.
-func TestSentAgainWhileUnderWay(t *testing.T) {
+// TestSentAgainWhileInProgress checks that a repeated message gets no reply while the first one is executed, because
+// that reply could contradict the first.
+func TestSentAgainWhileInProgress(t *testing.T) {
 	now := time.Now()
 	r := newReplays(now)
 	sig := message("a.", 1, now.Unix())
-	for i, want := range []verdict{fresh, underway, underway} {
+	for i, want := range []verdict{fresh, inProgress, inProgress} {
 		if got := r.begin(sig, now); got != want {
 			t.Errorf("time %d: %d, want %d", i, got, want)
 		}
@@ -74,7 +80,7 @@ func TestSentAgainWhileUnderWay(t *testing.T) {
 	}
 }
 
-// TestReplaysAreBounded floods one key, and uses very many: neither takes more memory than lately was received.
+// TestReplaysAreBounded floods one key, and uses very many keys: the memory depends only on recently received messages.
 func TestReplaysAreBounded(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	r := newReplays(start)
@@ -88,7 +94,7 @@ func TestReplaysAreBounded(t *testing.T) {
 		}
 	}
 	if seen := len(r.keys[dnsname.MustParse("a.")].seen); taken != n || seen > maxSeen {
-		t.Errorf("%d of %d were taken, and %d are remembered", taken, n, seen)
+		t.Errorf("%d of %d were accepted, and %d are remembered", taken, n, seen)
 	}
 	for i := range 1000 {
 		at := start.Add(time.Duration(i) * time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// refusedReplays reads the metric that counts replays.
-func refusedReplays(t *testing.T, h *house) (n float64) {
+// refusedReplays returns the metric that counts replays.
+func refusedReplays(t *testing.T, h *testServer) (n float64) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(h.Collectors()...)
@@ -31,14 +31,16 @@ func refusedReplays(t *testing.T, h *house) (n float64) {
 	return n
 }
 
-// TestReplayedUpdate records the update that adds a name, and sends it again after the name was deleted: at once, later, with
-// another message ID, over TCP and after a restart. The name stays deleted.
+// TestReplayedUpdate records the update that adds a name, and sends it again after the name was deleted: at once,
+// later, with another message ID, over TCP and after a restart. The name stays deleted.
 func TestReplayedUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, dnspeer.Config{}, publish.Options{})
+		h := newTestServer(t, dnspeer.Config{}, publish.Options{})
 		record := []dns.RR{mustRR(t, "a.example.org. 60 A 192.0.2.1")}
-		add, mac := signed(t, updating("example.org.", func(m *dns.Msg) { m.Insert(record) }), "zone-key.", dns.HmacSHA256, time.Now().Unix())
-		remove, _ := signed(t, updating("example.org.", func(m *dns.Msg) { m.RemoveRRset(record) }), "zone-key.", dns.HmacSHA256, time.Now().Unix())
+		add, mac := signed(t, updating("example.org.", func(m *dns.Msg) { m.Insert(record) }), "zone-key.", dns.HmacSHA256,
+			time.Now().Unix())
+		remove, _ := signed(t, updating("example.org.", func(m *dns.Msg) { m.RemoveRRset(record) }), "zone-key.",
+			dns.HmacSHA256, time.Now().Unix())
 		for _, wire := range [][]byte{add, remove} {
 			if r := parsed(t, h.ask(friend, false, wire)[0]); r.Rcode != dns.RcodeSuccess {
 				t.Fatalf("answered %v", r)
@@ -75,13 +77,14 @@ func TestReplayedUpdate(t *testing.T) {
 	})
 }
 
-// TestFudgeIsBounded signs with the largest fudge there is: it does not make a message good for 18 hours.
+// TestFudgeIsBounded signs with the largest possible fudge: it does not make a message valid for 18 hours.
 func TestFudgeIsBounded(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{})
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{})
 	for _, tt := range []struct {
 		late int64
 		want int
-	}{{299, dns.RcodeSuccess}, {-299, dns.RcodeSuccess}, {302, dns.RcodeNotAuth}, {-302, dns.RcodeNotAuth}, {3600, dns.RcodeNotAuth}} {
+	}{{299, dns.RcodeSuccess}, {-299, dns.RcodeSuccess}, {302, dns.RcodeNotAuth}, {-302, dns.RcodeNotAuth},
+		{3600, dns.RcodeNotAuth}} {
 		m := question("example.org.", dns.TypeSOA)
 		m.SetTsig("zone-key.", dns.HmacSHA256, 65535, time.Now().Unix()-tt.late)
 		wire, _, err := dns.TsigGenerate(m, secret, "", false)

@@ -10,10 +10,10 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// keptFlags are those of a query that its reply has too: the opcode and RD.
+// keptFlags are the flags that a reply copies from the query: the opcode and RD.
 const keptFlags = wire.OpcodeMask | wire.FlagRD
 
-// replyHead is the header and question of the replies to a message with one question.
+// replyHead returns the header and question of the replies to a message with one question.
 func replyHead(msg []byte) []byte {
 	end, ok := wire.SkipName(msg, wire.HeaderSize)
 	if end += 4; !ok || end > len(msg) {
@@ -25,27 +25,27 @@ func replyHead(msg []byte) []byte {
 	return head
 }
 
-// bare answers a message that was not read with nothing but a code.
-func (c *conversation) bare(rcode uint16) error {
-	if len(c.m.Wire) < wire.HeaderSize {
+// replyHeader answers a message that could not be read with only a header and an RCODE.
+func (r *request) replyHeader(rcode uint16) error {
+	if len(r.m.Wire) < wire.HeaderSize {
 		return nil
 	}
-	msg := append([]byte(nil), c.m.Wire[:wire.HeaderSize]...)
+	msg := append([]byte(nil), r.m.Wire[:wire.HeaderSize]...)
 	binary.BigEndian.PutUint16(msg[2:], wire.FlagQR|binary.BigEndian.Uint16(msg[2:])&keptFlags|rcode)
 	clear(msg[4:])
-	return c.m.Send(msg)
+	return r.m.Send(msg)
 }
 
-// plain is an unsigned reply without records.
-func (c *conversation) plain(rcode, ede int) []byte {
-	msg := append(make([]byte, 0, len(c.head)+300), c.head...)
+// unsignedReply returns an unsigned reply without records.
+func (r *request) unsignedReply(rcode, ede int) []byte {
+	msg := append(make([]byte, 0, len(r.head)+300), r.head...)
 	msg[3] = msg[3]&0xF0 | byte(rcode)
-	return c.appendOPT(msg, ede)
+	return r.appendOPT(msg, ede)
 }
 
-// appendOPT appends our OPT record to the reply to those who sent one.
-func (c *conversation) appendOPT(msg []byte, ede int) []byte {
-	if c.opt == nil {
+// appendOPT appends our OPT record if the client sent one.
+func (r *request) appendOPT(msg []byte, ede int) []byte {
+	if r.opt == nil {
 		return msg
 	}
 	msg = append(msg, 0)
@@ -61,44 +61,44 @@ func (c *conversation) appendOPT(msg []byte, ede int) []byte {
 	return msg
 }
 
-// optSize is the most that appendOPT appends.
+// optSize is the maximum number of bytes that appendOPT appends.
 const optSize = 11 + 6
 
-// reply answers with nothing but a code.
-func (c *conversation) reply(rcode, ede int) error {
-	return c.send(c.plain(rcode, ede))
+// reply answers with an RCODE and no records.
+func (r *request) reply(rcode, ede int) error {
+	return r.send(r.unsignedReply(rcode, ede))
 }
 
-// send sends a reply, signed when the message was.
-func (c *conversation) send(msg []byte) error {
-	if c.signed != nil {
-		msg = c.signed.Sign(msg, wire.TSIG{Time: uint64(time.Now().Unix())})
+// send sends a reply, signed if the message was signed.
+func (r *request) send(msg []byte) error {
+	if r.signed != nil {
+		msg = r.signed.Sign(msg, wire.TSIG{Time: uint64(time.Now().Unix())})
 	}
-	return c.m.Send(msg)
+	return r.m.Send(msg)
 }
 
-// reserve is the room for what send, and appendOPT, append.
-func (c *conversation) reserve() int {
+// reserved returns the number of bytes that send and appendOPT append.
+func (r *request) reserved() int {
 	n := 0
-	if c.opt != nil {
+	if r.opt != nil {
 		n += optSize
 	}
-	if c.signed != nil {
-		n += c.signed.Size()
+	if r.signed != nil {
+		n += r.signed.Size()
 	}
 	return n
 }
 
-// refuse answers that the peer may not.
-func (c *conversation) refuse() error {
-	return c.reply(dns.RcodeRefused, wire.EDEProhibited)
+// refuse answers that the peer has no permission.
+func (r *request) refuse() error {
+	return r.reply(dns.RcodeRefused, wire.EDEProhibited)
 }
 
-// fail answers that something here is broken.
-func (c *conversation) fail(what string, err error) error {
+// fail answers that there is no such zone, or that this server has failed.
+func (r *request) fail(what string, err error) error {
 	if errors.Is(err, errNoZone) {
-		return c.reply(dns.RcodeNotAuth, wire.EDENotAuthoritative)
+		return r.reply(dns.RcodeNotAuth, wire.EDENotAuthoritative)
 	}
-	c.cfg.Log.Error("answer a peer", "what", what, "zone", c.name.String(), "peer", c.who(), "error", err)
-	return c.reply(dns.RcodeServerFailure, wire.EDENotReady)
+	r.cfg.Log.Error("answer a peer", "what", what, "zone", r.name.String(), "peer", r.peer(), "error", err)
+	return r.reply(dns.RcodeServerFailure, wire.EDENotReady)
 }

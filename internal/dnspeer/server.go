@@ -1,5 +1,8 @@
-// Package dnspeer speaks with other name servers, and with those who keep zones by DNS: it gives zones away (AXFR, IXFR), hears
-// that others have changed (NOTIFY), takes changes (UPDATE), and believes what is signed (TSIG).
+// Package dnspeer answers other name servers and dynamic-update clients: AXFR, IXFR, NOTIFY and UPDATE, with TSIG.
+//
+// Start with Server.Serve in this file: it verifies the signature of a message and calls the handler in axfr.go,
+// ixfr.go, notify.go or update.go. reply.go builds replies, pack.go packs records into messages, and replay.go refuses
+// replayed updates.
 package dnspeer
 
 import (
@@ -30,25 +33,26 @@ type Config struct {
 	Publisher *publish.Publisher
 	Keys      *transfer.Keyring
 	Rules     Rules
-	// Notified is told that a master of a SECONDARY zone has something new; nil: there are no such zones.
+	// Notified is called when a master of a SECONDARY zone announces a new serial; nil: there are no such zones.
 	Notified func(zone uuid.UUID, from netip.Addr)
-	Log      *slog.Logger // default: none
+	Log      *slog.Logger // default: discard
 	Budget   *budget.Budget
 }
 
 const (
-	maxTransfers = 32               // at once; those beyond wait for patience, then get SERVFAIL
-	patience     = 10 * time.Second // for a slot
-	longest      = time.Hour        // time for one transfer, however slow its reader
+	maxTransfers    = 32               // concurrent transfers; further ones wait for maxWait, then get SERVFAIL
+	maxWait         = 10 * time.Second // maximum wait for a slot or for memory
+	transferTimeout = time.Hour        // maximum duration of one transfer, however slow its reader
 )
 
-// Rules say who may transfer every zone. Keys of the API may transfer the zones they are for as well.
+// Rules is the set of clients that may transfer every zone. In addition, keys of the tsigkeys API may transfer the
+// zones in their scope.
 type Rules struct {
 	Networks []netip.Prefix
 	Keys     []dnsname.Name
 }
 
-// Server answers peers.
+// Server answers messages of peers.
 type Server struct {
 	cfg   Config
 	rules atomic.Pointer[Rules]
@@ -60,159 +64,158 @@ type Server struct {
 
 var _ dnsserver.Peers = (*Server)(nil)
 
-// New starts nothing.
-func New(c Config) *Server {
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: c, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now())}
-	s.SetRules(c.Rules)
+// New returns a Server. It starts no goroutines.
+func New(cfg Config) *Server {
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now())}
+	s.SetRules(cfg.Rules)
 	return s
 }
 
-// SetRules changes who may transfer.
+// SetRules replaces the rules for transfers.
 func (s *Server) SetRules(r Rules) { s.rules.Store(&r) }
 
-// conversation is one message and what is said to it.
-type conversation struct {
+// request is one message of a peer and the state of its reply.
+type request struct {
 	*Server
 	ctx    context.Context
 	m      dnsserver.PeerMessage
 	q      dns.Msg
-	name   dnsname.Name // of the question
+	name   dnsname.Name // name in the question
 	signed *session     // nil: the message was not signed
-	opt    *dns.OPT     // nil: none
+	opt    *dns.OPT     // nil: the message has no OPT record
 	head   []byte       // header and question of every reply
 }
 
 // Serve implements dnsserver.Peers.
 func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
-	c := &conversation{Server: s, ctx: ctx, m: m}
+	r := &request{Server: s, ctx: ctx, m: m}
 	release, err := s.takeMemory(ctx, m)
 	if err != nil {
-		return c.bare(dns.RcodeServerFailure)
+		return r.replyHeader(dns.RcodeServerFailure)
 	}
 	defer release()
 	sig, ok := wire.ReadTSIG(m.Wire)
-	if !ok || c.q.Unpack(m.Wire) != nil || len(c.q.Question) != 1 {
-		return c.bare(dns.RcodeFormatError)
+	if !ok || r.q.Unpack(m.Wire) != nil || len(r.q.Question) != 1 {
+		return r.replyHeader(dns.RcodeFormatError)
 	}
-	if c.name, err = dnsname.Parse(c.q.Question[0].Name); err != nil {
-		return c.bare(dns.RcodeFormatError)
+	if r.name, err = dnsname.Parse(r.q.Question[0].Name); err != nil {
+		return r.replyHeader(dns.RcodeFormatError)
 	}
-	c.opt = c.q.IsEdns0()
-	c.head = replyHead(m.Wire)
+	r.opt = r.q.IsEdns0()
+	r.head = replyHead(m.Wire)
 	if sig != nil {
-		if done, err := c.authenticate(sig); done {
+		if done, err := r.authenticate(sig); done {
 			return err
 		}
 	}
 	switch {
-	case c.q.Opcode == dns.OpcodeNotify:
-		return c.notify()
-	case c.q.Opcode == dns.OpcodeUpdate:
-		return c.update(sig)
-	case c.q.Question[0].Qtype == dns.TypeAXFR:
-		return c.axfr()
-	case c.q.Question[0].Qtype == dns.TypeIXFR:
-		return c.ixfr()
+	case r.q.Opcode == dns.OpcodeNotify:
+		return r.notify()
+	case r.q.Opcode == dns.OpcodeUpdate:
+		return r.update(sig)
+	case r.q.Question[0].Qtype == dns.TypeAXFR:
+		return r.axfr()
+	case r.q.Question[0].Qtype == dns.TypeIXFR:
+		return r.ixfr()
 	}
-	return c.ordinary(sig)
+	return r.answerSigned(sig)
 }
 
-// messageMemory is what a message takes for each of its bytes, from its records to the commit of an update: a record of
-// twenty bytes may become a record set of its own.
+// messageMemory is the memory for each byte of a message, from unpacking to the commit of an update: a record of twenty
+// bytes may become a record set of its own.
 const messageMemory = 128
 
-// takeMemory waits for the memory that a message takes.
+// takeMemory blocks until the budget has the memory for a message.
 func (s *Server) takeMemory(ctx context.Context, m dnsserver.PeerMessage) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	return s.cfg.Budget.Take(ctx, m.From.String(), int64(len(m.Wire))*messageMemory)
 }
 
-// session is the exchange with a peer that has signed its message.
+// session is the exchange with a peer that signed its message.
 type session struct {
 	key transfer.Key
 	wire.TSIGChain
 }
 
-// authenticate finds out whether the message was signed with a key that we know. It reports true when it was not, and that was
-// answered.
-func (c *conversation) authenticate(sig *wire.TSIG) (bool, error) {
-	key, found, err := c.cfg.Keys.Find(sig.Key)
+// authenticate verifies the signature of the message. It returns true if that failed and was answered.
+func (r *request) authenticate(sig *wire.TSIG) (bool, error) {
+	key, found, err := r.cfg.Keys.Find(sig.Key)
 	if err != nil {
-		return true, c.fail("read the keys", err)
+		return true, r.fail("read the keys", err)
 	}
 	now := time.Now()
 	s := &session{key, wire.TSIGChain{Key: key.TSIGKey}}
 	code := uint16(wire.TSIGBadKey)
 	if found {
-		code = s.Verify(c.m.Wire, sig, now)
+		code = s.Verify(r.m.Wire, sig, now)
 	}
 	if code == wire.TSIGNoError {
-		c.signed = s
+		r.signed = s
 		return false, nil
 	}
-	c.stat.signatures.WithLabelValues(wire.TSIGErrorText(code)).Inc()
+	r.stat.signatures.WithLabelValues(wire.TSIGErrorText(code)).Inc()
 	if code == wire.TSIGFormErr {
-		return true, c.reply(dns.RcodeFormatError, wire.EDENone)
+		return true, r.reply(dns.RcodeFormatError, wire.EDENone)
 	}
-	msg := c.plain(dns.RcodeNotAuth, wire.EDENone)
+	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDENone)
 	switch code {
 	case wire.TSIGBadTime:
-		return true, c.badTime(s, sig, now)
+		return true, r.badTime(s, sig, now)
 	case wire.TSIGBadTrunc:
-		return true, c.m.Send(s.Sign(msg, wire.TSIG{Time: uint64(now.Unix()), Error: code}))
+		return true, r.m.Send(s.Sign(msg, wire.TSIG{Time: uint64(now.Unix()), Error: code}))
 	}
-	// RFC 8945 §5.3.2: neither an unknown key nor a wrong one can sign the reply.
+	// RFC 8945 §5.3.2: with an unknown or wrong key the reply cannot be signed.
 	refusal := wire.TSIG{Key: sig.Key, Algorithm: sig.Algorithm, Time: sig.Time, Fudge: sig.Fudge, ID: sig.ID, Error: code}
-	return true, c.m.Send(refusal.Append(msg))
+	return true, r.m.Send(refusal.Append(msg))
 }
 
-// badTime answers that a message was not signed at a time that can be taken. RFC 8945 §5.2.3: the reply has the client's
-// time, so that the client can verify it, and ours as other data.
-func (c *conversation) badTime(s *session, sig *wire.TSIG, now time.Time) error {
+// badTime answers that the time of a signature is not acceptable. RFC 8945 §5.2.3: the reply has the client's time, so
+// that the client can verify it, and our time as other data.
+func (r *request) badTime(s *session, sig *wire.TSIG, now time.Time) error {
 	other := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))[2:]
-	msg := c.plain(dns.RcodeNotAuth, wire.EDENone)
-	return c.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: wire.TSIGBadTime, Other: other}))
+	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDENone)
+	return r.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: wire.TSIGBadTime, Other: other}))
 }
 
-// ordinary answers a query that is signed but asks nothing special, such as a secondary's for the SOA.
-func (c *conversation) ordinary(sig *wire.TSIG) error {
-	if c.signed == nil {
-		return c.reply(dns.RcodeRefused, wire.EDENone)
+// answerSigned answers a signed query that is not special to this package, such as a query for the SOA by a secondary.
+func (r *request) answerSigned(sig *wire.TSIG) error {
+	if r.signed == nil {
+		return r.reply(dns.RcodeRefused, wire.EDENone)
 	}
-	query := append([]byte(nil), c.m.Wire[:sig.At]...)
-	query[11]-- // one record less; it cannot have been none
+	query := append([]byte(nil), r.m.Wire[:sig.At]...)
+	query[11]-- // one record less; the count was at least one
 	if query[11] == 0xFF {
 		query[10]--
 	}
-	return c.send(c.m.Answer(query, c.signed.Size()))
+	return r.send(r.m.Answer(query, r.signed.Size()))
 }
 
-// zoneOf is the zone of the question, as it is served and as its owner has it. Overlays are no zones to anybody outside.
-func (c *conversation) zoneOf() (*zone.Nodes, zone.Zone, error) {
-	snap := c.cfg.Publisher.Snapshot()
+// zoneOf returns the zone of the question, as it is served and as it is stored. Overlays are not visible as zones.
+func (r *request) zoneOf() (*zone.Nodes, zone.Zone, error) {
+	snap := r.cfg.Publisher.Snapshot()
 	if snap == nil {
 		return nil, zone.Zone{}, errNoZone
 	}
-	n := snap.ZoneOf(c.name)
-	if n == nil || n.IsOverlay() || c.q.Question[0].Qclass != dns.ClassINET {
+	n := snap.ZoneOf(r.name)
+	if n == nil || n.IsOverlay() || r.q.Question[0].Qclass != dns.ClassINET {
 		return nil, zone.Zone{}, errNoZone
 	}
 	var z zone.Zone
-	err := c.cfg.Publisher.View(func(v store.View) (err error) { z, err = v.Zone(n.ID()); return err })
+	err := r.cfg.Publisher.View(func(v store.View) (err error) { z, err = v.Zone(n.ID()); return err })
 	if errors.Is(err, store.ErrNotFound) {
-		err = errNoZone // deleted at this moment
+		err = errNoZone // deleted in this moment
 	}
 	return n, z, err
 }
 
-// who is how the log calls the peer.
-func (c *conversation) who() string {
-	if c.signed != nil {
-		return c.m.From.String() + " with key " + c.signed.key.Name.String()
+// peer returns the name of the peer for the log.
+func (r *request) peer() string {
+	if r.signed != nil {
+		return r.m.From.String() + " with key " + r.signed.key.Name.String()
 	}
-	return c.m.From.String()
+	return r.m.From.String()
 }
 
 var (

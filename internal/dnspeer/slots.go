@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// slots are the transfers that may run at once. No client has more than a quarter of them, and no project with its
-// keys, from however many addresses. Transfers that find none wait in line, past those whose own share is used up.
+// slots limits the transfers that run at once. No client has more than a quarter of the slots, and no project with its
+// keys, from however many addresses. Further transfers wait in a queue; those whose own share is used up do not block
+// others.
 type slots struct {
 	most int
 
@@ -17,52 +18,52 @@ type slots struct {
 	running  int
 	clients  map[netip.Addr]int
 	projects map[string]int
-	line     []*inLine
+	queue    []*waiting
 }
 
-// inLine is a transfer that waits.
-type inLine struct {
-	by   parties
-	turn chan struct{} // closed when it has a slot
+// waiting is a transfer that waits for a slot.
+type waiting struct {
+	by    parties
+	ready chan struct{} // closed when the transfer has a slot
 }
 
-// parties are those whose shares a transfer counts for.
+// parties has the client and the project whose shares a transfer uses.
 type parties struct {
 	client  netip.Addr
-	project string // empty: the operator's own secondaries, which have the zones of all projects
+	project string // empty: a secondary of the operator, which has the zones of all projects
 }
 
 func newSlots(most int) *slots {
 	return &slots{most: most, clients: map[netip.Addr]int{}, projects: map[string]int{}}
 }
 
-// take waits for a slot, but no longer than patience.
-func (s *slots) take(ctx context.Context, by parties, patience time.Duration) bool {
+// acquire waits for a slot for at most maxWait, and reports whether it got one.
+func (s *slots) acquire(ctx context.Context, by parties, maxWait time.Duration) bool {
 	s.mu.Lock()
-	w := &inLine{by, make(chan struct{})}
-	s.line = append(s.line, w)
+	w := &waiting{by, make(chan struct{})}
+	s.queue = append(s.queue, w)
 	s.admitLocked()
 	s.mu.Unlock()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case <-w.turn:
+	case <-w.ready:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.line, w)
+	i := slices.Index(s.queue, w)
 	if i < 0 {
-		return true // its turn came at the last moment
+		return true // got a slot in the last moment
 	}
-	s.line = slices.Delete(s.line, i, i+1)
+	s.queue = slices.Delete(s.queue, i, i+1)
 	return false
 }
 
-// give frees a slot.
-func (s *slots) give(by parties) {
+// release frees a slot.
+func (s *slots) release(by parties) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countLocked(by, -1)
@@ -83,12 +84,12 @@ func (s *slots) countLocked(by parties, n int) {
 }
 
 func (s *slots) admitLocked() {
-	s.line = slices.DeleteFunc(s.line, func(w *inLine) bool {
+	s.queue = slices.DeleteFunc(s.queue, func(w *waiting) bool {
 		if s.running >= s.most || max(s.clients[w.by.client], s.projects[w.by.project]) >= s.most/4 {
 			return false
 		}
 		s.countLocked(w.by, +1)
-		close(w.turn)
+		close(w.ready)
 		return true
 	})
 }

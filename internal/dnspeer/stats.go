@@ -4,10 +4,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stats count what peers wanted, and what they got.
+// stats holds the counters of a Server.
 type stats struct {
 	transfers, updates, notifies, signatures *prometheus.CounterVec
-	octets                                   prometheus.Counter
+	bytes                                    prometheus.Counter
 	running                                  prometheus.Gauge
 }
 
@@ -16,18 +16,21 @@ func newStats() *stats {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_" + name, Help: help}, labels)
 	}
 	return &stats{
-		transfers:  vec("transfers_total", "Zones asked for by other servers, by how they were sent and what came of it.", "kind", "result"),
+		transfers:  vec("transfers_total", "Transfers requested by other servers, by kind and result.", "kind", "result"),
 		updates:    vec("updates_total", "Dynamic updates by the RCODE of their reply.", "rcode"),
-		notifies:   vec("notify_received_total", "NOTIFY messages received, by what came of them.", "result"),
-		signatures: vec("tsig_refused_total", "Signed messages that were not believed, by their error.", "error"),
-		octets:     prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_transfer_octets_total", Help: "Octets of zones sent."}),
-		running:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "nameplane_transfers_running", Help: "Transfers under way to other servers."}),
+		notifies:   vec("notify_received_total", "NOTIFY messages received, by result.", "result"),
+		signatures: vec("tsig_refused_total", "Signed messages that were refused, by TSIG error.", "error"),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_transfer_octets_total",
+			Help: "Bytes of zones sent."}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "nameplane_transfers_running",
+			Help: "Running transfers to other servers."}),
 	}
 }
 
-// Collectors are the server's metrics.
+// Collectors returns the metrics of the server.
 func (s *Server) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.stat.transfers, s.stat.updates, s.stat.notifies, s.stat.signatures, s.stat.octets, s.stat.running}
+	return []prometheus.Collector{s.stat.transfers, s.stat.updates, s.stat.notifies, s.stat.signatures,
+		s.stat.bytes, s.stat.running}
 }
 
 func (s *stats) transfer(kind, result string) { s.transfers.WithLabelValues(kind, result).Inc() }

@@ -17,66 +17,66 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// update makes a dynamic update (RFC 2136). Nobody may who does not sign with a key that is for the zone.
-func (c *conversation) update(sig *wire.TSIG) error {
-	if c.signed != nil {
+// update executes a dynamic update (RFC 2136). The message must be signed with a key whose scope includes the zone.
+func (r *request) update(sig *wire.TSIG) error {
+	if r.signed != nil {
 		now := time.Now()
-		if v := c.replays.begin(sig, now); v != fresh {
-			c.stat.signatures.WithLabelValues("replay").Inc()
-			if v == underway {
+		if v := r.replays.begin(sig, now); v != fresh {
+			r.stat.signatures.WithLabelValues("replay").Inc()
+			if v == inProgress {
 				return nil
 			}
-			return c.badTime(c.signed, sig, now)
+			return r.badTime(r.signed, sig, now)
 		}
-		defer c.replays.end(sig)
+		defer r.replays.end(sig)
 	}
-	rcode := c.tryUpdate()
-	c.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
+	rcode := r.tryUpdate()
+	r.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
 	ede := wire.EDENone
 	if rcode == dns.RcodeRefused {
 		ede = wire.EDEProhibited
 	}
-	return c.reply(rcode, ede)
+	return r.reply(rcode, ede)
 }
 
-func (c *conversation) tryUpdate() int {
-	if c.q.Question[0].Qtype != dns.TypeSOA { // RFC 2136 §3.1.1; the name server has seen that there is one
+func (r *request) tryUpdate() int {
+	if r.q.Question[0].Qtype != dns.TypeSOA { // RFC 2136 §3.1.1; dnsserver has checked that there is one question
 		return dns.RcodeFormatError
 	}
-	_, z, err := c.zoneOf()
+	_, z, err := r.zoneOf()
 	switch {
 	case errors.Is(err, errNoZone):
 		return dns.RcodeNotAuth
 	case err != nil:
-		c.cfg.Log.Error("update", "zone", c.name.String(), "peer", c.who(), "error", err)
+		r.cfg.Log.Error("update", "zone", r.name.String(), "peer", r.peer(), "error", err)
 		return dns.RcodeServerFailure
-	case c.signed == nil || !c.signed.key.For(z):
+	case r.signed == nil || !r.signed.key.For(z):
 		return dns.RcodeRefused
 	}
 	var m update.Message
-	if m.Prerequisites, err = records(c.q.Answer); err == nil {
-		m.Updates, err = records(c.q.Ns)
+	if m.Prerequisites, err = records(r.q.Answer); err == nil {
+		m.Updates, err = records(r.q.Ns)
 	}
 	if err != nil {
 		return dns.RcodeFormatError
 	}
-	actor := store.Actor{Who: strings.TrimSuffix(c.signed.key.Name.String(), "."), Project: z.Project, Door: "update"}
-	err = c.cfg.Publisher.Commit(c.ctx, actor, func(tx *publish.Tx) error {
+	actor := store.Actor{Who: strings.TrimSuffix(r.signed.key.Name.String(), "."), Project: z.Project, Door: "update"}
+	err = r.cfg.Publisher.Commit(r.ctx, actor, func(tx *publish.Tx) error {
 		cur, err := tx.Zone(z.ID)
 		if err != nil {
 			return err
 		}
 		return update.Apply(tx, cur, m)
 	})
-	return c.rcodeOf(err)
+	return r.rcodeOf(err)
 }
 
-// rcodeOf is the answer to an update that came to err.
-func (c *conversation) rcodeOf(err error) int {
+// rcodeOf returns the RCODE for the result of an update.
+func (r *request) rcodeOf(err error) int {
 	if err == nil {
 		return dns.RcodeSuccess
 	}
-	level := c.cfg.Log.Info
+	level := r.cfg.Log.Info
 	rcode := dns.RcodeServerFailure
 	if e, ok := errors.AsType[*update.Error](err); ok {
 		rcode = e.Rcode
@@ -89,13 +89,13 @@ func (c *conversation) rcodeOf(err error) int {
 	} else if errors.Is(err, store.ErrNotFound) {
 		rcode = dns.RcodeNotAuth
 	} else {
-		level = c.cfg.Log.Error
+		level = r.cfg.Log.Error
 	}
-	level("update not made", "zone", c.name.String(), "peer", c.who(), "rcode", wire.RcodeText(rcode), "error", err)
+	level("update failed", "zone", r.name.String(), "peer", r.peer(), "rcode", wire.RcodeText(rcode), "error", err)
 	return rcode
 }
 
-// records reads a section of an update.
+// records converts a section of an update.
 func records(section []dns.RR) ([]update.Record, error) {
 	out := make([]update.Record, 0, len(section))
 	for _, rec := range section {

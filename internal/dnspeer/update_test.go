@@ -23,7 +23,7 @@ func mustRR(t *testing.T, s string) dns.RR {
 	return r
 }
 
-// updating is an update of a zone.
+// updating returns an update of a zone.
 func updating(zone string, build func(*dns.Msg)) *dns.Msg {
 	m := new(dns.Msg).SetUpdate(zone)
 	build(m)
@@ -46,36 +46,48 @@ func TestUpdate(t *testing.T) {
 		rcode int
 	}{
 		{"add", "zone-key.", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")), dns.RcodeSuccess},
-		{"with the pool's key", "pool-key.", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")), dns.RcodeSuccess},
+		{"with the pool's key", "pool-key.", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")),
+			dns.RcodeSuccess},
 		{"compressed data", "zone-key.", updating("example.org.", func(m *dns.Msg) {
 			m.Insert([]dns.RR{mustRR(t, "new.example.org. 60 MX 10 mail.example.org.")})
 			m.Compress = true
 		}), dns.RcodeSuccess},
-		{"delete a record", "zone-key.", updating("example.org.", func(m *dns.Msg) { m.Remove([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
-		{"delete a set", "zone-key.", updating("example.org.", func(m *dns.Msg) { m.RemoveRRset([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
-		{"delete a name", "zone-key.", updating("example.org.", func(m *dns.Msg) { m.RemoveName([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
+		{"delete a record", "zone-key.", updating("example.org.",
+			func(m *dns.Msg) { m.Remove([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
+		{"delete a set", "zone-key.", updating("example.org.",
+			func(m *dns.Msg) { m.RemoveRRset([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
+		{"delete a name", "zone-key.", updating("example.org.",
+			func(m *dns.Msg) { m.RemoveName([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.2")}) }), dns.RcodeSuccess},
 		{"a prerequisite that holds", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.RRsetUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeSuccess},
+			func(m *dns.Msg) { m.RRsetUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeSuccess},
 		{"a set that must exist", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.RRsetUsed([]dns.RR{mustRR(t, "www.example.org. 0 AAAA 2001:db8::1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNXRrset},
+			func(m *dns.Msg) { m.RRsetUsed([]dns.RR{mustRR(t, "www.example.org. 0 AAAA 2001:db8::1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNXRrset},
 		{"a set that must not exist", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.RRsetNotUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeYXRrset},
+			func(m *dns.Msg) { m.RRsetNotUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeYXRrset},
 		{"a name that must not exist", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.NameNotUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeYXDomain},
+			func(m *dns.Msg) { m.NameNotUsed([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeYXDomain},
 		{"a name that must exist", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.NameUsed([]dns.RR{mustRR(t, "none.example.org. 0 A 192.0.2.1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNameError},
+			func(m *dns.Msg) { m.NameUsed([]dns.RR{mustRR(t, "none.example.org. 0 A 192.0.2.1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNameError},
 		{"other data than expected", "zone-key.", updating("example.org.", with(
-			func(m *dns.Msg) { m.Used([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) }, add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNXRrset},
+			func(m *dns.Msg) { m.Used([]dns.RR{mustRR(t, "www.example.org. 0 A 192.0.2.1")}) },
+			add("new.example.org. 60 A 192.0.2.9"))), dns.RcodeNXRrset},
 		{"outside the zone", "zone-key.", updating("example.org.", add("www.example.net. 60 A 192.0.2.9")), dns.RcodeNotZone},
 		{"not signed", "", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")), dns.RcodeRefused},
-		{"another zone's key", "other-key.", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")), dns.RcodeRefused},
+		{"another zone's key", "other-key.", updating("example.org.", add("new.example.org. 60 A 192.0.2.9")),
+			dns.RcodeRefused},
 		{"no such zone", "zone-key.", updating("example.net.", add("new.example.net. 60 A 192.0.2.9")), dns.RcodeNotAuth},
-		{"not of type SOA", "zone-key.", updating("example.org.", func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeA }), dns.RcodeFormatError},
+		{"not of type SOA", "zone-key.", updating("example.org.", func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeA }),
+			dns.RcodeFormatError},
 	}
 	algorithms := map[string]string{"pool-key.": dns.HmacSHA384}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHouse(t, dnspeer.Config{Rules: open}, publish.Options{})
+			h := newTestServer(t, dnspeer.Config{Rules: open}, publish.Options{})
 			h.put("www A 60 192.0.2.1|192.0.2.2")
 			before, _ := h.content()
 			wire := packed(t, tt.m)
@@ -98,10 +110,10 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateQuota: a key updates its zone within the quotas of the zone's project, and no further.
+// TestUpdateQuota checks that updates with a key respect the quotas of the zone's project.
 func TestUpdateQuota(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: 4, ZoneRecords: -1,
-		RecordsetRecords: 2, APIExportSize: -1}})
+	quotas := publish.Quotas{Zones: -1, ZoneRecordsets: 4, ZoneRecords: -1, RecordsetRecords: 2, APIExportSize: -1}
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{Quotas: quotas})
 	for i, tt := range []struct {
 		what  string
 		add   []string
@@ -124,10 +136,11 @@ func TestUpdateQuota(t *testing.T) {
 	}
 }
 
-// TestUpdateTellsWho: the history has the key's name.
-func TestUpdateTellsWho(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{})
-	wire, _ := signed(t, updating("example.org.", func(m *dns.Msg) { m.Insert([]dns.RR{mustRR(t, "a.example.org. 60 A 192.0.2.1")}) }),
+// TestUpdateActor checks that the history has the name of the key.
+func TestUpdateActor(t *testing.T) {
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{})
+	wire, _ := signed(t,
+		updating("example.org.", func(m *dns.Msg) { m.Insert([]dns.RR{mustRR(t, "a.example.org. 60 A 192.0.2.1")}) }),
 		"zone-key.", dns.HmacSHA256, time.Now().Unix())
 	h.ask(stranger, true, wire)
 	err := h.pub.View(func(v store.View) error {
@@ -144,14 +157,15 @@ func TestUpdateTellsWho(t *testing.T) {
 }
 
 func TestNotify(t *testing.T) {
-	h := newHouse(t, dnspeer.Config{}, publish.Options{})
-	second := h.addZone(zone.Zone{Name: dnsname.MustParse("second.test."), Kind: zone.Secondary, TTL: 60, Pool: pool, Masters: []string{"192.0.2.7:5353", "2001:db8::1"}})
+	h := newTestServer(t, dnspeer.Config{}, publish.Options{})
+	second := h.addZone(zone.Zone{Name: dnsname.MustParse("second.test."), Kind: zone.Secondary, TTL: 60, Pool: pool,
+		Masters: []string{"192.0.2.7:5353", "2001:db8::1"}})
 	tests := []struct {
-		name  string
-		zone  string
-		key   string
-		rcode int
-		told  bool
+		name     string
+		zone     string
+		key      string
+		rcode    int
+		notified bool
 	}{
 		{"a master", "second.test.", "", dns.RcodeSuccess, true},
 		{"a key", "second.test.", "pool-key.", dns.RcodeSuccess, true},
@@ -162,7 +176,7 @@ func TestNotify(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h.told = nil
+			h.notified = nil
 			m := new(dns.Msg).SetNotify(tt.zone)
 			from, wire := friend, packed(t, m)
 			if tt.name != "a master" {
@@ -178,8 +192,8 @@ func TestNotify(t *testing.T) {
 			if r.Rcode != tt.rcode || r.Opcode != dns.OpcodeNotify || r.Authoritative != (tt.rcode == dns.RcodeSuccess) {
 				t.Errorf("answered %v, want %s", r, dns.RcodeToString[tt.rcode])
 			}
-			if want := []uuid.UUID{second.ID}; (len(h.told) == 1 && h.told[0] == want[0]) != tt.told {
-				t.Errorf("told of %v", h.told)
+			if want := []uuid.UUID{second.ID}; (len(h.notified) == 1 && h.notified[0] == want[0]) != tt.notified {
+				t.Errorf("notified of %v", h.notified)
 			}
 		})
 	}

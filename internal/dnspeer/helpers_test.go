@@ -30,20 +30,20 @@ var (
 	apex     = dnsname.MustParse("example.org.")
 )
 
-// house is a peer server with a zone and keys: "zone-key." for the zone, "pool-key." for its pool, "other-key." for another
-// zone, "sha512-key." for the zone, and "old-key.", whose algorithm is too weak.
-type house struct {
+// testServer is a peer server with a zone and keys: "zone-key." for the zone, "pool-key." for its pool, "other-key."
+// for another zone, "sha512-key." for the zone, and "old-key.", whose algorithm is too weak.
+type testServer struct {
 	*dnspeer.Server
-	t    testing.TB
-	pub  *publish.Publisher
-	zone zone.Zone
-	told []uuid.UUID
-	cfg  dnspeer.Config
+	t        testing.TB
+	pub      *publish.Publisher
+	zone     zone.Zone
+	notified []uuid.UUID
+	cfg      dnspeer.Config
 }
 
 var secret = base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two octets!!!"))
 
-func newHouse(t testing.TB, cfg dnspeer.Config, opts publish.Options) *house {
+func newTestServer(t testing.TB, cfg dnspeer.Config, opts publish.Options) *testServer {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
@@ -57,17 +57,17 @@ func newHouse(t testing.TB, cfg dnspeer.Config, opts publish.Options) *house {
 	ended := make(chan error)
 	go func() { ended <- pub.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended; st.Close() })
-	h := &house{t: t, pub: pub}
+	h := &testServer{t: t, pub: pub}
 	h.zone = h.addZone(zone.Zone{Name: apex, Kind: zone.Primary, TTL: 300, Pool: pool})
 	h.addKeys()
 	cfg.Publisher = pub
-	cfg.Notified = func(z uuid.UUID, _ netip.Addr) { h.told = append(h.told, z) }
+	cfg.Notified = func(z uuid.UUID, _ netip.Addr) { h.notified = append(h.notified, z) }
 	cfg.Keys = transfer.NewKeyring(cfg.Publisher)
 	h.cfg, h.Server = cfg, dnspeer.New(cfg)
 	return h
 }
 
-func (h *house) addZone(z zone.Zone) zone.Zone {
+func (h *testServer) addZone(z zone.Zone) zone.Zone {
 	h.t.Helper()
 	h.commit(func(tx *publish.Tx) (err error) {
 		name := z.Name.String()
@@ -78,7 +78,7 @@ func (h *house) addZone(z zone.Zone) zone.Zone {
 	return z
 }
 
-func (h *house) addKeys() {
+func (h *testServer) addKeys() {
 	h.t.Helper()
 	h.commit(func(tx *publish.Tx) error {
 		for _, k := range []struct {
@@ -89,7 +89,8 @@ func (h *house) addKeys() {
 			{"other-key.", "hmac-sha256", "ZONE", uuid.New()}, {"sha512-key.", "hmac-sha512", "ZONE", h.zone.ID},
 			{"old-key.", "hmac-sha1", "ZONE", h.zone.ID},
 		} {
-			row := map[string]any{"name": k.name, "algorithm": k.algorithm, "secret": secret, "scope": k.scope, "resource_id": k.resource}
+			row := map[string]any{"name": k.name, "algorithm": k.algorithm, "secret": secret, "scope": k.scope,
+				"resource_id": k.resource}
 			if err := tx.PutObject(store.KindTSIGKey, uuid.NewString(), row); err != nil {
 				return err
 			}
@@ -98,15 +99,15 @@ func (h *house) addKeys() {
 	})
 }
 
-func (h *house) commit(fn func(*publish.Tx) error) {
+func (h *testServer) commit(fn func(*publish.Tx) error) {
 	h.t.Helper()
 	if err := h.pub.Commit(h.t.Context(), store.Actor{}, fn); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// put adds record sets: name, type, TTL and data, "|" between records.
-func (h *house) put(lines ...string) {
+// put adds record sets: name, type, TTL and data; "|" separates records.
+func (h *testServer) put(lines ...string) {
 	h.t.Helper()
 	h.commit(func(tx *publish.Tx) error {
 		for _, line := range lines {
@@ -143,10 +144,10 @@ func set(t testing.TB, name, typ string, ttl uint32, data ...string) zone.Record
 	return s
 }
 
-// content is a zone as records in text.
+// content is a zone as records in text form.
 type content map[string]bool
 
-func (h *house) content() (serial uint32, c content) {
+func (h *testServer) content() (serial uint32, c content) {
 	h.t.Helper()
 	c = content{}
 	err := h.pub.View(func(v store.View) error {
@@ -172,8 +173,8 @@ func (h *house) content() (serial uint32, c content) {
 	return serial, c
 }
 
-// ask hands a message to the server as it would come over TCP or UDP, and returns its replies.
-func (h *house) ask(from netip.Addr, tcp bool, wire []byte) [][]byte {
+// ask passes a message to the server as if it came over TCP or UDP, and returns its replies.
+func (h *testServer) ask(from netip.Addr, tcp bool, wire []byte) [][]byte {
 	h.t.Helper()
 	var out [][]byte
 	limit := 65535
@@ -220,7 +221,7 @@ func question(name string, typ uint16) *dns.Msg {
 	return m
 }
 
-// signed is the message with a TSIG, and its MAC.
+// signed returns the message with a TSIG, and its MAC.
 func signed(t testing.TB, m *dns.Msg, key, algorithm string, at int64) ([]byte, string) {
 	t.Helper()
 	m = m.Copy()
