@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// patience is how long an upstream is waited for before another is asked as well: longer than a resolver takes for most
-	// names, and short enough for four more attempts within the timeout.
-	patience = 450 * time.Millisecond
-	// maxAttempts bounds the messages sent for one question.
+	// hedgeAfter is how long an upstream may take before another is queried too. It is longer than a resolver takes for
+	// most names, and short enough for four more attempts within the timeout.
+	hedgeAfter = 450 * time.Millisecond
+	// maxAttempts limits the messages sent for one question.
 	maxAttempts = 6
-	// rounds is how often one upstream is asked over UDP, where a message may be lost.
+	// rounds is how often one upstream is queried over UDP, where a message may be lost.
 	rounds = 3
 )
 
-// query is the message for upstreams. Nothing of the client's message is in it but the question, DO and CD: its cookie is
-// not theirs, and its network is not their business. AD asks them to tell whether they have validated (RFC 6840 §5.7).
+// query returns the message for upstreams. It has only the question, DO and CD of the client's message: the client's
+// cookie is not valid there, and its network is private. AD asks upstreams to report whether they have validated (RFC
+// 6840 §5.7).
 func (q *Question) query() (*dns.Msg, error) {
 	name, _, err := dns.UnpackDomainName(q.Name, 0)
 	if err != nil {
@@ -34,39 +35,40 @@ func (q *Question) query() (*dns.Msg, error) {
 	return m, nil
 }
 
-// outcome is what came of asking one upstream.
+// outcome is the result of a query to one upstream.
 type outcome struct {
 	from  *upstream
-	entry *entry // an answer
-	ede   int    // or why there is none
+	entry *entry // the answer, if there is one
+	ede   int    // extended error, if there is no answer
 }
 
-// ask finds the answer, or a failure.
+// ask queries the upstreams and returns an answer or a failure.
 func (f *Forwarder) ask(ctx context.Context, s *state, q *Question) *entry {
 	m, err := q.query()
 	if err != nil {
 		return failure(wire.RcodeServFail, wire.EDENotSupported)
 	}
 	f.metrics.asked.Add(1)
-	a := &asking{f: f, state: s, question: q, query: m, ede: wire.EDENoReachable, outcomes: make(chan outcome, maxAttempts)}
-	a.plan(s.order())
+	a := &lookup{f: f, state: s, question: q, query: m, ede: wire.EDENoReachable,
+		outcomes: make(chan outcome, maxAttempts)}
+	a.planAttempts(s.order())
 	return a.run(ctx)
 }
 
-// asking is the work on one question.
-type asking struct {
+// lookup is the work on one question.
+type lookup struct {
 	f        *Forwarder
 	state    *state
 	question *Question
 	query    *dns.Msg
-	todo     []*upstream // still to be asked, in this order
+	todo     []*upstream // upstreams still to be queried, in this order
 	waiting  []*upstream
 	ede      int
 	outcomes chan outcome
 }
 
-// plan lists whom to ask: everybody once, then those again where messages get lost.
-func (a *asking) plan(order []*upstream) {
+// planAttempts lists the upstreams to query: each once, then again those over UDP, where messages get lost.
+func (a *lookup) planAttempts(order []*upstream) {
 	for round := range rounds {
 		for _, u := range order {
 			if round == 0 || u.server.Transport == resolve.UDP {
@@ -77,11 +79,11 @@ func (a *asking) plan(order []*upstream) {
 	a.todo = a.todo[:min(len(a.todo), maxAttempts)]
 }
 
-// run asks one after the other: the next when one fails, and when one takes long. The first answer counts.
-func (a *asking) run(ctx context.Context) *entry {
+// run queries one upstream after the other: the next when one fails, and when one is slow. It returns the first answer.
+func (a *lookup) run(ctx context.Context) *entry {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	hedge := time.NewTicker(patience)
+	hedge := time.NewTicker(hedgeAfter)
 	defer hedge.Stop()
 	a.next(ctx)
 	for len(a.waiting) > 0 {
@@ -92,7 +94,7 @@ func (a *asking) run(ctx context.Context) *entry {
 			}
 			a.failed(o)
 			a.next(ctx)
-			hedge.Reset(patience)
+			hedge.Reset(hedgeAfter)
 		case <-hedge.C:
 			for _, u := range a.waiting {
 				a.f.suspect(u)
@@ -105,8 +107,8 @@ func (a *asking) run(ctx context.Context) *entry {
 	return failure(wire.RcodeServFail, a.ede)
 }
 
-// next asks the next upstream, if there is one.
-func (a *asking) next(ctx context.Context) {
+// next queries the next upstream, if there is one.
+func (a *lookup) next(ctx context.Context) {
 	if len(a.todo) == 0 {
 		return
 	}
@@ -116,18 +118,18 @@ func (a *asking) next(ctx context.Context) {
 	go func() { a.outcomes <- a.f.try(ctx, a, u) }()
 }
 
-// failed notes that an upstream has no answer. It is not asked again: it would say the same.
-func (a *asking) failed(o outcome) {
-	a.todo = without(a.todo, o.from, len(a.todo))
-	a.waiting = without(a.waiting, o.from, 1)
-	// What an upstream says of its failure is worth more than what we know of ours.
+// failed records that an upstream has no answer. It is not queried again: it would repeat its reply.
+func (a *lookup) failed(o outcome) {
+	a.todo = remove(a.todo, o.from, len(a.todo))
+	a.waiting = remove(a.waiting, o.from, 1)
+	// The upstream's own extended error is more specific than ours.
 	if a.ede == wire.EDENoReachable && o.ede != wire.EDENone || isDNSSECError(o.ede) {
 		a.ede = o.ede
 	}
 }
 
-// without removes up to n of u.
-func without(list []*upstream, u *upstream, n int) []*upstream {
+// remove returns the list without the first n elements that are u.
+func remove(list []*upstream, u *upstream, n int) []*upstream {
 	out := list[:0:0]
 	for _, other := range list {
 		if other == u && n > 0 {
@@ -139,12 +141,12 @@ func without(list []*upstream, u *upstream, n int) []*upstream {
 	return out
 }
 
-// try asks one upstream.
-func (f *Forwarder) try(ctx context.Context, a *asking, u *upstream) outcome {
+// try queries one upstream.
+func (f *Forwarder) try(ctx context.Context, a *lookup, u *upstream) outcome {
 	start := time.Now()
 	reply, err := a.state.exchanger.Exchange(ctx, u.server, a.query)
 	if errors.Is(err, context.Canceled) {
-		return outcome{from: u, ede: wire.EDENoReachable} // another was faster
+		return outcome{from: u, ede: wire.EDENoReachable} // another upstream was faster
 	}
 	f.metrics.observe(u.server, reply, time.Since(start))
 	if err != nil {

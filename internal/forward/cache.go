@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// numShards keeps workers from waiting for each other.
+// numShards is the number of shards. It reduces lock contention between workers.
 const numShards = 16
 
-// entryOverhead is what an entry takes besides its octets: the structs, and its place in the map.
+// entryOverhead is the memory of an entry besides its data, in bytes: the structs and the map element.
 const entryOverhead = 320
 
-// cache remembers entries, up to a number of octets.
+// cache holds entries, up to a number of bytes.
 type cache struct {
 	seed   maphash.Seed
 	shards [numShards]shard
 }
 
-// shard is a part of the cache. What to forget is chosen by SIEVE: a hand walks from the oldest slot to the newest, spares
-// those that were asked for since it came by, and takes the first other one. So a flood of names that are asked for once,
-// the usual attack on a resolver, passes through without washing out what is in use, which LRU would let it do.
+// shard is a part of the cache. Evictions follow SIEVE: a hand walks from the oldest slot to the newest. It skips the
+// slots that were used since its last visit, and evicts the first other one. So a flood of names that are used once,
+// the usual attack on a resolver, does not evict entries in use. With LRU it would.
 type shard struct {
 	mu     sync.Mutex // guards the following
 	slots  map[uint64]*slot
@@ -32,19 +32,19 @@ type shard struct {
 	counts cacheCounts
 }
 
-// cacheCounts are what a cache has done, and what it holds.
+// cacheCounts are the counters and sizes of a cache.
 type cacheCounts struct {
 	hits, stale, evicted uint64
 	entries, size        int
 }
 
-// slot is where an entry stands.
+// slot holds an entry in the list and the map.
 type slot struct {
 	entry        *entry
 	hash         uint64
 	older, newer *slot
 	visited      bool
-	recheck      time.Time // until then it is given though stale
+	recheck      time.Time // until then the stale entry is used
 }
 
 func newCache() *cache {
@@ -55,10 +55,10 @@ func newCache() *cache {
 	return c
 }
 
-// shard returns the part that a key belongs to, and its hash. The seed is secret, so nobody can make keys meet.
+// shard returns the shard of a hash. The hash seed is secret, so that an attacker cannot produce collisions.
 func (c *cache) shard(hash uint64) *shard { return &c.shards[hash%numShards] }
 
-// find returns the entry of a key that may be given now, and whether it is stale; nil for none.
+// find returns the entry of a key that may be used now, and whether it is stale; nil: none.
 func (c *cache) find(key []byte, now time.Time, maxStale time.Duration) (e *entry, stale bool) {
 	hash := maphash.Bytes(c.seed, key)
 	s := c.shard(hash)
@@ -81,14 +81,14 @@ func (c *cache) find(key []byte, now time.Time, maxStale time.Duration) (e *entr
 	return slot.entry, stale
 }
 
-// usable reports whether an answer may be given though its time may have passed.
+// usable reports whether an answer may be used though it may have expired.
 func (e *entry) usable(now time.Time, maxStale time.Duration) bool {
 	return e.isAnswer() && now.Sub(e.stored)-e.life < maxStale
 }
 
-// postpone notes that the entry of a key could not be renewed, so that it is given for a while, stale. It returns it; nil
-// when there is none.
-func (c *cache) postpone(key string, now time.Time, maxStale time.Duration) *entry {
+// extendStale records that the entry of a key could not be renewed, so that the stale entry is used for a while. It
+// returns the entry, or nil if there is none.
+func (c *cache) extendStale(key string, now time.Time, maxStale time.Duration) *entry {
 	hash := maphash.String(c.seed, key)
 	s := c.shard(hash)
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (c *cache) postpone(key string, now time.Time, maxStale time.Duration) *ent
 	return slot.entry
 }
 
-// put remembers an entry in place of the one before it. One without a lifetime only removes that.
+// put stores an entry and replaces the one before it. An entry without a lifetime only removes the old one.
 func (c *cache) put(e *entry) {
 	hash := maphash.String(c.seed, e.key)
 	s := c.shard(hash)
@@ -127,10 +127,10 @@ func (c *cache) put(e *entry) {
 	s.shrinkLocked()
 }
 
-// cost is the octets that an entry takes.
+// cost returns the memory of an entry in bytes.
 func (e *entry) cost() int { return entryOverhead + len(e.key) + len(e.body) + 2*len(e.ttls) }
 
-// shrinkLocked forgets entries until the rest is within the limit.
+// shrinkLocked evicts entries until the size is within the limit.
 func (s *shard) shrinkLocked() {
 	for s.size > s.limit {
 		if s.hand == nil {
@@ -165,7 +165,7 @@ func (s *shard) removeLocked(n *slot) {
 	}
 }
 
-// resize changes the limit, and forgets what is over it.
+// resize changes the limit, and evicts entries beyond it.
 func (c *cache) resize(size int) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -176,7 +176,7 @@ func (c *cache) resize(size int) {
 	}
 }
 
-// count adds the counts of all shards.
+// count returns the sum of the counters of all shards.
 func (c *cache) count() (sum cacheCounts) {
 	for i := range c.shards {
 		s := &c.shards[i]

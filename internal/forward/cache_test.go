@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestCacheBound floods the cache with names that are asked for once. It stays within its size, and what is asked for
-// again and again stays in it.
+// TestCacheBound floods the cache with names that are used once. It stays within its size, and names that are used
+// again and again stay in it.
 func TestCacheBound(t *testing.T) {
 	const size = 64 << 10
 	f, n := start(t, forward.Config{CacheSize: size}, replies(t, 0, "--\n"+soa))
@@ -24,7 +24,7 @@ func TestCacheBound(t *testing.T) {
 		}
 	}
 	if got := gather(t, f, "cache_bytes", ""); got > size || got < size/2 {
-		t.Errorf("cache has %v octets, want up to %d", got, size)
+		t.Errorf("cache has %v bytes, want up to %d", got, size)
 	}
 	if got := gather(t, f, "cache_evictions_total", ""); got < 800 {
 		t.Errorf("%v evictions", got)
@@ -50,15 +50,16 @@ func TestTruncation(t *testing.T) {
 			msg := message(q, room)
 			got := read(t, msg, f.Exchange(t.Context(), q, msg))
 			if got.Truncated != (room < need) || len(got.Answer) != 1 && !got.Truncated || got.Rcode != "NOERROR" {
-				t.Errorf("%s in %d octets of %d: %+v", name, room, need, got)
+				t.Errorf("%s in %d bytes of %d: %+v", name, room, need, got)
 			}
 		}
 	}
 }
 
-// TestSpelling puts an answer behind the question of a client that writes in its own way.
+// TestSpelling appends an answer to the question of a client with its own spelling of the name.
 func TestSpelling(t *testing.T) {
-	f, _ := start(t, forward.Config{}, replies(t, 0, "www.example.org. 300 IN CNAME Mail.Example.org.\nmail.example.org. 300 IN A 192.0.2.1"))
+	f, _ := start(t, forward.Config{}, replies(t, 0, "www.example.org. 300 IN CNAME Mail.Example.org.\n"+
+		"mail.example.org. 300 IN A 192.0.2.1"))
 	ask(t, f, "www.example.org.", dns.TypeA)
 	q := forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA}
 	msg := message(q, 512)
@@ -75,12 +76,14 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// TestNoAllocations: hits are given in the loop that answers queries, which must not wait for the garbage collector.
+// TestNoAllocations checks that cache hits do not allocate: they run in the loop that answers queries, which must not
+// wait for the garbage collector.
 func TestNoAllocations(t *testing.T) {
 	f, q := cached(t)
 	msg := message(q, 1232)
 	now := time.Now()
-	for _, name := range []string{"www.example.org.", "localhost.", "x.onion.", "1.0.0.10.in-addr.arpa.", "unknown.example.org."} {
+	for _, name := range []string{"www.example.org.", "localhost.", "x.onion.", "1.0.0.10.in-addr.arpa.",
+		"unknown.example.org."} {
 		q.Name = wireName(t, name)
 		q.Type = rr.TypeA
 		want := name != "unknown.example.org."

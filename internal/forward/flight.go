@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// failureLife is how long a failure is remembered. RFC 9520 §3.2 wants a second at least; more would keep clients
-	// from an upstream that is back.
+	// failureLife is how long a failure is cached. RFC 9520 §3.2 requires at least a second; more would keep clients from
+	// an upstream that is up again.
 	failureLife = time.Second
-	// recheckAfter is how long stale answers are given at once, without asking again (RFC 8767 §5).
+	// recheckAfter is how long stale answers are used at once, without new queries (RFC 8767 §5).
 	recheckAfter = 30 * time.Second
 )
 
-// flight is a question that upstreams are being asked. All who ask the same wait for it.
+// flight is a question for which upstreams are being queried. All clients with the same question wait for it.
 type flight struct {
-	done  chan struct{} // closed when entry is there
+	done  chan struct{} // closed when entry is set
 	entry *entry
-	stale bool // entry's time has passed
+	stale bool // entry has expired
 }
 
-// Cached puts what is known of q at once behind msg, which ends with the question and whose capacity is the room for the
-// reply. It reports false when upstreams must be asked; msg is then as it was. It does not block or allocate.
+// Cached appends an answer from the cache or a local answer to msg. msg ends with the question, and its capacity limits
+// the reply. Cached returns false if upstreams must be queried; msg is then unchanged. It does not block or allocate.
 func (f *Forwarder) Cached(q Question, now time.Time, msg []byte) (Reply, bool) {
 	s := f.state.Load()
-	if r, ok := s.answerHere(&q, msg); ok {
+	if r, ok := s.answerLocally(&q, msg); ok {
 		f.metrics.local.Add(1)
 		return r, true
 	}
@@ -42,8 +42,8 @@ func (f *Forwarder) Cached(q Question, now time.Time, msg []byte) (Reply, bool) 
 	return e.appendTo(msg, now), true
 }
 
-// Exchange is Cached, and asks upstreams if it must. It returns when there is a reply or ctx ends, and in any case within
-// Timeout: a failure is a Reply of SERVFAIL with an extended error.
+// Exchange does what Cached does, and queries upstreams if necessary. It returns when there is a reply or ctx is done,
+// and always within Timeout. A failure is a Reply of SERVFAIL with an extended error.
 func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply {
 	if r, ok := f.Cached(q, time.Now(), msg); ok {
 		return r
@@ -51,7 +51,7 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 	fl := f.join(q)
 	if fl == nil {
 		f.metrics.rejected.Add(1)
-		return f.rejected(q, msg)
+		return f.rejectedReply(q, msg)
 	}
 	select {
 	case <-fl.done:
@@ -64,27 +64,27 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 	return fl.entry.appendTo(msg, time.Now())
 }
 
-// rejected answers a question for which there is no room in flight. An answer whose time has passed is better than none: who
-// fills the room with questions must not take from others what is known.
-func (f *Forwarder) rejected(q Question, msg []byte) Reply {
+// rejectedReply answers a question when too many are in flight. A stale answer is better than none: a client that
+// floods us with questions must not deprive others of cached answers.
+func (f *Forwarder) rejectedReply(q Question, msg []byte) Reply {
 	var buf [maxKey]byte
 	now := time.Now()
-	if e := f.cache.postpone(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.MaxStale); e != nil {
+	if e := f.cache.extendStale(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.MaxStale); e != nil {
 		return e.appendStale(msg)
 	}
 	return failure(wire.RcodeServFail, wire.EDENetworkError).appendTo(msg, now)
 }
 
-// answerHere answers what upstreams must not be asked.
-func (s *state) answerHere(q *Question, msg []byte) (Reply, bool) {
+// answerLocally answers questions for which upstreams must not be queried.
+func (s *state) answerLocally(q *Question, msg []byte) (Reply, bool) {
 	if len(q.Name) == 0 || len(q.Name) > dnsname.MaxWire || !q.Type.IsData() {
-		// Transfers and ANY among them: an answer to ANY is large, of no use, and RFC 8482 §4 lets us not give it.
+		// This includes transfers and ANY. An answer to ANY is large and useless, and RFC 8482 §4 permits refusing it.
 		return Reply{Msg: msg, Rcode: wire.RcodeRefused, EDE: wire.EDENotSupported}, true
 	}
 	return s.local.answer(q, msg)
 }
 
-// join is the flight for a question; nil when there is no room for another.
+// join returns the flight for a question; nil if too many are in flight.
 func (f *Forwarder) join(q Question) *flight {
 	s := f.state.Load()
 	var buf [maxKey]byte
@@ -101,13 +101,14 @@ func (f *Forwarder) join(q Question) *flight {
 	fl := &flight{done: make(chan struct{})}
 	k := string(key)
 	f.flights[k] = fl
-	q.Name = []byte(k[:len(q.Name)]) // the caller's will be another by then
-	f.work.Go(func() { f.fly(fl, s, k, q) })
+	q.Name = []byte(k[:len(q.Name)]) // the caller may reuse its buffer
+	f.work.Go(func() { f.runFlight(fl, s, k, q) })
 	return fl
 }
 
-// fly asks, remembers, and tells those who wait. It is nobody's in particular: one of them may go without the others.
-func (f *Forwarder) fly(fl *flight, s *state, key string, q Question) {
+// runFlight queries upstreams, stores the result in the cache, and wakes the waiting clients. It does not end when one
+// of the clients gives up.
+func (f *Forwarder) runFlight(fl *flight, s *state, key string, q Question) {
 	ctx, cancel := context.WithTimeout(f.ctx, Timeout)
 	defer cancel()
 	e := f.ask(ctx, s, &q)
@@ -115,7 +116,7 @@ func (f *Forwarder) fly(fl *flight, s *state, key string, q Question) {
 	fl.entry = e
 	if !e.isAnswer() {
 		e.life = failureLife
-		if old := f.cache.postpone(key, e.stored, s.cfg.MaxStale); old != nil && !isDNSSECError(e.ede) {
+		if old := f.cache.extendStale(key, e.stored, s.cfg.MaxStale); old != nil && !isDNSSECError(e.ede) {
 			fl.entry, fl.stale = old, true
 		}
 	}
@@ -128,7 +129,7 @@ func (f *Forwarder) fly(fl *flight, s *state, key string, q Question) {
 	close(fl.done)
 }
 
-// isDNSSECError reports whether an upstream has found that the data are not to be believed. Older ones are no better then.
+// isDNSSECError reports whether an upstream found that the data fail validation. Stale data are no better then.
 func isDNSSECError(ede int) bool {
 	return ede == 1 || ede == 2 || 5 <= ede && ede <= 12
 }

@@ -19,18 +19,20 @@ import (
 
 const address = "www.example.org. 300 IN A 192.0.2.1"
 
-// positive is the answer of an upstream that replies with address, after some seconds in the cache.
+// positive returns the answer of an upstream that replies with address, after age seconds in the cache.
 func positive(age int) answer {
-	return answer{Rcode: "NOERROR", EDE: wire.EDENone, Answer: []string{fmt.Sprintf("www.example.org. %d IN A 192.0.2.1", 300-age)}}
+	return answer{Rcode: "NOERROR", EDE: wire.EDENone,
+		Answer: []string{fmt.Sprintf("www.example.org. %d IN A 192.0.2.1", 300-age)}}
 }
 
 func stale() answer {
-	return answer{Rcode: "NOERROR", EDE: wire.EDEStale, Stale: true, Answer: []string{"www.example.org. 30 IN A 192.0.2.1"}}
+	return answer{Rcode: "NOERROR", EDE: wire.EDEStale, Stale: true,
+		Answer: []string{"www.example.org. 30 IN A 192.0.2.1"}}
 }
 
 func failed(ede int) answer { return answer{Rcode: "SERVFAIL", EDE: ede} }
 
-// check asks for the address of www.example.org. and compares the answer and what upstreams were asked for it.
+// check looks up the address of www.example.org. and compares the answer and the queries to upstreams.
 func check(t *testing.T, f *forward.Forwarder, n *network, want answer, asked ...string) {
 	t.Helper()
 	for i, a := range asked {
@@ -45,7 +47,7 @@ func check(t *testing.T, f *forward.Forwarder, n *network, want answer, asked ..
 	}
 }
 
-// took checks how long something took, on fake time.
+// took checks how long a function takes, on fake time.
 func took(t *testing.T, want time.Duration, do func()) {
 	t.Helper()
 	begin := time.Now()
@@ -70,7 +72,7 @@ func TestTTLs(t *testing.T) {
 	})
 }
 
-// TestLifetimes says for how long each kind of answer is remembered.
+// TestLifetimes checks how long each kind of answer is cached.
 func TestLifetimes(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -111,7 +113,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// TestKeys asks questions that differ in one thing each.
+// TestKeys sends questions that differ in one field each.
 func TestKeys(t *testing.T) {
 	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))
 	for _, q := range []forward.Question{
@@ -124,13 +126,13 @@ func TestKeys(t *testing.T) {
 		for i, want := range []int{1, 0} {
 			askFor(t, f, q)
 			if got := len(n.history()); got != want {
-				t.Errorf("turn %d: %v was asked %d times, want %d", i, q, got, want)
+				t.Errorf("round %d: %v was forwarded %d times, want %d", i, q, got, want)
 			}
 		}
 	}
 }
 
-// keepsOld gives answers up to a day after their TTL.
+// keepsOld uses answers up to a day after their TTL.
 var keepsOld = forward.Config{MaxStale: 24 * time.Hour}
 
 func TestStale(t *testing.T) {
@@ -140,7 +142,7 @@ func TestStale(t *testing.T) {
 		n.set(server(1), replies(t, dns.RcodeServerFailure, ""))
 		time.Sleep(300 * time.Second)
 		check(t, f, n, stale(), "192.0.2.1")
-		// Within the recheck time nobody is asked.
+		// Within the recheck time no upstream is queried.
 		time.Sleep(30*time.Second - time.Nanosecond)
 		check(t, f, n, stale())
 		time.Sleep(time.Nanosecond)
@@ -156,7 +158,7 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// TestStaleNotValidated: what was validated when it came is not so for ever.
+// TestStaleNotValidated checks that a stale answer does not count as validated.
 func TestStaleNotValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, keepsOld, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
@@ -174,7 +176,7 @@ func TestStaleNotValidated(t *testing.T) {
 	})
 }
 
-// TestStaleWithoutRoom: who fills the room for questions does not take from others what was known.
+// TestStaleWithoutRoom checks that a flood of questions does not deprive other clients of cached answers.
 func TestStaleWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, keepsOld, replies(t, 0, address))
@@ -188,7 +190,7 @@ func TestStaleWithoutRoom(t *testing.T) {
 	})
 }
 
-// TestStaleFailure: a failure is not an answer, and is not given when its time has passed.
+// TestStaleFailure checks that a failure is no answer, and is not used after it has expired.
 func TestStaleFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, keepsOld, replies(t, dns.RcodeServerFailure, ""))
@@ -211,7 +213,7 @@ func TestStaleEnds(t *testing.T) {
 	})
 }
 
-// TestNotStale has cases where an old answer is not the better one.
+// TestNotStale has situations in which a stale answer must not be used.
 func TestNotStale(t *testing.T) {
 	tests := []struct {
 		name string
@@ -220,7 +222,8 @@ func TestNotStale(t *testing.T) {
 		want answer
 	}{
 		{"switched off", forward.Config{}, broken, failed(wire.EDENetworkError)},
-		{"bogus", keepsOld, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus), failed(int(dns.ExtendedErrorCodeDNSBogus))},
+		{"bogus", keepsOld, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus),
+			failed(int(dns.ExtendedErrorCodeDNSBogus))},
 		{"gone", keepsOld, replies(t, dns.RcodeNameError, "--\n"+soa),
 			answer{Rcode: "NXDOMAIN", EDE: wire.EDENone, Authority: []string{soa300}}},
 	}
@@ -249,7 +252,7 @@ func TestStaleNXDomain(t *testing.T) {
 	})
 }
 
-// TestSameQuestion has many ask the same at one time.
+// TestSameQuestion has many clients with the same question at one time.
 func TestSameQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, after(100*time.Millisecond, replies(t, 0, address)))
@@ -268,7 +271,7 @@ func TestSameQuestion(t *testing.T) {
 	})
 }
 
-// TestImpatientClient goes away; the others get their answer, and so does the cache.
+// TestImpatientClient has a client that gives up; the others get their answer, and so does the cache.
 func TestImpatientClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, after(100*time.Millisecond, replies(t, 0, address)))
@@ -281,16 +284,16 @@ func TestImpatientClient(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
-		clear(q.Name) // it is the caller's again
+		clear(q.Name) // the caller may reuse the buffer
 		check(t, f, n, positive(0), "192.0.2.1")
 		check(t, f, n, positive(0))
 	})
 }
 
-// mostInFlight is how many questions may wait for upstreams at one time.
+// mostInFlight is the maximum number of questions that wait for upstreams.
 const mostInFlight = 1024
 
-// fill asks n questions at once, and returns when all of them wait for upstreams. wait returns when they have ended.
+// fill sends n questions at once, and returns when all of them wait for upstreams. wait returns when they have ended.
 func fill(t *testing.T, f *forward.Forwarder, n int) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -307,7 +310,7 @@ func TestInFlightBound(t *testing.T) {
 		wait := fill(t, f, mostInFlight)
 		n.history()
 		took(t, 0, func() { check(t, f, n, failed(wire.EDENetworkError)) })
-		took(t, 2*time.Second, func() { ask(t, f, "n1.example.org.", dns.TypeA) }) // joins, so it needs no room
+		took(t, 2*time.Second, func() { ask(t, f, "n1.example.org.", dns.TypeA) }) // joins a flight, so it is not rejected
 		wait()
 		n.set(server(1), replies(t, 0, address))
 		time.Sleep(5 * time.Second)
@@ -316,7 +319,7 @@ func TestInFlightBound(t *testing.T) {
 	})
 }
 
-// TestEnd ends a Forwarder while a question is in flight: it is answered, and later ones are not asked.
+// TestEnd ends a Forwarder while a question is in flight: that one is answered, and later ones are not forwarded.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{t: t, servers: map[resolveServer]handler{server(1): after(time.Second, replies(t, 0, address))}}

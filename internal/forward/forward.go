@@ -1,4 +1,9 @@
-// Package forward finds answers for names that are not ours: it asks other resolvers, and remembers what they said.
+// Package forward answers questions for names outside our zones: it queries upstream resolvers and caches their
+// answers.
+//
+// Start with Forwarder.Exchange in flight.go: it answers from the cache (cache.go), locally (local.go), or from
+// upstreams (ask.go). scrub.go extracts the answer from an upstream's reply, and upstream.go tracks the health of the
+// upstreams.
 package forward
 
 import (
@@ -15,38 +20,38 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Config says whom to ask, and for whom. The zero value of each field but Upstreams is safe.
+// Config configures a Forwarder. The zero value of each field except Upstreams is safe.
 type Config struct {
-	Upstreams []resolve.Server // asked in this order: the next ones when the first fail or are slow; each once
-	Clients   []netip.Prefix   // for whom names are found; default nobody, because an open resolver is a weapon
-	CacheSize int              // bytes of what is remembered, everything counted; default DefaultCacheSize
-	// MaxStale is how long an answer may be given after its TTL when no upstream can be reached (RFC 8767); default never.
+	Upstreams []resolve.Server // queried in this order: the next ones when the first fail or are slow; no duplicates
+	Clients   []netip.Prefix   // clients that may use the forwarder; default none, because an open resolver can be abused
+	CacheSize int              // maximum size of the cache in bytes, with all overhead; default DefaultCacheSize
+	// MaxStale is how long an answer may be used after its TTL when no upstream can be reached (RFC 8767); default never.
 	MaxStale   time.Duration
-	AskPrivate bool              // ask upstreams for privateZones too
-	Roots      *x509.CertPool    // whom to trust for the certificates of TLS upstreams; default whom the system trusts
-	Exchanger  resolve.Exchanger // default a resolve.Client
+	AskPrivate bool              // query upstreams for privateZones too
+	Roots      *x509.CertPool    // trusted roots for the certificates of TLS upstreams; default the system's
+	Exchanger  resolve.Exchanger // default: a resolve.Client
 	Log        *slog.Logger
 }
 
 // DefaultCacheSize is the default of Config.CacheSize.
 const DefaultCacheSize = 32 << 20
 
-// Timeout bounds all that is tried for one question: stubs ask again after 5s or less.
+// Timeout limits all attempts for one question: stub resolvers repeat a query after 5s or less.
 const Timeout = 2 * time.Second
 
 const (
-	maxInFlight = 1024           // questions that wait for upstreams at one time
-	maxTTL      = 24 * time.Hour // ceiling of TTLs; there is no floor, because a short TTL is somebody's wish
-	maxNegative = time.Hour      // ceiling of the TTLs of negative answers
+	maxInFlight = 1024           // maximum number of questions that wait for upstreams
+	maxTTL      = 24 * time.Hour // maximum TTL; there is no minimum, because a short TTL is the choice of the zone owner
+	maxNegative = time.Hour      // maximum TTL of negative answers
 )
 
-// Forwarder finds answers. Its methods may be called at the same time.
+// Forwarder answers questions for names outside our zones. Its methods are safe for concurrent use.
 type Forwarder struct {
 	state   atomic.Pointer[state]
 	cache   *cache
 	metrics *metrics
 
-	ctx  context.Context // ends when Run does
+	ctx  context.Context // cancelled when Run returns
 	stop context.CancelFunc
 
 	mu      sync.Mutex // guards the following
@@ -55,7 +60,7 @@ type Forwarder struct {
 	work    sync.WaitGroup // goroutines of flights; probes end with ctx
 }
 
-// state is what follows from a Config. It does not change; SetConfig swaps it.
+// state is derived from a Config. It is immutable; SetConfig swaps it.
 type state struct {
 	cfg       Config
 	exchanger resolve.Exchanger
@@ -63,7 +68,7 @@ type state struct {
 	local     localZones
 }
 
-// New makes a Forwarder. It is ready at once; Run is what ends it.
+// New returns a Forwarder, which is ready at once. Run ends it.
 func New(cfg Config) *Forwarder {
 	f := &Forwarder{cache: newCache(), metrics: newMetrics(), flights: map[string]*flight{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -72,7 +77,7 @@ func New(cfg Config) *Forwarder {
 	return f
 }
 
-// newState keeps of the state before what stays the same: what is known of upstreams, and the connections to them.
+// newState builds a state. It keeps the health of the upstreams that stay, and their connections.
 func (f *Forwarder) newState(cfg Config, old *state) *state {
 	s := &state{cfg: cfg, exchanger: cfg.Exchanger, local: newLocalZones(cfg.AskPrivate)}
 	switch {
@@ -92,7 +97,7 @@ func (f *Forwarder) newState(cfg Config, old *state) *state {
 	return s
 }
 
-// upstream finds what is known of a server; nil for nothing.
+// upstream returns the upstream of a server, or nil.
 func (s *state) upstream(server resolve.Server) *upstream {
 	for _, u := range s.upstreams {
 		if u.server == server {
@@ -102,7 +107,7 @@ func (s *state) upstream(server resolve.Server) *upstream {
 	return nil
 }
 
-// SetConfig changes the configuration. What is remembered stays, as do the questions in flight.
+// SetConfig replaces the configuration. The cache and the questions in flight are kept.
 func (f *Forwarder) SetConfig(cfg Config) {
 	cfg.CacheSize = cmp.Or(cfg.CacheSize, DefaultCacheSize)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
@@ -129,8 +134,8 @@ func closeIdle(e resolve.Exchanger) {
 	}
 }
 
-// Run waits for the end of ctx, and then for the questions in flight, which have their timeout. Questions that come later
-// fail.
+// Run blocks until ctx is done, and then until the questions in flight have ended, which have a timeout. Later
+// questions fail.
 func (f *Forwarder) Run(ctx context.Context) error {
 	<-ctx.Done()
 	f.mu.Lock()
@@ -142,7 +147,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return nil
 }
 
-// Allowed reports whether names that are not ours are found for a client of this address.
+// Allowed reports whether a client of this address may use the forwarder.
 func (f *Forwarder) Allowed(client netip.Addr) bool {
 	client = client.Unmap().WithZone("")
 	return slices.ContainsFunc(f.state.Load().cfg.Clients, func(p netip.Prefix) bool { return p.Contains(client) })

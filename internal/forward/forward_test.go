@@ -40,7 +40,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestSetConfig changes upstreams: the cache stays, and what is known of those that stay.
+// TestSetConfig changes upstreams: the cache is kept, and so is the health of the upstreams that stay.
 func TestSetConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, broken, replies(t, 0, address))
@@ -54,7 +54,7 @@ func TestSetConfig(t *testing.T) {
 		gauge(t, f, "192.0.2.1:53", 0)
 		gauge(t, f, "192.0.2.2:53", -1)
 		if got := gather(t, f, "upstream_queries_total", "NOERROR 192.0.2.2:53"); got != -1 {
-			t.Errorf("an upstream that is none has still %v queries", got)
+			t.Errorf("a removed upstream still has %v queries", got)
 		}
 		if !f.Allowed(netip.MustParseAddr("192.0.2.1")) {
 			t.Error("a client of the new configuration is not allowed")
@@ -64,7 +64,7 @@ func TestSetConfig(t *testing.T) {
 		want.Answer = []string{"www.example.org. 300 IN A 192.0.2.3"}
 		check(t, f, n, want, "192.0.2.3")
 
-		// Without the one that is down, nobody is probed.
+		// Without the upstream that is down, there are no probes.
 		f.SetConfig(forward.Config{Upstreams: []resolveServer{server(3)}, Exchanger: n})
 		synctest.Wait()
 		n.mu.Lock()
@@ -79,7 +79,7 @@ func TestSetConfig(t *testing.T) {
 	})
 }
 
-// TestRepair has a configuration with which no upstream can be reached put right: they are up again.
+// TestRepair corrects a configuration with which no upstream could be reached: they are up again.
 func TestRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, broken)
@@ -95,7 +95,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// TestSmallerCache forgets what is over the new size.
+// TestSmallerCache checks that entries beyond the new size are evicted.
 func TestSmallerCache(t *testing.T) {
 	f, n := start(t, forward.Config{}, replies(t, 0, "--\n"+soa))
 	for _, c := range "abcdefghijklmnopqrstuvwxyz" {

@@ -18,7 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// network is servers that reply as told, and what they were asked.
+// network is a set of servers with given replies, and the queries to them.
 type network struct {
 	t testing.TB
 
@@ -27,13 +27,14 @@ type network struct {
 	asked   []string
 }
 
-// handler is one of the servers.
+// handler is one server.
 type handler func(ctx context.Context, q *dns.Msg) (*dns.Msg, error)
 
 func (n *network) Exchange(ctx context.Context, s resolve.Server, q *dns.Msg) (*dns.Msg, error) {
 	n.mu.Lock()
 	h := n.servers[s]
-	n.asked = append(n.asked, fmt.Sprintf("%s %s %s", s.Addr.Addr(), q.Question[0].Name, dns.TypeToString[q.Question[0].Qtype]))
+	n.asked = append(n.asked, fmt.Sprintf("%s %s %s", s.Addr.Addr(), q.Question[0].Name,
+		dns.TypeToString[q.Question[0].Qtype]))
 	n.mu.Unlock()
 	return h(ctx, q.Copy())
 }
@@ -44,7 +45,7 @@ func (n *network) set(s resolve.Server, h handler) {
 	n.servers[s] = h
 }
 
-// history is what was asked since the last call, but for probes.
+// history returns the queries since the last call, except probes.
 func (n *network) history() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,7 +59,7 @@ func (n *network) history() []string {
 	return out
 }
 
-// probes is how many there were since the last call of history.
+// probes returns the number of probes since the last call of history.
 func (n *network) probes() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,12 +72,13 @@ func (n *network) probes() int {
 	return count
 }
 
-// server is the one at 192.0.2.i.
+// server returns the server at 192.0.2.i.
 func server(i int) resolve.Server {
 	return resolve.Server{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 53)}
 }
 
-// replies is a handler that gives the records of a text, one in a line, those behind "--" in the authority section.
+// replies returns a handler that replies with the records of a text, one per line; those after "--" are in the
+// authority section.
 func replies(t testing.TB, rcode int, text string) handler {
 	t.Helper()
 	m := new(dns.Msg)
@@ -96,7 +98,7 @@ func replies(t testing.TB, rcode int, text string) handler {
 	}
 }
 
-// says is a handler that gives an extended error.
+// says returns a handler that replies with an extended error.
 func says(t testing.TB, rcode int, ede uint16) handler {
 	return func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 		m, err := replies(t, rcode, "")(ctx, q)
@@ -121,10 +123,10 @@ func silent(ctx context.Context, _ *dns.Msg) (*dns.Msg, error) {
 	return nil, ctx.Err()
 }
 
-// broken is a handler whose network does not work.
+// broken is a handler with a broken network.
 func broken(context.Context, *dns.Msg) (*dns.Msg, error) { return nil, fmt.Errorf("no route") }
 
-// after is a handler that takes its time.
+// after returns a handler that replies after a delay.
 func after(d time.Duration, h handler) handler {
 	return func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 		select {
@@ -136,7 +138,7 @@ func after(d time.Duration, h handler) handler {
 	}
 }
 
-// start makes a Forwarder on a network with these servers. It ends with the test.
+// start returns a Forwarder on a network with these servers. It ends with the test.
 func start(t testing.TB, cfg forward.Config, handlers ...handler) (*forward.Forwarder, *network) {
 	t.Helper()
 	n := &network{t: t, servers: map[resolve.Server]handler{}}
@@ -163,7 +165,7 @@ func run(t testing.TB, cfg forward.Config) *forward.Forwarder {
 	return f
 }
 
-// answer is a Reply in a form that can be compared.
+// answer is a Reply in a comparable form.
 type answer struct {
 	Rcode     string
 	Answer    []string
@@ -194,7 +196,7 @@ func wireName(t testing.TB, name string) []byte {
 	return []byte(n.Wire())
 }
 
-// message is a header and a question with room for a reply.
+// message returns a header and a question with room for a reply.
 func message(q forward.Question, size int) []byte {
 	msg := append(make([]byte, 12, size), q.Name...)
 	msg[5] = 1
@@ -202,14 +204,14 @@ func message(q forward.Question, size int) []byte {
 	return binary.BigEndian.AppendUint16(msg, 1)
 }
 
-// read takes a Reply apart, as a client would with the message made of it.
+// read parses a Reply, as a client would parse the message.
 func read(t testing.TB, given []byte, r forward.Reply) answer {
 	t.Helper()
 	if len(r.Msg) > cap(given) || &r.Msg[0] != &given[0] {
-		t.Fatalf("reply of %d octets is not in the message of %d", len(r.Msg), cap(given))
+		t.Fatalf("reply of %d bytes is not in the message of %d", len(r.Msg), cap(given))
 	}
 	if r.Truncated && len(r.Msg) != len(given) {
-		t.Errorf("a truncated reply has %d octets of records", len(r.Msg)-len(given))
+		t.Errorf("a truncated reply has %d bytes of records", len(r.Msg)-len(given))
 	}
 	binary.BigEndian.PutUint16(r.Msg[6:], uint16(r.Answers))
 	binary.BigEndian.PutUint16(r.Msg[8:], uint16(r.Authorities))

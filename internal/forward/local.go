@@ -8,17 +8,17 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// specialZones are special-use names that have no meaning in the DNS, whatever the configuration: asking for them outside
-// tells others what they should not know, and an answer could only be a lie.
+// specialZones are special-use names without a meaning in the DNS, whatever the configuration is. A query for them
+// outside would leak private information, and an answer could only be false.
 var specialZones = []string{
 	"invalid",            // RFC 6761 §6.4
 	"onion",              // RFC 7686 §2
 	"alt",                // RFC 9476 §2
-	"_dns.resolver.arpa", // RFC 9462 §6.4: it would be the upstream's, for which our clients are strangers
+	"_dns.resolver.arpa", // RFC 9462 §6.4: the answer would describe the upstream, which does not serve our clients
 }
 
-// privateZones are the zones that every site has for itself: those of RFC 6303, RFC 7793 and RFC 8375. Unless the upstreams
-// belong to the site, they cannot know them.
+// privateZones are the zones that every site has for itself: those of RFC 6303, RFC 7793 and RFC 8375. Upstreams cannot
+// know them, unless they belong to the site.
 func privateZones() []string {
 	v6 := ".0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa"
 	zones := []string{
@@ -36,30 +36,30 @@ func privateZones() []string {
 	return zones
 }
 
-// localZones are the zones that are answered here, by their names in wire form. They are empty, but for the addresses of
-// localhost.
+// localZones are the zones that are answered locally, by their names in wire form. They are empty, except for the
+// addresses of localhost.
 type localZones struct {
-	zones map[string]localKind
-	tops  map[string]bool // their last labels, so that most names need one look
+	zones      map[string]localKind
+	lastLabels map[string]bool // last labels of the zones, so that most names need one map lookup
 }
 
-// localKind is why a zone is answered here.
+// localKind is the reason why a zone is answered locally.
 type localKind uint8
 
 const (
 	notLocal     localKind = iota
-	localPrivate           // upstreams cannot know it, unless a zone of ours says so
-	localSpecial           // it has no meaning in the DNS
-	localHost              // it means the same everywhere
+	localPrivate           // upstreams cannot know the zone, unless a zone of ours delegates it
+	localSpecial           // the zone has no meaning in the DNS
+	localHost              // localhost means the same everywhere
 )
 
 func newLocalZones(askPrivate bool) localZones {
-	l := localZones{zones: map[string]localKind{}, tops: map[string]bool{}}
+	l := localZones{zones: map[string]localKind{}, lastLabels: map[string]bool{}}
 	add := func(kind localKind, names ...string) {
 		for _, s := range names {
 			wire := dnsname.MustParse(s).Wire()
 			l.zones[wire] = kind
-			l.tops[wire[top([]byte(wire)):]] = true
+			l.lastLabels[wire[lastLabel([]byte(wire)):]] = true
 		}
 	}
 	if !askPrivate {
@@ -70,9 +70,9 @@ func newLocalZones(askPrivate bool) localZones {
 	return l
 }
 
-// find returns where in a name the zone begins that it is in, and of which kind that is.
+// find returns the offset in a name at which its local zone begins, and the kind of that zone.
 func (l *localZones) find(name []byte) (at int, kind localKind) {
-	if !l.tops[string(name[top(name):])] {
+	if !l.lastLabels[string(name[lastLabel(name):])] {
 		return 0, notLocal
 	}
 	for ; name[at] != 0; at += 1 + int(name[at]) {
@@ -83,8 +83,8 @@ func (l *localZones) find(name []byte) (at int, kind localKind) {
 	return 0, notLocal
 }
 
-// top is where the last label of a name begins.
-func top(name []byte) int {
+// lastLabel returns the offset of the last label of a name.
+func lastLabel(name []byte) int {
 	last := 0
 	for i := 0; name[i] != 0; i += 1 + int(name[i]) {
 		last = i
@@ -92,16 +92,16 @@ func top(name []byte) int {
 	return last
 }
 
-// localTTL is as long as RFC 6303 §3 has it.
+// localTTL is the TTL of RFC 6303 §3.
 const localTTL = 10800
 
-// localSOA is the data of the SOA of RFC 6303 §3, with an owner and a server that cannot be mistaken for real ones.
+// localSOA is the data of the SOA of RFC 6303 §3, with a server and a mailbox that cannot be mistaken for real ones.
 const localSOA = "\x09localhost\x00\x06nobody\x07invalid\x00" +
 	"\x00\x00\x00\x01\x00\x00\x0e\x10\x00\x00\x04\xb0\x00\x09\x3a\x80\x00\x00\x2a\x30"
 
-// answer answers for names in local zones. DS of such a zone is its parent's to answer: those who validate need the proof
-// that the zone is not signed (RFC 8375 §4). What a zone of ours delegates of a private one is for others to answer: to deny
-// it would contradict that zone.
+// answer answers for names in local zones. A DS query for such a zone is answered by its parent: validating clients
+// need the proof that the zone is not signed (RFC 8375 §4). If a zone of ours delegates part of a private zone, other
+// servers answer for that part: a denial would contradict our zone.
 func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
 	at, kind := l.find(q.Name)
 	if kind == notLocal || kind == localPrivate && q.Delegated || q.Type == rr.TypeDS && at == 0 {
@@ -122,7 +122,7 @@ func (l *localZones) answer(q *Question, msg []byte) (Reply, bool) {
 	return r, true
 }
 
-// appendLocal appends a record whose owner begins at this octet of the name asked for.
+// appendLocal appends a record whose owner begins at this offset of the name in the question.
 func (r *Reply) appendLocal(at int, t rr.Type, data string, section *int) {
 	const head = 2 + wire.RecordFixed
 	if len(r.Msg)+head+len(data) > cap(r.Msg) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// TestLocalNames asks for names that nobody else must be asked for, and for their neighbours.
+// TestLocalNames looks up names that must not be forwarded, and their neighbours.
 func TestLocalNames(t *testing.T) {
 	negative := func(rcode, zone string) answer {
 		return answer{Rcode: rcode, EDE: wire.EDESynthesized,
@@ -26,7 +26,7 @@ func TestLocalNames(t *testing.T) {
 	tests := []struct {
 		name    string
 		qtype   uint16
-		private bool // asked upstream
+		private bool // forwarded to upstreams
 		want    answer
 	}{
 		{"localhost.", dns.TypeA, false, found("localhost. 10800 IN A 127.0.0.1")},
@@ -73,7 +73,8 @@ func TestLocalNames(t *testing.T) {
 	}
 }
 
-// TestDelegatedNames: what a zone of ours delegates is asked for outside, except where nobody could know it.
+// TestDelegatedNames checks that names that a zone of ours delegates are forwarded, except where no upstream can know
+// them.
 func TestDelegatedNames(t *testing.T) {
 	for name, asked := range map[string]bool{
 		"1.2.0.10.in-addr.arpa.": true,

@@ -10,12 +10,12 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// metrics are what is counted. What the cache does is counted there, under the lock that it has anyway.
+// metrics holds the counters, except those of the cache, which counts under its own lock.
 type metrics struct {
-	local    atomic.Uint64 // answered without asking, because of the name or type
-	asked    atomic.Uint64 // flights
-	joined   atomic.Uint64 // questions that were in flight
-	rejected atomic.Uint64 // questions for which there was no room
+	local    atomic.Uint64 // answered locally, because of the name or type
+	asked    atomic.Uint64 // flights started
+	joined   atomic.Uint64 // questions that joined a flight
+	rejected atomic.Uint64 // questions rejected because too many were in flight
 
 	queries  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -35,7 +35,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// observe counts a query to an upstream; reply is nil when there was none.
+// observe counts a query to an upstream; reply is nil if there was none.
 func (m *metrics) observe(server resolve.Server, reply *dns.Msg, d time.Duration) {
 	name := server.String()
 	if reply == nil {
@@ -50,33 +50,34 @@ func (m *metrics) observe(server resolve.Server, reply *dns.Msg, d time.Duration
 	m.duration.WithLabelValues(name).Observe(d.Seconds())
 }
 
-// forget drops the series of an upstream that is no longer one.
+// forget deletes the series of a removed upstream.
 func (m *metrics) forget(server resolve.Server) {
 	is := prometheus.Labels{"upstream": server.String()}
 	m.queries.DeletePartialMatch(is)
 	m.duration.DeletePartialMatch(is)
 }
 
-// collector reads what is counted elsewhere.
+// collector exports the counters of the cache and the state.
 type collector struct {
 	f                                              *Forwarder
 	questions, evicted, entries, size, up, flights *prometheus.Desc
 }
 
-// Collectors give the metrics.
+// Collectors returns the metrics of the forwarder.
 func (f *Forwarder) Collectors() []prometheus.Collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("nameplane_forward_"+name, help, labels, nil)
 	}
 	return []prometheus.Collector{f.metrics.queries, f.metrics.duration, &collector{
 		f: f,
-		questions: desc("questions_total", "Questions by what became of them: hit and stale come from the cache, local must not "+
-			"be asked upstream, miss was asked, joined waited for the same, rejected found too many others.", "result"),
-		evicted: desc("cache_evictions_total", "Answers forgotten for want of room."),
+		questions: desc("questions_total", "Questions by result: hit and stale are from the cache, local must not "+
+			"be forwarded, miss was forwarded, joined waited for the same question, rejected found too many in flight.",
+			"result"),
+		evicted: desc("cache_evictions_total", "Answers evicted from the cache."),
 		entries: desc("cache_entries", "Answers in the cache."),
 		size:    desc("cache_bytes", "Size of the cache."),
 		up:      desc("upstream_up", "Whether an upstream replies.", "upstream"),
-		flights: desc("in_flight", "Questions that upstreams are being asked."),
+		flights: desc("in_flight", "Questions in flight to upstreams."),
 	}}
 }
 

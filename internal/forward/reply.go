@@ -8,56 +8,56 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Question is what is to be found, in class IN.
+// Question is a question in class IN.
 type Question struct {
-	Name []byte // lower-case wire form, root label included; not kept
+	Name []byte // lower-case wire form with the root label; not retained
 	Type rr.Type
 	DO   bool // the client wants DNSSEC records (RFC 3225)
-	CD   bool // the client validates by itself (RFC 4035 §3.2.2)
-	// Delegated says that a zone of ours has left the name to others, so that it is somebody's even in a private zone.
+	CD   bool // the client validates itself (RFC 4035 §3.2.2)
+	// Delegated means that a zone of ours delegates the name, so that it may exist even in a private zone.
 	Delegated bool
 }
 
-// Reply is what was found. Its records stand in Msg behind the question that the caller put there.
+// Reply is the result. Its records are in Msg after the question that the caller put there.
 type Reply struct {
-	Msg         []byte // the message that was given, with the records; never longer than its capacity was
+	Msg         []byte // the given message with the records; never longer than its capacity
 	Rcode       uint8
-	Answers     int // records in the two sections; there are none in the additional one
+	Answers     int // number of records in each section; the additional section has none
 	Authorities int
-	AD          bool // the upstream has validated the answer; for clients that sent AD or DO (RFC 6840 §5.8)
-	Truncated   bool // the records did not fit, and none are there: TC is to be set
-	Stale       bool // the TTL has passed, and nobody could be asked (RFC 8767)
-	EDE         int  // INFO-CODE of an extended error (RFC 8914); wire.EDENone for none
+	AD          bool // the upstream validated the answer; for clients that sent AD or DO (RFC 6840 §5.8)
+	Truncated   bool // the records did not fit and are omitted: the caller must set TC
+	Stale       bool // the answer has expired, and no upstream could be reached (RFC 8767)
+	EDE         int  // INFO-CODE of an extended error (RFC 8914); wire.EDENone: none
 }
 
-// staleTTL is what stale records are given with (RFC 8767 §4).
+// staleTTL is the TTL of stale records in a reply (RFC 8767 §4).
 const staleTTL = 30
 
-// entry is an answer as it is kept: records in wire form that can be copied behind any question of the name they were
-// found for. As the question stands at octet 12 and its length is that of its name, their compression pointers are right
-// in every such message, and owners that are the name asked for get the spelling of the client. An entry does not change.
+// entry is a stored answer: records in wire form that can be copied after any question for the same name. The question
+// begins at byte 12 and its length is that of its name. So the compression pointers are correct in every such message,
+// and owners that are the name in the question get the client's spelling. An entry is immutable.
 type entry struct {
 	key         string
 	body        []byte
-	ttls        []uint16 // where in body the TTLs are
+	ttls        []uint16 // offsets of the TTLs in body
 	answers     int
 	authorities int
 	rcode       uint8
 	ad          bool
 	ede         int
 	stored      time.Time
-	life        time.Duration // least TTL; 0: for those who wait for it, but not to be kept
+	life        time.Duration // least TTL; 0: for waiting clients, but not cached
 }
 
-// failure is an entry without records.
+// failure returns an entry without records.
 func failure(rcode uint8, ede int) *entry { return &entry{rcode: rcode, ede: ede} }
 
 func (e *entry) fresh(now time.Time) bool { return now.Sub(e.stored) < e.life }
 
-// positive or negative, but an answer: what may be given when it is stale.
+// isAnswer reports whether the entry is a positive or negative answer, which may be used when it is stale.
 func (e *entry) isAnswer() bool { return e.rcode != wire.RcodeServFail && e.rcode != wire.RcodeRefused }
 
-// appendTo puts the records behind msg, with TTLs as they are now.
+// appendTo appends the records to msg, with their TTLs counted down.
 func (e *entry) appendTo(msg []byte, now time.Time) Reply {
 	r := Reply{Msg: msg, Rcode: e.rcode, AD: e.ad, EDE: e.ede}
 	if len(msg)+len(e.body) > cap(msg) {
@@ -76,8 +76,7 @@ func (e *entry) appendTo(msg []byte, now time.Time) Reply {
 	return r
 }
 
-// appendStale is appendTo for an entry whose time has passed. That it was validated once does not count: its signatures may
-// have expired since.
+// appendStale appends the records of an expired entry. AD is cleared: the signatures may have expired since.
 func (e *entry) appendStale(msg []byte) Reply {
 	r := e.appendTo(msg, e.stored)
 	r.Stale, r.AD, r.EDE = true, false, wire.EDEStale
@@ -92,10 +91,10 @@ func (e *entry) appendStale(msg []byte) Reply {
 	return r
 }
 
-// maxKey is the room for a key.
+// maxKey is the maximum length of a key.
 const maxKey = 255 + 3
 
-// appendKey is what answers are found by. DO and CD change what an upstream says, so they are in it.
+// appendKey appends the cache key of a question. It includes DO and CD, because they change the replies of upstreams.
 func (q *Question) appendKey(b []byte) []byte {
 	b = append(b, q.Name...)
 	var flags byte

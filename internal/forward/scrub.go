@@ -10,11 +10,12 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// newEntry makes an entry of what an upstream replied; nil when that is no answer, and then perhaps with the reason.
+// newEntry builds an entry from the reply of an upstream. It returns nil if the reply is no answer, with an extended
+// error if there is one.
 //
-// Of the reply it takes only what answers the question: the chain of CNAMEs from the name that was asked for, the records
-// at its end, or the SOA that says there are none, and for those who want it, the DNSSEC records for these. Everything
-// else, however well meant, would be somebody's word on names that nobody asked about.
+// It uses only the records that answer the question. These are the chain of CNAMEs from the name in the question, and
+// the records at its end or the SOA that denies them. With DO it also uses their DNSSEC records. Any other record, even
+// if well meant, would be an unverified claim about names that were not in the question.
 func newEntry(q *Question, reply *dns.Msg) (*entry, int) {
 	ede := extendedError(reply)
 	switch reply.Rcode {
@@ -39,7 +40,7 @@ func newEntry(q *Question, reply *dns.Msg) (*entry, int) {
 	return e, ede
 }
 
-// extendedError is the first extended error of a reply.
+// extendedError returns the first extended error of a reply.
 func extendedError(reply *dns.Msg) int {
 	if opt := reply.IsEdns0(); opt != nil {
 		for _, o := range opt.Option {
@@ -51,34 +52,34 @@ func extendedError(reply *dns.Msg) int {
 	return wire.EDENone
 }
 
-// scrubber picks an answer out of a reply.
+// scrubber extracts the answer from a reply.
 type scrubber struct {
 	reply *dns.Msg
 	want  uint16
 	do    bool
 
-	sets      map[set][]dns.RR // of the answer section
+	sets      map[rrsetKey][]dns.RR // record sets of the answer section
 	dnames    []*dns.DNAME
-	cur       string // the end of the chain, so far
-	found     bool   // records of the type were there
-	denied    bool   // or the SOA that says there are none
+	cur       string // current end of the chain
+	found     bool   // records of the requested type were found
+	denied    bool   // the SOA that denies them was found
 	signers   []string
 	answer    []dns.RR
 	authority []dns.RR
 	life      time.Duration
 }
 
-// set names a record set of class IN.
-type set struct {
-	owner string // in lower case
+// rrsetKey identifies a record set of class IN.
+type rrsetKey struct {
+	owner string // lower case
 	t     uint16
 }
 
-// index sorts the answer section once. Who owns a zone can have a reply of thousands of records behind a long chain, and to
-// look at all of them again for each of its steps would be work for us that costs him one query.
+// index indexes the answer section once. A zone owner can produce a reply with a long chain and thousands of records. A
+// scan of all records for each step of the chain would cost us much work for one query.
 func (s *scrubber) index() {
-	s.sets = make(map[set][]dns.RR)
-	var last, lower string // most owners are the same as the one before
+	s.sets = make(map[rrsetKey][]dns.RR)
+	var last, lower string // most owners are the same as the previous one
 	for _, r := range s.reply.Answer {
 		h := r.Header()
 		if h.Class != wire.ClassIN {
@@ -87,7 +88,7 @@ func (s *scrubber) index() {
 		if h.Name != last || lower == "" {
 			last, lower = h.Name, dns.CanonicalName(h.Name)
 		}
-		at := set{lower, h.Rrtype}
+		at := rrsetKey{lower, h.Rrtype}
 		s.sets[at] = append(s.sets[at], r)
 		if d, ok := r.(*dns.DNAME); ok {
 			s.dnames = append(s.dnames, d)
@@ -95,8 +96,8 @@ func (s *scrubber) index() {
 	}
 }
 
-// follow walks from the name asked for to the records at the end of the chain. It puts them in this order: stubs
-// read them so.
+// follow walks from the name in the question to the records at the end of the chain. It adds them to the answer in this
+// order, which stub resolvers expect.
 func (s *scrubber) follow() {
 	seen := map[string]bool{}
 	for range wire.MaxChain {
@@ -112,16 +113,16 @@ func (s *scrubber) follow() {
 		}
 		next := s.answer[at].(*dns.CNAME).Target
 		if seen[dns.CanonicalName(next)] {
-			return // a loop; what it consists of is the answer
+			return // a loop; its CNAMEs are the answer
 		}
 		s.cur = next
 	}
 }
 
-// take moves the records of a name and type into the answer, with their signatures, and tells how many there were. Of
-// CNAMEs there can be one.
+// take adds the records of a name and type to the answer, with their signatures, and returns their number. It uses only
+// one CNAME.
 func (s *scrubber) take(owner string, t uint16) int {
-	all := s.sets[set{dns.CanonicalName(owner), t}]
+	all := s.sets[rrsetKey{dns.CanonicalName(owner), t}]
 	if t == dns.TypeCNAME {
 		all = all[:min(len(all), 1)]
 	}
@@ -138,7 +139,7 @@ func (s *scrubber) takeSignatures(owner string, t uint16) {
 	if s.want == dns.TypeRRSIG {
 		return
 	}
-	for _, r := range s.sets[set{dns.CanonicalName(owner), dns.TypeRRSIG}] {
+	for _, r := range s.sets[rrsetKey{dns.CanonicalName(owner), dns.TypeRRSIG}] {
 		if sig, ok := r.(*dns.RRSIG); ok && sig.TypeCovered == t {
 			s.put(r, owner)
 			s.addSigner(sig.SignerName)
@@ -146,15 +147,15 @@ func (s *scrubber) takeSignatures(owner string, t uint16) {
 	}
 }
 
-// addSigner notes a zone that the answer is from.
+// addSigner adds a zone that the answer is from.
 func (s *scrubber) addSigner(zone string) {
 	if !slices.Contains(s.signers, zone) {
 		s.signers = append(s.signers, zone)
 	}
 }
 
-// takeDNAME takes the DNAME that the CNAME of the current name was made from (RFC 6672 §3.1), which may have served
-// an earlier name of the chain already.
+// takeDNAME adds the DNAME from which the CNAME of the current name was synthesized (RFC 6672 §3.1). It may be in the
+// answer already, for an earlier name of the chain.
 func (s *scrubber) takeDNAME() {
 	for _, d := range s.dnames {
 		if !isBelow(s.cur, d.Hdr.Name) {
@@ -171,15 +172,15 @@ func (s *scrubber) takeDNAME() {
 	}
 }
 
-// put appends to the answer, with its owner in the spelling that the message has already.
+// put appends a record to the answer, with the spelling of its owner that the message already has.
 func (s *scrubber) put(r dns.RR, owner string) {
 	r.Header().Name = owner
-	s.bound(r, maxTTL)
+	s.limitTTL(r, maxTTL)
 	s.answer = append(s.answer, r)
 }
 
-// bound brings a record's TTL to a ceiling at most, and the lifetime of the answer to no more than it.
-func (s *scrubber) bound(r dns.RR, ceiling time.Duration) {
+// limitTTL limits the TTL of a record to a ceiling, and the lifetime of the answer to that TTL.
+func (s *scrubber) limitTTL(r dns.RR, ceiling time.Duration) {
 	h := r.Header()
 	if h.Ttl > 1<<31-1 {
 		h.Ttl = 0 // RFC 2181 §8
@@ -189,7 +190,7 @@ func (s *scrubber) bound(r dns.RR, ceiling time.Duration) {
 	s.life = min(s.life, ttl)
 }
 
-// negative takes the SOA that denies, if nothing was found, and the proofs that go with it or with a wildcard.
+// negative adds the SOA that denies, if nothing was found, and the proofs for it or for a wildcard.
 func (s *scrubber) negative() {
 	if !s.found {
 		for _, r := range s.reply.Ns {
@@ -197,7 +198,7 @@ func (s *scrubber) negative() {
 			if ok && soa.Hdr.Class == wire.ClassIN && dns.IsSubDomain(soa.Hdr.Name, s.cur) {
 				// RFC 2308 §5: the lesser of the SOA's TTL and its MINIMUM.
 				soa.Hdr.Ttl = min(soa.Hdr.Ttl, soa.Minttl)
-				s.bound(soa, maxNegative)
+				s.limitTTL(soa, maxNegative)
 				s.authority = append(s.authority, soa)
 				s.addSigner(soa.Hdr.Name)
 				s.denied = true
@@ -210,7 +211,7 @@ func (s *scrubber) negative() {
 	}
 	for _, r := range s.reply.Ns {
 		if s.isProof(r) {
-			s.bound(r, maxTTL)
+			s.limitTTL(r, maxTTL)
 			s.authority = append(s.authority, r)
 		}
 	}
@@ -233,8 +234,8 @@ func (s *scrubber) isProof(r dns.RR) bool {
 	return slices.ContainsFunc(s.signers, func(zone string) bool { return dns.IsSubDomain(zone, r.Header().Name) })
 }
 
-// isAnswer tells an answer from a referral and from nonsense. It also sees to it that a denial without an SOA is not kept
-// (RFC 2308 §5).
+// isAnswer reports whether the reply is an answer, and not a referral or nonsense. It also sets the lifetime of a
+// denial without an SOA to 0, so that it is not cached (RFC 2308 §5).
 func (s *scrubber) isAnswer() bool {
 	switch {
 	case s.found:
@@ -247,7 +248,7 @@ func (s *scrubber) isAnswer() bool {
 	if s.denied || s.reply.Rcode == wire.RcodeNXDomain {
 		return true
 	}
-	// With NS records it is a referral: this server does not resolve for us.
+	// With NS records the reply is a referral: this server does not resolve for us.
 	refers := slices.ContainsFunc(s.reply.Ns, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeNS })
 	return !refers && s.reply.RecursionAvailable
 }
@@ -256,9 +257,9 @@ func isBelow(name, zone string) bool {
 	return dns.IsSubDomain(zone, name) && dns.CountLabel(name) > dns.CountLabel(zone)
 }
 
-var errPacked = errors.New("the packed answer is not as it should be")
+var errPacked = errors.New("the packed answer is malformed")
 
-// pack turns the records into wire form, as they stand behind the question.
+// pack converts the records to wire form, as they follow the question.
 func (e *entry) pack(q *Question, s *scrubber) error {
 	m := dns.Msg{Question: s.reply.Question, Answer: s.answer, Ns: s.authority, Compress: true}
 	msg, err := m.Pack()

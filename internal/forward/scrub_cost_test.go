@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 )
 
-// TestScrubLongChain: thousands of records behind a long chain are not looked at again for each of its steps. What that
-// would take is seen in the names that are brought to lower case.
+// TestScrubLongChain checks that thousands of records after a long chain are not scanned again for each of its steps. A
+// scan would show in the allocations for lower-case names.
 func TestScrubLongChain(t *testing.T) {
 	const records = 1000
 	cost := func(steps int) float64 {

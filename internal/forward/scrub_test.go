@@ -17,7 +17,7 @@ const soa300 = "example.org. 300 IN SOA ns1.example.org. hostmaster.example.org.
 
 const sigTail = " 5 3 300 20300101000000 20200101000000 1 example.org. AAAA"
 
-// TestScrub has upstreams say more than they were asked, and less.
+// TestScrub has upstreams whose replies have too many records, or too few.
 func TestScrub(t *testing.T) {
 	none := wire.EDENone
 	fails := answer{Rcode: "SERVFAIL", EDE: wire.EDENoReachable}
@@ -31,7 +31,8 @@ func TestScrub(t *testing.T) {
 	}{
 		{"address", dns.TypeA, false, 0, `www.example.org. 300 IN A 192.0.2.1
 			www.example.org. 300 IN A 192.0.2.2`,
-			answer{Rcode: "NOERROR", EDE: none, Answer: []string{"www.example.org. 300 IN A 192.0.2.1", "www.example.org. 300 IN A 192.0.2.2"}}},
+			answer{Rcode: "NOERROR", EDE: none, Answer: []string{"www.example.org. 300 IN A 192.0.2.1",
+				"www.example.org. 300 IN A 192.0.2.2"}}},
 		{"others' records", dns.TypeA, false, 0, `bank.example. 300 IN A 192.0.2.66
 			www.example.org. 300 IN A 192.0.2.1
 			www.example.org. 300 CH A 192.0.2.66
@@ -127,7 +128,7 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestQuery checks what upstreams get to see.
+// TestQuery checks the queries to upstreams.
 func TestQuery(t *testing.T) {
 	for _, tt := range []struct{ do, cd bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		var got *dns.Msg
@@ -137,15 +138,15 @@ func TestQuery(t *testing.T) {
 		})
 		askFor(t, f, forward.Question{Name: wireName(t, "www.example.org."), Type: rr.TypeA, DO: tt.do, CD: tt.cd})
 		opt := got.IsEdns0()
-		if !got.RecursionDesired || !got.AuthenticatedData || got.CheckingDisabled != tt.cd || opt == nil || opt.Do() != tt.do ||
-			opt.UDPSize() != 1232 || len(opt.Option) != 0 {
+		if !got.RecursionDesired || !got.AuthenticatedData || got.CheckingDisabled != tt.cd || opt == nil ||
+			opt.Do() != tt.do || opt.UDPSize() != 1232 || len(opt.Option) != 0 {
 			t.Errorf("DO %v, CD %v became\n%s", tt.do, tt.cd, got)
 		}
 	}
 }
 
-// TestUpstreamSays checks what of a reply is passed on besides its records.
-func TestUpstreamSays(t *testing.T) {
+// TestReplyFlags checks which parts of a reply are passed on besides its records.
+func TestReplyFlags(t *testing.T) {
 	f, _ := start(t, forward.Config{}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 		h := replies(t, 0, "good.example.org. 300 IN A 192.0.2.1")
 		if q.Question[0].Name == "bogus.example.org." {
@@ -170,7 +171,7 @@ func TestUpstreamSays(t *testing.T) {
 	}
 }
 
-// TestNoAnswers has replies that look like answers and are none.
+// TestNoAnswers has replies that resemble answers and are none.
 func TestNoAnswers(t *testing.T) {
 	changed := func(text string, change func(*dns.Msg)) handler {
 		return func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
@@ -195,8 +196,8 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
-// FuzzScrub has an upstream reply with anything that can be read. What comes out can be read too, and is about names that
-// lead from the question.
+// FuzzScrub has an upstream reply with any valid message. The result must be valid too, and only about names in the
+// chain from the question.
 func FuzzScrub(f *testing.F) {
 	for _, text := range []string{
 		"www.example.org. 300 IN A 192.0.2.1\nbank.example. 300 IN A 192.0.2.66",
@@ -234,7 +235,7 @@ func FuzzScrub(f *testing.F) {
 	})
 }
 
-// checkChain is a slower and simpler notion of what an answer may hold.
+// checkChain is a slower and simpler check of the records that an answer may have.
 func checkChain(t *testing.T, m *dns.Msg, do bool) {
 	t.Helper()
 	names := map[string]bool{"www.example.org.": true}

@@ -23,8 +23,8 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// sockets binds UDP and TCP to one port of the loopback interface. The system chooses one that is free for TCP; it may take
-// some tries until it is for UDP too.
+// sockets binds UDP and TCP to one port of the loopback interface. The system chooses a free TCP port; it may take some
+// tries until the same port is free for UDP too.
 func sockets(t *testing.T) (net.PacketConn, net.Listener, resolve.Server) {
 	t.Helper()
 	for range 20 {
@@ -41,7 +41,7 @@ func sockets(t *testing.T) (net.PacketConn, net.Listener, resolve.Server) {
 	return nil, nil, resolve.Server{}
 }
 
-// serve runs miekg's server on them.
+// serve runs a server of miekg/dns on the sockets.
 func serve(t *testing.T, p net.PacketConn, l net.Listener, h dns.HandlerFunc) {
 	t.Helper()
 	for _, s := range []*dns.Server{{PacketConn: p, Handler: h}, {Listener: l, Handler: h}} {
@@ -59,7 +59,7 @@ func serve(t *testing.T, p net.PacketConn, l net.Listener, h dns.HandlerFunc) {
 	}
 }
 
-// upstream is a resolver that knows some names, and falls silent when it is told to.
+// upstream is a resolver that knows some names, and can be silenced.
 type upstream struct {
 	t    *testing.T
 	mute atomic.Bool
@@ -138,14 +138,14 @@ func TestSocketsTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
 	p, l, s := sockets(t)
-	serve(t, p, tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}),
-		(&upstream{t: t}).serve)
+	certs := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+	serve(t, p, tls.NewListener(l, &tls.Config{Certificates: certs}), (&upstream{t: t}).serve)
 	s.Transport, s.Name = resolve.TLS, "dns.example.org"
 	f := run(t, forward.Config{Upstreams: []resolve.Server{s}, Roots: roots})
 	if diff := cmp.Diff(positive(0), ask(t, f, "www.example.org.", dns.TypeA)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// Trust is taken away: what is remembered stays, the rest fails.
+	// Without trusted roots the cache still answers, but other questions fail.
 	f.SetConfig(forward.Config{Upstreams: []resolve.Server{s}, Roots: x509.NewCertPool()})
 	if got := ask(t, f, "www.example.org.", dns.TypeA); got.Rcode != "NOERROR" {
 		t.Errorf("after the reload: %+v", got)
@@ -155,7 +155,7 @@ func TestSocketsTLS(t *testing.T) {
 	}
 }
 
-// TestForgery has a server on the path reply first, for another question and with the wrong id.
+// TestForgery has a server on the path that replies first, for another question and with the wrong ID.
 func TestForgery(t *testing.T) {
 	p, l, s := sockets(t)
 	serve(t, p, l, func(w dns.ResponseWriter, q *dns.Msg) {
@@ -175,7 +175,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestReload swaps configurations while questions are asked.
+// TestReload swaps configurations while questions arrive.
 func TestReload(t *testing.T) {
 	p, l, s := sockets(t)
 	serve(t, p, l, (&upstream{t: t}).serve)

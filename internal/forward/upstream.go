@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// probeTime is how long a probe may take. A resolver has the servers of the root at hand.
+	// probeTime is the timeout of a probe. A resolver has the name servers of the root in its cache.
 	probeTime = time.Second
-	// probeEvery is the pause between probes of an upstream that does not reply.
+	// probeEvery is the time between probes of an upstream that does not reply.
 	probeEvery = time.Second
-	// downAfter is how many probes in a row must fail: one alone may have been lost on the way.
+	// downAfter is how many probes in a row must fail: a single one may have been lost.
 	downAfter = 2
 )
 
-// upstream is a server to ask, and what is known of its health. Only probes decide on that: a question without a reply may
-// be the fault of the servers that the upstream asks itself, and clients can ask such questions on purpose.
+// upstream is a server and its health. Only probes decide about its health. A question without a reply may be the fault
+// of the servers that the upstream queries, and clients can send such questions on purpose.
 type upstream struct {
 	server resolve.Server
 	down   atomic.Bool
-	ctx    context.Context // of its probes
+	ctx    context.Context // context of its probes
 	stop   context.CancelFunc
 
 	mu      sync.Mutex // guards the following
 	probing bool
-	alive   time.Time // when a probe last got a reply
+	alive   time.Time // time of the last reply to a probe
 }
 
 func newUpstream(ctx context.Context, server resolve.Server) *upstream {
@@ -45,7 +45,8 @@ func (s *state) order() []*upstream {
 	return slices.DeleteFunc(slices.Clone(s.upstreams), func(u *upstream) bool { return u.down.Load() })
 }
 
-// suspect has an upstream probed that did not reply as it should, until it does; but not for every slow name anew.
+// suspect starts probes of an upstream that did not reply properly, until it replies. It does nothing if a probe got a
+// reply within probeEvery, so that slow names do not each cause a probe.
 func (f *Forwarder) suspect(u *upstream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -56,7 +57,7 @@ func (f *Forwarder) suspect(u *upstream) {
 	go f.probe(u)
 }
 
-// probe asks until there is a reply. Any will do: it is the path that is in doubt.
+// probe sends probes until there is a reply. Any reply counts, because only reachability is in doubt.
 func (f *Forwarder) probe(u *upstream) {
 	pause := time.NewTicker(probeEvery)
 	defer pause.Stop()
@@ -79,7 +80,7 @@ func (f *Forwarder) probe(u *upstream) {
 	}
 }
 
-// isAlive sends a probe, by the configuration of the moment: it may be that which was wrong.
+// isAlive sends a probe with the current configuration: the earlier configuration may have been wrong.
 func (f *Forwarder) isAlive(u *upstream) bool {
 	ctx, cancel := context.WithTimeout(u.ctx, probeTime)
 	defer cancel()

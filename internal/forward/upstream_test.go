@@ -19,7 +19,7 @@ import (
 
 type resolveServer = resolve.Server
 
-// TestNextUpstream says when another upstream is asked, and how long that takes.
+// TestNextUpstream checks when another upstream is queried, and how long that takes.
 func TestNextUpstream(t *testing.T) {
 	good := replies(t, 0, address)
 	one, two := "192.0.2.1", "192.0.2.2"
@@ -42,11 +42,14 @@ func TestNextUpstream(t *testing.T) {
 		{"all refuse", []handler{replies(t, dns.RcodeRefused, ""), replies(t, dns.RcodeRefused, "")},
 			failed(wire.EDENoReachable), []string{one, two}, 0},
 		{"none can be reached", []handler{broken, broken}, failed(wire.EDENetworkError), []string{one, two}, 0},
-		{"all silent", []handler{silent, silent}, failed(wire.EDENoReachable), []string{one, two, one, two, one}, 2 * time.Second},
+		{"all silent", []handler{silent, silent}, failed(wire.EDENoReachable), []string{one, two, one, two, one},
+			2 * time.Second},
 		{"the only one silent", []handler{silent}, failed(wire.EDENoReachable), []string{one, one, one}, 2 * time.Second},
-		{"first cannot be reached, second has found a forgery", []handler{broken, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus)},
+		{"first cannot be reached, second has found a forgery",
+			[]handler{broken, says(t, dns.RcodeServerFailure, dns.ExtendedErrorCodeDNSBogus)},
 			failed(int(dns.ExtendedErrorCodeDNSBogus)), []string{one, two}, 0},
-		{"each has its time", []handler{after(300*time.Millisecond, replies(t, dns.RcodeRefused, "")), after(300*time.Millisecond, good), good},
+		{"each has its time", []handler{after(300*time.Millisecond, replies(t, dns.RcodeRefused, "")),
+			after(300*time.Millisecond, good), good},
 			positive(0), []string{one, two}, 600 * time.Millisecond},
 		{"silent and failing", []handler{silent, replies(t, dns.RcodeServerFailure, "")}, failed(wire.EDENoReachable),
 			[]string{one, two, one, one}, 2 * time.Second},
@@ -75,7 +78,7 @@ func TestLostPacket(t *testing.T) {
 	})
 }
 
-// TestTCPOnce does not repeat itself where nothing gets lost.
+// TestTCPOnce checks that queries over TCP are not repeated.
 func TestTCPOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(1)
@@ -86,12 +89,12 @@ func TestTCPOnce(t *testing.T) {
 	})
 }
 
-// TestHealth has an upstream die and come back. Names differ, so that the cache does not help.
+// TestHealth has an upstream that goes down and comes back. Names differ, so that the cache does not answer.
 func TestHealth(t *testing.T) {
 	for _, dead := range []struct {
 		name string
 		handler
-		down time.Duration // from the first failure
+		down time.Duration // time from the first failure
 	}{{"silent", silent, 3 * time.Second}, {"broken", broken, 2 * time.Second}} {
 		t.Run(dead.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,13 +115,13 @@ func TestHealth(t *testing.T) {
 				}
 				asks("192.0.2.1")
 				n.set(server(1), dead.handler)
-				asks("192.0.2.1", "192.0.2.2") // not known to be down
+				asks("192.0.2.1", "192.0.2.2") // not known to be down yet
 				gauge(t, f, "192.0.2.1:53", 1)
 				time.Sleep(dead.down)
 				synctest.Wait()
 				gauge(t, f, "192.0.2.1:53", 0)
 				took(t, 0, func() { asks("192.0.2.2") })
-				n.set(server(1), replies(t, dns.RcodeRefused, "")) // whatever it says, it is there
+				n.set(server(1), replies(t, dns.RcodeRefused, "")) // any reply counts as alive
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
 				gauge(t, f, "192.0.2.1:53", 1)
@@ -134,7 +137,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestSlowNames asks for names whose servers are dead behind an upstream that is well. It must not be taken for down.
+// TestSlowNames looks up names whose servers are dead through a healthy upstream. The upstream must not count as down.
 func TestSlowNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, func(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
@@ -163,7 +166,7 @@ func TestSlowNames(t *testing.T) {
 	})
 }
 
-// TestAllDown fails at once when all upstreams are known to be down.
+// TestAllDown checks that questions fail at once when all upstreams are known to be down.
 func TestAllDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, silent, silent)
@@ -177,7 +180,7 @@ func TestAllDown(t *testing.T) {
 	})
 }
 
-// TestProbes counts them: one in a second, however many questions fail.
+// TestProbes counts the probes: one per second, however many questions fail.
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, n := start(t, forward.Config{}, silent)
@@ -192,7 +195,7 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// gather reads one metric.
+// gather returns the value of one metric.
 func gather(t *testing.T, f *forward.Forwarder, name, label string) float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
