@@ -10,14 +10,14 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// authority is the server of example.net, which says what the test wants.
+// authority is the name server of example.net, with records that the test sets.
 type authority struct {
 	addr string
 
 	mu      sync.Mutex // guards the following
 	records []dns.RR
-	broken  bool // says that it cannot answer
-	asked   int
+	broken  bool // answers SERVFAIL
+	queries int
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -28,14 +28,15 @@ func newAuthority(t *testing.T) *authority {
 		t.Fatal(err)
 	}
 	a.addr = l.Addr().String()
-	for _, s := range []*dns.Server{{PacketConn: conn, Handler: dns.HandlerFunc(a.serve)}, {Listener: l, Handler: dns.HandlerFunc(a.serve)}} {
+	for _, s := range []*dns.Server{{PacketConn: conn, Handler: dns.HandlerFunc(a.serve)},
+		{Listener: l, Handler: dns.HandlerFunc(a.serve)}} {
 		go func() { _ = s.ActivateAndServe() }()
 		t.Cleanup(func() { _ = s.Shutdown() })
 	}
 	return a
 }
 
-// set gives the zone these records and no others.
+// set replaces all records of the zone.
 func (a *authority) set(lines ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +50,7 @@ func (a *authority) set(lines ...string) {
 	}
 }
 
-func (a *authority) breaks(broken bool) {
+func (a *authority) setBroken(broken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.broken = broken
@@ -62,7 +63,7 @@ func (a *authority) serve(w dns.ResponseWriter, q *dns.Msg) {
 func (a *authority) answer(q *dns.Msg) *dns.Msg {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked++
+	a.queries++
 	m := new(dns.Msg).SetReply(q)
 	if a.broken {
 		m.Rcode = dns.RcodeServerFailure

@@ -14,8 +14,8 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestKill kills servers while their aliases are flattened, made and deleted. The next one has each ALIAS with what was made of
-// it, whole, and nothing of those that are gone.
+// TestKill kills servers while aliases are flattened, created and deleted. After a restart each ALIAS has all of its
+// flattened record sets, and nothing is left of deleted ones.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const cycles, aliases = 12, 40
@@ -24,11 +24,12 @@ func TestKill(t *testing.T) {
 	s := startServer(t, a.addr)
 	z := s.CreateZone("example.org.")
 	address := 0
-	turn := func() {
+	nextAddress := func() {
 		address++
-		a.set(fmt.Sprintf("cdn.example.net. 1 IN A 203.0.%d.%d", address/250, address%250+1), fmt.Sprintf("cdn.example.net. 1 IN AAAA 2001:db8::%d", address))
+		a.set(fmt.Sprintf("cdn.example.net. 1 IN A 203.0.%d.%d", address/250, address%250+1),
+			fmt.Sprintf("cdn.example.net. 1 IN AAAA 2001:db8::%d", address))
 	}
-	turn()
+	nextAddress()
 	for i := range aliases {
 		s.alias(z, fmt.Sprintf("a%d.example.org.", i), "cdn.example.net.")
 	}
@@ -37,23 +38,25 @@ func TestKill(t *testing.T) {
 		server.Eventually(t, "flattened aliases", func() bool { return s.answer("a0.example.org.", dns.TypeA) != "" })
 		var others sync.WaitGroup
 		others.Go(func() { churn(s, z) })
-		for began, d := time.Now(), 500*time.Millisecond+time.Duration(rnd.IntN(int(time.Second))); time.Since(began) < d; time.Sleep(50 * time.Millisecond) {
-			turn()
+		for began, d := time.Now(), 500*time.Millisecond+time.Duration(rnd.IntN(int(time.Second))); time.Since(
+			began) < d; time.Sleep(50 * time.Millisecond) {
+			nextAddress()
 		}
 		s.End(syscall.SIGKILL)
 		others.Wait()
 		s.Restart()
-		flattened += checkWhole(t, s, z)
+		flattened += checkZone(t, s, z)
 	}
 	if flattened < cycles*aliases {
 		t.Errorf("only %d aliases were seen flattened", flattened)
 	}
 }
 
-// churn makes and deletes an ALIAS until the server is gone.
+// churn creates and deletes an ALIAS until the server is gone.
 func churn(s *node, zone string) {
 	for i := 0; ; i++ {
-		code, out, err := s.do("POST", zone+"/recordsets", fmt.Sprintf(`{"name":"c%d.example.org.","type":"ALIAS","records":["cdn.example.net."]}`, i%5))
+		code, out, err := s.do("POST", zone+"/recordsets",
+			fmt.Sprintf(`{"name":"c%d.example.org.","type":"ALIAS","records":["cdn.example.net."]}`, i%5))
 		if err != nil {
 			return
 		}
@@ -66,11 +69,11 @@ func churn(s *node, zone string) {
 	}
 }
 
-// checkWhole compares what is transferred with the aliases that the API lists, and returns how many have addresses. Those of
-// the zone are flattened in the same commits, so all must have the same addresses, of both families.
-func checkWhole(t *testing.T, s *node, zone string) int {
+// checkZone compares a zone transfer with the aliases that the API lists, and returns how many have addresses. The
+// aliases of the zone are flattened in the same commits, so all must have the same addresses, of both families.
+func checkZone(t *testing.T, s *node, zone string) int {
 	t.Helper()
-	// Lookups begin when the server does; they change all of the zone at once, so one transfer is one state.
+	// Lookups begin when the server starts. They change the whole zone at once, so one transfer is one state.
 	records := s.transfer("example.org.")
 	have := map[string][]string{}
 	for _, rec := range records {
@@ -88,7 +91,8 @@ func checkWhole(t *testing.T, s *node, zone string) int {
 	one := ""
 	for name, addrs := range have {
 		text := strings.Join(addrs, " ")
-		if strings.HasPrefix(name, "c") { // made of what was known at that moment, which the others may get a commit later
+		// flattened with the addresses known at creation; the others may get them one commit later
+		if strings.HasPrefix(name, "c") {
 			text = one
 		}
 		if one == "" {

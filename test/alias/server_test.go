@@ -1,4 +1,6 @@
-// Package alias flattens ALIAS records by a started server, through an Unbound, from an authority that the tests script.
+// Package alias tests ALIAS records with a real server, an Unbound and a scripted authority.
+//
+// Start with TestUnbound in unbound_test.go: it follows one target through all its states.
 package alias
 
 import (
@@ -14,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// unbound starts a caching resolver that asks the authority, and returns its address.
+// unbound starts a caching resolver that queries the authority, and returns its address.
 func unbound(t *testing.T, a *authority) string {
 	t.Helper()
 	s := peers.Start(t, peers.Resolver(a.addr), nil, peers.Options{})
@@ -25,11 +27,11 @@ func unbound(t *testing.T, a *authority) string {
 	return s.Addr
 }
 
-// node is a server with the questions of this suite.
+// node is a server with the helpers of this suite.
 type node struct {
 	*server.Server
 	t      *testing.T
-	config string // all but the section transfer
+	config string // configuration without the section transfer
 }
 
 func startServer(t *testing.T, resolver string) *node {
@@ -39,7 +41,7 @@ func startServer(t *testing.T, resolver string) *node {
 	return &node{s, t, config}
 }
 
-// do makes a request; the error is the connection's.
+// do sends a request; the error is that of the connection.
 func (s *node) do(method, path, body string) (int, map[string]any, error) {
 	r, err := s.Call(method, path, body)
 	var out map[string]any
@@ -49,7 +51,7 @@ func (s *node) do(method, path, body string) (int, map[string]any, error) {
 	return r.Status, out, err
 }
 
-// must is do for what must succeed.
+// must sends a request that must succeed.
 func (s *node) must(method, path, body string) (out map[string]any) {
 	s.t.Helper()
 	s.Must(method, path, body, &out)
@@ -58,17 +60,18 @@ func (s *node) must(method, path, body string) (out map[string]any) {
 
 func (s *node) alias(zone, name, target string) string {
 	s.t.Helper()
-	out := s.must("POST", zone+"/recordsets", fmt.Sprintf(`{"name":%q,"type":"ALIAS","ttl":300,"records":[%q]}`, name, target))
+	out := s.must("POST", zone+"/recordsets",
+		fmt.Sprintf(`{"name":%q,"type":"ALIAS","ttl":300,"records":[%q]}`, name, target))
 	return zone + "/recordsets/" + out["id"].(string)
 }
 
-// answer is the answers to a question, in order.
+// answer returns the answers to a question, sorted.
 func (s *node) answer(name string, t uint16) string {
 	s.t.Helper()
 	return texts(s.Ask(name, t).Answer)
 }
 
-// texts is records as name, TTL and address, in order.
+// texts formats records as name, TTL and address, sorted.
 func texts(records []dns.RR) string {
 	var out []string
 	for _, rec := range records {
@@ -84,7 +87,7 @@ func texts(records []dns.RR) string {
 	return strings.Join(out, ", ")
 }
 
-// transfer is a whole zone.
+// transfer returns the records of a zone transfer.
 func (s *node) transfer(zone string) []dns.RR {
 	s.t.Helper()
 	tr := new(dns.Transfer)

@@ -10,12 +10,13 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestUnbound follows a target through a caching resolver: its first address, another one, an outage, an end of it, and a
-// return. What is served is the same in answers, transfers and exports.
+// TestUnbound follows a target through a caching resolver: its first address, a new one, an outage, its removal, and
+// the deletion of the ALIAS. Answers, transfers and exports have the same records.
 func TestUnbound(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.1", "cdn.example.net. 2 IN AAAA 2001:db8::1")
+	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.1",
+		"cdn.example.net. 2 IN AAAA 2001:db8::1")
 	s := startServer(t, unbound(t, a))
 	z := s.CreateZone("example.org.")
 	set := s.alias(z, "example.org.", "www.example.net.")
@@ -34,19 +35,21 @@ func TestUnbound(t *testing.T) {
 	}
 	sameEverywhere(t, s, z, first6+", "+first)
 
-	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.2", "cdn.example.net. 2 IN AAAA 2001:db8::1")
+	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN A 203.0.113.2",
+		"cdn.example.net. 2 IN AAAA 2001:db8::1")
 	server.Eventually(t, "the new address", served("example.org. 2 203.0.113.2", first6))
 
-	a.breaks(true)
+	a.setBroken(true)
 	server.Eventually(t, "a stale ALIAS", status("STALE"))
 	if !served("example.org. 2 203.0.113.2", first6)() {
 		t.Error("an outage changed what is served")
 	}
 	known := s.must("GET", set, "")["alias"].(map[string]any)
-	if known["cause"] == "" || known["next_attempt"] == nil || fmt.Sprint(known["chain"]) != "[example.org. www.example.net. cdn.example.net.]" {
+	if known["cause"] == "" || known["next_attempt"] == nil ||
+		fmt.Sprint(known["chain"]) != "[example.org. www.example.net. cdn.example.net.]" {
 		t.Errorf("known of it: %v", known)
 	}
-	a.breaks(false)
+	a.setBroken(false)
 	server.Eventually(t, "an active ALIAS again", status("ACTIVE"))
 
 	a.set("www.example.net. 3 IN CNAME cdn.example.net.", "cdn.example.net. 2 IN AAAA 2001:db8::1")
@@ -64,7 +67,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// Case 54: the same records with the same TTL in answers, transfers and exports, and nothing private on the wire.
+// sameEverywhere checks that answers, transfers and exports have the same records with the same TTL, and that transfers
+// have no private types.
 func sameEverywhere(t *testing.T, s *node, zone, want string) {
 	t.Helper()
 	records := s.transfer("example.org.")
@@ -94,6 +98,6 @@ func sameEverywhere(t *testing.T, s *node, zone, want string) {
 		t.Errorf("exported: %s, want %s", got, want)
 	}
 	if !strings.Contains(text, "; example.org. 300 IN ALIAS www.example.net.\n") {
-		t.Errorf("the export does not tell of the ALIAS:\n%s", text)
+		t.Errorf("the export does not mention the ALIAS:\n%s", text)
 	}
 }
