@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// createSecondary makes a SECONDARY zone, with a key of its own when there is one.
+// createSecondary creates a SECONDARY zone, with a key of its own if there is one.
 func (s *node) createSecondary(name, master string, k peers.Key) {
 	s.t.Helper()
 	z := s.call("POST", "/v2/zones", map[string]any{"name": name, "type": "SECONDARY", "masters": []string{master}}, 202)
@@ -23,7 +23,7 @@ func (s *node) createSecondary(name, master string, k peers.Key) {
 	s.zoneIDs[name] = z["id"].(string)
 	if k != noKey {
 		s.createKey(k, "ZONE", s.zoneIDs[name])
-		s.call("POST", "/v2/zones/"+s.zoneIDs[name]+"/tasks/xfr", nil, 202) // the first try was without the key
+		s.call("POST", "/v2/zones/"+s.zoneIDs[name]+"/tasks/xfr", nil, 202) // the first attempt was without the key
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *node) hasSerial(name string, want func() uint32) {
 	})
 }
 
-// TestFromNameplane has one of our servers follow another: AXFR, then IXFR after a NOTIFY, a restart, and the end of the master.
+// TestFromNameplane has one nameplane server follow another: AXFR, then IXFR after a NOTIFY, and restarts of both.
 func TestFromNameplane(t *testing.T) {
 	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
@@ -69,7 +69,7 @@ func followNameplane(t *testing.T, k peers.Key) {
 		t.Error("transferred_at is null")
 	}
 
-	// Told, it takes the difference at once; the SOA's refresh is an hour.
+	// After a NOTIFY the secondary transfers the difference at once; the refresh time of the SOA is an hour.
 	primary.reload(fmt.Sprintf("  secondaries: [{address: '%s', key: '%s'}]\n", second.DNS[0], k.Name))
 	primary.put(apex, "www", "A", "192.0.2.2", "192.0.2.3")
 	primary.put(apex, "new", "TXT", `"text"`)
@@ -80,19 +80,21 @@ func followNameplane(t *testing.T, k peers.Key) {
 	if n := second.Metric(`nameplane_secondary_transfers_total{kind="ixfr"}`); n == 0 {
 		t.Error("no difference was transferred")
 	}
-	primary.eventually("a zone that is ACTIVE at the primary", func() bool { return primary.zone(apex)["status"] == "ACTIVE" })
+	primary.eventually("a zone that is ACTIVE at the primary",
+		func() bool { return primary.zone(apex)["status"] == "ACTIVE" })
 
-	// What is copied is not changed here.
-	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/recordsets", map[string]any{"name": "x." + apex, "type": "A", "records": []string{"192.0.2.9"}}, 403)
+	// A SECONDARY zone cannot be changed here.
+	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/recordsets", map[string]any{"name": "x." + apex, "type": "A",
+		"records": []string{"192.0.2.9"}}, 403)
 	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/tasks/xfr", nil, 202)
 	primary.call("POST", "/v2/zones/"+primary.zoneIDs[apex]+"/tasks/xfr", nil, 400)
 
-	// A restart serves the copy at once, also when the master is away, and follows it again later.
+	// After a restart the secondary serves the copy at once, even without its master, and follows the master again later.
 	second.restart()
 	if got := answers(second.DNS[0], "new."+apex, dns.TypeTXT); got != `"text"` {
 		t.Errorf("after a restart new is %s", got)
 	}
-	// So does the master's journal outlive one.
+	// The master's journal survives a restart too.
 	primary.restart()
 	primary.put(apex, "after", "A", "192.0.2.4")
 	second.hasSerial(apex, newest)
@@ -101,21 +103,22 @@ func followNameplane(t *testing.T, k peers.Key) {
 	}
 }
 
-// bindPrimary starts a named with a zone that can be changed by nsupdate, and tells second of changes.
+// bindPrimary starts a named with a zone that nsupdate can change, and that notifies second of changes.
 func bindPrimary(t *testing.T, second string, k peers.Key) *peers.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "zone")
 	text := "$TTL 60\n@ SOA ns host 1 3600 5 8 60\n@ NS ns\nns A 192.0.2.53\nwww A 192.0.2.1\n"
-	for i := range 200 { // named sends a difference only when it is shorter than the zone
+	for i := range 200 { // named sends a difference only if it is smaller than the zone
 		text += fmt.Sprintf("n%d A 192.0.2.%d\n", i, i)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return peers.Start(t, peers.BIND(), []peers.Zone{{Name: apex, File: file}}, peers.Options{Update: true, Notify: second, Key: k})
+	return peers.Start(t, peers.BIND(), []peers.Zone{{Name: apex, File: file}}, peers.Options{Update: true, Notify: second,
+		Key: k})
 }
 
-// TestFromBIND follows a named: AXFR, IXFR, NOTIFY, and expiry when it is gone.
+// TestFromBIND follows a named: AXFR, IXFR, NOTIFY, and expiry when it is down.
 func TestFromBIND(t *testing.T) {
 	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
@@ -134,7 +137,8 @@ func followBIND(t *testing.T, k peers.Key) {
 	for i := range 3 {
 		host, port, _ := strings.Cut(named.Addr, ":")
 		cmd := exec.Command("nsupdate", "-t", "10")
-		cmd.Stdin = strings.NewReader(fmt.Sprintf("server %s %s\nzone %s\nupdate delete www.%s\nupdate add www.%s 60 A 192.0.2.%d\nsend\n", host, port, apex, apex, apex, 10+i))
+		cmd.Stdin = strings.NewReader(fmt.Sprintf("server %s %s\nzone %s\nupdate delete www.%s\n"+
+			"update add www.%s 60 A 192.0.2.%d\nsend\n", host, port, apex, apex, apex, 10+i))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("nsupdate: %v\n%s", err, out)
 		}
@@ -151,12 +155,16 @@ func followBIND(t *testing.T, k peers.Key) {
 	}
 }
 
-// expire: 8 seconds after the master was last heard of, as its SOA says, the zone is not served any more, and kept.
+// expire checks that the zone is not served 8 seconds after the last contact with the master, as its SOA says, but is
+// kept.
 func expire(t *testing.T, second *node, named *peers.Server) {
 	t.Helper()
 	named.Process.Stop()
 	second.call("POST", "/v2/zones/"+second.zoneIDs[apex]+"/tasks/xfr", nil, 202)
-	second.eventually("SERVFAIL of an expired zone", func() bool { return answers(second.DNS[0], "www."+apex, dns.TypeA) == "SERVFAIL" })
+	second.eventually("SERVFAIL of an expired zone", func() bool {
+		return answers(second.DNS[0], "www."+apex,
+			dns.TypeA) == "SERVFAIL"
+	})
 	if z := second.zone(apex); z["status"] != "ERROR" {
 		t.Errorf("an expired zone is %v", z["status"])
 	}

@@ -14,8 +14,8 @@ import (
 
 func sorted(s []string) []string { slices.Sort(s); return s }
 
-// TestSecondaries has all four servers follow two zones through changes, without and with TSIG: each change reaches all of
-// them by IXFR, and the API tells when.
+// TestSecondaries has all four servers follow two zones through changes, without and with TSIG. Each change reaches all
+// of them by IXFR, and the API reports when.
 func TestSecondaries(t *testing.T) {
 	t.Parallel()
 	for _, k := range []peers.Key{noKey, key} {
@@ -50,7 +50,8 @@ func follow(t *testing.T, k peers.Key) {
 	s.reload(config)
 	inSync(s, fleet, apex)
 
-	axfrs, ixfrs := s.Metric(`nameplane_transfers_total{kind="axfr",result="done"}`), s.Metric(`nameplane_transfers_total{kind="ixfr",result="done"}`)
+	axfrs, ixfrs := s.Metric(`nameplane_transfers_total{kind="axfr",result="done"}`),
+		s.Metric(`nameplane_transfers_total{kind="ixfr",result="done"}`)
 	const changes = 3
 	for i := range changes {
 		addr := fmt.Sprintf("192.0.2.%d", 10+i)
@@ -74,7 +75,7 @@ func follow(t *testing.T, k peers.Key) {
 	}
 }
 
-// startAll starts every secondary; each has the zones when it returns.
+// startAll starts every secondary. Each has the zones when startAll returns.
 func startAll(t *testing.T, s *node, zones []peers.Zone, k peers.Key) (fleet []*peers.Server) {
 	t.Helper()
 	for _, p := range peers.Secondaries() {
@@ -88,7 +89,8 @@ func inSync(s *node, fleet []*peers.Server, zone string) {
 	s.t.Helper()
 	want := serial(s.DNS[0], zone)
 	for _, f := range fleet {
-		s.eventually(fmt.Sprintf("serial %d of %s at %s", want, zone, f.Name), func() bool { return serial(f.Addr, zone) == want })
+		s.eventually(fmt.Sprintf("serial %d of %s at %s", want, zone, f.Name),
+			func() bool { return serial(f.Addr, zone) == want })
 	}
 }
 
@@ -97,8 +99,10 @@ func TestSecondariesHaveTheSame(t *testing.T) {
 	t.Parallel()
 	s := start(t, "  allow: [127.0.0.1]\n")
 	s.createZone(apex)
-	for _, set := range []string{"@ MX 10|mail.example.org.", "mail A 192.0.2.1", "mail AAAA 2001:db8::1", `txt TXT "with \"quotes\""`, "c CNAME mail.example.org.",
-		"_dns._udp SRV 0|0|53|mail.example.org.", "* A 192.0.2.9", "sub NS ns.sub.example.org.", "ns.sub A 192.0.2.8", `@ CAA 0|issue|"ca.test"`,
+	for _, set := range []string{"@ MX 10|mail.example.org.", "mail A 192.0.2.1", "mail AAAA 2001:db8::1",
+		`txt TXT "with \"quotes\""`, "c CNAME mail.example.org.",
+		"_dns._udp SRV 0|0|53|mail.example.org.", "* A 192.0.2.9", "sub NS ns.sub.example.org.", "ns.sub A 192.0.2.8",
+		`@ CAA 0|issue|"ca.test"`,
 		"h HTTPS 1|.|alpn=h2"} {
 		f := strings.SplitN(set, " ", 3)
 		s.put(apex, f[0], f[1], strings.ReplaceAll(f[2], "|", " "))
@@ -107,7 +111,8 @@ func TestSecondariesHaveTheSame(t *testing.T) {
 	for _, q := range []struct {
 		name string
 		typ  uint16
-	}{{"@", dns.TypeSOA}, {"@", dns.TypeNS}, {"@", dns.TypeMX}, {"@", dns.TypeCAA}, {"mail", dns.TypeA}, {"mail", dns.TypeAAAA}, {"txt", dns.TypeTXT}, {"c", dns.TypeCNAME},
+	}{{"@", dns.TypeSOA}, {"@", dns.TypeNS}, {"@", dns.TypeMX}, {"@", dns.TypeCAA}, {"mail", dns.TypeA},
+		{"mail", dns.TypeAAAA}, {"txt", dns.TypeTXT}, {"c", dns.TypeCNAME},
 		{"_dns._udp", dns.TypeSRV}, {"any.name", dns.TypeA}, {"h", dns.TypeHTTPS}, {"ns.sub", dns.TypeA}} {
 		name := apex
 		if q.name != "@" {

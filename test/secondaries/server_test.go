@@ -1,4 +1,7 @@
-// Package secondaries transfers zones between a started server and those that people run: BIND, Knot, NSD and PowerDNS.
+// Package secondaries tests zone transfers between a real server and BIND, Knot, NSD and PowerDNS.
+//
+// Start with TestSecondaries in secondaries_test.go for outgoing transfers, and with TestFromBIND in inbound_test.go
+// for incoming ones.
 package secondaries
 
 import (
@@ -23,12 +26,12 @@ var (
 	noKey peers.Key
 )
 
-// node is a server with the questions of this suite.
+// node is a server with the helpers of this suite.
 type node struct {
 	*server.Server
 	t       *testing.T
 	section string            // the section transfer of its configuration
-	zoneIDs map[string]string // by name
+	zoneIDs map[string]string // zone IDs by name
 }
 
 // start starts a server with a section transfer, and waits until it serves.
@@ -62,7 +65,7 @@ func (s *node) eventually(what string, ok func() bool) {
 	server.Eventually(s.t, what, ok)
 }
 
-// call makes a request for all projects, which must have this status, and returns the reply's body.
+// call sends a request for all projects, which must return this status, and returns the body of the reply.
 func (s *node) call(method, path string, body any, want int) map[string]any {
 	s.t.Helper()
 	r, err := s.Call(method, path, body, "X-Auth-All-Projects: true")
@@ -82,10 +85,11 @@ func (s *node) createZone(name string) {
 
 func (s *node) createKey(k peers.Key, scope, resource string) {
 	s.t.Helper()
-	s.call("POST", "/v2/tsigkeys", map[string]any{"name": k.Name, "algorithm": "hmac-sha256", "secret": k.Secret, "scope": scope, "resource_id": resource}, 201)
+	s.call("POST", "/v2/tsigkeys", map[string]any{"name": k.Name, "algorithm": "hmac-sha256", "secret": k.Secret,
+		"scope": scope, "resource_id": resource}, 201)
 }
 
-// put makes a record set what it is given.
+// put sets the data of a record set.
 func (s *node) put(zone, name, typ string, data ...string) {
 	s.t.Helper()
 	s.Run(append([]string{"record", "set", zone, name, typ}, data...)...)
@@ -102,7 +106,7 @@ func serial(addr, zone string) uint32 {
 	return 0
 }
 
-// answers are the data of a name at a server, sorted.
+// answers returns the data of a name at a server, sorted.
 func answers(addr, name string, typ uint16) string {
 	r, err := server.Ask(addr, name, typ)
 	if err != nil {

@@ -12,17 +12,18 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// signing is a key as dig and nsupdate want it.
+// signing formats a key for dig and nsupdate.
 func signing(k peers.Key) string { return "hmac-sha256:" + k.Name + ":" + k.Secret }
 
-// dig asks the server, and returns what dig prints.
+// dig queries the server, and returns the output of dig.
 func (s *node) dig(args ...string) string {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(s.DNS[0])
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	out, _ := exec.Command("dig", append([]string{"@" + host, "-p", port, "+tries=1", "+time=5"}, args...)...).CombinedOutput()
+	out, _ := exec.Command("dig", append([]string{"@" + host, "-p", port, "+tries=1", "+time=5"},
+		args...)...).CombinedOutput()
 	return string(out)
 }
 
@@ -39,7 +40,7 @@ func TestDig(t *testing.T) {
 		name string
 		key  peers.Key
 		args []string
-		want string // in what dig prints
+		want string // expected in the output of dig
 		not  string
 	}{
 		{"AXFR without a key", noKey, []string{apex, "AXFR"}, "Transfer failed", "192.0.2.1"},
@@ -67,7 +68,7 @@ func TestDig(t *testing.T) {
 	}
 }
 
-// nsupdate sends an update, and returns what it says; nothing when all went well.
+// nsupdate sends an update, and returns its output; empty: success.
 func (s *node) nsupdate(k peers.Key, lines ...string) string {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(s.DNS[0])
@@ -87,7 +88,7 @@ func (s *node) nsupdate(k peers.Key, lines ...string) string {
 	return string(out)
 }
 
-// TestNsupdate changes a zone with nsupdate. Nothing that is refused changes anything.
+// TestNsupdate changes a zone with nsupdate. A refused update changes nothing.
 func TestNsupdate(t *testing.T) {
 	wrong := peers.Key{Name: key.Name, Secret: "d3Jvbmcgd3Jvbmcgd3Jvbmcgd3Jvbmcgd3Jvbmcgd3I="}
 	other := peers.Key{Name: "other.example.", Secret: key.Secret}
@@ -102,19 +103,26 @@ func TestNsupdate(t *testing.T) {
 		key   peers.Key
 		lines []string
 		says  string
-		www   string // answers afterwards
+		www   string // answers after the update
 	}{
 		{"good", key, []string{"update add www.example.org. 60 A 192.0.2.2"}, "", "192.0.2.1 192.0.2.2"},
-		{"found by itself", key, []string{"zone example.org.", "update delete www.example.org. A 192.0.2.1"}, "", "192.0.2.2"},
+		{"with a zone", key, []string{"zone example.org.", "update delete www.example.org. A 192.0.2.1"}, "", "192.0.2.2"},
 		{"no key", noKey, []string{"update delete www.example.org."}, "REFUSED", "192.0.2.2"},
 		{"wrong secret", wrong, []string{"zone example.org.", "update delete www.example.org."}, "BADSIG", "192.0.2.2"},
-		{"another zone's key", other, []string{"zone example.org.", "update delete www.example.org."}, "REFUSED", "192.0.2.2"},
-		{"a set that is not there", key, []string{"prereq yxrrset www.example.org. AAAA", "update delete www.example.org."}, "NXRRSET", "192.0.2.2"},
-		{"a name that is there", key, []string{"prereq nxdomain www.example.org.", "update delete www.example.org."}, "YXDOMAIN", "192.0.2.2"},
-		{"a set that is there", key, []string{"prereq nxrrset www.example.org. A", "update delete www.example.org."}, "YXRRSET", "192.0.2.2"},
-		{"a name that is not there", key, []string{"prereq yxdomain no.example.org.", "update delete www.example.org."}, "NXDOMAIN", "192.0.2.2"},
-		{"outside", key, []string{"zone example.org.", "update add www.example.net. 60 A 192.0.2.3", "update delete www.example.org."}, "NOTZONE", "192.0.2.2"},
-		{"half of it cannot be", key, []string{"update delete www.example.org.", "update add example.org. 60 CNAME other.test."}, "", "NXDOMAIN"},
+		{"another zone's key", other, []string{"zone example.org.", "update delete www.example.org."}, "REFUSED",
+			"192.0.2.2"},
+		{"a set that is not there", key, []string{"prereq yxrrset www.example.org. AAAA", "update delete www.example.org."},
+			"NXRRSET", "192.0.2.2"},
+		{"a name that is there", key, []string{"prereq nxdomain www.example.org.", "update delete www.example.org."},
+			"YXDOMAIN", "192.0.2.2"},
+		{"a set that is there", key, []string{"prereq nxrrset www.example.org. A", "update delete www.example.org."},
+			"YXRRSET", "192.0.2.2"},
+		{"a name that is not there", key, []string{"prereq yxdomain no.example.org.", "update delete www.example.org."},
+			"NXDOMAIN", "192.0.2.2"},
+		{"outside", key, []string{"zone example.org.", "update add www.example.net. 60 A 192.0.2.3",
+			"update delete www.example.org."}, "NOTZONE", "192.0.2.2"},
+		{"half of it is invalid", key, []string{"update delete www.example.org.",
+			"update add example.org. 60 CNAME other.test."}, "", "NXDOMAIN"},
 		{"many at once", key, many(), "", "192.0.2.4"},
 	}
 	for _, tt := range tests {
@@ -130,7 +138,7 @@ func TestNsupdate(t *testing.T) {
 	}
 }
 
-// many is an update that is sent over TCP.
+// many returns an update that is too large for UDP.
 func many() []string {
 	lines := []string{"update add www.example.org. 60 A 192.0.2.4"}
 	for i := range 200 {
