@@ -1,4 +1,6 @@
-// Package words writes names, lists, numbers, durations and times as people write them in a sentence.
+// Package words formats names, lists, numbers, durations and times for sentences that people read.
+//
+// Start with List and Count for lists and plurals. Length formats durations, and Moment formats times.
 package words
 
 import (
@@ -10,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Name returns a name without its final dot; the root is ".".
+// Name returns a name without its final dot. The root is ".".
 func Name(n dnsname.Name) string {
 	if n.IsRoot() {
 		return "."
@@ -27,7 +29,7 @@ func List(words []string) string {
 	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 }
 
-// Each returns the words for each of a list of things.
+// Each returns word(x) for each element x of all.
 func Each[T any](all []T, word func(T) string) (out []string) {
 	for _, x := range all {
 		out = append(out, word(x))
@@ -35,7 +37,8 @@ func Each[T any](all []T, word func(T) string) (out []string) {
 	return out
 }
 
-// Some joins words like List. It counts those after the fifth if there are more than six, and returns "none" if there are none.
+// Some joins words like List. Of more than six words it shows five and counts the others. Without words it returns
+// "none".
 func Some(words []string) string {
 	const most = 6
 	switch n := len(words); {
@@ -50,7 +53,7 @@ func Some(words []string) string {
 // Count returns a number with its noun: "1 server", "2 servers".
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Verb(n, one, many)) }
 
-// Verb returns the form of a word that fits a number.
+// Verb returns one if n is 1, and many otherwise.
 func Verb(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -58,7 +61,7 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// All returns "Both servers" or "All 3 servers", for numbers larger than one.
+// All returns "Both servers" or "All 3 servers". n must be larger than 1.
 func All(n int, many string) string {
 	if n == 2 {
 		return "Both " + many
@@ -66,7 +69,7 @@ func All(n int, many string) string {
 	return fmt.Sprintf("All %d %s", n, many)
 }
 
-// Length returns a duration in its two largest units: "1 h 30 min". A second unit that is 0 is left out: "1 h".
+// Length returns a duration in its two largest units: "1 h 30 min". It leaves out a second unit that is 0: "1 h".
 func Length(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -93,10 +96,10 @@ func Length(d time.Duration) string {
 // Seconds returns a number of seconds, such as a TTL, in the form of Length.
 func Seconds(s uint32) string { return Length(time.Duration(s) * time.Second) }
 
-// Day returns the date of a moment.
+// Day returns the date of t in UTC.
 func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// Clock returns a moment as seen from now: with its date if that is not today's.
+// Clock returns t as a time of day in UTC, with the date if it is not today.
 func Clock(t, now time.Time) string {
 	if Day(t) == Day(now) {
 		return t.UTC().Format("15:04 UTC")
@@ -104,15 +107,16 @@ func Clock(t, now time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// By returns a moment that the reader waits for, in the form of Clock: rounded up to a whole minute, since before it is too early.
+// By returns a time that the reader waits for, in the form of Clock. It rounds up to a whole minute, so that the shown
+// time is never too early.
 func By(t, now time.Time) string { return Clock(wholeMinute(t), now) }
 
 func wholeMinute(t time.Time) time.Time {
 	return t.Add(time.Minute - time.Nanosecond).Truncate(time.Minute)
 }
 
-// Moment returns a moment as seen from now, and how far away it is: "14:32:00 UTC, in 41 min". On another day it has its date and
-// no seconds; one to come is rounded up to a whole minute.
+// Moment returns t with its distance from now: "14:32:00 UTC, in 41 min". On another day it shows the date instead of
+// the seconds, and rounds a future time up to a whole minute.
 func Moment(t, now time.Time) string {
 	text := t.UTC().Format("15:04:05 UTC")
 	if t.UTC().YearDay() != now.UTC().YearDay() || t.Sub(now).Abs() > 24*time.Hour {

@@ -36,7 +36,7 @@ func TestMoment(t *testing.T) {
 		{now.Add(-time.Minute), "13:50:00 UTC, 1 min ago"},
 		{now, "13:51:00 UTC, now"},
 		{now.Add(48 * time.Hour), "2026-01-03 13:51 UTC, in 2 days"},
-		{now.Add(48*time.Hour + time.Second), "2026-01-03 13:52 UTC, in 2 days"}, // a minute before it is not so yet
+		{now.Add(48*time.Hour + time.Second), "2026-01-03 13:52 UTC, in 2 days"}, // rounded up: one minute earlier is too early
 		{now.Add(-48*time.Hour - time.Second), "2025-12-30 13:50 UTC, 2 days ago"},
 	} {
 		if got := words.Moment(test.at, now); got != test.want {
@@ -49,10 +49,12 @@ func TestList(t *testing.T) {
 	seven := strings.Fields("a b c d e f g")
 	for _, tt := range []struct{ got, want string }{
 		{words.List(nil), ""}, {words.List(seven[:1]), "a"}, {words.List(seven), "a, b, c, d, e, f and g"},
-		{words.Some(nil), "none"}, {words.Some(seven[:6]), "a, b, c, d, e and f"}, {words.Some(seven), "a, b, c, d, e and 2 more"},
+		{words.Some(nil), "none"}, {words.Some(seven[:6]), "a, b, c, d, e and f"},
+		{words.Some(seven), "a, b, c, d, e and 2 more"},
 		{words.Count(1, "server", "servers"), "1 server"}, {words.Count(0, "server", "servers"), "0 servers"},
 		{words.All(2, "servers"), "Both servers"}, {words.All(3, "servers"), "All 3 servers"},
-		{words.Name(dnsname.Root), "."}, {words.Name(dnsname.MustParse("example.org")), "example.org"}, {words.Name(dnsname.Name{}), ""},
+		{words.Name(dnsname.Root), "."}, {words.Name(dnsname.MustParse("example.org")), "example.org"},
+		{words.Name(dnsname.Name{}), ""},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)
