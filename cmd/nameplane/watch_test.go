@@ -53,8 +53,8 @@ func TestWatchReached(t *testing.T) {
 		words       string
 		reached     bool
 	}{
-		{"the authority was not asked", "safe", facts(iterate.Unknown), of(past, safeat.Safe), "not yet at the authority: its servers could not be asked", false},
-		{"it does not exist", "authoritative", facts(iterate.NXDomain), of(past, safeat.Safe), "not yet at the authority: there are no such records of www.example.org", false},
+		{"the authority was not asked", "safe", facts(iterate.Unknown), of(past, safeat.Safe), "not yet at the authority: its servers could not be queried", false},
+		{"it does not exist", "authoritative", facts(iterate.NXDomain), of(past, safeat.Safe), "not yet at the authority: www.example.org has no such records", false},
 		{"it is there", "authoritative", facts(iterate.Answer), of(future, safeat.Soon, old), "www.example.org is as wanted at every server of its zone", true},
 		{"a resolver is late", "safe", facts(iterate.Answer), of(future, safeat.Soon, old), "late: Aland; safe at 2999-01-01 12:00:00 UTC", false},
 		{"one cannot reach the servers", "safe", facts(iterate.Answer), of(past, safeat.Undetermined, stale), "late: Cuba; when it is safe cannot be told", false},

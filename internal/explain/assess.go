@@ -12,26 +12,27 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Assessment is a resolver and how its answers compare with those of the authority.
+// Assessment is a resolver with its answers, each compared with those of the authority.
 type Assessment struct {
 	Cache
 	Answers []Assessed // one for each of Samples, in the same order
 }
 
-// Assessed is an answer of a resolver and how it compares with those of the authority.
+// Assessed is an answer of a resolver, compared with those of the authority.
 type Assessed struct {
 	Sample
 	State safeat.State
-	Left  uint32 // remaining TTL of the record set that decides the state; of a negative answer, that of its SOA
+	Left  uint32 // remaining TTL of the set that decides the state; for a negative answer, that of its SOA record
 	Known bool   // an earlier scan saw a set of this answer at the authority, which no longer has it
 
 	differs difference
 }
 
-// Assess compares what resolvers answered with what the authority answers. It is a function of Facts alone: a record that was
-// written by an earlier program gets the verdict of this one.
+// Assess compares the answers of resolvers with those of the authority. It depends on Facts alone, so that facts saved
+// by an earlier program get the verdict of this one.
 //
-// An answer is old only if nothing else explains it: not a filter, not an authority that answers by network or in turn.
+// An answer is old only if nothing else explains it: neither a filter, nor an authority that answers by client network
+// or rotates.
 func Assess(f *Facts) []Assessment {
 	a := newAuthority(f)
 	out := make([]Assessment, len(f.Caches))
@@ -55,17 +56,20 @@ const (
 	edeStaleNX  = 19
 )
 
-func (s Sample) said(codes ...uint16) bool {
+// hasError reports whether the answer has one of these extended error codes.
+func (s Sample) hasError(codes ...uint16) bool {
 	return slices.ContainsFunc(s.Errors, func(e iterate.EDE) bool { return slices.Contains(codes, e.Code) })
 }
 
-// SaysStale reports whether the resolver says that its answer has expired.
-func (s Sample) SaysStale() bool { return s.said(edeStale, edeStaleNX) }
+// SaysStale reports whether the resolver says that the TTL of its answer has expired (RFC 8767).
+func (s Sample) SaysStale() bool { return s.hasError(edeStale, edeStaleNX) }
 
-// SaysFiltered reports whether the resolver says that a filter made its answer.
-func (s Sample) SaysFiltered() bool { return s.said(edeBlocked, edeCensored, edeFiltered, edeForged) }
+// SaysFiltered reports whether the resolver says that its answer comes from a filter.
+func (s Sample) SaysFiltered() bool {
+	return s.hasError(edeBlocked, edeCensored, edeFiltered, edeForged)
+}
 
-// Version is a key for the question and the data of an answer, without its TTLs.
+// Version returns a key for the question and the data of an answer, without the TTLs.
 func (s Sample) Version() string {
 	var b strings.Builder
 	b.WriteString(s.Question.String())
@@ -75,11 +79,11 @@ func (s Sample) Version() string {
 	return b.String()
 }
 
-// authority is what the servers of the zones of a name and its aliases answer.
+// authority holds the answers of the authoritative servers for a name and its aliases.
 type authority struct {
 	*Facts
 	names  []dnsname.Name // the name and the targets of its aliases
-	varied func() bool    // servers answer differently on purpose
+	varied func() bool    // reports whether servers answer differently on purpose; computed once
 }
 
 func newAuthority(f *Facts) *authority {
@@ -93,10 +97,12 @@ func newAuthority(f *Facts) *authority {
 	return a
 }
 
+// assess finds the state of one answer. The order of the cases matters: what the resolver says about its answer comes
+// before a comparison, and every harmless explanation comes before Old.
 func (a *authority) assess(c Cache, s Sample) Assessed {
-	out := Assessed{Sample: s, Known: a.had(s.Sets)}
+	out := Assessed{Sample: s, Known: a.hadBefore(s.Sets)}
 	out.differs, out.Left = a.firstDifference(s)
-	alters := c.Filters || c.NoVote
+	mayAlter := c.Filters || c.NoVote
 	switch {
 	case s.Rcode == "":
 		out.State = safeat.Silent
@@ -105,18 +111,19 @@ func (a *authority) assess(c Cache, s Sample) Assessed {
 	case s.Rcode == "SERVFAIL":
 		out.State = safeat.Failed
 	case s.Rcode != "NOERROR" && s.Rcode != "NXDOMAIN":
-		out.State = safeat.Silent // REFUSED and the like say nothing about the cache
+		out.State = safeat.Silent // REFUSED and other errors say nothing about the cache
 	case s.SaysStale():
 		out.State = safeat.Stale
 	case out.differs == same:
 		out.State = safeat.Current
-	case out.differs == sinkhole, out.differs == nothing && (a.madeUp(s.SOA) || alters && !a.ofChain(s.SOA)):
+	case out.differs == sinkhole,
+		out.differs == nothing && (a.foreignDenial(s.SOA) || mayAlter && !a.denialFromChain(s.SOA)):
 		out.State = safeat.Filtered
 	case out.differs == nothing:
 		out.State = safeat.Negative
 	case !out.Known && (a.varied() || a.scoped(s.Question.Type)):
 		out.State = safeat.Current
-	case !out.Known && alters && out.differs == other:
+	case !out.Known && mayAlter && out.differs == other:
 		out.State = safeat.Filtered
 	default:
 		out.State = safeat.Old
@@ -124,19 +131,19 @@ func (a *authority) assess(c Cache, s Sample) Assessed {
 	return out
 }
 
-// difference is how an answer differs from those of the authority.
+// difference is the kind of difference between an answer and those of the authority.
 type difference int
 
 const (
 	same     difference = iota
 	other               // another target, or other data
-	part                // some of the records, where the authority always gives all
+	part                // only some of the records that the authority always returns
 	nothing             // no records at the end of the chain
-	sinkhole            // an address that leads nowhere
+	sinkhole            // an unspecified or loopback address, as filters return
 )
 
-// firstDifference follows the aliases of an answer to the first set that the authority does not have. It returns the remaining
-// TTL of that set; without a difference, the least TTL of all sets.
+// firstDifference follows the aliases of an answer to the first set that the authority does not have, and returns the
+// remaining TTL of that set. Without a difference it returns the lowest TTL of all sets.
 func (a *authority) firstDifference(s Sample) (difference, uint32) {
 	least := ^uint32(0)
 	name := s.Question.Name
@@ -168,7 +175,7 @@ func (a *authority) firstDifference(s Sample) (difference, uint32) {
 	return nothing, s.SOA.TTL
 }
 
-// sets calls yield with each set of a name and type that the authority was seen to have.
+// sets calls yield with each set for a name and type that any authoritative server returned.
 func (a *authority) sets(name dnsname.Name, t rr.Type, yield func(Set)) {
 	take := func(sets []Set) {
 		if s, ok := Find(sets, name, t); ok {
@@ -184,14 +191,14 @@ func (a *authority) sets(name dnsname.Name, t rr.Type, yield func(Set)) {
 	for _, o := range a.Outcomes {
 		take(o.Sets)
 	}
-	for _, h := range a.Chain { // a cache shows a DNAME as the CNAME that it makes (RFC 6672 section 3.1)
+	for _, h := range a.Chain { // a resolver shows a DNAME as the synthesised CNAME (RFC 6672 section 3.1)
 		if h.From == name && (t == rr.TypeCNAME || t == typeOf(h.Type)) {
 			yield(Set{Name: name, Type: t, TTL: h.TTL, Data: []string{h.To.String()}})
 		}
 	}
 }
 
-// has reports whether the authority was seen to have all records of a set.
+// has reports whether the authority has all records of a set.
 func (a *authority) has(set Set) bool {
 	known := map[string]bool{}
 	a.sets(set.Name, set.Type, func(s Set) {
@@ -202,14 +209,14 @@ func (a *authority) has(set Set) bool {
 	return !slices.ContainsFunc(set.Data, func(d string) bool { return !known[d] })
 }
 
-// gives reports whether the authority was seen to have exactly this set.
-func (a *authority) gives(set Set) (found bool) {
+// hasExactly reports whether an authoritative server returned exactly this set.
+func (a *authority) hasExactly(set Set) (found bool) {
 	a.sets(set.Name, set.Type, func(s Set) { found = found || slices.Equal(s.Data, set.Data) })
 	return found
 }
 
-// isWhole reports whether a set has all records that the authority has. A cache keeps sets whole: a part is a version from
-// before a record was added. Where servers differ, or give a part at a time, every part counts as whole.
+// isWhole reports whether a set has all records that the authority has. A cache stores whole sets, so a part of one is
+// a version from before a record was added. Where servers differ or rotate, every part counts as whole.
 func (a *authority) isWhole(set Set) bool {
 	var all []string
 	differ := false
@@ -220,38 +227,40 @@ func (a *authority) isWhole(set Set) bool {
 	return differ || len(set.Data) >= len(all)
 }
 
-// had reports whether an earlier scan saw one of the sets at the authority, which no longer has it.
-func (a *authority) had(sets []Set) bool {
+// hadBefore reports whether an earlier scan saw one of the sets at the authority, which no longer has it.
+func (a *authority) hadBefore(sets []Set) bool {
 	return slices.ContainsFunc(sets, func(set Set) bool {
 		return slices.ContainsFunc(a.Past, func(p Past) bool {
 			was, ok := Find(p.Sets, set.Name, set.Type)
 			return ok && slices.Equal(was.Data, set.Data)
-		}) && !a.gives(set)
+		}) && !a.hasExactly(set)
 	})
 }
 
-// isSinkhole reports whether data is an address that filters answer with.
+// isSinkhole reports whether data is an address that filters return for blocked names.
 func isSinkhole(data string) bool {
 	addr, err := netip.ParseAddr(data)
 	return err == nil && (addr.IsUnspecified() || addr.IsLoopback())
 }
 
-// madeUp reports whether a denial is of a zone that no name of the chain is in: a filter made it.
-func (a *authority) madeUp(soa *SOA) bool {
+// foreignDenial reports whether the SOA record of a denial belongs to a zone that contains no name of the chain. Only a
+// filter creates such a denial.
+func (a *authority) foreignDenial(soa *SOA) bool {
 	return soa != nil && !slices.ContainsFunc(a.names, func(n dnsname.Name) bool { return n.IsIn(soa.Owner) })
 }
 
-// ofChain reports whether a denial is of a zone that the answer comes from.
-func (a *authority) ofChain(soa *SOA) bool {
+// denialFromChain reports whether the SOA record of a denial belongs to a zone of the chain.
+func (a *authority) denialFromChain(soa *SOA) bool {
 	return soa != nil && (soa.Owner == a.Zone ||
 		slices.ContainsFunc(a.Chain, func(h Hop) bool { return h.Zone == soa.Owner }) ||
 		slices.ContainsFunc(a.Outcomes, func(o Outcome) bool { return o.Zone == soa.Owner }))
 }
 
-// scoped reports whether a server says that its answer for a type is for some networks only (RFC 7871 section 7.2.1).
+// scoped reports whether a server limits its answer for a type to some client networks (RFC 7871 section 7.2.1).
 func (a *authority) scoped(t rr.Type) bool {
 	return slices.ContainsFunc(a.Answers, func(answer Answer) bool {
-		return answer.Question.Type == t && answer.Class == iterate.Answer && slices.Contains(a.names, answer.Question.Name) &&
+		return answer.Question.Type == t && answer.Class == iterate.Answer &&
+			slices.Contains(a.names, answer.Question.Name) &&
 			slices.ContainsFunc(answer.Evidence, func(id int) bool {
 				v, ok := a.view(id)
 				return ok && v.ECS.IsValid() && v.ECS.Bits() > 0
@@ -259,7 +268,7 @@ func (a *authority) scoped(t rr.Type) bool {
 	})
 }
 
-// view is the reply of an exchange, if there is one.
+// view returns the parsed reply of an exchange.
 func (a *authority) view(id int) (iterate.View, bool) {
 	if id < 0 || id >= len(a.Exchanges) {
 		return iterate.View{}, false
@@ -268,13 +277,14 @@ func (a *authority) view(id int) (iterate.View, bool) {
 	return v, err == nil
 }
 
-// manyVersions is how many different answers that no authority gives here show that it answers by network: a change leaves one
-// older version behind, two changes leave two.
+// manyVersions is the number of different unknown answers that shows an authority that answers by network. One change
+// leaves one older version in caches, and two changes leave two.
 const manyVersions = 3
 
-// reconcile compares answers of different resolvers that the authority did not give here. They are current if there are too many
-// versions, or if a resolver was seen to fetch one: then the authority gives it there. An answer that only the name of a filtering
-// resolver makes suspicious is no filter's if a resolver without a filter has it.
+// reconcile compares answers of different resolvers that the authority did not give here. They are current if there are
+// too many versions, or if a resolver has just fetched one: then the authority gives that answer to that network. An
+// answer that is suspected only because its resolver filters does not come from the filter if a resolver without a
+// filter has it too.
 func (a *authority) reconcile(all []Assessment) {
 	old, fetched, count := map[string]bool{}, map[string]bool{}, map[iterate.Question]int{}
 	each := func(do func(s *Assessed, version string)) {
@@ -304,12 +314,14 @@ func (a *authority) reconcile(all []Assessment) {
 	})
 }
 
-// Suspected reports whether only the name of the resolver says that a filter made the answer. It may be an older one.
+// Suspected reports whether the answer counts as filtered only because its resolver is known to filter. It may also be
+// an older answer.
 func (s Assessed) Suspected() bool {
-	return s.State == safeat.Filtered && len(s.Errors) == 0 && s.Rcode == "NOERROR" && len(s.Sets) > 0 && s.differs != sinkhole
+	return s.State == safeat.Filtered && len(s.Errors) == 0 && s.Rcode == "NOERROR" && len(s.Sets) > 0 &&
+		s.differs != sinkhole
 }
 
-// justFetched reports whether a resolver that did not have an answer came back with one that has the whole TTL.
+// justFetched reports whether a resolver had nothing cached, and then returned an answer with the full TTL.
 func (a *authority) justFetched(s *Assessed) bool {
 	if !a.missed(s.Sample) {
 		return false
@@ -322,7 +334,7 @@ func (a *authority) justFetched(s *Assessed) bool {
 	})
 }
 
-// missed reports whether the resolver, asked without recursion right before, had nothing.
+// missed reports whether the resolver had nothing cached when it was queried without recursion just before.
 func (a *authority) missed(s Sample) bool {
 	if len(s.Evidence) == 0 || s.Evidence[0] < 0 || s.Evidence[0] >= len(a.Exchanges) {
 		return false
@@ -333,13 +345,14 @@ func (a *authority) missed(s Sample) bool {
 			continue
 		}
 		v, ok := a.view(id)
-		denies := v.Rcode == "NXDOMAIN" || slices.ContainsFunc(v.Authority, func(r iterate.Record) bool { return r.Type == rr.TypeSOA })
+		denies := v.Rcode == "NXDOMAIN" ||
+			slices.ContainsFunc(v.Authority, func(r iterate.Record) bool { return r.Type == rr.TypeSOA })
 		return ok && !v.RD && len(v.Answer) == 0 && v.Rcode != "REFUSED" && !denies
 	}
 	return false
 }
 
-// Find returns the set of a name and type.
+// Find returns the set for a name and type.
 func Find(sets []Set, name dnsname.Name, t rr.Type) (Set, bool) {
 	i := slices.IndexFunc(sets, func(s Set) bool { return s.Name == name && s.Type == t })
 	if i < 0 {

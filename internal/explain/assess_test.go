@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// gave is a resolver that gave an address for a time.
+// gave returns a resolver that answered with these addresses and this remaining TTL.
 func gave(ttl uint32, data ...string) explain.Cache {
 	return cached(0, set(www, rr.TypeA, ttl, data...))
 }
@@ -23,7 +23,7 @@ func filters(c explain.Cache) explain.Cache {
 	return c
 }
 
-// reply is an exchange of a question for www with a server.
+// reply returns an exchange with a server: a query for www, and the reply that edit changes.
 func reply(t *testing.T, at string, edit func(*dns.Msg)) iterate.Exchange {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion(www+".", dns.TypeA)
@@ -33,10 +33,11 @@ func reply(t *testing.T, at string, edit func(*dns.Msg)) iterate.Exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return iterate.Exchange{Server: netip.MustParseAddr(at), Question: ask(www), Try: 1, Class: iterate.Answer, Reply: wire}
+	return iterate.Exchange{Server: netip.MustParseAddr(at), Question: ask(www), Try: 1, Class: iterate.Answer,
+		Reply: wire}
 }
 
-// TestAssess: what makes an answer old, and what does not.
+// TestAssess checks which answers of resolvers are old, and which differences have another explanation.
 func TestAssess(t *testing.T) {
 	const resolver = "192.0.2.201"
 	tests := []struct {
@@ -56,37 +57,40 @@ func TestAssess(t *testing.T) {
 			f.Outcomes[0].Sets[0].Data = []string{newWeb, oldWeb}
 			f.Caches = []explain.Cache{gave(20, newWeb)}
 		}, "current"},
-		{"nowhere", func(f *explain.Facts) { f.Caches = []explain.Cache{gave(20, "0.0.0.0")} }, "filtered"},
+		{"a sinkhole address", func(f *explain.Facts) { f.Caches = []explain.Cache{gave(20, "0.0.0.0")} }, "filtered"},
 		{"a denial of another zone", func(f *explain.Facts) {
 			f.Caches = []explain.Cache{cached(60)}
 			f.Caches[0].Samples[0].SOA.Owner = name("blocked.example.net")
 		}, "filtered"},
-		{"a denial of a zone above by a filter", func(f *explain.Facts) {
+		{"a denial of the parent zone by a filter", func(f *explain.Facts) {
 			f.Caches = []explain.Cache{filters(cached(60)), cached(60)}
 			f.Caches[0].Samples[0].SOA.Owner = name("org")
 		}, "filtered negative"},
-		{"a filter has another address", func(f *explain.Facts) { f.Caches = []explain.Cache{filters(gave(20, oldWeb))} }, "filtered"},
+		{"a filter has another address", func(f *explain.Facts) {
+			f.Caches = []explain.Cache{filters(gave(20, oldWeb))}
+		}, "filtered"},
 		{"a filter and another resolver have it", func(f *explain.Facts) {
 			f.Caches = []explain.Cache{filters(gave(20, oldWeb)), gave(20, oldWeb)}
 		}, "old old"},
 		{"a filter has what an earlier scan saw", func(f *explain.Facts) {
-			f.Past = []explain.Past{look(0, set(www, rr.TypeA, 300, oldWeb))}
+			f.Past = []explain.Past{scanned(0, set(www, rr.TypeA, 300, oldWeb))}
 			f.Caches = []explain.Cache{filters(gave(20, oldWeb))}
 		}, "old"},
-		{"the servers answer in turn", func(f *explain.Facts) {
+		{"the servers rotate", func(f *explain.Facts) {
 			f.Answers[0].Others = [][]explain.Set{{set(www, rr.TypeA, 300, "203.0.113.5")}}
 			f.Caches = []explain.Cache{gave(20, oldWeb)}
 		}, "current"},
 		{"the same, but an earlier scan saw it", func(f *explain.Facts) {
 			f.Answers[0].Others = [][]explain.Set{{set(www, rr.TypeA, 300, "203.0.113.5")}}
-			f.Past = []explain.Past{look(0, set(www, rr.TypeA, 300, oldWeb))}
+			f.Past = []explain.Past{scanned(0, set(www, rr.TypeA, 300, oldWeb))}
 			f.Caches = []explain.Cache{gave(20, oldWeb)}
 		}, "old"},
 		{"a server says that its answer is for some networks", func(f *explain.Facts) {
 			f.Exchanges = []iterate.Exchange{reply(t, "192.0.2.1", func(m *dns.Msg) {
 				m.SetEdns0(1232, false)
-				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: 24, SourceScope: 24,
-					Address: netip.MustParseAddr("198.51.100.0").AsSlice()}}
+				m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_SUBNET{Code: dns.EDNS0SUBNET, Family: 1, SourceNetmask: 24,
+					SourceScope: 24,
+					Address:     netip.MustParseAddr("198.51.100.0").AsSlice()}}
 			})}
 			f.Answers[0].Evidence = []int{0}
 			f.Caches = []explain.Cache{gave(20, oldWeb)}
@@ -106,7 +110,8 @@ func TestAssess(t *testing.T) {
 		{"a resolver that had something before", func(f *explain.Facts) {
 			full := reply(t, resolver, func(m *dns.Msg) {
 				m.RecursionDesired = false
-				m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: www + ".", Rrtype: dns.TypeA, Class: 1}, A: netip.MustParseAddr(oldWeb).AsSlice()}}
+				m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: www + ".", Rrtype: dns.TypeA, Class: 1},
+					A: netip.MustParseAddr(oldWeb).AsSlice()}}
 			})
 			f.Exchanges = []iterate.Exchange{full, reply(t, resolver, func(*dns.Msg) {})}
 			f.Caches = []explain.Cache{gave(300, oldWeb)}
@@ -133,15 +138,17 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestAssessCodes: what resolvers say about their answers comes first.
+// TestAssessCodes checks that response codes and extended errors count before any comparison of data.
 func TestAssessCodes(t *testing.T) {
 	tests := []struct {
 		rcode string
 		code  uint16
 		want  safeat.State
 	}{
-		{"", 0, safeat.Silent}, {"REFUSED", 0, safeat.Silent}, {"SERVFAIL", 0, safeat.Failed}, {"SERVFAIL", 15, safeat.Filtered},
-		{"NOERROR", 3, safeat.Stale}, {"NXDOMAIN", 19, safeat.Stale}, {"NXDOMAIN", 16, safeat.Filtered}, {"NOERROR", 4, safeat.Filtered},
+		{"", 0, safeat.Silent}, {"REFUSED", 0, safeat.Silent}, {"SERVFAIL", 0, safeat.Failed},
+		{"SERVFAIL", 15, safeat.Filtered},
+		{"NOERROR", 3, safeat.Stale}, {"NXDOMAIN", 19, safeat.Stale}, {"NXDOMAIN", 16, safeat.Filtered},
+		{"NOERROR", 4, safeat.Filtered},
 		{"NOERROR", 22, safeat.Current},
 	}
 	for _, tt := range tests {

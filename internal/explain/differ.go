@@ -11,15 +11,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Manner is in which way answers differ.
+// Manner is the reason why answers differ.
 type Manner string
 
-// The manners. Only Divided is a fault for certain.
+// The manners. Only Divided is certainly a fault.
 const (
-	Divided  Manner = "divided"  // servers of one zone have different records
-	Computed Manner = "computed" // servers of one version of the zone have different addresses: each makes its own answer
-	ByPlace  Manner = "by place" // a server answers by the network that it is asked for
-	Rotating Manner = "rotating" // a server gives some of a larger set in turn
+	Divided   Manner = "divided"  // servers of one zone have different records
+	Computed  Manner = "computed" // servers with the same serial have different addresses: each computes its own answer
+	ByNetwork Manner = "by place" // a server answers by client network (EDNS Client Subnet)
+	Rotating  Manner = "rotating" // a server returns parts of a larger set in rotation
 )
 
 // Difference is how the answers of a zone's servers to one question differ.
@@ -30,17 +30,18 @@ type Difference struct {
 	Groups   []Group          `json:"groups"`
 }
 
-// Group is what some servers say.
+// Group is one answer, and the servers that give it.
 type Group struct {
 	Class    iterate.Class  `json:"class"`
 	Data     []string       `json:"data,omitempty"`
 	Servers  []netip.Addr   `json:"servers"`
-	Subnets  []netip.Prefix `json:"subnets,omitempty"` // that it was said for
+	Subnets  []netip.Prefix `json:"subnets,omitempty"` // the client subnets that got this answer
 	Serials  []uint32       `json:"serials,omitempty"`
 	Evidence []int          `json:"evidence,omitempty"`
 }
 
-// Differences finds where authoritative answers differ, and tells apart what is meant to from what is not.
+// Differences returns the questions to which authoritative servers give different answers, and whether that is
+// intended.
 func Differences(f *Facts) (out []Difference) {
 	type key struct {
 		zone dnsname.Name
@@ -58,7 +59,7 @@ func Differences(f *Facts) (out []Difference) {
 		}
 	}
 	for _, k := range order {
-		for _, d := range differ(denials(asked[k])) {
+		for _, d := range differ(classifyDenials(asked[k])) {
 			d.Zone, d.Question = k.zone, k.q
 			out = append(out, d)
 		}
@@ -66,22 +67,23 @@ func Differences(f *Facts) (out []Difference) {
 	return out
 }
 
-// dividedAt reports whether servers that do not differ on purpose have different records of a name and type.
+// dividedAt reports whether servers have different records for a name and type, and not on purpose.
 func dividedAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
 		return d.Manner == Divided && d.Question.Name == name && (d.Question.Type == t || t == rr.TypeCNAME)
 	})
 }
 
-// turnsAt reports whether servers give some of a larger set of records of a name and type in turn.
-func turnsAt(f *Facts, name dnsname.Name, t rr.Type) bool {
+// rotatesAt reports whether servers return parts of a larger set of records for a name and type in rotation.
+func rotatesAt(f *Facts, name dnsname.Name, t rr.Type) bool {
 	return slices.ContainsFunc(Differences(f), func(d Difference) bool {
 		return d.Manner == Rotating && d.Question.Name == name && d.Question.Type == t
 	})
 }
 
-// denials gives denials without an SOA record, of which it cannot be told what they deny, the class that those with one have.
-func denials(answers []Answer) []Answer {
+// classifyDenials gives negative answers without an SOA record the class of those that have one. Without the SOA record
+// it is not known whether they deny the name or the type.
+func classifyDenials(answers []Answer) []Answer {
 	class := iterate.NoData
 	if slices.ContainsFunc(answers, func(a Answer) bool { return a.Class == iterate.NXDomain }) {
 		class = iterate.NXDomain
@@ -94,23 +96,25 @@ func denials(answers []Answer) []Answer {
 	return answers
 }
 
+// differ returns the differences between the answers to one question. Rotation and answers by client network are found
+// first. What they do not explain is Divided or Computed.
 func differ(answers []Answer) (out []Difference) {
 	plain := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return a.Subnet.IsValid() })
-	turns := slices.ContainsFunc(answers, rotates)
-	place := !turns && byPlace(answers)
+	rotating := slices.ContainsFunc(answers, rotates)
+	byNetwork := !rotating && differByNetwork(answers)
 	groups := group(plain)
 	switch {
-	case turns:
+	case rotating:
 		out = append(out, Difference{Manner: Rotating, Groups: group(answers)})
-	case place:
-		out = append(out, Difference{Manner: ByPlace, Groups: group(answers)})
+	case byNetwork:
+		out = append(out, Difference{Manner: ByNetwork, Groups: group(answers)})
 	}
 	manner := Divided
 	switch {
 	case len(groups) < 2:
 		return out
-	case denies(groups), turns && strange(plain):
-	case turns || place:
+	case someDeny(groups), rotating && outsidePool(plain):
+	case rotating || byNetwork:
 		return out
 	case !oneVersion(groups):
 	case overlap(groups):
@@ -121,16 +125,17 @@ func differ(answers []Answer) (out []Difference) {
 	return append(out, Difference{Manner: manner, Groups: groups})
 }
 
-// computable reports whether servers make records of a type while they are asked: addresses, because they follow an ALIAS
-// themselves, or send users to a place near to them. What people write is the same in one version of a zone.
+// computable reports whether servers may compute records of a type at query time: addresses, because the server
+// resolves an ALIAS or selects a location near the user. All other types are written by people and are the same for one
+// serial.
 func computable(t rr.Type) bool { return t == rr.TypeA || t == rr.TypeAAAA || t == typeHTTPS }
 
 const typeHTTPS = rr.Type(65)
 
-// said is the data that an answer has for its question: of the type asked for, or the alias in its place.
-func (a Answer) said() []string { return said(a.Question, a.Sets) }
+// data returns the data that answers the question: of the queried type, or of the alias at the name.
+func (a Answer) data() []string { return dataFor(a.Question, a.Sets) }
 
-func said(q iterate.Question, sets []Set) (out []string) {
+func dataFor(q iterate.Question, sets []Set) (out []string) {
 	for _, s := range sets {
 		if s.Name != q.Name || s.Type != q.Type && s.Type != rr.TypeCNAME {
 			continue
@@ -146,19 +151,19 @@ func said(q iterate.Question, sets []Set) (out []string) {
 	return out
 }
 
-// rotates reports whether a server was seen to give other data the next time.
+// rotates reports whether a server gave other data when it was queried again.
 func rotates(a Answer) bool {
 	return slices.ContainsFunc(a.Others, func(sets []Set) bool {
-		now, then := a.said(), said(a.Question, sets)
+		now, then := a.data(), dataFor(a.Question, sets)
 		return len(now) > 0 && len(then) > 0 && !slices.Equal(now, then)
 	})
 }
 
-// byPlace reports whether one server gives different data for different networks.
-func byPlace(answers []Answer) bool {
+// differByNetwork reports whether one server gives different data for different client networks.
+func differByNetwork(answers []Answer) bool {
 	for i, a := range answers {
 		for _, b := range answers[i+1:] {
-			if a.Server == b.Server && a.Subnet != b.Subnet && a.Class == b.Class && !slices.Equal(a.said(), b.said()) {
+			if a.Server == b.Server && a.Subnet != b.Subnet && a.Class == b.Class && !slices.Equal(a.data(), b.data()) {
 				return true
 			}
 		}
@@ -166,38 +171,38 @@ func byPlace(answers []Answer) bool {
 	return false
 }
 
-// strange reports whether a server that was not seen to rotate gives only data that those which do never gave.
-func strange(answers []Answer) bool {
+// outsidePool reports whether a server that does not rotate gives only data that no rotating server gave.
+func outsidePool(answers []Answer) bool {
 	pool := map[string]bool{}
 	for _, a := range answers {
 		if !rotates(a) {
 			continue
 		}
 		for _, sets := range append(a.Others, a.Sets) {
-			for _, d := range said(a.Question, sets) {
+			for _, d := range dataFor(a.Question, sets) {
 				pool[d] = true
 			}
 		}
 	}
 	return slices.ContainsFunc(answers, func(a Answer) bool {
-		return !rotates(a) && !slices.ContainsFunc(a.said(), func(d string) bool { return pool[d] })
+		return !rotates(a) && !slices.ContainsFunc(a.data(), func(d string) bool { return pool[d] })
 	})
 }
 
-// denies reports whether some say that there is nothing.
-func denies(groups []Group) bool {
+// someDeny reports whether some servers deny the records and others have them.
+func someDeny(groups []Group) bool {
 	return slices.ContainsFunc(groups, func(g Group) bool { return g.Class != groups[0].Class })
 }
 
-// oneVersion reports whether all have an answer from the same version of the zone.
+// oneVersion reports whether all groups answer from the same serial of the zone.
 func oneVersion(groups []Group) bool {
 	return !slices.ContainsFunc(groups, func(g Group) bool {
 		return len(g.Serials) != 1 || g.Serials[0] == 0 || g.Serials[0] != groups[0].Serials[0] || g.Class != iterate.Answer
 	})
 }
 
-// overlap reports whether the groups look like parts of one set. In one version of the zone, a record that is not shown is not
-// a record that is not there.
+// overlap reports whether every two groups share a record, as parts of one larger set do. With the same serial, a
+// record that a server leaves out still exists.
 func overlap(groups []Group) bool {
 	for i, g := range groups {
 		for _, h := range groups[i+1:] {
@@ -209,10 +214,10 @@ func overlap(groups []Group) bool {
 	return true
 }
 
-// group puts together who says the same, what most say first.
+// group collects the servers that give the same answer. The answer of most servers comes first.
 func group(answers []Answer) (out []Group) {
 	for _, a := range answers {
-		data := a.said()
+		data := a.data()
 		i := slices.IndexFunc(out, func(g Group) bool { return g.Class == a.Class && slices.Equal(g.Data, data) })
 		if i < 0 {
 			i = len(out)
@@ -231,7 +236,8 @@ func group(answers []Answer) (out []Group) {
 		g.Evidence = append(g.Evidence, a.Evidence...)
 	}
 	slices.SortStableFunc(out, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(len(b.Servers), len(a.Servers)), strings.Compare(strings.Join(a.Data, " "), strings.Join(b.Data, " ")))
+		return cmp.Or(cmp.Compare(len(b.Servers), len(a.Servers)),
+			strings.Compare(strings.Join(a.Data, " "), strings.Join(b.Data, " ")))
 	})
 	return out
 }

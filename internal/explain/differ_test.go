@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
+// again adds different data that the server gave to a repeated query.
 func again(a explain.Answer, data ...string) explain.Answer {
 	a.Others = append(a.Others, []explain.Set{set(www, rr.TypeA, 300, data...)})
 	return a
@@ -41,25 +42,38 @@ func TestDifferences(t *testing.T) {
 		{"others", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "b")}, "divided"},
 		{"others, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b")}, "computed"},
 		{"others, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "b")}, "divided"},
-		{"other texts, of one version", []explain.Answer{typed(answer(one, 42, "a"), rr.TypeTXT), typed(answer(two, 42, "b"), rr.TypeTXT)}, "divided"},
+		{"other texts, of one version",
+			[]explain.Answer{typed(answer(one, 42, "a"), rr.TypeTXT), typed(answer(two, 42, "b"), rr.TypeTXT)}, "divided"},
 		{"a part, of one version", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "a", "b")}, "rotating"},
 		{"a part, of another version", []explain.Answer{answer(one, 42, "a"), answer(two, 41, "a", "b")}, "divided"},
-		{"a part, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "a", "b")}, "divided"},
+		{"a part, of versions that are not known", []explain.Answer{answer(one, 0, "a"), answer(two, 0, "a", "b")},
+			"divided"},
 		{"none at one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NXDomain)}, "divided"},
-		{"none of the type at one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NoData)}, "divided"},
-		{"a denial without SOA at one", []explain.Answer{classed(answer(one, 42), iterate.NXDomain), classed(answer(two, 42), iterate.NoSOA)}, ""},
-		{"denials of the type without SOA at one", []explain.Answer{classed(answer(one, 42), iterate.NoSOA), classed(answer(two, 42), iterate.NoData)}, ""},
-		{"a denial without SOA at one, and an answer", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NoSOA)}, "divided"},
+		{"none of the type at one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NoData)},
+			"divided"},
+		{"a denial without SOA at one",
+			[]explain.Answer{classed(answer(one, 42), iterate.NXDomain), classed(answer(two, 42), iterate.NoSOA)}, ""},
+		{"denials of the type without SOA at one",
+			[]explain.Answer{classed(answer(one, 42), iterate.NoSOA), classed(answer(two, 42), iterate.NoData)}, ""},
+		{"a denial without SOA at one, and an answer",
+			[]explain.Answer{answer(one, 42, "a"), classed(answer(two, 42), iterate.NoSOA)}, "divided"},
 		{"no reply of one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 0), iterate.Timeout)}, ""},
 		{"refused by one", []explain.Answer{answer(one, 42, "a"), classed(answer(two, 0), iterate.LameRefused)}, ""},
-		{"in turn", []explain.Answer{again(answer(one, 42, "a"), "b"), again(answer(two, 42, "b"), "a")}, "rotating"},
-		{"in turn, one seen once", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 42, "b")}, "rotating"},
-		{"in turn, and one with other data", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 41, "c")}, "rotating divided"},
-		{"in turn, and one denies", []explain.Answer{again(answer(one, 42, "a"), "b"), classed(answer(two, 41), iterate.NXDomain)}, "rotating divided"},
-		{"by place", []explain.Answer{from(answer(one, 42, "a"), "192.0.2.0/24"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "by place"},
-		{"by place, and servers differ", []explain.Answer{answer(one, 42, "a"), answer(two, 42, "b"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "by place"},
-		{"the same for all places", []explain.Answer{answer(one, 42, "a"), from(answer(one, 42, "a"), "198.51.100.0/24")}, ""},
-		{"by place and in turn", []explain.Answer{again(answer(one, 42, "a"), "b"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "rotating"},
+		{"rotating", []explain.Answer{again(answer(one, 42, "a"), "b"), again(answer(two, 42, "b"), "a")}, "rotating"},
+		{"rotating, one seen once", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 42, "b")}, "rotating"},
+		{"rotating, and one with other data", []explain.Answer{again(answer(one, 42, "a"), "b"), answer(two, 41, "c")},
+			"rotating divided"},
+		{"rotating, and one denies",
+			[]explain.Answer{again(answer(one, 42, "a"), "b"), classed(answer(two, 41), iterate.NXDomain)}, "rotating divided"},
+		{"by network", []explain.Answer{from(answer(one, 42, "a"), "192.0.2.0/24"),
+			from(answer(one, 42, "b"), "198.51.100.0/24")}, "by place"},
+		{"by network, and servers differ",
+			[]explain.Answer{answer(one, 42, "a"), answer(two, 42, "b"), from(answer(one, 42, "b"), "198.51.100.0/24")},
+			"by place"},
+		{"the same for all networks", []explain.Answer{answer(one, 42, "a"), from(answer(one, 42, "a"), "198.51.100.0/24")},
+			""},
+		{"by network and rotating",
+			[]explain.Answer{again(answer(one, 42, "a"), "b"), from(answer(one, 42, "b"), "198.51.100.0/24")}, "rotating"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,19 +8,20 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// ParseExpect reads "A=192.0.2.1". The data becomes what a server's is written as, so that the two can be compared: an address in its
-// shortest form, names in small letters and with their last dot, and text in quotes.
+// ParseExpect parses an expected record such as "A=192.0.2.1". It normalises the data to the form that answers of
+// servers have, so that both can be compared: addresses in their shortest form, names in lower case with the final dot,
+// and text in quotes.
 func ParseExpect(text string) (Set, error) {
 	word, data, ok := strings.Cut(text, "=")
 	if !ok {
-		return Set{}, errors.New("must be TYPE=DATA")
+		return Set{}, errors.New("must have the form TYPE=DATA")
 	}
 	var set Set
 	if err := set.Type.UnmarshalText([]byte(word)); err != nil {
 		return Set{}, err
 	}
 	if !set.Type.IsData() {
-		return Set{}, fmt.Errorf("%s is no type of records", set.Type)
+		return Set{}, fmt.Errorf("%s is not a record type", set.Type)
 	}
 	if set.Type == rr.TypeTXT && data != "" && !strings.Contains(data, `"`) {
 		data = quoted(data)
@@ -33,7 +34,7 @@ func ParseExpect(text string) (Set, error) {
 	return set, nil
 }
 
-// quoted is text as the strings of a TXT record, none of which can be longer than 255 octets.
+// quoted returns text as the quoted strings of a TXT record, each at most 255 bytes long (RFC 1035 §3.3).
 func quoted(text string) string {
 	const most = 255
 	var out []string

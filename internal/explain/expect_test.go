@@ -28,7 +28,8 @@ func TestParseExpect(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", text, set.Data, err, want)
 		}
 	}
-	for _, text := range []string{"", "A", "A=", "A=192.0.2.01", "A=2001:db8::1", "AAAA=192.0.2.1", "A=www.example.org", "ANY=x", "NOSUCH=x", "MX=mail.example.org", "CNAME=a..b"} {
+	for _, text := range []string{"", "A", "A=", "A=192.0.2.01", "A=2001:db8::1", "AAAA=192.0.2.1", "A=www.example.org",
+		"ANY=x", "NOSUCH=x", "MX=mail.example.org", "CNAME=a..b"} {
 		if set, err := explain.ParseExpect(text); err == nil {
 			t.Errorf("%s: %+v, want an error", text, set)
 		}

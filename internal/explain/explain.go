@@ -1,14 +1,16 @@
-// Package explain holds what is known of a domain name, what follows from it, and how it is reported.
+// Package explain defines the facts about a domain name, and derives from them which answers are old and when a change
+// is visible to everyone.
 //
-// Facts are gathered first, by package gather: plain data, in which every question and reply is, so that a file of them is
-// all that is needed to judge again. Package check judges: each check is a function of Facts. Package report makes a Report of
-// Facts and Findings, and writes it.
+// Start with Facts in facts.go: package gather fills it, and it holds every query and reply, so that a saved file is
+// enough to repeat the analysis. Assess in assess.go compares resolvers with the authority, Differences in differ.go
+// compares the servers of a zone, and Safe in safe.go computes when everyone sees the new answer. Package check turns
+// Facts into Findings, and package report prints both.
 //
-// What could not be found out is unknown, and never wrong. Answers that differ on purpose, by place, in turn, or because a
-// resolver filters, are never called old.
+// Two rules hold everywhere. A value that could not be determined is unknown, never wrong. An answer is never called
+// old if it differs on purpose: by client network, by rotation, or because a resolver filters.
 package explain
 
-// Kind is what was asked for.
+// Kind is the command that collected the facts.
 type Kind string
 
 // The kinds.
@@ -26,10 +28,10 @@ const (
 	Unasked Fact = ""
 	Yes     Fact = "yes"
 	No      Fact = "no"
-	Unknown Fact = "unknown" // asked, without a reply that tells
+	Unknown Fact = "unknown" // asked, but the replies do not decide it
 )
 
-// Probe is a question about the conduct of a server, and what came of it.
+// Probe is the result of one test of a server's behaviour.
 type Probe struct {
 	Fact     Fact   `json:"fact,omitempty"`
 	Detail   string `json:"detail,omitempty"`

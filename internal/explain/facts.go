@@ -13,51 +13,55 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Schema is the version of the form of Facts. Those of version 1 are read as they are: they also had verdicts of the program
-// that wrote them in their samples, which Assess replaces.
+// Schema is the version of the JSON form of Facts. Version 1 is still accepted: its samples also held the verdicts of
+// the program that wrote the file, which Assess now computes again.
 const (
 	Schema  = "nameplane.facts/2"
 	Schema1 = "nameplane.facts/1"
 )
 
-// Facts are everything that was found out about a name, and how.
+// Facts holds everything that was learned about a name, with the evidence.
 type Facts struct {
 	Schema     string        `json:"schema"`
 	Kind       Kind          `json:"kind"`
-	Input      string        `json:"input"`             // as it was typed
-	Trimmed    []string      `json:"trimmed,omitempty"` // what of the input is not a part of the name: "https://", ":443"
+	Input      string        `json:"input"`             // the name as the user typed it
+	Trimmed    []string      `json:"trimmed,omitempty"` // parts of Input that are not in the name: "https://", ":443"
 	Name       dnsname.Name  `json:"name"`
 	Types      []rr.Type     `json:"types,omitempty"`
-	At         time.Time     `json:"at"` // when asking began; all durations count from here
+	At         time.Time     `json:"at"` // time of the first query; all durations count from here
 	Took       time.Duration `json:"took"`
 	Vantage    Vantage       `json:"vantage"`
 	Queries    int           `json:"queries"`
-	Unfinished []string      `json:"unfinished,omitempty"` // limits that kept it from being complete; what is missing is unknown
+	Unfinished []string      `json:"unfinished,omitempty"` // limits that stopped the scan early; missing facts are unknown
 
-	Domain        dnsname.Name            `json:"domain"`                  // to be registered: one label below its public suffix; zero for a suffix itself
-	Owner         dnsname.Name            `json:"owner,omitzero"`          // the same by the private suffixes: who controls it, as with github.io
-	Zone          dnsname.Name            `json:"zone,omitzero"`           // that the name is in; zero: not found
-	Registrations []registry.Registration `json:"registrations,omitempty"` // of the domain, and of those that its servers and aliases are in
+	// Domain is the registrable domain, one label below its public suffix; zero if Name is itself a public suffix.
+	Domain dnsname.Name `json:"domain"`
+	// Owner is the same by the private suffixes, such as github.io: the customer's part of the name.
+	Owner dnsname.Name `json:"owner,omitzero"`
+	Zone  dnsname.Name `json:"zone,omitzero"` // the zone that contains the name; zero if it was not found
+	// Registrations are those of Domain, and of the domains of its nameservers and alias targets.
+	Registrations []registry.Registration `json:"registrations,omitempty"`
 
-	Zones    []iterate.Zone  `json:"zones,omitempty"` // from the root on; a zone comes behind its parent
-	Servers  []Server        `json:"servers,omitempty"`
-	Answers  []Answer        `json:"answers,omitempty"`
-	Outcomes []Outcome       `json:"outcomes,omitempty"`
-	Chain    []Hop           `json:"chain,omitempty"`
-	Denials  []Denial        `json:"denials,omitempty"`
-	Primary  *Primary        `json:"primary,omitempty"` // nil: not looked up
-	Wildcard *Wildcard       `json:"wildcard,omitempty"`
-	Settled  time.Duration   `json:"settled,omitempty"` // after how long servers with an older version of a zone were asked again; 0: not
-	Notes    []iterate.Note  `json:"notes,omitempty"`
-	Secure   []secure.Result `json:"secure,omitempty"` // of each type asked for
-	Near     []Near          `json:"near,omitempty"`   // names that exist, if this one does not
-	Caches   []Cache         `json:"caches,omitempty"`
+	Zones    []iterate.Zone `json:"zones,omitempty"` // from the root down; a zone follows its parent
+	Servers  []Server       `json:"servers,omitempty"`
+	Answers  []Answer       `json:"answers,omitempty"`
+	Outcomes []Outcome      `json:"outcomes,omitempty"`
+	Chain    []Hop          `json:"chain,omitempty"`
+	Denials  []Denial       `json:"denials,omitempty"`
+	Primary  *Primary       `json:"primary,omitempty"` // nil: not looked up
+	Wildcard *Wildcard      `json:"wildcard,omitempty"`
+	// delay before servers with an older serial were queried again; 0: none were
+	Settled time.Duration   `json:"settled,omitempty"`
+	Notes   []iterate.Note  `json:"notes,omitempty"`
+	Secure  []secure.Result `json:"secure,omitempty"` // the DNSSEC result for each queried type
+	Near    []Near          `json:"near,omitempty"`   // similar names that exist, if this one does not
+	Caches  []Cache         `json:"caches,omitempty"`
 
-	Expect    []Set              `json:"expect,omitempty"`    // what the asker says there should be
-	PlanNS    []dnsname.Name     `json:"planNS,omitempty"`    // nameservers that the asker is about to change to
-	Change    bool               `json:"change,omitempty"`    // the asker is about to change the records, or has done so
-	Past      []Past             `json:"past,omitempty"`      // what earlier looks have seen, the latest first
-	Exchanges []iterate.Exchange `json:"exchanges,omitempty"` // evidence: everything that was asked, in the order of time
+	Expect    []Set              `json:"expect,omitempty"`    // records that the user expects
+	PlanNS    []dnsname.Name     `json:"planNS,omitempty"`    // nameservers that the user plans to change to
+	Change    bool               `json:"change,omitempty"`    // the user changed the records, or is about to
+	Past      []Past             `json:"past,omitempty"`      // results of earlier scans, the latest first
+	Exchanges []iterate.Exchange `json:"exchanges,omitempty"` // the evidence: all queries and replies, in order of time
 }
 
 // ZoneAt returns the zone with a name, or nil if the walk did not find it.
@@ -69,14 +73,15 @@ func (f *Facts) ZoneAt(name dnsname.Name) *iterate.Zone {
 	return &f.Zones[i]
 }
 
-// Vantage is from where was asked.
+// Vantage describes the machine and the network that the queries were sent from.
 type Vantage struct {
-	Name        string        `json:"name"` // "here", "lab"
-	IPv4        Fact          `json:"ipv4"`
-	IPv6        Fact          `json:"ipv6"`
-	NoRoute     []string      `json:"noRoute,omitempty"`    // families that this machine has no way for, "IPv6": their addresses were not asked
-	Intercepted Probe         `json:"intercepted,omitzero"` // somebody on the way answers for every address
-	Skew        time.Duration `json:"skew,omitempty"`       // how far the clock is ahead of others, as far as was seen
+	Name string `json:"name"` // "here", "lab"
+	IPv4 Fact   `json:"ipv4"`
+	IPv6 Fact   `json:"ipv6"`
+	// address families without a route, such as "IPv6"; these were not queried
+	NoRoute     []string      `json:"noRoute,omitempty"`
+	Intercepted Probe         `json:"intercepted,omitzero"` // a device on the network path answers for every address
+	Skew        time.Duration `json:"skew,omitempty"`       // how far the clock is ahead of the servers' clocks
 	SkewKnown   bool          `json:"skewKnown,omitempty"`
 }
 
@@ -84,12 +89,12 @@ type Vantage struct {
 type Set struct {
 	Name dnsname.Name `json:"name"`
 	Type rr.Type      `json:"type"`
-	TTL  uint32       `json:"ttl"`            // the least of its records'
+	TTL  uint32       `json:"ttl"`            // the lowest TTL of its records
 	Data []string     `json:"data"`           // in presentation form, sorted
-	TTLs []uint32     `json:"ttls,omitempty"` // if they are not all the same (RFC 2181 §5.2 forbids that)
+	TTLs []uint32     `json:"ttls,omitempty"` // the TTLs, if they differ (RFC 2181 §5.2 forbids that)
 }
 
-// SOA is a start of authority.
+// SOA is the content of an SOA record.
 type SOA struct {
 	Owner   dnsname.Name `json:"owner"`
 	TTL     uint32       `json:"ttl"`
@@ -100,130 +105,133 @@ type SOA struct {
 	Retry   uint32       `json:"retry"`
 	Expire  uint32       `json:"expire"`
 	Minimum uint32       `json:"minimum"`
-	Count   int          `json:"count,omitempty"` // of SOA records in the answer, if not one
+	Count   int          `json:"count,omitempty"` // number of SOA records in the answer, if not one
 }
 
-// Server is one address as a server of one zone, and its conduct.
+// Server is one address of a nameserver of one zone, with the results of the tests of its behaviour.
 type Server struct {
 	Zone   dnsname.Name   `json:"zone"`
 	Host   dnsname.Name   `json:"host"`
 	Addr   netip.Addr     `json:"addr"`
-	Listed []string       `json:"listed"` // who lists it: "parent", "child"
-	Class  iterate.Class  `json:"class"`  // of its reply to the SOA of the zone; iterate.Unknown if it was not asked
+	Listed []string       `json:"listed"` // where the NS record is: "parent", "child", "plan"
+	Class  iterate.Class  `json:"class"`  // class of the reply to the SOA query; iterate.Unknown if none was sent
 	Health iterate.Health `json:"health"`
 	Sent   int            `json:"sent"`
 	Lost   int            `json:"lost"`
 	RTT    time.Duration  `json:"rtt,omitempty"` // median
 	SOA    *SOA           `json:"soa,omitempty"`
-	Was    uint32         `json:"was,omitempty"` // its serial at first, if it came to another version of the zone meanwhile
+	Was    uint32         `json:"was,omitempty"` // its first serial, if the zone changed during the scan
 	NSID   string         `json:"nsid,omitempty"`
 
 	TCP         Probe `json:"tcp,omitzero"`         // replies over TCP
-	EDNS        Probe `json:"edns,omitzero"`        // knows EDNS
+	EDNS        Probe `json:"edns,omitzero"`        // supports EDNS
 	EDNSVersion Probe `json:"ednsVersion,omitzero"` // replies BADVERS to version 1
 	EDNSOption  Probe `json:"ednsOption,omitzero"`  // ignores options that it does not know
 	EDNSFlag    Probe `json:"ednsFlag,omitzero"`    // ignores flags that it does not know
-	Truncation  Probe `json:"truncation,omitzero"`  // keeps to the size that it is given
+	Truncation  Probe `json:"truncation,omitzero"`  // respects the UDP size of the query
 	Case        Probe `json:"case,omitzero"`        // echoes the case of names
-	Source      Probe `json:"source,omitzero"`      // replies from the address that was asked
+	Source      Probe `json:"source,omitzero"`      // replies from the address that was queried
 	Types       Probe `json:"types,omitzero"`       // replies to types that it does not know, or that are new
-	Recursion   Probe `json:"recursion,omitzero"`   // resolves names of others for strangers
-	Transfer    Probe `json:"transfer,omitzero"`    // gives the whole zone to strangers
+	Recursion   Probe `json:"recursion,omitzero"`   // is an open resolver
+	Transfer    Probe `json:"transfer,omitzero"`    // allows zone transfers to anyone
 	Limits      Probe `json:"limits,omitzero"`      // was seen to limit the rate of replies
-	NegativeSOA Probe `json:"negativeSOA,omitzero"` // negative answers have their SOA
-	Referral    int   `json:"referral,omitempty"`   // octets of its largest referral
+	NegativeSOA Probe `json:"negativeSOA,omitzero"` // negative answers contain the SOA record
+	Referral    int   `json:"referral,omitempty"`   // size of its largest referral, in bytes
 	Evidence    []int `json:"evidence,omitempty"`
 }
 
-// Primary is the server that the SOA of the zone names as the one that changes are made at, looked up.
+// Primary is the primary server that the SOA record of the zone names (MNAME), and what a lookup of it found.
 type Primary struct {
-	Name     dnsname.Name  `json:"name"`
-	Addrs    []netip.Addr  `json:"addrs,omitempty"`
-	Alias    bool          `json:"alias,omitempty"`
-	Missing  bool          `json:"missing,omitempty"` // there is no such name, or it has no address
-	Class    iterate.Class `json:"class"`             // of its reply to the SOA of the zone; iterate.Unknown if it was not asked
+	Name    dnsname.Name `json:"name"`
+	Addrs   []netip.Addr `json:"addrs,omitempty"`
+	Alias   bool         `json:"alias,omitempty"`
+	Missing bool         `json:"missing,omitempty"` // the name does not exist, or has no address
+	// class of the reply to the SOA query; iterate.Unknown if none was sent
+	Class    iterate.Class `json:"class"`
 	Evidence []int         `json:"evidence,omitempty"`
 }
 
-// Answer is what one server of a zone says to one question.
+// Answer is the reply of one server of a zone to one question.
 type Answer struct {
 	Question iterate.Question `json:"question"`
 	Zone     dnsname.Name     `json:"zone"`
 	Server   netip.Addr       `json:"server"`
-	Subnet   netip.Prefix     `json:"subnet,omitzero"` // that was sent with it (RFC 7871)
+	Subnet   netip.Prefix     `json:"subnet,omitzero"` // the client subnet sent with the query (RFC 7871)
 	Class    iterate.Class    `json:"class"`
-	Sets     []Set            `json:"sets,omitempty"`   // of the answer section, signatures left out
-	Others   [][]Set          `json:"others,omitempty"` // what else it said when it was asked again, if it differs
-	SOA      *SOA             `json:"soa,omitempty"`    // of a negative answer
-	Serial   uint32           `json:"serial,omitempty"` // of the zone at this server
+	Sets     []Set            `json:"sets,omitempty"`   // the answer section without signatures
+	Others   [][]Set          `json:"others,omitempty"` // different answers to repeated queries
+	SOA      *SOA             `json:"soa,omitempty"`    // the SOA record of a negative answer
+	Serial   uint32           `json:"serial,omitempty"` // the serial of the zone at this server
 	Evidence []int            `json:"evidence,omitempty"`
 }
 
-// Outcome is what the question for one type led to.
+// Outcome is the final result of the query for one type, after all aliases.
 type Outcome struct {
 	Type   rr.Type       `json:"type"`
 	Result iterate.Class `json:"result"` // answer, nodata, nxdomain, unknown
 	End    dnsname.Name  `json:"end"`    // the last name of the chain
-	Zone   dnsname.Name  `json:"zone"`   // that it is in
+	Zone   dnsname.Name  `json:"zone"`   // the zone that contains End
 	Sets   []Set         `json:"sets,omitempty"`
-	Plain  iterate.Class `json:"plain,omitempty"` // without QNAME minimisation, if that was tried
+	Plain  iterate.Class `json:"plain,omitempty"` // the result without QNAME minimisation, if it was tried
 }
 
-// Hop is a link of the chain of aliases.
+// Hop is one alias (CNAME or DNAME) of a chain.
 type Hop struct {
 	iterate.Link
-	Servers int          `json:"servers"` // that were asked for it
-	Agree   int          `json:"agree"`   // that have this target
+	Servers int          `json:"servers"` // number of servers that were queried for it
+	Agree   int          `json:"agree"`   // number of servers that have this target
 	Domain  dnsname.Name `json:"domain"`  // the registrable domain of the target
 }
 
-// Denial is how a zone says that something does not exist.
+// Denial is a negative answer of a zone: how it says that a name or type does not exist.
 type Denial struct {
 	Zone     dnsname.Name  `json:"zone"`
 	Asked    dnsname.Name  `json:"asked"`
 	Class    iterate.Class `json:"class"` // nxdomain, nodata, no-soa
-	TTL      uint32        `json:"ttl"`   // of the SOA that came with it
+	TTL      uint32        `json:"ttl"`   // TTL of the SOA record in the reply
 	Minimum  uint32        `json:"minimum"`
 	Ranges   safeat.Ranges `json:"ranges,omitempty"`
 	NSECTTL  uint32        `json:"nsecTTL,omitempty"`
-	Covers   []string      `json:"covers,omitempty"` // the range of names of its NSEC record: from, to
+	Covers   []string      `json:"covers,omitempty"` // the two ends of the range in its NSEC record
 	Evidence []int         `json:"evidence,omitempty"`
 }
 
-// Wildcard is what became of a name that nobody can have made.
+// Wildcard is the result for a random name, which can only exist through a wildcard record.
 type Wildcard struct {
 	Asked    dnsname.Name  `json:"asked"`
 	Class    iterate.Class `json:"class"`
-	Same     bool          `json:"same"` // it has the same records as the name
+	Same     bool          `json:"same"` // the random name has the same records as Name
 	Sets     []Set         `json:"sets,omitempty"`
 	Evidence []int         `json:"evidence,omitempty"`
 }
 
-// Near is a name like one that does not exist, which an authority was seen to have.
+// Near is an existing name that is similar to the queried name, which does not exist. Reports suggest it to the user.
 type Near struct {
 	Name     dnsname.Name `json:"name"`
-	How      string       `json:"how"` // it is like it
+	How      string       `json:"how"` // in which respect it is similar: NearSpelling or NearDoubled
 	Evidence []int        `json:"evidence,omitempty"`
 }
 
-// How names are like others.
+// The values of Near.How.
 const (
 	NearSpelling = "spelling"
-	NearDoubled  = "doubled" // it has the name of the zone in it twice
+	NearDoubled  = "doubled" // the name contains the name of the zone twice
 )
 
-// Cache is one recursive resolver and what it holds.
+// Cache is one recursive resolver and its answers.
 type Cache struct {
-	ID       string        `json:"id"`
-	Operator string        `json:"operator"`
-	Region   string        `json:"region,omitempty"`
-	Addr     netip.Addr    `json:"addr"`
-	Local    bool          `json:"local,omitempty"`   // the one that this machine uses
-	Filters  bool          `json:"filters,omitempty"` // says of itself that it does
-	NoVote   bool          `json:"noVote,omitempty"`  // its answers are shown and not counted: it filters, or they may be altered on the way
-	Flush    string        `json:"flush,omitempty"`   // page on which its cache can be emptied
+	ID       string     `json:"id"`
+	Operator string     `json:"operator"`
+	Region   string     `json:"region,omitempty"`
+	Addr     netip.Addr `json:"addr"`
+	Local    bool       `json:"local,omitempty"`   // the resolver of this machine
+	Filters  bool       `json:"filters,omitempty"` // its operator documents that it filters
+	// NoVote excludes its answers from the verdict: it filters, or a device on the path may change them. They are still
+	// shown.
+	NoVote   bool          `json:"noVote,omitempty"`
+	Flush    string        `json:"flush,omitempty"` // web page that can empty its cache
 	Clamps   safeat.Clamps `json:"clamps,omitzero"`
-	NotAsked string        `json:"notAsked,omitempty"` // why
+	NotAsked string        `json:"notAsked,omitempty"` // the reason why it was not queried
 	Samples  []Sample      `json:"samples,omitempty"`
 }
 
@@ -241,21 +249,21 @@ type Sample struct {
 	Evidence []int            `json:"evidence,omitempty"`
 }
 
-// PastDS is what the zone above had of the keys of a zone. Without Keys it had none.
+// PastDS is the DS record set that the parent zone had at an earlier scan. Without Keys, it had none.
 type PastDS struct {
 	TTL  uint32   `json:"ttl"`
-	Keys []string `json:"keys,omitempty"` // each a DS in presentation form, sorted
+	Keys []string `json:"keys,omitempty"` // DS records in presentation form, sorted
 }
 
-// Past is what an earlier look saw.
+// Past is the result of an earlier scan, reduced to what later scans compare with.
 type Past struct {
 	Name      dnsname.Name   `json:"name"`
-	At        time.Time      `json:"at"`               // when its last authority had answered
-	Serial    uint32         `json:"serial,omitempty"` // the highest of the zone's servers
+	At        time.Time      `json:"at"`               // time of the last authoritative answer
+	Serial    uint32         `json:"serial,omitempty"` // the highest serial of the zone's servers
 	NS        []dnsname.Name `json:"ns,omitempty"`
 	DS        *PastDS        `json:"ds,omitempty"`     // nil: not known
-	Sets      []Set          `json:"sets,omitempty"`   // of the name, by its authority
-	Absent    []rr.Type      `json:"absent,omitempty"` // the authority had no such records
+	Sets      []Set          `json:"sets,omitempty"`   // the authoritative records of the name
+	Absent    []rr.Type      `json:"absent,omitempty"` // types that the authority denied
 	Expires   time.Time      `json:"expires,omitzero"`
 	Registrar string         `json:"registrar,omitempty"`
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Planned reports whether a server is one that the asker is about to change to, and nobody's yet.
+// Planned reports whether the user plans to change to this server, which no NS record lists yet.
 func (s Server) Planned() bool { return slices.Contains(s.Listed, "plan") }
 
-// PastOf is what a look leaves for those that come after it.
+// PastOf returns the part of f that later scans compare with.
 func PastOf(f *Facts) Past {
 	p := Past{At: answered(f), Name: f.Name}
 	for _, s := range f.Servers {
-		if s.Zone == f.Zone && s.SOA != nil && !s.Planned() && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) { // RFC 1982
+		// RFC 1982
+		if s.Zone == f.Zone && s.SOA != nil && !s.Planned() && (p.Serial == 0 || int32(s.SOA.Serial-p.Serial) > 0) {
 			p.Serial = s.SOA.Serial
 		}
 	}
@@ -38,9 +39,10 @@ func PastOf(f *Facts) Past {
 	return p
 }
 
-// at is what a look saw in the place of a set: the set, or what cannot stand beside it, as an alias cannot beside anything. Of several that
-// an alias took the place of it is the one that is kept for the longest time.
-func (p Past) at(name dnsname.Name, t rr.Type) (out Set, ok bool) {
+// setAt returns the record set that the scan saw for a name and type. A CNAME excludes all other types, so a set that a
+// CNAME replaced, or the CNAME that the set replaced, also counts. Of several, setAt returns the one with the longest
+// TTL.
+func (p Past) setAt(name dnsname.Name, t rr.Type) (out Set, ok bool) {
 	for _, s := range p.Sets {
 		switch {
 		case s.Name != name:
@@ -53,23 +55,25 @@ func (p Past) at(name dnsname.Name, t rr.Type) (out Set, ok bool) {
 	return out, ok
 }
 
-// maxPast is how many looks are remembered: more than an hour of the most frequent ones, should each see something else.
+// maxPast is the number of scans that are kept. It covers more than an hour of the most frequent scans even if each
+// sees something new.
 const maxPast = 1000
 
-// Remember puts a look before those that were earlier. Of looks that saw the same one after the other only the first and the last are
-// kept: nothing can be told from those between them.
+// Remember returns past with p as its first element. Of consecutive scans with the same result it keeps the first and
+// the last: the ones between them add no information.
 func Remember(past []Past, p Past) []Past {
-	if len(past) > 1 && alike(past[0], p) && alike(past[1], p) {
+	if len(past) > 1 && sameRecords(past[0], p) && sameRecords(past[1], p) {
 		past = past[1:]
 	}
 	return append([]Past{p}, past[:min(len(past), maxPast-1)]...)
 }
 
-// alike reports whether two looks saw the same records.
-func alike(a, b Past) bool {
-	return a.Name == b.Name && slices.Equal(a.NS, b.NS) && slices.Equal(a.Absent, b.Absent) && slices.EqualFunc(a.Sets, b.Sets, func(x, y Set) bool {
-		return x.Name == y.Name && x.Type == y.Type && x.TTL == y.TTL && slices.Equal(x.Data, y.Data)
-	}) && (a.DS == nil) == (b.DS == nil) && (a.DS == nil || a.DS.TTL == b.DS.TTL && slices.Equal(a.DS.Keys, b.DS.Keys))
+// sameRecords reports whether two scans saw the same records.
+func sameRecords(a, b Past) bool {
+	return a.Name == b.Name && slices.Equal(a.NS, b.NS) && slices.Equal(a.Absent, b.Absent) &&
+		slices.EqualFunc(a.Sets, b.Sets, func(x, y Set) bool {
+			return x.Name == y.Name && x.Type == y.Type && x.TTL == y.TTL && slices.Equal(x.Data, y.Data)
+		}) && (a.DS == nil) == (b.DS == nil) && (a.DS == nil || a.DS.TTL == b.DS.TTL && slices.Equal(a.DS.Keys, b.DS.Keys))
 }
 
 func typeOf(text string) (t rr.Type) {

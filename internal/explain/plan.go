@@ -10,8 +10,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// PlanChange is how to change what was asked for so that nobody sees an error: the nameservers, if the asker named new ones,
-// and else the record at the name. It is not ok if too little is known, or if what there is was only compared.
+// PlanChange returns a plan for a change that no user notices: of the nameservers if the user named new ones, otherwise
+// of the record at the name. It returns false if too little is known, and for comparisons, which are about a change
+// already made.
 func PlanChange(f *Facts) (safeat.Plan, bool) {
 	start := f.At.Truncate(time.Second)
 	if len(f.PlanNS) > 0 {
@@ -22,7 +23,7 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	}
 	links := slices.DeleteFunc(Links(f), func(l safeat.Link) bool { return l.Role != safeat.Data || l.Owner != f.Name })
 	if len(links) > 0 && slices.ContainsFunc(f.Outcomes, has) {
-		// Of A and AAAA the one that is kept for longer decides.
+		// The set with the longest TTL decides, such as AAAA beside A.
 		l := slices.MaxFunc(links, func(a, b safeat.Link) int { return cmp.Compare(ttlOf(f, a), ttlOf(f, b)) })
 		return safeat.MakePlan(safeat.Change{Set: l, Start: start}), true
 	}
@@ -30,10 +31,12 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	if i < 0 || slices.ContainsFunc(f.Outcomes, has) {
 		return safeat.Plan{}, false
 	}
-	if zone := f.Outcomes[i].Zone; f.Domain.IsZero() && zone != f.Name || zone != f.Domain && !f.Domain.IsZero() && f.Domain.IsIn(zone) {
-		return safeat.Plan{}, false // the domain is not delegated, and the zone is the registry's
+	if zone := f.Outcomes[i].Zone; f.Domain.IsZero() && zone != f.Name || zone != f.Domain && !f.Domain.IsZero() &&
+		f.Domain.IsIn(zone) {
+		return safeat.Plan{}, false // the domain is not delegated: the zone belongs to the registry
 	}
-	l := safeat.Link{Owner: f.Name, Type: f.Outcomes[i].Type, Role: safeat.Data, Seen: start, Denial: DenialOf(f, f.Outcomes[i].Zone)}
+	l := safeat.Link{Owner: f.Name, Type: f.Outcomes[i].Type, Role: safeat.Data, Seen: start,
+		Denial: DenialOf(f, f.Outcomes[i].Zone)}
 	return safeat.MakePlan(safeat.Change{Create: true, Set: l, Start: start}), true
 }
 
@@ -41,7 +44,7 @@ func has(o Outcome) bool { return o.Result == iterate.Answer }
 
 func absent(o Outcome) bool { return o.Result == iterate.NXDomain || o.Result == iterate.NoData }
 
-// ttlOf is the TTL of the set of a link of data; -1 if there is none.
+// ttlOf returns the TTL of the record set of a data link, or -1 if there is none.
 func ttlOf(f *Facts, l safeat.Link) int64 {
 	for _, h := range f.Chain {
 		if h.From == l.Owner && typeOf(h.Type) == l.Type {
@@ -56,7 +59,7 @@ func ttlOf(f *Facts, l safeat.Link) int64 {
 	return -1
 }
 
-// planNS moves the zone to other nameservers.
+// planNS returns the plan for a move of the zone to other nameservers.
 func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
 	parent, child, ok := nsSets(f)
 	if !ok {
@@ -65,8 +68,9 @@ func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
 	if len(child.NS) == 0 {
 		child = parent
 	}
-	c := safeat.Change{Start: start, Zone: safeat.Seconds(longest(f))}
-	c.Set = safeat.Link{Owner: f.Zone, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start, Denial: DenialOf(f, f.Zone)}
+	c := safeat.Change{Start: start, Zone: safeat.Seconds(longestTTL(f))}
+	c.Set = safeat.Link{Owner: f.Zone, Type: rr.TypeNS, Role: safeat.ChildNS, TTL: safeat.Seconds(child.TTL), Seen: start,
+		Denial: DenialOf(f, f.Zone)}
 	c.Parent = safeat.Link{TTL: safeat.Seconds(parent.TTL), Seen: start}
 	if ds := dsOf(f); ds != nil && len(ds.Keys) > 0 {
 		c.DS = &safeat.Link{Owner: f.Zone, Type: rr.TypeDS, Role: safeat.DS, TTL: safeat.Seconds(ds.TTL), Seen: start}
@@ -74,9 +78,10 @@ func planNS(f *Facts, start time.Time) (safeat.Plan, bool) {
 	return safeat.MakePlan(c), true
 }
 
-// longest is the longest TTL that was seen in the zone.
-func longest(f *Facts) uint32 {
-	ttl := negative(f, f.Zone)
+// longestTTL returns the longest TTL that was seen in the zone. Until it has passed after the move, caches may hold
+// records of the old servers.
+func longestTTL(f *Facts) uint32 {
+	ttl := negativeTTL(f, f.Zone)
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
 			if a.Zone == f.Zone && s.Name.IsIn(f.Zone) {

@@ -14,10 +14,11 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// week is how long a record must have been the same for no cache to differ: the longest that any resolver keeps things.
+// week is the longest time that resolvers keep a record. A record that has not changed for a week is the same in all
+// caches.
 const week = 7 * 24 * time.Hour
 
-// Safe is from when on everyone sees the answer of the authority.
+// Safe computes from which time everyone sees the answer of the authority.
 func Safe(f *Facts) safeat.Report {
 	links := Links(f)
 	facts := safeat.Facts{Now: f.At, Links: links}
@@ -28,7 +29,7 @@ func Safe(f *Facts) safeat.Report {
 		r := resolverOf(f, links, c)
 		for _, s := range r.Samples {
 			if s.State == safeat.Old || s.State == safeat.Negative {
-				links[s.Link].Unchanged = false // whoever says so
+				links[s.Link].Unchanged = false // an older answer in a cache proves a change
 			}
 		}
 		facts.Resolvers = append(facts.Resolvers, r)
@@ -36,10 +37,11 @@ func Safe(f *Facts) safeat.Report {
 	return safeat.Compute(facts)
 }
 
-// SafeAt is the same for one resolver alone, also one whose word does not count.
+// SafeAt computes the same for a single resolver, even if its answers do not count for Safe.
 func SafeAt(f *Facts, c Assessment) safeat.Part {
 	links := Links(f)
-	return safeat.Compute(safeat.Facts{Now: f.At, Links: links, Resolvers: []safeat.Resolver{resolverOf(f, links, c)}}).Resolvers[0]
+	return safeat.Compute(safeat.Facts{Now: f.At, Links: links,
+		Resolvers: []safeat.Resolver{resolverOf(f, links, c)}}).Resolvers[0]
 }
 
 func resolverOf(f *Facts, links []safeat.Link, c Assessment) safeat.Resolver {
@@ -51,18 +53,19 @@ func resolverOf(f *Facts, links []safeat.Link, c Assessment) safeat.Resolver {
 	return r
 }
 
-// Links are the record sets that the answer depends on: the aliases, what is at their end, and the nameservers if they have
-// changed. What nobody says has changed, has not: neither the asker, nor earlier looks. A delegation that has been the same
-// is left out altogether.
+// Links returns the record sets that the answer depends on: the aliases, the sets at their end, and NS and DS sets that
+// have changed. A set counts as unchanged unless the user or an earlier scan says otherwise. A delegation that has not
+// changed is left out, because its TTLs delay nothing.
 func Links(f *Facts) (links []safeat.Link) {
 	add := func(name dnsname.Name, zone dnsname.Name, t rr.Type, ttl uint32, data []string) {
 		if slices.ContainsFunc(links, func(l safeat.Link) bool { return l.Owner == name && l.Type == t }) {
-			return // an alias that was asked for itself is on the way, too
+			return // a query for CNAME finds the same alias as the chain
 		}
-		l := safeat.Link{Owner: name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: answered(f), Denial: DenialOf(f, zone)}
+		l := safeat.Link{Owner: name, Type: t, Role: safeat.Data, TTL: safeat.Seconds(ttl), Seen: answered(f),
+			Denial: DenialOf(f, zone)}
 		l.Before, l.Since = versions(f, name, t, ttl, data)
 		l.Unchanged = len(l.Before) == 0 && f.At.Sub(l.Since) >= week
-		// The asker can only have changed what is in the domain.
+		// The user can only have changed records of the domain.
 		changed := f.Change && (f.Domain.IsZero() || name.IsIn(f.Domain))
 		l.Unchanged = l.Unchanged || !changed && len(l.Before) == 0
 		l.Divided = dividedAt(f, name, t)
@@ -76,13 +79,13 @@ func Links(f *Facts) (links []safeat.Link) {
 		case i >= 0:
 			add(o.End, o.Zone, o.Type, o.Sets[i].TTL, o.Sets[i].Data)
 		case f.Change && (o.Result == iterate.NXDomain || o.Result == iterate.NoData):
-			add(o.End, o.Zone, o.Type, negative(f, o.Zone), nil)
+			add(o.End, o.Zone, o.Type, negativeTTL(f, o.Zone), nil)
 		}
 	}
 	return slices.Concat(links, nsLinks(f), dsLinks(f))
 }
 
-// DenialOf is how a zone denies names.
+// DenialOf returns how a zone denies names, and for how long resolvers keep that.
 func DenialOf(f *Facts, zone dnsname.Name) safeat.Denial {
 	for _, d := range f.Denials {
 		switch {
@@ -104,8 +107,8 @@ func DenialOf(f *Facts, zone dnsname.Name) safeat.Denial {
 	return safeat.Denial{TTL: safeat.NegativeTTL(f.Servers[i].SOA.TTL, f.Servers[i].SOA.Minimum)}
 }
 
-// negative is the negative TTL of a zone as a number; 0 if it is not known.
-func negative(f *Facts, zone dnsname.Name) uint32 {
+// negativeTTL returns the negative TTL of a zone in seconds, or 0 if it is not known.
+func negativeTTL(f *Facts, zone dnsname.Name) uint32 {
 	for _, d := range f.Denials {
 		if d.Zone == zone && d.Class != iterate.NoSOA {
 			return min(d.TTL, d.Minimum)
@@ -114,7 +117,8 @@ func negative(f *Facts, zone dnsname.Name) uint32 {
 	return 0
 }
 
-// answered is when the last authority had answered: what they say has been so since then at the latest.
+// answered returns the time of the last authoritative answer. The records have been the current ones since then at the
+// latest.
 func answered(f *Facts) time.Time {
 	var last time.Duration
 	for _, a := range f.Answers {
@@ -127,22 +131,24 @@ func answered(f *Facts) time.Time {
 	return f.At.Add(last)
 }
 
-// versions are what earlier looks saw of a set that is not so any more, each until the look that did not see it, and since when the set
-// has been what it is. What differs from one question to the next by design is no older version.
-func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version, since time.Time) {
+// versions returns the older versions of a set that earlier scans saw, and since when the set has been unchanged. Each
+// version may have lasted until the scan that first saw the next one. Answers that rotate by design are not older
+// versions.
+func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version,
+	since time.Time) {
 	until := answered(f)
 	since = until
-	turns, now := turnsAt(f, name, t), t
+	rotating, now := rotatesAt(f, name, t), t
 	for _, p := range f.Past {
 		if p.Name != f.Name {
 			continue
 		}
-		was, ok := p.at(name, t)
+		was, ok := p.setAt(name, t)
 		absent := slices.ContainsFunc(p.Absent, func(a rr.Type) bool { return a == t || t == rr.TypeCNAME }) && name == f.Name
 		switch {
-		case ok && (was.Type != now || was.TTL != ttl || !turns && !slices.Equal(was.Data, data)):
+		case ok && (was.Type != now || was.TTL != ttl || !rotating && !slices.Equal(was.Data, data)):
 			out = append(out, safeat.Version{Until: until, TTL: safeat.Seconds(was.TTL)})
-			if absent && was.Type != now { // of the types that an alias took the place of, one was not there
+			if absent && was.Type != now { // the alias replaced several types, and one of them did not exist
 				out = append(out, safeat.Version{Until: until, Absent: true})
 			}
 			now, ttl, data = was.Type, was.TTL, was.Data
@@ -150,7 +156,7 @@ func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string)
 			out = append(out, safeat.Version{Until: until, Absent: true})
 			data = nil
 		case !ok && !absent:
-			continue // the look did not see it
+			continue // that scan did not query this set
 		}
 		until = p.At
 		if len(out) == 0 {
@@ -163,7 +169,8 @@ func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string)
 	return out, since
 }
 
-// nsLinks are the nameservers of the zone at the parent and at the zone, if an earlier look saw others.
+// nsLinks returns the NS sets of the zone at the parent and at the zone itself, if an earlier scan saw other
+// nameservers.
 func nsLinks(f *Facts) []safeat.Link {
 	until, changed := answered(f), false
 	parent, child, ok := nsSets(f)
@@ -189,8 +196,8 @@ func nsLinks(f *Facts) []safeat.Link {
 	return links
 }
 
-// dsLinks is the DS of the zone at the parent, if an earlier look saw another one: who still has that fails on what the new keys signed.
-// That there was none breaks nothing.
+// dsLinks returns the DS set of the zone at the parent, if an earlier scan saw another one: a resolver that still has
+// the old DS cannot validate signatures of the new keys. A zone that had no DS before is not affected.
 func dsLinks(f *Facts) []safeat.Link {
 	until, now := answered(f), dsOf(f)
 	if now == nil {
@@ -211,7 +218,7 @@ func dsLinks(f *Facts) []safeat.Link {
 	return nil
 }
 
-// dsOf is what the parent has of the keys of the zone; nil if that is not known.
+// dsOf returns the DS set of the zone at the parent, or nil if it is not known.
 func dsOf(f *Facts) *PastDS {
 	for _, r := range f.Secure {
 		for _, z := range r.Zones {
@@ -221,7 +228,8 @@ func dsOf(f *Facts) *PastDS {
 			out := &PastDS{}
 			for _, ds := range z.DS {
 				out.TTL = max(out.TTL, ds.TTL)
-				out.Keys = append(out.Keys, fmt.Sprintf("%d %d %d %s", ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest)))
+				out.Keys = append(out.Keys,
+					fmt.Sprintf("%d %d %d %s", ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest)))
 			}
 			slices.Sort(out.Keys)
 			out.Keys = slices.Compact(out.Keys)
@@ -231,7 +239,8 @@ func dsOf(f *Facts) *PastDS {
 	return nil
 }
 
-// nsSets are the NS sets of the zone: all that any server of the parent gives, and of the child, in canonical order.
+// nsSets returns the NS sets of the zone at the parent and at the zone itself, each joined over all servers, in
+// canonical order.
 func nsSets(f *Facts) (parent, child iterate.NSSet, ok bool) {
 	z := f.ZoneAt(f.Zone)
 	if z == nil || len(z.ParentNS) == 0 {

@@ -9,21 +9,21 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// samples are what one answer of a cache says of each link. An answer along aliases has a set for each, with a TTL of its
-// own; the first that is not the authority's is what makes it old.
+// samples returns what one answer of a resolver says about each link. An answer with aliases has a set for each alias,
+// with its own TTL. The first set that the authority does not have makes the answer old.
 func samples(a *authority, links []safeat.Link, s Assessed) (out []safeat.Sample) {
 	seen := a.At.Add(s.At)
-	put := func(link int, state safeat.State, left uint32) {
+	add := func(link int, state safeat.State, left uint32) {
 		if link >= 0 {
 			out = append(out, safeat.Sample{Link: link, State: state, Left: left, Seen: seen})
 		}
 	}
 	if s.State == safeat.Current {
 		for _, set := range s.Sets {
-			put(linkOf(links, set.Name, set.Type), safeat.Current, set.TTL)
+			add(linkOf(links, set.Name, set.Type), safeat.Current, set.TTL)
 		}
 		if len(out) == 0 {
-			put(first(links, s.Question), safeat.Current, s.Left)
+			add(firstLink(links, s.Question), safeat.Current, s.Left)
 		}
 		return out
 	}
@@ -32,32 +32,34 @@ func samples(a *authority, links []safeat.Link, s Assessed) (out []safeat.Sample
 	for _, set := range s.Sets {
 		i := linkOf(links, set.Name, set.Type)
 		switch {
-		case i >= 0 && a.gives(set):
-			put(i, safeat.Current, set.TTL)
+		case i >= 0 && a.hasExactly(set):
+			add(i, safeat.Current, set.TTL)
 			if set.Type == rr.TypeCNAME && len(set.Data) == 1 {
 				_ = at.UnmarshalText([]byte(set.Data[0]))
 			}
 		case s.State == safeat.Old && !found:
 			if i < 0 {
-				i = first(links, s.Question)
+				i = firstLink(links, s.Question)
 			}
-			put(i, safeat.Old, set.TTL)
+			add(i, safeat.Old, set.TTL)
 			found = true
 		}
 	}
 	if !found {
-		put(first(links, iterate.Question{Name: at, Type: s.Question.Type}), s.State, s.Left)
+		add(firstLink(links, iterate.Question{Name: at, Type: s.Question.Type}), s.State, s.Left)
 	}
 	return out
 }
 
-// linkOf is the index of the link of a name and type; -1 if there is none.
+// linkOf returns the index of the link for a name and type, or -1.
 func linkOf(links []safeat.Link, name dnsname.Name, t rr.Type) int {
-	return slices.IndexFunc(links, func(l safeat.Link) bool { return l.Role == safeat.Data && l.Owner == name && l.Type == t })
+	return slices.IndexFunc(links, func(l safeat.Link) bool {
+		return l.Role == safeat.Data && l.Owner == name && l.Type == t
+	})
 }
 
-// first is the link that a question begins at: what is asked for, or the alias in its place.
-func first(links []safeat.Link, q iterate.Question) int {
+// firstLink returns the index of the link that answers a question first: the queried set, or the alias at its name.
+func firstLink(links []safeat.Link, q iterate.Question) int {
 	if i := linkOf(links, q.Name, q.Type); i >= 0 {
 		return i
 	}

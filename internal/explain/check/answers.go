@@ -127,7 +127,7 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 }
 
 func sameEverywhere(f *explain.Facts) []explain.Finding {
-	if out := differing(f, explain.ByPlace, "depends on where one asks from, on purpose"); len(out) > 0 {
+	if out := differing(f, explain.ByNetwork, "depends on where one asks from, on purpose"); len(out) > 0 {
 		return out
 	}
 	if _, _, places := answered(f); places {

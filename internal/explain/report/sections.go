@@ -205,7 +205,7 @@ func forced(f *explain.Facts) bool {
 
 // manners are the ways to differ in words.
 var manners = map[explain.Manner]string{explain.Divided: "the servers disagree", explain.Computed: "each server makes its own, of one version of the zone (ALIAS, or by place)",
-	explain.ByPlace: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
+	explain.ByNetwork: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
 
 func differences(f *explain.Facts) (out []Difference) {
 	for _, d := range explain.Differences(f) {
