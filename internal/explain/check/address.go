@@ -7,8 +7,9 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// special describes an address that cannot be reached from the internet; empty if it can. A lab is an internet of its
-// own, and made of addresses that are special elsewhere. An AAAA record that holds an IPv4 address leads nowhere.
+// special describes why an address cannot be reached from the internet, or returns "" if it can. A lab is an internet
+// of its own, and uses addresses that are special elsewhere. An IPv4-mapped address in an AAAA record cannot be reached
+// either.
 func special(f *explain.Facts, a netip.Addr) string {
 	refused := specialaddr.Special | specialaddr.Mapped
 	if f.Vantage.Name == "lab" || f.Vantage.Name == "sim" {

@@ -14,28 +14,31 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// answered counts the servers whose answers can be compared, and whether any was asked more than once.
-func answered(f *explain.Facts) (most int, again, places bool) {
+// answered returns the largest number of servers with comparable answers to one question, whether a server was queried
+// repeatedly, and whether one was queried on behalf of other client networks.
+func answered(f *explain.Facts) (most int, again, networks bool) {
 	count := map[iterate.Question]int{}
 	for _, a := range f.Answers {
 		if !a.Class.Usable() {
 			continue
 		}
 		if a.Subnet.IsValid() {
-			places = true
+			networks = true
 			continue
 		}
 		count[a.Question]++
 		most = max(most, count[a.Question])
 		again = again || len(a.Others) > 0
 	}
-	return most, again, places
+	return most, again, networks
 }
 
-func sayings(f *explain.Facts, d explain.Difference) string {
+// groupsText lists the servers of each group with their answer.
+func groupsText(f *explain.Facts, d explain.Difference) string {
 	var parts []string
 	for _, g := range d.Groups {
-		what := words.Some(words.Each(g.Data, func(d string) string { return strings.TrimSuffix(d, ".") })) // of names, as people write them
+		// names without the final dot
+		what := words.Some(words.Each(g.Data, func(d string) string { return strings.TrimSuffix(d, ".") }))
 		switch {
 		case g.Class == iterate.NXDomain:
 			what = "that it does not exist"
@@ -54,19 +57,19 @@ func sayings(f *explain.Facts, d explain.Difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// differing are the findings about answers that differ in one manner, on purpose.
+// differing returns a finding for each question whose answers differ in one manner, on purpose.
 func differing(f *explain.Facts, m explain.Manner, words string) (out []explain.Finding) {
 	for _, d := range explain.Differences(f) {
 		if d.Manner != m {
 			continue
 		}
 		q := question(d.Question)
-		out = append(out, seenIn(fail("", explain.Nobody, q, "%s %s: %s.", q, words, sayings(f, d)), d))
+		out = append(out, seenIn(fail("", explain.Nobody, q, "%s %s: %s.", q, words, groupsText(f, d)), d))
 	}
 	return out
 }
 
-// seenIn is a finding with the evidence of a difference.
+// seenIn adds the evidence of a difference to a finding.
 func seenIn(x explain.Finding, d explain.Difference) explain.Finding {
 	for _, g := range d.Groups {
 		x.Evidence = append(x.Evidence, g.Evidence...)
@@ -81,26 +84,31 @@ func oneVersion(d explain.Difference) bool {
 	})
 }
 
-// disagreeing are the findings about servers that give different records. With one version of the zone on all of them none is
-// behind, and fetching it again mends nothing.
+// disagreeing returns the findings about servers with different records. If all of them have the same serial, no server
+// is behind, and another zone transfer fixes nothing.
 func disagreeing(f *explain.Facts) (out []explain.Finding) {
 	for _, d := range explain.Differences(f) {
 		q := question(d.Question)
-		x := fail("", who(f, d.Zone, explain.DNSHost), q, "%s is not the same on all servers of the zone: %s.", q, sayings(f, d))
+		x := fail("", actorFor(f, d.Zone, explain.DNSHost), q, "%s is not the same on all servers of the zone: %s.", q,
+			groupsText(f, d))
 		switch {
 		case d.Manner == explain.Computed:
 			x.Severity = explain.Warning
-			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, though all have version %d: no server is behind. Each makes its own answer, as with ALIAS or answers by place: %s.",
-				q, d.Groups[0].Serials[0], sayings(f, d))
-			x.Fix = fmt.Sprintf("Nothing, if %s is an ALIAS or sends users to a place near to them, and all of these addresses are yours. If it was written as it is, write the same on all servers, and raise the serial.", q)
+			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, although all have version %d: no server is "+
+				"behind. Each computes its own answer, as with ALIAS or answers by client network: %s.",
+				q, d.Groups[0].Serials[0], groupsText(f, d))
+			x.Fix = fmt.Sprintf("If %s is an ALIAS or directs users to a location near them, and all of these addresses are "+
+				"yours, do nothing. Otherwise, enter the same record on all servers, and raise the serial.", q)
 		case d.Manner != explain.Divided:
 			continue
 		case oneVersion(d):
-			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, though all have version %d: %s.", q, d.Groups[0].Serials[0], sayings(f, d))
-			x.Fix = "Write the same on all servers, and raise the serial: as long as it is the same, no server sees that it has to fetch the zone."
+			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, although all have version %d: %s.", q,
+				d.Groups[0].Serials[0], groupsText(f, d))
+			x.Fix = "Enter the same records on all servers, and raise the serial: servers fetch the zone only when the serial " +
+				"has changed."
 		}
 		if d.Manner == explain.Divided {
-			x.Visible = mended(f, func(a explain.Answer) bool { return a.Question == d.Question })
+			x.Visible = fixed(f, func(a explain.Answer) bool { return a.Question == d.Question })
 		}
 		out = append(out, seenIn(x, d))
 	}
@@ -111,6 +119,7 @@ func question(q iterate.Question) string {
 	return fmt.Sprintf("%s %s", text(q.Name), q.Type)
 }
 
+// sameAnswers is check NAM11: All nameservers give the same answer.
 func sameAnswers(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if out := disagreeing(f); len(out) > 0 {
@@ -118,35 +127,37 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	}
 	switch most, _, _ := answered(f); most {
 	case 0:
-		return unknown(name, "No answer of an authority for %s is known.", name)
+		return unknown(name, "No authoritative answer for %s is known.", name)
 	case 1:
-		return unknown(name, "The answer for %s is known of one server only.", name)
+		return unknown(name, "The answer for %s is known from only one server.", name)
 	default:
 		return pass(name, "%s that answered give the same answer for %s.", words.All(most, "servers"), name)
 	}
 }
 
+// sameEverywhere is check NAM12: The answer is the same for all client networks.
 func sameEverywhere(f *explain.Facts) []explain.Finding {
-	if out := differing(f, explain.ByNetwork, "depends on where one asks from, on purpose"); len(out) > 0 {
+	if out := differing(f, explain.ByNetwork, "depends on the client network, on purpose"); len(out) > 0 {
 		return out
 	}
-	if _, _, places := answered(f); places {
+	if _, _, networks := answered(f); networks {
 		return pass(text(f.Name), "The answer for %s is the same for all networks that were tried.", text(f.Name))
 	}
-	return nil // nobody asked for other places
+	return nil // no other client network was tried
 }
 
+// sameAgain is check NAM13: The answer does not rotate.
 func sameAgain(f *explain.Facts) []explain.Finding {
-	if out := differing(f, explain.Rotating, "takes turns, on purpose"); len(out) > 0 {
+	if out := differing(f, explain.Rotating, "rotates, on purpose"); len(out) > 0 {
 		return out
 	}
 	if most, _, _ := answered(f); most > 0 {
-		return pass(text(f.Name), "No answer for %s was seen to take turns.", text(f.Name))
+		return pass(text(f.Name), "No answer for %s was seen to rotate.", text(f.Name))
 	}
-	return unknown(text(f.Name), "No answer of an authority for %s is known.", text(f.Name))
+	return unknown(text(f.Name), "No authoritative answer for %s is known.", text(f.Name))
 }
 
-// parseAddrs returns those of some texts that are addresses.
+// parseAddrs returns the texts that are addresses.
 func parseAddrs(texts []string) (out []netip.Addr) {
 	for _, t := range texts {
 		if a, err := netip.ParseAddr(t); err == nil {
@@ -156,7 +167,7 @@ func parseAddrs(texts []string) (out []netip.Addr) {
 	return out
 }
 
-// addresses are those that the name leads to.
+// addresses returns the addresses that the name resolves to, and whether they are known.
 func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
 	o, ok := outcome(f, t)
 	if !ok || o.Result == iterate.Unknown {
@@ -170,6 +181,7 @@ func addresses(f *explain.Facts, t rr.Type) (out []netip.Addr, known bool) {
 	return out, true
 }
 
+// publicAddresses is check NAM14: All addresses are public.
 func publicAddresses(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	a, known4 := addresses(f, rr.TypeA)
@@ -177,15 +189,16 @@ func publicAddresses(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, addr := range slices.Concat(a, aaaa) {
 		if why := special(f, addr); why != "" {
-			x := fail("", explain.DNSHost, name, "%s has the address %s, which is %s: it cannot be reached from the internet.", name, addr, why)
-			x.Visible = readdressed(f, addr)
+			x := fail("", explain.DNSHost, name, "%s has the address %s, which is %s: it cannot be reached from the internet.",
+				name, addr, why)
+			x.Visible = withoutAddr(f, addr)
 			out = append(out, x)
 		}
 	}
 	switch {
 	case len(out) > 0:
 		return out
-	case nowhere(f):
+	case noRecords(f):
 		return nil
 	case !known4 && !known6:
 		return unknown(name, "The addresses of %s are not known.", name)
@@ -195,8 +208,8 @@ func publicAddresses(f *explain.Facts) []explain.Finding {
 	return pass(name, "All addresses of %s are public.", name)
 }
 
-// readdressed is when everyone sees that an address is gone.
-func readdressed(f *explain.Facts, addr netip.Addr) (at time.Time) {
+// withoutAddr returns when everyone sees that an address has been replaced, if that is done now.
+func withoutAddr(f *explain.Facts, addr netip.Addr) (at time.Time) {
 	for _, o := range f.Outcomes {
 		for _, s := range o.Sets {
 			if slices.Contains(s.Data, addr.String()) {
@@ -207,6 +220,7 @@ func readdressed(f *explain.Facts, addr netip.Addr) (at time.Time) {
 	return at
 }
 
+// sameFamilies is check NAM15: A and AAAA lead to the same service.
 func sameFamilies(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	a, known4 := addresses(f, rr.TypeA)
@@ -218,15 +232,19 @@ func sameFamilies(f *explain.Facts) []explain.Finding {
 		return leftBehind(f, a, aaaa)
 	case !known4 || !known6:
 		return unknown(name, "The addresses of %s are not known.", name)
-	case is4 && alike(a, want4) && is6 && !alike(aaaa, want6):
-		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, but AAAA is %s where %s is expected.", name, words.Some(addrTexts(aaaa)), words.Some(addrTexts(want6)))}
-	case is4 && alike(a, want4) && !is6 && len(aaaa) > 0:
-		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA", "The A records of %s are as expected, and AAAA, of which none is expected, is %s: users with IPv6 go there.", name, words.Some(addrTexts(aaaa)))}
+	case is4 && sameAddrs(a, want4) && is6 && !sameAddrs(aaaa, want6):
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA",
+			"The A records of %s are as expected, but AAAA is %s where %s is expected.", name, words.Some(addrTexts(aaaa)),
+			words.Some(addrTexts(want6)))}
+	case is4 && sameAddrs(a, want4) && !is6 && len(aaaa) > 0:
+		return []explain.Finding{fail("", explain.DNSHost, name+" AAAA",
+			"The A records of %s are as expected. No AAAA record is expected, but it is %s: users with IPv6 go there.", name,
+			words.Some(addrTexts(aaaa)))}
 	}
-	return pass(name, "The AAAA records of %s are not other than expected.", name)
+	return pass(name, "The AAAA records of %s are as expected.", name)
 }
 
-// expected are the addresses that the asker says there should be.
+// expected returns the addresses that the user expects.
 func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 	for _, s := range f.Expect {
 		if s.Name != f.Name || s.Type != t {
@@ -237,9 +255,9 @@ func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 	return out, ok
 }
 
-func alike(a, b []netip.Addr) bool { return len(without(a, b))+len(without(b, a)) == 0 }
+func sameAddrs(a, b []netip.Addr) bool { return len(without(a, b))+len(without(b, a)) == 0 }
 
-// leftBehind tells of AAAA records that stayed when the A records changed.
+// leftBehind returns a finding if the AAAA records stayed the same when the A records changed since an earlier scan.
 func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 	past := explain.Facts{Name: f.Name}
 	for _, p := range f.Past {
@@ -249,14 +267,17 @@ func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 		past.Expect = p.Sets
 		before4, was4 := expected(&past, rr.TypeA)
 		before6, was6 := expected(&past, rr.TypeAAAA)
-		if was4 && was6 && len(without(a, before4)) == len(a) && alike(aaaa, before6) {
+		if was4 && was6 && len(without(a, before4)) == len(a) && sameAddrs(aaaa, before6) {
 			name := text(f.Name)
-			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA", "The A records of %s were changed from %s to %s, and AAAA is still %s as on %s.", name, words.Some(addrTexts(before4)), words.Some(addrTexts(a)), words.Some(addrTexts(aaaa)), words.Day(p.At))}
+			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA",
+				"The A records of %s changed from %s to %s, but AAAA is still %s, as on %s.", name, words.Some(addrTexts(before4)),
+				words.Some(addrTexts(a)), words.Some(addrTexts(aaaa)), words.Day(p.At))}
 		}
 	}
-	return nil // nobody said what there should be
+	return nil // there is nothing to compare with
 }
 
+// httpsAgrees is check NAM16: The HTTPS record agrees with the addresses.
 func httpsAgrees(f *explain.Facts) []explain.Finding {
 	https, err := rr.ParseType("HTTPS")
 	if err != nil {
@@ -282,7 +303,7 @@ func httpsAgrees(f *explain.Facts) []explain.Finding {
 	return worst(all)
 }
 
-// httpsRecord judges one HTTPS record by its text: a priority, a target and its parameters.
+// httpsRecord checks one HTTPS record in presentation form: priority, target and parameters (RFC 9460 §2.1).
 func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding {
 	name, fields := text(s.Name), strings.Fields(data)
 	subject := name + " HTTPS"
@@ -293,9 +314,11 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 	if fields[0] == "0" {
 		switch {
 		case target == ".":
-			return []explain.Finding{fail("", explain.DNSHost, subject, "The HTTPS record of %s says that there is no such service, although the name has addresses.", name)}
+			return []explain.Finding{fail("", explain.DNSHost, subject,
+				"The HTTPS record of %s says that the service does not exist, although the name has addresses.", name)}
 		case len(fields) > 2:
-			return []explain.Finding{fail("", explain.DNSHost, subject, "The HTTPS record of %s is an alias (priority 0) and has parameters, which are ignored.", name)}
+			return []explain.Finding{fail("", explain.DNSHost, subject,
+				"The HTTPS record of %s is an alias (priority 0) and has parameters, which are ignored.", name)}
 		}
 		return pass(subject, "The HTTPS record of %s is an alias for %s.", name, strings.TrimSuffix(target, "."))
 	}
@@ -310,8 +333,9 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 			return unknown(subject, "The %s records of %s, to compare with its HTTPS record, are not known.", t, name)
 		}
 		hints := parseAddrs(strings.Split(strings.Trim(value, `"`), ","))
-		if strange := without(hints, have); len(strange) > 0 {
-			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s gives %s, but its %s records are %s.", name, words.Some(addrTexts(strange)), t, words.Some(addrTexts(have)))
+		if wrong := without(hints, have); len(wrong) > 0 {
+			x := fail("", explain.DNSHost, subject, "The HTTPS record of %s has the hint %s, but its %s records are %s.", name,
+				words.Some(addrTexts(wrong)), t, words.Some(addrTexts(have)))
 			x.Visible = after(f, replaced(f, s.Name, s.Type, safeat.Data, s.TTL))
 			return []explain.Finding{x}
 		}

@@ -1,7 +1,11 @@
-// Package check judges Facts: each check is a function of them, and has a text that explains it.
+// Package check turns explain.Facts into findings: a catalogue of checks, each a function of the facts with a text that
+// explains it.
 //
-// A check fails only on evidence. What was not asked, not answered or not finished is unknown, and what does not apply has no
-// finding at all.
+// Start with Run in check.go: it applies every check of the catalogue and sorts the findings. The files catalogue_*.go
+// hold the texts; a field named judge in them leads to the code of a check.
+//
+// A check fails only on evidence. If a query was not sent, not answered or not finished, the result is unknown. A check
+// that does not apply returns no finding.
 package check
 
 import (
@@ -11,16 +15,16 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// Check is one thing that is looked at, and its explanation.
+// Check is one entry of the catalogue: what is checked, and its explanation.
 type Check struct {
 	ID       string           `json:"id"`
 	Group    string           `json:"group"`
-	Title    string           `json:"title"`    // true when it passes
-	Severity explain.Severity `json:"severity"` // the worst that it can be
-	Kinds    []explain.Kind   `json:"kinds"`    // what must be asked for to have it checked
-	What     string           `json:"what"`     // is wrong when it fails
-	Why      string           `json:"why"`      // that matters
-	How      string           `json:"how"`      // it is found out
+	Title    string           `json:"title"`    // a statement that is true when the check passes
+	Severity explain.Severity `json:"severity"` // the worst severity of its findings
+	Kinds    []explain.Kind   `json:"kinds"`    // the commands that run the check
+	What     string           `json:"what"`     // what is wrong when it fails
+	Why      string           `json:"why"`      // why that matters
+	How      string           `json:"how"`      // how it is determined
 	Fix      string           `json:"fix"`
 	Refs     []string         `json:"refs,omitempty"`
 
@@ -47,7 +51,7 @@ var (
 	every    = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
 )
 
-// All are the checks, in the order of the catalogue.
+// All returns the checks in the order of the catalogue.
 func All() []Check {
 	delegation := slices.Concat(delegationChecks, serverChecks)
 	slices.SortFunc(delegation, func(a, b Check) int { return cmp.Compare(a.ID, b.ID) })
@@ -55,13 +59,13 @@ func All() []Check {
 		conductChecks, vantageChecks)
 }
 
-// Find finds a check by its id.
+// Find returns the check with an ID such as "DEL04".
 func Find(id string) (Check, bool) {
 	return find(All(), func(c Check) bool { return c.ID == id })
 }
 
-// Run judges facts by all checks of their kind: what fails first, the worst before the less bad, then what is unknown, then
-// what passes. The same facts give the same findings in the same order.
+// Run applies all checks for the kind of f. Failures come first, the worst before the others, then unknown results,
+// then passes. The same facts give the same findings in the same order.
 func Run(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, c := range All() {
@@ -69,22 +73,24 @@ func Run(f *explain.Facts) []explain.Finding {
 			out = append(out, c.Judge(f)...)
 		}
 	}
-	// Stable, so that checks stay in the order of the catalogue and subjects in that of the facts.
+	// The sort is stable: checks stay in the order of the catalogue, and subjects in the order of the facts.
 	slices.SortStableFunc(out, func(a, b explain.Finding) int {
 		return cmp.Or(cmp.Compare(rank[a.Status], rank[b.Status]), worseFirst(a, b))
 	})
 	return out
 }
 
-// Judge is what the check says of facts, of whichever kind they are; nothing if it does not apply to them.
+// Judge returns the findings of the check for facts of any kind, or none if the check does not apply. It completes each
+// finding with the ID, severity, fix and evidence of the check.
 func (c Check) Judge(f *explain.Facts) []explain.Finding {
 	out := c.judge(f)
 	if len(out) > 0 && c.blind(f) {
-		out = unknown(out[0].Subject, "Not seen from here, where somebody on the way answers in place of the servers: %s.", c.Title)
+		out = unknown(out[0].Subject,
+			"Could not be checked, because a device on the network path answers instead of the servers: %s.", c.Title)
 	}
 	for i := range out {
 		out[i].ID = c.ID
-		out[i].Subject = cmp.Or(out[i].Subject, f.Input, "the input") // that has no name in it
+		out[i].Subject = cmp.Or(out[i].Subject, f.Input, "the input") // for input without a name
 		if out[i].Severity == "" {
 			out[i].Severity = c.Severity
 		}
@@ -92,7 +98,7 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 			out[i].Fix = c.Fix
 		}
 		if out[i].Status == explain.Fail && len(out[i].Evidence) == 0 {
-			out[i].Evidence = c.shown(f, out[i].Subject)
+			out[i].Evidence = c.defaultEvidence(f, out[i].Subject)
 		}
 		slices.Sort(out[i].Evidence)
 		out[i].Evidence = slices.Compact(out[i].Evidence)
@@ -101,19 +107,21 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 	return out
 }
 
-// sighted are the checks of groups that go by what servers say and do not themselves; unsighted are those of the other groups that do.
-var sighted, unsighted = []string{"NAM17", "NAM18", "NAM19"}, []string{"REG07", "REG08"}
+// Groups decide whether a check depends on DNS replies, with these exceptions. withoutDNS are checks of the user's
+// input in the group Name. withDNS are checks in the group Registration that compare the registry with the parent zone.
+var withoutDNS, withDNS = []string{"NAM17", "NAM18", "NAM19"}, []string{"REG07", "REG08"}
 
-// blind reports whether what a check goes by is what somebody on the way says. Registries are not asked by DNS, and what was typed
-// is not asked of anybody.
+// blind reports whether the check depends on DNS replies, which a device on the network path intercepts. Registries are
+// not queried by DNS.
 func (c Check) blind(f *explain.Facts) bool {
-	sees := slices.Contains(sighted, c.ID) || (c.Group == Registration || c.Group == Vantage) && !slices.Contains(unsighted, c.ID)
-	return f.Vantage.Intercepted.Fact == explain.Yes && !sees
+	independent := slices.Contains(withoutDNS, c.ID) || (c.Group == Registration || c.Group == Vantage) &&
+		!slices.Contains(withDNS, c.ID)
+	return f.Vantage.Intercepted.Fact == explain.Yes && !independent
 }
 
 var rank = map[explain.Status]int{explain.Fail: 0, explain.NotKnown: 1, explain.Pass: 2}
 
-// worseFirst orders what fails by severity; with the others it says nothing.
+// worseFirst orders failures by severity. Other findings are equal.
 func worseFirst(a, b explain.Finding) int {
 	switch {
 	case a.Status != explain.Fail || b.Status != explain.Fail || a.Severity == b.Severity:

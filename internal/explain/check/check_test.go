@@ -14,16 +14,17 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/check"
 )
 
-// story is one thing that can be the case, and what a check must say of it.
+// story is one situation, and the expected result of a check.
 type story struct {
 	id, name string
-	with     func(*explain.Facts) // made of healthy facts; nil: nothing
+	with     func(*explain.Facts) // changes the healthy facts; nil: no change
 	want     string               // "fail error", "pass", "unknown" or "" for no finding
-	says     string               // the words have this in them
+	says     string               // text that the findings must contain
 }
 
 func stories() []story {
-	return slices.Concat(registrationStories(), delegationStories(), serverStories(), soaStories(), nameStories(), answerStories(),
+	return slices.Concat(registrationStories(), delegationStories(), serverStories(), soaStories(), nameStories(),
+		answerStories(),
 		cacheStories(), ttlStories(), secureStories(), conductStories(), vantageStories())
 }
 
@@ -52,7 +53,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// summary is the worst of findings.
+// summary returns the status and severity of the worst finding.
 func summary(found []explain.Finding) string {
 	switch {
 	case len(found) == 0:
@@ -71,24 +72,26 @@ func lines(found []explain.Finding) string {
 	return b.String()
 }
 
-// sound checks what must hold for every finding.
+// sound checks the properties of every finding.
 func sound(t *testing.T, c check.Check, x explain.Finding) {
 	t.Helper()
 	if x.ID != c.ID || x.Subject == "" || !c.Severity.AtLeast(x.Severity) {
 		t.Errorf("%s: the id or subject is missing, or it is worse than %s: %+v", c.ID, c.Severity, x)
 	}
-	if !strings.HasSuffix(x.Words, ".") || strings.Contains(x.Words, "%!") || strings.Contains(x.Words, "..") || strings.Contains(x.Words, " may be mis") {
-		t.Errorf("%s: this is no sentence: %s", c.ID, x.Words)
+	if !strings.HasSuffix(x.Words, ".") || strings.Contains(x.Words, "%!") || strings.Contains(x.Words, "..") ||
+		strings.Contains(x.Words, " may be mis") {
+		t.Errorf("%s: this is not a sentence: %s", c.ID, x.Words)
 	}
 	if x.Status == explain.Fail && (x.Fix == "" || x.Actor == "") {
 		t.Errorf("%s: who does what about it? %+v", c.ID, x)
 	}
 	if x.Status != explain.Fail && (x.Fix != "" || !x.Visible.IsZero()) {
-		t.Errorf("%s: there is nothing to mend: %+v", c.ID, x)
+		t.Errorf("%s: there is nothing to fix: %+v", c.ID, x)
 	}
 }
 
-// TestEveryCheckHasItsStories wants at least one failing, one passing, and one that is unknown or does not apply.
+// TestEveryCheckHasItsStories checks that every check has a story that fails, one that passes, and one that is unknown
+// or does not apply.
 func TestEveryCheckHasItsStories(t *testing.T) {
 	seen := map[string]map[string]bool{}
 	for _, s := range stories() {
@@ -103,7 +106,7 @@ func TestEveryCheckHasItsStories(t *testing.T) {
 	}
 	for _, c := range check.All() {
 		want := map[string]bool{"fail": true, "pass": true, "unknown": true}
-		if c.ID == "REG09" || c.ID == "VAN04" { // could not check, never fail
+		if c.ID == "REG09" || c.ID == "VAN04" { // these never fail
 			delete(want, "fail")
 		}
 		if diff := cmp.Diff(want, seen[c.ID]); diff != "" {
@@ -118,9 +121,10 @@ func TestCatalogue(t *testing.T) {
 	for i, c := range all {
 		counts[c.ID[:3]]++
 		if i > 0 && c.ID[:3] == all[i-1].ID[:3] && c.ID <= all[i-1].ID {
-			t.Errorf("%s comes behind %s", c.ID, all[i-1].ID)
+			t.Errorf("%s comes after %s", c.ID, all[i-1].ID)
 		}
-		for what, text := range map[string]string{"title": c.Title, "what": c.What, "why": c.Why, "how": c.How, "fix": c.Fix, "group": c.Group} {
+		for what, text := range map[string]string{"title": c.Title, "what": c.What, "why": c.Why, "how": c.How, "fix": c.Fix,
+			"group": c.Group} {
 			if text == "" || what != "title" && what != "group" && !strings.HasSuffix(text, ".") {
 				t.Errorf("%s has no proper %s: %q", c.ID, what, text)
 			}
@@ -129,7 +133,7 @@ func TestCatalogue(t *testing.T) {
 			}
 		}
 		if len(c.Kinds) == 0 || strings.HasSuffix(c.Title, ".") {
-			t.Errorf("%s is for nothing, or its title is a sentence with a dot", c.ID)
+			t.Errorf("%s has no kinds, or its title ends with a dot", c.ID)
 		}
 		if got, ok := check.Find(c.ID); !ok || got.Title != c.Title {
 			t.Errorf("Find(%q) = %v, %v", c.ID, got.Title, ok)
@@ -146,7 +150,7 @@ func TestCatalogue(t *testing.T) {
 
 var kinds = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
 
-// TestHealthy is a domain with nothing wrong.
+// TestHealthy checks that all checks pass for a domain without faults.
 func TestHealthy(t *testing.T) {
 	for _, kind := range kinds {
 		f := healthy()
@@ -159,10 +163,11 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestNothingKnown and TestSomethingMissing: what is missing is unknown, never wrong.
+// TestNothingKnown checks, like TestSomethingMissing, that missing facts are unknown and never a failure.
 func TestNothingKnown(t *testing.T) {
 	for _, kind := range kinds {
-		for _, f := range []*explain.Facts{{Kind: kind}, {Kind: kind, Input: "x.example.org", Name: name("x.example.org"), Domain: name("example.org"), At: now}} {
+		for _, f := range []*explain.Facts{{Kind: kind},
+			{Kind: kind, Input: "x.example.org", Name: name("x.example.org"), Domain: name("example.org"), At: now}} {
 			for _, x := range check.Run(f) {
 				if x.Status == explain.Fail {
 					t.Errorf("%s: %s", kind, lines([]explain.Finding{x}))
@@ -179,7 +184,8 @@ func TestSomethingMissing(t *testing.T) {
 			f := healthy()
 			f.Kind = kind
 			v := reflect.ValueOf(f).Elem().Field(i)
-			if name := fields.Field(i).Name; name == "Kind" || name == "Name" || name == "Vantage" { // without these it is not a look at all, or not from a lab
+			// required in every scan
+			if name := fields.Field(i).Name; name == "Kind" || name == "Name" || name == "Vantage" {
 				continue
 			}
 			v.SetZero()
@@ -192,7 +198,7 @@ func TestSomethingMissing(t *testing.T) {
 	}
 }
 
-// TestIntercepted: what somebody on the way says is neither right nor wrong.
+// TestIntercepted checks that intercepted replies neither pass nor fail a check.
 func TestIntercepted(t *testing.T) {
 	for i, s := range stories() {
 		f := healthy()
@@ -204,7 +210,8 @@ func TestIntercepted(t *testing.T) {
 		for _, x := range check.Run(f) {
 			c, _ := check.Find(x.ID)
 			sound(t, c, x)
-			here := c.Group == check.Registration && x.ID != "REG07" && x.ID != "REG08" || c.Group == check.Vantage || x.ID == "NAM17" || x.ID == "NAM18" || x.ID == "NAM19"
+			here := c.Group == check.Registration && x.ID != "REG07" && x.ID != "REG08" || c.Group == check.Vantage ||
+				x.ID == "NAM17" || x.ID == "NAM18" || x.ID == "NAM19"
 			if !here && x.Status != explain.NotKnown {
 				t.Errorf("%s %s: %s", s.id, s.name, lines([]explain.Finding{x}))
 			}
@@ -215,7 +222,7 @@ func TestIntercepted(t *testing.T) {
 	}
 }
 
-// TestBudget is what a look leaves that ran into its limits.
+// TestBudget checks that a scan that reached its limits has no failures.
 func TestBudget(t *testing.T) {
 	for _, kind := range kinds {
 		f := healthy()
@@ -233,7 +240,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestOrder is by status, then by severity, then as in the catalogue; and it is the same each time.
+// TestOrder checks that findings are sorted by status, severity and catalogue, and always in the same order.
 func TestOrder(t *testing.T) {
 	rank := map[explain.Status]int{explain.Fail: 0, explain.NotKnown: 1, explain.Pass: 2}
 	for i, s := range stories() {
@@ -246,7 +253,8 @@ func TestOrder(t *testing.T) {
 		found := check.Run(f)
 		for i := 1; i < len(found); i++ {
 			a, b := found[i-1], found[i]
-			if rank[a.Status] > rank[b.Status] || a.Status == explain.Fail && b.Status == explain.Fail && !a.Severity.AtLeast(b.Severity) {
+			if rank[a.Status] > rank[b.Status] || a.Status == explain.Fail && b.Status == explain.Fail &&
+				!a.Severity.AtLeast(b.Severity) {
 				t.Errorf("%s %s: %s before %s", s.id, s.name, lines(found[i-1:i]), lines(found[i:i+1]))
 			}
 		}
@@ -256,7 +264,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTogether is what becomes of two stories at once: findings that are sound, and no panic.
+// TestTogether checks that two stories at once give sound findings and no panic.
 func TestTogether(t *testing.T) {
 	all := slices.DeleteFunc(stories(), func(s story) bool { return s.with == nil })
 	random := rand.New(rand.NewPCG(1, 2))
@@ -264,7 +272,7 @@ func TestTogether(t *testing.T) {
 		a, b := all[random.IntN(len(all))], all[random.IntN(len(all))]
 		f := healthy()
 		f.Kind = kinds[random.IntN(len(kinds))]
-		if !told(f, a) || !told(f, b) {
+		if !apply(f, a) || !apply(f, b) {
 			continue
 		}
 		for _, x := range check.Run(f) {
@@ -277,8 +285,9 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// told changes facts by a story, if it can be told of them: one of a resolver cannot where another one took them away.
-func told(f *explain.Facts, s story) (ok bool) {
+// apply changes the facts by a story. It returns false if the story cannot be applied, because another one removed the
+// facts it changes.
+func apply(f *explain.Facts, s story) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	s.with(f)
 	return true

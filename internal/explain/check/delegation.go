@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// perZone judges each zone, and sums up: what fails, or else what is unknown, or else that all is well.
+// perZone runs judge for each zone of judged, and keeps the worst findings: failures, otherwise unknown results,
+// otherwise passes.
 func perZone(f *explain.Facts, judge func(z iterate.Zone) []explain.Finding) []explain.Finding {
 	var all []explain.Finding
 	for _, z := range judged(f) {
@@ -21,7 +22,7 @@ func perZone(f *explain.Facts, judge func(z iterate.Zone) []explain.Finding) []e
 	return worst(all)
 }
 
-// worst keeps what is worst of findings: failures, else what is unknown, else what passes.
+// worst returns the failures, or if there are none the unknown results, or if there are none all findings.
 func worst(all []explain.Finding) []explain.Finding {
 	for _, status := range []explain.Status{explain.Fail, explain.NotKnown} {
 		if of := only(all, func(x explain.Finding) bool { return x.Status == status }); len(of) > 0 {
@@ -31,9 +32,10 @@ func worst(all []explain.Finding) []explain.Finding {
 	return all
 }
 
+// delegated is check DEL01: The parent zone delegates the domain.
 func delegated(f *explain.Facts) []explain.Finding {
 	if f.Domain.IsZero() {
-		return suffixThere(f)
+		return suffixDelegated(f)
 	}
 	domain := text(f.Domain)
 	if z := f.ZoneAt(f.Domain); z != nil {
@@ -47,25 +49,29 @@ func delegated(f *explain.Facts) []explain.Finding {
 	switch {
 	case noTLD(f) != "":
 		x := withoutTLD(f, domain)
-		if f.Kind != explain.Scan { // REG01 tells
+		if f.Kind != explain.Scan { // in a scan, REG01 has the hint
 			x = hint(f, x)
 		}
 		return []explain.Finding{seen(x, evidence)}
 	case !parent.IsZero():
-		x := fail("", explain.Registrar, domain, "%s has no nameservers for %s: no name of the domain can be found.", text(parent), domain)
+		x := fail("", explain.Registrar, domain, "%s has no nameservers for %s: no name of the domain can be resolved.",
+			text(parent), domain)
 		if f.Kind != explain.Scan {
 			x = hint(f, x)
 		}
 		x.Fix = delegationFix(f)
 		x.Visible = after(f, created(f, f.Domain, parent))
 		return []explain.Finding{seen(x, evidence)}
-	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone) }):
-		return nil // its records are in the zone above
+	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone)
+	}):
+		return nil // its records are in the parent zone
 	}
-	return unknown(domain, "Whether %s is delegated could not be found out.", domain)
+	return unknown(domain, "Whether %s is delegated could not be determined.", domain)
 }
 
-// delegationFix is what to do about a domain without nameservers. The registry may have some, and keep them to itself.
+// delegationFix returns what to do about a domain without nameservers. The registration may list nameservers that the
+// registry does not publish because of a status.
 func delegationFix(f *explain.Facts) string {
 	r, ok := registrationOf(f, f.Domain)
 	switch {
@@ -74,21 +80,23 @@ func delegationFix(f *explain.Facts) string {
 	case r.State == registry.Free:
 		return "Register the domain first; see REG01."
 	case slices.ContainsFunc([]string{"pendingDelete", "redemptionPeriod", "pendingRestore"}, r.Has):
-		return "Have the domain restored; see REG04. It has nameservers again when it is."
+		return "Have the domain restored; see REG04. Then it has nameservers again."
 	case slices.ContainsFunc([]string{"clientHold", "serverHold"}, r.Has):
-		return "Have the hold lifted; see REG03. The domain has nameservers again when it is."
+		return "Have the hold removed; see REG03. Then the domain has nameservers again."
 	}
 	return ""
 }
 
+// withoutTLD returns the finding for a name whose top-level domain does not exist.
 func withoutTLD(f *explain.Facts, subject string) explain.Finding {
-	x := fail("", explain.You, subject, "There is no top-level domain %s: no name that ends with it can be found.", noTLD(f))
+	x := fail("", explain.You, subject, "There is no top-level domain %s: no name that ends with it can be resolved.",
+		noTLD(f))
 	x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 	return x
 }
 
-// suffixThere judges a name that nobody can register: a top-level domain, or what is like one.
-func suffixThere(f *explain.Facts) []explain.Finding {
+// suffixDelegated checks a name that nobody can register: a top-level domain or another public suffix.
+func suffixDelegated(f *explain.Facts) []explain.Finding {
 	if f.Name.IsZero() || f.Name.IsRoot() {
 		return nil
 	}
@@ -101,27 +109,33 @@ func suffixThere(f *explain.Facts) []explain.Finding {
 		return pass(name, "%s delegates %s to %s.", text(z.Parent), name, words.Some(texts(ns)))
 	case noTLD(f) != "":
 		return []explain.Finding{seen(withoutTLD(f, name), evidence)}
-	case !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }):
-		x := fail("", explain.You, name, "%s is a public suffix that does not exist: the servers of %s say so.", name, text(parent))
+	case !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result == iterate.NXDomain
+	}):
+		x := fail("", explain.You, name, "%s is a public suffix that does not exist: the servers of %s say so.", name,
+			text(parent))
 		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 		return []explain.Finding{seen(x, evidence)}
 	case f.Kind == explain.Scan && !parent.IsZero():
-		return unknown(name, "%s is a public suffix without servers of its own; %s has it. Look at a domain that ends with it.", name, text(parent))
+		return unknown(name, "%s is a public suffix without its own servers; it is in the zone %s. Scan a domain that ends "+
+			"with it.", name, text(parent))
 	case f.Kind == explain.Scan:
-		return unknown(name, "Whether %s exists could not be found out.", name)
+		return unknown(name, "Whether %s exists could not be determined.", name)
 	}
 	return nil
 }
 
+// twoServers is check DEL02: The zone has at least two nameservers at different addresses.
 func twoServers(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone := text(z.Name)
+		// Resolvers use servers of either list, so both count.
 		ns, _ := iterate.Join(slices.Concat(z.ParentNS, z.ChildNS))
 		var addrs []netip.Addr
-		blind := false
+		incomplete := false // an address is not known
 		for _, h := range z.Hosts {
 			addrs = append(addrs, h.Addrs()...)
-			blind = blind || len(h.Addrs()) == 0
+			incomplete = incomplete || len(h.Addrs()) == 0
 		}
 		slices.SortFunc(addrs, netip.Addr.Compare)
 		addrs = slices.Compact(addrs)
@@ -130,9 +144,10 @@ func twoServers(f *explain.Facts) []explain.Finding {
 		case len(ns) == 0:
 			return unknown(zone, "The nameservers of %s are not known.", zone)
 		case len(ns) == 1:
-			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
-		case len(addrs) == 1 && !blind:
-			x = fail("", who(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.", words.All(len(ns), "nameservers"), zone, addrs[0])
+			x = fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
+		case len(addrs) == 1 && !incomplete:
+			x = fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.",
+				words.All(len(ns), "nameservers"), zone, addrs[0])
 		case len(addrs) < 2:
 			return unknown(zone, "The addresses of the nameservers of %s are not known.", zone)
 		default:
@@ -143,37 +158,43 @@ func twoServers(f *explain.Facts) []explain.Finding {
 	})
 }
 
+// sameNS is check DEL03: The parent zone and the zone itself list the same nameservers.
 func sameNS(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
 		parent, _ := iterate.Join(z.ParentNS)
 		child, _ := iterate.Join(z.ChildNS)
 		if z.Name.IsRoot() {
-			return nil // there is nothing above it
+			return nil // the root has no parent
 		}
 		if len(parent) == 0 || len(child) == 0 {
 			return unknown(zone, "The nameservers of %s in %s and in itself could not both be read.", zone, above)
 		}
+		// gone: only in the zone. extra: only at the parent.
 		gone, extra := without(child, parent), without(parent, child)
 		var x explain.Finding
 		switch {
 		case len(gone)+len(extra) == 0 && len(z.ChildNS) == 1:
 			return pass(zone, "%s and %s itself both list %s.", above, zone, words.Some(texts(parent)))
 		case len(extra) == len(parent):
-			x = fail(explain.Error, explain.Registrar, zone, "%s lists %s for %s, but %s itself lists %s: not one is the same, so that some users get the answers of the one set and some of the other.",
+			x = fail(explain.Error, explain.Registrar, zone,
+				"%s lists %s for %s, but %s itself lists %s: the lists share no server, so some users get the answers of one set "+
+					"and some those of the other.",
 				above, words.Some(texts(parent)), zone, zone, words.Some(texts(child)))
 		case len(gone)+len(extra) == 0:
-			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone, nsSets(f, z.Name, z.ChildNS, "lists", "list"))
+			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone,
+				nsSets(f, z.Name, z.ChildNS, "lists", "list"))
 		default:
-			x = fail(explain.Warning, explain.Registrar, zone, "%s and %s itself list different nameservers: %s.", above, zone, sides(above, zone, extra, gone))
+			x = fail(explain.Warning, explain.Registrar, zone, "%s and %s itself list different nameservers: %s.", above, zone,
+				sides(above, zone, extra, gone))
 		}
 		x.Fix = nsFix(above, zone, extra, gone)
-		x.Actor, x.Visible = who(f, z.Name, x.Actor), nsVisible(f, z)
+		x.Actor, x.Visible = actorFor(f, z.Name, x.Actor), nsVisible(f, z)
 		return []explain.Finding{x}
 	})
 }
 
-// sides says what is only on the one side and what only on the other.
+// sides lists the nameservers that only the parent zone has, and those that only the zone has.
 func sides(above, zone string, extra, gone []dnsname.Name) string {
 	var parts []string
 	if len(extra) > 0 {
@@ -185,26 +206,31 @@ func sides(above, zone string, extra, gone []dnsname.Name) string {
 	return strings.Join(parts, ", ")
 }
 
-// nsFix says exactly what to change where.
+// nsFix says what to change at the registrar or in the zone.
 func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 	switch {
 	case len(extra) > 0 && len(gone) > 0:
-		return "At your registrar, put " + words.Some(texts(gone)) + " in place of " + words.Some(texts(extra)) + "; or, if the list at " + above + " is the right one, write it as the NS records of " + zone + "."
+		return "At your registrar, replace " + words.Some(texts(extra)) + " with " + words.Some(texts(gone)) +
+			"; or, if the list at " + above + " is the right one, enter it as the NS records of " + zone + "."
 	case len(extra) > 0:
-		return "Add " + words.Some(texts(extra)) + " to the NS records of " + zone + ", or remove " + words.Verb(len(extra), "it", "them") + " at your registrar."
+		return "Add " + words.Some(texts(extra)) + " to the NS records of " + zone + ", or remove " +
+			words.Verb(len(extra), "it", "them") + " at your registrar."
 	case len(gone) > 0:
-		return "Add " + words.Some(texts(gone)) + " at your registrar, or remove " + words.Verb(len(gone), "it", "them") + " from the NS records of " + zone + "."
+		return "Add " + words.Some(texts(gone)) + " at your registrar, or remove " + words.Verb(len(gone), "it", "them") +
+			" from the NS records of " + zone + "."
 	}
-	return "Write the same NS records on all servers of " + zone + "."
+	return "Enter the same NS records on all servers of " + zone + "."
 }
 
-// nsSets says which servers of a zone name which nameservers.
+// nsSets lists which servers of a zone return which nameservers.
 func nsSets(f *explain.Facts, zone dnsname.Name, sets []iterate.NSSet, one, many string) string {
 	return strings.Join(words.Each(sets, func(s iterate.NSSet) string {
-		return words.Some(servers(f, zone, s.From)) + " " + words.Verb(len(s.From), one, many) + " " + words.Some(texts(sorted(s.NS)))
+		return words.Some(servers(f, zone, s.From)) + " " + words.Verb(len(s.From), one, many) + " " +
+			words.Some(texts(sorted(s.NS)))
 	}), "; ")
 }
 
+// parentsAgree is check DEL19: All servers of the parent zone say the same about the zone.
 func parentsAgree(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
@@ -217,16 +243,20 @@ func parentsAgree(f *explain.Facts) []explain.Finding {
 		case 1:
 			return pass(zone, "All servers of %s that were asked say the same about %s.", above, zone)
 		}
-		x := fail("", who(f, z.Name, explain.Parent), zone, "The servers of %s hand out different nameservers for %s: %s.", above, zone, nsSets(f, z.Parent, z.ParentNS, "says", "say"))
+		x := fail("", actorFor(f, z.Name, explain.Parent), zone,
+			"The servers of %s hand out different nameservers for %s: %s.", above, zone,
+			nsSets(f, z.Parent, z.ParentNS, "says", "say"))
 		x.Visible = nsVisible(f, z)
 		return []explain.Finding{x}
 	})
 }
 
-// enoughOctets is what fits into one packet on every way (RFC 9715). The 512 octets of old are not a measure here: the
-// referral was asked for with EDNS and has DNSSEC data that who asks without does not get.
-const enoughOctets = 1232
+// maxReferral is the size in bytes that fits into one packet on every network path (RFC 9715). The classic limit of 512
+// bytes does not apply: the referral was queried with EDNS, and contains DNSSEC data that clients without EDNS do not
+// get.
+const maxReferral = 1232
 
+// smallReferral is check DEL18: The referral to the zone fits into one packet.
 func smallReferral(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone, most := text(z.Name), 0
@@ -238,16 +268,19 @@ func smallReferral(f *explain.Facts) []explain.Finding {
 		}
 		switch {
 		case most == 0:
-			return nil // nobody measured it
-		case most > enoughOctets:
-			x := fail("", who(f, z.Name, explain.DNSHost), zone, "The referral from %s to %s has %d octets, more than the %d that fit into one packet everywhere.", text(z.Parent), zone, most, enoughOctets)
+			return nil // not measured
+		case most > maxReferral:
+			x := fail("", actorFor(f, z.Name, explain.DNSHost), zone,
+				"The referral from %s to %s has %d bytes, more than the %d that fit into one packet everywhere.", text(z.Parent),
+				zone, most, maxReferral)
 			return []explain.Finding{seen(x, evidence)}
 		}
-		return pass(zone, "The referral from %s to %s has at most %d octets.", text(z.Parent), zone, most)
+		return pass(zone, "The referral from %s to %s has at most %d bytes.", text(z.Parent), zone, most)
 	})
 }
 
-// doubled is the name that was meant, if a name has the zone's appended because a dot was missing.
+// doubled returns the intended name, if the name of the zone was appended to a nameserver's name because the final dot
+// was missing.
 func doubled(ns, zone dnsname.Name) (dnsname.Name, bool) {
 	if zone.IsRoot() || !ns.IsIn(zone) || ns == zone {
 		return dnsname.Name{}, false
@@ -256,7 +289,7 @@ func doubled(ns, zone dnsname.Name) (dnsname.Name, bool) {
 	if err != nil || meant.NumLabels() < 2 {
 		return dnsname.Name{}, false
 	}
-	// ns1.b.example.org in example.org may be meant so; ns1.p.com.example.org, or example.org twice, is not.
+	// In example.org, ns1.b.example.org may be intended. ns1.p.com.example.org, or example.org twice, is a mistake.
 	s := registry.SuffixOf(meant)
 	return meant, meant.IsIn(zone) || s.Listed && s.Public.NumLabels() < meant.NumLabels()
 }

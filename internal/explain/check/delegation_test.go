@@ -17,12 +17,12 @@ func host(h iterate.Host) func(*explain.Facts) {
 	return func(f *explain.Facts) { zoneOf(f).Hosts[0] = h }
 }
 
-// child makes the zone list others than the zone above.
+// child makes the zone list other nameservers than the parent zone.
 func child(ns ...string) func(*explain.Facts) {
 	return func(f *explain.Facts) { zoneOf(f).ChildNS = sets(nsSet(3600, ns...)) }
 }
 
-// suffix makes the name one that nobody can register.
+// suffix makes the name a public suffix.
 func suffix(n string) func(*explain.Facts) {
 	return func(f *explain.Facts) {
 		f.Name, f.Domain = name(n), dnsname.Name{}
@@ -43,7 +43,7 @@ func noNS(f *explain.Facts) {
 	zoneOf(f).ParentNS, zoneOf(f).ChildNS, zoneOf(f).Hosts = nil, nil, nil
 }
 
-// own is a nameserver inside the zone in place of ns2.example.net.
+// own replaces ns2.example.net with a nameserver inside the zone.
 func own(ns string, glue, found []string) func(*explain.Facts) {
 	return func(f *explain.Facts) {
 		z := zoneOf(f)
@@ -58,19 +58,30 @@ func own(ns string, glue, found []string) func(*explain.Facts) {
 func delegationStories() []story {
 	return []story{
 		{"DEL01", "delegated", nil, "pass", "org delegates example.org to ns2.example.net and ns1.example.org"},
-		{"DEL01", "the zone above says no", undelegated, "fail critical", "org has no nameservers for example.org"},
-		{"DEL01", "the zone above says no, but has one like it", then(undelegated, near("exemple.org", explain.NearSpelling)), "fail critical", "Perhaps exemple.org is meant, which exists."},
-		{"DEL01", "there is no such top-level domain", rootless, "fail critical", "There is no top-level domain org: no name that ends with it can be found."},
-		{"DEL01", "it is on hold", then(undelegated, status("clientHold")), "fail critical", "org has no nameservers for example.org: no name of the domain can be found. | Have the hold lifted; see REG03."},
-		{"DEL01", "it is being deleted", then(undelegated, status("redemptionPeriod")), "fail critical", "| Have the domain restored; see REG04."},
+		{"DEL01", "the parent zone says no", undelegated, "fail critical", "org has no nameservers for example.org"},
+		{"DEL01", "the parent zone says no, but has one like it",
+			then(undelegated, similar("exemple.org", explain.NearSpelling)), "fail critical",
+			"The similar name exemple.org exists."},
+		{"DEL01", "there is no such top-level domain", rootless, "fail critical",
+			"There is no top-level domain org: no name that ends with it can be resolved."},
+		{"DEL01", "it is on hold", then(undelegated, status("clientHold")), "fail critical",
+			"org has no nameservers for example.org: no name of the domain can be resolved. | Have the hold removed; see " +
+				"REG03."},
+		{"DEL01", "it is being deleted", then(undelegated, status("redemptionPeriod")), "fail critical",
+			"| Have the domain restored; see REG04."},
 		{"DEL01", "a top-level domain", suffix("org"), "pass", "delegates org"},
-		{"DEL01", "a top-level domain that is not there", then(rootless, suffix("localhost")), "fail critical", "There is no top-level domain localhost"},
-		{"DEL01", "a public suffix that is not there", then(undelegated, suffix("co.org")), "fail critical", "co.org is a public suffix that does not exist: the servers of org say so."},
-		{"DEL01", "a public suffix without servers", then(undelegated, results(iterate.NoData, iterate.NoData), suffix("co.org"), scanned), "unknown", "co.org is a public suffix without servers of its own"},
-		{"DEL01", "a public suffix that nobody answered for", then(undelegated, unfound, suffix("co.org"), scanned), "unknown", "Whether co.org exists could not be found out."},
+		{"DEL01", "a top-level domain that is not there", then(rootless, suffix("localhost")), "fail critical",
+			"There is no top-level domain localhost"},
+		{"DEL01", "a public suffix that is not there", then(undelegated, suffix("co.org")), "fail critical",
+			"co.org is a public suffix that does not exist: the servers of org say so."},
+		{"DEL01", "a public suffix without servers",
+			then(undelegated, results(iterate.NoData, iterate.NoData), suffix("co.org"), scanned), "unknown",
+			"co.org is a public suffix without its own servers"},
+		{"DEL01", "a public suffix that nobody answered for", then(undelegated, unfound, suffix("co.org"), scanned),
+			"unknown", "Whether co.org exists could not be determined."},
 		{"DEL01", "the root", suffix("."), "", ""},
 		{"DEL01", "nobody answered", func(f *explain.Facts) { undelegated(f); unfound(f) }, "unknown", ""},
-		{"DEL01", "its records are in the zone above", func(f *explain.Facts) {
+		{"DEL01", "its records are in the parent zone", func(f *explain.Facts) {
 			f.Zone, f.Zones = name("org"), f.Zones[:2]
 			for i := range f.Outcomes {
 				f.Outcomes[i].Zone = name("org")
@@ -81,56 +92,80 @@ func delegationStories() []story {
 		{"DEL02", "only one", func(f *explain.Facts) {
 			zoneOf(f).ParentNS, zoneOf(f).ChildNS = sets(nsSet(3600, "ns1.example.org")), sets(nsSet(3600, "ns1.example.org"))
 		}, "fail warning", "only one nameserver, ns1.example.org"},
-		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}), "fail warning", "Both nameservers of example.org have the same address, 192.0.2.1."},
-		{"DEL02", "the address of one is not known", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}),
+			"fail warning", "Both nameservers of example.org have the same address, 192.0.2.1."},
+		{"DEL02", "the address of one is not known",
+			host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
 		{"DEL02", "not known", noNS, "unknown", ""},
 
 		{"DEL03", "the same", nil, "pass", ""},
 		{"DEL03", "one more above", child("ns1.example.org"), "fail warning", "ns2.example.net only at org"},
-		{"DEL03", "one more in the zone", child("ns1.example.org", "ns2.example.net", "ns3.example.net"), "fail warning", "Add ns3.example.net at your registrar"},
-		{"DEL03", "not one in common", child("ns1.new.net", "ns2.new.net"), "fail error", "not one is the same"},
+		{"DEL03", "one more in the zone", child("ns1.example.org", "ns2.example.net", "ns3.example.net"), "fail warning",
+			"Add ns3.example.net at your registrar"},
+		{"DEL03", "not one in common", child("ns1.new.net", "ns2.new.net"), "fail error", "share no server"},
 		{"DEL03", "servers of the zone disagree", func(f *explain.Facts) {
-			zoneOf(f).ChildNS = []iterate.NSSet{{NS: names("ns2.example.net", "ns1.example.org"), From: addrs(one)}, {NS: names("ns1.example.org"), From: addrs(two)}}
+			zoneOf(f).ChildNS = []iterate.NSSet{{NS: names("ns2.example.net", "ns1.example.org"), From: addrs(one)},
+				{NS: names("ns1.example.org"), From: addrs(two)}}
 		}, "fail warning", "ns2.example.net (198.51.100.2) lists ns1.example.org"},
 		{"DEL03", "the root", then(suffix("."), root), "", ""},
 		{"DEL19", "the root", then(suffix("."), root), "", ""},
 		{"DEL03", "the zone did not say", func(f *explain.Facts) { zoneOf(f).ChildNS = nil }, "unknown", ""},
-		{"DEL03", "on the servers of the zone above", func(f *explain.Facts) { zoneOf(f).ParentNS, zoneOf(f).Hidden = nil, true }, "unknown", ""},
+		{"DEL03", "on the servers of the parent zone", func(f *explain.Facts) {
+			zoneOf(f).ParentNS, zoneOf(f).Hidden = nil, true
+		}, "unknown", ""},
 
 		{"DEL08", "with glue", nil, "pass", ""},
-		{"DEL08", "without", own("ns2.example.org", nil, nil), "fail error", "ns2.example.org is a nameserver of example.org with a name inside of it, and org does not hand out its address."},
-		{"DEL08", "without, but the other server knows it", own("ns2.example.org", nil, []string{two}), "fail error", "Add the host record ns2.example.org with the address 198.51.100.2"},
+		{"DEL08", "without", own("ns2.example.org", nil, nil), "fail error",
+			"ns2.example.org is a nameserver of example.org with a name inside the zone, but org does not hand out its " +
+				"address."},
+		{"DEL08", "without, but the other server knows it", own("ns2.example.org", nil, []string{two}), "fail error",
+			"Add the host record ns2.example.org with the address 198.51.100.2"},
 		{"DEL08", "none has any", func(f *explain.Facts) {
 			own("ns2.example.org", nil, nil)(f)
 			zoneOf(f).Hosts[1] = iterate.Host{Name: name("ns1.example.org"), Problem: "no glue"}
 		}, "fail critical", ""},
-		{"DEL08", "a name elsewhere needs none", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "pass", ""},
+		{"DEL08", "a name elsewhere needs none", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}),
+			"pass", ""},
 		{"DEL08", "not known", noNS, "unknown", ""},
 
 		{"DEL09", "the same", nil, "pass", ""},
-		{"DEL09", "an old one", own("ns2.example.org", []string{"192.0.2.66"}, []string{two}), "fail error", "org hands out 192.0.2.66 for ns2.example.org, but its own zone says 198.51.100.2."},
-		{"DEL09", "one is missing", own("ns2.example.org", []string{two}, []string{"192.0.2.66", two}), "fail warning", "has the address 192.0.2.66 as well"},
+		{"DEL09", "an old one", own("ns2.example.org", []string{"192.0.2.66"}, []string{two}), "fail error",
+			"org hands out 192.0.2.66 for ns2.example.org, but its own zone says 198.51.100.2."},
+		{"DEL09", "one is missing", own("ns2.example.org", []string{two}, []string{"192.0.2.66", two}), "fail warning",
+			"also has the address 192.0.2.66"},
 		{"DEL09", "a family is left out", own("ns2.example.org", []string{two}, []string{two, web6}), "pass", ""},
 		{"DEL09", "the zone denies it", func(f *explain.Facts) {
 			own("ns2.example.org", []string{two}, nil)(f)
-			f.Exchanges = append(f.Exchanges, iterate.Exchange{Zone: name("example.org"), Question: ask("ns2.example.org", 1), Class: iterate.NXDomain})
-		}, "fail notice", "org hands out an address for ns2.example.org, but example.org itself says that there is no such name."},
+			f.Exchanges = append(f.Exchanges,
+				iterate.Exchange{Zone: name("example.org"), Question: ask("ns2.example.org", 1), Class: iterate.NXDomain})
+		}, "fail notice", "org hands out an address for ns2.example.org, but example.org itself says that the name does " +
+			"not exist."},
 		{"DEL09", "the zone did not say", own("ns2.example.org", []string{two}, nil), "unknown", ""},
 
 		{"DEL10", "none", nil, "pass", ""},
-		{"DEL10", "an alias", host(iterate.Host{Name: name("ns2.example.net"), Problem: "is an alias"}), "fail error", "ns2.example.net is listed as a nameserver of example.org, but it is an alias"},
-		{"DEL10", "not looked up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "could not be looked up"}), "unknown", ""},
+		{"DEL10", "an alias", host(iterate.Host{Name: name("ns2.example.net"), Problem: "is an alias"}), "fail error",
+			"ns2.example.net is listed as a nameserver of example.org, but it is an alias"},
+		{"DEL10", "not looked up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "could not be looked up"}),
+			"unknown", ""},
 
 		{"DEL11", "found", nil, "pass", ""},
-		{"DEL11", "no such name", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no such name"}), "fail error", "the name does not exist"},
-		{"DEL11", "no address", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no address"}), "fail error", "it has no address"},
-		{"DEL11", "a dot is missing", own("ns1.provider.com.example.org", nil, nil), "fail error", "ns1.provider.com.example.org is listed as a nameserver of example.org and does not exist: example.org was appended to ns1.provider.com."},
-		{"DEL11", "the zone twice", own("ns2.example.org.example.org", nil, nil), "fail error", "example.org was appended to ns2.example.org."},
-		{"DEL11", "an address", func(f *explain.Facts) { host(iterate.Host{Name: name("192.0.2.9"), Problem: "no such name"})(f) }, "fail error", "that is an address, where a name must be"},
+		{"DEL11", "no such name", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no such name"}), "fail error",
+			"the name does not exist"},
+		{"DEL11", "no address", host(iterate.Host{Name: name("ns2.example.net"), Problem: "no address"}), "fail error",
+			"it has no address"},
+		{"DEL11", "a dot is missing", own("ns1.provider.com.example.org", nil, nil), "fail error",
+			"ns1.provider.com.example.org is listed as a nameserver of example.org and does not exist: example.org was " +
+				"appended to ns1.provider.com."},
+		{"DEL11", "the zone twice", own("ns2.example.org.example.org", nil, nil), "fail error",
+			"example.org was appended to ns2.example.org."},
+		{"DEL11", "an address", func(f *explain.Facts) {
+			host(iterate.Host{Name: name("192.0.2.9"), Problem: "no such name"})(f)
+		}, "fail error", "this is an address, but it must be a name"},
 		{"DEL11", "none can be found", func(f *explain.Facts) {
 			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Problem: "no such name"}}
 		}, "fail critical", ""},
-		{"DEL11", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+		{"DEL11", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}),
+			"unknown", ""},
 
 		{"DEL12", "fine", nil, "pass", ""},
 		{"DEL12", "anyone can have it", func(f *explain.Facts) {
@@ -138,7 +173,9 @@ func delegationStories() []story {
 			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Free})
 		}, "fail critical", "the domain example.net is not registered: anyone can register it and answer for example.org."},
 		{"DEL12", "about to end", func(f *explain.Facts) {
-			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Registered, Dates: registry.Dates{Expires: now.Add(2 * days)}})
+			f.Registrations = append(f.Registrations,
+				registry.Registration{Domain: "example.net.", State: registry.Registered,
+					Dates: registry.Dates{Expires: now.Add(2 * days)}})
 		}, "fail error", "ends on 2026-11-17"},
 		{"DEL12", "the registry is down", func(f *explain.Facts) {
 			f.Registrations = append(f.Registrations, registry.Registration{Domain: "example.net.", State: registry.Unknown})
@@ -148,30 +185,35 @@ func delegationStories() []story {
 		{"DEL13", "a circle", func(f *explain.Facts) {
 			host(iterate.Host{Name: name("ns2.example.net"), Problem: "loop"})(f)
 			f.Notes = []iterate.Note{{Kind: iterate.NoteNSLoop, Zone: name("example.org"), Subject: "ns2.example.net."}}
-		}, "fail error", "The nameservers of example.org cannot be found: one must know ns2.example.net for that"},
-		{"DEL13", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
+		}, "fail error", "The nameservers of example.org cannot be found: this requires ns2.example.net"},
+		{"DEL13", "the budget was used up", host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}),
+			"unknown", ""},
 
 		{"DEL14", "public", nil, "pass", ""},
-		{"DEL14", "one is private", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs("10.0.0.2")}), "fail error", "10.0.0.2, which is a private address"},
+		{"DEL14", "one is private", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs("10.0.0.2")}), "fail error",
+			"10.0.0.2, which is a private address"},
 		{"DEL14", "all are", func(f *explain.Facts) {
 			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: addrs("10.0.0.2", "fe80::1")}}
 		}, "fail critical", "fe80::1, which is a link-local address"},
-		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) { f.Vantage.Name = "here" }, "fail critical", "a documentation address"},
+		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) {
+			f.Vantage.Name = "here"
+		}, "fail critical", "a documentation address"},
 		{"DEL14", "not known", noNS, "unknown", ""},
 
-		{"DEL18", "small", nil, "pass", "at most 400 octets"},
-		{"DEL18", "large", func(f *explain.Facts) { f.Servers[0].Referral = 1400 }, "fail notice", "has 1400 octets"},
+		{"DEL18", "small", nil, "pass", "at most 400 bytes"},
+		{"DEL18", "large", func(f *explain.Facts) { f.Servers[0].Referral = 1400 }, "fail notice", "has 1400 bytes"},
 		{"DEL18", "not measured", func(f *explain.Facts) { f.Servers[0].Referral = 0 }, "", ""},
 
 		{"DEL19", "they agree", nil, "pass", ""},
 		{"DEL19", "they do not", func(f *explain.Facts) {
-			zoneOf(f).ParentNS = append(zoneOf(f).ParentNS, iterate.NSSet{NS: names("ns1.old.net"), From: addrs("198.51.100.91")})
+			zoneOf(f).ParentNS = append(zoneOf(f).ParentNS,
+				iterate.NSSet{NS: names("ns1.old.net"), From: addrs("198.51.100.91")})
 		}, "fail warning", "198.51.100.91 says ns1.old.net"},
 		{"DEL19", "none said anything", func(f *explain.Facts) { zoneOf(f).ParentNS = nil }, "unknown", ""},
 	}
 }
 
-// TestDisjoint: two sets of servers that both answer are an error of the delegation, and none of the servers.
+// TestDisjoint checks that two sets of answering servers are an error of the delegation, and not of the servers.
 func TestDisjoint(t *testing.T) {
 	f := healthy()
 	child("ns1.new.net", "ns2.new.net")(f)
@@ -187,7 +229,7 @@ func TestDisjoint(t *testing.T) {
 	}
 }
 
-// TestVisible: a mended delegation is seen when the longer of the two TTLs is over.
+// TestVisible checks that everyone sees a fixed delegation after the longer of the two TTLs.
 func TestVisible(t *testing.T) {
 	f := healthy()
 	child("ns1.example.org")(f)
@@ -199,18 +241,21 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestVisibleName: a record or alias that is mended is seen when its TTL is over.
+// TestVisibleName checks that everyone sees a fixed record or alias after its TTL.
 func TestVisibleName(t *testing.T) {
-	nine := []string{"a.example.net", "b.example.net", "c.example.net", "d.example.net", "e.example.net", "f.example.net", "g.example.net", "h.example.net", "i.example.net"}
-	for id, tell := range map[string]func(*explain.Facts){
-		"NAM03": then(alias("edge.example.net"), beside("www.example.org", rr.TypeMX, iterate.Answer, set("www.example.org", rr.TypeMX, 300, "10 mail.example.org."))),
+	nine := []string{"a.example.net", "b.example.net", "c.example.net", "d.example.net", "e.example.net", "f.example.net",
+		"g.example.net", "h.example.net", "i.example.net"}
+	for id, change := range map[string]func(*explain.Facts){
+		"NAM03": then(alias("edge.example.net"),
+			beside("www.example.org", rr.TypeMX, iterate.Answer,
+				set("www.example.org", rr.TypeMX, 300, "10 mail.example.org."))),
 		"NAM04": alias(nine...),
 		"NAM05": then(alias("a.example.net"), note(iterate.NoteAliasLoop, "a.example.net. to www.example.org.")),
 		"NAM11": other(41, "203.0.113.99"),
 		"NAM14": func(f *explain.Facts) { f.Outcomes[0] = outcome(rr.TypeA, "192.168.1.10") },
 	} {
 		f := healthy()
-		tell(f)
+		change(f)
 		c, _ := check.Find(id)
 		found := c.Judge(f)
 		if got, want := found[0].Visible, now.Add(300*time.Second); got.Before(want) || got.After(want.Add(5*time.Second)) {

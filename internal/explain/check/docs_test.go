@@ -18,26 +18,29 @@ const page = "../../../docs/checks.md"
 
 const intro = `# Checks
 
-What ` + "`nameplane scan`, `nameplane analyze` and `nameplane compare`" + ` look at. ` + "`nameplane checks ID`" + ` prints the same texts; this page is
-made of them by ` + "`go test ./internal/explain/check -update`" + `.
+What ` + "`nameplane scan`, `nameplane analyze` and `nameplane compare`" + ` run these checks.
+` + "`nameplane checks ID`" + ` prints the same texts.
+This page is generated from them by ` + "`go test ./internal/explain/check -update`" + `.
 
-Every check ends in one of three ways: it **passes**, it **fails**, or it is **unknown**, because what is needed for it was not
-asked, not answered, or not finished within the budget. Unknown is never counted as wrong. A check that does not apply, such
-as one of DNSSEC for a zone that is not signed, is not shown. Answers that differ on purpose, by place, in turn, or because a resolver
-filters, are never called old, and a server that does not reply is never called lame.
+Every check has one of three results: it **passes**, it **fails**, or it is **unknown**.
+A result is unknown if a query that the check needs was not sent, not answered, or not finished within the budget.
+Unknown never counts as a failure.
+A check that does not apply, such as a DNSSEC check for an unsigned zone, is not shown.
+Answers that differ on purpose are never called old: by client network, by rotation, or because a resolver filters.
+A server that does not reply is never called lame.
 
-The severity is the worst that a check can have; which one it is depends on what was found.
+The severity is the worst that a check can have; the severity of a finding depends on what was found.
 
 | severity | meaning |
 |---|---|
-| critical | users cannot reach it now |
-| error | some users cannot, or it will break |
-| warning | it should be mended |
-| notice | worth knowing |
-| info | no fault |
+| critical | users cannot reach the name now |
+| error | some users cannot reach the name, or it will break |
+| warning | it should be fixed |
+| notice | it is worth knowing |
+| info | it is not a fault |
 `
 
-// document is the catalogue as a page.
+// document returns the catalogue as a Markdown page.
 func document() string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -53,7 +56,7 @@ func document() string {
 		}
 		fmt.Fprintf(&b, "\n### %s: %s\n\n", c.ID, c.Title)
 		fmt.Fprintf(&b, "At worst %s; part of %s.\n\n", c.Severity, strings.Join(kinds, ", "))
-		fmt.Fprintf(&b, "* When it fails: %s %s\n* How it is found out: %s\n* What to do: %s\n", c.What, c.Why, c.How, c.Fix)
+		fmt.Fprintf(&b, "* When it fails: %s %s\n* How it is determined: %s\n* What to do: %s\n", c.What, c.Why, c.How, c.Fix)
 		if len(c.Refs) > 0 {
 			fmt.Fprintf(&b, "* See: %s\n", strings.Join(c.Refs, ", "))
 		}
@@ -61,7 +64,7 @@ func document() string {
 	return b.String()
 }
 
-// TestPage keeps docs/checks.md true.
+// TestPage checks that docs/checks.md matches the catalogue.
 func TestPage(t *testing.T) {
 	got := document()
 	if *update {

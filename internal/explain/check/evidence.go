@@ -11,24 +11,24 @@ import (
 
 const typeDNSKEY = rr.Type(48)
 
-// mostShown is how many exchanges stand for a finding that did not name its own: they say the same.
-const mostShown = 6
+// maxDefaultEvidence limits the exchanges for a finding that names none: more of them would repeat the same.
+const maxDefaultEvidence = 6
 
-// shown are the exchanges that a check goes by, for findings that do not name their own.
-func (c Check) shown(f *explain.Facts, subject string) (out []int) {
-	tells := c.tells(f, zoneOf(f, subject))
-	if tells == nil {
+// defaultEvidence returns the exchanges that a check depends on, for findings that do not name their own.
+func (c Check) defaultEvidence(f *explain.Facts, subject string) (out []int) {
+	relevant := c.relevant(f, zoneOf(f, subject))
+	if relevant == nil {
 		return nil
 	}
 	for i, e := range f.Exchanges {
-		if len(out) < mostShown && e.Class.Usable() && tells(e) {
+		if len(out) < maxDefaultEvidence && e.Class.Usable() && relevant(e) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// zoneOf is the zone that a finding is about: the one that it names, or that of the name.
+// zoneOf returns the zone of a finding: the zone that its subject names, otherwise the zone of the name.
 func zoneOf(f *explain.Facts, subject string) *iterate.Zone {
 	for _, z := range judged(f) {
 		if text(z.Name) == subject {
@@ -41,15 +41,16 @@ func zoneOf(f *explain.Facts, subject string) *iterate.Zone {
 	return f.ZoneAt(f.Domain)
 }
 
-// tells is which exchanges show what a check goes by; nil if none does, as with what registries say.
-func (c Check) tells(f *explain.Facts, zone *iterate.Zone) func(iterate.Exchange) bool {
+// relevant returns a function that selects the exchanges a check depends on, or nil if there are none, as for data of
+// registries.
+func (c Check) relevant(f *explain.Facts, zone *iterate.Zone) func(iterate.Exchange) bool {
 	group := c.Group
-	if slices.Contains(unsighted, c.ID) {
+	if slices.Contains(withDNS, c.ID) {
 		group = Delegation
 	}
 	switch {
 	case group == Name || group == Caches:
-		names := onTheWay(f)
+		names := chainNames(f)
 		return func(e iterate.Exchange) bool {
 			return e.Class != iterate.Referral && slices.Contains(names, e.Question.Name) &&
 				(e.Question.Type == rr.TypeCNAME || slices.Contains(f.Types, e.Question.Type))
@@ -67,25 +68,25 @@ func (c Check) tells(f *explain.Facts, zone *iterate.Zone) func(iterate.Exchange
 		return about(zone, rr.TypeSOA)
 	case group == DNSSEC:
 		keys := about(zone, rr.TypeDS, typeDNSKEY)
-		return func(e iterate.Exchange) bool { return keys(e) || referred(zone, e) } // which has the DS
+		return func(e iterate.Exchange) bool { return keys(e) || referred(zone, e) } // the referral contains the DS
 	}
 	return nil
 }
 
-// referred reports whether the zone above said where a zone is.
+// referred reports whether the exchange is a referral from the parent zone to the zone.
 func referred(zone *iterate.Zone, e iterate.Exchange) bool {
 	return e.Zone == zone.Parent && e.Class == iterate.Referral && e.Question.Name.IsIn(zone.Name)
 }
 
-// about are the exchanges about types at the apex of a zone.
+// about selects the exchanges for types at the apex of a zone.
 func about(zone *iterate.Zone, types ...rr.Type) func(iterate.Exchange) bool {
 	return func(e iterate.Exchange) bool {
 		return e.Class != iterate.Referral && e.Question.Name == zone.Name && slices.Contains(types, e.Question.Type)
 	}
 }
 
-// onTheWay are the name, and those that its aliases lead over.
-func onTheWay(f *explain.Facts) []dnsname.Name {
+// chainNames returns the name and the targets of its aliases.
+func chainNames(f *explain.Facts) []dnsname.Name {
 	out := []dnsname.Name{f.Name}
 	for _, h := range f.Chain {
 		out = append(out, h.To)

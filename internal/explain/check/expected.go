@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// asExpected holds what the asker says there should be against what the authority has, type by type.
+// asExpected is check NAM20: it compares the records that the user expects with those of the authority, type by type.
 func asExpected(f *explain.Facts) (out []explain.Finding) {
 	want := map[rr.Type][]string{}
 	for _, s := range f.Expect {
@@ -24,30 +24,34 @@ func asExpected(f *explain.Facts) (out []explain.Finding) {
 			continue
 		}
 		subject := text(f.Name) + " " + o.Type.String()
-		var is []string
+		var have []string
 		for _, s := range o.Sets {
 			if s.Type == o.Type {
-				is = append(is, s.Data...)
+				have = append(have, s.Data...)
 			}
 		}
 		switch {
 		case o.Result == iterate.Unknown:
-			out = append(out, unknown(subject, "What %s is could not be found out.", subject)...)
-		case sameTexts(is, data):
+			out = append(out, unknown(subject, "The records of %s could not be determined.", subject)...)
+		case sameTexts(have, data):
 			out = append(out, pass(subject, "%s is as expected.", subject)...)
-		case len(is) == 0:
-			out = append(out, fail("", explain.DNSHost, subject, "%s does not exist, and %s is expected.", subject, words.Some(data)))
+		case len(have) == 0:
+			out = append(out, fail("", explain.DNSHost, subject, "%s does not exist, but %s is expected.", subject,
+				words.Some(data)))
 		default:
-			out = append(out, fail("", explain.DNSHost, subject, "%s is %s, and %s is expected.", subject, words.Some(is), words.Some(data)))
+			out = append(out, fail("", explain.DNSHost, subject, "%s is %s, but %s is expected.", subject, words.Some(have),
+				words.Some(data)))
 		}
 	}
 	return out
 }
 
-// sameTexts compares data as people write it: names with or without their last dot, in any case and order.
+// sameTexts compares record data as users write it: in any order and case, with or without quotes and final dots.
 func sameTexts(a, b []string) bool {
 	normal := func(all []string) []string {
-		out := words.Each(all, func(s string) string { return strings.ToLower(strings.TrimSuffix(strings.Trim(s, `"`), ".")) })
+		out := words.Each(all, func(s string) string {
+			return strings.ToLower(strings.TrimSuffix(strings.Trim(s, `"`), "."))
+		})
 		slices.Sort(out)
 		return slices.Compact(out)
 	}

@@ -43,7 +43,8 @@ func set(owner string, t rr.Type, ttl uint32, data ...string) explain.Set {
 }
 
 func soa(serial uint32) *explain.SOA {
-	return &explain.SOA{Owner: name("example.org"), TTL: 3600, MName: name("ns1.example.org"), RName: name("hostmaster.example.org"),
+	return &explain.SOA{Owner: name("example.org"), TTL: 3600, MName: name("ns1.example.org"),
+		RName:  name("hostmaster.example.org"),
 		Serial: serial, Refresh: 7200, Retry: 900, Expire: 1209600, Minimum: 3600}
 }
 
@@ -54,12 +55,15 @@ func ask(owner string, t rr.Type) iterate.Question {
 func yes() explain.Probe { return explain.Probe{Fact: explain.Yes} }
 func no() explain.Probe  { return explain.Probe{Fact: explain.No} }
 
-// server is one that does everything right.
+// server returns a server that passes all checks.
 func server(host, address string) explain.Server {
 	return explain.Server{
-		Zone: name("example.org"), Host: name(host), Addr: addr(address), Listed: []string{"parent", "child"}, Class: iterate.Answer,
-		Health: iterate.Up, Sent: 5, RTT: 20 * time.Millisecond, SOA: soa(42), TCP: yes(), EDNS: yes(), EDNSVersion: yes(), EDNSOption: yes(),
-		EDNSFlag: yes(), Truncation: yes(), Case: yes(), Source: yes(), Types: yes(), Recursion: no(), Transfer: no(), Limits: no(),
+		Zone: name("example.org"), Host: name(host), Addr: addr(address), Listed: []string{"parent", "child"},
+		Class:  iterate.Answer,
+		Health: iterate.Up, Sent: 5, RTT: 20 * time.Millisecond, SOA: soa(42), TCP: yes(), EDNS: yes(), EDNSVersion: yes(),
+		EDNSOption: yes(),
+		EDNSFlag:   yes(), Truncation: yes(), Case: yes(), Source: yes(), Types: yes(), Recursion: no(), Transfer: no(),
+		Limits:      no(),
 		NegativeSOA: yes(), Evidence: []int{3},
 	}
 }
@@ -70,42 +74,52 @@ const (
 	web6     = "2001:db8::10"
 )
 
-// healthy is a domain with nothing wrong: www.example.org, at two servers, signed, registered, and known to three resolvers.
+// healthy returns the facts of a domain without faults: www.example.org, on two servers, signed, registered, and cached
+// by three resolvers.
 func healthy() *explain.Facts {
 	return &explain.Facts{
-		Kind: explain.Analyze, Input: "www.example.org", Name: name("www.example.org"), Types: []rr.Type{rr.TypeA, rr.TypeAAAA},
+		Kind: explain.Analyze, Input: "www.example.org", Name: name("www.example.org"),
+		Types:   []rr.Type{rr.TypeA, rr.TypeAAAA},
 		At:      now,
 		Vantage: explain.Vantage{Name: "lab", IPv4: explain.Yes, IPv6: explain.Yes, Intercepted: no(), SkewKnown: true},
 		Domain:  name("example.org"), Owner: name("example.org"), Zone: name("example.org"),
 		Registrations: []registry.Registration{registration()},
 		Zones: []iterate.Zone{
 			{Name: name("."), Hosts: []iterate.Host{{Name: name("a.root-servers.net"), Glue: addrs("198.51.100.99")}}},
-			{Name: name("org"), Parent: name("."), ParentNS: sets(nsSet(86400, "a.nic.org")), ChildNS: sets(nsSet(86400, "a.nic.org"))},
+			{Name: name("org"), Parent: name("."), ParentNS: sets(nsSet(86400, "a.nic.org")),
+				ChildNS: sets(nsSet(86400, "a.nic.org"))},
 			zone(),
 		},
 		Servers: []explain.Server{
-			{Zone: name("org"), Host: name("a.nic.org"), Addr: addr("198.51.100.90"), Listed: []string{"parent"}, Class: iterate.Answer, Health: iterate.Up, Referral: 400},
+			{Zone: name("org"), Host: name("a.nic.org"), Addr: addr("198.51.100.90"), Listed: []string{"parent"},
+				Class: iterate.Answer, Health: iterate.Up, Referral: 400},
 			server("ns1.example.org", one), server("ns2.example.net", two),
 		},
 		Answers: []explain.Answer{
-			answer(one, rr.TypeA, web), answer(two, rr.TypeA, web), answer(one, rr.TypeAAAA, web6), answer(two, rr.TypeAAAA, web6),
+			answer(one, rr.TypeA, web), answer(two, rr.TypeA, web), answer(one, rr.TypeAAAA, web6),
+			answer(two, rr.TypeAAAA, web6),
 		},
 		Outcomes: []explain.Outcome{outcome(rr.TypeA, web), outcome(rr.TypeAAAA, web6)},
-		Denials: []explain.Denial{{Zone: name("example.org"), Asked: name("q7x.example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 3600,
+		Denials: []explain.Denial{{Zone: name("example.org"), Asked: name("q7x.example.org"), Class: iterate.NXDomain,
+			TTL: 3600, Minimum: 3600,
 			Ranges: safeat.RangesNSEC, NSECTTL: 3600, Covers: []string{"mail.example.org.", "www.example.org."}}},
 		Wildcard: &explain.Wildcard{Asked: name("q7x.example.org"), Class: iterate.NXDomain},
-		Secure:   []secure.Result{{Question: ask("www.example.org", rr.TypeA), State: secure.Secure, Zones: []secure.Zone{signed()}}},
-		Caches:   []explain.Cache{cache("Alpha", "192.0.2.201"), cache("Beta", "192.0.2.202"), cache("Gamma", "192.0.2.203"), local()},
+		Secure: []secure.Result{{Question: ask("www.example.org", rr.TypeA), State: secure.Secure,
+			Zones: []secure.Zone{signed()}}},
+		Caches: []explain.Cache{cache("Alpha", "192.0.2.201"), cache("Beta", "192.0.2.202"), cache("Gamma", "192.0.2.203"),
+			local()},
 	}
 }
 
 func registration() registry.Registration {
 	return registry.Registration{
-		Domain: "example.org.", State: registry.Registered, Source: registry.RDAP, Registrar: registry.Registrar{Name: "Good Names"},
+		Domain: "example.org.", State: registry.Registered, Source: registry.RDAP,
+		Registrar:   registry.Registrar{Name: "Good Names"},
 		Dates:       registry.Dates{Created: now.Add(-1000 * days), Expires: now.Add(200 * days)},
 		Statuses:    []registry.Status{registry.StatusOf("client transfer prohibited")},
 		Nameservers: []registry.Host{{Name: "ns2.example.net."}, {Name: "ns1.example.org."}},
-		DNSSEC:      registry.DNSSEC{Known: true, Signed: true, DS: []registry.DS{{KeyTag: 7, Algorithm: 13, DigestType: 2, Digest: "AABBCCDDEE"}}},
+		DNSSEC: registry.DNSSEC{Known: true, Signed: true,
+			DS: []registry.DS{{KeyTag: 7, Algorithm: 13, DigestType: 2, Digest: "AABBCCDDEE"}}},
 	}
 }
 
@@ -127,8 +141,9 @@ func zone() iterate.Zone {
 }
 
 func answer(at string, t rr.Type, data ...string) explain.Answer {
-	return explain.Answer{Question: ask("www.example.org", t), Zone: name("example.org"), Server: addr(at), Class: iterate.Answer,
-		Sets: []explain.Set{set("www.example.org", t, 300, data...)}, Serial: 42}
+	return explain.Answer{Question: ask("www.example.org", t), Zone: name("example.org"), Server: addr(at),
+		Class: iterate.Answer,
+		Sets:  []explain.Set{set("www.example.org", t, 300, data...)}, Serial: 42}
 }
 
 func outcome(t rr.Type, data ...string) explain.Outcome {
@@ -152,13 +167,15 @@ func signed() secure.Zone {
 	}
 }
 
-// unsigned is what is seen of a zone without DNSSEC.
+// unsigned returns the DNSSEC result of an unsigned zone.
 func unsigned() secure.Zone {
-	return secure.Zone{Name: name("example.org"), Parent: name("org"), State: secure.Insecure, Cause: secure.NoDS, Child: secure.ChildDS{Seen: true}}
+	return secure.Zone{Name: name("example.org"), Parent: name("org"), State: secure.Insecure, Cause: secure.NoDS,
+		Child: secure.ChildDS{Seen: true}}
 }
 
 func cache(operator, address string) explain.Cache {
-	return explain.Cache{ID: operator, Operator: operator, Addr: addr(address), Samples: []explain.Sample{sample(safeat.Current, 200), sample(safeat.Current, 199)}}
+	return explain.Cache{ID: operator, Operator: operator, Addr: addr(address),
+		Samples: []explain.Sample{sample(safeat.Current, 200), sample(safeat.Current, 199)}}
 }
 
 func local() explain.Cache {
@@ -167,7 +184,7 @@ func local() explain.Cache {
 	return c
 }
 
-// sample is an answer that is in a state beside the healthy facts.
+// sample returns an answer that has this state with the healthy facts.
 func sample(state safeat.State, left uint32) explain.Sample {
 	s := explain.Sample{Question: ask("www.example.org", rr.TypeA), Recurse: true, Rcode: "NOERROR"}
 	switch state {
@@ -189,7 +206,7 @@ func sample(state safeat.State, left uint32) explain.Sample {
 	return s
 }
 
-// The parts of healthy facts that stories change most.
+// Accessors for the parts of the healthy facts that tests change most.
 func zoneOf(f *explain.Facts) *iterate.Zone           { return &f.Zones[2] }
 func first(f *explain.Facts) *explain.Server          { return &f.Servers[1] }
 func second(f *explain.Facts) *explain.Server         { return &f.Servers[2] }
@@ -197,7 +214,7 @@ func reg(f *explain.Facts) *registry.Registration     { return &f.Registrations[
 func sec(f *explain.Facts) *secure.Zone               { return &f.Secure[0].Zones[0] }
 func both(f *explain.Facts, do func(*explain.Server)) { do(first(f)); do(second(f)) }
 
-// absent makes the name one that does not exist.
+// absent makes the name not exist.
 func absent(f *explain.Facts) {
 	f.Caches = nil
 	for i := range f.Answers {
@@ -208,7 +225,7 @@ func absent(f *explain.Facts) {
 	}
 }
 
-// undelegated makes the domain one that org does not have.
+// undelegated removes the domain from org.
 func undelegated(f *explain.Facts) {
 	absent(f)
 	f.Zone, f.Zones, f.Servers, f.Secure, f.Wildcard = name("org"), f.Zones[:2], f.Servers[:1], nil, nil
@@ -218,10 +235,11 @@ func undelegated(f *explain.Facts) {
 	for i := range f.Outcomes {
 		f.Outcomes[i].Zone = name("org")
 	}
-	f.Denials = []explain.Denial{{Zone: name("org"), Class: iterate.NXDomain, TTL: 900, Minimum: 900, Ranges: safeat.RangesNone}}
+	f.Denials = []explain.Denial{{Zone: name("org"), Class: iterate.NXDomain, TTL: 900, Minimum: 900,
+		Ranges: safeat.RangesNone}}
 }
 
-// rootless makes the root say that there is no such top-level domain.
+// rootless makes the root deny the top-level domain.
 func rootless(f *explain.Facts) {
 	undelegated(f)
 	f.Zone, f.Zones, f.Servers, f.Denials = name("."), f.Zones[:1], nil, nil
@@ -233,18 +251,19 @@ func rootless(f *explain.Facts) {
 	}
 }
 
-// near makes a name be known that exists.
-func near(n, how string) func(*explain.Facts) {
+// similar adds a similar name that exists.
+func similar(n, how string) func(*explain.Facts) {
 	return func(f *explain.Facts) { f.Near = []explain.Near{{Name: name(n), How: how}} }
 }
 
-// alias makes the name one that leads to others, the last of which has the answer.
+// alias makes the name an alias; the last target has the answer.
 func alias(targets ...string) func(*explain.Facts) {
 	return func(f *explain.Facts) {
 		from := "www.example.org"
 		for _, to := range targets {
-			f.Chain = append(f.Chain, explain.Hop{Link: iterate.Link{From: name(from), To: name(to), Type: "CNAME", TTL: 300, Zone: name("example.org")},
-				Servers: 2, Agree: 2, Domain: registry.SuffixOf(dnsname.MustParse(to)).Domain})
+			f.Chain = append(f.Chain,
+				explain.Hop{Link: iterate.Link{From: name(from), To: name(to), Type: "CNAME", TTL: 300, Zone: name("example.org")},
+					Servers: 2, Agree: 2, Domain: registry.SuffixOf(dnsname.MustParse(to)).Domain})
 			from = to
 		}
 		for i, a := range f.Answers {
@@ -263,7 +282,7 @@ func alias(targets ...string) func(*explain.Facts) {
 	}
 }
 
-// unfound makes all outcomes unknown, as when the budget was used up.
+// unfound makes all outcomes unknown, as if the budget was used up.
 func unfound(f *explain.Facts) {
 	f.Unfinished, f.Answers, f.Chain = []string{"400 queries"}, nil, nil
 	for i := range f.Outcomes {
@@ -271,9 +290,10 @@ func unfound(f *explain.Facts) {
 	}
 }
 
-// unasked makes all servers of the zone ones that were not asked.
+// unasked makes all servers of the zone not queried.
 func unasked(f *explain.Facts) {
 	both(f, func(s *explain.Server) {
-		*s = explain.Server{Zone: s.Zone, Host: s.Host, Addr: s.Addr, Listed: s.Listed, Class: iterate.Unknown, Health: iterate.Unchecked}
+		*s = explain.Server{Zone: s.Zone, Host: s.Host, Addr: s.Addr, Listed: s.Listed, Class: iterate.Unknown,
+			Health: iterate.Unchecked}
 	})
 }

@@ -13,49 +13,53 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// undelegated reports whether the domain itself is not there, of which REG01 and DEL01 tell.
+// undelegated reports whether the domain itself does not exist. REG01 and DEL01 report that.
 func undelegated(f *explain.Facts) bool {
-	if f.Domain.IsZero() { // nobody can register it; it may have records without being a zone
+	if f.Domain.IsZero() { // a public suffix may have records without being a zone
 		parent, _ := denied(f, f.Name)
-		return !f.Name.IsZero() && f.ZoneAt(f.Name) == nil && !parent.IsZero() && slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
+		return !f.Name.IsZero() && f.ZoneAt(f.Name) == nil && !parent.IsZero() &&
+			slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
 	}
 	parent, _ := denied(f, f.Domain)
 	return f.ZoneAt(f.Domain) == nil && !parent.IsZero()
 }
 
-// loops reports whether the aliases go in a circle, of which NAM05 tells.
+// loops reports whether the aliases form a loop. NAM05 reports that.
 func loops(f *explain.Facts) bool {
 	return slices.ContainsFunc(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteAliasLoop })
 }
 
-// nowhere reports whether it is known that there are no records at the end.
-func nowhere(f *explain.Facts) bool {
+// noRecords reports whether it is known that the chain ends without records.
+func noRecords(f *explain.Facts) bool {
 	return len(f.Outcomes) > 0 && (loops(f) || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
 		return o.Result != iterate.NXDomain && o.Result != iterate.NoData
 	}))
 }
 
-// typesText is what was asked for.
+// typesText lists the queried types.
 func typesText(outcomes []explain.Outcome) string {
 	return words.Some(words.Each(outcomes, func(o explain.Outcome) string { return o.Type.String() }))
 }
 
+// nameExists is check NAM01: The name exists.
 func nameExists(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if f.Name.IsZero() || undelegated(f) {
 		return nil
 	}
-	is := func(o explain.Outcome) bool {
+	exists := func(o explain.Outcome) bool {
 		return o.Result == iterate.Answer || o.Result == iterate.NoData || o.End != f.Name && !o.End.IsZero()
 	}
-	not := func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }
+	denied := func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }
 	switch {
-	case len(f.Chain) > 0 || slices.ContainsFunc(f.Outcomes, is):
+	case len(f.Chain) > 0 || slices.ContainsFunc(f.Outcomes, exists):
 		return pass(name, "%s exists.", name)
-	case slices.ContainsFunc(f.Answers, func(a explain.Answer) bool { return a.Question.Name == f.Name && a.Class == iterate.Answer }):
+	case slices.ContainsFunc(f.Answers, func(a explain.Answer) bool {
+		return a.Question.Name == f.Name && a.Class == iterate.Answer
+	}):
 		return pass(name, "%s exists on some servers; see NAM11.", name)
-	case len(f.Outcomes) == 0 || !slices.ContainsFunc(f.Outcomes, not):
-		return unknown(name, "Whether %s exists could not be found out.", name)
+	case len(f.Outcomes) == 0 || !slices.ContainsFunc(f.Outcomes, denied):
+		return unknown(name, "Whether %s exists could not be determined.", name)
 	}
 	zone := f.Zone
 	x := fail("", explain.DNSHost, name, "%s does not exist: the servers of %s say so.", name, text(zone))
@@ -72,7 +76,7 @@ func nameExists(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-// hint adds a name that exists to a finding about one that does not.
+// hint adds a similar name that exists to a finding about a name that does not.
 func hint(f *explain.Facts, x explain.Finding) explain.Finding {
 	if len(f.Near) == 0 {
 		return x
@@ -80,14 +84,16 @@ func hint(f *explain.Facts, x explain.Finding) explain.Finding {
 	n := f.Near[0]
 	near, zone := text(n.Name), text(f.Zone)
 	if n.How == explain.NearDoubled {
-		x.Words += fmt.Sprintf(" But %s exists: the record was made with the domain in it twice.", near)
-		x.Fix = fmt.Sprintf("In the record that is now %s, enter only %q as the host: your DNS host adds %s to it.", near, strings.TrimSuffix(text(f.Name), "."+zone), zone)
+		x.Words += fmt.Sprintf(" But %s exists: the record was created with the domain in it twice.", near)
+		x.Fix = fmt.Sprintf("In the record %s, enter only %q as the host: your DNS host adds %s to it.", near,
+			strings.TrimSuffix(text(f.Name), "."+zone), zone)
 	} else {
-		x.Words += fmt.Sprintf(" Perhaps %s is meant, which exists.", near)
+		x.Words += fmt.Sprintf(" The similar name %s exists.", near)
 	}
 	return seen(x, n.Evidence)
 }
 
+// typeExists is check NAM02: The name has records of the type.
 func typeExists(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var without, with, open []explain.Outcome
@@ -98,58 +104,68 @@ func typeExists(f *explain.Facts) []explain.Finding {
 		case iterate.Answer:
 			with = append(with, o)
 		case iterate.NXDomain:
-			return nil // NAM01 and NAM06
+			return nil // NAM01 and NAM06 report it
 		default:
 			open = append(open, o)
 		}
 	}
-	// AAAA is missing from many names that work; A is missing from few.
+	// Many names work without AAAA records, but few work without A records.
 	wanted := func(o explain.Outcome) bool {
-		return len(with) == 0 || o.Type == rr.TypeA || slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Name == f.Name && s.Type == o.Type })
+		return len(with) == 0 || o.Type == rr.TypeA || slices.ContainsFunc(f.Expect, func(s explain.Set) bool {
+			return s.Name == f.Name && s.Type == o.Type
+		})
 	}
 	i := slices.IndexFunc(without, wanted)
 	switch {
 	case loops(f):
 		return nil
 	case len(f.Outcomes) == 0:
-		return unknown(name, "What records %s has could not be found out.", name)
-	case i >= 0 && len(open) == 0 && len(with) == 0 && !slices.ContainsFunc(without, func(o explain.Outcome) bool { return needed(f, o) }):
-		x := noType(f, explain.Notice, without[i], "%s has no %s records, as most names.", where(f, without[i]), typesText(without))
-		x.Fix = "Nothing, unless somebody told you to have them."
+		return unknown(name, "The records of %s could not be determined.", name)
+	case i >= 0 && len(open) == 0 && len(with) == 0 && !slices.ContainsFunc(without, func(o explain.Outcome) bool {
+		return needed(f, o)
+	}):
+		x := noType(f, explain.Notice, without[i], "%s has no %s records, like most names.", where(f, without[i]),
+			typesText(without))
+		x.Fix = "Do nothing, unless a service that you use requires them."
 		return []explain.Finding{x}
 	case i >= 0 && len(open) == 0 && len(with) == 0:
-		return []explain.Finding{noType(f, explain.Critical, without[i], "%s exists, but has no %s records.", where(f, without[i]), typesText(without))}
+		return []explain.Finding{noType(f, explain.Critical, without[i], "%s exists, but has no %s records.",
+			where(f, without[i]), typesText(without))}
 	case i >= 0 && len(open) == 0:
-		return []explain.Finding{noType(f, explain.Error, without[i], "%s has no %s records, only %s.", where(f, without[i]), without[i].Type, typesText(with))}
+		return []explain.Finding{noType(f, explain.Error, without[i], "%s has no %s records, only %s records.",
+			where(f, without[i]), without[i].Type, typesText(with))}
 	case len(open) > 0:
-		return unknown(name, "Whether %s has %s records could not be found out.", name, typesText(open))
+		return unknown(name, "Whether %s has %s records could not be determined.", name, typesText(open))
 	case len(without) > 0:
-		return pass(name, "%s has %s records, and no %s.", name, typesText(with), typesText(without))
+		return pass(name, "%s has %s records, and no %s records.", name, typesText(with), typesText(without))
 	}
 	return pass(name, "%s has %s records.", name, typesText(with))
 }
 
-// needed reports whether somebody misses records that there are none of: most names do well without some types.
+// needed reports whether the lack of a type matters. Most names work without the types in the list.
 func needed(f *explain.Facts, o explain.Outcome) bool {
 	return !slices.Contains([]string{"CAA", "DS", "HTTPS", "SVCB", "TLSA"}, o.Type.String()) ||
 		slices.ContainsFunc(f.Expect, func(s explain.Set) bool { return s.Name == f.Name && s.Type == o.Type })
 }
 
-func noType(f *explain.Facts, severity explain.Severity, o explain.Outcome, format string, args ...any) explain.Finding {
+// noType returns the finding for a name without records of a type.
+func noType(f *explain.Facts, severity explain.Severity, o explain.Outcome, format string,
+	args ...any) explain.Finding {
 	actor := explain.DNSHost
 	if o.End != f.Name {
 		actor = explain.Target
 	}
 	x := fail(severity, actor, fmt.Sprintf("%s %s", text(f.Name), o.Type), format, args...)
-	if f.Domain.IsZero() && o.End == f.Name { // it is the registry's, and nobody who asks can add anything
-		x.Actor, x.Fix = explain.You, "Ask for the domain that you mean: names that domains end with seldom have such records. They have NS and SOA records."
+	if f.Domain.IsZero() && o.End == f.Name { // the zone belongs to the registry: the user cannot add records
+		x.Actor, x.Fix = explain.You,
+			"Query a domain below it: public suffixes seldom have such records. They have NS and SOA records."
 		return x
 	}
 	x.Visible = after(f, created(f, o.End, o.Zone))
 	return x
 }
 
-// where is the name that lacks something: the one asked for, or where its aliases lead.
+// where names the name without records: the queried name, or the end of its aliases.
 func where(f *explain.Facts, o explain.Outcome) string {
 	if o.End == f.Name || o.End.IsZero() {
 		return text(f.Name)
@@ -157,49 +173,54 @@ func where(f *explain.Facts, o explain.Outcome) string {
 	return fmt.Sprintf("%s, which %s leads to,", text(o.End), text(f.Name))
 }
 
+// aliasAlone is check NAM03: No name has a CNAME and other records.
 func aliasAlone(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
 	said := map[string]bool{}
-	looked := false
+	answered := false
 	for _, a := range f.Answers {
-		looked = looked || a.Class == iterate.Answer || a.Class == iterate.NoData
+		answered = answered || a.Class == iterate.Answer || a.Class == iterate.NoData
 		i := slices.IndexFunc(a.Sets, func(s explain.Set) bool { return s.Type == rr.TypeCNAME && s.Name == a.Question.Name })
 		if i < 0 || a.Subnet.IsValid() {
 			continue
 		}
 		owner := a.Sets[i].Name
 		beside, evidence := besides(f, a)
-		x := fail("", who(f, a.Zone, explain.DNSHost), text(owner), "")
+		x := fail("", actorFor(f, a.Zone, explain.DNSHost), text(owner), "")
 		switch {
 		case said[text(owner)]:
 			continue
 		case owner == a.Zone:
-			x.Words = fmt.Sprintf("%s is the apex of its zone and has a CNAME, to %s: mail and nameservers of the domain are found by chance only.", text(owner), strings.TrimSuffix(words.Some(a.Sets[i].Data), "."))
+			x.Words = fmt.Sprintf("%s is the apex of its zone and has a CNAME, to %s: whether resolvers find mail servers "+
+				"and nameservers of the domain depends on chance.", text(owner),
+				strings.TrimSuffix(words.Some(a.Sets[i].Data), "."))
 		case beside != "":
-			x.Words = fmt.Sprintf("%s has a CNAME, to %s, and %s: which one is found depends on chance.", text(owner), strings.TrimSuffix(words.Some(a.Sets[i].Data), "."), beside)
+			x.Words = fmt.Sprintf("%s has a CNAME, to %s, and %s: which one resolvers find depends on chance.", text(owner),
+				strings.TrimSuffix(words.Some(a.Sets[i].Data), "."), beside)
 		default:
 			continue
 		}
 		said[text(owner)] = true
-		x.Visible = mended(f, func(b explain.Answer) bool { return b.Question.Name == owner && b.Class == iterate.Answer })
+		x.Visible = fixed(f, func(b explain.Answer) bool { return b.Question.Name == owner && b.Class == iterate.Answer })
 		out = append(out, seen(seen(x, a.Evidence), evidence))
 	}
 	switch {
 	case len(out) > 0:
 		return out
-	case !looked && nowhere(f) || undelegated(f):
+	case !answered && noRecords(f) || undelegated(f):
 		return nil
-	case !looked:
-		return unknown(name, "Whether a CNAME stands beside other records at %s could not be found out.", name)
+	case !answered:
+		return unknown(name, "Whether %s has a CNAME and other records could not be determined.", name)
 	}
-	return pass(name, "No CNAME stands beside other records.")
+	return pass(name, "No name has a CNAME and other records.")
 }
 
-// besides is what the same server has at a name besides the alias that it answered with.
+// besides returns what else the same server has at the name of an alias.
 func besides(f *explain.Facts, alias explain.Answer) (string, []int) {
 	for _, a := range f.Answers {
-		if a.Server != alias.Server || a.Zone != alias.Zone || a.Question.Name != alias.Question.Name || a.Question.Type == rr.TypeDS {
+		if a.Server != alias.Server || a.Zone != alias.Zone || a.Question.Name != alias.Question.Name ||
+			a.Question.Type == rr.TypeDS {
 			continue
 		}
 		other := slices.IndexFunc(a.Sets, func(s explain.Set) bool {
@@ -207,15 +228,16 @@ func besides(f *explain.Facts, alias explain.Answer) (string, []int) {
 		})
 		switch {
 		case other >= 0:
-			return fmt.Sprintf("%s records besides", a.Sets[other].Type), a.Evidence
+			return fmt.Sprintf("also %s records", a.Sets[other].Type), a.Evidence
+		// A server must return the CNAME for every other type (RFC 1034 §4.3.2).
 		case a.Class == iterate.NoData && a.Question.Type != rr.TypeNS && a.Question.Type != rr.TypeSOA:
-			return fmt.Sprintf("the server does not show it to who asks for %s", a.Question.Type), a.Evidence
+			return fmt.Sprintf("the server does not return it for %s queries", a.Question.Type), a.Evidence
 		}
 	}
 	return "", nil
 }
 
-// hops is a chain in words.
+// hops returns the chain of aliases as text.
 func hops(f *explain.Facts) string {
 	parts := []string{text(f.Name)}
 	for _, h := range f.Chain {
@@ -224,26 +246,31 @@ func hops(f *explain.Facts) string {
 	return strings.Join(parts, " → ")
 }
 
+// chainLength is check NAM04: The chain of aliases is short.
 func chainLength(f *explain.Facts) []explain.Finding {
 	name, n := text(f.Name), len(f.Chain)
 	long := slices.ContainsFunc(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteAliasLong })
 	switch {
 	case n == 0 && len(f.Outcomes) == 0:
-		return unknown(name, "Where %s leads could not be found out.", name)
+		return unknown(name, "The aliases of %s could not be determined.", name)
 	case n == 0:
-		return pass(name, "%s is no alias.", name)
+		return pass(name, "%s is not an alias.", name)
 	case loops(f):
-		return nil // NAM05
+		return nil // NAM05 reports it
 	case n > 8 || long:
-		return rerouted(f, f.Chain[:1], fail(explain.Error, explain.DNSHost, name, "%s leads over %d aliases, which not all resolvers follow: %s.", name, n, hops(f)))
+		return rerouted(f, f.Chain[:1],
+			fail(explain.Error, explain.DNSHost, name, "%s resolves through %d aliases, which not all resolvers follow: %s.",
+				name, n, hops(f)))
 	case n > 4:
-		return rerouted(f, f.Chain[:1], fail(explain.Warning, explain.DNSHost, name, "%s leads over %d aliases: %s.", name, n, hops(f)))
+		return rerouted(f, f.Chain[:1],
+			fail(explain.Warning, explain.DNSHost, name, "%s resolves through %d aliases: %s.", name, n, hops(f)))
 	}
 	least := slices.MinFunc(f.Chain, func(a, b explain.Hop) int { return int(a.TTL) - int(b.TTL) })
-	return pass(name, "%s leads over %s: %s. The smallest TTL on the way, %s, is how often the whole way is gone.", name, words.Count(n, "alias", "aliases"), hops(f), words.Seconds(least.TTL))
+	return pass(name, "%s resolves through %s: %s. The smallest TTL of the chain is %s: resolvers follow it again "+
+		"that often.", name, words.Count(n, "alias", "aliases"), hops(f), words.Seconds(least.TTL))
 }
 
-// rerouted is a finding that ends when any of these aliases leads elsewhere.
+// rerouted sets when everyone sees the fix of a finding that ends when one of these aliases gets another target.
 func rerouted(f *explain.Facts, hops []explain.Hop, x explain.Finding) []explain.Finding {
 	var links []safeat.Link
 	for _, h := range hops {
@@ -255,26 +282,33 @@ func rerouted(f *explain.Facts, hops []explain.Hop, x explain.Finding) []explain
 	return []explain.Finding{x}
 }
 
+// noLoop is check NAM05: The aliases do not form a loop.
 func noLoop(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
 	for _, n := range f.Notes {
 		if n.Kind == iterate.NoteAliasLoop {
 			from, to, _ := strings.Cut(n.Subject, " to ")
-			out = append(out, rerouted(f, f.Chain, fail("", who(f, n.Zone, explain.DNSHost), name, "%s never leads to an address: its aliases go in a circle, from %s back to %s.", name, strings.TrimSuffix(from, "."), strings.TrimSuffix(to, ".")))...)
+			out = append(out, rerouted(f, f.Chain,
+				fail("", actorFor(f, n.Zone, explain.DNSHost), name,
+					"%s never resolves to an address: its aliases form a loop, from %s back to %s.", name,
+					strings.TrimSuffix(from, "."), strings.TrimSuffix(to, ".")))...)
 		}
 	}
 	switch {
 	case len(out) > 0:
 		return out
-	case len(f.Outcomes) == 0 || len(f.Unfinished) > 0 && !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result != iterate.Unknown }):
+	case len(f.Outcomes) == 0 || len(f.Unfinished) > 0 && !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result != iterate.Unknown
+	}):
 		return unknown(name, "The aliases of %s could not be followed to their end.", name)
 	case len(f.Chain) == 0:
 		return nil
 	}
-	return pass(name, "The aliases of %s do not go in a circle.", name)
+	return pass(name, "The aliases of %s do not form a loop.", name)
 }
 
+// notDangling is check NAM06: The aliases lead to a name that exists.
 func notDangling(f *explain.Facts) []explain.Finding {
 	if len(f.Chain) == 0 || loops(f) {
 		return nil
@@ -290,13 +324,14 @@ func notDangling(f *explain.Facts) []explain.Finding {
 		}
 	}
 	if end.End.IsZero() || end.End == f.Name {
-		return unknown(name, "Whether %s, which %s leads to, exists could not be found out.", text(last.To), name)
+		return unknown(name, "Whether %s, which %s leads to, exists could not be determined.", text(last.To), name)
 	}
 	x := fail("", explain.DNSHost, name, "%s leads to %s, which does not exist.", name, text(end.End))
 	x.Visible = after(f, replaced(f, last.From, rr.TypeCNAME, "data", last.TTL))
 	return []explain.Finding{x}
 }
 
+// targetRegistered is check NAM08: The domains that the aliases lead to are registered.
 func targetRegistered(f *explain.Facts) []explain.Finding {
 	var all []explain.Finding
 	for _, h := range f.Chain {
@@ -310,48 +345,61 @@ func targetRegistered(f *explain.Facts) []explain.Finding {
 		case f.ZoneAt(h.Domain) != nil || ok && r.State == registry.Registered:
 			all = append(all, pass(domain, "%s, which %s leads to, is registered.", domain, text(f.Name))...)
 		case ok && r.State == registry.Free && !parent.IsZero():
-			x := fail("", explain.DNSHost, domain, "%s leads to %s, but the domain %s is not registered: anyone can register it and answer for your name.", text(h.From), text(h.To), domain)
+			x := fail("", explain.DNSHost, domain,
+				"%s leads to %s, but the domain %s is not registered: anyone can register it and answer for your name.",
+				text(h.From), text(h.To), domain)
 			x.Visible = after(f, replaced(f, h.From, rr.TypeCNAME, "data", h.TTL))
 			all = append(all, seen(x, evidence))
 		default:
-			all = append(all, unknown(domain, "Whether %s, which %s leads to, is registered could not be found out.", domain, text(f.Name))...)
+			all = append(all, unknown(domain, "Whether %s, which %s leads to, is registered could not be determined.", domain,
+				text(f.Name))...)
 		}
 	}
 	return once(worst(all))
 }
 
+// notWildcard is check NAM09: The answer does not come from a wildcard.
 func notWildcard(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
-	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) && len(f.Chain) == 0 {
-		return nil // there is no answer that could be a wildcard's
+	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) &&
+		len(f.Chain) == 0 {
+		return nil // there is no answer that could come from a wildcard
 	}
 	switch w := f.Wildcard; {
 	case w == nil || w.Class == iterate.Unknown || w.Class == "" || w.Class.Transport() || w.Class.Lame():
-		return unknown(name, "Whether the answer for %s is a wildcard's could not be found out.", name)
+		return unknown(name, "Whether the answer for %s comes from a wildcard could not be determined.", name)
 	case w.Same && w.Class == iterate.Answer:
-		x := fail("", explain.DNSHost, name, "%s has the same answer as %s, a name that nobody made: you see the wildcard, not a record of its own.", name, text(w.Asked))
+		x := fail("", explain.DNSHost, name,
+			"%s has the same answer as the random name %s: it comes from a wildcard, not from its own record.", name,
+			text(w.Asked))
 		return []explain.Finding{seen(x, w.Evidence)}
 	case w.Class == iterate.Answer:
-		return pass(name, "%s has records of its own; a wildcard beside it has others.", name)
+		return pass(name, "%s has its own records; a wildcard at the same level has others.", name)
 	}
-	return pass(name, "%s has records of its own; there is no wildcard.", name)
+	return pass(name, "%s has its own records; there is no wildcard.", name)
 }
 
+// entExists is check NAM10: Empty non-terminal names exist.
 func entExists(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
 	for _, n := range f.Notes {
 		if n.Kind == iterate.NoteENT {
 			denied, at, _ := strings.Cut(n.Subject, " at ")
-			out = append(out, fail("", who(f, n.Zone, explain.DNSHost), strings.TrimSuffix(denied, "."), "%s, a server of %s, says that %s does not exist, although there are names below it.", at, text(n.Zone), strings.TrimSuffix(denied, ".")))
+			out = append(out, fail("", actorFor(f, n.Zone, explain.DNSHost), strings.TrimSuffix(denied, "."),
+				"%s, a server of %s, says that %s does not exist, although there are names below it.", at, text(n.Zone),
+				strings.TrimSuffix(denied, ".")))
 		}
 	}
+	// The iterator notes servers that deny an empty non-terminal. Without a note, a different result with and without
+	// QNAME minimisation shows the same fault.
 	known := false
 	for _, o := range f.Outcomes {
 		known = known || o.Result != iterate.Unknown
 		plain := o.Plain == iterate.Answer || o.Plain == iterate.NoData
 		if len(out) == 0 && plain && o.Result == iterate.NXDomain {
-			out = append(out, fail("", explain.DNSHost, name, "%s is found when it is asked for as a whole, and not when it is asked for label by label.", name))
+			out = append(out, fail("", explain.DNSHost, name,
+				"%s exists when it is queried as a whole, but not when it is queried label by label.", name))
 		}
 	}
 	switch {
@@ -360,7 +408,7 @@ func entExists(f *explain.Facts) []explain.Finding {
 	case loops(f):
 		return nil
 	case !known:
-		return unknown(name, "%s could not be asked for label by label.", name)
+		return unknown(name, "%s could not be queried label by label.", name)
 	}
-	return pass(name, "Asked for label by label and as a whole, %s is the same.", name)
+	return pass(name, "%s has the same answer when it is queried label by label and as a whole.", name)
 }

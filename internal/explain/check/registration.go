@@ -16,7 +16,7 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// registrationOf is what the registry says of the domain that a name is in.
+// registrationOf returns the registration of the domain that contains a name.
 func registrationOf(f *explain.Facts, name dnsname.Name) (registry.Registration, bool) {
 	return find(f.Registrations, func(r registry.Registration) bool {
 		d, err := dnsname.Parse(r.Domain)
@@ -24,22 +24,24 @@ func registrationOf(f *explain.Facts, name dnsname.Name) (registry.Registration,
 	})
 }
 
-// ofRegistration judges the registration of the domain, if there is one to judge.
-func ofRegistration(f *explain.Facts, judge func(r registry.Registration, domain string) []explain.Finding) []explain.Finding {
+// ofRegistration runs judge for the registration of the domain, if the registry gave one.
+func ofRegistration(f *explain.Facts,
+	judge func(r registry.Registration, domain string) []explain.Finding) []explain.Finding {
 	if f.Domain.IsZero() {
 		return nil
 	}
 	r, ok := registrationOf(f, f.Domain)
 	switch domain := text(f.Domain); {
 	case !ok || r.State == registry.Unknown:
-		return unknown(domain, "What the registry has for %s could not be found out.", domain)
+		return unknown(domain, "The registration of %s could not be determined.", domain)
 	case r.State == registry.Free:
-		return nil // REG01 tells
+		return nil // REG01 reports it
 	default:
 		return judge(r, domain)
 	}
 }
 
+// registered is check REG01: The domain is registered.
 func registered(f *explain.Facts) []explain.Finding {
 	if f.Domain.IsZero() {
 		return nil
@@ -55,33 +57,38 @@ func registered(f *explain.Facts) []explain.Finding {
 	case ok && r.State == registry.Registered:
 		return pass(domain, "%s is registered%s", domain, sentence(naming(" at %s", r.Registrar.Name)))
 	case f.ZoneAt(f.Domain) != nil:
-		return pass(domain, "%s is delegated, and so is registered.", domain)
+		return pass(domain, "%s is delegated, and therefore registered.", domain)
+	// One source may be wrong or late: the registry and the DNS must both deny the domain.
 	case ok && r.State == registry.Free && !parent.IsZero():
-		x := fail("", explain.You, domain, "%s is not registered, or a letter is off: the registry does not know it, and %s does not have it.", domain, text(parent))
+		x := fail("", explain.You, domain,
+			"%s is not registered, or is misspelled: the registry does not know it, and %s does not have it.", domain,
+			text(parent))
 		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Free:
-		return unknown(domain, "The registry does not know %s, but the zone above could not be asked.", domain)
+		return unknown(domain, "The registry does not know %s, but the parent zone could not be queried.", domain)
 	}
-	return unknown(domain, "Whether %s is registered could not be found out.", domain)
+	return unknown(domain, "Whether %s is registered could not be determined.", domain)
 }
 
-// noTLD is the top-level domain of the domain, or of a name that nobody can register, if the root says that there is no such thing.
+// noTLD returns the top-level domain of the domain or the public suffix, if the root denies that it exists, and ""
+// otherwise.
 func noTLD(f *explain.Facts) string {
 	domain := f.Domain
 	if domain.IsZero() {
 		domain = f.Name
 	}
 	zone, _ := denied(f, domain)
-	if domain.IsZero() || zone.IsZero() || !zone.IsRoot() || f.ZoneAt(domain) != nil || !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
-		return o.Result == iterate.NXDomain
-	}) {
+	if domain.IsZero() || zone.IsZero() || !zone.IsRoot() || f.ZoneAt(domain) != nil ||
+		!slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+			return o.Result == iterate.NXDomain
+		}) {
 		return ""
 	}
 	all := labels(domain)
 	return all[len(all)-1]
 }
 
-// naming is the part of a sentence that names a registrar; empty if it is not known.
+// naming returns the part of a sentence that names a registrar, or "" if the registrar is not known.
 func naming(format, registrar string) string {
 	if registrar == "" {
 		return ""
@@ -89,32 +96,38 @@ func naming(format, registrar string) string {
 	return fmt.Sprintf(format, registrar)
 }
 
+// notExpiring is check REG02: The registration does not end within 30 days.
 func notExpiring(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
+		// Registries often extend the date automatically before the owner has paid; the registrar's date is then earlier.
 		end, whose := r.Dates.Expires, "the registry"
 		if e := r.Dates.RegistrarExpires; !e.IsZero() && (end.IsZero() || e.Before(end)) {
 			end, whose = e, "the registrar"
 		}
 		if end.IsZero() {
-			return unknown(domain, "The registry does not tell when the registration of %s ends.", domain)
+			return unknown(domain, "The registry does not publish when the registration of %s ends.", domain)
 		}
 		left := end.Sub(f.At)
 		severity := expirySeverity(left)
 		switch {
 		case severity == "":
-			return pass(domain, "The registration of %s ends on %s, in %s.", domain, words.Day(end), words.Count(int(left/oneDay), "day", "days"))
+			return pass(domain, "The registration of %s ends on %s, in %s.", domain, words.Day(end),
+				words.Count(int(left/oneDay), "day", "days"))
 		case left <= 0:
-			x := fail(severity, explain.Registrar, domain, "The registration of %s has ended on %s, by the date of %s%s.", domain, words.Day(end), whose, other(r.Dates))
+			x := fail(severity, explain.Registrar, domain, "The registration of %s ended on %s, according to %s%s.", domain,
+				words.Day(end), whose, otherDate(r.Dates))
 			if r.Has("redemptionPeriod") || r.Has("pendingDelete") {
-				x.Fix = "It is too late to renew the domain: it can only be restored, if at all; see REG04."
+				x.Fix = "It is too late to renew the domain: it can only be restored, if at all. See REG04."
 			}
 			return []explain.Finding{x}
 		}
-		return []explain.Finding{fail(severity, explain.Registrar, domain, "The registration of %s ends in %s, on %s, by the date of %s%s.", domain, words.Length(left), words.Day(end), whose, other(r.Dates))}
+		return []explain.Finding{fail(severity, explain.Registrar, domain,
+			"The registration of %s ends in %s, on %s, according to %s%s.", domain, words.Length(left), words.Day(end), whose,
+			otherDate(r.Dates))}
 	})
 }
 
-// expirySeverity follows the steps at which registrars remind: 30, 15, 7, 3 days and the last one.
+// expirySeverity follows the days at which registrars send reminders: 30, 15, 7, 3 and 1.
 func expirySeverity(left time.Duration) explain.Severity {
 	switch {
 	case left > 30*oneDay:
@@ -127,87 +140,100 @@ func expirySeverity(left time.Duration) explain.Severity {
 	return explain.Critical
 }
 
-// other says which date does not count, if there are two.
-func other(d registry.Dates) string {
+// otherDate names the date that does not count, if the registry and the registrar have different ones.
+func otherDate(d registry.Dates) string {
 	if d.Expires.IsZero() || d.RegistrarExpires.IsZero() || words.Day(d.Expires) == words.Day(d.RegistrarExpires) {
 		return ""
 	}
 	if d.RegistrarExpires.Before(d.Expires) {
-		return fmt.Sprintf(", which is what was paid for; the registry's is %s", words.Day(d.Expires))
+		return fmt.Sprintf(", until when it is paid; the date of the registry is %s", words.Day(d.Expires))
 	}
-	return fmt.Sprintf("; the registrar's is %s", words.Day(d.RegistrarExpires))
+	return fmt.Sprintf("; the date of the registrar is %s", words.Day(d.RegistrarExpires))
 }
 
-// withStatus fails for each of some statuses that a registration has.
+// withStatus fails for each of these statuses that the registration has.
 func withStatus(f *explain.Facts, ok string, codes ...string) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) (out []explain.Finding) {
 		for _, code := range only(codes, r.Has) {
-			out = append(out, fail("", explain.Registrar, domain, "%s has the status %s. %s", domain, code, registry.StatusText(code)))
+			out = append(out, fail("", explain.Registrar, domain, "%s has the status %s. %s", domain, code,
+				registry.StatusText(code)))
 		}
 		switch {
 		case len(out) > 0:
 			return out
 		case len(r.Statuses) == 0:
-			return unknown(domain, "The registry tells no status of %s.", domain)
+			return unknown(domain, "The registry publishes no status of %s.", domain)
 		}
 		return pass(domain, ok, domain)
 	})
 }
 
+// notOnHold is check REG03: The domain is not switched off at the registry.
 func notOnHold(f *explain.Facts) []explain.Finding {
 	return withStatus(f, "%s is not on hold.", "clientHold", "serverHold", "inactive")
 }
 
+// notDeleted is check REG04: The domain is not being deleted.
 func notDeleted(f *explain.Facts) []explain.Finding {
 	return withStatus(f, "%s is not being deleted.", "pendingDelete", "redemptionPeriod", "pendingRestore")
 }
 
-// fresh is how long a change of registrar is worth a warning; mistakes and thefts are noticed in the first days.
-const fresh = 14 * oneDay
+// recentTransfer is how long a change of registrar causes a warning: owners notice mistakes and thefts in the first
+// days.
+const recentTransfer = 14 * oneDay
 
+// notMoving is check REG05: No change of registrar is in progress or recent.
 func notMoving(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		moved := r.Dates.Transferred
 		i := slices.IndexFunc(f.Past, func(p explain.Past) bool { return p.Registrar != "" })
 		switch {
 		case r.Has("pendingTransfer"):
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s is on its way to another registrar; changes may be refused until it has arrived.", domain)}
-		case !moved.IsZero() && f.At.Sub(moved) < fresh && !moved.After(f.At):
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s came to its registrar%s on %s, %s ago.", domain, naming(", %s,", r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
+			return []explain.Finding{fail("", explain.Registrar, domain,
+				"%s is being transferred to another registrar; changes may be refused until that is complete.", domain)}
+		case !moved.IsZero() && f.At.Sub(moved) < recentTransfer && !moved.After(f.At):
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s was transferred to its registrar%s on %s, %s ago.",
+				domain, naming(", %s,", r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
 		case i >= 0 && r.Registrar.Name != "" && f.Past[i].Registrar != r.Registrar.Name:
 			p := f.Past[i]
-			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was at %s", domain, r.Registrar.Name, words.Day(p.At), sentence(p.Registrar))}
+			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was registered at %s",
+				domain, r.Registrar.Name, words.Day(p.At), sentence(p.Registrar))}
 		case len(r.Statuses) == 0 && moved.IsZero() && i < 0:
-			return unknown(domain, "The registry tells neither status nor transfers of %s.", domain)
+			return unknown(domain, "The registry publishes neither statuses nor transfers of %s.", domain)
 		}
 		return pass(domain, "%s is not being transferred.", domain)
 	})
 }
 
+// locked is check REG06: The domain is locked against transfer.
 func locked(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
-		if slices.ContainsFunc([]string{"clientTransferProhibited", "serverTransferProhibited", "transferProhibited", "locked"}, r.Has) {
+		if slices.ContainsFunc([]string{"clientTransferProhibited", "serverTransferProhibited", "transferProhibited",
+			"locked"}, r.Has) {
 			return pass(domain, "%s is locked against transfer.", domain)
 		}
 		if r.Has("redemptionPeriod") || r.Has("pendingDelete") || r.Has("pendingRestore") {
-			return nil // REG04 is what matters
+			return nil // REG04 reports the more important problem
 		}
-		// Many registries of countries have no such lock, or do not show it by WHOIS.
+		// Many country registries have no such lock, or do not show it by WHOIS.
 		if len(r.Statuses) == 0 || r.Source == registry.WHOIS && r.Confidence != "high" {
-			return unknown(domain, "The registry does not tell whether %s is locked against transfer.", domain)
+			return unknown(domain, "The registry does not publish whether %s is locked against transfer.", domain)
 		}
-		return []explain.Finding{fail("", explain.Registrar, domain, "%s is not locked against a move to another registrar.", domain)}
+		return []explain.Finding{fail("", explain.Registrar, domain,
+			"%s is not locked against a transfer to another registrar.", domain)}
 	})
 }
 
+// registryNS is check REG07: The registry and the parent zone list the same nameservers.
 func registryNS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		z := f.ZoneAt(f.Domain)
 		if z == nil {
-			return nil // DEL01 tells
+			return nil // DEL01 reports it
 		}
 		if len(r.Nameservers) == 0 || len(z.ParentNS) == 0 {
-			return unknown(domain, "The nameservers of %s at the registry and in the zone above could not both be read.", domain)
+			return unknown(domain, "The nameservers of %s at the registry and in the parent zone could not both be read.",
+				domain)
 		}
 		var ns []dnsname.Name
 		for _, h := range r.Nameservers {
@@ -216,43 +242,50 @@ func registryNS(f *explain.Facts) []explain.Finding {
 			}
 		}
 		ns = sorted(ns)
-		for _, set := range z.ParentNS { // one that is up to date is enough; DEL19 tells of the others
+		for _, set := range z.ParentNS { // one up-to-date server is enough; DEL19 reports the others
 			if slices.Equal(sorted(set.NS), ns) {
 				return pass(domain, "The registry and %s both list %s.", text(z.Parent), words.Some(texts(ns)))
 			}
 		}
 		parent, _ := iterate.Join(z.ParentNS)
-		x := fail("", explain.Registrar, domain, "The registry lists %s for %s, but %s hands out %s.", words.Some(texts(ns)), domain, text(z.Parent), words.Some(texts(parent)))
+		x := fail("", explain.Registrar, domain, "The registry lists %s for %s, but %s hands out %s.", words.Some(texts(ns)),
+			domain, text(z.Parent), words.Some(texts(parent)))
 		x.Visible = nsVisible(f, *z)
 		return []explain.Finding{x}
 	})
 }
 
+// registryDS is check REG08: The registry and the parent zone have the same DS records.
 func registryDS(f *explain.Facts) []explain.Finding {
 	return ofRegistration(f, func(r registry.Registration, domain string) []explain.Finding {
 		z, ok := securedZone(f, f.Domain)
 		if f.ZoneAt(f.Domain) == nil {
-			return nil // DEL01 tells
+			return nil // DEL01 reports it
 		}
 		if !r.DNSSEC.Known || !ok || len(z.DS) == 0 && z.Cause != secure.NoDS {
-			return unknown(domain, "The DS records of %s at the registry and in the zone above could not both be read.", domain)
+			return unknown(domain, "The DS records of %s at the registry and in the parent zone could not both be read.", domain)
 		}
 		var atRegistry []secure.DS
 		for _, d := range r.DNSSEC.DS {
-			atRegistry = append(atRegistry, secure.DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: d.Digest})
+			atRegistry = append(atRegistry,
+				secure.DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: d.Digest})
 		}
 		there, here := dsTexts(z.DS), dsTexts(atRegistry)
 		signed := r.DNSSEC.Signed || len(r.DNSSEC.DS)+len(r.DNSSEC.Keys) > 0
 		var x explain.Finding
 		switch {
 		case !signed && len(there) > 0:
-			x = fail("", explain.Registrar, domain, "The registry has no DS for %s, but the zone above still hands out the one for key %s.", domain, words.Some(there))
+			x = fail("", explain.Registrar, domain,
+				"The registry has no DS for %s, but the parent zone still has the DS for key %s.", domain, words.Some(there))
 		case signed && len(there) == 0:
-			x = fail("", explain.Registrar, domain, "The registry has a DS for %s, but the zone above does not have it.", domain)
+			x = fail("", explain.Registrar, domain, "The registry has a DS for %s, but the parent zone does not have it.",
+				domain)
 		case len(here) > 0 && !slices.Equal(here, there):
-			x = fail("", explain.Registrar, domain, "The registry has the DS for key %s of %s, but the zone above that for key %s.", words.Some(here), domain, words.Some(there))
+			x = fail("", explain.Registrar, domain,
+				"The registry has the DS for key %s of %s, but the parent zone has the DS for key %s.", words.Some(here), domain,
+				words.Some(there))
 		default:
-			return pass(domain, "The registry and the zone above have the same DS for %s.", domain)
+			return pass(domain, "The registry and the parent zone have the same DS for %s.", domain)
 		}
 		x.Visible = dsVisible(f, z)
 		return []explain.Finding{x}
@@ -265,12 +298,13 @@ func dsTexts(all []secure.DS) []string {
 	return slices.Compact(out)
 }
 
-// dsText is a DS with as much of its digest as tells it apart.
+// dsText returns a DS with the first part of its digest, which is enough to identify it.
 func dsText(tag uint16, algorithm, kind uint8, digest string) string {
 	digest = strings.ToUpper(strings.ReplaceAll(digest, " ", ""))
 	return fmt.Sprintf("%d (algorithm %d, digest %d %.8s…)", tag, algorithm, kind, digest)
 }
 
+// registryKnown is check REG09: The registry gives data about the domain.
 func registryKnown(f *explain.Facts) []explain.Finding {
 	if f.Domain.IsZero() {
 		return nil

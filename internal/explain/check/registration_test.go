@@ -21,9 +21,10 @@ func status(words ...string) func(*explain.Facts) {
 	}
 }
 
-// registryDown is what is left when RDAP and WHOIS both fail.
+// registryDown makes RDAP and WHOIS both fail.
 func registryDown(f *explain.Facts) {
-	f.Registrations = []registry.Registration{{Domain: "example.org.", State: registry.Unknown, Why: "RDAP and WHOIS did not answer in time."}}
+	f.Registrations = []registry.Registration{{Domain: "example.org.", State: registry.Unknown,
+		Why: "RDAP and WHOIS did not answer in time."}}
 }
 
 func free(f *explain.Facts) {
@@ -39,26 +40,44 @@ func registrationStories() []story {
 	}
 	return append([]story{
 		{"REG01", "registered", nil, "pass", "is registered at Good Names."},
-		{"REG01", "a name with a dot", func(f *explain.Facts) { f.Registrations[0].Registrar.Name = "Good Names, Inc." }, "pass", "example.org is registered at Good Names, Inc."},
-		{"REG01", "the registry and the zone above both say no", func(f *explain.Facts) { undelegated(f); free(f) }, "fail critical", "example.org is not registered, or a letter is off"},
-		{"REG01", "both say no, but there is one like it", then(undelegated, free, near("example.com", explain.NearSpelling)), "fail critical", "org does not have it. Perhaps example.com is meant, which exists."},
-		{"REG01", "there is no such top-level domain", then(rootless, registryDown), "fail critical", "example.org cannot be registered: there is no top-level domain org."},
+		{"REG01", "a name with a dot", func(f *explain.Facts) {
+			f.Registrations[0].Registrar.Name = "Good Names, Inc."
+		}, "pass", "example.org is registered at Good Names, Inc."},
+		{"REG01", "the registry and the parent zone both say no", func(f *explain.Facts) {
+			undelegated(f)
+			free(f)
+		}, "fail critical", "example.org is not registered, or is misspelled"},
+		{"REG01", "both say no, but there is one like it",
+			then(undelegated, free, similar("example.com", explain.NearSpelling)), "fail critical",
+			"org does not have it. The similar name example.com exists."},
+		{"REG01", "there is no such top-level domain", then(rootless, registryDown), "fail critical",
+			"example.org cannot be registered: there is no top-level domain org."},
 		{"REG01", "the registry says no, but it is delegated", free, "pass", ""},
-		{"REG01", "the registry says no, and nobody else was asked", func(f *explain.Facts) { free(f); undelegated(f); unfound(f) }, "unknown", ""},
+		{"REG01", "the registry says no, and nobody else was asked", func(f *explain.Facts) {
+			free(f)
+			undelegated(f)
+			unfound(f)
+		}, "unknown", ""},
 		{"REG01", "the registry is down, and the domain is delegated", registryDown, "pass", "is delegated"},
-		{"REG01", "the registry is down, and the zone above says no", func(f *explain.Facts) { undelegated(f); registryDown(f) }, "unknown", ""},
+		{"REG01", "the registry is down, and the parent zone says no", func(f *explain.Facts) {
+			undelegated(f)
+			registryDown(f)
+		}, "unknown", ""},
 		{"REG01", "a public suffix", func(f *explain.Facts) { f.Domain = dnsname.Name{} }, "", ""},
 
 		{"REG02", "200 days", nil, "pass", "in 200 days"},
-		{"REG02", "29 days", expires(29 * days), "fail warning", "ends in 29 days, on 2026-12-14, by the date of the registry"},
+		{"REG02", "29 days", expires(29 * days), "fail warning", "ends in 29 days, on 2026-12-14, according to the registry"},
 		{"REG02", "15 days", expires(15 * days), "fail warning", ""},
 		{"REG02", "8 days", expires(8 * days), "fail warning", ""},
 		{"REG02", "7 days", expires(7 * days), "fail error", ""},
 		{"REG02", "3 days", expires(3 * days), "fail error", ""},
 		{"REG02", "1 day", expires(days), "fail critical", ""},
-		{"REG02", "yesterday", expires(-days), "fail critical", "has ended on 2026-11-14"},
-		{"REG02", "the registrar's date is earlier", func(f *explain.Facts) { reg(f).Dates.RegistrarExpires = now.Add(5 * days) }, "fail error", "what was paid for; the registry's is 2027-06-03"},
-		{"REG02", "over, and it can only be restored", then(expires(-40*days), status("redemptionPeriod")), "fail critical", "has ended on 2026-10-06, by the date of the registry. | It is too late to renew the domain"},
+		{"REG02", "yesterday", expires(-days), "fail critical", "ended on 2026-11-14"},
+		{"REG02", "the registrar's date is earlier", func(f *explain.Facts) {
+			reg(f).Dates.RegistrarExpires = now.Add(5 * days)
+		}, "fail error", "until when it is paid; the date of the registry is 2027-06-03"},
+		{"REG02", "over, and it can only be restored", then(expires(-40*days), status("redemptionPeriod")), "fail critical",
+			"ended on 2026-10-06, according to the registry. | It is too late to renew the domain"},
 		{"REG02", "no dates", func(f *explain.Facts) { reg(f).Dates = registry.Dates{} }, "unknown", ""},
 
 		{"REG03", "no hold", nil, "pass", ""},
@@ -70,30 +89,40 @@ func registrationStories() []story {
 		{"REG04", "pending delete", status("pendingDelete"), "fail critical", ""},
 
 		{"REG05", "at rest", nil, "pass", ""},
-		{"REG05", "on its way", status("pending transfer"), "fail warning", "on its way to another registrar"},
-		{"REG05", "came three days ago", func(f *explain.Facts) { reg(f).Dates.Transferred = now.Add(-3 * days) }, "fail warning", "came to its registrar, Good Names, on 2026-11-12, 3 days ago"},
+		{"REG05", "pending", status("pending transfer"), "fail warning", "being transferred to another registrar"},
+		{"REG05", "came three days ago", func(f *explain.Facts) {
+			reg(f).Dates.Transferred = now.Add(-3 * days)
+		}, "fail warning", "was transferred to its registrar, Good Names, on 2026-11-12, 3 days ago"},
 		{"REG05", "another registrar than before", func(f *explain.Facts) {
 			f.Past = []explain.Past{{At: now.Add(-30 * days), Registrar: "Old Names"}}
-		}, "fail warning", "is registered at Good Names; on 2026-10-16 it was at Old Names"},
+		}, "fail warning", "is registered at Good Names; on 2026-10-16 it was registered at Old Names"},
 
 		{"REG06", "locked", nil, "pass", ""},
-		{"REG06", "not locked", func(f *explain.Facts) { reg(f).Statuses = []registry.Status{registry.StatusOf("ok")} }, "fail notice", "not locked"},
+		{"REG06", "not locked", func(f *explain.Facts) {
+			reg(f).Statuses = []registry.Status{registry.StatusOf("ok")}
+		}, "fail notice", "not locked"},
 		{"REG06", "a WHOIS server that tells little", func(f *explain.Facts) {
-			reg(f).Source, reg(f).Confidence, reg(f).Statuses = registry.WHOIS, "medium", []registry.Status{registry.StatusOf("connect")}
+			reg(f).Source, reg(f).Confidence, reg(f).Statuses = registry.WHOIS, "medium",
+				[]registry.Status{registry.StatusOf("connect")}
 		}, "unknown", ""},
 
 		{"REG07", "the same", nil, "pass", ""},
-		{"REG07", "others", func(f *explain.Facts) { reg(f).Nameservers = []registry.Host{{Name: "ns1.new.net."}} }, "fail warning", "The registry lists ns1.new.net for example.org, but org hands out ns2.example.net and ns1.example.org."},
-		{"REG07", "one server of the zone above is late", func(f *explain.Facts) {
+		{"REG07", "others", func(f *explain.Facts) {
+			reg(f).Nameservers = []registry.Host{{Name: "ns1.new.net."}}
+		}, "fail warning", "The registry lists ns1.new.net for example.org, but org hands out ns2.example.net and " +
+			"ns1.example.org."},
+		{"REG07", "one server of the parent zone is late", func(f *explain.Facts) {
 			zoneOf(f).ParentNS = append(zoneOf(f).ParentNS, nsSet(3600, "ns1.old.net"))
 		}, "pass", ""},
-		{"REG07", "none told", func(f *explain.Facts) { reg(f).Nameservers = nil }, "unknown", ""},
+		{"REG07", "none published", func(f *explain.Facts) { reg(f).Nameservers = nil }, "unknown", ""},
 
 		{"REG08", "the same", nil, "pass", ""},
 		{"REG08", "another one", func(f *explain.Facts) { sec(f).DS[0].KeyTag = 8 }, "fail error", "DS for key 7"},
 		{"REG08", "not there yet", func(f *explain.Facts) { *sec(f) = unsigned() }, "fail error", "does not have it"},
-		{"REG08", "still there", func(f *explain.Facts) { reg(f).DNSSEC = registry.DNSSEC{Known: true} }, "fail error", "still hands out"},
-		{"REG08", "only that it is signed is told", func(f *explain.Facts) { reg(f).DNSSEC.DS = nil }, "pass", ""},
+		{"REG08", "still there", func(f *explain.Facts) {
+			reg(f).DNSSEC = registry.DNSSEC{Known: true}
+		}, "fail error", "still has the DS"},
+		{"REG08", "only published that it is signed", func(f *explain.Facts) { reg(f).DNSSEC.DS = nil }, "pass", ""},
 		{"REG08", "the DS was not seen", func(f *explain.Facts) {
 			*sec(f) = secure.Zone{Name: name("example.org"), State: secure.Unknown, Cause: secure.NotSeen}
 		}, "unknown", ""},

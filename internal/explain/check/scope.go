@@ -13,13 +13,13 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// judged are the zones that are judged: those of the domain, and those that its aliases lead through. The root and the
-// top-level domains are not: nobody who asks can mend them.
+// judged returns the zones that are checked: those of the domain, and those of the targets of its aliases. The root and
+// the top-level domains are left out, because the user cannot fix them.
 func judged(f *explain.Facts) []iterate.Zone {
 	return only(f.Zones, func(z iterate.Zone) bool { return !z.Quick && (own(f, z.Name) || onChain(f, z.Name)) })
 }
 
-// own reports whether a zone is of the domain that was asked about.
+// own reports whether a zone belongs to the domain of the name.
 func own(f *explain.Facts, zone dnsname.Name) bool {
 	if f.Domain.IsZero() { // a public suffix
 		return !zone.IsZero() && zone == f.Zone
@@ -27,23 +27,25 @@ func own(f *explain.Facts, zone dnsname.Name) bool {
 	return !zone.IsZero() && zone.IsIn(f.Domain)
 }
 
+// onChain reports whether the chain of aliases goes through a zone.
 func onChain(f *explain.Facts, zone dnsname.Name) bool {
 	return zone.NumLabels() > 1 && (slices.ContainsFunc(f.Chain, func(h explain.Hop) bool { return h.Zone == zone }) ||
 		slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Zone == zone && len(f.Chain) > 0 }))
 }
 
-// who is who acts: the one given for the asker's own zones, and else the owner of what the alias leads to.
-func who(f *explain.Facts, zone dnsname.Name, mine explain.Actor) explain.Actor {
+// actorFor returns mine for zones of the domain, and the owner of the alias target for others.
+func actorFor(f *explain.Facts, zone dnsname.Name, mine explain.Actor) explain.Actor {
 	if own(f, zone) {
 		return mine
 	}
 	return explain.Target
 }
 
-// listed are the servers of a zone that the delegation or the zone lists.
+// listed returns the servers that have an NS record in the parent zone or in the zone itself.
 func listed(f *explain.Facts, zone dnsname.Name) []explain.Server {
 	return only(f.Servers, func(s explain.Server) bool {
-		return s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") || slices.Contains(s.Listed, "child"))
+		return s.Zone == zone && (len(s.Listed) == 0 || slices.Contains(s.Listed, "parent") ||
+			slices.Contains(s.Listed, "child"))
 	})
 }
 
@@ -51,12 +53,12 @@ func sorted(names []dnsname.Name) []dnsname.Name {
 	return slices.Compact(slices.SortedFunc(slices.Values(names), dnsname.Name.Compare))
 }
 
-// only returns those of all for which is holds.
+// only returns the elements of all for which is returns true.
 func only[T any](all []T, is func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !is(x) })
 }
 
-// find returns the first of all for which is holds.
+// find returns the first element of all for which is returns true.
 func find[T any](all []T, is func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(all, is)
 	if i < 0 {
@@ -65,12 +67,12 @@ func find[T any](all []T, is func(T) bool) (found T, ok bool) {
 	return all[i], true
 }
 
-// without is what of a is not in b.
+// without returns the elements of a that are not in b.
 func without[T comparable](a, b []T) []T {
 	return only(a, func(x T) bool { return !slices.Contains(b, x) })
 }
 
-// usable reports whether the machine that asked can reach addresses of a family. If that is not known, it is not assumed.
+// usable reports whether this machine can reach addresses of the family of a. It returns false if that is not known.
 func usable(f *explain.Facts, a netip.Addr) bool {
 	if a.Is4() || a.Is4In6() {
 		return f.Vantage.IPv4 == explain.Yes
@@ -78,7 +80,8 @@ func usable(f *explain.Facts, a netip.Addr) bool {
 	return f.Vantage.IPv6 == explain.Yes
 }
 
-// unroutable says why servers were not asked, if the machine has no way for a family of addresses: as the end of a sentence.
+// unroutable returns the end of a sentence that says why servers were not queried, if this machine has no route for an
+// address family.
 func unroutable(f *explain.Facts, all []explain.Server) string {
 	for _, s := range all {
 		family := "IPv6"
@@ -92,12 +95,12 @@ func unroutable(f *explain.Facts, all []explain.Server) string {
 	return ""
 }
 
-// outcome is what the question for a type led to.
+// outcome returns the outcome for a type.
 func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
 	return find(f.Outcomes, func(o explain.Outcome) bool { return o.Type == t })
 }
 
-// denied reports whether a zone above a name says that there is nothing at it, and which.
+// denied returns the ancestor zone that denies a name, or the zero name if none does.
 func denied(f *explain.Facts, name dnsname.Name) (zone dnsname.Name, evidence []int) {
 	no := func(c iterate.Class) bool { return c == iterate.NXDomain || c == iterate.NoData || c == iterate.NoSOA }
 	for _, a := range f.Answers {
@@ -113,25 +116,26 @@ func denied(f *explain.Facts, name dnsname.Name) (zone dnsname.Name, evidence []
 	return zone, evidence
 }
 
-// after is the moment from which everyone sees that sets are not what they were until now.
+// after returns the time from which everyone sees that these sets have changed.
 func after(f *explain.Facts, links ...safeat.Link) time.Time {
 	return safeat.Compute(safeat.Facts{Now: f.At, Links: links}).At
 }
 
-// replaced is a set that is changed now.
+// replaced returns a link for a set that is changed now.
 func replaced(f *explain.Facts, zone dnsname.Name, t rr.Type, role safeat.Role, ttl uint32) safeat.Link {
 	return safeat.Link{Owner: zone, Type: t, Role: role, TTL: safeat.Seconds(ttl), Seen: f.At, OldServersUpdated: true,
 		Before: []safeat.Version{{Until: f.At, TTL: safeat.Seconds(ttl)}}}
 }
 
-// created is a set that is created now in a zone: until the zone's negative TTL is over, resolvers may deny it.
+// created returns a link for a set that is created now. Resolvers may deny it until the zone's negative TTL has passed.
 func created(f *explain.Facts, name, zone dnsname.Name) safeat.Link {
 	return safeat.Link{Owner: name, Type: rr.TypeA, Role: safeat.Data, Seen: f.At, Denial: explain.DenialOf(f, zone),
 		Before: []safeat.Version{{Until: f.At, Absent: true}}}
 }
 
-// mended is when everyone sees that what some answers say is said no more: it is kept for its TTL, and a denial for that of the zone.
-func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
+// fixed returns when everyone sees the fix of the selected answers, if they are fixed now. Resolvers keep records for
+// their TTL, and denials for the negative TTL of the zone.
+func fixed(f *explain.Facts, some func(explain.Answer) bool) time.Time {
 	var links []safeat.Link
 	for _, a := range f.Answers {
 		name := a.Question.Name
@@ -150,7 +154,7 @@ func mended(f *explain.Facts, some func(explain.Answer) bool) time.Time {
 	return after(f, links...)
 }
 
-// nsVisible is when everyone sees a change of the nameservers of a zone, at its parent and in itself.
+// nsVisible returns when everyone sees a change of the nameservers of a zone, at the parent and in the zone itself.
 func nsVisible(f *explain.Facts, z iterate.Zone) time.Time {
 	var links []safeat.Link
 	if _, ttl := iterate.Join(z.ParentNS); len(z.ParentNS) > 0 {
@@ -165,7 +169,7 @@ func nsVisible(f *explain.Facts, z iterate.Zone) time.Time {
 	return after(f, links...)
 }
 
-// seen are findings with their evidence.
+// seen adds evidence to a finding.
 func seen(x explain.Finding, evidence []int) explain.Finding {
 	x.Evidence = append(x.Evidence, evidence...)
 	return x

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// securedZone is what is known of the signing of a zone: of several results the one that knows most.
+// securedZone returns the DNSSEC result for a zone. Of several results it prefers one that is not unknown.
 func securedZone(f *explain.Facts, name dnsname.Name) (out secure.Zone, ok bool) {
 	for _, r := range f.Secure {
 		for _, z := range r.Zones {
@@ -28,17 +28,17 @@ func securedZone(f *explain.Facts, name dnsname.Name) (out secure.Zone, ok bool)
 	return out, ok
 }
 
-// perSecured judges the signing of each zone that is judged at all.
+// perSecured runs judge for the DNSSEC result of each zone of judged.
 func perSecured(f *explain.Facts, judge func(z secure.Zone, zone string) []explain.Finding) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		if s, ok := securedZone(f, z.Name); ok {
 			return judge(s, text(z.Name))
 		}
-		return unknown(text(z.Name), "Whether %s is signed could not be found out.", text(z.Name))
+		return unknown(text(z.Name), "Whether %s is signed could not be determined.", text(z.Name))
 	})
 }
 
-// dsVisible is when everyone sees a change of the DS.
+// dsVisible returns when everyone sees a change of the DS that is made now.
 func dsVisible(f *explain.Facts, z secure.Zone) time.Time {
 	var ttl uint32
 	for _, d := range z.DS {
@@ -51,50 +51,58 @@ func tags(z secure.Zone) []string {
 	return words.Each(z.Keys, func(k secure.Key) string { return fmt.Sprint(k.KeyTag) })
 }
 
-// noDS reports whether a zone is known to have no DS, so that nothing about a chain applies.
+// noDS reports whether a zone is known to have no DS: then there is no chain of trust to check.
 func noDS(z secure.Zone) bool {
 	return len(z.DS) == 0 && (z.State == secure.Insecure || z.Cause == secure.NoDS)
 }
 
+// dsMatches is check SEC01: The DS at the parent zone matches a key of the zone.
 func dsMatches(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		switch {
 		case noDS(z) || z.Cause == secure.Unsigned:
 			return nil
 		case z.State == secure.Bogus && (z.Cause == secure.NoKey || z.Cause == secure.KeysUnsigned):
-			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, which fits none of its keys (%s): resolvers that validate refuse every answer.", words.Some(dsTexts(z.DS)), zone, words.Some(tags(z)))
+			x := fail("", actorFor(f, z.Name, explain.Registrar), zone,
+				"The parent zone has the DS %s for %s, which matches none of its keys (%s): validating resolvers reject every "+
+					"answer.", words.Some(dsTexts(z.DS)), zone, words.Some(tags(z)))
 			if z.Cause == secure.KeysUnsigned {
-				x.Words = fmt.Sprintf("A key of %s fits the DS %s, but it does not sign the zone's keys: resolvers that validate refuse every answer.", zone, words.Some(dsTexts(z.DS)))
-				x.Actor = who(f, z.Name, explain.DNSHost)
+				x.Words = fmt.Sprintf("A key of %s matches the DS %s, but it does not sign the zone's keys: validating "+
+					"resolvers reject every answer.", zone, words.Some(dsTexts(z.DS)))
+				x.Actor = actorFor(f, z.Name, explain.DNSHost)
 			}
 			x.Visible = dsVisible(f, z)
 			return []explain.Finding{x}
 		case slices.ContainsFunc(z.DS, func(d secure.DS) bool { return d.Matches }):
-			return pass(zone, "The DS of %s fits one of its keys.", zone)
+			return pass(zone, "The DS of %s matches one of its keys.", zone)
 		}
-		return unknown(zone, "Whether the DS of %s fits its keys could not be found out: %s", zone, sentence(z.Why))
+		return unknown(zone, "Whether the DS of %s matches its keys could not be determined: %s", zone, sentence(z.Why))
 	})
 }
 
+// dsAndSigned is check SEC02: A zone with a DS is signed.
 func dsAndSigned(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		switch {
 		case noDS(z):
 			return nil
 		case z.State == secure.Bogus && z.Cause == secure.Unsigned:
-			x := fail("", who(f, z.Name, explain.Registrar), zone, "The zone above has the DS %s for %s, but the zone is not signed: resolvers that validate refuse every answer.", words.Some(dsTexts(z.DS)), zone)
+			x := fail("", actorFor(f, z.Name, explain.Registrar), zone,
+				"The parent zone has the DS %s for %s, but the zone is not signed: validating resolvers reject every answer.",
+				words.Some(dsTexts(z.DS)), zone)
 			x.Visible = dsVisible(f, z)
 			return []explain.Finding{x}
 		case z.Signed():
 			return pass(zone, "%s has a DS, and is signed.", zone)
 		}
-		return unknown(zone, "Whether %s is signed could not be found out: %s", zone, sentence(z.Why))
+		return unknown(zone, "Whether %s is signed could not be determined: %s", zone, sentence(z.Why))
 	})
 }
 
-// soon is how near the end of a signature is a warning: signers renew theirs days before.
+// soon is the remaining validity of a signature that causes a warning: signers normally renew signatures days earlier.
 const soon = 3 * oneDay
 
+// signatures is check SEC03: The signatures are valid for at least three more days.
 func signatures(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		if noDS(z) && !z.Signed() {
@@ -103,21 +111,25 @@ func signatures(f *explain.Facts) []explain.Finding {
 		if out := badSignatures(f, z, zone); len(out) > 0 {
 			return out
 		}
-		first, found := firstToEnd(z)
+		first, found := firstToExpire(z)
 		switch {
 		case !found && z.State == secure.Bogus:
-			return nil // SEC01 and SEC02
+			return nil // SEC01 or SEC02 reports it
 		case !found:
 			return unknown(zone, "No signature of %s could be verified.", zone)
 		case first.Expiration.Sub(f.At) < soon:
-			return []explain.Finding{fail(explain.Warning, who(f, z.Name, explain.DNSHost), zone, "The signature of %s %s ends on %s, in %s.", text(first.Owner), first.Type, words.Clock(first.Expiration, f.At), words.Length(first.Expiration.Sub(f.At)))}
+			return []explain.Finding{fail(explain.Warning, actorFor(f, z.Name, explain.DNSHost), zone,
+				"The signature of %s %s expires on %s, in %s.", text(first.Owner), first.Type, words.Clock(first.Expiration, f.At),
+				words.Length(first.Expiration.Sub(f.At)))}
 		}
-		return pass(zone, "The signatures of %s are valid; the first to end is that of %s %s, on %s.", zone, text(first.Owner), first.Type, words.Day(first.Expiration))
+		return pass(zone, "The signatures of %s are valid; the first to expire is that of %s %s, on %s.", zone,
+			text(first.Owner), first.Type, words.Day(first.Expiration))
 	})
 }
 
-// firstToEnd is the valid signature that ends first, of those that no longer one stands beside.
-func firstToEnd(z secure.Zone) (first secure.Signature, found bool) {
+// firstToExpire returns the valid signature that expires first. Of several signatures of one set, only the last to
+// expire counts.
+func firstToExpire(z secure.Zone) (first secure.Signature, found bool) {
 	last := map[string]secure.Signature{}
 	for _, s := range z.Signatures {
 		key := s.Owner.String() + s.Type
@@ -125,7 +137,7 @@ func firstToEnd(z secure.Zone) (first secure.Signature, found bool) {
 			last[key] = s
 		}
 	}
-	for _, s := range z.Signatures { // in their order, which a map has not
+	for _, s := range z.Signatures { // in their order, because the order of a map is random
 		if l, ok := last[s.Owner.String()+s.Type]; ok && (!found || l.Expiration.Before(first.Expiration)) {
 			first, found = l, true
 		}
@@ -133,20 +145,20 @@ func firstToEnd(z secure.Zone) (first secure.Signature, found bool) {
 	return first, found
 }
 
-// faults are what is wrong with a signature, in a sentence.
+// faults are the problems of signatures, as singular and plural predicates.
 var faults = map[secure.Cause][2]string{
 	secure.Missing: {"is missing", "are missing"}, secure.Expired: {"has expired", "have expired"},
 	secure.Early: {"is not valid yet", "are not valid yet"}, secure.Mismatch: {"is wrong", "are wrong"},
 }
 
-// refused are sets whose signature a resolver would refuse, for one cause.
-type refused struct {
+// rejected collects the record sets whose signature a resolver rejects for one cause.
+type rejected struct {
 	sets     []string
-	from     []netip.Addr
+	from     []netip.Addr // the servers that returned them
 	severity explain.Severity
 }
 
-func (r *refused) add(set string, from []netip.Addr, severity explain.Severity) {
+func (r *rejected) add(set string, from []netip.Addr, severity explain.Severity) {
 	if !slices.Contains(r.sets, set) {
 		r.sets = append(r.sets, set)
 	}
@@ -156,10 +168,10 @@ func (r *refused) add(set string, from []netip.Addr, severity explain.Severity) 
 	}
 }
 
-// refusedOf are the sets of a zone with bad signatures, by cause. A bad one beside a good one from the same server does no
-// harm.
-func refusedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*refused {
-	out := map[secure.Cause]*refused{secure.Expired: {}, secure.Early: {}, secure.Mismatch: {}, secure.Missing: {}}
+// rejectedOf returns the sets of a zone with bad signatures, by cause. A bad signature does no harm if the same server
+// also returns a good one.
+func rejectedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*rejected {
+	out := map[secure.Cause]*rejected{secure.Expired: {}, secure.Early: {}, secure.Mismatch: {}, secure.Missing: {}}
 	for _, s := range z.Signatures {
 		good := func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type }
 		beside := func(o secure.Signature) bool { return good(o) && len(without(s.From, o.From)) == 0 }
@@ -169,7 +181,7 @@ func refusedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*refused {
 		severity := explain.Critical
 		switch {
 		case z.State == secure.Insecure:
-			severity = explain.Warning // nobody looks at it, yet
+			severity = explain.Warning // without a DS, nobody validates it yet
 		case slices.ContainsFunc(z.Signatures, good):
 			severity = explain.Error // some servers have a good one
 		}
@@ -190,7 +202,7 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.
 	for _, s := range z.Signatures {
 		total[text(s.Owner)+" "+s.Type] = true
 	}
-	all := refusedOf(f, z)
+	all := rejectedOf(f, z)
 	for _, cause := range []secure.Cause{secure.Expired, secure.Early, secure.Mismatch, secure.Missing} {
 		bad := all[cause]
 		n := len(bad.sets)
@@ -205,20 +217,23 @@ func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.
 		if len(bad.from) > 0 {
 			from = " (" + strings.Join(servers(f, z.Name, bad.from), ", ") + ")"
 		}
-		out = append(out, fail(bad.severity, who(f, z.Name, explain.DNSHost), zone, "%s %s%s: resolvers that validate refuse the answer.", which, words.Verb(n, faults[cause][0], faults[cause][1]), from))
+		out = append(out, fail(bad.severity, actorFor(f, z.Name, explain.DNSHost), zone,
+			"%s %s%s: validating resolvers reject the answer.", which, words.Verb(n, faults[cause][0], faults[cause][1]), from))
 	}
 	return out
 }
 
+// denials is check SEC04: Denials of existence are proven.
 func denials(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		if z.State == secure.Insecure || z.State == secure.Bogus || len(badSignatures(f, z, zone)) > 0 {
-			return nil // nothing is proven in either, nor with signatures of which SEC03 tells
+			return nil // nothing can be proven in these states, or SEC03 reports the signatures
 		}
 		for _, r := range f.Secure {
 			for _, a := range r.Answers {
 				if a.Zone == z.Name && a.State == secure.Bogus && a.Cause == secure.BadDenial {
-					return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove what it denies: %s", zone, sentence(a.Why))}
+					return []explain.Finding{fail("", actorFor(f, z.Name, explain.DNSHost), zone, "A denial of %s is not proven: %s",
+						zone, sentence(a.Why))}
 				}
 			}
 		}
@@ -226,11 +241,13 @@ func denials(f *explain.Facts) []explain.Finding {
 		case d.Kind == "" || z.State == secure.Unknown:
 			return unknown(zone, "No denial of %s could be verified.", zone)
 		case !d.OK && (d.Cause == secure.BadDenial || d.Kind == secure.DenialNone):
-			return []explain.Finding{fail("", who(f, z.Name, explain.DNSHost), zone, "%s does not prove that %s does not exist: %s", zone, strings.ReplaceAll(d.Subject, ". ", " "), sentence(d.Problem))}
+			return []explain.Finding{fail("", actorFor(f, z.Name, explain.DNSHost), zone,
+				"%s does not prove that %s does not exist: %s", zone, strings.ReplaceAll(d.Subject, ". ", " "),
+				sentence(d.Problem))}
 		case !d.OK:
 			return unknown(zone, "The denials of %s could not be verified: %s", zone, sentence(d.Problem))
 		default:
-			return pass(zone, "%s proves with %s what does not exist.", zone, d.Kind)
+			return pass(zone, "%s proves with %s that names do not exist.", zone, d.Kind)
 		}
 	})
 }

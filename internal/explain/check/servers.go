@@ -10,19 +10,19 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// replies are what a lame server's reply is called in a sentence.
+// replies describes the replies of lame servers.
 var replies = map[iterate.Class]string{
 	iterate.LameRefused:  "it replies REFUSED",
 	iterate.LameServfail: "it replies SERVFAIL",
-	iterate.LameNotAuth:  "its reply has no authority",
+	iterate.LameNotAuth:  "its reply is not authoritative",
 	iterate.Recursed:     "it replies from a cache, as a resolver does",
-	iterate.Upward:       "it refers back up",
+	iterate.Upward:       "it refers to the root or a parent zone",
 }
 
-// tally counts the servers of a zone by what they are good for.
+// tally counts the servers of a zone by their replies.
 type tally struct {
 	all                              []explain.Server
-	good, lame, down, unasked, other int // other: of no use from here, or replied in a way that tells nothing
+	good, lame, down, unasked, other int // other: cannot be reached from here, or the reply decides nothing
 }
 
 func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
@@ -44,26 +44,30 @@ func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
 	return t
 }
 
-// down reports whether a server does not reply. One lost packet does not show that, nor do addresses of a family that the
-// machine cannot use, or that no machine can.
+// down reports whether a server does not reply. One lost packet is not enough. Addresses that this machine cannot use,
+// or that nobody can reach, are not down.
 func down(f *explain.Facts, s explain.Server) bool {
 	silent := s.Class == iterate.Timeout && s.Sent >= 2 || s.Class == iterate.Unreachable
-	return silent && s.Source.Fact != explain.No && s.Health != iterate.Flaky && s.Health != iterate.Up && usable(f, s.Addr) && special(f, s.Addr) == ""
+	return silent && s.Source.Fact != explain.No && s.Health != iterate.Flaky && s.Health != iterate.Up &&
+		usable(f, s.Addr) && special(f, s.Addr) == ""
 }
 
+// authoritative is check DEL04: Every nameserver knows the zone.
 func authoritative(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, t := text(z.Name), tallyOf(f, z.Name)
+		// Servers that were not queried may still answer: it is critical only if no other server is left.
 		severity := explain.Error
 		if t.lame > 0 && t.good+t.unasked+t.other == 0 {
 			severity = explain.Critical
 		}
 		for _, s := range t.all {
-			// One that refers upward is DEL07's, unless nothing else is left.
+			// DEL07 reports servers that refer upwards, unless no other server is left.
 			if !s.Class.Lame() || s.Class == iterate.Upward && severity != explain.Critical {
 				continue
 			}
-			x := fail(severity, who(f, z.Name, explain.DNSHost), server(s), "%s is listed for %s but does not know the zone: %s.", server(s), zone, replies[s.Class])
+			x := fail(severity, actorFor(f, z.Name, explain.DNSHost), server(s),
+				"%s is listed for %s but does not know the zone: %s.", server(s), zone, replies[s.Class])
 			x.Visible = nsVisible(f, z)
 			out = append(out, seen(x, s.Evidence))
 		}
@@ -71,9 +75,10 @@ func authoritative(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case t.good == 0:
-			return unknown(zone, "No server of %s replied in a way that can be judged%s.", zone, unroutable(f, t.all))
+			return unknown(zone, "No server of %s gave a usable reply%s.", zone, unroutable(f, t.all))
 		case t.unasked > 0:
-			return unknown(zone, "%d of %s of %s could not be asked; the others know the zone.", t.unasked, words.Count(len(t.all), "server", "servers"), zone)
+			return unknown(zone, "%d of %s of %s could not be queried; the others know the zone.", t.unasked,
+				words.Count(len(t.all), "server", "servers"), zone)
 		}
 		return pass(zone, "%s of %s that replied %s the zone.", everyOne(t.good), zone, words.Verb(t.good, "knows", "know"))
 	})
@@ -86,6 +91,7 @@ func everyOne(n int) string {
 	return words.All(n, "servers")
 }
 
+// notUpward is check DEL07: No nameserver refers resolvers upwards.
 func notUpward(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, asked := text(z.Name), 0
@@ -94,7 +100,8 @@ func notUpward(f *explain.Facts) []explain.Finding {
 				asked++
 			}
 			if s.Class == iterate.Upward {
-				x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s is listed for %s but refers back to the root or a zone above: it does not know the zone.", server(s), zone)
+				x := fail("", actorFor(f, z.Name, explain.DNSHost), server(s),
+					"%s is listed for %s but refers to the root or a parent zone: it does not know the zone.", server(s), zone)
 				x.Visible = nsVisible(f, z)
 				out = append(out, seen(x, s.Evidence))
 			}
@@ -105,10 +112,11 @@ func notUpward(f *explain.Facts) []explain.Finding {
 		case asked == 0:
 			return unknown(zone, "No server of %s replied.", zone)
 		}
-		return pass(zone, "No server of %s refers back up.", zone)
+		return pass(zone, "No server of %s refers upwards.", zone)
 	})
 }
 
+// reachable is check DEL05: Every nameserver replies.
 func reachable(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, t := text(z.Name), tallyOf(f, z.Name)
@@ -116,16 +124,18 @@ func reachable(f *explain.Facts) []explain.Finding {
 		if t.down > 0 && t.down == len(t.all) {
 			severity = explain.Critical
 		}
-		actor := who(f, z.Name, explain.DNSHost)
+		actor := actorFor(f, z.Name, explain.DNSHost)
 		for _, s := range t.all {
 			var x explain.Finding
 			switch {
 			case down(f, s) && s.Class == iterate.Unreachable:
 				x = fail(severity, actor, server(s), "%s, a server of %s, cannot be reached.", server(s), zone)
 			case down(f, s):
-				x = fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone, words.Count(s.Sent, "query", "queries"))
+				x = fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone,
+					words.Count(s.Sent, "query", "queries"))
 			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0 && !explained(s):
-				x = fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone, s.Lost, s.Sent, 100*s.Lost/s.Sent)
+				x = fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone,
+					s.Lost, s.Sent, 100*s.Lost/s.Sent)
 			default:
 				continue
 			}
@@ -135,30 +145,33 @@ func reachable(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case t.good+t.lame == 0:
-			return unknown(zone, "Whether the servers of %s reply could not be found out%s.", zone, unroutable(f, t.all))
+			return unknown(zone, "Whether the servers of %s reply could not be determined%s.", zone, unroutable(f, t.all))
 		case t.unasked+t.other > 0:
-			return unknown(zone, "%d of %s of %s could not be asked from here%s; the others reply.", t.unasked+t.other, words.Count(len(t.all), "server", "servers"), zone, unroutable(f, t.all))
+			return unknown(zone, "%d of %s of %s could not be queried from here%s; the others reply.", t.unasked+t.other,
+				words.Count(len(t.all), "server", "servers"), zone, unroutable(f, t.all))
 		}
 		return pass(zone, "%s of %s %s.", everyOne(len(t.all)), zone, words.Verb(len(t.all), "replies", "reply"))
 	})
 }
 
-// explained reports whether losses are of questions that the server is known not to reply to.
+// explained reports whether the losses are queries of a kind that the server never replies to. Other checks report
+// these.
 func explained(s explain.Server) bool {
-	return slices.ContainsFunc([]explain.Probe{s.TCP, s.EDNS, s.EDNSVersion, s.EDNSOption, s.EDNSFlag, s.Truncation, s.Types},
+	return slices.ContainsFunc(
+		[]explain.Probe{s.TCP, s.EDNS, s.EDNSVersion, s.EDNSOption, s.EDNSFlag, s.Truncation, s.Types},
 		func(p explain.Probe) bool { return p.Fact == explain.No })
 }
 
-// probe is a question about the conduct of servers.
+// probe describes a check of one behaviour of servers.
 type probe struct {
 	of    func(explain.Server) explain.Probe
-	bad   explain.Fact
-	words string // of the server and the zone, when it is bad; the detail of the probe and a dot follow
-	ok    string // of the zone, when none is
-	open  string // what could not be found out
+	bad   explain.Fact // the result that fails the check
+	words string       // format for the server and the zone if the check fails; the detail of the probe and a dot follow
+	ok    string       // format for the zone if it passes
+	open  string       // what could not be determined
 }
 
-// judge asks what came of a probe at each server. One that nobody made says nothing.
+// judge returns the findings for one behaviour of all servers. Servers that were not tested do not count.
 func (p probe) judge(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, good := text(z.Name), 0
@@ -166,10 +179,10 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 		for _, s := range listed(f, z.Name) {
 			switch got := p.of(s); got.Fact {
 			case p.bad:
-				x := fail("", who(f, z.Name, explain.DNSHost), server(s), p.words+"%s.", server(s), zone, detail(got))
+				x := fail("", actorFor(f, z.Name, explain.DNSHost), server(s), p.words+"%s.", server(s), zone, detail(got))
 				out = append(out, seen(x, got.Evidence))
 			case explain.Unknown:
-				if s.Health != iterate.Down { // else DEL05 tells
+				if s.Health != iterate.Down { // DEL05 reports servers that are down
 					open = append(open, server(s))
 				}
 			case explain.Unasked:
@@ -181,7 +194,7 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case len(open) > 0:
-			return unknown(zone, "%s could not be found out for %s.", p.open, words.Some(open))
+			return unknown(zone, "%s could not be determined for %s.", p.open, words.Some(open))
 		case good == 0:
 			return nil
 		}
@@ -189,7 +202,7 @@ func (p probe) judge(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// detail is what more there is to say, in the end of a sentence.
+// detail returns the detail of a probe as the end of a sentence.
 func detail(p explain.Probe) string {
 	if p.Detail == "" {
 		return ""
@@ -197,24 +210,28 @@ func detail(p explain.Probe) string {
 	return ": " + strings.TrimSuffix(p.Detail, ".")
 }
 
+// tcp is check DEL06: Every nameserver replies over TCP.
 func tcp(f *explain.Facts) []explain.Finding {
 	replies := func(s explain.Server) explain.Probe {
-		// A server that does not reply at all is DEL05's.
+		// DEL05 reports servers that do not reply at all.
 		if s.TCP.Fact == explain.No && (s.Class.Transport() || s.Health == iterate.Down || !usable(f, s.Addr)) {
 			return explain.Probe{Fact: explain.Unknown}
 		}
-		// The end of an error is its cause; the beginning is about how we ask.
+		// The last part of the error is its cause. The parts before describe the query.
 		s.TCP.Detail = strings.TrimSpace(s.TCP.Detail[strings.LastIndex(s.TCP.Detail, ": ")+1:])
 		return s.TCP
 	}
-	return probe{of: replies, bad: explain.No, ok: "All servers of %s reply over TCP.", open: "Whether they reply over TCP",
+	return probe{of: replies, bad: explain.No, ok: "All servers of %s reply over TCP.",
+		open:  "Whether they reply over TCP",
 		words: "%s, a server of %s, replies over UDP but not over TCP"}.judge(f)
 }
 
+// noRecursion is check DEL15: No nameserver is an open resolver.
 var noRecursion = probe{of: func(s explain.Server) explain.Probe { return s.Recursion }, bad: explain.Yes,
-	ok: "No server of %s resolves names of others.", open: "Whether they resolve names of others",
-	words: "%s, a server of %s, resolves names of others for anyone"}
+	ok: "No server of %s is an open resolver.", open: "Whether they are open resolvers",
+	words: "%s, a server of %s, is an open resolver"}
 
+// noTransfer is check DEL16: No nameserver allows zone transfers to anyone.
 var noTransfer = probe{of: func(s explain.Server) explain.Probe { return s.Transfer }, bad: explain.Yes,
-	ok: "No server of %s gives the whole zone to strangers.", open: "Whether they give the zone to strangers",
-	words: "%s gives the whole zone %s to anyone who asks"}
+	ok: "No server of %s allows zone transfers to anyone.", open: "Whether they allow zone transfers to anyone",
+	words: "%s allows anyone to transfer the zone %s"}

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// soaOf is the newest SOA record of the zone.
+// soaOf returns the SOA record of the zone with the newest serial.
 func soaOf(f *explain.Facts) *explain.SOA {
 	var newest *explain.SOA
 	for _, s := range listed(f, f.Zone) {
@@ -25,10 +25,10 @@ func soaOf(f *explain.Facts) *explain.SOA {
 	return newest
 }
 
-// newer compares serials (RFC 1982 §3.2).
+// newer reports whether serial a is newer than b (RFC 1982 §3.2).
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// ofSOA judges the SOA record of the zone of the name.
+// ofSOA runs judge for the SOA record of the zone, if the zone belongs to the domain.
 func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain.Finding) []explain.Finding {
 	if !own(f, f.Zone) {
 		return nil
@@ -40,6 +40,7 @@ func ofSOA(f *explain.Facts, judge func(soa *explain.SOA, zone string) []explain
 	return unknown(zone, "The SOA record of %s could not be read.", zone)
 }
 
+// negativeTTL is check SOA01: Resolvers remember "does not exist" for at most an hour.
 func negativeTTL(f *explain.Facts) []explain.Finding {
 	if !own(f, f.Zone) {
 		return nil
@@ -47,10 +48,11 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 	zone := text(f.Zone)
 	soaTTL, minimum, evidence, ok := negativeOf(f)
 	if !ok {
-		return unknown(zone, "For how long resolvers remember that a name in %s does not exist is not known.", zone)
+		return unknown(zone, "It is not known how long resolvers remember that a name in %s does not exist.", zone)
 	}
 	neg := min(soaTTL, minimum)
-	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's TTL, %d, and its minimum, %d.", words.Seconds(neg), zone, soaTTL, minimum)
+	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's "+
+		"TTL, %d, and its minimum, %d.", words.Seconds(neg), zone, soaTTL, minimum)
 	if neg <= 3600 {
 		return pass(zone, "%s", words)
 	}
@@ -62,14 +64,15 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{seen(x, evidence)}
 }
 
-// negativeOf are the two numbers of which the smaller is the negative TTL, as they come with a denial, or else with the SOA.
+// negativeOf returns the TTL and the MINIMUM of the SOA record in a denial, or else of the SOA record itself. The
+// smaller one is the negative TTL.
 func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bool) {
 	soa := soaOf(f)
 	for _, d := range f.Denials {
 		switch {
 		case d.Zone != f.Zone || d.Class != iterate.NXDomain && d.Class != iterate.NoData:
 		case soa != nil && min(soa.TTL, soa.Minimum) == min(d.TTL, d.Minimum):
-			return soa.TTL, soa.Minimum, d.Evidence, true // in the denial both are the smaller one (RFC 2308 §3)
+			return soa.TTL, soa.Minimum, d.Evidence, true // servers may set both to the smaller value in a denial (RFC 2308 §3)
 		default:
 			return d.TTL, d.Minimum, d.Evidence, true
 		}
@@ -80,15 +83,20 @@ func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bo
 	return 0, 0, nil, false
 }
 
+// minimumCounts is check SOA02: The MINIMUM of the SOA record is the negative TTL.
 func minimumCounts(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		if soa.TTL < soa.Minimum {
-			return []explain.Finding{fail("", explain.Nobody, zone, "The TTL of the SOA of %s, %d, counts for names that do not exist; its minimum, %d, is larger and does not.", zone, soa.TTL, soa.Minimum)}
+			return []explain.Finding{fail("", explain.Nobody, zone,
+				"The negative TTL of %s is the TTL of its SOA record, %d; the minimum, %d, is larger and does not count.", zone,
+				soa.TTL, soa.Minimum)}
 		}
-		return pass(zone, "The minimum of the SOA of %s, %d, counts for names that do not exist; its TTL, %d, is not smaller.", zone, soa.Minimum, soa.TTL)
+		return pass(zone, "The negative TTL of %s is the minimum of its SOA record, %d; the TTL, %d, is not smaller.", zone,
+			soa.Minimum, soa.TTL)
 	})
 }
 
+// sameSerial is check SOA03: All nameservers have the same version of the zone.
 func sameSerial(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, n := text(z.Name), 0
@@ -115,18 +123,20 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 		case n == 0:
 			return unknown(zone, "The serial of %s could not be read.", zone)
 		case n < 2:
-			return unknown(zone, "The serial of %s is known of one server only.", zone)
+			return unknown(zone, "The serial of %s is known from only one server.", zone)
 		case len(serials) > 1:
-			return unknown(zone, "The servers of %s have versions %s, of %d primaries that number them each by itself: whether one is behind does not show.", zone, words.Some(serials), len(newest))
+			return unknown(zone, "The servers of %s have versions %s, from %d primaries with independent serials: whether "+
+				"a server is behind is not known.", zone, words.Some(serials), len(newest))
 		case len(caught) > 0:
-			return pass(zone, "%s of %s that replied have version %s; %s came to it while it was looked at.", words.All(n, "servers"), zone, serials[0], words.Some(caught))
+			return pass(zone, "%s of %s that replied have version %s; %s updated to it during the scan.",
+				words.All(n, "servers"), zone, serials[0], words.Some(caught))
 		}
 		return pass(zone, "%s of %s that replied have version %s.", words.All(n, "servers"), zone, serials[0])
 	})
 }
 
-// newestOf are the newest SOA records of a zone, by the primary that they name: a zone at two DNS hosts that both make it has two
-// lines of versions, and no serial of the one says anything about the other.
+// newestOf returns the newest SOA records of a zone, by the primary that they name. If two DNS hosts both generate the
+// zone, each counts its own serials, and they cannot be compared.
 func newestOf(f *explain.Facts, zone dnsname.Name) map[dnsname.Name]*explain.SOA {
 	out := map[dnsname.Name]*explain.SOA{}
 	for _, s := range listed(f, zone) {
@@ -137,8 +147,8 @@ func newestOf(f *explain.Facts, zone dnsname.Name) map[dnsname.Name]*explain.SOA
 	return out
 }
 
-// behind is what there is to say of a server with an older version of the zone. For the refresh time after a change that is how
-// secondaries are meant to work, if nobody tells them of it.
+// behind returns the finding for a server with an older version of the zone. Within the refresh time after a change
+// that is only a warning: secondaries without NOTIFY work like that.
 func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.SOA) explain.Finding {
 	refresh := time.Duration(newest.Refresh) * time.Second
 	still, since, old := "", "", ""
@@ -146,21 +156,25 @@ func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.
 		old = ", not updated since " + words.Day(made) + ","
 	}
 	if f.Settled > 0 {
-		still = "; " + words.Length(f.Settled) + " later that was still so"
+		still = "; this was still the case " + words.Length(f.Settled) + " later"
 	}
 	age, known := ageOf(f, newest.Serial)
 	if known {
 		since = ", which is at least " + words.Length(age) + " old"
 	}
-	x := fail(explain.Error, who(f, z.Name, explain.DNSHost), server(s), "%s has version %d of %s%s and the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","), newest.Serial, since, still)
+	x := fail(explain.Error, actorFor(f, z.Name, explain.DNSHost), server(s),
+		"%s has version %d of %s%s but the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","),
+		newest.Serial, since, still)
 	if !known || age <= refresh {
 		x.Severity = explain.Warning
-		x.Fix = fmt.Sprintf("If the zone was changed just now, look again at %s: by then the server has asked for changes, as it does every %s. If it is behind then, see why it does not fetch the zone: transfers refused, a wrong primary, a missing key.", words.By(f.At.Add(refresh), f.At), words.Seconds(newest.Refresh))
+		x.Fix = fmt.Sprintf("If the zone was changed just now, scan again at %s: the server asks for changes every %s. "+
+			"If it is still behind then, find out why it does not fetch the zone: transfers refused, a wrong primary, or a "+
+			"missing key.", words.By(f.At.Add(refresh), f.At), words.Seconds(newest.Refresh))
 	}
 	return seen(x, s.Evidence)
 }
 
-// ageOf is for how long a serial has been there, at least: by what earlier looks saw, or by the serial if it is a moment or a
+// ageOf returns the minimum age of a serial: from earlier scans, or from the serial itself if it is a Unix time or a
 // date, as many are.
 func ageOf(f *explain.Facts, serial uint32) (age time.Duration, ok bool) {
 	for _, p := range f.Past {
@@ -175,51 +189,59 @@ func ageOf(f *explain.Facts, serial uint32) (age time.Duration, ok bool) {
 	return f.At.Sub(latest), ok
 }
 
-// madeAt is when a version of a zone was made, and at the latest, if its serial is a moment or a date.
+// madeAt returns when a version of a zone was created, and the latest possible time, if its serial is a Unix time or a
+// date.
 func madeAt(f *explain.Facts, serial uint32) (at, latest time.Time, ok bool) {
 	at = time.Unix(int64(serial), 0)
 	latest = at
 	if date, err := time.Parse("20060102", fmt.Sprint(serial/100)); err == nil {
-		at, latest = date, date.Add(36*time.Hour) // somewhere in that day, anywhere on earth
+		at, latest = date, date.Add(36*time.Hour) // the end of that day in the last time zone
 	}
 	age := f.At.Sub(latest)
 	return at, latest, age > 0 && age < 10*365*oneDay
 }
 
+// serialForward is check SOA04: The serial of the zone has not gone back.
 func serialForward(f *explain.Facts) []explain.Finding {
 	i := slices.IndexFunc(f.Past, func(p explain.Past) bool { return p.Serial != 0 })
 	if i < 0 {
-		return nil // the first look has nothing to compare with
+		return nil // the first scan has nothing to compare with
 	}
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		p := f.Past[i]
 		if newer(p.Serial, soa.Serial) {
-			x := fail("", explain.DNSHost, zone, "The serial of %s is %d, and was %d on %s: secondaries will not fetch the zone.", zone, soa.Serial, p.Serial, words.Day(p.At))
-			x.Fix = fmt.Sprintf("Set the serial to more than %d.", p.Serial)
+			x := fail("", explain.DNSHost, zone,
+				"The serial of %s is %d, but was %d on %s: secondaries will not fetch the zone.", zone, soa.Serial, p.Serial,
+				words.Day(p.At))
+			x.Fix = fmt.Sprintf("Set the serial to a value above %d.", p.Serial)
 			return []explain.Finding{x}
 		}
 		return pass(zone, "The serial of %s is %d, and was %d on %s.", zone, soa.Serial, p.Serial, words.Day(p.At))
 	})
 }
 
+// timers is check SOA05: The timers of the SOA record fit together.
 func timers(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		var wrong []string
 		if soa.Retry >= soa.Refresh {
-			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", words.Seconds(soa.Retry), words.Seconds(soa.Refresh)))
+			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", words.Seconds(soa.Retry),
+				words.Seconds(soa.Refresh)))
 		}
 		if uint64(soa.Expire) < uint64(soa.Refresh)+uint64(soa.Retry) {
-			wrong = append(wrong, fmt.Sprintf("expire (%s) is below refresh and retry together", words.Seconds(soa.Expire)))
+			wrong = append(wrong, fmt.Sprintf("expire (%s) is below the sum of refresh and retry", words.Seconds(soa.Expire)))
 		} else if soa.Expire < 7*86400 {
 			wrong = append(wrong, fmt.Sprintf("expire is only %s", words.Seconds(soa.Expire)))
 		}
 		if len(wrong) > 0 {
 			return []explain.Finding{fail("", explain.DNSHost, zone, "In the SOA of %s, %s.", zone, words.Some(wrong))}
 		}
-		return pass(zone, "Secondaries of %s look for changes every %s, try again after %s, and give up after %s.", zone, words.Seconds(soa.Refresh), words.Seconds(soa.Retry), words.Seconds(soa.Expire))
+		return pass(zone, "Secondaries of %s check for changes every %s, retry after %s, and give up after %s.", zone,
+			words.Seconds(soa.Refresh), words.Seconds(soa.Retry), words.Seconds(soa.Expire))
 	})
 }
 
+// rname is check SOA06: The SOA record names a valid mailbox.
 func rname(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		mailbox := text(soa.RName)
@@ -228,20 +250,27 @@ func rname(f *explain.Facts) []explain.Finding {
 		case soa.RName.IsZero():
 			return unknown(zone, "The mailbox in the SOA of %s could not be read.", zone)
 		case slices.ContainsFunc(labels, func(l string) bool { return strings.Contains(l, "@") }):
-			x := fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s is %s: an @ must be written as a dot there.", zone, mailbox)
+			x := fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s is %s: an @ must be written as a dot there.",
+				zone, mailbox)
 			x.Fix = fmt.Sprintf("Write %s", strings.ReplaceAll(strings.ReplaceAll(soa.RName.String(), `\@`, "."), "@", "."))
 			return []explain.Finding{x}
-		case len(labels) < 2 || strings.ContainsFunc(strings.Join(labels, ""), func(r rune) bool { return r <= ' ' || r == 0x7f }):
-			return []explain.Finding{fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s, %s, is none.", zone, mailbox)}
+		case len(labels) < 2 || strings.ContainsFunc(strings.Join(labels, ""), func(r rune) bool {
+			return r <= ' ' || r == 0x7f
+		}):
+			return []explain.Finding{fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s, %s, is not valid.", zone,
+				mailbox)}
 		}
 		return pass(zone, "The mailbox of %s is %s@%s.", zone, labels[0], strings.Join(labels[1:], "."))
 	})
 }
 
+// mname is check SOA07: The primary server that the SOA record names works.
 func mname(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		primary := text(soa.MName)
-		if slices.ContainsFunc(listed(f, f.Zone), func(s explain.Server) bool { return s.Host == soa.MName && s.Class.Usable() }) {
+		if slices.ContainsFunc(listed(f, f.Zone), func(s explain.Server) bool {
+			return s.Host == soa.MName && s.Class.Usable()
+		}) {
 			return pass(primary, "The SOA of %s names %s, which is one of its nameservers and answers.", zone, primary)
 		}
 		p := primaryOf(f, soa.MName)
@@ -252,7 +281,7 @@ func mname(f *explain.Facts) []explain.Finding {
 		case soa.MName.IsRoot():
 			return []explain.Finding{fail("", explain.DNSHost, zone, "The SOA of %s names no primary server.", zone)}
 		case p == nil || p.Name != soa.MName:
-			return unknown(primary, "%s, the primary server that the SOA of %s names, was not looked up.", primary, zone)
+			return unknown(primary, "%s, the primary server that the SOA of %s names, was not resolved.", primary, zone)
 		case p.Alias:
 			wrong = "is an alias (CNAME)"
 		case p.Missing:
@@ -262,7 +291,8 @@ func mname(f *explain.Facts) []explain.Finding {
 		case p.Class == iterate.Timeout || p.Class == iterate.Unreachable:
 			wrong = "does not reply. It may be hidden on purpose"
 		case !p.Class.Usable():
-			return unknown(primary, "Whether %s, the primary server that the SOA of %s names, answers could not be found out.", primary, zone)
+			return unknown(primary, "Whether %s, the primary server that the SOA of %s names, answers could not be determined.",
+				primary, zone)
 		default:
 			return pass(primary, "%s, the primary server that the SOA of %s names, answers for the zone.", primary, zone)
 		}
@@ -271,7 +301,7 @@ func mname(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// primaryOf is what is known of the primary server: it was looked up for itself, or as one of the nameservers.
+// primaryOf returns the result for the primary server, from its own lookup or from that of the nameservers.
 func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 	z := f.ZoneAt(f.Zone)
 	if f.Primary != nil || z == nil {
@@ -282,7 +312,8 @@ func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 		return nil
 	}
 	problem := z.Hosts[i].Problem
-	p := &explain.Primary{Name: name, Alias: problem == "is an alias", Missing: problem == "no such name" || problem == "no address", Class: iterate.Unknown}
+	p := &explain.Primary{Name: name, Alias: problem == "is an alias",
+		Missing: problem == "no such name" || problem == "no address", Class: iterate.Unknown}
 	for _, s := range listed(f, f.Zone) {
 		if s.Host == name {
 			p.Class, p.Evidence = s.Class, s.Evidence
@@ -291,17 +322,20 @@ func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 	return p
 }
 
+// oneSOA is check SOA08: The zone has one SOA record, at its own name.
 func oneSOA(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, n := text(z.Name), 0
 		for _, s := range listed(f, z.Name) {
-			switch actor := who(f, z.Name, explain.DNSHost); {
+			switch actor := actorFor(f, z.Name, explain.DNSHost); {
 			case s.SOA == nil:
 				continue
 			case s.SOA.Count > 1:
-				out = append(out, seen(fail("", actor, server(s), "%s gives %d SOA records for %s.", server(s), s.SOA.Count, zone), s.Evidence))
+				out = append(out, seen(fail("", actor, server(s), "%s returns %d SOA records for %s.", server(s), s.SOA.Count,
+					zone), s.Evidence))
 			case !s.SOA.Owner.IsZero() && s.SOA.Owner != z.Name:
-				out = append(out, seen(fail("", actor, server(s), "%s gives the SOA record of %s when it is asked for that of %s.", server(s), text(s.SOA.Owner), zone), s.Evidence))
+				out = append(out, seen(fail("", actor, server(s), "%s returns the SOA record of %s for a query for that of %s.",
+					server(s), text(s.SOA.Owner), zone), s.Evidence))
 			}
 			n++
 		}
@@ -315,22 +349,25 @@ func oneSOA(f *explain.Facts) []explain.Finding {
 	})
 }
 
+// negativeSOA is check SOA09: Negative answers contain the SOA record.
 func negativeSOA(f *explain.Facts) []explain.Finding {
 	withSOA := func(s explain.Server) explain.Probe {
-		s.NegativeSOA.Detail = "" // one of the questions says no more than the sentence
+		s.NegativeSOA.Detail = "" // the detail adds nothing to the sentence
 		return s.NegativeSOA
 	}
-	out := probe{of: withSOA, bad: explain.No, ok: "Denials of the servers of %s come with the SOA record.", open: "Whether denials come with the SOA record",
-		words: "%s denies names of %s without the SOA record that must come with it"}.judge(f)
+	out := probe{of: withSOA, bad: explain.No, ok: "Negative answers of the servers of %s contain the SOA record.",
+		open:  "Whether negative answers contain the SOA record",
+		words: "%s denies names of %s without the required SOA record"}.judge(f)
 	for _, d := range f.Denials {
 		if d.Class == iterate.NoSOA && own(f, d.Zone) && (len(out) == 0 || out[0].Status != explain.Fail) {
-			x := fail("", explain.DNSHost, text(d.Zone), "%s denies names without the SOA record that must come with it.", text(d.Zone))
+			x := fail("", explain.DNSHost, text(d.Zone), "%s denies names without the required SOA record.", text(d.Zone))
 			return []explain.Finding{seen(x, d.Evidence)}
 		}
 	}
 	return out
 }
 
+// apexTTL is check SOA10: The TTL of the NS records is at most a day before a change.
 func apexTTL(f *explain.Facts) []explain.Finding {
 	if !f.Change && len(f.PlanNS) == 0 || !own(f, f.Zone) {
 		return nil
@@ -353,8 +390,10 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	case what == "":
 		return unknown(zone, "The TTLs at the apex of %s are not known.", zone)
 	case most > 86400:
-		x := fail("", explain.DNSHost, zone, "Resolvers may keep the %s records of %s for %s after a change.", what, zone, words.Seconds(most))
-		x.Fix = fmt.Sprintf("Lower the TTL of the %s records of %s to 3600 now, and make the change in %s.", what, zone, words.Seconds(most))
+		x := fail("", explain.DNSHost, zone, "Resolvers may keep the %s records of %s for %s after a change.", what, zone,
+			words.Seconds(most))
+		x.Fix = fmt.Sprintf("Lower the TTL of the %s records of %s to 3600 now, and make the change in %s.", what, zone,
+			words.Seconds(most))
 		return []explain.Finding{x}
 	}
 	return pass(zone, "Records at the apex of %s are kept for at most %s.", zone, words.Seconds(most))

@@ -12,9 +12,10 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// slow is the time above which one feels it: a resolver waits for it at each level.
+// slow is the reply time that users notice: a resolver waits for it at each level of the name.
 const slow = 200 * time.Millisecond
 
+// fast is check DEL17: The nameservers reply within 200 ms, and are not all in one network.
 func fast(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone := text(z.Name)
@@ -32,24 +33,28 @@ func fast(f *explain.Facts) []explain.Finding {
 		case len(out) > 0:
 			return out
 		case len(timed) == 0:
-			return unknown(zone, "No time of a reply of %s's servers is known.", zone)
+			return unknown(zone, "The reply times of the servers of %s are not known.", zone)
 		}
-		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here only.", zone, server(timed[0]), words.Length(timed[0].RTT))
+		return pass(zone, "The slowest server of %s, %s, replies in %s, as seen from here.", zone, server(timed[0]),
+			words.Length(timed[0].RTT))
 	})
 }
 
-// slowServer is a server that takes long, and how that compares with the fastest: resolvers soon prefer that one.
+// slowServer returns the finding for a slow server. It names the fastest server too, because resolvers soon prefer that
+// one.
 func slowServer(f *explain.Facts, z iterate.Zone, s, fastest explain.Server) explain.Finding {
-	rest := fmt.Sprintf("the fastest, %s, takes %s", server(fastest), words.Length(fastest.RTT))
+	compared := fmt.Sprintf("the fastest, %s, takes %s", server(fastest), words.Length(fastest.RTT))
 	if fastest.RTT > slow {
-		rest = "no other is fast either, so that every first visit pays this"
+		compared = "no other server is fast, so every first visit waits this long"
 	}
-	x := fail("", who(f, z.Name, explain.DNSHost), server(s), "%s, a server of %s, takes %s to reply, as seen from here only; %s.", server(s), text(z.Name), words.Length(s.RTT), rest)
+	x := fail("", actorFor(f, z.Name, explain.DNSHost), server(s),
+		"%s, a server of %s, takes %s to reply, as seen from here; %s.", server(s), text(z.Name), words.Length(s.RTT),
+		compared)
 	return seen(x, s.Evidence)
 }
 
-// oneNetwork tells of servers that are all in one network: the smallest that the internet routes for itself, so that they are
-// lost together. Whether it is at one place or at many (anycast) cannot be seen from one place.
+// oneNetwork returns a finding if all servers are in one network: the smallest prefix that the internet routes
+// separately, so that they become unreachable together. One vantage point cannot see whether that network is anycast.
 func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
 	var addrs []netip.Addr
 	var networks []netip.Prefix
@@ -70,7 +75,9 @@ func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
 	if len(networks) != 1 || len(addrs) < 2 {
 		return explain.Finding{}, false
 	}
-	x := fail("", who(f, z.Name, explain.DNSHost), text(z.Name), "%s of the servers of %s are in one network, %s. Whether that is at several places (anycast) cannot be seen from here only.", words.All(len(addrs), "addresses"), text(z.Name), networks[0])
-	x.Fix = "Add a nameserver in another network: who cannot reach this one cannot reach any name of the zone."
+	x := fail("", actorFor(f, z.Name, explain.DNSHost), text(z.Name),
+		"%s of the servers of %s are in one network, %s. Whether that network has several locations (anycast) cannot be "+
+			"seen from here.", words.All(len(addrs), "addresses"), text(z.Name), networks[0])
+	x.Fix = "Add a nameserver in another network: users who cannot reach this network cannot resolve any name of the zone."
 	return x, true
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// labels are those of a name, the leftmost first.
+// labels returns the labels of a name, the leftmost first.
 func labels(n dnsname.Name) (out []string) {
 	for m := n; !m.IsZero() && !m.IsRoot(); m = m.Parent() {
 		out = append(out, m.Label())
@@ -24,6 +24,7 @@ func labels(n dnsname.Name) (out []string) {
 	return out
 }
 
+// idn is check NAM17: International letters in the name are written correctly.
 func idn(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
@@ -39,14 +40,15 @@ func idn(f *explain.Facts) []explain.Finding {
 			_, err = strict.ToASCII(shown)
 		}
 		if shown == "" || strings.HasPrefix(shown, "xn--") && isASCII(shown) {
-			err = fmt.Errorf("it stands for nothing")
+			err = fmt.Errorf("the xn-- form has no Unicode form")
 		}
 		if err != nil {
-			out = append(out, fail("", explain.You, name, "%q in %s is not a correct form of an international name.", l, name))
+			out = append(out, fail("", explain.You, name, "%q in %s is not a valid label of an international name.", l, name))
 			continue
 		}
 		if mixed := scripts(shown); len(mixed) > 1 {
-			out = append(out, fail("", explain.You, name, "%q (%s) mixes letters of %s: browsers do not show it as it is meant.", shown, l, words.Some(mixed)))
+			out = append(out, fail("", explain.You, name, "%q (%s) mixes letters of %s: browsers show its xn-- form instead.",
+				shown, l, words.Some(mixed)))
 		}
 	}
 	switch {
@@ -60,10 +62,11 @@ func idn(f *explain.Facts) []explain.Finding {
 
 func isASCII(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
 
-// together are scripts that one language writes with (UTS 39 §5.1).
-var together = [][]string{{"Latin", "Han", "Hiragana", "Katakana"}, {"Latin", "Han", "Bopomofo"}, {"Latin", "Han", "Hangul"}}
+// together lists the combinations of scripts that one language uses (UTS 39 §5.1).
+var together = [][]string{{"Latin", "Han", "Hiragana", "Katakana"}, {"Latin", "Han", "Bopomofo"},
+	{"Latin", "Han", "Hangul"}}
 
-// scripts are those that a label mixes; one or none if that is in order.
+// scripts returns the scripts that a label mixes: at most one if the combination is allowed.
 func scripts(label string) (out []string) {
 	for _, r := range label {
 		for script, table := range unicode.Scripts {
@@ -79,6 +82,7 @@ func scripts(label string) (out []string) {
 	return out
 }
 
+// hostName is check NAM18: The name is a valid host name.
 func hostName(f *explain.Facts) []explain.Finding {
 	if f.Name.IsZero() {
 		if f.Input == "" {
@@ -87,7 +91,7 @@ func hostName(f *explain.Facts) []explain.Finding {
 		return []explain.Finding{fail("", explain.You, f.Input, "%q is not a domain name.", f.Input)}
 	}
 	name := text(f.Name)
-	// Names of services begin with an underscore on purpose, and the wildcard is one; they are hosts only with addresses.
+	// Service names start with an underscore on purpose. They are host names only if they have addresses.
 	host := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
 		return (o.Type == rr.TypeA || o.Type == rr.TypeAAAA) && o.Result == iterate.Answer && o.End == f.Name
 	})
@@ -97,13 +101,13 @@ func hostName(f *explain.Facts) []explain.Finding {
 		case why == "" || l == "*":
 		case strings.Contains(l, "_") && illegal(strings.ReplaceAll(l, "_", "a")) == "" && !host:
 		default:
-			return []explain.Finding{fail("", explain.You, name, "%s cannot be a host's name: %q %s.", name, l, why)}
+			return []explain.Finding{fail("", explain.You, name, "%s is not a valid host name: %q %s.", name, l, why)}
 		}
 	}
-	return pass(name, "%s can be a host's name.", name)
+	return pass(name, "%s is a valid host name.", name)
 }
 
-// illegal is what of a label cannot be in a host's name (RFC 1123 §2.1).
+// illegal returns why a label is not allowed in a host name (RFC 1123 §2.1), or "".
 func illegal(label string) string {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
@@ -121,6 +125,7 @@ func illegal(label string) string {
 	return ""
 }
 
+// bareName is check NAM19: Only a name was entered.
 func bareName(f *explain.Facts) []explain.Finding {
 	switch {
 	case f.Input == "":
@@ -128,10 +133,11 @@ func bareName(f *explain.Facts) []explain.Finding {
 	case len(f.Trimmed) == 0:
 		return pass(f.Input, "Only a name was entered.")
 	case f.Name.IsZero():
-		return []explain.Finding{fail(explain.Error, explain.You, f.Input, "%q has no name in it.", f.Input)}
+		return []explain.Finding{fail(explain.Error, explain.You, f.Input, "%q contains no domain name.", f.Input)}
 	}
-	// We could read it all the same, so that it is a hint and no fault.
-	x := fail(explain.Info, explain.You, f.Input, "%s was left out of %q: it is not a part of the name.", words.Some(words.Each(f.Trimmed, strconv.Quote)), f.Input)
-	x.Fix = fmt.Sprintf("Enter only %s, in DNS panels, too.", text(f.Name))
+	// The name was found all the same, so this is only a hint.
+	x := fail(explain.Info, explain.You, f.Input, "%s was removed from %q: it is not part of the name.",
+		words.Some(words.Each(f.Trimmed, strconv.Quote)), f.Input)
+	x.Fix = fmt.Sprintf("Enter only %s, also in DNS panels.", text(f.Name))
 	return []explain.Finding{x}
 }

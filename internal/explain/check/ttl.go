@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// sets are the record sets on the way to the answer: the aliases, and what is at their end.
+// sets returns the record sets that lead to the answer: the aliases, and the sets at their end.
 func sets(f *explain.Facts) (out []explain.Set) {
 	for _, h := range f.Chain {
 		t, _ := rr.ParseType(h.Type)
@@ -31,6 +31,7 @@ func sets(f *explain.Facts) (out []explain.Set) {
 
 func setText(s explain.Set) string { return fmt.Sprintf("%s %s", text(s.Name), s.Type) }
 
+// lowTTL is check TTL01: The TTL is an hour or less before a change.
 func lowTTL(f *explain.Facts) []explain.Finding {
 	if !f.Change {
 		return nil
@@ -39,9 +40,12 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, s := range all {
 		if s.TTL > 3600 {
-			x := fail("", explain.DNSHost, setText(s), "Resolvers keep %s for %s: for so long after a change users get the old one.", setText(s), words.Seconds(s.TTL))
+			x := fail("", explain.DNSHost, setText(s),
+				"Resolvers keep %s for %s: users get the old record for that long after a change.", setText(s),
+				words.Seconds(s.TTL))
 			if plan, ok := explain.PlanChange(f); ok {
-				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when all is well.", words.By(plan.Change, f.At))
+				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when everything works.",
+					words.By(plan.Change, f.At))
 				x.Visible = plan.Safe
 			}
 			out = append(out, x)
@@ -54,15 +58,20 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 		return unknown(name, "The TTL of %s is not known.", name)
 	}
 	most := slices.MaxFunc(all, func(a, b explain.Set) int { return int(a.TTL) - int(b.TTL) })
-	return pass(name, "A change of %s is seen by everyone after %s.", setText(most), words.Seconds(most.TTL))
+	return pass(name, "Everyone sees a change of %s after %s.", setText(most), words.Seconds(most.TTL))
 }
 
+// noRanges is check TTL04: Cached NSEC records cannot hide a new name.
 func noRanges(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
-	absent := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain && o.End == f.Name })
-	fresh := slices.ContainsFunc(f.Past, func(p explain.Past) bool { return p.Name == f.Name && len(p.Absent) > 0 && f.At.Sub(p.At) < 7*oneDay })
-	if !absent && !fresh || undelegated(f) {
-		return nil // nobody can be hidden who was there all the time
+	absent := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result == iterate.NXDomain && o.End == f.Name
+	})
+	isNew := slices.ContainsFunc(f.Past, func(p explain.Past) bool {
+		return p.Name == f.Name && len(p.Absent) > 0 && f.At.Sub(p.At) < 7*oneDay
+	})
+	if !absent && !isNew || undelegated(f) {
+		return nil // cached NSEC records do not cover a name that existed when they were fetched
 	}
 	for _, d := range f.Denials {
 		if d.Zone != f.Zone {
@@ -70,12 +79,15 @@ func noRanges(f *explain.Facts) []explain.Finding {
 		}
 		switch d.Ranges {
 		case safeat.RangesNone:
-			return pass(name, "What resolvers know of other names in %s does not hide %s.", text(f.Zone), name)
+			return pass(name, "Cached denials of other names in %s do not hide %s.", text(f.Zone), name)
 		case safeat.RangesNSEC:
 			when := max(d.NSECTTL, min(d.TTL, d.Minimum))
-			x := fail("", explain.Nobody, name, "%s is signed with NSEC: resolvers that never asked for %s may deny it for up to %s after it was created, because of what they know of its neighbours.", text(f.Zone), name, words.Seconds(when))
+			x := fail("", explain.Nobody, name,
+				"%s is signed with NSEC: resolvers that never queried %s may deny it for up to %s after it is created, "+
+					"because they cached the NSEC record of a neighbouring name.", text(f.Zone), name, words.Seconds(when))
 			if len(d.Covers) == 2 {
-				x.Words += fmt.Sprintf(" One record denies all names from %s to %s.", strings.TrimSuffix(d.Covers[0], "."), strings.TrimSuffix(d.Covers[1], "."))
+				x.Words += fmt.Sprintf(" One record denies all names from %s to %s.", strings.TrimSuffix(d.Covers[0], "."),
+					strings.TrimSuffix(d.Covers[1], "."))
 			}
 			x.Visible = after(f, created(f, f.Name, f.Zone))
 			return []explain.Finding{seen(x, d.Evidence)}
@@ -84,6 +96,7 @@ func noRanges(f *explain.Facts) []explain.Finding {
 	return unknown(name, "How %s denies names is not known.", text(f.Zone))
 }
 
+// sameTTL is check TTL05: The records of a set have one TTL, on all servers.
 func sameTTL(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
@@ -92,7 +105,7 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 		server string
 	}
 	first := map[string]seenTTL{}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
 			key := setText(s)
@@ -101,21 +114,24 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 			}
 			at, by := first[key], serverAt(f, a.Zone, a.Server)
 			switch {
-			case len(s.TTLs) > 1 && !told[key]:
-				told[key] = true
-				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "The records of %s have different TTLs in one answer of %s: %s.", key, by, words.Some(words.Each(s.TTLs, func(t uint32) string { return fmt.Sprint(t) }))), a.Evidence))
+			case len(s.TTLs) > 1 && !reported[key]:
+				reported[key] = true
+				out = append(out, seen(fail("", actorFor(f, a.Zone, explain.DNSHost), key,
+					"The records of %s have different TTLs in one answer from %s: %s.", key, by,
+					words.Some(words.Each(s.TTLs, func(t uint32) string { return fmt.Sprint(t) }))), a.Evidence))
 			case at.server == "":
 				first[key] = seenTTL{s.TTL, by}
-			case at.ttl != s.TTL && !told[key]:
-				told[key] = true
-				out = append(out, seen(fail("", who(f, a.Zone, explain.DNSHost), key, "%s has the TTL %d at %s and %d at %s.", key, at.ttl, at.server, s.TTL, by), a.Evidence))
+			case at.ttl != s.TTL && !reported[key]:
+				reported[key] = true
+				out = append(out, seen(fail("", actorFor(f, a.Zone, explain.DNSHost), key, "%s has the TTL %d at %s and %d at %s.",
+					key, at.ttl, at.server, s.TTL, by), a.Evidence))
 			}
 		}
 	}
 	switch {
 	case len(out) > 0:
 		return out
-	case len(first) == 0 && nowhere(f):
+	case len(first) == 0 && noRecords(f):
 		return nil
 	case len(first) == 0:
 		return unknown(name, "The TTLs of %s are not known.", name)
@@ -123,6 +139,7 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 	return pass(name, "The records of each set have one TTL, on all servers.")
 }
 
+// notTooLow is check TTL06: The TTL is at least 30 seconds.
 func notTooLow(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), sets(f)
 	var out []explain.Finding
@@ -132,27 +149,29 @@ func notTooLow(f *explain.Facts) []explain.Finding {
 			if s.Name != f.Name {
 				actor = explain.Target
 			}
-			out = append(out, fail("", actor, setText(s), "The TTL of %s is %s: nearly every visit must ask the nameservers first.", setText(s), words.Seconds(s.TTL)))
+			out = append(out, fail("", actor, setText(s),
+				"The TTL of %s is %s: nearly every visit must query the nameservers first.", setText(s), words.Seconds(s.TTL)))
 		}
 	}
 	switch {
 	case len(out) > 0:
 		return out
-	case len(all) == 0 && nowhere(f):
+	case len(all) == 0 && noRecords(f):
 		return nil
 	case len(all) == 0:
 		return unknown(name, "The TTL of %s is not known.", name)
 	}
-	return pass(name, "No TTL on the way to the answer is below 30 s.")
+	return pass(name, "No TTL of the answer or its aliases is below 30 s.")
 }
 
-// nsChanged reports whether an earlier look saw other nameservers, in the time that they may still be in caches.
+// nsChanged reports whether an earlier scan saw other nameservers, recently enough that caches may still hold them.
 func nsChanged(f *explain.Facts, now []dnsname.Name) bool {
 	return slices.ContainsFunc(f.Past, func(p explain.Past) bool {
 		return len(p.NS) > 0 && f.At.Sub(p.At) < 7*oneDay && !slices.Equal(sorted(p.NS), now)
 	})
 }
 
+// parentTTL is check TTL07: No change has to wait for a TTL of the parent zone.
 func parentTTL(f *explain.Facts) []explain.Finding {
 	zone, z := text(f.Zone), f.ZoneAt(f.Zone)
 	if z == nil {
@@ -165,7 +184,7 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 		return nil
 	}
 	if len(ns) == 0 {
-		return unknown(zone, "The TTL of the nameservers of %s in the zone above is not known.", zone)
+		return unknown(zone, "The TTL of the nameservers of %s in the parent zone is not known.", zone)
 	}
 	what := "nameservers"
 	if ds, ok := securedZone(f, f.Zone); ok {
@@ -175,10 +194,14 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 			}
 		}
 	}
+	// An hour, or no longer than the zone itself allows, needs no warning.
 	if above <= 3600 || above <= below {
-		return pass(zone, "%s lets resolvers keep the %s of %s for %s, no longer than the zone itself does.", text(z.Parent), what, zone, words.Seconds(above))
+		return pass(zone, "%s lets resolvers keep the %s of %s for %s, no longer than the zone itself does.", text(z.Parent),
+			what, zone, words.Seconds(above))
 	}
-	x := fail("", explain.Nobody, zone, "%s lets resolvers keep the %s of %s for %s: for so long after a change some users still ask the old ones.", text(z.Parent), what, zone, words.Seconds(above))
+	x := fail("", explain.Nobody, zone,
+		"%s lets resolvers keep the %s of %s for %s: some users still use the old ones for that long after a change.",
+		text(z.Parent), what, zone, words.Seconds(above))
 	x.Visible = nsVisible(f, *z)
 	if !planned {
 		x.Visible = everyone(f, f.At)

@@ -11,19 +11,24 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
+// notIntercepted is check VAN01: Queries from here reach the servers that they are sent to.
 func notIntercepted(f *explain.Facts) []explain.Finding {
 	here := cmp.Or(f.Vantage.Name, "here")
 	switch p := f.Vantage.Intercepted; p.Fact {
 	case explain.Yes:
-		return []explain.Finding{seen(fail("", explain.You, here, "Somebody on the way answers DNS questions in place of the servers%s. What is seen from here is not what they say.", detail(p)), p.Evidence)}
+		return []explain.Finding{seen(
+			fail("", explain.You, here,
+				"A device on the network path answers DNS queries instead of the servers%s. The replies seen from here are "+
+					"not those of the servers.", detail(p)), p.Evidence)}
 	case explain.No:
-		return pass(here, "Questions reach the servers that they are sent to.")
+		return pass(here, "Queries reach the servers that they are sent to.")
 	case explain.Unknown:
-		return unknown(here, "Whether somebody on the way answers in place of the servers could not be found out.")
+		return unknown(here, "Whether a device on the network path answers instead of the servers could not be determined.")
 	}
 	return nil
 }
 
+// notFiltered is check VAN02: No resolver filters the name.
 func notFiltered(f *explain.Facts) []explain.Finding {
 	name, answered := text(f.Name), false
 	var out []explain.Finding
@@ -34,13 +39,16 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		if !says && c.NoVote && !c.Filters && suspected(c) {
-			continue // somebody on the way may have made it, and it does not count
+			continue // a device on the path may have created it, so it does not count
 		}
 		_, evidence := until(f, []explain.Assessment{c}, safeat.Filtered)
-		x := fail("", explain.Resolver, cache(c), "%s filters %s on purpose. Its users do not get the answer, and waiting does not help.", cache(c), name)
+		x := fail("", explain.Resolver, cache(c),
+			"%s filters %s on purpose. Its users do not get the answer, and waiting does not help.", cache(c), name)
 		if !says && suspected(c) {
-			x.Words = fmt.Sprintf("%s has another answer for %s than its authority. As it filters, that is either its own or an older one, which cannot be told from here.", cache(c), name)
-			x.Fix = "Look again when the TTL is over: an older answer has gone then. If it stays, ask the operator to take the name off the list."
+			x.Words = fmt.Sprintf("%s has another answer for %s than its authority. Because it filters, this is either a "+
+				"filtered or an older answer.", cache(c), name)
+			x.Fix = "Scan again when the TTL has passed: an older answer is gone then. If the answer stays, ask the " +
+				"operator to remove the name from the blocklist."
 		}
 		out = append(out, seen(x, evidence))
 	}
@@ -53,32 +61,38 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 	return pass(name, "No resolver that was asked filters %s.", name)
 }
 
-// suspected reports whether only the name of the resolver says that a filter made its answers.
+// suspected reports whether all filtered answers of a resolver count as filtered only because it is known to filter.
 func suspected(c explain.Assessment) bool {
-	return !slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool { return s.State == safeat.Filtered && !s.Suspected() })
+	return !slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool {
+		return s.State == safeat.Filtered && !s.Suspected()
+	})
 }
 
+// clock is check VAN03: The clock of this machine is right.
 func clock(f *explain.Facts) []explain.Finding {
 	const most = 5 * time.Second
 	skew := f.Vantage.Skew
 	switch {
 	case !f.Vantage.SkewKnown:
-		return nil // nobody was there to compare with
+		return nil // no other clock was seen
 	case skew > most:
 		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s ahead.", words.Length(skew))}
 	case skew < -most:
-		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s behind.", words.Length(-skew))}
+		return []explain.Finding{fail("", explain.You, "clock", "The clock of this machine is %s behind.",
+			words.Length(-skew))}
 	}
 	return pass("clock", "The clock of this machine is right.")
 }
 
-// quorum is how many resolvers must have answered for a word about the world.
+// quorum is the number of resolvers that must have answered for a verdict about all resolvers.
 const quorum = 3
 
+// enough is check VAN04: Enough answers arrived for a verdict.
 func enough(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if len(f.Unfinished) > 0 {
-		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.", words.Some(f.Unfinished))
+		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.",
+			words.Some(f.Unfinished))
 	}
 	if f.Kind != explain.Compare {
 		good, all := 0, 0
@@ -86,10 +100,11 @@ func enough(f *explain.Facts) []explain.Finding {
 			t := tallyOf(f, z.Name)
 			good, all = good+t.good+t.lame+t.down, all+len(t.all)-t.other
 		}
+		// At least half of the servers must have a clear result.
 		if 2*good < all {
-			return unknown(name, "Only %d of %s gave a reply that can be judged.", good, words.Count(all, "server", "servers"))
+			return unknown(name, "Only %d of %s gave a usable reply.", good, words.Count(all, "server", "servers"))
 		}
-		return pass(name, "%d of %s could be judged.", good, words.Count(all, "server", "servers"))
+		return pass(name, "%d of %s gave a usable reply.", good, words.Count(all, "server", "servers"))
 	}
 	asked, answered := 0, 0
 	for _, c := range explain.Assess(f) {
@@ -105,9 +120,10 @@ func enough(f *explain.Facts) []explain.Finding {
 	case len(f.Caches) == 0:
 		return unknown(name, "No resolver was asked.")
 	case asked == 0:
-		return nil // on purpose: NAM01 says why
+		return nil // not queried on purpose: NAM01 says why
 	case answered < min(quorum, asked) || 2*answered < asked:
-		return unknown(name, "Only %d of %s answered; that is too few for a word about all.", answered, words.Count(asked, "resolver", "resolvers"))
+		return unknown(name, "Only %d of %s answered; that is too few for a verdict.", answered,
+			words.Count(asked, "resolver", "resolvers"))
 	}
 	return pass(name, "%d of %s answered.", answered, words.Count(asked, "resolver", "resolvers"))
 }

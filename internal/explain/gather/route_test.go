@@ -86,7 +86,7 @@ func TestRoute(t *testing.T) {
 					f.Vantage.IPv6 != explain.No {
 					t.Errorf("%+v, IPv6 is %s", s, f.Vantage.IPv6)
 				}
-				const want = "1 of 3 servers of example.test could not be asked from here, " +
+				const want = "1 of 3 servers of example.test could not be queried from here, " +
 					"as this machine has no route over IPv6; the others reply."
 				if x := finding(f, "DEL05"); x.Words != want {
 					t.Errorf("%s", x.Words)
@@ -103,7 +103,7 @@ func TestOnlyElsewhere(t *testing.T) {
 		g.Route = without(false, true)
 		f := analyze(t, g, "www.six.test")
 		r := report.Make(f, check.Run(f))
-		const want = "Could not tell: No server of six.test replied in a way that can be judged, " +
+		const want = "Could not tell: No server of six.test gave a usable reply, " +
 			"as this machine has no route over IPv6."
 		if r.Summary != want {
 			t.Errorf("%s, want %s", r.Summary, want)

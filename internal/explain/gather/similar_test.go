@@ -123,7 +123,7 @@ func TestSimilarDomain(t *testing.T) {
 					t.Errorf("%d queries for other names, %d to registries", extra, asked.n)
 				}
 				if x := finding(f, "REG01"); x.Status != explain.Fail ||
-					got != "" && !strings.Contains(x.Words, "is meant, which exists.") {
+					got != "" && !strings.Contains(x.Words, "The similar name ") {
 					t.Errorf("%s: %s", x.Status, x.Words)
 				}
 			})
