@@ -36,7 +36,8 @@ func TestMoment(t *testing.T) {
 		{now.Add(-time.Minute), "13:50:00 UTC, 1 min ago"},
 		{now, "13:51:00 UTC, now"},
 		{now.Add(48 * time.Hour), "2026-01-03 13:51 UTC, in 2 days"},
-		{now.Add(48*time.Hour + time.Second), "2026-01-03 13:52 UTC, in 2 days"}, // rounded up: one minute earlier is too early
+		// rounded up: one minute earlier is too early
+		{now.Add(48*time.Hour + time.Second), "2026-01-03 13:52 UTC, in 2 days"},
 		{now.Add(-48*time.Hour - time.Second), "2025-12-30 13:50 UTC, 2 days ago"},
 	} {
 		if got := words.Moment(test.at, now); got != test.want {
