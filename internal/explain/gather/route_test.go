@@ -103,7 +103,7 @@ func TestOnlyElsewhere(t *testing.T) {
 		g.Route = without(false, true)
 		f := analyze(t, g, "www.six.test")
 		r := report.Make(f, check.Run(f))
-		const want = "Could not tell: No server of six.test gave a usable reply, " +
+		const want = "No verdict: No server of six.test gave a usable reply, " +
 			"as this machine has no route over IPv6."
 		if r.Summary != want {
 			t.Errorf("%s, want %s", r.Summary, want)

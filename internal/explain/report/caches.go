@@ -10,28 +10,31 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// telling are the states by how much they interest who waits for a change, the most first.
-var telling = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.Failed, safeat.Filtered, safeat.Silent, safeat.Current}
+// byInterest lists the states, with the most important for a user who waits for a change first.
+var byInterest = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.Failed, safeat.Filtered,
+	safeat.Silent, safeat.Current}
 
-// cacheLines are the resolvers in words, those that differ first.
+// cacheLines returns a line for each resolver. Those that differ from the authority come first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	for _, c := range explain.Assess(f) {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c), Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c),
+			Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
 				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
 			}
 		}
+		// Safe leaves out resolvers without a vote, so their times are computed separately.
 		if c.NoVote && (l.State == safeat.Old || l.State == safeat.Negative) {
 			p := explain.SafeAt(f, c)
 			l.Until, l.Likely, l.Caches = p.Held, p.Likely, p.Caches
 		}
-		l.Answer, l.Why = said(c, l.State, l.Why)
+		l.Answer, l.Why = deciding(c, l.State, l.Why)
 		switch {
 		case c.NoVote && c.Filters:
 			l.Why = strings.TrimPrefix(l.Why+"; not counted: it filters", "; ")
 		case c.NoVote:
-			l.Why = strings.TrimPrefix(l.Why+"; not counted: answers from there may be altered on the way", "; ")
+			l.Why = strings.TrimPrefix(l.Why+"; not counted: answers may be changed on the network path", "; ")
 		}
 		if l.State == safeat.Old || l.State == safeat.Negative {
 			l.Flush = c.Flush
@@ -39,12 +42,12 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 		out = append(out, l)
 	}
 	slices.SortStableFunc(out, func(a, b CacheLine) int {
-		return cmp.Compare(slices.Index(telling, a.State), slices.Index(telling, b.State))
+		return cmp.Compare(slices.Index(byInterest, a.State), slices.Index(byInterest, b.State))
 	})
 	return out
 }
 
-// state is the state in a word. Who was not asked did not keep silent.
+// state returns the state as shown. A resolver that was not queried is not silent.
 func (c CacheLine) state() string {
 	if c.NotAsked {
 		return "not asked"
@@ -52,11 +55,12 @@ func (c CacheLine) state() string {
 	return string(c.State)
 }
 
-// guesses are inputs of a bound that may have had to be assumed, in words.
-var guesses = map[string]string{"changed": "that it was changed just now", "ttl": "the TTL of before", "negativeTTL": "for how long \"does not exist\" was remembered before"}
+// guesses describes the inputs of a bound that may be assumptions.
+var guesses = map[string]string{"changed": "that it was changed just now", "ttl": "the TTL before the change",
+	"negativeTTL": "how long \"does not exist\" was remembered before the change"}
 
-// restsOn is what decided when everyone sees the new answer, and what had to be assumed for it.
-func restsOn(s *safeat.Report) string {
+// basis says what determines when everyone sees the new answer, and lists the assumptions.
+func basis(s *safeat.Report) string {
 	b := s.Slowest
 	if b == nil {
 		return ""
@@ -74,9 +78,9 @@ func restsOn(s *safeat.Report) string {
 	return text
 }
 
-// stateOf is the most telling state that a resolver was seen in.
+// stateOf returns the most important state of the answers of a resolver.
 func stateOf(c explain.Assessment) safeat.State {
-	for _, state := range telling {
+	for _, state := range byInterest {
 		if slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool { return s.State == state }) {
 			return state
 		}
@@ -84,7 +88,7 @@ func stateOf(c explain.Assessment) safeat.State {
 	return safeat.Silent
 }
 
-// rcodeText is a reply without records in words.
+// rcodeText describes a reply without records.
 func rcodeText(rcode string) string {
 	switch rcode {
 	case "NOERROR":
@@ -95,8 +99,8 @@ func rcodeText(rcode string) string {
 	return rcode
 }
 
-// said is the answer that put a resolver into its state, and what it says about itself.
-func said(c explain.Assessment, state safeat.State, why string) (answer, reason string) {
+// deciding returns the answer that decides the state of a resolver, and the reason that the resolver gives.
+func deciding(c explain.Assessment, state safeat.State, why string) (answer, reason string) {
 	for _, s := range c.Answers {
 		if s.State != state {
 			continue

@@ -14,18 +14,21 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// ErrNoPlan is that there is nothing to put into a calendar.
-var ErrNoPlan = errors.New("there is no plan: what there is to change is not known, or nothing was asked about changing it")
+// ErrNoPlan is the error for a report without a plan, which has nothing to put into a calendar.
+var ErrNoPlan = errors.New(
+	"there is no plan: the record to change is not known, or the command does not plan changes (use analyze or --plan-ns)")
 
-// stepLength is how long a step takes in a calendar. Times to wait are as long as they are.
+// stepLength is the length of the calendar event of a step. Events for waiting last as long as the wait.
 const stepLength = 15 * time.Minute
 
-// titles are what steps are called in a calendar, before the name that they are about.
-var titles = map[safeat.Do]string{safeat.Lower: "Lower the TTL", safeat.Prepare: "Prepare", safeat.RemoveDS: "Remove the DS", safeat.Wait: "Wait", safeat.Make: "Make the change",
-	safeat.Confirm: "Confirm", safeat.Raise: "Raise the TTL", safeat.AddDS: "Add the DS", safeat.Retire: "Switch the old servers off"}
+// titles are the titles of calendar events; the name follows.
+var titles = map[safeat.Do]string{safeat.Lower: "Lower the TTL", safeat.Prepare: "Prepare",
+	safeat.RemoveDS: "Remove the DS", safeat.Wait: "Wait", safeat.Make: "Make the change",
+	safeat.Confirm: "Confirm", safeat.Raise: "Raise the TTL", safeat.AddDS: "Add the DS",
+	safeat.Retire: "Switch the old servers off"}
 
-// Calendar writes the plan as a calendar (RFC 5545): an event for each step. The same step of a plan for the same name has the same
-// UID each time, so that a plan which was made anew takes the place of the one before.
+// Calendar writes the plan as a calendar (RFC 5545), with an event for each step. The UID of a step is stable, so that
+// a newer plan for the same change replaces the events of the older one.
 func (r *Report) Calendar(w io.Writer) error {
 	if r.Plan == nil || len(r.Plan.Steps) == 0 {
 		return ErrNoPlan
@@ -45,7 +48,7 @@ func (r *Report) Calendar(w io.Writer) error {
 	return err
 }
 
-// calendar is one while it is written.
+// calendar collects the lines of a calendar.
 type calendar struct{ strings.Builder }
 
 func (c *calendar) event(r *Report, s safeat.Step, n int) {
@@ -59,12 +62,12 @@ func (c *calendar) event(r *Report, s safeat.Step, n int) {
 		text += " (" + s.Because + ")"
 	}
 	if s.Assumed {
-		text += "\nThis time rests on assumptions; nameplane analyze tells which."
+		text += "\nThis time is based on assumptions; nameplane analyze lists them."
 	}
 	c.line("BEGIN", "VEVENT")
 	c.line("UID", uid(r, s.Do, n))
 	c.line("DTSTAMP", utc(r.At))
-	c.line("SEQUENCE", fmt.Sprint(r.At.Unix()/60)) // a later plan counts
+	c.line("SEQUENCE", fmt.Sprint(r.At.Unix()/60)) // calendars keep the event with the highest number
 	c.line("DTSTART", utc(s.At))
 	c.line("DTEND", utc(end))
 	c.line("SUMMARY", escape(title+": "+words.Name(r.Target)))
@@ -80,16 +83,16 @@ func (c *calendar) event(r *Report, s safeat.Step, n int) {
 	c.line("END", "VEVENT")
 }
 
-// uid is the same for the same step of a plan for the same change: its date may be another one, and which of several such steps it is
-// is not.
+// uid returns the UID of the nth step of a kind. It depends on the change, not on the date of the step.
 func uid(r *Report, do safeat.Do, n int) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{r.Target.String(), r.Plan.Subject, string(do), fmt.Sprint(n)}, "\n")))
+	sum := sha256.Sum256([]byte(
+		strings.Join([]string{r.Target.String(), r.Plan.Subject, string(do), fmt.Sprint(n)}, "\n")))
 	return fmt.Sprintf("%x@nameplane.invalid", sum[:12])
 }
 
 func utc(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
-// escaper writes TEXT values (RFC 5545 §3.3.11).
+// escaper escapes TEXT values (RFC 5545 §3.3.11).
 var escaper = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\n", `\n`)
 
 func escape(s string) string {
@@ -100,19 +103,19 @@ func escape(s string) string {
 	return escaper.Replace(strings.Join(lines, "\n"))
 }
 
-// maxOctets is how long a line is before it is folded (RFC 5545 §3.1).
-const maxOctets = 75
+// maxLine is the length in bytes above which a line is folded (RFC 5545 §3.1).
+const maxLine = 75
 
-// line writes a property, folded between characters.
+// line writes a property. It folds long lines, and never inside a UTF-8 character.
 func (c *calendar) line(name, value string) {
-	rest, most := name+":"+value, maxOctets
+	rest, most := name+":"+value, maxLine
 	for len(rest) > most {
 		cut := most
 		for !utf8.RuneStart(rest[cut]) {
 			cut--
 		}
 		c.WriteString(rest[:cut] + "\r\n ")
-		rest, most = rest[cut:], maxOctets-1
+		rest, most = rest[cut:], maxLine-1 // the space of the continuation counts
 	}
 	c.WriteString(rest + "\r\n")
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 )
 
-// component is a part of a calendar: its properties, and what is in it.
+// component is a component of a calendar, with its properties and subcomponents.
 type component struct {
 	name  string
 	props map[string]string
 	parts []*component
 }
 
-// parse reads a calendar by the rules of RFC 5545 §3.1 and §3.6: lines that end with CRLF and have 75 octets at most, those that
-// begin with a space belong to the one before, and components are closed in the order in which they were opened.
+// parse parses a calendar by the rules of RFC 5545 §3.1 and §3.6: lines end with CRLF and have at most 75 bytes, a line
+// that starts with a space continues the one before, and components are nested.
 func parse(t *testing.T, text string) *component {
 	t.Helper()
 	if !strings.HasSuffix(text, "\r\n") || strings.Count(text, "\n") != strings.Count(text, "\r\n") {
@@ -61,7 +61,7 @@ func parse(t *testing.T, text string) *component {
 	return top.parts[0]
 }
 
-// text is a TEXT value as it was meant (RFC 5545 §3.3.11).
+// text unescapes a TEXT value (RFC 5545 §3.3.11).
 func text(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder
@@ -112,7 +112,8 @@ func TestCalendar(t *testing.T) {
 			t.Errorf("%s has the UID %q", e.name, e.props["UID"])
 		}
 		seen[e.props["UID"]] = true
-		if start, end := moment(t, e.props["DTSTART"]), moment(t, e.props["DTEND"]); !start.Equal(s.At) || !end.After(start) || s.Do == safeat.Wait && !end.Equal(s.Until) {
+		if start, end := moment(t, e.props["DTSTART"]),
+			moment(t, e.props["DTEND"]); !start.Equal(s.At) || !end.After(start) || s.Do == safeat.Wait && !end.Equal(s.Until) {
 			t.Errorf("%s is from %v to %v", s.Do, start, end)
 		}
 		if !moment(t, e.props["DTSTAMP"]).Equal(f.At) || !strings.HasSuffix(e.props["SUMMARY"], ": www.example.org") {
@@ -127,7 +128,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// TestCalendarAgain: a plan that is made anew takes the place of the one before, and a plan for something else does not.
+// TestCalendarAgain checks that a newer plan replaces the older one for the same change, and no other plan.
 func TestCalendarAgain(t *testing.T) {
 	uids := func(f *explain.Facts) (out []string, sequence string) {
 		_, c := calendar(t, f)
@@ -166,7 +167,8 @@ func TestCalendarHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := parse(t, out.String())
-	if got := text(t, c.parts[0].props["DESCRIPTION"]); !strings.HasPrefix(got, "one; two, three\\four?\nEND:VEVENT ünï?€€") {
+	if got := text(t, c.parts[0].props["DESCRIPTION"]); !strings.HasPrefix(got,
+		"one; two, three\\four?\nEND:VEVENT ünï?€€") {
 		t.Errorf("%q", got)
 	}
 	for _, kind := range []explain.Kind{explain.Scan, explain.Compare} {

@@ -14,8 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// late is a name that was changed: one resolver has the old address, one remembers that there is none, one filters it, and one has
-// the new address.
+// late returns the facts of a changed name: one resolver has the old address, one a negative answer, one filters, and
+// one has the new address.
 func late() (*explain.Facts, []explain.Finding) {
 	f, _ := story(explain.Compare)
 	f.Chain = nil
@@ -28,18 +28,27 @@ func late() (*explain.Facts, []explain.Finding) {
 		return []explain.Sample{s}
 	}
 	f.Caches = []explain.Cache{
-		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"), Samples: sample(0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"})},
-		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: sample(1, explain.Sample{Sets: []explain.Set{old}, Rcode: "NOERROR"})},
-		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: sample(2, explain.Sample{Recurse: true, Rcode: "NOERROR", SOA: &explain.SOA{Owner: f.Zone, TTL: 300}})},
-		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), Samples: sample(3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN", Errors: []iterate.EDE{{Code: 17}}})},
+		{ID: "a", Operator: "Aland", Region: "europe", Addr: netip.MustParseAddr("198.51.100.1"),
+			Samples: sample(0, explain.Sample{Recurse: true, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"})},
+		{ID: "b", Operator: "Borland", Region: "global", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/",
+			Samples: sample(1, explain.Sample{Sets: []explain.Set{old}, Rcode: "NOERROR"})},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"),
+			Samples: sample(2, explain.Sample{Recurse: true, Rcode: "NOERROR", SOA: &explain.SOA{Owner: f.Zone, TTL: 300}})},
+		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"),
+			Samples: sample(3, explain.Sample{Recurse: true, NoCheck: true, Rcode: "NXDOMAIN",
+				Errors: []iterate.EDE{{Code: 17}}})},
 	}
 	for i, c := range f.Caches {
 		transport := []string{"udp", "udp", "tcp", "tls"}[i]
-		f.Exchanges = append(f.Exchanges, iterate.Exchange{At: time.Second, RTT: 5 * time.Millisecond, Server: c.Addr, Transport: transport, EDNS: true, Class: iterate.Answer, Question: q})
+		f.Exchanges = append(f.Exchanges,
+			iterate.Exchange{At: time.Second, RTT: 5 * time.Millisecond, Server: c.Addr, Transport: transport, EDNS: true,
+				Class: iterate.Answer, Question: q})
 	}
 	return f, []explain.Finding{
-		{ID: "TTL02", Severity: explain.Error, Status: explain.Fail, Subject: "www.example.org", Actor: explain.Nobody, Evidence: []int{n, n + 1, n + 2}, Words: "1 of 3 resolvers holds the old answer for www.example.org.", Fix: "Wait."},
-		{ID: "VAN02", Severity: explain.Warning, Status: explain.Fail, Subject: "Delos", Actor: explain.Resolver, Evidence: []int{n + 3}, Words: "Delos (198.51.100.4) filters www.example.org on purpose."},
+		{ID: "TTL02", Severity: explain.Error, Status: explain.Fail, Subject: "www.example.org", Actor: explain.Nobody,
+			Evidence: []int{n, n + 1, n + 2}, Words: "1 of 3 resolvers holds the old answer for www.example.org.", Fix: "Wait."},
+		{ID: "VAN02", Severity: explain.Warning, Status: explain.Fail, Subject: "Delos", Actor: explain.Resolver,
+			Evidence: []int{n + 3}, Words: "Delos (198.51.100.4) filters www.example.org on purpose."},
 	}
 }
 
@@ -54,9 +63,10 @@ func TestGoldenCompare(t *testing.T) {
 	}
 }
 
-// TestForced: a report does not say that resolvers were not asked when they were.
+// TestForced checks that a report says whether resolvers were queried for a name that does not exist.
 func TestForced(t *testing.T) {
-	for result, want := range map[iterate.Class]string{iterate.Answer: "were not asked here", iterate.NXDomain: "were asked for this one all the same"} {
+	for result, want := range map[iterate.Class]string{iterate.Answer: "did not query resolvers",
+		iterate.NXDomain: "were queried for this name anyway"} {
 		f, _ := late()
 		f.Outcomes[0].Result = result
 		if words := strings.Join(report.Make(f, nil).Negative.Words, " "); !strings.Contains(words, want) {
@@ -65,15 +75,18 @@ func TestForced(t *testing.T) {
 	}
 	f, _ := late()
 	f.Outcomes[0].Result, f.Caches = iterate.NXDomain, f.Caches[1:2] // without recursion
-	if words := strings.Join(report.Make(f, nil).Negative.Words, " "); !strings.Contains(words, "were not asked here") {
-		t.Errorf("a cache was looked into: %s", words)
+	if words := strings.Join(report.Make(f, nil).Negative.Words, " "); !strings.Contains(words,
+		"did not query resolvers") {
+		t.Errorf("a cache was queried without recursion: %s", words)
 	}
 }
 
-// TestNobodyAsked: of a name that does not exist nobody sees a new answer, and who was not asked is not silent.
+// TestNobodyAsked checks that a name that does not exist has no time for a new answer, and that resolvers that were not
+// queried are not shown as silent.
 func TestNobodyAsked(t *testing.T) {
 	f, _ := late()
-	f.Outcomes, f.Chain, f.Answers = []explain.Outcome{{Type: rr.TypeA, Result: iterate.NXDomain, End: f.Name, Zone: f.Zone}}, nil, nil
+	f.Outcomes, f.Chain, f.Answers = []explain.Outcome{{Type: rr.TypeA, Result: iterate.NXDomain, End: f.Name,
+		Zone: f.Zone}}, nil, nil
 	for i := range f.Caches {
 		f.Caches[i].Samples, f.Caches[i].NotAsked = nil, "there is no such name"
 	}
@@ -83,17 +96,19 @@ func TestNobodyAsked(t *testing.T) {
 		if err := r.Write(&out, format, report.TextOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if text := out.String(); strings.Contains(text, "Everyone sees") || strings.Contains(text, "silent") || !strings.Contains(text, "not asked") {
+		if text := out.String(); strings.Contains(text, "Everyone sees") || strings.Contains(text, "silent") ||
+			!strings.Contains(text, "not asked") {
 			t.Errorf("%s says\n%s", format, text)
 		}
 	}
 	f.Change = true // it was removed: then others may see it for some time
-	if r := report.Make(f, nil); r.Safe == nil || !strings.Contains(r.Safe.Summary, "no resolver was seen with an answer") {
+	if r := report.Make(f, nil); r.Safe == nil ||
+		!strings.Contains(r.Safe.Summary, "no resolver was seen with an answer") {
 		t.Errorf("after a change: %+v", r.Safe)
 	}
 }
 
-// TestCompareWords: the first sentence says nothing that the rest of the report denies.
+// TestCompareWords checks that the summary does not contradict the rest of the report.
 func TestCompareWords(t *testing.T) {
 	f, findings := late()
 	stale := findings[0]
@@ -112,10 +127,15 @@ func TestCompareWords(t *testing.T) {
 		want     string
 	}{
 		{"two are late", f, findings, "but 2 of 3 resolvers still have an older answer. Everyone sees the new one by "},
-		{"one is late", held(), findings[:1], "but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
-		{"one is late, and one cannot reach the servers", held(iterate.EDE{Code: 3}), findings[:1], "still has an older answer. When everyone sees the new one cannot be told."},
-		{"one cannot reach the servers", held(iterate.EDE{Code: 3}), []explain.Finding{stale}, "Working: www.example.org is the same at the resolvers that answered as at its authority. Worst problem: "},
-		{"one filters", f, findings[1:], "Working: www.example.org is the same at the resolvers that do not filter it as at its authority. Worst problem: Delos"},
+		{"one is late", held(), findings[:1],
+			"but 1 of 2 resolvers still has an older answer. Everyone sees the new one by "},
+		{"one is late, and one cannot reach the servers", held(iterate.EDE{Code: 3}), findings[:1],
+			"still has an older answer. It is not known when everyone sees the new one."},
+		{"one cannot reach the servers", held(iterate.EDE{Code: 3}), []explain.Finding{stale},
+			"Working: www.example.org has the same answer at its authority and at all resolvers that answered. Worst problem: "},
+		{"one filters", f, findings[1:],
+			"Working: www.example.org has the same answer at its authority and at all resolvers that do not filter it. " +
+				"Worst problem: Delos"},
 	} {
 		if r := report.Make(test.facts, test.findings); !strings.Contains(r.Summary, test.want) {
 			t.Errorf("%s: %q, want %q", test.what, r.Summary, test.want)
@@ -124,7 +144,8 @@ func TestCompareWords(t *testing.T) {
 }
 
 func TestContact(t *testing.T) {
-	for rname, want := range map[string]string{`hostmaster.example.org`: "hostmaster@example.org", `host\.master.example.org`: "host.master@example.org",
+	for rname, want := range map[string]string{`hostmaster.example.org`: "hostmaster@example.org",
+		`host\.master.example.org`: "host.master@example.org",
 		`host\@master.example.org`: `host\@master.example.org`} {
 		f, _ := story(explain.Scan)
 		f.Servers[0].SOA.RName = name(rname)

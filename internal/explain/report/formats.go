@@ -11,10 +11,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// Calendar is the form that has only the plan in it; ErrNoPlan where there is none.
+// Calendar is the format that contains only the plan. Writing it returns ErrNoPlan if there is no plan.
 const Calendar = "ics"
 
-// Formats are the ways a report can be written.
+// Formats are the output formats of a report.
 var Formats = []string{"text", "json", "markdown", "junit", Calendar}
 
 // Write writes the report in one of the Formats.
@@ -31,29 +31,30 @@ func (r *Report) Write(w io.Writer, format string, o TextOptions) error {
 	case Calendar:
 		return r.Calendar(w)
 	}
-	return fmt.Errorf("%q is not a format; there are %s", format, words.List(Formats))
+	return fmt.Errorf("%q is not a format; the formats are %s", format, words.List(Formats))
 }
 
 // JSON writes the report for programs.
 func (r *Report) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e.SetEscapeHTML(false) // keep "<" and "&" readable in a terminal
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
 
+// suite, testCase and failure are the elements of a JUnit XML file.
 type suite struct {
-	XMLName  xml.Name `xml:"testsuite"`
-	Name     string   `xml:"name,attr"`
-	Tests    int      `xml:"tests,attr"`
-	Failures int      `xml:"failures,attr"`
-	Skipped  int      `xml:"skipped,attr"`
-	Time     string   `xml:"time,attr"`
-	Stamp    string   `xml:"timestamp,attr"`
-	Cases    []kase   `xml:"testcase"`
+	XMLName  xml.Name   `xml:"testsuite"`
+	Name     string     `xml:"name,attr"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Skipped  int        `xml:"skipped,attr"`
+	Time     string     `xml:"time,attr"`
+	Stamp    string     `xml:"timestamp,attr"`
+	Cases    []testCase `xml:"testcase"`
 }
 
-type kase struct {
+type testCase struct {
 	Class   string   `xml:"classname,attr"`
 	Name    string   `xml:"name,attr"`
 	Failure *failure `xml:"failure,omitempty"`
@@ -66,13 +67,14 @@ type failure struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit writes the report for continuous integration: a check is a test, and one that could not be made is skipped. Notices
-// are no failures.
+// junit writes the report for continuous integration. A check is a test, and an unknown result is a skipped test.
+// Notices are not failures.
 func (r *Report) junit(w io.Writer) error {
-	s := suite{Name: fmt.Sprintf("nameplane %s %s", r.Kind, words.Name(r.Target)), Tests: len(r.Findings), Time: fmt.Sprintf("%.3f", r.Took.Seconds()),
+	s := suite{Name: fmt.Sprintf("nameplane %s %s", r.Kind, words.Name(r.Target)), Tests: len(r.Findings),
+		Time:  fmt.Sprintf("%.3f", r.Took.Seconds()),
 		Stamp: r.At.Format("2006-01-02T15:04:05")}
 	for _, f := range r.Findings {
-		c := kase{Class: "nameplane." + string(r.Kind), Name: strings.TrimSpace(f.ID + " " + clean(f.Subject))}
+		c := testCase{Class: "nameplane." + string(r.Kind), Name: strings.TrimSpace(f.ID + " " + clean(f.Subject))}
 		switch {
 		case f.Status == explain.NotKnown:
 			c.Skipped = &failure{Message: clean(f.Words)}

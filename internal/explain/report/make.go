@@ -11,11 +11,13 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// Make is the report of facts and of what check.Run found in them, in its order. It is a function of both: the same facts make
-// the same report.
+// Make builds the report of facts and the findings of check.Run, in their order. The same facts and findings give the
+// same report.
 func Make(f *explain.Facts, findings []explain.Finding) *Report {
-	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took, Queries: f.Queries,
-		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes, Chain: f.Chain, domain: f.Domain}
+	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took,
+		Queries:    f.Queries,
+		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes,
+		Chain: f.Chain, domain: f.Domain}
 	if r.Findings == nil {
 		r.Findings = []explain.Finding{}
 	}
@@ -29,11 +31,11 @@ func Make(f *explain.Facts, findings []explain.Finding) *Report {
 	r.timing(f)
 	r.steps()
 	r.evidence(f)
-	r.judge()
+	r.judge() // last: the summary uses the findings, the caches and the times
 	return r
 }
 
-// timing is all that has to do with when.
+// timing adds the states of resolvers, when everyone sees the new answer, and the plan of a change.
 func (r *Report) timing(f *explain.Facts) {
 	if f.Kind == explain.Scan && len(f.PlanNS) == 0 {
 		return
@@ -41,7 +43,7 @@ func (r *Report) timing(f *explain.Facts) {
 	if len(f.Caches) > 0 {
 		safe := explain.Safe(f)
 		r.Caches = cacheLines(f, safe)
-		if len(explain.Links(f)) > 0 { // or there is no answer that anybody could see
+		if len(explain.Links(f)) > 0 { // without links there is no answer to wait for
 			r.Safe, r.SafeAt, r.AtLatest, r.Assumed = &safe, safe.At.UTC(), safe.Latest.UTC(), safe.Assumed
 		}
 	}
@@ -64,9 +66,10 @@ func (r *Report) count() {
 	}
 }
 
-// steps are what to do, one for each thing to be done: findings with the same remedy are one.
+// steps adds what to do. Findings with the same actor and fix become one step.
 func (r *Report) steps() {
 	for _, f := range r.Findings {
+		// Notices are not problems, so they need no action.
 		if f.Status != explain.Fail || f.Fix == "" || !f.Severity.AtLeast(explain.Warning) {
 			continue
 		}
@@ -84,7 +87,7 @@ func (r *Report) steps() {
 	}
 }
 
-// evidence are the exchanges that findings which did not pass refer to.
+// evidence adds the exchanges of the findings that did not pass.
 func (r *Report) evidence(f *explain.Facts) {
 	wanted := map[int]bool{}
 	for _, finding := range r.Findings {
@@ -95,6 +98,7 @@ func (r *Report) evidence(f *explain.Facts) {
 			wanted[i] = i >= 0 && i < len(f.Exchanges)
 		}
 	}
+	// An exchange does not record its flags and client subnet. The samples and answers that refer to it do.
 	samples := map[int]explain.Sample{}
 	for _, c := range f.Caches {
 		for _, s := range c.Samples {
@@ -111,15 +115,17 @@ func (r *Report) evidence(f *explain.Facts) {
 	}
 	for i, e := range f.Exchanges {
 		if wanted[i] {
-			r.Evidence = append(r.Evidence, Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i], subnets[i]), Result: cmp.Or(e.Error, string(e.Class)), RTT: e.RTT})
+			r.Evidence = append(r.Evidence,
+				Evidence{ID: exchangeID(i), At: e.At, Dig: dig(e, samples[i], subnets[i]), Result: cmp.Or(e.Error, string(e.Class)),
+					RTT: e.RTT})
 		}
 	}
 }
 
 func exchangeID(i int) string { return fmt.Sprintf("q%d", i) }
 
-// dig is the command that asks the same. Of an exchange with a resolver, the sample tells how it was asked; an authority may have been
-// asked on behalf of a subnet.
+// dig returns the command that repeats an exchange. For a resolver, the sample has the flags of the query. An authority
+// may have been queried on behalf of a client subnet.
 func dig(e iterate.Exchange, s explain.Sample, subnet netip.Prefix) string {
 	text := fmt.Sprintf("dig @%s %s %s", e.Server, e.Question.Name, e.Question.Type)
 	if !s.Recurse {
@@ -139,7 +145,7 @@ func dig(e iterate.Exchange, s explain.Sample, subnet netip.Prefix) string {
 	case !e.EDNS:
 		return text + " +noedns"
 	case s.Evidence != nil:
-		return text // resolvers are asked without signatures
+		return text // queries to resolvers do not request signatures
 	}
 	return text + " +dnssec"
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// mark keeps what strangers wrote into records from becoming markup.
-var mark = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;", "#", "\\#", "!", "\\!", "~", "\\~")
+// escapeMarkdown escapes text of third parties in records, so that it does not become markup.
+var escapeMarkdown = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]",
+	"\\]", "<", "&lt;", ">", "&gt;", "#", "\\#", "!", "\\!", "~", "\\~")
 
-func md(s string) string { return mark.Replace(clean(s)) }
+func md(s string) string { return escapeMarkdown.Replace(clean(s)) }
 
-// document is a report on its way to a page.
+// document is the Markdown output of a report, before it is written.
 type document struct {
 	strings.Builder
 	r *Report
@@ -36,19 +37,20 @@ func (r *Report) markdown(w io.Writer) error {
 	d.table("SOA, in words", []string{"field", "value", "meaning"}, soa)
 	d.registration()
 	evidence := rowsOf(r.Evidence, func(e Evidence) []string { return []string{e.ID, md(e.Dig), md(e.Result)} })
-	d.table("Evidence", []string{"", "asked", "result"}, evidence)
-	fmt.Fprintf(d, "\nAsked at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"), words.Count(r.Queries, "query", "queries"), words.Length(r.Took))
+	d.table("Evidence", []string{"", "query", "result"}, evidence)
+	fmt.Fprintf(d, "\nScanned at %s, %s in %s.\n", r.At.Format("2006-01-02 15:04:05 UTC"),
+		words.Count(r.Queries, "query", "queries"), words.Length(r.Took))
 	if len(r.Unfinished) > 0 {
 		fmt.Fprintf(d, "\nNot complete: %s.\n", md(strings.Join(r.Unfinished, ", ")))
 	}
 	for _, family := range r.NoRoute {
-		fmt.Fprintf(d, "\nNot asked over %s: this machine has no route.\n", family)
+		fmt.Fprintf(d, "\nNo queries over %s: this machine has no route.\n", family)
 	}
 	_, err := io.WriteString(w, d.String())
 	return err
 }
 
-// table writes rows under a title, if there are any. Cells that strangers may have written are marked by who calls it.
+// table writes rows under a title, if there are any. The caller escapes cells with text of third parties.
 func (d *document) table(title string, head []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -81,13 +83,15 @@ func (d *document) findings() {
 
 func (d *document) negative() {
 	if n := d.r.Negative; n != nil {
-		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", words.Seconds(n.TTL), md(strings.Join(n.Words, " ")))
+		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", words.Seconds(n.TTL),
+			md(strings.Join(n.Words, " ")))
 	}
 }
 
 func (d *document) answer() {
 	var rows [][]string
 	for _, row := range answerRows(d.r) {
+		// The columns have headings here, so the prefixes of the text output are removed.
 		row[2], row[3] = strings.TrimPrefix(row[2], "TTL "), strings.TrimPrefix(row[3], "zone ")
 		for i := range row {
 			row[i] = md(row[i])
@@ -110,7 +114,7 @@ func (d *document) caches() {
 	})
 	d.table("Resolvers", []string{"resolver", "state", "until", "answer"}, rows)
 	if s := d.r.Safe; s != nil && len(rows) > 0 {
-		fmt.Fprintf(d, "\n%s\n", md(s.Summary+restsOn(s)))
+		fmt.Fprintf(d, "\n%s\n", md(s.Summary+basis(s)))
 	}
 }
 
@@ -121,14 +125,14 @@ func (d *document) plan() {
 	rows := rowsOf(d.r.Plan.Steps, func(s safeat.Step) []string {
 		return []string{s.At.UTC().Format("2006-01-02 15:04 UTC"), md(s.Text), md(s.Because)}
 	})
-	d.table("To change it without anybody noticing", []string{"when", "what", "why not earlier"}, rows)
+	d.table("How to change it without an interruption", []string{"when", "what", "why not earlier"}, rows)
 }
 
 func (d *document) delegation() {
 	if d.r.Delegation != nil {
 		d.nameservers("Nameservers of "+md(words.Name(d.r.Delegation.Zone)), d.r.Delegation.Servers)
 	}
-	d.nameservers("Nameservers to come", d.r.Planned)
+	d.nameservers("Planned nameservers", d.r.Planned)
 }
 
 func (d *document) nameservers(title string, all []Nameserver) {

@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 )
 
-// find is the registration of a domain; nil if the registry was not asked for it.
+// find returns the registration of a domain, or nil if the registry was not queried for it.
 func find(f *explain.Facts, domain dnsname.Name) *registry.Registration {
 	i := slices.IndexFunc(f.Registrations, func(r registry.Registration) bool { return r.Domain == domain.String() })
 	if i < 0 || domain.IsZero() {
@@ -17,13 +17,15 @@ func find(f *explain.Facts, domain dnsname.Name) *registry.Registration {
 	return &f.Registrations[i]
 }
 
+// registrationOf returns the registration of the domain, or nil.
 func registrationOf(f *explain.Facts) *Registration {
 	from := find(f, f.Domain)
 	if from == nil {
 		return nil
 	}
-	r := &Registration{Domain: f.Domain, Source: string(from.Source), State: string(from.State), Registrar: from.Registrar.Name,
-		Created: from.Dates.Created, Expires: from.Dates.Expires}
+	r := &Registration{Domain: f.Domain, Source: string(from.Source), State: string(from.State),
+		Registrar: from.Registrar.Name,
+		Created:   from.Dates.Created, Expires: from.Dates.Expires}
 	if f.Owner != f.Domain {
 		r.Owner = f.Owner
 	}
@@ -39,7 +41,8 @@ func registrationOf(f *explain.Facts) *Registration {
 	return r
 }
 
-// registryNS are the nameservers in the registry's database. It knows only those of domains that are registered in it.
+// registryNS returns the nameservers in the registry's database. The registry only has those of registered domains, not
+// of zones below.
 func registryNS(f *explain.Facts, zone dnsname.Name) (out []dnsname.Name) {
 	from := find(f, zone)
 	if from == nil || zone != f.Domain {

@@ -33,36 +33,53 @@ var (
 	typA = rr.TypeA
 )
 
-// story is a domain of which one server is lame, as facts and findings.
+// story returns the facts and findings of a domain with one lame server.
 func story(kind explain.Kind) (*explain.Facts, []explain.Finding) {
 	zone := name("example.org")
 	ns := []dnsname.Name{name("ns1.example.org"), name("ns2.example.org")}
-	soa := &explain.SOA{Owner: zone, TTL: 3600, MName: ns[0], RName: name(`host\.master.example.org`), Serial: 2026010102, Refresh: 7200, Retry: 900, Expire: 1209600, Minimum: 86400}
+	soa := &explain.SOA{Owner: zone, TTL: 3600, MName: ns[0], RName: name(`host\.master.example.org`), Serial: 2026010102,
+		Refresh: 7200, Retry: 900, Expire: 1209600, Minimum: 86400}
 	good, lame := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	f := &explain.Facts{Schema: explain.Schema, Kind: kind, Name: name("www.example.org"), Types: []rr.Type{typA}, At: at, Took: 420 * time.Millisecond, Queries: 38,
+	f := &explain.Facts{Schema: explain.Schema, Kind: kind, Name: name("www.example.org"), Types: []rr.Type{typA}, At: at,
+		Took: 420 * time.Millisecond, Queries: 38,
 		Domain: zone, Zone: zone,
-		Registrations: []registry.Registration{{Domain: "example.org.", State: registry.Registered, Source: registry.RDAP, Registrar: registry.Registrar{Name: "Names Inc."},
-			Dates: registry.Dates{Expires: at.Add(45 * 24 * time.Hour)}, Statuses: []registry.Status{registry.StatusOf("client transfer prohibited")},
+		Registrations: []registry.Registration{{Domain: "example.org.", State: registry.Registered, Source: registry.RDAP,
+			Registrar:   registry.Registrar{Name: "Names Inc."},
+			Dates:       registry.Dates{Expires: at.Add(45 * 24 * time.Hour)},
+			Statuses:    []registry.Status{registry.StatusOf("client transfer prohibited")},
 			Nameservers: []registry.Host{{Name: "ns1.example.org."}, {Name: "ns2.example.org."}}}},
-		Zones: []iterate.Zone{{Name: zone, Parent: name("org"), ParentNS: []iterate.NSSet{{NS: ns, TTL: 86400}}, ChildNS: []iterate.NSSet{{NS: ns[:1], TTL: 300}}}},
+		Zones: []iterate.Zone{{Name: zone, Parent: name("org"), ParentNS: []iterate.NSSet{{NS: ns, TTL: 86400}},
+			ChildNS: []iterate.NSSet{{NS: ns[:1], TTL: 300}}}},
 		Servers: []explain.Server{
-			{Zone: zone, Host: ns[0], Addr: good, Class: iterate.Answer, Health: iterate.Up, Sent: 9, RTT: 12 * time.Millisecond, SOA: soa},
-			{Zone: zone, Host: ns[1], Addr: lame, Class: iterate.LameRefused, Health: iterate.Up, Sent: 9, RTT: 20 * time.Millisecond}},
-		Outcomes: []explain.Outcome{{Type: typA, Result: iterate.Answer, End: name("edge.example.net"), Zone: name("example.net"),
+			{Zone: zone, Host: ns[0], Addr: good, Class: iterate.Answer, Health: iterate.Up, Sent: 9, RTT: 12 * time.Millisecond,
+				SOA: soa},
+			{Zone: zone, Host: ns[1], Addr: lame, Class: iterate.LameRefused, Health: iterate.Up, Sent: 9,
+				RTT: 20 * time.Millisecond}},
+		Outcomes: []explain.Outcome{{Type: typA, Result: iterate.Answer, End: name("edge.example.net"),
+			Zone: name("example.net"),
 			Sets: []explain.Set{{Name: name("edge.example.net"), Type: typA, TTL: 60, Data: []string{"192.0.2.80"}}}}},
-		Chain:   []explain.Hop{{Link: iterate.Link{From: name("www.example.org"), To: name("edge.example.net"), Type: "CNAME", TTL: 3600, Zone: zone}, Servers: 2, Agree: 1}},
-		Denials: []explain.Denial{{Zone: zone, Asked: name("x1.example.org"), Class: iterate.NXDomain, TTL: 3600, Minimum: 86400}},
+		Chain: []explain.Hop{{Link: iterate.Link{From: name("www.example.org"), To: name("edge.example.net"), Type: "CNAME",
+			TTL: 3600, Zone: zone}, Servers: 2, Agree: 1}},
+		Denials: []explain.Denial{{Zone: zone, Asked: name("x1.example.org"), Class: iterate.NXDomain, TTL: 3600,
+			Minimum: 86400}},
 		Exchanges: []iterate.Exchange{
-			{At: time.Millisecond, RTT: 12 * time.Millisecond, Server: good, Transport: "udp", EDNS: true, Class: iterate.Answer, Question: iterate.Question{Name: zone, Type: rr.TypeSOA}},
-			{At: time.Millisecond, RTT: 20 * time.Millisecond, Server: lame, Transport: "udp", EDNS: true, Class: iterate.LameRefused, Question: iterate.Question{Name: zone, Type: rr.TypeSOA}}},
+			{At: time.Millisecond, RTT: 12 * time.Millisecond, Server: good, Transport: "udp", EDNS: true, Class: iterate.Answer,
+				Question: iterate.Question{Name: zone, Type: rr.TypeSOA}},
+			{At: time.Millisecond, RTT: 20 * time.Millisecond, Server: lame, Transport: "udp", EDNS: true,
+				Class: iterate.LameRefused, Question: iterate.Question{Name: zone, Type: rr.TypeSOA}}},
 	}
 	findings := []explain.Finding{
-		{ID: "DEL04", Severity: explain.Error, Status: explain.Fail, Subject: "ns2.example.org (192.0.2.2)", Actor: explain.DNSHost, Evidence: []int{1},
-			Words: "ns2.example.org (192.0.2.2) is listed for example.org but does not know the zone: it replies REFUSED.", Fix: "Set the zone up at ns2.example.org, or take it out of the list of nameservers.",
+		{ID: "DEL04", Severity: explain.Error, Status: explain.Fail, Subject: "ns2.example.org (192.0.2.2)",
+			Actor: explain.DNSHost, Evidence: []int{1},
+			Words:   "ns2.example.org (192.0.2.2) is listed for example.org but does not know the zone: it replies REFUSED.",
+			Fix:     "Set the zone up at ns2.example.org, or take it out of the list of nameservers.",
 			Visible: at.Add(24 * time.Hour)},
-		{ID: "SOA01", Severity: explain.Notice, Status: explain.Fail, Subject: "example.org", Words: "\"Does not exist\" is remembered for 1 h.", Fix: "Lower it."},
-		{ID: "SEC01", Severity: explain.Critical, Status: explain.NotKnown, Subject: "example.org", Words: "The keys could not be looked at."},
-		{ID: "DEL02", Severity: explain.Warning, Status: explain.Pass, Subject: "example.org", Words: "There are two nameservers."},
+		{ID: "SOA01", Severity: explain.Notice, Status: explain.Fail, Subject: "example.org",
+			Words: "\"Does not exist\" is remembered for 1 h.", Fix: "Lower it."},
+		{ID: "SEC01", Severity: explain.Critical, Status: explain.NotKnown, Subject: "example.org",
+			Words: "The keys could not be looked at."},
+		{ID: "DEL02", Severity: explain.Warning, Status: explain.Pass, Subject: "example.org",
+			Words: "There are two nameservers."},
 	}
 	return f, findings
 }
@@ -121,15 +138,25 @@ func TestVerdict(t *testing.T) {
 		{"a warning", explain.Scan, []explain.Finding{finding("DEL02", explain.Warning, fail)}, report.Working, 1},
 		{"an error for some", explain.Scan, []explain.Finding{finding("DEL09", explain.Error, fail)}, report.Working, 2},
 		{"critical", explain.Analyze, []explain.Finding{finding("NAM01", explain.Critical, fail)}, report.NotWorking, 2},
-		{"what must be known is not", explain.Analyze, []explain.Finding{finding("NAM01", explain.Critical, unknown)}, report.CannotTell, 3},
-		{"something else is not known", explain.Analyze, []explain.Finding{finding("SEC04", explain.Critical, unknown)}, report.Working, 0},
-		{"critical beside what is not known", explain.Analyze, []explain.Finding{finding("NAM05", explain.Critical, fail), finding("NAM01", explain.Critical, unknown)}, report.NotWorking, 2},
+		{"what must be known is not", explain.Analyze, []explain.Finding{finding("NAM01", explain.Critical, unknown)},
+			report.Undecided, 3},
+		{"something else is not known", explain.Analyze, []explain.Finding{finding("SEC04", explain.Critical, unknown)},
+			report.Working, 0},
+		{"critical beside what is not known", explain.Analyze,
+			[]explain.Finding{finding("NAM05", explain.Critical, fail), finding("NAM01", explain.Critical, unknown)},
+			report.NotWorking, 2},
 		{"caches are late", explain.Compare, []explain.Finding{finding("TTL02", explain.Error, fail)}, report.Soon, 2},
-		{"a cache is late by a notice", explain.Compare, []explain.Finding{finding("TTL03", explain.Notice, fail)}, report.Soon, 1},
-		{"a resolver cannot reach the servers, and time does not mend that", explain.Compare, []explain.Finding{finding("TTL08", explain.Warning, fail)}, report.Working, 1},
-		{"somebody on the way answers", explain.Analyze, []explain.Finding{finding("VAN01", explain.Warning, fail), finding("NAM01", explain.Critical, unknown)}, report.CannotTell, 3},
-		{"somebody on the way answers, and the domain is not registered", explain.Scan, []explain.Finding{finding("REG01", explain.Critical, fail), finding("VAN01", explain.Warning, fail)}, report.NotWorking, 2},
-		{"too few answers", explain.Compare, []explain.Finding{finding("VAN04", explain.Info, unknown)}, report.CannotTell, 3},
+		{"a cache is late by a notice", explain.Compare, []explain.Finding{finding("TTL03", explain.Notice, fail)},
+			report.Soon, 1},
+		{"a resolver cannot reach the servers, and time does not mend that", explain.Compare,
+			[]explain.Finding{finding("TTL08", explain.Warning, fail)}, report.Working, 1},
+		{"a device on the path answers", explain.Analyze,
+			[]explain.Finding{finding("VAN01", explain.Warning, fail), finding("NAM01", explain.Critical, unknown)},
+			report.Undecided, 3},
+		{"a device on the path answers, and the domain is not registered", explain.Scan,
+			[]explain.Finding{finding("REG01", explain.Critical, fail), finding("VAN01", explain.Warning, fail)},
+			report.NotWorking, 2},
+		{"too few answers", explain.Compare, []explain.Finding{finding("VAN04", explain.Info, unknown)}, report.Undecided, 3},
 	} {
 		r := report.Make(&explain.Facts{Kind: test.kind, Name: name("www.example.org"), At: at}, test.findings)
 		if r.Verdict != test.want || r.Summary == "" {
@@ -144,7 +171,8 @@ func TestVerdict(t *testing.T) {
 func TestScanned(t *testing.T) {
 	for _, test := range []struct{ target, domain, want string }{
 		{"example.org", "example.org", "Working: example.org is registered and delegated, and its servers answer."},
-		{"www.example.org", "example.org", "Working: www.example.org is in example.org, which is registered and delegated, and its servers answer."},
+		{"www.example.org", "example.org",
+			"Working: www.example.org is in example.org, which is registered and delegated, and its servers answer."},
 		{"org", "", "Working: org is delegated, and its servers answer."},
 		{".", "", "Working: . is the root, and its servers answer."},
 	} {
@@ -159,13 +187,14 @@ func TestScanned(t *testing.T) {
 }
 
 func TestFailOn(t *testing.T) {
-	r := report.Make(&explain.Facts{Kind: explain.Scan, At: at}, []explain.Finding{finding("DEL02", explain.Warning, explain.Fail)})
+	r := report.Make(&explain.Facts{Kind: explain.Scan, At: at},
+		[]explain.Finding{finding("DEL02", explain.Warning, explain.Fail)})
 	if r.Exit(explain.Warning) != 2 || r.Exit(explain.Critical) != 1 {
 		t.Errorf("exit %d and %d", r.Exit(explain.Warning), r.Exit(explain.Critical))
 	}
 }
 
-// TestHostile has records that try to steer a terminal, a page and a test report.
+// TestHostile checks that records cannot inject control characters or markup into a terminal, a page or a test report.
 func TestHostile(t *testing.T) {
 	evil := "\x1b[2Jowned\u202e <script>|`]](x)\x00"
 	f, findings := story(explain.Analyze)
@@ -200,18 +229,23 @@ func TestCaches(t *testing.T) {
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
 	f.Caches = []explain.Cache{
-		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), Samples: []explain.Sample{{Question: q, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"}}},
-		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/", Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
-		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"), Samples: []explain.Sample{{Question: q, Rcode: "NXDOMAIN", Errors: []iterate.EDE{{Code: 17, Text: "ads"}}}}},
+		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"),
+			Samples: []explain.Sample{{Question: q, Sets: f.Outcomes[0].Sets, Rcode: "NOERROR"}}},
+		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), Flush: "https://b.test/",
+			Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
+		{ID: "c", Operator: "Cuba", Addr: netip.MustParseAddr("198.51.100.3"),
+			Samples: []explain.Sample{{Question: q, Rcode: "NXDOMAIN", Errors: []iterate.EDE{{Code: 17, Text: "ads"}}}}},
 		{ID: "d", Operator: "Delos", Addr: netip.MustParseAddr("198.51.100.4"), NotAsked: "the authority has no such name"},
-		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true, Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
+		{ID: "e", Operator: "Elba", Addr: netip.MustParseAddr("198.51.100.5"), NoVote: true,
+			Samples: []explain.Sample{{Question: q, Sets: []explain.Set{old}, Rcode: "NOERROR"}}},
 	}
 	r := report.Make(f, []explain.Finding{finding("TTL02", explain.Error, explain.Fail)})
 	var states []string
 	for _, c := range r.Caches {
 		states = append(states, c.Resolver+" "+string(c.State))
 	}
-	if diff := cmp.Diff([]string{"Borland old", "Elba old", "Cuba filtered", "Delos silent", "Aland current"}, states); diff != "" {
+	if diff := cmp.Diff([]string{"Borland old", "Elba old", "Cuba filtered", "Delos silent", "Aland current"},
+		states); diff != "" {
 		t.Errorf("resolvers (-want +got):\n%s", diff)
 	}
 	if b := r.Caches[0]; b.Flush == "" || !b.Until.After(at.Add(590*time.Second)) || b.Answer != "A 192.0.2.79" {
@@ -221,7 +255,8 @@ func TestCaches(t *testing.T) {
 		t.Errorf("the late one that does not count is %+v", e)
 	}
 	var out bytes.Buffer
-	if err := r.Text(&out, report.TextOptions{}); err != nil || !strings.Contains(out.String(), "Seen from here were at least 3 caches behind 3 addresses;") {
+	if err := r.Text(&out, report.TextOptions{}); err != nil ||
+		!strings.Contains(out.String(), "At least 3 caches answered behind 3 addresses;") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	if c := r.Caches[2]; !strings.Contains(c.Why, "extended error 17") {
@@ -232,14 +267,15 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// TestNotCounted: why a resolver is not counted, and that an answer by place is not old there either.
+// TestNotCounted checks that the report says why a resolver does not count, and that its answer by client network is
+// not old.
 func TestNotCounted(t *testing.T) {
 	f, _ := story(explain.Compare)
 	q := iterate.Question{Name: f.Name, Type: rr.TypeA}
 	other := explain.Set{Name: f.Name, Type: typA, TTL: 600, Data: []string{"192.0.2.79"}}
 	f.Chain = nil
 	f.Outcomes[0].End, f.Outcomes[0].Sets[0].Name, f.Outcomes[0].Zone = f.Name, f.Name, f.Zone
-	for i, data := range []string{"192.0.2.80", "192.0.2.81"} { // by place
+	for i, data := range []string{"192.0.2.80", "192.0.2.81"} { // by client network
 		a := explain.Answer{Question: q, Zone: f.Zone, Server: netip.MustParseAddr("192.0.2.1"), Class: iterate.Answer,
 			Sets: []explain.Set{{Name: f.Name, Type: typA, TTL: 60, Data: []string{data}}}}
 		a.Subnet = netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(100 + i), 0}), 24)
@@ -247,11 +283,13 @@ func TestNotCounted(t *testing.T) {
 	}
 	old := explain.Sample{Question: q, Sets: []explain.Set{other}, Rcode: "NOERROR"}
 	f.Caches = []explain.Cache{
-		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), NoVote: true, Filters: true, Samples: []explain.Sample{old}},
-		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), NoVote: true, Samples: []explain.Sample{old}},
+		{ID: "a", Operator: "Aland", Addr: netip.MustParseAddr("198.51.100.1"), NoVote: true, Filters: true,
+			Samples: []explain.Sample{old}},
+		{ID: "b", Operator: "Borland", Addr: netip.MustParseAddr("198.51.100.2"), NoVote: true,
+			Samples: []explain.Sample{old}},
 	}
 	r := report.Make(f, nil)
-	for i, why := range []string{"not counted: it filters", "not counted: answers from there may be altered on the way"} {
+	for i, why := range []string{"not counted: it filters", "not counted: answers may be changed on the network path"} {
 		if c := r.Caches[i]; c.State != safeat.Current || c.Why != why || c.Answer != "A 192.0.2.79" {
 			t.Errorf("%+v", c)
 		}

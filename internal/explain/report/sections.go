@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
+// delegationOf returns the nameservers of the zone, or nil if the zone was not found.
 func delegationOf(f *explain.Facts) *Delegation {
 	z := f.ZoneAt(f.Zone)
 	if z == nil || z.Hidden && len(z.ChildNS) == 0 {
@@ -25,6 +26,7 @@ func delegationOf(f *explain.Facts) *Delegation {
 	parent, parentTTL := iterate.Join(z.ParentNS)
 	child, childTTL := iterate.Join(z.ChildNS)
 	d.NSTTL = [2]uint32{parentTTL, childTTL}
+	// All three lists together: a row shows in which of them a nameserver is missing.
 	registry := registryNS(f, z.Name)
 	all := slices.Concat(parent, child, registry)
 	slices.SortFunc(all, dnsname.Name.Compare)
@@ -43,7 +45,7 @@ func delegationOf(f *explain.Facts) *Delegation {
 	return d
 }
 
-// plannedOf are the nameservers that are to come, and whether they know the zone already.
+// plannedOf returns the planned nameservers, and whether they already know the zone.
 func plannedOf(f *explain.Facts) (out []Nameserver) {
 	z := f.ZoneAt(f.Zone)
 	for _, n := range f.PlanNS {
@@ -63,7 +65,7 @@ func plannedOf(f *explain.Facts) (out []Nameserver) {
 	return out
 }
 
-// member is whether a set has a name; of an empty set nothing is known.
+// member reports whether a set contains a name. An empty set was not read, so the result is Unknown.
 func member(set []dnsname.Name, name dnsname.Name) explain.Fact {
 	switch {
 	case len(set) == 0:
@@ -77,7 +79,7 @@ func member(set []dnsname.Name, name dnsname.Name) explain.Fact {
 func serverLine(f *explain.Facts, s explain.Server) ServerLine {
 	l := ServerLine{Addr: s.Addr.String(), RTT: s.RTT, State: string(s.Class)}
 	switch {
-	case s.Class.Usable(): // also that the name is not there
+	case s.Class.Usable(): // negative answers are usable too
 		l.State = "answers"
 	case s.Class.Lame():
 		l.State = "does not know the zone (" + strings.TrimPrefix(string(s.Class), "lame-") + ")"
@@ -105,7 +107,7 @@ func familyOf(a netip.Addr) string {
 	return "IPv6"
 }
 
-// soaOf is the SOA record that most servers have; the first of several.
+// soaOf returns the SOA record that most servers have, or the first of several with equal counts.
 func soaOf(f *explain.Facts) *explain.SOA {
 	var best *explain.SOA
 	votes := map[explain.SOA]int{}
@@ -127,17 +129,17 @@ func soaLines(f *explain.Facts) []Line {
 	}
 	return []Line{
 		{"primary", words.Name(s.MName), "the server that changes are made at"},
-		{"contact", mailOf(s.RName), "who looks after the zone"},
+		{"contact", mailOf(s.RName), "the person or team responsible for the zone"},
 		{"serial", fmt.Sprint(s.Serial), "the version of the zone" + serialDate(s.Serial)},
 		{"refresh", words.Seconds(s.Refresh), "secondaries ask for a new version this often"},
-		{"retry", words.Seconds(s.Retry), "and again after this time, if the primary did not answer"},
-		{"expire", words.Seconds(s.Expire), "without an answer for so long they stop serving the zone"},
-		{"minimum", words.Seconds(s.Minimum), "the longest that \"does not exist\" is remembered"},
-		{"TTL", words.Seconds(s.TTL), "and this is its other limit: the smaller one counts"},
+		{"retry", words.Seconds(s.Retry), "secondaries try again after this time if the primary did not answer"},
+		{"expire", words.Seconds(s.Expire), "secondaries stop serving the zone after this time without an answer"},
+		{"minimum", words.Seconds(s.Minimum), "one limit for how long \"does not exist\" is remembered"},
+		{"TTL", words.Seconds(s.TTL), "the other limit: the smaller one counts"},
 	}
 }
 
-// mailOf is the mail address that an RNAME stands for (RFC 1035 §8).
+// mailOf returns the mail address of an RNAME (RFC 1035 §8).
 func mailOf(rname dnsname.Name) string {
 	text := strings.TrimSuffix(rname.String(), ".")
 	for i := 0; i < len(text); i++ {
@@ -146,7 +148,7 @@ func mailOf(rname dnsname.Name) string {
 			i++
 		case '.':
 			if strings.Contains(text[:i], "@") {
-				return text // whoever wrote it meant something else (SOA06)
+				return text // not a valid RNAME; SOA06 reports it
 			}
 			return strings.ReplaceAll(text[:i], `\.`, ".") + "@" + text[i+1:]
 		}
@@ -154,7 +156,7 @@ func mailOf(rname dnsname.Name) string {
 	return text
 }
 
-// serialDate reads serials that are dates or seconds, as most are.
+// serialDate describes serials of the form YYYYMMDDnn, which are common.
 func serialDate(serial uint32) string {
 	if t, err := time.Parse("20060102", fmt.Sprint(serial/100)); err == nil && t.Year() > 1990 && t.Year() < 2100 {
 		return fmt.Sprintf("; change %d of %s, if it is a date", serial%100, t.Format("2006-01-02"))
@@ -162,6 +164,7 @@ func serialDate(serial uint32) string {
 	return ""
 }
 
+// negativeOf returns the negative TTL of the zone, or nil if it is not known.
 func negativeOf(f *explain.Facts) *Negative {
 	n := Negative{}
 	found := false
@@ -172,7 +175,8 @@ func negativeOf(f *explain.Facts) *Negative {
 		n.SOATTL, n.Minimum, found = max(n.SOATTL, d.TTL), max(n.Minimum, d.Minimum), true
 		n.Ranges = n.Ranges || d.Ranges == safeat.RangesNSEC
 	}
-	// The SOA of a denial has the smaller of the two as its TTL already (RFC 2308 §3): what is written in the zone tells more.
+	// In a denial, the TTL of the SOA record may already be the smaller value (RFC 2308 §3). The SOA record of the zone
+	// shows both.
 	if s := soaOf(f); s != nil && (!found || min(s.TTL, s.Minimum) == min(n.SOATTL, n.Minimum)) {
 		n.SOATTL, n.Minimum, found = s.TTL, s.Minimum, true
 	}
@@ -180,22 +184,25 @@ func negativeOf(f *explain.Facts) *Negative {
 		return nil
 	}
 	n.TTL = min(n.SOATTL, n.Minimum)
-	asked := "Resolvers were not asked here about names that do not exist."
+	asked := "This scan did not query resolvers for names that do not exist."
 	if forced(f) {
-		asked = "Resolvers were asked for this one all the same, and remember it now."
+		asked = "Resolvers were queried for this name anyway, and remember it now."
 	}
 	n.Words = []string{
-		fmt.Sprintf("If somebody asks for a name of %s before you make it, their resolver remembers \"does not exist\" for up to %s.", words.Name(f.Zone), words.Seconds(n.TTL)),
-		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not matter.", words.Seconds(n.SOATTL), words.Seconds(n.Minimum)),
-		"Make records first and share links then. " + asked,
+		fmt.Sprintf("If someone queries a name of %s before you create it, their resolver remembers \"does not exist\" "+
+			"for up to %s.", words.Name(f.Zone), words.Seconds(n.TTL)),
+		fmt.Sprintf("That is the smaller of the SOA's TTL (%s) and its minimum (%s). The TTL of the new record does not "+
+			"matter.", words.Seconds(n.SOATTL), words.Seconds(n.Minimum)),
+		"Create records first, and share links afterwards. " + asked,
 	}
 	if n.Ranges {
-		n.Words = append(n.Words, "The zone is signed with NSEC: one such answer can hide neighbouring names, too, even if nobody asked for them.")
+		n.Words = append(n.Words,
+			"The zone is signed with NSEC: one such answer can also hide neighbouring names that nobody queried.")
 	}
 	return &n
 }
 
-// forced reports whether resolvers were asked for what the authority does not have.
+// forced reports whether resolvers were queried for a name that the authority does not have.
 func forced(f *explain.Facts) bool {
 	has := func(o explain.Outcome) bool { return o.Result == iterate.Answer }
 	recursed := func(s explain.Sample) bool { return s.Recurse && s.Question.Name == f.Name }
@@ -203,14 +210,15 @@ func forced(f *explain.Facts) bool {
 	return !slices.ContainsFunc(f.Outcomes, has) && slices.ContainsFunc(f.Caches, asked)
 }
 
-// manners are the ways to differ in words.
-var manners = map[explain.Manner]string{explain.Divided: "the servers disagree", explain.Computed: "each server makes its own, of one version of the zone (ALIAS, or by place)",
-	explain.ByNetwork: "by place, on purpose", explain.Rotating: "in turn, on purpose"}
+// manners describes why answers differ.
+var manners = map[explain.Manner]string{explain.Divided: "the servers disagree",
+	explain.Computed:  "each server computes its own, with the same serial (ALIAS, or by client network)",
+	explain.ByNetwork: "by client network, on purpose", explain.Rotating: "in rotation, on purpose"}
 
 func differences(f *explain.Facts) (out []Difference) {
 	for _, d := range explain.Differences(f) {
 		if d.Question.Type == rr.TypeSOA {
-			continue // versions of a zone are with its nameservers
+			continue // the table of nameservers shows the serials
 		}
 		row := Difference{Question: words.Name(d.Question.Name) + " " + d.Question.Type.String(), Manner: manners[d.Manner]}
 		for _, g := range d.Groups {
@@ -228,20 +236,24 @@ func differences(f *explain.Facts) (out []Difference) {
 	return out
 }
 
-// outcomes are replies without records, in words.
-var outcomes = map[iterate.Class]string{iterate.NoData: "no such record", iterate.NXDomain: "does not exist", iterate.Timeout: "no reply", iterate.Unreachable: "no reply",
-	iterate.LameRefused: "refused", iterate.LameServfail: "failed (SERVFAIL)", iterate.LameNotAuth: "does not know the zone", iterate.Upward: "does not know the zone",
-	iterate.NoSOA: "denied without an SOA record", iterate.Unknown: "not found out"}
+// outcomes describes replies without records.
+var outcomes = map[iterate.Class]string{iterate.NoData: "no such record", iterate.NXDomain: "does not exist",
+	iterate.Timeout: "no reply", iterate.Unreachable: "no reply",
+	iterate.LameRefused: "refused", iterate.LameServfail: "failed (SERVFAIL)",
+	iterate.LameNotAuth: "does not know the zone", iterate.Upward: "does not know the zone",
+	iterate.NoSOA: "denied without an SOA record", iterate.Unknown: "not determined"}
 
 func outcome(c iterate.Class) string {
 	return cmp.Or(outcomes[c], string(c))
 }
 
 func answerText(sets []explain.Set) string {
-	return strings.Join(words.Each(sets, func(s explain.Set) string { return fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", ")) }), "; ")
+	return strings.Join(words.Each(sets, func(s explain.Set) string {
+		return fmt.Sprintf("%s %s", s.Type, strings.Join(s.Data, ", "))
+	}), "; ")
 }
 
-// serverName is a server as people know it: its name, and its address.
+// serverName returns the name and the address of a server.
 func serverName(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
 	i := slices.IndexFunc(f.Servers, func(s explain.Server) bool { return s.Zone == zone && s.Addr == addr })
 	if i < 0 {

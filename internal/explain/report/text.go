@@ -13,21 +13,22 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// TextOptions are how a report is written for people.
+// TextOptions controls the text output.
 type TextOptions struct {
 	Color bool
-	All   bool // checks that passed, too, and all evidence
-	Width int  // of lines; default 100
+	All   bool // also shows checks that passed, and all evidence
+	Width int  // width of lines; default 100
 }
 
-// page is a report on its way to a terminal.
+// page is the text output of a report, before it is written.
 type page struct {
 	bytes.Buffer
 	r *Report
 	TextOptions
 }
 
-// Text writes the report for people: the verdict in the first line, then what to do, then the evidence.
+// Text writes the report for people: the verdict in the first line, then what to do, then the findings and the
+// evidence.
 func (r *Report) Text(w io.Writer, o TextOptions) error {
 	if o.Width < 40 {
 		o.Width = 100
@@ -38,7 +39,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	p.findings("Problems", explain.Fail)
 	p.findings("Could not be checked", explain.NotKnown)
 	if o.All {
-		p.findings("In order", explain.Pass)
+		p.findings("Passed", explain.Pass)
 	}
 	p.negative()
 	if len(r.Outcomes) > 0 {
@@ -68,7 +69,7 @@ const (
 	faint  = "2"
 )
 
-var verdictColor = map[Verdict]string{Working: green, Soon: yellow, NotWorking: red, CannotTell: yellow}
+var verdictColor = map[Verdict]string{Working: green, Soon: yellow, NotWorking: red, Undecided: yellow}
 
 var severityColor = map[explain.Severity]string{explain.Critical: red, explain.Error: red, explain.Warning: yellow}
 
@@ -79,7 +80,8 @@ func (p *page) paint(color, s string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-// clean keeps what strangers wrote into records from steering the terminal.
+// clean replaces control and format characters. Records contain text of third parties, which must not control the
+// terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) {
@@ -93,11 +95,11 @@ func (p *page) line(color, s string) { fmt.Fprintln(p, p.paint(color, clean(s)))
 
 func (p *page) title(s string) { fmt.Fprintf(p, "\n%s\n", p.paint(bold, s)) }
 
-// wrap writes a paragraph, its lines behind indent and the first one behind head.
+// wrap writes a paragraph. The first line starts with head, and the others with indent.
 func (p *page) wrap(head, indent, s string) {
 	width := p.Width - len(indent)
 	if !strings.Contains(head, "\x1b") {
-		width = p.Width - len(head) // a head with colours is as wide as the indent
+		width = p.Width - len(head) // color codes have no width: a head with colors is as wide as the indent
 	}
 	text, lead := "", head
 	for _, word := range strings.Fields(clean(s)) {
@@ -135,7 +137,7 @@ func (p *page) part(title string, rows [][]string) {
 	}
 }
 
-// rowsOf are the rows of a table with one for each of a list.
+// rowsOf returns the rows of a table, one for each element of all.
 func rowsOf[T any](all []T, row func(T) []string) (out [][]string) {
 	for _, x := range all {
 		out = append(out, row(x))
@@ -150,14 +152,15 @@ func (p *page) steps() {
 	p.title("What to do")
 	for i, s := range p.r.Do {
 		if i == 3 && !p.All {
-			p.line(faint, fmt.Sprintf("  and %s for the problems below; --all shows what", words.Count(len(p.r.Do)-3, "more thing", "more things")))
+			p.line(faint, fmt.Sprintf("  and %s for the problems below; --all shows them",
+				words.Count(len(p.r.Do)-3, "more thing", "more things")))
 			return
 		}
 		p.wrap(fmt.Sprintf("  %d. ", i+1), "     ", s.words(p.r.At)+" ["+strings.Join(s.Findings, " ")+"]")
 	}
 }
 
-// words are what to do, who can, and when that is seen.
+// words says what to do, by which party, and when everyone sees it.
 func (s Step) words(now time.Time) string {
 	text := s.Text
 	if s.Actor == explain.Nobody {
@@ -174,10 +177,11 @@ func (s Step) words(now time.Time) string {
 func (p *page) findings(title string, status explain.Status) {
 	if status == explain.NotKnown && p.r.failed(intercepted) != nil && !p.All {
 		p.title(title)
-		p.line(faint, "  all that is asked by DNS, as somebody on the way answers in place of the servers; see VAN01")
+		p.line(faint, "  all checks that use DNS, because a device on the network path answers instead of the servers; "+
+			"see VAN01")
 		return
 	}
-	first := true
+	first := true // the title is written only if a finding follows
 	for _, f := range p.r.Findings {
 		if f.Status != status || status == explain.Fail && f.Severity == explain.Info && !p.All {
 			continue

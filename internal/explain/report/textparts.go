@@ -21,18 +21,22 @@ func (p *page) negative() {
 	}
 }
 
-// answerRows are the aliases and what is at their end: name, record, TTL, zone, and how many servers have it.
+// answerRows returns a row for each alias and for each set at the end: name, record, TTL, zone, and the number of
+// servers that have it.
 func answerRows(r *Report) (rows [][]string) {
 	for _, h := range r.Chain {
 		agree := fmt.Sprintf("%d of %s", h.Agree, words.Count(h.Servers, "server", "servers"))
-		rows = append(rows, []string{words.Name(h.From), h.Type + " " + words.Name(h.To), "TTL " + words.Seconds(h.TTL), "zone " + words.Name(h.Zone), agree})
+		rows = append(rows, []string{words.Name(h.From), h.Type + " " + words.Name(h.To), "TTL " + words.Seconds(h.TTL),
+			"zone " + words.Name(h.Zone), agree})
 	}
 	for _, o := range r.Outcomes {
 		if len(o.Sets) == 0 {
-			rows = append(rows, []string{words.Name(o.End), o.Type.String() + ": " + outcome(o.Result), "", "zone " + words.Name(o.Zone)})
+			rows = append(rows, []string{words.Name(o.End), o.Type.String() + ": " + outcome(o.Result), "",
+				"zone " + words.Name(o.Zone)})
 		}
 		for _, s := range o.Sets {
-			rows = append(rows, []string{words.Name(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "), "TTL " + words.Seconds(s.TTL), "zone " + words.Name(o.Zone)})
+			rows = append(rows, []string{words.Name(s.Name), s.Type.String() + " " + strings.Join(s.Data, ", "),
+				"TTL " + words.Seconds(s.TTL), "zone " + words.Name(o.Zone)})
 		}
 	}
 	return rows
@@ -60,17 +64,18 @@ func (p *page) caches() {
 	}
 	p.table(rows)
 	if n, at := cachesSeen(p.r); n > 0 {
-		p.wrap("  ", "  ", fmt.Sprintf("Seen from here were at least %s behind %s; one address can stand for many more.", words.Count(n, "cache", "caches"), words.Count(at, "address", "addresses")))
+		p.wrap("  ", "  ", fmt.Sprintf("At least %s answered behind %s; an address can have many more.",
+			words.Count(n, "cache", "caches"), words.Count(at, "address", "addresses")))
 	}
 	if s := p.r.Safe; s != nil {
-		p.wrap("  ", "  ", s.Summary+restsOn(s))
+		p.wrap("  ", "  ", s.Summary+basis(s))
 		for _, n := range s.NotCovered {
 			p.line(faint, "  not covered: "+n)
 		}
 	}
 }
 
-// until is when the resolver gives up an older answer, in words; empty if it has none.
+// until returns when the resolver drops its older answer, or "" if it has none.
 func (c CacheLine) until(now time.Time) string {
 	if c.Until.IsZero() {
 		return ""
@@ -78,7 +83,7 @@ func (c CacheLine) until(now time.Time) string {
 	return words.Moment(c.Until, now)
 }
 
-// remark is the answer, and what there is to say about it.
+// remark returns the answer with its explanation.
 func (c CacheLine) remark() string {
 	text := c.Answer
 	if c.Why != "" {
@@ -90,7 +95,7 @@ func (c CacheLine) remark() string {
 	return text
 }
 
-// cachesSeen is how many caches answered at least, and at how many addresses.
+// cachesSeen returns the least number of caches that answered, and the number of their addresses.
 func cachesSeen(r *Report) (caches, addresses int) {
 	for _, c := range r.Caches {
 		if c.Caches > 0 {
@@ -104,7 +109,7 @@ func (p *page) plan() {
 	if p.r.Plan == nil {
 		return
 	}
-	p.title("To change it without anybody noticing")
+	p.title("How to change it without an interruption")
 	p.wrap("  ", "  ", p.r.Plan.Summary)
 	for _, s := range p.r.Plan.Steps {
 		text := s.Text
@@ -127,7 +132,7 @@ func (p *page) delegation() {
 	fmt.Fprintf(p, "  TTL of the NS records: %s at the parent, %s in the zone\n", d.nsTTL(0), d.nsTTL(1))
 }
 
-// nsTTL is the TTL of the NS records at the parent or in the zone, if they were read there.
+// nsTTL returns the TTL of the NS records at the parent (0) or in the zone (1), if they were read.
 func (d *Delegation) nsTTL(i int) string {
 	read := func(s Nameserver) bool { return [2]explain.Fact{s.Parent, s.Child}[i] != explain.Unknown }
 	if !slices.ContainsFunc(d.Servers, read) {
@@ -136,15 +141,15 @@ func (d *Delegation) nsTTL(i int) string {
 	return words.Seconds(d.NSTTL[i])
 }
 
-// planned are the nameservers that are to come.
+// planned writes the planned nameservers.
 func (p *page) planned() {
 	if len(p.r.Planned) > 0 {
-		p.title("Nameservers to come")
+		p.title("Planned nameservers")
 		p.nameservers(p.r.Planned)
 	}
 }
 
-// nameservers writes who names them, and what is at each of their addresses.
+// nameservers writes where each nameserver is listed, and the state of each of its addresses.
 func (p *page) nameservers(all []Nameserver) {
 	rows := [][]string{{"NAME", "REGISTRY", "PARENT", "CHILD", "ADDRESS", "STATE", "SERIAL", "TIME"}}
 	for _, s := range all {
@@ -179,11 +184,13 @@ func (p *page) registration() {
 	}
 }
 
-// rows are what is known of a registration, but for its statuses.
+// rows returns the facts of a registration, except its statuses.
 func (r *Registration) rows() [][]string {
 	rows := [][]string{{"state", strings.TrimSpace(r.State + " " + r.Problem)}}
 	if !r.Owner.IsZero() {
-		rows = append(rows, []string{"whose", fmt.Sprintf("names below %s are given to others: %s is of whoever was given it", words.Name(r.Owner.Parent()), words.Name(r.Owner))})
+		rows = append(rows, []string{"whose",
+			fmt.Sprintf("names below %s belong to different customers: %s belongs to one of them", words.Name(r.Owner.Parent()),
+				words.Name(r.Owner))})
 	}
 	if r.Registrar != "" {
 		rows = append(rows, []string{"registrar", r.Registrar})
@@ -207,13 +214,14 @@ func (r *Registration) rows() [][]string {
 func (p *page) foot() {
 	r := p.r
 	fmt.Fprintln(p)
-	text := fmt.Sprintf("%s in %s; %s passed, %s could not be made.", words.Count(r.Queries, "query", "queries"), words.Length(r.Took),
+	text := fmt.Sprintf("%s in %s; %s passed, %s could not be run.", words.Count(r.Queries, "query", "queries"),
+		words.Length(r.Took),
 		words.Count(r.Counts.Passed, "check", "checks"), words.Count(r.Counts.Unknown, "check", "checks"))
 	if len(r.Unfinished) > 0 {
 		text += " Not complete: " + strings.Join(r.Unfinished, ", ") + "."
 	}
 	for _, family := range r.NoRoute {
-		text += fmt.Sprintf(" Not asked over %s: this machine has no route.", family)
+		text += fmt.Sprintf(" No queries over %s: this machine has no route.", family)
 	}
 	p.line(faint, text)
 }

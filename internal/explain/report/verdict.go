@@ -9,36 +9,36 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// passing are the checks whose failure time alone mends: the authority is right, and caches are late. A resolver that cannot reach
-// the servers (TTL08) is none: nobody knows when it can.
-var passing = []string{"TTL02", "TTL03", "TTL11"}
+// temporary are the checks whose failure ends by itself: the authority is right, and caches are late. TTL08 is not one
+// of them: nobody knows when that resolver can reach the servers again.
+var temporary = []string{"TTL02", "TTL03", "TTL11"}
 
-// intercepted is the check that fails when somebody on the way answers in place of the servers.
+// intercepted is the check that fails when a device on the network path answers instead of the servers.
 const intercepted = "VAN01"
 
-// vital are the checks without which nobody can say that a name works.
+// vital are the checks that must not be unknown for the verdict that a name works.
 var vital = map[explain.Kind][]string{
 	explain.Scan:    {"DEL01", "DEL04"},
 	explain.Analyze: {"DEL04", "NAM01"},
 	explain.Compare: {"NAM01", "VAN04"},
 }
 
-// judge finds the verdict and its sentence.
+// judge sets the verdict and its sentence. A critical finding decides first, even if other checks are unknown.
 func (r *Report) judge() {
 	worst := r.worst()
 	switch {
 	case worst != nil && worst.Severity == explain.Critical:
 		r.Verdict, r.Summary = NotWorking, "Not working: "+worst.Words
 	case r.blind() != "":
-		r.Verdict, r.Summary = CannotTell, "Could not tell: "+r.blind()
-	case r.failed(passing...) != nil: // there are caches that do not know yet
+		r.Verdict, r.Summary = Undecided, "No verdict: "+r.blind()
+	case r.failed(temporary...) != nil: // some caches still hold an older answer
 		r.Verdict, r.Summary = Soon, r.lateWords()
 	default:
 		r.Verdict, r.Summary = Working, r.workingWords(worst)
 	}
 }
 
-// first is the first finding of some kind, which is the worst, as they are sorted; nil if there is none.
+// first returns the first finding for which is returns true, or nil. Findings are sorted, so it is the worst one.
 func (r *Report) first(is func(explain.Finding) bool) *explain.Finding {
 	i := slices.IndexFunc(r.Findings, is)
 	if i < 0 {
@@ -47,12 +47,12 @@ func (r *Report) first(is func(explain.Finding) bool) *explain.Finding {
 	return &r.Findings[i]
 }
 
-// worst is the worst finding that does not pass by itself.
+// worst returns the worst finding that does not end by itself, or nil.
 func (r *Report) worst() *explain.Finding {
-	return r.first(func(f explain.Finding) bool { return f.Status == explain.Fail && !slices.Contains(passing, f.ID) })
+	return r.first(func(f explain.Finding) bool { return f.Status == explain.Fail && !slices.Contains(temporary, f.ID) })
 }
 
-// blind says what is not known that would have to be; empty if there is nothing.
+// blind returns the sentence about a missing fact that prevents a verdict, or "".
 func (r *Report) blind() string {
 	if x := r.failed(intercepted); x != nil {
 		return x.Words
@@ -65,16 +65,17 @@ func (r *Report) blind() string {
 	return ""
 }
 
-// failed is the worst finding of some checks that failed; nil if none did.
+// failed returns the worst failure of these checks, or nil.
 func (r *Report) failed(ids ...string) *explain.Finding {
 	return r.first(func(f explain.Finding) bool { return f.Status == explain.Fail && slices.Contains(ids, f.ID) })
 }
 
+// lateWords returns the summary for the verdict Soon.
 func (r *Report) lateWords() string {
 	asked, late := 0, 0
 	for _, c := range r.Caches {
 		switch {
-		case c.NoVote:
+		case c.NoVote: // neither late nor current: its answers prove nothing
 		case c.State == safeat.Old, c.State == safeat.Negative, c.State == safeat.Stale:
 			late++
 			asked++
@@ -82,35 +83,39 @@ func (r *Report) lateWords() string {
 			asked++
 		}
 	}
-	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late, words.Count(asked, "resolver", "resolvers"), words.Verb(late, "has", "have"))
+	text := fmt.Sprintf("Working soon: %s is set up, but %d of %s still %s an older answer.", words.Name(r.Target), late,
+		words.Count(asked, "resolver", "resolvers"), words.Verb(late, "has", "have"))
 	switch {
 	case r.SafeAt.IsZero():
 	case r.Safe != nil && r.Safe.Verdict == safeat.Undetermined:
-		text += " When everyone sees the new one cannot be told."
+		text += " It is not known when everyone sees the new one."
 	default:
 		text += " Everyone sees the new one by " + words.Moment(r.SafeAt, r.At) + "."
 		if r.Assumed {
-			text += " That rests on assumptions; it is not later than " + words.Moment(r.AtLatest, r.At) + "."
+			text += " This is based on assumptions; the latest time is " + words.Moment(r.AtLatest, r.At) + "."
 		}
 	}
 	return text
 }
 
+// workingWords returns the summary for the verdict Working. It names the worst problem, if there is one.
 func (r *Report) workingWords(worst *explain.Finding) string {
 	said := map[explain.Kind]string{explain.Scan: r.scannedWords(), explain.Analyze: "resolves",
-		explain.Compare: "is the same at the resolvers that answered as at its authority"}
-	if r.failed("VAN02") != nil { // there are resolvers that filter the name
-		said[explain.Compare] = "is the same at the resolvers that do not filter it as at its authority"
+		explain.Compare: "has the same answer at its authority and at all resolvers that answered"}
+	if r.failed("VAN02") != nil { // some resolvers filter the name
+		said[explain.Compare] = "has the same answer at its authority and at all resolvers that do not filter it"
 	}
 	text := fmt.Sprintf("Working: %s %s", words.Name(r.Target), said[r.Kind])
 	if worst != nil && worst.Severity.AtLeast(explain.Warning) {
 		return text + ". Worst problem: " + worst.Words
 	}
-	// With a problem, the findings tell how far this is so.
-	return text + map[explain.Kind]string{explain.Scan: ", and its servers answer", explain.Analyze: ", and its servers agree"}[r.Kind] + "."
+	// With a problem, the findings may contradict this part.
+	return text + map[explain.Kind]string{explain.Scan: ", and its servers answer",
+		explain.Analyze: ", and its servers agree"}[r.Kind] + "."
 }
 
-// scannedWords say what a scan found in order. Only the domain is registered, and not a name in it; and nobody registers a suffix.
+// scannedWords returns what a scan confirmed. Only the domain is registered, not a name below it, and a public suffix
+// is not registered.
 func (r *Report) scannedWords() string {
 	switch {
 	case r.Target.IsRoot():
@@ -123,7 +128,8 @@ func (r *Report) scannedWords() string {
 	return "is registered and delegated"
 }
 
-// Exit is the exit code of a command that shows the report: 0 all is well, 1 a warning, 2 an error, 3 could not tell.
+// Exit returns the exit code of a command that shows the report: 0 for no problems, 1 for a warning, 2 for an error, 3
+// for no verdict.
 func (r *Report) Exit(failOn explain.Severity) int {
 	code := 0
 	for _, f := range r.Findings {
@@ -140,7 +146,7 @@ func (r *Report) Exit(failOn explain.Severity) int {
 	switch r.Verdict {
 	case NotWorking:
 		return 2
-	case CannotTell:
+	case Undecided:
 		return 3
 	case Soon:
 		return max(code, 1)
