@@ -115,6 +115,7 @@ func disagreeing(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
+// question returns the name and type of a question.
 func question(q iterate.Question) string {
 	return fmt.Sprintf("%s %s", text(q.Name), q.Type)
 }
@@ -228,6 +229,7 @@ func sameFamilies(f *explain.Facts) []explain.Finding {
 	want4, is4 := expected(f, rr.TypeA)
 	want6, is6 := expected(f, rr.TypeAAAA)
 	switch {
+	// Without expected addresses, an earlier scan shows what changed.
 	case !is4 && !is6:
 		return leftBehind(f, a, aaaa)
 	case !known4 || !known6:
@@ -255,6 +257,7 @@ func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 	return out, ok
 }
 
+// sameAddrs reports whether a and b have the same elements, in any order.
 func sameAddrs(a, b []netip.Addr) bool { return len(without(a, b))+len(without(b, a)) == 0 }
 
 // leftBehind returns a finding if the AAAA records stayed the same when the A records changed since an earlier scan.
@@ -325,6 +328,7 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 	for _, p := range fields[2:] {
 		key, value, _ := strings.Cut(p, "=")
 		t := map[string]rr.Type{"ipv4hint": rr.TypeA, "ipv6hint": rr.TypeAAAA}[key]
+		// Hints are for the target. If that is another name, its addresses are not known here.
 		if t == 0 || target != "." && target != s.Name.String() {
 			continue
 		}

@@ -17,6 +17,7 @@ func cache(c explain.Assessment) string {
 	return fmt.Sprintf("%s (%s)", cmp.Or(c.Operator, c.ID, "the resolver"), c.Addr)
 }
 
+// caches lists resolvers.
 func caches(all []explain.Assessment) string { return words.Some(words.Each(all, cache)) }
 
 // in reports whether an answer of a resolver has one of the states. Queries with validation disabled (CD) do not count:
@@ -184,6 +185,7 @@ func consistent(f *explain.Facts) []explain.Finding {
 	var out []explain.Finding
 	for _, c := range voting(f) {
 		several = several || len(c.Samples) > 1
+		// Different states at one address show several caches.
 		states := only([]safeat.State{safeat.Current, safeat.Old, safeat.Negative}, func(s safeat.State) bool {
 			return in(c, s)
 		})

@@ -176,11 +176,13 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		switch {
 		case len(gone)+len(extra) == 0 && len(z.ChildNS) == 1:
 			return pass(zone, "%s and %s itself both list %s.", above, zone, words.Some(texts(parent)))
+		// No server in common: resolvers that use one list never see the servers of the other.
 		case len(extra) == len(parent):
 			x = fail(explain.Error, explain.Registrar, zone,
 				"%s lists %s for %s, but %s itself lists %s: the lists share no server, so some users get the answers of one set "+
 					"and some those of the other.",
 				above, words.Some(texts(parent)), zone, zone, words.Some(texts(child)))
+		// All servers together list the same, but one of them has another list.
 		case len(gone)+len(extra) == 0:
 			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone,
 				nsSets(f, z.Name, z.ChildNS, "lists", "list"))
@@ -236,6 +238,7 @@ func parentsAgree(f *explain.Facts) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
 		switch len(z.ParentNS) {
 		case 0:
+			// A zone on the servers of its parent has no referral.
 			if z.Hidden || z.Name.IsRoot() {
 				return nil
 			}

@@ -18,7 +18,7 @@ const page = "../../../docs/checks.md"
 
 const intro = `# Checks
 
-What ` + "`nameplane scan`, `nameplane analyze` and `nameplane compare`" + ` run these checks.
+` + "`nameplane scan`, `nameplane analyze` and `nameplane compare`" + ` run these checks.
 ` + "`nameplane checks ID`" + ` prints the same texts.
 This page is generated from them by ` + "`go test ./internal/explain/check -update`" + `.
 

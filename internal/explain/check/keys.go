@@ -17,6 +17,7 @@ var outdated = map[uint8]string{1: "RSA/MD5", 3: "DSA/SHA-1", 5: "RSA/SHA-1", 6:
 
 var outdatedDigests = map[uint8]string{0: "none", 1: "SHA-1", 3: "GOST"}
 
+// isRSA reports whether an algorithm is RSA. Only RSA keys have a length that can be too short.
 func isRSA(algorithm uint8) bool { return slices.Contains([]uint8{1, 5, 7, 8, 10}, algorithm) }
 
 // algorithms is check SEC05: Keys and digests use current algorithms.
@@ -197,6 +198,7 @@ func planDS(f *explain.Facts) []explain.Finding {
 	now, _ := iterate.Join(z.ParentNS)
 	s, ok := securedZone(f, f.Zone)
 	switch {
+	// Nameservers that are listed already have the keys.
 	case len(without(f.PlanNS, now)) == 0:
 		return pass(zone, "No new nameserver is planned for %s.", zone)
 	case !ok || len(s.DS) == 0 && s.Cause != secure.NoDS:

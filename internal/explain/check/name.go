@@ -52,6 +52,7 @@ func nameExists(f *explain.Facts) []explain.Finding {
 	}
 	denied := func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }
 	switch {
+	// A name with an alias or with records of any type exists.
 	case len(f.Chain) > 0 || slices.ContainsFunc(f.Outcomes, exists):
 		return pass(name, "%s exists.", name)
 	case slices.ContainsFunc(f.Answers, func(a explain.Answer) bool {
@@ -342,6 +343,7 @@ func targetRegistered(f *explain.Facts) []explain.Finding {
 		parent, evidence := denied(f, h.Domain)
 		r, ok := registrationOf(f, h.Domain)
 		switch {
+		// A delegated domain is registered, whatever the registry says.
 		case f.ZoneAt(h.Domain) != nil || ok && r.State == registry.Registered:
 			all = append(all, pass(domain, "%s, which %s leads to, is registered.", domain, text(f.Name))...)
 		case ok && r.State == registry.Free && !parent.IsZero():

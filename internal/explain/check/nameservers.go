@@ -181,6 +181,7 @@ func nsResolve(f *explain.Facts) []explain.Finding {
 			case err == nil:
 				x.Words = fmt.Sprintf("%s is listed as a nameserver of %s: this is an address, but it must be a name.", ns, zone)
 				x.Fix = "Enter the name of the nameserver, and put its address into the record of that name."
+			// A missing final dot has its own fix.
 			case slip:
 				short := strings.TrimSuffix(meant.String(), ".")
 				x.Words = fmt.Sprintf("%s is listed as a nameserver of %s and does not exist: %s was appended to %s.", ns, zone,

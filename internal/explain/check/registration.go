@@ -194,6 +194,7 @@ func notMoving(f *explain.Facts) []explain.Finding {
 		case !moved.IsZero() && f.At.Sub(moved) < recentTransfer && !moved.After(f.At):
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s was transferred to its registrar%s on %s, %s ago.",
 				domain, naming(", %s,", r.Registrar.Name), words.Day(moved), words.Length(f.At.Sub(moved)))}
+		// Some registries publish no transfer dates: an earlier scan shows the change.
 		case i >= 0 && r.Registrar.Name != "" && f.Past[i].Registrar != r.Registrar.Name:
 			p := f.Past[i]
 			return []explain.Finding{fail("", explain.Registrar, domain, "%s is registered at %s; on %s it was registered at %s",
@@ -292,6 +293,7 @@ func registryDS(f *explain.Facts) []explain.Finding {
 	})
 }
 
+// dsTexts returns DS records in a fixed order, so that two sets can be compared as text.
 func dsTexts(all []secure.DS) []string {
 	out := words.Each(all, func(d secure.DS) string { return dsText(d.KeyTag, d.Algorithm, d.DigestType, d.Digest) })
 	slices.Sort(out)

@@ -49,6 +49,7 @@ func listed(f *explain.Facts, zone dnsname.Name) []explain.Server {
 	})
 }
 
+// sorted returns the names in canonical order, without repetitions.
 func sorted(names []dnsname.Name) []dnsname.Name {
 	return slices.Compact(slices.SortedFunc(slices.Values(names), dnsname.Name.Compare))
 }

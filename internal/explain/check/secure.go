@@ -47,6 +47,7 @@ func dsVisible(f *explain.Facts, z secure.Zone) time.Time {
 	return after(f, replaced(f, z.Name, rr.TypeDS, safeat.DS, ttl))
 }
 
+// tags returns the key tags of a zone.
 func tags(z secure.Zone) []string {
 	return words.Each(z.Keys, func(k secure.Key) string { return fmt.Sprint(k.KeyTag) })
 }
@@ -158,6 +159,7 @@ type rejected struct {
 	severity explain.Severity
 }
 
+// add adds a set. The worst severity of all sets counts.
 func (r *rejected) add(set string, from []netip.Addr, severity explain.Severity) {
 	if !slices.Contains(r.sets, set) {
 		r.sets = append(r.sets, set)
@@ -197,6 +199,7 @@ func rejectedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*rejected {
 	return out
 }
 
+// badSignatures returns one finding for each cause, not for each set: a signer that stopped breaks all sets at once.
 func badSignatures(f *explain.Facts, z secure.Zone, zone string) (out []explain.Finding) {
 	total := map[string]bool{}
 	for _, s := range z.Signatures {

@@ -25,6 +25,7 @@ type tally struct {
 	good, lame, down, unasked, other int // other: cannot be reached from here, or the reply decides nothing
 }
 
+// tallyOf counts the servers of a zone. A server that replies without an SOA record still knows the zone.
 func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
 	t.all = listed(f, zone)
 	for _, s := range t.all {
@@ -84,6 +85,7 @@ func authoritative(f *explain.Facts) []explain.Finding {
 	})
 }
 
+// everyOne returns "The one server" or "All 3 servers".
 func everyOne(n int) string {
 	if n == 1 {
 		return "The one server"

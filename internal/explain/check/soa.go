@@ -57,6 +57,7 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 		return pass(zone, "%s", words)
 	}
 	x := fail(explain.Warning, explain.DNSHost, zone, "%s", words)
+	// RFC 2308 §5: values above one day have been found to be problematic.
 	if neg > 86400 {
 		x.Severity = explain.Error
 	}
@@ -124,6 +125,7 @@ func sameSerial(f *explain.Facts) []explain.Finding {
 			return unknown(zone, "The serial of %s could not be read.", zone)
 		case n < 2:
 			return unknown(zone, "The serial of %s is known from only one server.", zone)
+		// Each primary has one serial, and they differ.
 		case len(serials) > 1:
 			return unknown(zone, "The servers of %s have versions %s, from %d primaries with independent serials: whether "+
 				"a server is behind is not known.", zone, words.Some(serials), len(newest))
@@ -224,6 +226,7 @@ func serialForward(f *explain.Facts) []explain.Finding {
 func timers(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		var wrong []string
+		// A retry that is not faster than the next refresh never happens.
 		if soa.Retry >= soa.Refresh {
 			wrong = append(wrong, fmt.Sprintf("retry (%s) is not below refresh (%s)", words.Seconds(soa.Retry),
 				words.Seconds(soa.Refresh)))

@@ -59,6 +59,7 @@ func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
 	var addrs []netip.Addr
 	var networks []netip.Prefix
 	for _, s := range listed(f, z.Name) {
+		// The internet routes no prefixes longer than /24 for IPv4 and /48 for IPv6.
 		bits := 48
 		if s.Addr.Unmap().Is4() {
 			bits = 24

@@ -29,6 +29,7 @@ func sets(f *explain.Facts) (out []explain.Set) {
 	return out
 }
 
+// setText returns the name and type of a set.
 func setText(s explain.Set) string { return fmt.Sprintf("%s %s", text(s.Name), s.Type) }
 
 // lowTTL is check TTL01: The TTL is an hour or less before a change.
@@ -146,6 +147,7 @@ func notTooLow(f *explain.Facts) []explain.Finding {
 	for _, s := range all {
 		if s.TTL < 30 {
 			actor := explain.DNSHost
+			// The TTL of an alias target belongs to its owner.
 			if s.Name != f.Name {
 				actor = explain.Target
 			}

@@ -106,6 +106,7 @@ func enough(f *explain.Facts) []explain.Finding {
 		}
 		return pass(name, "%d of %s gave a usable reply.", good, words.Count(all, "server", "servers"))
 	}
+	// A comparison needs answers of resolvers, not of servers.
 	asked, answered := 0, 0
 	for _, c := range explain.Assess(f) {
 		if c.NotAsked != "" {

@@ -16,10 +16,12 @@ func fail(severity explain.Severity, actor explain.Actor, subject, format string
 		Words: fmt.Sprintf(format, args...)}
 }
 
+// pass returns a finding that the check passed.
 func pass(subject, format string, args ...any) []explain.Finding {
 	return []explain.Finding{{Status: explain.Pass, Subject: subject, Words: fmt.Sprintf(format, args...)}}
 }
 
+// unknown returns a finding that the check could not be made. It has no fix, because nothing is known to be wrong.
 func unknown(subject, format string, args ...any) []explain.Finding {
 	return []explain.Finding{{Status: explain.NotKnown, Subject: subject, Words: fmt.Sprintf(format, args...)}}
 }
@@ -45,6 +47,7 @@ func serverAt(f *explain.Facts, zone dnsname.Name, addr netip.Addr) string {
 	return addr.String()
 }
 
+// servers returns the names of several addresses, as serverAt does.
 func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) []string {
 	return words.Each(addrs, func(a netip.Addr) string { return serverAt(f, zone, a) })
 }

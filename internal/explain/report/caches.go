@@ -41,6 +41,7 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 		}
 		out = append(out, l)
 	}
+	// Stable: resolvers with the same state keep the order of the list.
 	slices.SortStableFunc(out, func(a, b CacheLine) int {
 		return cmp.Compare(slices.Index(byInterest, a.State), slices.Index(byInterest, b.State))
 	})

@@ -51,6 +51,7 @@ func (r *Report) Calendar(w io.Writer) error {
 // calendar collects the lines of a calendar.
 type calendar struct{ strings.Builder }
 
+// event writes the nth step of a kind. Waiting needs no reminder, so it gets no alarm.
 func (c *calendar) event(r *Report, s safeat.Step, n int) {
 	end := s.At.Add(stepLength)
 	if s.Do == safeat.Wait {
@@ -95,6 +96,7 @@ func utc(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 // escaper escapes TEXT values (RFC 5545 §3.3.11).
 var escaper = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\n", `\n`)
 
+// escape cleans each line separately, because clean replaces line breaks.
 func escape(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

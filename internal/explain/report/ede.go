@@ -42,6 +42,8 @@ var edeTexts = map[uint16]string{
 	30: "it does not accept this query type",
 }
 
+// edeText returns the description and the number of an extended error. It quotes the text of the resolver, which is not
+// trusted.
 func edeText(e iterate.EDE) string {
 	text := fmt.Sprintf("%s (extended error %d)", cmp.Or(edeTexts[e.Code], "an unassigned error code"), e.Code)
 	if e.Text != "" {

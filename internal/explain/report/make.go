@@ -52,6 +52,8 @@ func (r *Report) timing(f *explain.Facts) {
 	}
 }
 
+// count counts the findings by result. Failures of all severities count separately, because only some of them are
+// problems.
 func (r *Report) count() {
 	r.Counts.Failed = map[explain.Severity]int{}
 	for _, f := range r.Findings {
@@ -122,6 +124,7 @@ func (r *Report) evidence(f *explain.Facts) {
 	}
 }
 
+// exchangeID returns the ID of an exchange, as findings and evidence show it.
 func exchangeID(i int) string { return fmt.Sprintf("q%d", i) }
 
 // dig returns the command that repeats an exchange. For a resolver, the sample has the flags of the query. An authority

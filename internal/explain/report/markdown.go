@@ -14,6 +14,7 @@ import (
 var escapeMarkdown = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]",
 	"\\]", "<", "&lt;", ">", "&gt;", "#", "\\#", "!", "\\!", "~", "\\~")
 
+// md returns text of third parties as safe Markdown.
 func md(s string) string { return escapeMarkdown.Replace(clean(s)) }
 
 // document is the Markdown output of a report, before it is written.
@@ -70,6 +71,7 @@ func (d *document) steps() {
 	}
 }
 
+// findings writes failures and unknown results. Passed checks are only counted: a ticket needs the problems.
 func (d *document) findings() {
 	var rows [][]string
 	for _, f := range d.r.Findings {
@@ -88,6 +90,7 @@ func (d *document) negative() {
 	}
 }
 
+// answer writes the aliases and records, and the questions to which servers give different answers.
 func (d *document) answer() {
 	var rows [][]string
 	for _, row := range answerRows(d.r) {
@@ -135,6 +138,7 @@ func (d *document) delegation() {
 	d.nameservers("Planned nameservers", d.r.Planned)
 }
 
+// nameservers writes one row for each nameserver, with all of its addresses in one cell.
 func (d *document) nameservers(title string, all []Nameserver) {
 	rows := rowsOf(all, func(s Nameserver) []string {
 		addrs := words.Each(s.Addrs, func(a ServerLine) string { return strings.TrimSpace(a.Addr + " " + a.State) })

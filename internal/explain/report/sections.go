@@ -76,6 +76,7 @@ func member(set []dnsname.Name, name dnsname.Name) explain.Fact {
 	return explain.No
 }
 
+// serverLine describes one address of a nameserver. An address that was not queried says so, and why.
 func serverLine(f *explain.Facts, s explain.Server) ServerLine {
 	l := ServerLine{Addr: s.Addr.String(), RTT: s.RTT, State: string(s.Class)}
 	switch {
@@ -122,6 +123,8 @@ func soaOf(f *explain.Facts) *explain.SOA {
 	return best
 }
 
+// soaLines explains each field of the SOA record, because users meet these numbers in DNS panels without an
+// explanation.
 func soaLines(f *explain.Facts) []Line {
 	s := soaOf(f)
 	if s == nil {
@@ -215,6 +218,7 @@ var manners = map[explain.Manner]string{explain.Divided: "the servers disagree",
 	explain.Computed:  "each server computes its own, with the same serial (ALIAS, or by client network)",
 	explain.ByNetwork: "by client network, on purpose", explain.Rotating: "in rotation, on purpose"}
 
+// differences returns the questions to which servers give different answers, with the names of the servers.
 func differences(f *explain.Facts) (out []Difference) {
 	for _, d := range explain.Differences(f) {
 		if d.Question.Type == rr.TypeSOA {
@@ -243,6 +247,7 @@ var outcomes = map[iterate.Class]string{iterate.NoData: "no such record", iterat
 	iterate.LameNotAuth: "does not know the zone", iterate.Upward: "does not know the zone",
 	iterate.NoSOA: "denied without an SOA record", iterate.Unknown: "not determined"}
 
+// outcome describes a reply without records, or returns its class if it has no description.
 func outcome(c iterate.Class) string {
 	return cmp.Or(outcomes[c], string(c))
 }

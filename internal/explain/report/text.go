@@ -73,6 +73,7 @@ var verdictColor = map[Verdict]string{Working: green, Soon: yellow, NotWorking: 
 
 var severityColor = map[explain.Severity]string{explain.Critical: red, explain.Error: red, explain.Warning: yellow}
 
+// paint adds a color, unless the output is not a terminal or colors are off.
 func (p *page) paint(color, s string) string {
 	if !p.Color || color == "" || s == "" {
 		return s
@@ -91,6 +92,7 @@ func clean(s string) string {
 	}, s)
 }
 
+// line writes one line. It cleans the text before it adds color codes, which clean would remove.
 func (p *page) line(color, s string) { fmt.Fprintln(p, p.paint(color, clean(s))) }
 
 func (p *page) title(s string) { fmt.Fprintf(p, "\n%s\n", p.paint(bold, s)) }
@@ -145,6 +147,7 @@ func rowsOf[T any](all []T, row func(T) []string) (out [][]string) {
 	return out
 }
 
+// steps writes the first three steps: findings are sorted, so these matter most. With All it writes every step.
 func (p *page) steps() {
 	if len(p.r.Do) == 0 {
 		return
@@ -174,6 +177,8 @@ func (s Step) words(now time.Time) string {
 	return text
 }
 
+// findings writes the findings of one status. If the network intercepts DNS, nearly all checks are unknown for the same
+// reason, which is written once.
 func (p *page) findings(title string, status explain.Status) {
 	if status == explain.NotKnown && p.r.failed(intercepted) != nil && !p.All {
 		p.title(title)

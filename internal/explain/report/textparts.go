@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
+// negative explains the negative TTL, because users often query a new name too early.
 func (p *page) negative() {
 	n := p.r.Negative
 	if n == nil {
@@ -30,6 +31,7 @@ func answerRows(r *Report) (rows [][]string) {
 			"zone " + words.Name(h.Zone), agree})
 	}
 	for _, o := range r.Outcomes {
+		// A type without records is a result too.
 		if len(o.Sets) == 0 {
 			rows = append(rows, []string{words.Name(o.End), o.Type.String() + ": " + outcome(o.Result), "",
 				"zone " + words.Name(o.Zone)})
@@ -53,6 +55,7 @@ func (p *page) differences() {
 	p.part("Where answers differ", rows)
 }
 
+// caches writes the state of each resolver, and what the computed time does not cover.
 func (p *page) caches() {
 	if len(p.r.Caches) == 0 {
 		return
@@ -105,6 +108,7 @@ func cachesSeen(r *Report) (caches, addresses int) {
 	return caches, addresses
 }
 
+// plan writes the steps of a change, each with its time and the reason for it.
 func (p *page) plan() {
 	if p.r.Plan == nil {
 		return
@@ -122,6 +126,7 @@ func (p *page) plan() {
 
 var marks = map[explain.Fact]string{explain.Yes: "yes", explain.No: "NO", explain.Unknown: "?", explain.Unasked: "-"}
 
+// delegation writes the nameservers with the TTLs of both NS sets, because resolvers may use either set.
 func (p *page) delegation() {
 	d := p.r.Delegation
 	if d == nil {
@@ -211,6 +216,7 @@ func (r *Registration) rows() [][]string {
 	return rows
 }
 
+// foot writes the number of queries, and the limits that make the report incomplete.
 func (p *page) foot() {
 	r := p.r
 	fmt.Fprintln(p)

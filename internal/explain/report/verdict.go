@@ -143,6 +143,7 @@ func (r *Report) Exit(failOn explain.Severity) int {
 			code = 1
 		}
 	}
+	// The verdict can be worse than any single finding: unknown results have no severity.
 	switch r.Verdict {
 	case NotWorking:
 		return 2
