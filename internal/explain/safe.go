@@ -133,12 +133,13 @@ func answered(f *Facts) time.Time {
 
 // versions returns the older versions of a set that earlier scans saw, and since when the set has been unchanged. Each
 // version may have lasted until the scan that first saw the next one. Answers that rotate by design are not older
-// versions.
+// versions. A change that happens during a scan resembles rotation: one server gives the old and then the new data. It
+// counts as a change if the scans before saw no rotation.
 func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string) (out []safeat.Version,
 	since time.Time) {
 	until := answered(f)
 	since = until
-	rotating, now := rotatesAt(f, name, t), t
+	rotating, now := rotatesAt(f, name, t) && !steady(f.Past, name, t), t
 	for _, p := range f.Past {
 		if p.Name != f.Name {
 			continue
@@ -167,6 +168,17 @@ func versions(f *Facts, name dnsname.Name, t rr.Type, ttl uint32, data []string)
 		}
 	}
 	return out, since
+}
+
+// steady reports whether the two latest scans that saw a record set saw the same data.
+func steady(past []Past, name dnsname.Name, t rr.Type) bool {
+	var seen []Set
+	for _, p := range past {
+		if s, ok := p.setAt(name, t); ok {
+			seen = append(seen, s)
+		}
+	}
+	return len(seen) > 1 && slices.Equal(seen[0].Data, seen[1].Data)
 }
 
 // nsLinks returns the NS sets of the zone at the parent and at the zone itself, if an earlier scan saw other

@@ -170,6 +170,13 @@ func TestSafe(t *testing.T) {
 			f.Past = []explain.Past{scanned(time.Minute, set(www, rr.TypeA, 300, oldWeb))}
 			return f
 		}, 0, ""},
+		{"the change came between two answers of one server, which never gave others before", func() *explain.Facts {
+			f := direct()
+			f.Answers[0].Others = [][]explain.Set{{set(www, rr.TypeA, 300, oldWeb)}}
+			f.Past = []explain.Past{scanned(time.Minute, set(www, rr.TypeA, 300, oldWeb)),
+				scanned(time.Hour, set(www, rr.TypeA, 300, oldWeb))}
+			return f
+		}, 300 * time.Second, ""},
 		{"the first link of the chain is old", func() *explain.Facts {
 			f := aliased()
 			f.Past = []explain.Past{scanned(time.Minute, set(www, rr.TypeCNAME, 600, "old.example.net."),
